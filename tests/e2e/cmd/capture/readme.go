@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// example is a captured scenario and the time to plan it at.
+type example struct {
+	scenario
+	now time.Time
+}
+
+// afterCapture is how much later than the newest thing in a snapshot its plan is made.
+const afterCapture = 5 * time.Second
+
+// planTime is the newest time in the snapshot and a little more, so that the same file always gives the same time.
+func planTime(snapshot []byte) (time.Time, error) {
+	var value any
+	if err := json.Unmarshal(snapshot, &value); err != nil {
+		return time.Time{}, err
+	}
+	newest := newestTime(value)
+	if newest.IsZero() {
+		return newest, errors.New("the snapshot holds no time")
+	}
+	return newest.Add(afterCapture), nil
+}
+
+func newestTime(value any) time.Time {
+	var newest time.Time
+	keep := func(t time.Time) {
+		if t.After(newest) {
+			newest = t
+		}
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			// The time by which a pod must be gone lies ahead.
+			if key != "deletionTimestamp" {
+				keep(newestTime(inner))
+			}
+		}
+	case []any:
+		for _, inner := range value {
+			keep(newestTime(inner))
+		}
+	case string:
+		if t, err := time.Parse(time.RFC3339, value); err == nil {
+			keep(t)
+		}
+	}
+	return newest
+}
+
+func readme(examples []example, version string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `# Snapshots of real rollouts
+
+Each file is what `+"`kubectl get deploy,rs,pods -n %s -o json`"+` printed on a Kubernetes %s API server, unmodified. Kubernetes' own
+Deployment controller made them; it was stopped just before each capture, so most of them leave something to decide.
+
+    rollplan plan -f examples/mid-rollout.json --now TIME
+
+A plan needs to know what time it is. The time to pass is the newest one in the file (`+"`deletionTimestamp`"+` aside, which lies ahead)
+and %d seconds more. `+"`--show-managed-fields`"+` was given where the table says so.
+
+| file | what it shows | `+"`--now`"+` |
+|---|---|---|
+`, namespace, version, int(afterCapture.Seconds()))
+	for _, e := range examples {
+		shows := e.shows
+		if len(e.flags) > 0 {
+			shows += " (with managed fields)"
+		}
+		fmt.Fprintf(&b, "| [%[1]s](%[1]s) | %[2]s | `%[3]s` |\n", e.file, shows, e.now.UTC().Format(time.RFC3339))
+	}
+	b.WriteString("\nMake them again, on a control plane that the command builds and starts by itself (this file too):\n\n" +
+		"    cd tests && go run ./e2e/cmd/capture ../examples\n")
+	return b.Bytes()
+}

@@ -1,0 +1,360 @@
+// Package controlplane builds and runs a real Kubernetes control plane on one machine, without containers: etcd, the
+// API server, the controller manager, the scheduler, and kwok in the place of kubelets. Everything listens on free
+// ports of 127.0.0.1 and lives in a folder of its own.
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Options choose what the control plane does.
+type Options struct {
+	// NativeController runs Kubernetes' own Deployment controller.
+	NativeController bool
+	// Pods is how pods live.
+	Pods PodLife
+}
+
+// ControlPlane is a running one.
+type ControlPlane struct {
+	programs  Programs
+	dir       string
+	addresses addresses
+	options   Options
+
+	etcd, apiserver, controllers, scheduler, kwok *process
+}
+
+// addresses are what this control plane listens on.
+type addresses struct {
+	etcdClient, etcdPeer, api string
+}
+
+// startTimeout bounds a start. It takes four seconds on an idle machine; a busy one with two cores needs far more.
+const startTimeout = 2 * time.Minute
+
+// stopGrace bounds how long one part may take to end by itself. None has anything to save.
+const stopGrace = 15 * time.Second
+
+const nodeName = "node-0"
+
+// Start starts everything and returns once pods can run. After an error nothing is left running; the error names the
+// folder that holds the logs.
+func Start(ctx context.Context, programs Programs, options Options) (*ControlPlane, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "rollplan-controlplane-")
+	if err != nil {
+		return nil, err
+	}
+	c := &ControlPlane{programs: programs, dir: dir, options: options}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start control plane (logs in %s): %w", dir, err), c.stopAll())
+	}
+	return c, nil
+}
+
+func (c *ControlPlane) start(ctx context.Context) error {
+	ports, err := freePorts(3)
+	if err != nil {
+		return err
+	}
+	c.addresses = addresses{etcdClient: "http://" + ports[0], etcdPeer: "http://" + ports[1], api: ports[2]}
+	token, err := c.writeKeys()
+	if err != nil {
+		return err
+	}
+	if err := c.writeKubeconfig(token); err != nil {
+		return err
+	}
+	steps := []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"etcd", c.startEtcd},
+		{"API server", c.startAPIServer},
+		{"controllers", c.startControllers},
+		{"scheduler", c.startScheduler},
+		{"node", c.createNode},
+		{"kwok", c.startKwok},
+		// Pods cannot be created before the controller manager has made the namespace's service account.
+		{"service account", func(ctx context.Context) error { return c.AwaitNamespace(ctx, "default") }},
+	}
+	for _, step := range steps {
+		if err := step.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
+func (c *ControlPlane) startEtcd(context.Context) (err error) {
+	client, peer := c.addresses.etcdClient, c.addresses.etcdPeer
+	// No wait: the API server's readiness includes that of etcd.
+	c.etcd, err = c.spawn("etcd", "--data-dir", c.path("etcd"), "--unsafe-no-fsync",
+		"--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer)
+	return err
+}
+
+func (c *ControlPlane) startAPIServer(ctx context.Context) (err error) {
+	host, port, err := net.SplitHostPort(c.addresses.api)
+	if err != nil {
+		return err
+	}
+	c.apiserver, err = c.spawn("kube-apiserver", "--etcd-servers", c.addresses.etcdClient,
+		"--bind-address", host, "--secure-port", port, "--cert-dir", c.path("certs"),
+		// Endpoints of the API server itself may not be loopback addresses, and no pod here asks for them.
+		"--endpoint-reconciler-type=none",
+		"--token-auth-file", c.path("tokens.csv"), "--authorization-mode=Node,RBAC",
+		"--service-account-key-file", c.path("sa.pub"), "--service-account-signing-key-file", c.path("sa.key"),
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.96.0.0/16",
+		"--allow-privileged=true")
+	if err != nil {
+		return err
+	}
+	return c.apiserver.await(ctx, "the API server to be ready", func(ctx context.Context) error {
+		if c.etcd.ended() {
+			return fmt.Errorf("etcd: %w; see %s", errEnded, c.etcd.log)
+		}
+		_, err := c.Kubectl(ctx, "get", "--raw", "/readyz")
+		return err
+	})
+}
+
+func (c *ControlPlane) startControllers(context.Context) (err error) {
+	controllers := "--controllers=*"
+	if !c.options.NativeController {
+		controllers += ",-deployment-controller"
+	}
+	c.controllers, err = c.spawn("kube-controller-manager", "--kubeconfig", c.Kubeconfig(), controllers,
+		"--leader-elect=false", "--secure-port=0", "--service-account-private-key-file", c.path("sa.key"),
+		"--root-ca-file", c.path("certs/apiserver.crt"),
+		// The defaults pace a production cluster; tests change dozens of Deployments at once.
+		"--kube-api-qps=500", "--kube-api-burst=1000")
+	return err
+}
+
+func (c *ControlPlane) startScheduler(context.Context) (err error) {
+	c.scheduler, err = c.spawn("kube-scheduler", "--kubeconfig", c.Kubeconfig(), "--leader-elect=false", "--secure-port=0",
+		"--kube-api-qps=500", "--kube-api-burst=1000")
+	return err
+}
+
+const node = `
+apiVersion: v1
+kind: Node
+metadata:
+  name: ` + nodeName + `
+  annotations: {kwok.x-k8s.io/node: fake}
+  labels: {kubernetes.io/hostname: ` + nodeName + `, kubernetes.io/os: linux, kubernetes.io/arch: amd64}
+status:
+  capacity: {cpu: "1000", memory: 4Ti, pods: "10000"}
+  allocatable: {cpu: "1000", memory: 4Ti, pods: "10000"}
+`
+
+func (c *ControlPlane) createNode(ctx context.Context) error {
+	_, err := c.KubectlInput(ctx, node, "create", "-f", "-")
+	return err
+}
+
+func (c *ControlPlane) startKwok(ctx context.Context) (err error) {
+	if err := writeStages(c.path("stages.yaml"), c.programs.Dir, c.options.Pods); err != nil {
+		return err
+	}
+	// The lease of an earlier kwok has another holder, and would keep this one from the node until it expires.
+	if _, err := c.Kubectl(ctx, "delete", "lease", nodeName, "-n", "kube-node-lease", "--ignore-not-found"); err != nil {
+		return err
+	}
+	// Without the lease option the node turns NotReady after 50 seconds, and every pod with it.
+	c.kwok, err = c.spawn("kwok", "--kubeconfig", c.Kubeconfig(), "--manage-all-nodes=true",
+		"--node-lease-duration-seconds=40", "--config", c.path("stages.yaml"))
+	if err != nil {
+		return err
+	}
+	return c.kwok.await(ctx, "the node to be ready", func(ctx context.Context) error {
+		out, err := c.Kubectl(ctx, "get", "node", nodeName, "-o",
+			`jsonpath={.status.conditions[?(@.type=="Ready")].status}{range .spec.taints[*]} {.key}{end}`)
+		if err == nil && out != "True" {
+			err = fmt.Errorf("node %s: ready and taints are %q", nodeName, out)
+		}
+		if err == nil {
+			_, err = c.Kubectl(ctx, "get", "lease", nodeName, "-n", "kube-node-lease")
+		}
+		return err
+	})
+}
+
+// SetNativeController restarts the controller manager with or without Kubernetes' own Deployment controller. When it
+// returns after turning it off, the controller has gone and writes no more.
+func (c *ControlPlane) SetNativeController(ctx context.Context, on bool) error {
+	if err := c.controllers.stop(stopGrace); err != nil {
+		return err
+	}
+	c.options.NativeController = on
+	return c.startControllers(ctx)
+}
+
+// SetPods restarts kwok so that pods live another way.
+func (c *ControlPlane) SetPods(ctx context.Context, life PodLife) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := c.kwok.stop(stopGrace); err != nil {
+		return err
+	}
+	c.options.Pods = life
+	return c.startKwok(ctx)
+}
+
+// Stop ends every process and waits for it. It removes the folder unless keep is set.
+func (c *ControlPlane) Stop(keep bool) error {
+	err := c.stopAll()
+	if keep {
+		return err
+	}
+	return errors.Join(err, os.RemoveAll(c.dir))
+}
+
+// stopAll goes from the outside in: what is left of a half-stopped control plane would only write errors.
+func (c *ControlPlane) stopAll() error {
+	var errs []error
+	for _, p := range []*process{c.kwok, c.scheduler, c.controllers, c.apiserver, c.etcd} {
+		if p != nil {
+			errs = append(errs, p.stop(stopGrace))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Ended reports the parts that have ended although they should run.
+func (c *ControlPlane) Ended() error {
+	var errs []error
+	for _, p := range []*process{c.kwok, c.scheduler, c.controllers, c.apiserver, c.etcd} {
+		if p.ended() {
+			errs = append(errs, fmt.Errorf("%s has ended; see %s", p.name, p.log))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// HasNativeController says whether Kubernetes' own Deployment controller runs.
+func (c *ControlPlane) HasNativeController() bool { return c.options.NativeController }
+
+// Dir is the folder of this control plane: data, keys, logs.
+func (c *ControlPlane) Dir() string { return c.dir }
+
+// Kubeconfig is the path of an administrator's kubeconfig.
+func (c *ControlPlane) Kubeconfig() string { return c.path("kubeconfig") }
+
+// Env is the environment for programs that talk to this control plane, with its programs first in PATH.
+func (c *ControlPlane) Env() []string {
+	return append(os.Environ(),
+		"KUBECONFIG="+c.Kubeconfig(),
+		// kubectl remembers what an API server offers by its address, and ours has the port of the day.
+		"KUBECACHEDIR="+c.path("kubectl-cache"),
+		"PATH="+c.programs.Dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// Kubectl runs kubectl and returns what it printed. The error holds what it complained of.
+func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return c.KubectlInput(ctx, "", args...)
+}
+
+// KubectlInput is Kubectl with something to read.
+func (c *ControlPlane) KubectlInput(ctx context.Context, input string, args ...string) (string, error) {
+	var out, errOut bytes.Buffer
+	cmd := exec.CommandContext(ctx, c.programs.Path("kubectl"), args...)
+	cmd.Env = c.Env()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errOut
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errOut.String()))
+	}
+	return out.String(), nil
+}
+
+// CreateNamespace creates a namespace that pods can be created in.
+func (c *ControlPlane) CreateNamespace(ctx context.Context, name string) error {
+	if _, err := c.Kubectl(ctx, "create", "namespace", name); err != nil {
+		return err
+	}
+	return c.AwaitNamespace(ctx, name)
+}
+
+// AwaitNamespace waits until the controller manager has prepared a namespace.
+func (c *ControlPlane) AwaitNamespace(ctx context.Context, name string) error {
+	return c.controllers.await(ctx, "namespace "+name, func(ctx context.Context) error {
+		_, err := c.Kubectl(ctx, "get", "serviceaccount/default", "-n", name)
+		return err
+	})
+}
+
+func (c *ControlPlane) path(name string) string { return filepath.Join(c.dir, name) }
+
+func (c *ControlPlane) spawn(name string, args ...string) (*process, error) {
+	return spawn(name, c.path(name+".log"), c.programs.Path(name), args...)
+}
+
+// writeKeys writes the key that signs service account tokens and the administrator's token, which it returns.
+func (c *ControlPlane) writeKeys() (string, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return "", err
+	}
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		return "", err
+	}
+	secret := make([]byte, 16)
+	if _, err := rand.Read(secret); err != nil {
+		return "", err
+	}
+	token := hex.EncodeToString(secret)
+	return token, errors.Join(
+		os.WriteFile(c.path("sa.key"), pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600),
+		os.WriteFile(c.path("sa.pub"), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o600),
+		os.WriteFile(c.path("tokens.csv"), []byte(token+",admin,admin,system:masters\n"), 0o600))
+}
+
+func (c *ControlPlane) writeKubeconfig(token string) error {
+	return os.WriteFile(c.Kubeconfig(), fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+clusters:
+- name: rollplan
+  cluster: {server: "https://%s", certificate-authority: %q}
+users:
+- name: admin
+  user: {token: %s}
+contexts:
+- name: rollplan
+  context: {cluster: rollplan, user: admin}
+current-context: rollplan
+`, c.addresses.api, c.path("certs/apiserver.crt"), token), 0o600)
+}
+
+// freePorts returns addresses that nothing listens on. All are held at once, so that they differ.
+func freePorts(n int) ([]string, error) {
+	var found []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		found = append(found, l.Addr().String())
+	}
+	return found, nil
+}
