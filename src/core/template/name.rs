@@ -1,0 +1,74 @@
+//! The hash that names a ReplicaSet and labels its pods.
+
+use super::canonical::canonical;
+use super::value::Value;
+
+/// Kubernetes' alphabet for generated names: no vowels, so no words; no 0, 1 and 3, which look like letters.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// The hash by which we name the ReplicaSet of a template: `pod-template-hash`, and the end of the set's name.
+///
+/// It is our own (FNV-1a over the canonical form as JSON text, then the collision count), not the one the native
+/// controller would compute, which changes between its releases; sets are recognised by template, never by name. Equal
+/// templates have the same hash. Absence of a collision count and 0 give different ones, as upstream.
+#[must_use]
+pub fn template_hash(template: &Value, collision_count: Option<i32>) -> String {
+    let mut hash = fnv1a_32(FNV_OFFSET, canonical(template).to_json().as_bytes());
+    if let Some(count) = collision_count {
+        hash = fnv1a_32(hash, &count.to_le_bytes());
+    }
+    safe_encode(&hash.to_string())
+}
+
+const FNV_OFFSET: u32 = 0x811c_9dc5;
+const FNV_PRIME: u32 = 0x0100_0193;
+
+fn fnv1a_32(hash: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(hash, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(FNV_PRIME)
+    })
+}
+
+/// `rand.SafeEncodeString` of Kubernetes: not reversible, and not meant to be.
+fn safe_encode(text: &str) -> String {
+    text.bytes()
+        .map(|byte| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()]))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fnv_reference_values() {
+        assert_eq!(fnv1a_32(FNV_OFFSET, b""), 0x811c_9dc5);
+        assert_eq!(fnv1a_32(FNV_OFFSET, b"a"), 0xe40c_292c);
+        assert_eq!(fnv1a_32(FNV_OFFSET, b"foobar"), 0xbf9c_f968);
+    }
+
+    /// What Go's `SafeEncodeString` returned for the same texts.
+    #[test]
+    fn safe_alphabet() {
+        assert_eq!(safe_encode("0123456789"), "456789bcdf");
+    }
+
+    #[test]
+    fn hash_is_stable_and_ignores_what_equality_ignores() {
+        let template = |labels: Value| {
+            Value::from([
+                ("metadata", Value::from([("labels", labels)])),
+                ("spec", Value::map()),
+            ])
+        };
+        let plain = template(Value::from([("app", "web")]));
+        let hashed = template(Value::from([("app", "web"), ("pod-template-hash", "5d9c")]));
+        // Names reach the cluster: this value may never change.
+        assert_eq!(template_hash(&plain, None), "65f44fcd74");
+        assert_eq!(template_hash(&hashed, None), template_hash(&plain, None));
+        let counts = [None, Some(0), Some(1), Some(2)].map(|count| template_hash(&plain, count));
+        for (i, a) in counts.iter().enumerate() {
+            assert!(counts[..i].iter().all(|b| a != b), "{counts:?}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The rules against upstream's own answers: see the sections below.

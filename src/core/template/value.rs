@@ -1,0 +1,333 @@
+//! A JSON-like tree: what a template is outside the wire, and what request bodies are built from.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+/// A JSON value. Maps are ordered by key, so the same value always prints as the same text.
+///
+/// Building, cloning and dropping a value recurse as deep as the value is; whoever reads one from outside limits that
+/// (the wire ring to [`MAX_DEPTH`](super::MAX_DEPTH)).
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Value {
+    /// `null`.
+    #[default]
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number.
+    Number(Number),
+    /// A string.
+    String(String),
+    /// An array.
+    List(Vec<Value>),
+    /// An object.
+    Map(BTreeMap<String, Value>),
+}
+
+/// A JSON number: an integer kept exactly, or a float kept bit by bit.
+///
+/// Its order is a total one for use in maps and sets, not the order of numbers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Number(Repr);
+
+/// Every number has one representation, so the derived equality is right.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Repr {
+    Integer(i64),
+    /// The bits of a float that is no integer within [`Number::MAX_SAFE`].
+    Float(u64),
+}
+
+// === impl Value ===
+
+impl Value {
+    /// An empty map.
+    #[must_use]
+    pub fn map() -> Self {
+        Self::Map(BTreeMap::new())
+    }
+
+    /// The value under a key, if this is a map that has it.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.as_map()?.get(key)
+    }
+
+    /// The value at a path of keys, if there are maps all the way.
+    #[must_use]
+    pub fn at(&self, path: &[&str]) -> Option<&Value> {
+        path.iter().try_fold(self, |value, key| value.get(key))
+    }
+
+    /// Whether this is `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// The bool, if this is one.
+    #[must_use]
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::Bool(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The number, if this is one.
+    #[must_use]
+    pub fn as_number(&self) -> Option<Number> {
+        match self {
+            Self::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The integer, if this is one.
+    #[must_use]
+    pub fn as_i64(&self) -> Option<i64> {
+        self.as_number()?.as_i64()
+    }
+
+    /// The text, if this is a string.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The items, if this is a list.
+    #[must_use]
+    pub fn as_list(&self) -> Option<&[Value]> {
+        match self {
+            Self::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The entries, if this is a map.
+    #[must_use]
+    pub fn as_map(&self) -> Option<&BTreeMap<String, Value>> {
+        match self {
+            Self::Map(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The entries to change, if this is a map.
+    #[must_use]
+    pub fn as_map_mut(&mut self) -> Option<&mut BTreeMap<String, Value>> {
+        match self {
+            Self::Map(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The value as compact JSON text: keys in byte order, integers as integers, nothing escaped that need not be.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut json = String::new();
+        self.write_json(&mut json);
+        json
+    }
+
+    /// Appends what [`to_json`](Self::to_json) returns.
+    pub fn write_json(&self, json: &mut String) {
+        match self {
+            Self::Null => json.push_str("null"),
+            Self::Bool(true) => json.push_str("true"),
+            Self::Bool(false) => json.push_str("false"),
+            // Writing to a String cannot fail.
+            Self::Number(number) => _ = write!(json, "{number}"),
+            Self::String(text) => write_string(json, text),
+            Self::List(items) => {
+                json.push('[');
+                for (i, item) in items.iter().enumerate() {
+                    if i > 0 {
+                        json.push(',');
+                    }
+                    item.write_json(json);
+                }
+                json.push(']');
+            }
+            Self::Map(entries) => {
+                json.push('{');
+                for (i, (key, value)) in entries.iter().enumerate() {
+                    if i > 0 {
+                        json.push(',');
+                    }
+                    write_string(json, key);
+                    json.push(':');
+                    value.write_json(json);
+                }
+                json.push('}');
+            }
+        }
+    }
+}
+
+/// Escapes what RFC 8259 demands: quotes, backslashes and control characters below U+0020.
+fn write_string(json: &mut String, text: &str) {
+    json.push('"');
+    let mut plain = 0;
+    for (i, byte) in text.bytes().enumerate() {
+        let short = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0x08 => "\\b",
+            0x0c => "\\f",
+            0x00..0x20 => "",
+            _ => continue,
+        };
+        json.push_str(&text[plain..i]);
+        plain = i + 1;
+        if short.is_empty() {
+            _ = write!(json, "\\u{byte:04x}");
+        } else {
+            json.push_str(short);
+        }
+    }
+    json.push_str(&text[plain..]);
+    json.push('"');
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<i32> for Value {
+    fn from(value: i32) -> Self {
+        Self::Number(Number::from(i64::from(value)))
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Number(Number::from(value))
+    }
+}
+
+impl From<Number> for Value {
+    fn from(value: Number) -> Self {
+        Self::Number(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Self::String(value)
+    }
+}
+
+impl From<Vec<Value>> for Value {
+    fn from(value: Vec<Value>) -> Self {
+        Self::List(value)
+    }
+}
+
+impl From<BTreeMap<String, Value>> for Value {
+    fn from(value: BTreeMap<String, Value>) -> Self {
+        Self::Map(value)
+    }
+}
+
+impl<K: Into<String>, V: Into<Value>, const N: usize> From<[(K, V); N]> for Value {
+    fn from(entries: [(K, V); N]) -> Self {
+        Self::Map(
+            entries
+                .into_iter()
+                .map(|(key, value)| (key.into(), value.into()))
+                .collect(),
+        )
+    }
+}
+
+// === impl Number ===
+
+impl Number {
+    /// 2^53 − 1: the largest integer up to which a float, and so the wire, tells every integer from its neighbours.
+    pub const MAX_SAFE: i64 = (1 << 53) - 1;
+
+    /// The integer, if it is one.
+    #[must_use]
+    pub fn as_i64(self) -> Option<i64> {
+        match self.0 {
+            Repr::Integer(value) => Some(value),
+            Repr::Float(_) => None,
+        }
+    }
+
+    /// The nearest float.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        match self.0 {
+            Repr::Integer(value) => value as f64,
+            Repr::Float(bits) => f64::from_bits(bits),
+        }
+    }
+
+    /// The integer or the bits of the float, and which of the two it is.
+    pub(super) fn to_bits(self) -> (bool, u64) {
+        match self.0 {
+            Repr::Integer(value) => (true, value.cast_unsigned()),
+            Repr::Float(bits) => (false, bits),
+        }
+    }
+}
+
+impl From<i64> for Number {
+    /// Every integer is kept exactly, but beyond ±[`MAX_SAFE`](Number::MAX_SAFE) it is another number than the float
+    /// nearest to it; the wire ring refuses those.
+    fn from(value: i64) -> Self {
+        Self(Repr::Integer(value))
+    }
+}
+
+impl From<f64> for Number {
+    /// A whole float within ±[`MAX_SAFE`](Number::MAX_SAFE) becomes an integer (and −0 becomes 0), any other is kept.
+    fn from(value: f64) -> Self {
+        if value.trunc() == value && value.abs() <= Self::MAX_SAFE as f64 {
+            Self(Repr::Integer(value as i64))
+        } else {
+            Self(Repr::Float(value.to_bits()))
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    /// As JSON. Infinities and NaN, which JSON does not have, print as `null`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Repr::Integer(value) => write!(f, "{value}"),
+            Repr::Float(bits) => {
+                let value = f64::from_bits(bits);
+                if !value.is_finite() {
+                    f.write_str("null")
+                } else if (1e-6..1e21).contains(&value.abs()) {
+                    write!(f, "{value}")
+                } else {
+                    write!(f, "{value:e}")
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// kind says how a JSON value decodes; it names the variant of the Rust enum Kind.
+type kind string
+
+const (
+	kindBool        kind = "Bool"
+	kindInteger     kind = "Integer"
+	kindString      kind = "String"
+	kindQuantity    kind = "Quantity"
+	kindIntOrString kind = "IntOrString"
+	kindTime        kind = "Time"
+	kindRaw         kind = "Raw"
+	kindStruct      kind = "Struct"
+	kindList        kind = "List"
+	kindMap         kind = "Map"
+)
+
+// shape is what one Go type makes of JSON.
+type shape struct {
+	kind  kind
+	of    *structShape // kindStruct
+	items *shape       // kindList and kindMap
+}
+
+// structShape is a Go struct as JSON sees it: embedded structs flattened, fields sorted by JSON name.
+type structShape struct {
+	name   string
+	fields []field
+}
+
+type field struct {
+	name    string
+	pointer bool
+	shape   shape
+}
+
+// leaves are the types that decode themselves. Any other type with a decoder of its own stops the program: its rules
+// must be written down in canonical.rs first.
+var leaves = map[reflect.Type]kind{
+	reflect.TypeFor[resource.Quantity]():  kindQuantity,
+	reflect.TypeFor[intstr.IntOrString](): kindIntOrString,
+	reflect.TypeFor[metav1.Time]():        kindTime,
+	reflect.TypeFor[metav1.FieldsV1]():    kindRaw,
+}
+
+var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+
+// walker turns types into shapes, each struct once.
+type walker struct {
+	known map[reflect.Type]*structShape
+	order []*structShape
+}
+
+func walkTemplate() (root *structShape, all []*structShape) {
+	w := &walker{known: map[reflect.Type]*structShape{}}
+	root = w.structOf(reflect.TypeFor[corev1.PodTemplateSpec]())
+	return root, w.order
+}
+
+func (w *walker) shapeOf(t reflect.Type) shape {
+	if k, ok := leaves[t]; ok {
+		return shape{kind: k}
+	}
+	if reflect.PointerTo(t).Implements(unmarshaler) {
+		panic(fmt.Sprintf("%v decodes itself: teach canonical.rs how, then add it to leaves", t))
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return shape{kind: kindBool}
+	case reflect.Int32, reflect.Int64:
+		return shape{kind: kindInteger}
+	case reflect.String:
+		return shape{kind: kindString}
+	case reflect.Struct:
+		return shape{kind: kindStruct, of: w.structOf(t)}
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			break // base64 text; no template field has one so far
+		}
+		items := w.elementOf(t)
+		return shape{kind: kindList, items: &items}
+	case reflect.Map:
+		if t.Key().Kind() != reflect.String {
+			break
+		}
+		items := w.elementOf(t)
+		return shape{kind: kindMap, items: &items}
+	}
+	panic(fmt.Sprintf("%v: no shape for this kind of type yet", t))
+}
+
+func (w *walker) elementOf(t reflect.Type) shape {
+	if t.Elem().Kind() == reflect.Pointer {
+		panic(fmt.Sprintf("%v: elements that can be nil have no shape yet", t))
+	}
+	return w.shapeOf(t.Elem())
+}
+
+func (w *walker) structOf(t reflect.Type) *structShape {
+	if s, ok := w.known[t]; ok {
+		return s
+	}
+	s := &structShape{name: t.Name()}
+	for _, other := range w.order {
+		if other.name == s.name {
+			panic(fmt.Sprintf("two types are called %s", s.name))
+		}
+	}
+	w.known[t] = s // before its fields: types may be recursive
+	w.order = append(w.order, s)
+	w.addFields(s, t)
+	slices.SortFunc(s.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	for i := 1; i < len(s.fields); i++ {
+		if s.fields[i-1].name == s.fields[i].name {
+			panic(fmt.Sprintf("%v has two fields for %q", t, s.fields[i].name))
+		}
+	}
+	return s
+}
+
+func (w *walker) addFields(s *structShape, t reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
+		if !f.IsExported() {
+			panic(fmt.Sprintf("%v.%s is hidden, and equality would panic on it", t, f.Name))
+		}
+		if options != "" && options != "omitempty" && options != "inline" && options != "omitempty,omitzero" {
+			panic(fmt.Sprintf("%v.%s: unknown JSON option in %q", t, f.Name, options))
+		}
+		if name == "" && f.Anonymous {
+			w.addFields(s, f.Type) // panics on an embedded pointer, which there is none of
+			continue
+		}
+		if name == "" {
+			panic(fmt.Sprintf("%v.%s has no JSON name", t, f.Name))
+		}
+		inner, pointer := f.Type, false
+		if inner.Kind() == reflect.Pointer {
+			inner, pointer = inner.Elem(), true
+		}
+		s.fields = append(s.fields, field{name: name, pointer: pointer, shape: w.shapeOf(inner)})
+	}
+}
+
+// apiVersion is the version of k8s.io/api that this program is built with.
+func apiVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		panic("built without module information")
+	}
+	for _, dep := range info.Deps {
+		if dep.Path != "k8s.io/api" {
+			continue
+		}
+		if dep.Replace != nil {
+			return dep.Replace.Version
+		}
+		return dep.Version
+	}
+	panic("k8s.io/api is not a dependency")
+}
+
+// writeRust prints the shapes as src/core/template/shape.rs.
+func writeRust(out io.Writer) {
+	root, all := walkTemplate()
+	slices.SortFunc(all, func(a, b *structShape) int { return strings.Compare(a.name, b.name) })
+
+	fmt.Fprintf(out, "// @generated by tests/shapegen from k8s.io/api %s. Do not edit.\n", apiVersion())
+	fmt.Fprintf(out, "// Regenerate: cd tests && go run ./shapegen > ../src/core/template/shape.rs\n\n")
+	fmt.Fprintf(out, "//! The shape of a pod template: what Kubernetes' Go types make of each JSON field.\n\n")
+	fmt.Fprintf(out, "use super::kind::{Field, Kind, Struct};\n\n")
+	fmt.Fprintf(out, "/// The version of `k8s.io/api` that the shapes were read from.\n")
+	fmt.Fprintf(out, "pub const API_VERSION: &str = %q;\n\n", apiVersion())
+	fmt.Fprintf(out, "pub(super) static TEMPLATE: Kind = Kind::Struct(&%s);\n", rustName(root.name))
+	for _, s := range all {
+		fmt.Fprintf(out, "\nstatic %s: Struct = Struct {\n    fields: &[\n", rustName(s.name))
+		for _, f := range s.fields {
+			how := "value"
+			if f.pointer {
+				how = "pointer"
+			}
+			fmt.Fprintf(out, "        Field::%s(%q, %s),\n", how, f.name, rustKind(f.shape))
+		}
+		fmt.Fprintf(out, "    ],\n};\n")
+	}
+}
+
+func rustKind(s shape) string {
+	switch s.kind {
+	case kindStruct:
+		return fmt.Sprintf("Kind::Struct(&%s)", rustName(s.of.name))
+	case kindList, kindMap:
+		return fmt.Sprintf("Kind::%s(&%s)", s.kind, rustKind(*s.items))
+	default:
+		return "Kind::" + string(s.kind)
+	}
+}
+
+// rustName turns a Go type name into the name of a static: AWSElasticBlockStore is AWS_ELASTIC_BLOCK_STORE.
+func rustName(goName string) string {
+	var name strings.Builder
+	upper := func(i int) bool { return i < len(goName) && goName[i] >= 'A' && goName[i] <= 'Z' }
+	for i := range len(goName) {
+		if i > 0 && upper(i) && (!upper(i-1) || (i+1 < len(goName) && !upper(i+1))) {
+			name.WriteByte('_')
+		}
+		name.WriteByte(goName[i])
+	}
+	return strings.ToUpper(name.String())
+}
