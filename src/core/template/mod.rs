@@ -4,12 +4,12 @@
 //! Kubernetes on decoded Go values (`EqualIgnoreHash` upstream), not on JSON: a missing field, a `null`, an empty map
 //! and a zero are the same for one field and different for the next, and `1024` is `1Ki` where a quantity stands.
 //!
-//! [`canonical`] turns a template into a form in which equal templates are identical, by a table of the template's
-//! shape that is generated from the Go types. [`digest`] is 128 bits of that form, taken without building it.
+//! [`canonical()`] turns a template into a form in which equal templates are identical, by a table of the template's
+//! shape that is generated from the Go types. [`digest()`] is 128 bits of that form, taken without building it.
 //! [`template_hash`] and [`sha256_of_canonical`] are names made from it that reach the cluster, so they are stable
 //! across releases and platforms.
 //!
-//! What knowingly differs from Kubernetes' own answer is listed at [`canonical`] and [`Quantity`].
+//! What knowingly differs from Kubernetes' own answer is listed at [`canonical()`] and [`Quantity`].
 
 mod canonical;
 mod digest;
@@ -19,6 +19,7 @@ mod quantity;
 mod sha256;
 #[rustfmt::skip] // generated
 mod shape;
+mod stored;
 mod time;
 mod tree;
 mod value;
@@ -32,5 +33,6 @@ pub use name::template_hash;
 pub use quantity::Quantity;
 pub use sha256::sha256_of_canonical;
 pub use shape::API_VERSION;
+pub use stored::{Source, Template};
 pub use tree::{Node, Tree, ValueEntries};
 pub use value::{Number, Value};

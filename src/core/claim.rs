@@ -1,0 +1,124 @@
+//! Which ReplicaSets are this Deployment's: those it owns and matches. Orphans that match are adopted, owned
+//! ones that no longer match are released, those of others are left alone; none of that while the Deployment
+//! is being deleted.
+//!
+//! Kubernetes source: `pkg/controller/controller_ref_manager.go`.
+
+use std::borrow::Cow;
+
+use crate::action::{Action, OnFailure};
+use crate::pass::{Flow, Managed, Pass, Stop, owner_target, set_target};
+use crate::revision;
+use crate::snapshot::{Deployment, OwnerReference, ReplicaSet};
+
+/// What is to be done about a ReplicaSet's owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// It is ours, and matches.
+    Keep,
+    /// Nobody owns it, and it matches.
+    Adopt,
+    /// It is ours, and no longer matches.
+    Release,
+    /// It is none of our business.
+    Ignore,
+}
+
+impl<'a> Pass<'a> {
+    /// `ClaimReplicaSets`. A refused claim ends the pass, after all others were made.
+    pub(crate) fn claim(&mut self) -> Flow<()> {
+        let snapshot = self.snapshot;
+        let deployment = &snapshot.deployment;
+        let mut sets: Vec<&'a ReplicaSet> = snapshot
+            .replica_sets
+            .iter()
+            .filter(|set| set.metadata.namespace == deployment.metadata.namespace)
+            .collect();
+        // Kubernetes claims in the order of a map, which is none.
+        sets.sort_by(|a, b| revision::by_age(a, b));
+        let mut checked = false;
+        let mut refused = false;
+        for set in sets {
+            match claim(deployment, set) {
+                Claim::Keep => self.manage(set, false),
+                Claim::Adopt => {
+                    if !checked {
+                        self.check_owner()?;
+                        checked = true;
+                    }
+                    match self.adopt(set) {
+                        Ok(()) => self.manage(set, true),
+                        Err(_) => refused = true,
+                    }
+                }
+                Claim::Release => refused |= self.release(set).is_err(),
+                Claim::Ignore => {}
+            }
+        }
+        if refused {
+            return Err(Stop::Refused);
+        }
+        self.find_current();
+        Ok(())
+    }
+
+    fn manage(&mut self, set: &'a ReplicaSet, adopted: bool) {
+        let managed = Managed::current(self.sets.len(), Cow::Borrowed(set));
+        self.sets
+            .push(if adopted { managed.written() } else { managed });
+    }
+
+    /// Adopting for a Deployment that is gone makes the garbage collector delete running pods, so that the
+    /// server is asked first.
+    fn check_owner(&mut self) -> Flow<()> {
+        let owner = owner_target(&self.snapshot.deployment);
+        self.act(Action::CheckOwner { owner }, OnFailure::Stop)
+            .map_err(|_| Stop::Refused)
+    }
+
+    fn adopt(&mut self, set: &ReplicaSet) -> Flow<()> {
+        let owner = owner_target(&self.snapshot.deployment);
+        let mut owner_references = owners_without(set, &owner.uid);
+        owner_references.push(OwnerReference {
+            api_version: owner.api_version,
+            kind: owner.kind,
+            name: owner.name,
+            uid: owner.uid,
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        });
+        let action = Action::AdoptReplicaSet {
+            set: set_target(set),
+            owner_references,
+        };
+        self.act(action, OnFailure::Tolerate(&[404]))
+            .map_err(|_| Stop::Refused)
+    }
+
+    fn release(&mut self, set: &ReplicaSet) -> Flow<()> {
+        let action = Action::ReleaseReplicaSet {
+            set: set_target(set),
+            owner_references: owners_without(set, &self.snapshot.deployment.metadata.uid),
+        };
+        self.act(action, OnFailure::Tolerate(&[404, 422]))
+            .map_err(|_| Stop::Refused)
+    }
+}
+
+fn claim(deployment: &Deployment, set: &ReplicaSet) -> Claim {
+    let matches = deployment.spec.selector.matches(&set.metadata.labels);
+    let deleting = deployment.metadata.deletion_timestamp.is_some();
+    match set.metadata.controller() {
+        Some(owner) if owner.uid != deployment.metadata.uid => Claim::Ignore,
+        Some(_) if matches => Claim::Keep,
+        Some(_) if deleting => Claim::Ignore,
+        Some(_) => Claim::Release,
+        None if deleting || !matches || set.metadata.deletion_timestamp.is_some() => Claim::Ignore,
+        None => Claim::Adopt,
+    }
+}
+
+fn owners_without(set: &ReplicaSet, uid: &str) -> Vec<OwnerReference> {
+    let owners = set.metadata.owner_references.iter();
+    owners.filter(|owner| owner.uid != uid).cloned().collect()
+}

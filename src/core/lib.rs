@@ -1,0 +1,19 @@
+//! The planner of rollplan: from what a caller sees of a Deployment to the writes that it should make next.
+//!
+//! A total function: no I/O, no clock, no panic; the same snapshot gives the same plan. It decides as the
+//! Deployment controller of Kubernetes v1.36 does. `docs/architecture.md` has the map and the invariants,
+//! `docs/parity.md` the few deliberate differences.
+
+pub mod action;
+mod claim;
+mod pass;
+mod plan;
+pub mod revision;
+pub mod selector;
+pub mod size;
+pub mod snapshot;
+pub mod status;
+pub mod template;
+pub mod time;
+
+pub use plan::{Plan, compute_status, plan_pass};

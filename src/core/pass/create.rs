@@ -1,0 +1,242 @@
+//! Creating the new ReplicaSet: its name, labels, owner and first size, and what becomes of a refusal.
+
+use std::borrow::Cow;
+
+use super::{Flow, Held, Managed, NewReplicaSet, Pass, Stop, conditions, owner_target, quote};
+use crate::action::{Action, Event, OnFailure};
+use crate::revision::{self, POD_TEMPLATE_HASH, TEMPLATE_DIGEST};
+use crate::snapshot::{
+    ObjectMeta, OwnerReference, ReplicaSet, ReplicaSetStatus, StepFailure, Strategy, StringMap,
+};
+use crate::template::{self, Template, Value};
+
+/// The longest name of an object (Kubernetes: DNS1123SubdomainMaxLength).
+const NAME_BYTES_MAX: usize = 253;
+
+impl Pass<'_> {
+    /// The second half of `getNewReplicaSet`.
+    pub(super) fn create_new_set(&mut self, old: &[Held], new_revision: i64) -> Flow<Held> {
+        let set = self.new_set(old, new_revision);
+        let name = set.metadata.name.clone();
+        if !self
+            .owner
+            .deployment
+            .spec
+            .selector
+            .matches(&set.metadata.labels)
+        {
+            let message = "the selector does not match the labels of the template together with \
+                           pod-template-hash";
+            self.report_create_error(&name, message)?;
+            return Err(Stop::Unselectable);
+        }
+        if let Some(existing) = self.taken(&name) {
+            return self.use_or_avoid(existing, new_revision);
+        }
+        let created = as_created(&set, self.snapshot.now);
+        let size = set.replicas;
+        if let Err(failure) = self.act(Action::CreateReplicaSet(Box::new(set)), OnFailure::Stop) {
+            return self.create_refused(&name, failure, new_revision);
+        }
+        if size > 0 {
+            let message = format!("Scaled up replica set {name} from 0 to {size}");
+            self.attach(Event::normal("ScalingReplicaSet", message));
+        }
+        let held = self.hold(Managed::current(self.sets.len(), Cow::Owned(created)));
+        let mut needs_update = self.set_revision(new_revision.to_string());
+        if self.has_deadline() {
+            let message = format!("Created new replica set {}", quote(&name));
+            self.set_progressing("True", conditions::NEW_SET_CREATED, message);
+            needs_update = true;
+        }
+        if needs_update {
+            self.write_status()?;
+        }
+        Ok(held)
+    }
+
+    fn new_set(&self, old: &[Held], new_revision: i64) -> NewReplicaSet {
+        let deployment = self.owner.deployment;
+        let collisions = self.owner.status.collision_count;
+        let hash = template::template_hash(deployment.spec.template.value(), collisions);
+        let template = with_label(deployment.spec.template.value(), &hash);
+        let labels = labels_of(&template);
+        let mut selector = deployment.spec.selector.clone();
+        selector
+            .match_labels
+            .insert(POD_TEMPLATE_HASH.to_owned(), hash.clone());
+        let mut annotations = StringMap::new();
+        revision::sync_annotations(
+            &deployment.metadata.annotations,
+            &mut annotations,
+            new_revision,
+        );
+        revision::set_replicas_annotations(
+            &mut annotations,
+            self.limits.replicas,
+            self.limits.max_total(),
+        );
+        if !deployment.is_native() {
+            let digest = template::sha256_of_canonical(deployment.spec.template.value());
+            annotations.insert(TEMPLATE_DIGEST.to_owned(), digest);
+        }
+        let owner = owner_target(deployment);
+        NewReplicaSet {
+            metadata: ObjectMeta {
+                name: set_name(&deployment.metadata.name, &hash),
+                namespace: deployment.metadata.namespace.clone(),
+                labels,
+                annotations,
+                owner_references: vec![OwnerReference {
+                    api_version: owner.api_version,
+                    kind: owner.kind,
+                    name: owner.name,
+                    uid: owner.uid,
+                    controller: Some(true),
+                    block_owner_deletion: Some(true),
+                }],
+                ..ObjectMeta::default()
+            },
+            replicas: match deployment.spec.strategy {
+                Strategy::RollingUpdate { .. } => self.limits.new_set_size(0, self.total(old)),
+                Strategy::Recreate => self.limits.replicas,
+            },
+            min_ready_seconds: deployment.spec.min_ready_seconds,
+            selector,
+            template,
+            revision: new_revision,
+        }
+    }
+
+    /// The ReplicaSet of the snapshot that has this name: the create would be refused.
+    fn taken(&self, name: &str) -> Option<Managed<'static>> {
+        let namespace = &self.owner.deployment.metadata.namespace;
+        let set = self
+            .snapshot
+            .replica_sets
+            .iter()
+            .find(|set| set.metadata.name == name && set.metadata.namespace == *namespace)?;
+        let managed = Managed::current(self.sets.len(), Cow::Owned(set.clone()));
+        // One that was ours and matched would have been found by its template. If it was ours and did not
+        // match, this pass has released it, and the cache does not know yet.
+        Some(if self.is_ours(set) {
+            managed.written()
+        } else {
+            managed
+        })
+    }
+
+    fn is_ours(&self, set: &ReplicaSet) -> bool {
+        let controller = set.metadata.controller();
+        controller.is_some_and(|owner| owner.uid == self.owner.deployment.metadata.uid)
+    }
+
+    /// The name is taken: by our own new ReplicaSet after all, or else by another one, and then the next
+    /// pass tries another name.
+    fn use_or_avoid(&mut self, existing: Managed<'static>, new_revision: i64) -> Flow<Held> {
+        if self.is_ours(&existing.cached) && self.has_current_template(&existing.cached) {
+            let held = self.hold(existing);
+            if self.set_revision(new_revision.to_string()) {
+                self.write_status()?;
+            }
+            return Ok(held);
+        }
+        let collisions = self.owner.status.collision_count.unwrap_or(0);
+        self.owner.status.collision_count = Some(collisions.saturating_add(1));
+        self.write_status()?;
+        Err(Stop::NameTaken)
+    }
+
+    fn create_refused(
+        &mut self,
+        name: &str,
+        failure: &StepFailure,
+        new_revision: i64,
+    ) -> Flow<Held> {
+        if failure.reason == "AlreadyExists" {
+            // Without the object there is nothing to decide by.
+            let existing = failure.existing.clone().ok_or(Stop::NameTaken)?;
+            let existing = Managed::current(self.sets.len(), Cow::Owned(existing));
+            return self.use_or_avoid(existing, new_revision);
+        }
+        if failure
+            .causes
+            .iter()
+            .any(|cause| cause == "NamespaceTerminating")
+        {
+            return Err(Stop::NamespaceTerminating);
+        }
+        self.report_create_error(name, &failure.message)?;
+        Err(Stop::Refused)
+    }
+
+    fn report_create_error(&mut self, name: &str, error: &str) -> Flow<()> {
+        let message = format!("Failed to create new replica set {}: {error}", quote(name));
+        self.record(Event::warning(conditions::CREATE_FAILED, message.clone()));
+        if self.has_deadline() {
+            self.set_progressing("False", conditions::CREATE_FAILED, message);
+            self.write_status()?;
+        }
+        Ok(())
+    }
+
+    /// Takes a ReplicaSet into the list, as the cache has it.
+    fn hold(&mut self, set: Managed<'static>) -> Held {
+        let index = self.sets.len();
+        self.sets.push(set);
+        self.current = Some(index);
+        self.look_up(index)
+    }
+}
+
+/// The ReplicaSet as the server has it right after its creation.
+pub(crate) fn as_created(set: &NewReplicaSet, now: crate::time::Time) -> ReplicaSet {
+    let mut metadata = set.metadata.clone();
+    metadata.generation = 1;
+    metadata.creation_timestamp = Some(now.whole_seconds());
+    // The server chooses uid and resourceVersion; nothing written in this plan needs them.
+    metadata.uid = format!("uid of {}", metadata.name);
+    ReplicaSet {
+        metadata,
+        replicas: set.replicas,
+        min_ready_seconds: set.min_ready_seconds,
+        template: Template::from(set.template.clone()),
+        status: ReplicaSetStatus::default(),
+    }
+}
+
+/// `generateReplicaSetName`: the owner's name is cut where the whole would be too long.
+fn set_name(owner: &str, hash: &str) -> String {
+    let max = NAME_BYTES_MAX.saturating_sub(1 + hash.len());
+    let owner = &owner[..owner.floor_char_boundary(max)];
+    format!("{owner}-{hash}")
+}
+
+/// The template with the hash label added.
+fn with_label(template: &Value, hash: &str) -> Value {
+    let mut template = template.clone();
+    let labels = entry(&mut template, "metadata").and_then(|metadata| entry(metadata, "labels"));
+    if let Some(labels) = labels.and_then(Value::as_map_mut) {
+        labels.insert(POD_TEMPLATE_HASH.to_owned(), hash.into());
+    }
+    template
+}
+
+/// The map under a key, made where it is absent.
+fn entry<'v>(value: &'v mut Value, key: &str) -> Option<&'v mut Value> {
+    let entry = value.as_map_mut()?.entry(key.to_owned()).or_default();
+    if entry.is_null() {
+        *entry = Value::map();
+    }
+    Some(entry)
+}
+
+fn labels_of(template: &Value) -> StringMap {
+    let labels = template.at(&["metadata", "labels"]);
+    labels
+        .and_then(Value::as_map)
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
+}

@@ -1,0 +1,84 @@
+//! Scaling in the middle of a rollout, or while paused: every active ReplicaSet keeps its share, so that
+//! scaling does not hasten the rollout of a template that may be bad.
+//!
+//! Kubernetes source: `scale` in `pkg/controller/deployment/sync.go`.
+
+use std::cmp::Reverse;
+
+use super::{Flow, Found, Held, Pass};
+use crate::action::OnFailure;
+use crate::revision;
+use crate::size::{self, Share};
+use crate::snapshot::Strategy;
+
+impl Pass<'_> {
+    /// `scale`. Leaves the old ReplicaSets newest first, and clean-up goes on in that order.
+    pub(super) fn scale_all(&mut self, found: &mut Found) -> Flow<()> {
+        found.old.reverse();
+        let wanted = self.limits.replicas;
+        if let Some(set) = active_or_latest(found) {
+            self.scale_set(&set, wanted, false, OnFailure::Stop)?;
+            return Ok(());
+        }
+        if found.new.as_ref().is_some_and(|new| self.is_saturated(new)) {
+            for set in found.old.iter().filter(|set| set.replicas > 0) {
+                self.scale_set(set, 0, false, OnFailure::Stop)?;
+            }
+            return Ok(());
+        }
+        match self.owner.deployment.spec.strategy {
+            Strategy::RollingUpdate { .. } => self.scale_proportionally(found),
+            // Recreate has no way to scale several active ReplicaSets.
+            Strategy::Recreate => Ok(()),
+        }
+    }
+
+    fn scale_proportionally(&mut self, found: &Found) -> Flow<()> {
+        let mut active: Vec<&Held> = found.all().filter(|set| set.replicas > 0).collect();
+        let total = self.total(active.iter().copied());
+        let allowed = match self.limits.replicas {
+            0 => 0,
+            _ => i64::from(self.limits.max_total()),
+        };
+        // `look_up` order is by age, so the index stands for it.
+        if total < allowed {
+            active.sort_by_key(|set| (Reverse(set.replicas), Reverse(set.index)));
+        } else if total > allowed {
+            active.sort_by_key(|set| (Reverse(set.replicas), set.index));
+        }
+        let shares: Vec<Share> = active.iter().map(|set| self.share(set)).collect();
+        let sizes = size::proportional(self.limits, &shares);
+        for (set, size) in active.into_iter().zip(sizes) {
+            self.scale_set(set, size, true, OnFailure::Stop)?;
+        }
+        Ok(())
+    }
+
+    fn share(&self, set: &Held) -> Share {
+        let annotated = revision::max_replicas(self.annotations(set)).filter(|&max| max != 0);
+        Share {
+            size: set.replicas,
+            // Somebody may have removed the annotation: the present size stands in for it.
+            max_total_before: annotated.unwrap_or(self.owner.status.replicas),
+        }
+    }
+
+    /// `IsSaturated`: both the Deployment and the ReplicaSet hold that it can carry all wanted pods, and they
+    /// are available.
+    fn is_saturated(&self, new: &Held) -> bool {
+        let wanted = self.limits.replicas;
+        new.replicas == wanted
+            && revision::desired_replicas_lenient(self.annotations(new)) == Some(wanted)
+            && self.cached(new).status.available_replicas == wanted
+    }
+}
+
+/// `FindActiveOrLatest`: the only active ReplicaSet or, with none active, the new one or else the latest.
+fn active_or_latest(found: &Found) -> Option<Held> {
+    let mut active = found.all().filter(|set| set.replicas > 0);
+    match (active.next(), active.next()) {
+        (Some(only), None) => Some(only.clone()),
+        (Some(_), Some(_)) => None,
+        (None, _) => found.new.as_ref().or(found.old.first()).cloned(),
+    }
+}

@@ -1,0 +1,133 @@
+//! The rollback that an annotation asks for: what API versions that are gone left behind.
+//!
+//! Kubernetes source: `pkg/controller/deployment/rollback.go`.
+
+use super::{Flow, Held, Pass, Stop, owner_target, quote};
+use crate::action::{Action, Event, OnFailure, OwnerChange};
+use crate::revision::{self, POD_TEMPLATE_HASH, ROLLBACK_TO};
+use crate::snapshot::{Deployment, StringMap};
+use crate::template::Value;
+
+const NOT_FOUND: &str = "DeploymentRollbackRevisionNotFound";
+const UNCHANGED: &str = "DeploymentRollbackTemplateUnchanged";
+const DONE: &str = "DeploymentRollback";
+
+/// `getRollbackTo`: the revision that the annotation names, 0 meaning the one before. A text that is not a
+/// number counts as no request.
+pub(super) fn requested(deployment: &Deployment) -> Option<i64> {
+    deployment
+        .metadata
+        .annotations
+        .get(ROLLBACK_TO)?
+        .parse()
+        .ok()
+}
+
+impl Pass<'_> {
+    /// `rollback`. Whatever comes of it, the request is removed.
+    pub(super) fn roll_back(&mut self, requested: i64) -> Flow<()> {
+        let found = self.find_and_sync_revision(true)?;
+        let all: Vec<Held> = found.all().cloned().collect();
+        let mut wanted = requested;
+        if wanted == 0 {
+            wanted = revision::last_revision(all.iter().map(|set| self.annotations(set)));
+            if wanted == 0 {
+                let message = "Unable to find last revision.".to_owned();
+                self.record(Event::warning(NOT_FOUND, message));
+                return self.write_owner(self.without_request(None));
+            }
+        }
+        let target = all
+            .iter()
+            .find(|set| revision::revision_of(self.annotations(set)) == Some(wanted));
+        let Some(target) = target else {
+            let message = "Unable to find the revision to rollback to.".to_owned();
+            self.record(Event::warning(NOT_FOUND, message));
+            return self.write_owner(self.without_request(None));
+        };
+        let name = quote(&self.owner.deployment.metadata.name);
+        let template = &self.cached(target).template;
+        if self.owner.deployment.spec.template.same_as(template) {
+            let message = format!(
+                "The rollback revision contains the same template as current deployment {name}"
+            );
+            self.record(Event::warning(UNCHANGED, message));
+            return self.write_owner(self.without_request(None));
+        }
+        self.write_owner(self.without_request(Some(target)))?;
+        let message = format!("Rolled back deployment {name} to revision {wanted}");
+        self.attach(Event::normal(DONE, message));
+        Ok(())
+    }
+
+    /// The change that removes the request, and takes template and annotations from a ReplicaSet if one is
+    /// given (`SetFromReplicaSetTemplate`, `SetDeploymentAnnotationsTo`).
+    fn without_request(&self, target: Option<&Held>) -> OwnerChange {
+        let before = &self.owner.deployment.metadata.annotations;
+        let mut after: StringMap = before.clone();
+        if let Some(target) = target {
+            after.retain(|key, _| revision::is_skipped(key));
+            let taken = self.annotations(target).iter();
+            let taken = taken.filter(|(key, _)| !revision::is_skipped(key));
+            after.extend(taken.map(|(key, value)| (key.clone(), value.clone())));
+        }
+        after.remove(ROLLBACK_TO);
+        owner_change(
+            before,
+            after,
+            target.map(|target| without_hash(self.cached(target).template.value())),
+        )
+    }
+
+    /// `updateDeploymentAndClearRollbackTo`.
+    fn write_owner(&mut self, change: OwnerChange) -> Flow<()> {
+        if self.owner.written {
+            return Err(Stop::Stale);
+        }
+        let action = Action::UpdateDeployment {
+            owner: owner_target(self.owner.deployment),
+            change,
+        };
+        self.act(action, OnFailure::Stop)
+            .map_err(|_| Stop::Refused)?;
+        self.owner.written = true;
+        Ok(())
+    }
+}
+
+/// The change that takes a Deployment from some annotations to others.
+pub(crate) fn owner_change(
+    before: &StringMap,
+    after: StringMap,
+    template: Option<Value>,
+) -> OwnerChange {
+    OwnerChange {
+        annotations: after
+            .iter()
+            .filter(|&(key, value)| before.get(key) != Some(value))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
+        removed_annotations: before
+            .keys()
+            .filter(|key| !after.contains_key(*key))
+            .cloned()
+            .collect(),
+        all_annotations: after,
+        template,
+    }
+}
+
+/// The template of a ReplicaSet without the label that tells it from others.
+pub(crate) fn without_hash(template: &Value) -> Value {
+    let mut template = template.clone();
+    let labels = template
+        .as_map_mut()
+        .and_then(|template| template.get_mut("metadata"))
+        .and_then(Value::as_map_mut)
+        .and_then(|metadata| metadata.get_mut("labels"))
+        .and_then(Value::as_map_mut);
+    if let Some(labels) = labels {
+        labels.remove(POD_TEMPLATE_HASH);
+    }
+    template
+}

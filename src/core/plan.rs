@@ -1,0 +1,41 @@
+//! Plans: what is to be done now, and what comes of it.
+
+use crate::action::Step;
+use crate::pass::{self, Stop};
+use crate::snapshot::{DeploymentStatus, Options, Snapshot};
+use crate::status;
+use crate::time::Span;
+
+/// What is to be done now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The writes, in order.
+    pub steps: Vec<Step>,
+    /// The status of the Deployment once they are done.
+    pub status: DeploymentStatus,
+    /// When to ask again even if nothing changes.
+    pub requeue_after: Option<Span>,
+}
+
+/// Exactly what one sync of the Deployment controller does: the same writes in the same order, up to its
+/// first error.
+#[must_use]
+pub fn plan_pass(snapshot: &Snapshot, options: Options) -> Plan {
+    let outcome = pass::run(snapshot, options);
+    let requeue_after = match outcome.stop {
+        // Nothing will ever be created in this namespace again.
+        Some(Stop::NamespaceTerminating) => None,
+        _ => status::requeue_after(&snapshot.deployment, &outcome.status, snapshot.now),
+    };
+    Plan {
+        steps: outcome.steps,
+        status: outcome.status,
+        requeue_after,
+    }
+}
+
+/// The status that the controller would publish for this snapshot if it wrote nothing else.
+#[must_use]
+pub fn compute_status(snapshot: &Snapshot, options: Options) -> DeploymentStatus {
+    pass::observe(snapshot, options)
+}

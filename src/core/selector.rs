@@ -1,0 +1,123 @@
+//! Which labels a selector matches (Kubernetes: meta/v1 LabelSelector).
+
+use crate::snapshot::StringMap;
+
+/// A selector whose requirements all must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabelSelector {
+    /// Labels that must have exactly these values.
+    pub match_labels: StringMap,
+    /// Further requirements.
+    pub match_expressions: Vec<Requirement>,
+}
+
+/// One requirement on a label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// The label it is about.
+    pub key: String,
+    /// What must hold of it.
+    pub operator: Operator,
+}
+
+/// What must hold of a label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// The label is there with one of these values.
+    In(Vec<String>),
+    /// The label is not there, or has none of these values.
+    NotIn(Vec<String>),
+    /// The label is there.
+    Exists,
+    /// The label is not there.
+    DoesNotExist,
+}
+
+impl LabelSelector {
+    /// Whether there is no requirement at all. Kubernetes refuses such a Deployment.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Self {
+            match_labels,
+            match_expressions,
+        } = self;
+        match_labels.is_empty() && match_expressions.is_empty()
+    }
+
+    /// Whether the labels meet every requirement. The empty selector matches everything.
+    #[must_use]
+    pub fn matches(&self, labels: &StringMap) -> bool {
+        self.match_labels
+            .iter()
+            .all(|(key, value)| labels.get(key) == Some(value))
+            && self
+                .match_expressions
+                .iter()
+                .all(|requirement| requirement.matches(labels))
+    }
+}
+
+impl Requirement {
+    fn matches(&self, labels: &StringMap) -> bool {
+        let label = labels.get(&self.key);
+        match &self.operator {
+            Operator::In(values) => label.is_some_and(|value| values.contains(value)),
+            Operator::NotIn(values) => label.is_none_or(|value| !values.contains(value)),
+            Operator::Exists => label.is_some(),
+            Operator::DoesNotExist => label.is_none(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(text: &str) -> StringMap {
+        text.split_terminator(',')
+            .map(|pair| pair.split_once('=').unwrap())
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect()
+    }
+
+    fn expression(key: &str, operator: Operator) -> LabelSelector {
+        LabelSelector {
+            match_labels: StringMap::new(),
+            match_expressions: vec![Requirement {
+                key: key.to_owned(),
+                operator,
+            }],
+        }
+    }
+
+    #[test]
+    fn every_operator_decides_as_kubernetes_does() {
+        let values = || vec!["a".to_owned(), "b".to_owned()];
+        for (operator, a, c, absent) in [
+            (Operator::In(values()), true, false, false),
+            (Operator::NotIn(values()), false, true, true),
+            (Operator::Exists, true, true, false),
+            (Operator::DoesNotExist, false, false, true),
+        ] {
+            let selector = expression("k", operator.clone());
+            assert_eq!(selector.matches(&labels("k=a")), a, "{operator:?}");
+            assert_eq!(selector.matches(&labels("k=c")), c, "{operator:?}");
+            assert_eq!(selector.matches(&labels("other=a")), absent, "{operator:?}");
+            assert!(!selector.is_empty());
+        }
+    }
+
+    #[test]
+    fn all_parts_must_match() {
+        let mut selector = expression("tier", Operator::Exists);
+        selector.match_labels = labels("app=web");
+        assert!(selector.matches(&labels("app=web,tier=x,extra=y")));
+        assert!(!selector.matches(&labels("app=web")));
+        assert!(!selector.matches(&labels("app=api,tier=x")));
+        assert!(!selector.matches(&labels("tier=x")));
+        selector.match_expressions.clear();
+        assert!(!selector.is_empty());
+        assert!(LabelSelector::default().is_empty());
+        assert!(LabelSelector::default().matches(&labels("")));
+    }
+}

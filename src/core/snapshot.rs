@@ -1,0 +1,255 @@
+//! What a caller sees: a Deployment, its ReplicaSets and pods, and the time. Validated before it comes here:
+//! counts and sizes are not negative, uids and names of a kind are unique, every ReplicaSet is of the
+//! Deployment's namespace, absent fields of the spec have the defaults of the Kubernetes API.
+
+use std::collections::BTreeMap;
+
+use crate::action::ApiCall;
+use crate::selector::LabelSelector;
+use crate::size::IntOrPercent;
+use crate::template::Template;
+use crate::time::Time;
+
+/// Text by text, ordered: labels, annotations.
+pub type StringMap = BTreeMap<String, String>;
+
+/// Everything a plan is made from.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The time of the decision.
+    pub now: Time,
+    /// The Deployment, or the custom resource that acts as one.
+    pub deployment: Deployment,
+    /// ReplicaSets of its namespace; more than its own are fine.
+    pub replica_sets: Vec<ReplicaSet>,
+    /// Pods; more than its own are fine.
+    pub pods: Vec<Pod>,
+    /// Whether `pods` holds every pod of the ReplicaSets.
+    pub pods_complete: bool,
+    /// What was refused when the last plan was carried out.
+    pub failures: Vec<StepFailure>,
+}
+
+/// Metadata of an object, as far as plans need it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectMeta {
+    /// Name within the namespace.
+    pub name: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Unique for all time.
+    pub uid: String,
+    /// Opaque version of the stored object.
+    pub resource_version: String,
+    /// Counts changes of the spec.
+    pub generation: i64,
+    /// When it was created; absent sorts first.
+    pub creation_timestamp: Option<Time>,
+    /// When its deletion was asked for.
+    pub deletion_timestamp: Option<Time>,
+    /// Labels.
+    pub labels: StringMap,
+    /// Annotations.
+    pub annotations: StringMap,
+    /// Owners, all of them.
+    pub owner_references: Vec<OwnerReference>,
+}
+
+impl ObjectMeta {
+    /// The owner that manages the object, if any. Kubernetes takes the first that says so.
+    #[must_use]
+    pub fn controller(&self) -> Option<&OwnerReference> {
+        self.owner_references
+            .iter()
+            .find(|owner| owner.controller == Some(true))
+    }
+}
+
+/// An owner of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnerReference {
+    /// Group and version of the owner.
+    pub api_version: String,
+    /// Kind of the owner.
+    pub kind: String,
+    /// Name of the owner.
+    pub name: String,
+    /// Uid of the owner: what ownership is decided by.
+    pub uid: String,
+    /// Whether this owner manages the object.
+    pub controller: Option<bool>,
+    /// Whether the owner cannot be deleted in the foreground while this object exists.
+    pub block_owner_deletion: Option<bool>,
+}
+
+/// The object that is rolled out.
+#[derive(Clone, Debug)]
+pub struct Deployment {
+    /// Group and version, "apps/v1" for Kubernetes' own.
+    pub api_version: String,
+    /// Kind, "Deployment" for Kubernetes' own.
+    pub kind: String,
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// What is wanted.
+    pub spec: DeploymentSpec,
+    /// What was published last.
+    pub status: DeploymentStatus,
+}
+
+impl Deployment {
+    /// Whether this is Kubernetes' own Deployment rather than a custom resource.
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        self.api_version == "apps/v1" && self.kind == "Deployment"
+    }
+}
+
+/// What is wanted of a Deployment.
+#[derive(Clone, Debug)]
+pub struct DeploymentSpec {
+    /// Wanted pods, zero or more.
+    pub replicas: i32,
+    /// Which ReplicaSets belong to it.
+    pub selector: LabelSelector,
+    /// The pods to run.
+    pub template: Template,
+    /// How old pods are replaced.
+    pub strategy: Strategy,
+    /// Seconds a pod must be ready before it counts as available.
+    pub min_ready_seconds: i32,
+    /// Old ReplicaSets to keep; `i32::MAX` keeps all.
+    pub revision_history_limit: i32,
+    /// Whether rollouts are held.
+    pub paused: bool,
+    /// Seconds without progress after which a rollout counts as failed; `i32::MAX` for no deadline.
+    pub progress_deadline_seconds: i32,
+}
+
+/// How old pods are replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// Step by step, within limits.
+    RollingUpdate {
+        /// Pods that may exist above the wanted number.
+        max_surge: IntOrPercent,
+        /// Pods that may be unavailable.
+        max_unavailable: IntOrPercent,
+    },
+    /// All old pods end before the first new one starts.
+    Recreate,
+}
+
+/// What was last published about a Deployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeploymentStatus {
+    /// Generation that the status speaks of.
+    pub observed_generation: i64,
+    /// Pods that are not terminating.
+    pub replicas: i32,
+    /// Of these, pods of the current template.
+    pub updated_replicas: i32,
+    /// Of these, ready pods.
+    pub ready_replicas: i32,
+    /// Of these, available pods.
+    pub available_replicas: i32,
+    /// Pods wanted by the ReplicaSets and not available.
+    pub unavailable_replicas: i32,
+    /// Terminating pods, where every ReplicaSet reports them.
+    pub terminating_replicas: Option<i32>,
+    /// How often the name of a new ReplicaSet collided.
+    pub collision_count: Option<i32>,
+    /// Conditions, in the order of their last change.
+    pub conditions: Vec<Condition>,
+}
+
+/// A condition of a Deployment or ReplicaSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Condition {
+    /// What it is about, as "Progressing".
+    pub kind: String,
+    /// "True", "False" or "Unknown".
+    pub status: String,
+    /// Stable reason.
+    pub reason: String,
+    /// Text for people.
+    pub message: String,
+    /// When it was last updated. ReplicaSets have no such time.
+    pub last_update_time: Option<Time>,
+    /// When its status last changed.
+    pub last_transition_time: Option<Time>,
+}
+
+/// A ReplicaSet.
+#[derive(Clone, Debug)]
+pub struct ReplicaSet {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Wanted pods, zero or more.
+    pub replicas: i32,
+    /// Seconds a pod must be ready before it counts as available.
+    pub min_ready_seconds: i32,
+    /// The pods it runs.
+    pub template: Template,
+    /// What its controller last reported.
+    pub status: ReplicaSetStatus,
+}
+
+/// What was last reported about a ReplicaSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplicaSetStatus {
+    /// Pods that are not terminating.
+    pub replicas: i32,
+    /// Of these, ready pods.
+    pub ready_replicas: i32,
+    /// Of these, available pods.
+    pub available_replicas: i32,
+    /// Terminating pods, where the server keeps the field.
+    pub terminating_replicas: Option<i32>,
+    /// Generation that the status speaks of.
+    pub observed_generation: i64,
+    /// Conditions.
+    pub conditions: Vec<Condition>,
+}
+
+/// A pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pod {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Phase, as "Running".
+    pub phase: String,
+}
+
+/// A call of the last plan that the API server definitely refused.
+#[derive(Clone, Debug)]
+pub struct StepFailure {
+    /// The call, as the plan gave it.
+    pub call: ApiCall,
+    /// HTTP status of the answer.
+    pub http_code: i32,
+    /// `reason` of the answer's Status.
+    pub reason: String,
+    /// `message` of the answer's Status.
+    pub message: String,
+    /// Reasons of the answer's causes.
+    pub causes: Vec<String>,
+    /// The object that has the name, after an AlreadyExists.
+    pub existing: Option<ReplicaSet>,
+}
+
+/// What a plan is made by besides the snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whether the API server keeps `status.terminatingReplicas` of Deployments.
+    pub terminating_replicas: bool,
+}
+
+impl Default for Options {
+    /// As Kubernetes 1.36 is by default.
+    fn default() -> Self {
+        Self {
+            terminating_replicas: true,
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The status of a Deployment: counters, conditions and the progress deadline.
+//!
+//! Kubernetes source: `calculateStatus` in `pkg/controller/deployment/sync.go`, `progress.go` and
+//! `util/deployment_util.go`.
+
+use crate::size::{Limits, clamp};
+use crate::snapshot::{
+    Condition, Deployment, DeploymentStatus, Options, ReplicaSet, ReplicaSetStatus,
+};
+use crate::time::{Span, Time};
+
+/// Type of the condition that tells of progress.
+pub const PROGRESSING: &str = "Progressing";
+/// Type of the condition that tells of availability.
+pub const AVAILABLE: &str = "Available";
+/// Type of the condition that tells of pods that cannot be created.
+pub const REPLICA_FAILURE: &str = "ReplicaFailure";
+/// Reason of a rollout that made no progress within its deadline.
+pub const TIMED_OUT: &str = "ProgressDeadlineExceeded";
+/// Reason of a rollout that is done.
+pub const NEW_SET_AVAILABLE: &str = "NewReplicaSetAvailable";
+/// Reason of a rollout that goes on.
+pub const SET_UPDATED: &str = "ReplicaSetUpdated";
+
+/// A ReplicaSet, as the status counts it.
+pub(crate) struct Sizes<'a> {
+    /// Its size in the controller's hands.
+    pub(crate) wanted: i32,
+    /// What its controller last reported.
+    pub(crate) status: &'a ReplicaSetStatus,
+    /// Whether it has the current template.
+    pub(crate) is_new: bool,
+}
+
+/// `calculateStatus`: counters, and whether enough pods are available.
+pub(crate) fn calculate<'a>(
+    deployment: &Deployment,
+    before: &DeploymentStatus,
+    limits: Limits,
+    options: Options,
+    now: Time,
+    sets: impl Iterator<Item = Sizes<'a>>,
+) -> DeploymentStatus {
+    let (mut wanted, mut replicas, mut updated, mut ready, mut available) = (0, 0, 0, 0, 0);
+    let mut terminating = Some(0);
+    for Sizes {
+        wanted: size,
+        status,
+        is_new,
+    } in sets
+    {
+        wanted += i64::from(size);
+        replicas += i64::from(status.replicas);
+        updated += if is_new {
+            i64::from(status.replicas)
+        } else {
+            0
+        };
+        ready += i64::from(status.ready_replicas);
+        available += i64::from(status.available_replicas);
+        terminating = match (terminating, status.terminating_replicas) {
+            (Some(sum), Some(count)) => Some(sum + i64::from(count)),
+            // A set that its controller has never seen has no pods yet.
+            (sum, None) if status.observed_generation == 0 => sum,
+            (None, _) | (_, None) => None,
+        };
+    }
+    let mut status = DeploymentStatus {
+        observed_generation: deployment.metadata.generation,
+        replicas: clamp(replicas),
+        updated_replicas: clamp(updated),
+        ready_replicas: clamp(ready),
+        available_replicas: clamp(available),
+        // More may be available than wanted, as right after scaling down.
+        unavailable_replicas: clamp((wanted - available).max(0)),
+        terminating_replicas: terminating
+            .filter(|_| options.terminating_replicas)
+            .map(clamp),
+        collision_count: before.collision_count,
+        conditions: before.conditions.clone(),
+    };
+    let condition = if available >= i64::from(limits.min_available()) {
+        let message = "Deployment has minimum availability.";
+        new_condition(AVAILABLE, "True", "MinimumReplicasAvailable", message, now)
+    } else {
+        let message = "Deployment does not have minimum availability.";
+        new_condition(
+            AVAILABLE,
+            "False",
+            "MinimumReplicasUnavailable",
+            message,
+            now,
+        )
+    };
+    set_condition(&mut status, condition);
+    status
+}
+
+/// What the conditions of a rollout depend on.
+pub(crate) struct Rollout<'a> {
+    pub(crate) deployment: &'a Deployment,
+    /// The status as the controller holds it.
+    pub(crate) before: &'a DeploymentStatus,
+    /// Old ReplicaSets by age, then the new one.
+    pub(crate) all: &'a [&'a ReplicaSet],
+    /// The new ReplicaSet.
+    pub(crate) new: Option<&'a ReplicaSet>,
+    pub(crate) now: Time,
+}
+
+/// The second half of `syncRolloutStatus`: progress, the deadline, and failures of ReplicaSets carried up.
+pub(crate) fn with_rollout_conditions(
+    rollout: &Rollout<'_>,
+    mut status: DeploymentStatus,
+) -> DeploymentStatus {
+    let Rollout {
+        deployment,
+        before,
+        all,
+        new,
+        now,
+    } = *rollout;
+    let current = condition(before, PROGRESSING);
+    if !has_progress_deadline(deployment) {
+        remove_condition(&mut status, PROGRESSING);
+    }
+    // Only the new template has pods, and its rollout was complete before: nothing is rolled out, and no
+    // progress is to be expected.
+    let at_rest = status.replicas == status.updated_replicas
+        && current.is_some_and(|condition| condition.reason == NEW_SET_AVAILABLE);
+    if has_progress_deadline(deployment) && !at_rest {
+        let subject = match new {
+            Some(set) => format!("ReplicaSet \"{}\"", set.metadata.name),
+            None => format!("Deployment \"{}\"", deployment.metadata.name),
+        };
+        let progressing = |value, reason, end: &str| {
+            new_condition(PROGRESSING, value, reason, format!("{subject} {end}"), now)
+        };
+        if is_complete(deployment, &status) {
+            let end = "has successfully progressed.";
+            set_condition(&mut status, progressing("True", NEW_SET_AVAILABLE, end));
+        } else if has_progressed(before, &status) {
+            let mut condition = progressing("True", SET_UPDATED, "is progressing.");
+            // Progress moves the update time even where status and reason stay.
+            if let Some(current) = current {
+                if current.status == "True" {
+                    condition.last_transition_time = current.last_transition_time;
+                }
+                remove_condition(&mut status, PROGRESSING);
+            }
+            set_condition(&mut status, condition);
+        } else if has_timed_out(deployment, &status, now) {
+            let end = "has timed out progressing.";
+            set_condition(&mut status, progressing("False", TIMED_OUT, end));
+        }
+    }
+    match replica_failure(all, new) {
+        Some(failure) => set_condition(&mut status, failure),
+        None => remove_condition(&mut status, REPLICA_FAILURE),
+    }
+    status
+}
+
+/// `getReplicaFailures`: the new ReplicaSet's failure goes before those of others.
+fn replica_failure(all: &[&ReplicaSet], new: Option<&ReplicaSet>) -> Option<Condition> {
+    let failure = new
+        .into_iter()
+        .chain(all.iter().copied())
+        .flat_map(|set| &set.status.conditions)
+        .find(|condition| condition.kind == REPLICA_FAILURE)?;
+    Some(Condition {
+        last_update_time: failure.last_transition_time,
+        ..failure.clone()
+    })
+}
+
+/// `DeploymentComplete`: all wanted pods are updated and available, and no old one is left.
+pub(crate) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
+    let wanted = deployment.spec.replicas;
+    status.updated_replicas == wanted
+        && status.replicas == wanted
+        && status.available_replicas == wanted
+        && status.observed_generation >= deployment.metadata.generation
+}
+
+/// `DeploymentProgressing`: more new pods, fewer old ones, more ready or more available.
+fn has_progressed(before: &DeploymentStatus, after: &DeploymentStatus) -> bool {
+    let old =
+        |status: &DeploymentStatus| i64::from(status.replicas) - i64::from(status.updated_replicas);
+    after.updated_replicas > before.updated_replicas
+        || old(after) < old(before)
+        || after.ready_replicas > before.ready_replicas
+        || after.available_replicas > before.available_replicas
+}
+
+/// `DeploymentTimedOut`.
+fn has_timed_out(deployment: &Deployment, status: &DeploymentStatus, now: Time) -> bool {
+    condition(status, PROGRESSING).is_some_and(|condition| match condition.reason.as_str() {
+        // A new rollout may begin before its condition is seen: the finished one has no deadline.
+        NEW_SET_AVAILABLE => false,
+        TIMED_OUT => true,
+        _ => deadline_of(deployment, condition) < now,
+    })
+}
+
+fn deadline_of(deployment: &Deployment, progressing: &Condition) -> Time {
+    progressing
+        .last_update_time
+        .unwrap_or(Time::MIN)
+        .plus_seconds(i64::from(deployment.spec.progress_deadline_seconds))
+}
+
+/// Whether lack of progress is to be reported at all.
+pub(crate) fn has_progress_deadline(deployment: &Deployment) -> bool {
+    deployment.spec.progress_deadline_seconds != i32::MAX
+}
+
+/// When the progress deadline passes, if it is running: the rollout goes on, is not paused, and has not been
+/// found late.
+#[must_use]
+pub fn progress_deadline(deployment: &Deployment, status: &DeploymentStatus) -> Option<Time> {
+    let idle = deployment.spec.paused
+        || deployment.metadata.deletion_timestamp.is_some()
+        || !has_progress_deadline(deployment)
+        || is_complete(deployment, status);
+    let progressing = condition(status, PROGRESSING).filter(|_| !idle)?;
+    // After a complete rollout no deadline runs until the next one shows progress. Kubernetes asks again and
+    // again here once the old deadline has passed.
+    (progressing.reason != TIMED_OUT && progressing.reason != NEW_SET_AVAILABLE)
+        .then(|| deadline_of(deployment, progressing))
+}
+
+/// How long until the deadline must be looked at, with a second added for clocks that differ.
+pub(crate) fn requeue_after(
+    deployment: &Deployment,
+    status: &DeploymentStatus,
+    now: Time,
+) -> Option<Span> {
+    let deadline = progress_deadline(deployment, status)?;
+    Some(deadline.since(now).plus_seconds(1))
+}
+
+// Conditions.
+
+/// The condition of a type.
+#[must_use]
+pub fn condition<'a>(status: &'a DeploymentStatus, kind: &str) -> Option<&'a Condition> {
+    status
+        .conditions
+        .iter()
+        .find(|condition| condition.kind == kind)
+}
+
+/// A condition that holds since now.
+pub(crate) fn new_condition(
+    kind: &str,
+    value: &str,
+    reason: &str,
+    message: impl Into<String>,
+    now: Time,
+) -> Condition {
+    let now = Some(now.whole_seconds());
+    Condition {
+        kind: kind.to_owned(),
+        status: value.to_owned(),
+        reason: reason.to_owned(),
+        message: message.into(),
+        last_update_time: now,
+        last_transition_time: now,
+    }
+}
+
+/// `SetDeploymentCondition`: one with the same status and reason stays as it is; a changed one moves to the
+/// end.
+pub(crate) fn set_condition(status: &mut DeploymentStatus, mut new: Condition) {
+    if let Some(current) = condition(status, &new.kind)
+        && current.status == new.status
+    {
+        if current.reason == new.reason {
+            return;
+        }
+        new.last_transition_time = current.last_transition_time;
+    }
+    remove_condition(status, &new.kind);
+    status.conditions.push(new);
+}
+
+/// `RemoveDeploymentCondition`.
+fn remove_condition(status: &mut DeploymentStatus, kind: &str) {
+    status.conditions.retain(|condition| condition.kind != kind);
+}

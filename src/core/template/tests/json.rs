@@ -1,0 +1,124 @@
+//! A reader of the JSON that test data is written in. It panics on anything else.
+
+use std::collections::BTreeMap;
+
+use crate::template::{Number, Value};
+
+pub(super) fn parse(text: &str) -> Value {
+    let mut reader = Reader { text, at: 0 };
+    let value = reader.value();
+    assert_eq!(reader.rest().trim(), "", "after the JSON value in {text}");
+    value
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// Steps over a token, with the space before it, if it is next.
+    fn eat(&mut self, token: &str) -> bool {
+        let rest = self.rest();
+        let found = rest.trim_start().strip_prefix(token);
+        if let Some(behind) = found {
+            self.at += rest.len() - behind.len();
+        }
+        found.is_some()
+    }
+
+    fn must_eat(&mut self, token: &str) {
+        assert!(self.eat(token), "no {token} at {}", self.rest());
+    }
+
+    fn value(&mut self) -> Value {
+        if self.eat("null") {
+            Value::Null
+        } else if self.eat("true") {
+            Value::Bool(true)
+        } else if self.eat("false") {
+            Value::Bool(false)
+        } else if self.eat("[") {
+            self.list()
+        } else if self.eat("{") {
+            self.map()
+        } else if self.eat("\"") {
+            Value::String(self.string())
+        } else {
+            self.number()
+        }
+    }
+
+    fn list(&mut self) -> Value {
+        let mut items = Vec::new();
+        while !self.eat("]") {
+            if !items.is_empty() {
+                self.must_eat(",");
+            }
+            items.push(self.value());
+        }
+        Value::List(items)
+    }
+
+    fn map(&mut self) -> Value {
+        let mut entries = BTreeMap::new();
+        while !self.eat("}") {
+            if !entries.is_empty() {
+                self.must_eat(",");
+            }
+            self.must_eat("\"");
+            let key = self.string();
+            self.must_eat(":");
+            entries.insert(key, self.value());
+        }
+        Value::Map(entries)
+    }
+
+    /// What is left of a string whose opening quote is read.
+    fn string(&mut self) -> String {
+        let mut text = String::new();
+        let mut chars = self.rest().char_indices();
+        loop {
+            match chars.next() {
+                Some((end, '"')) => {
+                    self.at += end + 1;
+                    return text;
+                }
+                Some((_, '\\')) => text.push(match chars.next() {
+                    Some((_, 'n')) => '\n',
+                    Some((_, 'r')) => '\r',
+                    Some((_, 't')) => '\t',
+                    Some((_, 'b')) => '\u{8}',
+                    Some((_, 'f')) => '\u{c}',
+                    Some((_, 'u')) => {
+                        let code = chars.by_ref().take(4).fold(0, |code, (_, digit)| {
+                            code * 16 + digit.to_digit(16).unwrap_or(0)
+                        });
+                        char::from_u32(code).unwrap_or('\u{fffd}')
+                    }
+                    Some((_, other)) => other,
+                    None => panic!("a string does not end"),
+                }),
+                Some((_, other)) => text.push(other),
+                None => panic!("a string does not end"),
+            }
+        }
+    }
+
+    fn number(&mut self) -> Value {
+        let rest = self.rest().trim_start();
+        let length = rest.find([',', ']', '}', ' ']).unwrap_or(rest.len());
+        match rest[..length].parse::<f64>() {
+            // As the wire has them: every number is a float.
+            Ok(number) => {
+                self.must_eat(&rest[..length]);
+                Value::Number(Number::from(number))
+            }
+            Err(error) => panic!("{error}: {rest}"),
+        }
+    }
+}

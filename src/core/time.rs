@@ -1,0 +1,235 @@
+//! Points in time and spans, as the Kubernetes API has them. No clock is read here.
+
+use std::fmt;
+
+const NANOS_PER_SECOND: i128 = 1_000_000_000;
+const SECONDS_PER_DAY: i64 = 86_400;
+
+/// A point in time, in seconds and nanoseconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time {
+    seconds: i64,
+    nanos: u32,
+}
+
+impl Time {
+    /// The earliest second of year 1, the earliest that protobuf's Timestamp can carry.
+    pub const MIN: Self = Self {
+        seconds: -62_135_596_800,
+        nanos: 0,
+    };
+    /// The latest second of year 9999, the latest that protobuf's Timestamp can carry.
+    pub const MAX: Self = Self {
+        seconds: 253_402_300_799,
+        nanos: 999_999_999,
+    };
+
+    /// The time `seconds` and `nanos` after the epoch; `None` outside the years 1 to 9999 or with a billion
+    /// nanoseconds and more.
+    #[must_use]
+    pub fn new(seconds: i64, nanos: u32) -> Option<Self> {
+        let time = Self { seconds, nanos };
+        (i128::from(nanos) < NANOS_PER_SECOND && (Self::MIN..=Self::MAX).contains(&time))
+            .then_some(time)
+    }
+
+    /// Whole seconds since the epoch, rounded down.
+    #[must_use]
+    pub fn seconds(self) -> i64 {
+        self.seconds
+    }
+
+    /// Nanoseconds within the second.
+    #[must_use]
+    pub fn nanos(self) -> u32 {
+        self.nanos
+    }
+
+    /// The same time without its fraction of a second: what Kubernetes stores.
+    #[must_use]
+    pub fn whole_seconds(self) -> Self {
+        Self {
+            seconds: self.seconds,
+            nanos: 0,
+        }
+    }
+
+    /// The span from `earlier` to this time; zero when that lies ahead, for clocks differ.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Span {
+        Span::from_nanos(self.total_nanos() - earlier.total_nanos())
+    }
+
+    /// The time `seconds` later, held within the years 1 to 9999.
+    #[must_use]
+    pub fn plus_seconds(self, seconds: i64) -> Self {
+        Self {
+            seconds: self.seconds.saturating_add(seconds),
+            nanos: self.nanos,
+        }
+        .clamp(Self::MIN, Self::MAX)
+    }
+
+    fn total_nanos(self) -> i128 {
+        i128::from(self.seconds) * NANOS_PER_SECOND + i128::from(self.nanos)
+    }
+}
+
+/// RFC 3339 in UTC, as the Kubernetes API prints times: without a fraction where there is none.
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = civil_from_days(self.seconds.div_euclid(SECONDS_PER_DAY));
+        let second = self.seconds.rem_euclid(SECONDS_PER_DAY);
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}",
+            second / 3600,
+            second / 60 % 60,
+            second % 60
+        )?;
+        if self.nanos != 0 {
+            write!(f, ".{:09}", self.nanos)?;
+        }
+        write!(f, "Z")
+    }
+}
+
+/// Year, month and day of a day counted from 1970-01-01, in the proleptic Gregorian calendar.
+///
+/// The year is taken to begin in March, so that the leap day is its last: a month then begins on day
+/// `(153 * month + 2) / 5` of the year.
+fn civil_from_days(days_since_epoch: i64) -> (i64, i64, i64) {
+    const DAYS_PER_ERA: i64 = 146_097;
+    const DAYS_FROM_YEAR_0_MARCH: i64 = 719_468;
+    let days = days_since_epoch + DAYS_FROM_YEAR_0_MARCH;
+    let era = days.div_euclid(DAYS_PER_ERA);
+    let day_of_era = days.rem_euclid(DAYS_PER_ERA);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    (year, month, day)
+}
+
+/// A span of time that is not negative, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    nanos: i128,
+}
+
+impl Span {
+    /// A span of whole seconds; zero for a negative count.
+    #[must_use]
+    pub fn from_seconds(seconds: i64) -> Self {
+        Self::from_nanos(i128::from(seconds) * NANOS_PER_SECOND)
+    }
+
+    fn from_nanos(nanos: i128) -> Self {
+        Self {
+            nanos: nanos.max(0),
+        }
+    }
+
+    /// Whole seconds of the span.
+    #[must_use]
+    pub fn seconds(self) -> i64 {
+        i64::try_from(self.nanos / NANOS_PER_SECOND).unwrap_or(i64::MAX)
+    }
+
+    /// Nanoseconds beyond the whole seconds.
+    #[must_use]
+    pub fn subsec_nanos(self) -> i32 {
+        i32::try_from(self.nanos % NANOS_PER_SECOND).unwrap_or(0)
+    }
+
+    /// The span with `seconds` added.
+    #[must_use]
+    pub fn plus_seconds(self, seconds: i64) -> Self {
+        Self::from_nanos(self.nanos + i128::from(seconds) * NANOS_PER_SECOND)
+    }
+}
+
+/// As `kubectl` prints ages: the two largest units, as "4m10s".
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.seconds();
+        let (days, hours, minutes) = (seconds / 86_400, seconds / 3600, seconds / 60);
+        if days > 0 {
+            write!(f, "{days}d{}h", hours % 24)
+        } else if hours > 0 {
+            write!(f, "{hours}h{}m", minutes % 60)
+        } else if minutes > 0 {
+            write!(f, "{minutes}m{}s", seconds % 60)
+        } else {
+            write!(f, "{seconds}s")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_print_as_rfc_3339() {
+        for (seconds, nanos, text) in [
+            (0, 0, "1970-01-01T00:00:00Z"),
+            (951_827_696, 0, "2000-02-29T12:34:56Z"),
+            (4_107_542_399, 0, "2100-02-28T23:59:59Z"),
+            (4_107_542_400, 0, "2100-03-01T00:00:00Z"),
+            (-1, 5, "1969-12-31T23:59:59.000000005Z"),
+            (Time::MIN.seconds(), 0, "0001-01-01T00:00:00Z"),
+            (Time::MAX.seconds(), 0, "9999-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(Time::new(seconds, nanos).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn times_outside_the_years_1_to_9999_are_refused() {
+        assert_eq!(Time::new(Time::MIN.seconds() - 1, 0), None);
+        assert_eq!(Time::new(Time::MAX.seconds() + 1, 0), None);
+        assert_eq!(Time::new(0, 1_000_000_000), None);
+        assert!(Time::new(Time::MAX.seconds(), 999_999_999).is_some());
+    }
+
+    #[test]
+    fn spans_are_never_negative_and_times_stay_in_range() {
+        let (early, late) = (Time::new(10, 0).unwrap(), Time::new(12, 500).unwrap());
+        assert_eq!(early.since(late), Span::default());
+        assert_eq!(
+            (
+                late.since(early).seconds(),
+                late.since(early).subsec_nanos()
+            ),
+            (2, 500)
+        );
+        assert_eq!(Time::MAX.plus_seconds(i64::MAX), Time::MAX);
+        assert_eq!(Time::MIN.plus_seconds(i64::MIN), Time::MIN);
+        assert_eq!(late.plus_seconds(3), Time::new(15, 500).unwrap());
+        assert_eq!(late.whole_seconds(), Time::new(12, 0).unwrap());
+        assert_eq!(Span::from_seconds(3).plus_seconds(-5), Span::default());
+        assert_eq!(Span::from_seconds(-3), Span::default());
+        assert_eq!(Span::from_seconds(3).plus_seconds(1).seconds(), 4);
+    }
+
+    #[test]
+    fn spans_print_as_ages() {
+        for (seconds, text) in [
+            (0, "0s"),
+            (59, "59s"),
+            (250, "4m10s"),
+            (7_260, "2h1m"),
+            (176_400, "2d1h"),
+        ] {
+            assert_eq!(Span::from_seconds(seconds).to_string(), text);
+        }
+    }
+}
