@@ -182,7 +182,9 @@ func (c *ControlPlane) startKwok(ctx context.Context) (err error) {
 	}
 	// Without the lease option the node turns NotReady after 50 seconds, and every pod with it.
 	c.kwok, err = c.spawn("kwok", "--kubeconfig", c.Kubeconfig(), "--manage-all-nodes=true",
-		"--node-lease-duration-seconds=40", "--config", c.path("stages.yaml"))
+		"--node-lease-duration-seconds=40", "--config", c.path("stages.yaml"),
+		// Its own range of pod addresses holds 254.
+		"--cidr=10.244.0.1/16", "--node-ip=10.0.0.1")
 	if err != nil {
 		return err
 	}
@@ -253,6 +255,9 @@ func (c *ControlPlane) Ended() error {
 
 // HasNativeController says whether Kubernetes' own Deployment controller runs.
 func (c *ControlPlane) HasNativeController() bool { return c.options.NativeController }
+
+// PodLife is how pods live now.
+func (c *ControlPlane) PodLife() PodLife { return c.options.Pods }
 
 // Dir is the folder of this control plane: data, keys, logs.
 func (c *ControlPlane) Dir() string { return c.dir }

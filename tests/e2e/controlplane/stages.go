@@ -14,7 +14,9 @@ type PodLife int
 const (
 	// PodsRun makes pods ready at once and lets deleted ones go at once, as kwok's fast stages do.
 	PodsRun PodLife = iota
-	// PodsHold leaves new pods in ContainerCreating and deleted ones terminating, until it is PodsRun again.
+	// PodsHoldNew leaves new pods in ContainerCreating.
+	PodsHoldNew
+	// PodsHold leaves new pods in ContainerCreating and deleted ones terminating.
 	PodsHold
 )
 
@@ -34,10 +36,12 @@ func writeStages(path, cache string, life PodLife) error {
 		return string(text), err
 	}
 	var stages []string
-	names := []string{"node-initialize.yaml", "node-heartbeat-with-lease.yaml"}
+	names := []string{"node-initialize.yaml", "node-heartbeat-with-lease.yaml", "pod-complete.yaml"}
+	if life != PodsHold {
+		names = append(names, "pod-delete.yaml")
+	}
 	switch life {
 	case PodsRun:
-		names = append(names, "pod-complete.yaml", "pod-delete.yaml")
 		ready, err := read("pod-ready.yaml")
 		if err != nil {
 			return err
@@ -48,7 +52,7 @@ func writeStages(path, cache string, life PodLife) error {
 		}
 		stages = append(stages, strings.Replace(ready, selector,
 			selector+fmt.Sprintf("    - key: '%s'\n      operator: 'DoesNotExist'\n", imageMissing), 1))
-	case PodsHold:
+	case PodsHoldNew, PodsHold:
 		stages = append(stages, strings.ReplaceAll(containerCreating, "IMAGE_MISSING", imageMissing))
 	default:
 		return fmt.Errorf("unknown pod life %d", life)

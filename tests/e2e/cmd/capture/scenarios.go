@@ -32,7 +32,7 @@ var scenarios = []scenario{
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 10}), s.complete("1.0", 10),
 				s.setImage("1.1"), s.complete("1.1", 10),
-				s.holdPods, s.setImage("1.2"), s.sets(set{"1.0", 0, 0}, set{"1.1", 8, 8}, set{"1.2", 5, 0}),
+				s.holdNewPods, s.setImage("1.2"), s.sets(set{"1.0", 0, 0}, set{"1.1", 8, 8}, set{"1.2", 5, 0}),
 				s.controllerOff, s.makeReady("1.2", 2), s.sets(set{"1.0", 0, 0}, set{"1.1", 8, 8}, set{"1.2", 5, 2}))
 		},
 	},
@@ -51,9 +51,8 @@ var scenarios = []scenario{
 			"of whose pods 2 have just become available.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 10}), s.complete("1.0", 10),
-				s.holdPods, s.setImage("1.1"), s.sets(set{"1.0", 8, 8}, set{"1.1", 5, 0}),
+				s.holdNewPods, s.setImage("1.1"), s.sets(set{"1.0", 8, 8}, set{"1.1", 5, 0}),
 				// Three more available pods let three old ones go, which the second template may then replace.
-				// The old pods go on terminating until the end of the story, as slow ones would.
 				s.makeReady("1.1", 3), s.sets(set{"1.0", 5, 5}, set{"1.1", 8, 3}),
 				// Of a set that is now old, the pods that never became ready go first.
 				s.setImage("1.2"), s.sets(set{"1.0", 5, 5}, set{"1.1", 3, 3}, set{"1.2", 5, 0}),
@@ -66,7 +65,7 @@ var scenarios = []scenario{
 			"both ReplicaSets must grow in proportion, although the rollout rests.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 10}), s.complete("1.0", 10),
-				s.holdPods, s.setImage("1.1"), s.makeReady("1.1", 2), s.sets(set{"1.0", 6, 6}, set{"1.1", 7, 2}),
+				s.holdNewPods, s.setImage("1.1"), s.makeReady("1.1", 2), s.sets(set{"1.0", 6, 6}, set{"1.1", 7, 2}),
 				s.pause, s.controllerOff, s.scale(20))
 		},
 	},

@@ -146,9 +146,13 @@ func (s *stage) orphan(ctx context.Context) error {
 
 func (s *stage) controllerOff(ctx context.Context) error { return s.SetNativeController(ctx, false) }
 
-func (s *stage) holdPods(ctx context.Context) error {
-	return s.SetPods(ctx, controlplane.PodsHold)
+// holdNewPods keeps pods created from now on from becoming ready.
+func (s *stage) holdNewPods(ctx context.Context) error {
+	return s.SetPods(ctx, controlplane.PodsHoldNew)
 }
+
+// holdPods keeps deleted pods terminating as well.
+func (s *stage) holdPods(ctx context.Context) error { return s.SetPods(ctx, controlplane.PodsHold) }
 
 // set is the ReplicaSet with a certain image: how many pods it should have and how many of them are ready.
 type set struct {
@@ -178,24 +182,39 @@ func (s *stage) sets(want ...set) step {
 			if !slices.Equal(have, want) {
 				return fmt.Errorf("ReplicaSets are %v", have)
 			}
-			return errors.Join(s.podsSeen(ctx), s.statusTells(ctx, have))
+			return errors.Join(s.podsTell(ctx, sets), s.statusTells(ctx, have))
 		})
 	}
 }
 
-func (s *stage) podsSeen(ctx context.Context) error {
+// podsTell checks that every pod has been seen by its node and that the ReplicaSets know which ones are terminating.
+func (s *stage) podsTell(ctx context.Context, sets []appsv1.ReplicaSet) error {
 	pods, err := s.Pods(ctx, namespace)
 	if err != nil {
 		return err
 	}
+	terminating := int32(0)
 	for _, pod := range pods {
-		if pod.DeletionTimestamp == nil && pod.Status.StartTime == nil {
+		if isTerminating(pod) {
+			terminating++
+		} else if pod.Status.StartTime == nil {
 			return fmt.Errorf("pod %s has not been seen by its node", pod.Name)
 		}
+	}
+	for _, rs := range sets {
+		if rs.Status.TerminatingReplicas != nil {
+			terminating -= *rs.Status.TerminatingReplicas
+		}
+	}
+	if terminating != 0 || s.PodLife() != controlplane.PodsHold && slices.ContainsFunc(pods, isTerminating) {
+		return errors.New("pods are still terminating, or their ReplicaSet does not know yet")
 	}
 	return nil
 }
 
+func isTerminating(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }
+
+// statusTells checks that the Deployment's status has caught up, as far as somebody is there to write it.
 func (s *stage) statusTells(ctx context.Context, sets []set) error {
 	if !s.HasNativeController() {
 		return nil
@@ -275,7 +294,7 @@ func (s *stage) terminating(want int) step {
 			}
 			have := 0
 			for _, pod := range pods {
-				if pod.DeletionTimestamp != nil {
+				if isTerminating(pod) {
 					have++
 				}
 			}
@@ -297,7 +316,7 @@ func (s *stage) makeReady(tag string, count int) step {
 				return err
 			}
 			waiting = slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
-				return pod.Spec.Containers[0].Image != image+tag || pod.DeletionTimestamp != nil ||
+				return pod.Spec.Containers[0].Image != image+tag || isTerminating(pod) ||
 					pod.Status.StartTime == nil || pod.Status.Phase != corev1.PodPending
 			})
 			if len(waiting) < count {
@@ -325,7 +344,7 @@ func (s *stage) makeReady(tag string, count int) step {
 func (s *stage) readyStatus(pod corev1.Pod) map[string]any {
 	type object = map[string]any
 	now := time.Now().UTC().Format(time.RFC3339)
-	ip := fmt.Sprintf("10.0.1.%d", s.nextIP)
+	ip := fmt.Sprintf("10.244.1.%d", s.nextIP)
 	s.nextIP++
 	var conditions []object
 	for _, kind := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodReady, corev1.ContainersReady} {

@@ -1,0 +1,51 @@
+// Package e2e tries rollplan on a real Kubernetes control plane.
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// binaryEnv is the path of the rollplan binary under test. There is no default: a test of an old build says nothing.
+const binaryEnv = "ROLLPLAN_BIN"
+
+// rollplan returns the path of the binary under test.
+func rollplan(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv(binaryEnv)
+	if path == "" {
+		t.Fatalf("set %s to the rollplan binary to test: cargo build, then %s=$PWD/target/debug/rollplan", binaryEnv, binaryEnv)
+	}
+	if _, err := exec.LookPath(path); err != nil {
+		t.Fatalf("%s: %v", binaryEnv, err)
+	}
+	return path
+}
+
+// plan is what these tests read of a PlanRolloutResponse in protobuf's JSON form.
+type plan struct {
+	Steps []struct {
+		Summary          string          `json:"summary"`
+		CreateReplicaSet json.RawMessage `json:"createReplicaSet"`
+	} `json:"steps"`
+}
+
+// runPlan runs `rollplan plan ... -o json`.
+func runPlan(t *testing.T, binary string, args ...string) plan {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), binary, append([]string{"plan", "-o", "json"}, args...)...)
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, errOut.String())
+	}
+	var p plan
+	if err := json.Unmarshal(out.Bytes(), &p); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out.String())
+	}
+	return p
+}

@@ -1,0 +1,410 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"rollplan.dev/rollplan/tests/e2e/controlplane"
+)
+
+// updateEnv has the test write what the native controller answered instead of comparing with it.
+const updateEnv = "ROLLPLAN_UPDATE"
+
+const answersFile = "testdata/template-answers.json"
+
+// templateCase is one change of a pod template that may or may not make a rollout.
+type templateCase struct {
+	Name string
+	// base are JSON patch operations on the plain template, before the Deployment is created.
+	base []operation
+	// patch are the operations on the running Deployment's template.
+	patch []operation
+}
+
+// operation of a JSON patch. Paths are relative to the template.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+func add(path string, value any) []operation { return []operation{{"add", path, value}} }
+
+func remove(path string) []operation { return []operation{{Op: "remove", Path: path}} }
+
+type object = map[string]any
+
+type list = []any
+
+const container = "/spec/containers/0"
+
+// affinityTerm is a pod affinity with one term, which has the given fields besides a topology key.
+func affinityTerm(fields object) object {
+	term := object{"topologyKey": "kubernetes.io/hostname", "labelSelector": object{"matchLabels": object{"app": "other"}}}
+	for key, value := range fields {
+		term[key] = value
+	}
+	return object{"podAffinity": object{"requiredDuringSchedulingIgnoredDuringExecution": list{term}}}
+}
+
+// spread is a list of one topology spread constraint, which has the given fields besides those that must be there.
+func spread(fields object) list {
+	constraint := object{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+	for key, value := range fields {
+		constraint[key] = value
+	}
+	return list{constraint}
+}
+
+func volume(source string, value any) list { return list{object{"name": "v", source: value}} }
+
+// claimVolume is a list of one volume with a claim of its own.
+func claimVolume() list {
+	spec := object{"accessModes": list{"ReadWriteOnce"}, "resources": object{"requests": object{"storage": "1Gi"}}}
+	return volume("ephemeral", object{"volumeClaimTemplate": object{"spec": spec}})
+}
+
+var templateCases = []templateCase{
+	// Pointers to structs: there or not is a difference.
+	{Name: "affinity-empty", patch: add("/spec/affinity", object{})},
+	{Name: "affinity-node-affinity-empty", base: add("/spec/affinity", object{}), patch: add("/spec/affinity/nodeAffinity", object{})},
+	{Name: "dns-config-empty", patch: add("/spec/dnsConfig", object{})},
+	{Name: "lifecycle-empty", patch: add(container+"/lifecycle", object{})},
+	{Name: "container-security-context-empty", patch: add(container+"/securityContext", object{})},
+	{Name: "capabilities-empty", base: add(container+"/securityContext", object{"privileged": false}), patch: add(container+"/securityContext/capabilities", object{})},
+	{Name: "pod-security-context-removed", patch: remove("/spec/securityContext")},
+	{Name: "pod-security-context-run-as-user-zero", patch: add("/spec/securityContext", object{"runAsUser": 0})},
+	{Name: "pod-security-context-run-as-non-root-false", patch: add("/spec/securityContext", object{"runAsNonRoot": false})},
+	{Name: "pod-security-context-supplemental-groups-empty", patch: add("/spec/securityContext", object{"supplementalGroups": list{}})},
+	{Name: "pod-security-context-sysctls-empty", patch: add("/spec/securityContext", object{"sysctls": list{}})},
+	{Name: "pod-security-context-se-linux-options-empty", patch: add("/spec/securityContext", object{"seLinuxOptions": object{}})},
+	{Name: "empty-dir-size-limit", base: add("/spec/volumes", volume("emptyDir", object{})), patch: add("/spec/volumes/0/emptyDir", object{"sizeLimit": "1Gi"})},
+	{Name: "empty-dir-medium-empty-string", base: add("/spec/volumes", volume("emptyDir", object{})), patch: add("/spec/volumes/0/emptyDir", object{"medium": ""})},
+	{Name: "empty-dir-written-as-no-source", base: add("/spec/volumes", volume("emptyDir", object{})), patch: remove("/spec/volumes/0/emptyDir")},
+	{Name: "namespace-selector-empty", base: add("/spec/affinity", affinityTerm(nil)), patch: add("/spec/affinity", affinityTerm(object{"namespaceSelector": object{}}))},
+	{Name: "affinity-namespaces-empty", base: add("/spec/affinity", affinityTerm(nil)), patch: add("/spec/affinity", affinityTerm(object{"namespaces": list{}}))},
+	{Name: "affinity-match-label-keys", base: add("/spec/affinity", affinityTerm(nil)), patch: add("/spec/affinity", affinityTerm(object{"matchLabelKeys": list{"pod-template-hash"}}))},
+	{Name: "pod-resources-empty", patch: add("/spec/resources", object{})},
+
+	// Topology spread constraints.
+	{Name: "spread-label-selector-empty", base: add("/spec/topologySpreadConstraints", spread(nil)),
+		patch: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{}}))},
+	{Name: "spread-match-labels-empty", base: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{}})),
+		patch: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{"matchLabels": object{}}}))},
+	{Name: "spread-match-label-keys", base: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{"matchLabels": object{"app": "web"}}})),
+		patch: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{"matchLabels": object{"app": "web"}}, "matchLabelKeys": list{"pod-template-hash"}}))},
+	{Name: "spread-match-label-keys-empty", base: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{"matchLabels": object{"app": "web"}}})),
+		patch: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{"matchLabels": object{"app": "web"}}, "matchLabelKeys": list{}}))},
+	{Name: "spread-constraints-empty", patch: add("/spec/topologySpreadConstraints", list{})},
+	{Name: "spread-node-taints-policy-ignore", base: add("/spec/topologySpreadConstraints", spread(nil)),
+		patch: add("/spec/topologySpreadConstraints", spread(object{"nodeTaintsPolicy": "Ignore"}))},
+
+	// Maps and structs held by value: empty is absent.
+	{Name: "node-selector-empty", patch: add("/spec/nodeSelector", object{})},
+	{Name: "resources-empty", patch: add(container+"/resources", object{})},
+	{Name: "resources-requests-empty", patch: add(container+"/resources", object{"requests": object{}})},
+	{Name: "annotations-empty", patch: add("/metadata/annotations", object{})},
+	{Name: "annotation-empty-value", patch: add("/metadata/annotations", object{"note": ""})},
+
+	// Quantities are compared by value.
+	{Name: "cpu-1000m-to-1", base: add(container+"/resources", object{"limits": object{"cpu": "1000m"}}),
+		patch: add(container+"/resources/limits/cpu", "1")},
+	{Name: "memory-1024-to-1ki", base: add(container+"/resources", object{"limits": object{"memory": "1024"}}),
+		patch: add(container+"/resources/limits/memory", "1Ki")},
+	{Name: "memory-1gi-to-1g", base: add(container+"/resources", object{"limits": object{"memory": "1Gi"}}),
+		patch: add(container+"/resources/limits/memory", "1G")},
+	{Name: "cpu-tenth-to-100m-requests", base: add(container+"/resources", object{"requests": object{"cpu": "0.1"}}),
+		patch: add(container+"/resources/requests/cpu", "100m")},
+	{Name: "cpu-1-to-1e0", base: add(container+"/resources", object{"limits": object{"cpu": "1"}}),
+		patch: add(container+"/resources/limits/cpu", "1e0")},
+	{Name: "empty-dir-size-limit-1gi-to-1024mi", base: add("/spec/volumes", volume("emptyDir", object{"sizeLimit": "1Gi"})),
+		patch: add("/spec/volumes/0/emptyDir/sizeLimit", "1024Mi")},
+	{Name: "resource-field-divisor-1-to-1000m", base: add(container+"/env", list{object{"name": "CPU", "valueFrom": object{"resourceFieldRef": object{"resource": "limits.cpu", "divisor": "1"}}}}),
+		patch: add(container+"/env/0/valueFrom/resourceFieldRef/divisor", "1000m")},
+
+	// The template's metadata counts as a whole.
+	{Name: "metadata-finalizer", patch: add("/metadata/finalizers", list{"example.com/wait"})},
+	{Name: "metadata-name", patch: add("/metadata/name", "web")},
+	{Name: "metadata-label", patch: add("/metadata/labels/tier", "front")},
+	{Name: "metadata-owner-references-empty", patch: add("/metadata/ownerReferences", list{})},
+	{Name: "metadata-creation-timestamp-null", patch: []operation{{"add", "/metadata/creationTimestamp", json.RawMessage("null")}}},
+
+	// Plain values: the zero value is absent. Pointers to values: it is not.
+	{Name: "env-value-empty-string", base: add(container+"/env", list{object{"name": "A"}}), patch: add(container+"/env/0/value", "")},
+	{Name: "env-empty-list", patch: add(container+"/env", list{})},
+	{Name: "host-network-false", patch: add("/spec/hostNetwork", false)},
+	{Name: "host-users-true", patch: add("/spec/hostUsers", true)},
+	{Name: "share-process-namespace-false", patch: add("/spec/shareProcessNamespace", false)},
+	{Name: "enable-service-links-true", patch: add("/spec/enableServiceLinks", true)},
+	{Name: "automount-service-account-token-false", patch: add("/spec/automountServiceAccountToken", false)},
+	{Name: "set-hostname-as-fqdn-false", patch: add("/spec/setHostnameAsFQDN", false)},
+	{Name: "tty-false", patch: add(container+"/tty", false)},
+	{Name: "read-only-root-filesystem-false", base: add(container+"/securityContext", object{}), patch: add(container+"/securityContext/readOnlyRootFilesystem", false)},
+	{Name: "volume-mount-read-only-false", base: append(add("/spec/volumes", volume("emptyDir", object{})), add(container+"/volumeMounts", list{object{"name": "v", "mountPath": "/v"}})...),
+		patch: add(container+"/volumeMounts/0/readOnly", false)},
+	{Name: "config-map-optional-false", base: add("/spec/volumes", volume("configMap", object{"name": "c"})),
+		patch: add("/spec/volumes/0/configMap/optional", false)},
+	{Name: "termination-grace-period-zero", patch: add("/spec/terminationGracePeriodSeconds", 0)},
+	{Name: "termination-grace-period-default", patch: add("/spec/terminationGracePeriodSeconds", 30)},
+	{Name: "termination-grace-period-absent", patch: remove("/spec/terminationGracePeriodSeconds")},
+	{Name: "tolerations-empty", patch: add("/spec/tolerations", list{})},
+	{Name: "toleration-operator-default", base: add("/spec/tolerations", list{object{"key": "k", "value": "v"}}), patch: add("/spec/tolerations/0/operator", "Equal")},
+	{Name: "image-pull-secrets-empty", patch: add("/spec/imagePullSecrets", list{})},
+	{Name: "init-containers-empty", patch: add("/spec/initContainers", list{})},
+	{Name: "args-empty-list", patch: add(container+"/args", list{})},
+	{Name: "args-empty-string", patch: add(container+"/args", list{""})},
+	{Name: "working-dir-empty-string", patch: add(container+"/workingDir", "")},
+	{Name: "service-account-alias", base: add("/spec/serviceAccountName", "default"), patch: remove("/spec/serviceAccount")},
+	{Name: "image-pull-policy-absent", patch: remove(container + "/imagePullPolicy")},
+	{Name: "probe-absent-defaults", base: add(container+"/readinessProbe", object{"httpGet": object{"path": "/", "port": 80}}),
+		patch: add(container+"/readinessProbe", object{"httpGet": object{"path": "/", "port": 80}})},
+	{Name: "probe-port-number-to-string", base: add(container+"/readinessProbe", object{"httpGet": object{"path": "/", "port": 80}}),
+		patch: add(container+"/readinessProbe/httpGet/port", "http")},
+	{Name: "toleration-seconds-zero", base: add("/spec/tolerations", list{object{"key": "k", "operator": "Exists", "effect": "NoExecute"}}), patch: add("/spec/tolerations/0/tolerationSeconds", 0)},
+	{Name: "probe-initial-delay-zero", base: add(container+"/readinessProbe", object{"httpGet": object{"port": 80}}), patch: add(container+"/readinessProbe/initialDelaySeconds", 0)},
+	{Name: "probe-grpc-service-empty-string", base: add(container+"/readinessProbe", object{"grpc": object{"port": 80}}), patch: add(container+"/readinessProbe/grpc/service", "")},
+	{Name: "host-port-zero", base: add(container+"/ports", list{object{"containerPort": 80}}), patch: add(container+"/ports/0/hostPort", 0)},
+	{Name: "priority-zero", patch: add("/spec/priority", 0)},
+	{Name: "host-aliases-empty", patch: add("/spec/hostAliases", list{})},
+	{Name: "readiness-gates-empty", patch: add("/spec/readinessGates", list{})},
+	{Name: "overhead-empty", patch: add("/spec/overhead", object{})},
+	{Name: "resources-limits-and-claims-empty", patch: add(container+"/resources", object{"limits": object{}, "claims": list{}})},
+	{Name: "ephemeral-claim-metadata-empty", base: add("/spec/volumes", claimVolume()), patch: add("/spec/volumes/0/ephemeral/volumeClaimTemplate/metadata", object{"annotations": object{}})},
+	{Name: "ephemeral-claim-storage-1gi-to-1024mi", base: add("/spec/volumes", claimVolume()),
+		patch: add("/spec/volumes/0/ephemeral/volumeClaimTemplate/spec/resources/requests/storage", "1024Mi")},
+	{Name: "ephemeral-claim-selector-empty", base: add("/spec/volumes", claimVolume()),
+		patch: add("/spec/volumes/0/ephemeral/volumeClaimTemplate/spec/selector", object{})},
+	{Name: "ephemeral-claim-storage-class-empty-string", base: add("/spec/volumes", claimVolume()),
+		patch: add("/spec/volumes/0/ephemeral/volumeClaimTemplate/spec/storageClassName", "")},
+	{Name: "containers-order", base: add("/spec/containers", list{object{"name": "a", "image": "a:1"}, object{"name": "b", "image": "b:1"}}),
+		patch: add("/spec/containers", list{object{"name": "b", "image": "b:1"}, object{"name": "a", "image": "a:1"}})},
+	{Name: "image", patch: add(container+"/image", "registry.example/web:2.0")},
+}
+
+// answer is one row of the table: what the native controller made of a change.
+type answer struct {
+	Name string `json:"name"`
+	// Before is the template of the ReplicaSet, After the Deployment's, as the API server returned them.
+	Before json.RawMessage `json:"before"`
+	After  json.RawMessage `json:"after"`
+	// Answer is "new" when the native controller created a ReplicaSet for After, else "same".
+	Answer string `json:"answer"`
+}
+
+// TestTemplates asks the native controller and ours which changes of a template make a new ReplicaSet. Both see the
+// same objects: the native controller is off while they change and are captured.
+func TestTemplates(t *testing.T) {
+	update := os.Getenv(updateEnv) != ""
+	if !update {
+		rollplan(t) // say at once that it is missing
+	}
+	const namespace = "templates"
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cp := controlplane.ForTest(t, controlplane.Options{NativeController: true})
+	if err := cp.CreateNamespace(ctx, namespace); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cp.KubectlInput(ctx, baseManifests(t), "create", "-n", namespace, "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	awaitObserved(ctx, t, cp, namespace)
+
+	if err := cp.SetNativeController(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range templateCases {
+		patch, err := json.Marshal(under("/spec/template", c.patch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cp.MustKubectl(ctx, t, "patch", "deployment/"+c.Name, "-n", namespace, "--type=json", "-p", string(patch))
+	}
+	snapshot, err := cp.Snapshot(ctx, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := cp.SetNativeController(ctx, true); err != nil {
+		t.Fatal(err)
+	}
+	awaitObserved(ctx, t, cp, namespace)
+	sets, err := cp.ReplicaSets(ctx, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	native := map[string]string{}
+	for _, rs := range sets {
+		owner := rs.OwnerReferences[0].Name
+		native[owner] = map[bool]string{true: "new", false: "same"}[native[owner] != ""]
+	}
+
+	compareAnswers(t, templateAnswers(t, snapshot, native), update)
+
+	file := filepath.Join(t.TempDir(), "templates.json")
+	if err := os.WriteFile(file, []byte(snapshot), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	binary := rollplan(t)
+	now := time.Now().UTC().Format(time.RFC3339)
+	for _, c := range templateCases {
+		t.Run(c.Name, func(t *testing.T) {
+			ours := "same"
+			plan := runPlan(t, binary, "-f", file, "--deployment", namespace+"/"+c.Name, "--now", now)
+			for _, step := range plan.Steps {
+				if step.CreateReplicaSet != nil {
+					ours = "new"
+				}
+			}
+			if ours != native[c.Name] {
+				t.Errorf("our plan says %q, the native controller %q", ours, native[c.Name])
+			}
+		})
+	}
+}
+
+// baseManifests are the Deployments before their change. They have no pods: a template can be judged without.
+func baseManifests(t *testing.T) string {
+	t.Helper()
+	var items list
+	for _, c := range templateCases {
+		deployment := object{
+			"apiVersion": "apps/v1", "kind": "Deployment",
+			"metadata": object{"name": c.Name},
+			"spec": object{
+				"replicas": 0,
+				"selector": object{"matchLabels": object{"app": c.Name}},
+				"template": object{
+					"metadata": object{"labels": object{"app": c.Name}},
+					"spec":     object{"containers": list{object{"name": "web", "image": "registry.example/web:1.0"}}},
+				},
+			},
+		}
+		for _, op := range c.base {
+			applyAdd(t, deployment["spec"].(object)["template"], op)
+		}
+		items = append(items, deployment)
+	}
+	text, err := json.Marshal(object{"apiVersion": "v1", "kind": "List", "items": items})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// applyAdd carries out one "add" of a member, all that the base operations need.
+func applyAdd(t *testing.T, value any, op operation) {
+	t.Helper()
+	parts := strings.Split(strings.TrimPrefix(op.Path, "/"), "/")
+	for _, part := range parts[:len(parts)-1] {
+		if inner, isList := value.(list); isList && part == "0" {
+			value = inner[0]
+		} else {
+			value = value.(object)[part]
+		}
+	}
+	value.(object)[parts[len(parts)-1]] = op.Value
+}
+
+func under(prefix string, ops []operation) []operation {
+	moved := make([]operation, 0, len(ops))
+	for _, op := range ops {
+		op.Path = prefix + op.Path
+		moved = append(moved, op)
+	}
+	return moved
+}
+
+// awaitObserved waits until the native controller has acted on every Deployment. It notes a generation only after it
+// has created the ReplicaSet for it.
+func awaitObserved(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane, namespace string) {
+	t.Helper()
+	err := controlplane.Poll(ctx, "every Deployment to be observed", func(ctx context.Context) error {
+		deployments, err := cp.Deployments(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		for _, d := range deployments {
+			if d.Status.ObservedGeneration != d.Generation {
+				return fmt.Errorf("%s is at generation %d, observed is %d", d.Name, d.Generation, d.Status.ObservedGeneration)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// templateAnswers takes the templates out of what the API server returned before the native controller acted.
+func templateAnswers(t *testing.T, snapshot string, native map[string]string) []answer {
+	t.Helper()
+	var items struct {
+		Items []struct {
+			Kind     string `json:"kind"`
+			Metadata struct {
+				Name            string `json:"name"`
+				OwnerReferences []struct {
+					Name string `json:"name"`
+				} `json:"ownerReferences"`
+			} `json:"metadata"`
+			Spec struct {
+				Template json.RawMessage `json:"template"`
+			} `json:"spec"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal([]byte(snapshot), &items); err != nil {
+		t.Fatal(err)
+	}
+	before, after := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	for _, item := range items.Items {
+		if item.Kind == "Deployment" {
+			after[item.Metadata.Name] = item.Spec.Template
+		} else {
+			before[item.Metadata.OwnerReferences[0].Name] = item.Spec.Template
+		}
+	}
+	var answers []answer
+	for _, c := range templateCases {
+		if native[c.Name] == "" || before[c.Name] == nil || after[c.Name] == nil {
+			t.Fatalf("%s: the native controller created no ReplicaSet at all", c.Name)
+		}
+		answers = append(answers, answer{Name: c.Name, Before: before[c.Name], After: after[c.Name], Answer: native[c.Name]})
+	}
+	return answers
+}
+
+// compareAnswers holds the table that the unit tests of the planner read against the native controller of today.
+func compareAnswers(t *testing.T, answers []answer, update bool) {
+	t.Helper()
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", " ")
+	if err := encoder.Encode(answers); err != nil {
+		t.Fatal(err)
+	}
+	if update {
+		if err := os.MkdirAll(filepath.Dir(answersFile), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(answersFile, text.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	saved, err := os.ReadFile(answersFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(saved, text.Bytes()) {
+		t.Errorf("%s is not what the native controller answers now; make it anew with %s=1", answersFile, updateEnv)
+	}
+}
