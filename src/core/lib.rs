@@ -10,6 +10,7 @@ mod pass;
 mod plan;
 pub mod revision;
 pub mod selector;
+mod settle;
 pub mod size;
 pub mod snapshot;
 pub mod status;
@@ -17,3 +18,4 @@ pub mod template;
 pub mod time;
 
 pub use plan::{Plan, compute_status, plan_pass};
+pub use settle::plan_settled;

@@ -1,7 +1,7 @@
 //! Plans: what is to be done now, and what comes of it.
 
 use crate::action::Step;
-use crate::pass::{self, Stop};
+use crate::pass::{self, Counting, Stop};
 use crate::snapshot::{DeploymentStatus, Options, Snapshot};
 use crate::status;
 use crate::time::Span;
@@ -15,19 +15,23 @@ pub struct Plan {
     pub status: DeploymentStatus,
     /// When to ask again even if nothing changes.
     pub requeue_after: Option<Span>,
+    /// Whether nothing more is left to do before the world moves: planning again once the steps are done
+    /// writes nothing.
+    pub settled: bool,
 }
 
 /// Exactly what one sync of the Deployment controller does: the same writes in the same order, up to its
 /// first error.
 #[must_use]
 pub fn plan_pass(snapshot: &Snapshot, options: Options) -> Plan {
-    let outcome = pass::run(snapshot, options);
+    let outcome = pass::run(snapshot, options, Counting::Observed);
     let requeue_after = match outcome.stop {
         // Nothing will ever be created in this namespace again.
         Some(Stop::NamespaceTerminating) => None,
         _ => status::requeue_after(&snapshot.deployment, &outcome.status, snapshot.now),
     };
     Plan {
+        settled: outcome.steps.is_empty(),
         steps: outcome.steps,
         status: outcome.status,
         requeue_after,

@@ -3,6 +3,7 @@
 //! Deployment's namespace, absent fields of the spec have the defaults of the Kubernetes API.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::action::ApiCall;
 use crate::selector::LabelSelector;
@@ -22,8 +23,8 @@ pub struct Snapshot {
     pub deployment: Deployment,
     /// ReplicaSets of its namespace; more than its own are fine.
     pub replica_sets: Vec<ReplicaSet>,
-    /// Pods; more than its own are fine.
-    pub pods: Vec<Pod>,
+    /// Pods; more than its own are fine. Shared, for a look-ahead copies the rest.
+    pub pods: Arc<[Pod]>,
     /// Whether `pods` holds every pod of the ReplicaSets.
     pub pods_complete: bool,
     /// What was refused when the last plan was carried out.
@@ -193,6 +194,14 @@ pub struct ReplicaSet {
     pub template: Template,
     /// What its controller last reported.
     pub status: ReplicaSetStatus,
+    /// The most available pods that a look-ahead may still count on: the smallest size that it has given the
+    /// ReplicaSet so far. [`ReplicaSet::UNTOUCHED`] in a snapshot.
+    pub available_max: i32,
+}
+
+impl ReplicaSet {
+    /// No look-ahead has given the ReplicaSet a size yet.
+    pub const UNTOUCHED: i32 = i32::MAX;
 }
 
 /// What was last reported about a ReplicaSet.

@@ -62,13 +62,15 @@ fn find<'a>(snapshot: &'a mut Snapshot, target: &Target) -> Option<&'a mut Repli
     sets.find(|set| set.metadata.uid == target.uid)
 }
 
-/// The server counts a generation for every change of the spec, not for annotations.
+/// The server counts a generation for every change of the spec, not for annotations. Pods that were once
+/// ordered away do not come back as available ones when the size grows again.
 fn change_set(set: &mut ReplicaSet, change: &SetChange, replicas: i32) {
     let seconds = change.min_ready_seconds.unwrap_or(set.min_ready_seconds);
     if set.replicas != replicas || set.min_ready_seconds != seconds {
         set.metadata.generation = set.metadata.generation.saturating_add(1);
     }
     set.replicas = replicas;
+    set.available_max = set.available_max.min(replicas);
     set.min_ready_seconds = seconds;
     let annotations = &mut set.metadata.annotations;
     annotations.extend(change.annotations.clone());

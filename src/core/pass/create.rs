@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::{Flow, Held, Managed, NewReplicaSet, Pass, Stop, conditions, owner_target, quote};
+use super::{
+    Flow, Held, Managed, NewReplicaSet, Pass, Stop, conditions, owner_target, quote, scaled_event,
+};
 use crate::action::{Action, Event, OnFailure};
 use crate::revision::{self, POD_TEMPLATE_HASH, TEMPLATE_DIGEST};
 use crate::snapshot::{
@@ -38,9 +40,8 @@ impl Pass<'_> {
         if let Err(failure) = self.act(Action::CreateReplicaSet(Box::new(set)), OnFailure::Stop) {
             return self.create_refused(&name, failure, new_revision);
         }
-        if size > 0 {
-            let message = format!("Scaled up replica set {name} from 0 to {size}");
-            self.attach(Event::normal("ScalingReplicaSet", message));
+        if let Some(event) = scaled_event(&name, 0, size) {
+            self.attach(event);
         }
         let held = self.hold(Managed::current(self.sets.len(), Cow::Owned(created)));
         let mut needs_update = self.set_revision(new_revision.to_string());
@@ -202,6 +203,7 @@ pub(crate) fn as_created(set: &NewReplicaSet, now: crate::time::Time) -> Replica
         min_ready_seconds: set.min_ready_seconds,
         template: Template::from(set.template.clone()),
         status: ReplicaSetStatus::default(),
+        available_max: ReplicaSet::UNTOUCHED,
     }
 }
 

@@ -28,6 +28,15 @@ use crate::snapshot::{
 use crate::status::{self, Sizes};
 use crate::template::sha256_of_canonical;
 
+/// Which pods decisions count as available. Published numbers are always the observed ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counting {
+    /// All that are reported, as Kubernetes does.
+    Observed,
+    /// No more than the ReplicaSet still wants: a look-ahead must not count pods that it has taken away.
+    Wanted,
+}
+
 /// What one pass comes to.
 pub(crate) struct Outcome {
     /// The writes, in order.
@@ -36,6 +45,8 @@ pub(crate) struct Outcome {
     pub(crate) status: DeploymentStatus,
     /// Why the pass ended early, if it did.
     pub(crate) stop: Option<Stop>,
+    /// Whether a call of the pass was refused when it was last tried.
+    pub(crate) refused: bool,
 }
 
 /// Why a pass ends before its end. None of these is a failure of ours to report: the next pass sees a newer
@@ -74,6 +85,7 @@ fn strategy(strategy: Strategy) -> &'static dyn RolloutStrategy {
 pub(crate) struct Pass<'a> {
     pub(crate) snapshot: &'a Snapshot,
     options: Options,
+    counting: Counting,
     limits: Limits,
     owner: Owner<'a>,
     /// The ReplicaSets of this Deployment, oldest first; one that this pass creates comes last.
@@ -133,7 +145,7 @@ impl Found {
 /// The status that a pass would publish if it wrote nothing else.
 pub(crate) fn observe(snapshot: &Snapshot, options: Options) -> DeploymentStatus {
     // What a pass writes besides the status is thrown away.
-    let mut pass = Pass::new(snapshot, options);
+    let mut pass = Pass::new(snapshot, options, Counting::Observed);
     let deployment = &snapshot.deployment;
     if deployment.spec.selector.is_empty() || pass.claim().is_err() {
         return pass.owner.status;
@@ -152,8 +164,8 @@ pub(crate) fn observe(snapshot: &Snapshot, options: Options) -> DeploymentStatus
 }
 
 /// Runs one pass.
-pub(crate) fn run(snapshot: &Snapshot, options: Options) -> Outcome {
-    let mut pass = Pass::new(snapshot, options);
+pub(crate) fn run(snapshot: &Snapshot, options: Options, counting: Counting) -> Outcome {
+    let mut pass = Pass::new(snapshot, options, counting);
     let stop = pass.sync().err();
     if pass.refused {
         pass.put_status_first();
@@ -162,19 +174,21 @@ pub(crate) fn run(snapshot: &Snapshot, options: Options) -> Outcome {
         steps: pass.steps,
         status: pass.owner.stored_status,
         stop,
+        refused: pass.refused,
     }
 }
 
 // === impl Pass ===
 
 impl<'a> Pass<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot, options: Options) -> Self {
+    fn new(snapshot: &'a Snapshot, options: Options, counting: Counting) -> Self {
         let deployment = &snapshot.deployment;
         let revision = deployment.metadata.annotations.get(REVISION);
         let revision = revision.map(|revision| Cow::Borrowed(revision.as_str()));
         Self {
             snapshot,
             options,
+            counting,
             limits: limits(deployment),
             owner: Owner {
                 deployment,
@@ -349,6 +363,16 @@ impl<'a> Pass<'a> {
         &self.sets[set.index].cached
     }
 
+    /// Available pods of a ReplicaSet, as decisions count them.
+    fn available(&self, set: &Held) -> i32 {
+        let cached = self.cached(set);
+        let observed = cached.status.available_replicas;
+        match self.counting {
+            Counting::Observed => observed,
+            Counting::Wanted => observed.min(cached.replicas).min(cached.available_max),
+        }
+    }
+
     fn total(&self, sets: impl IntoIterator<Item = impl std::borrow::Borrow<Held>>) -> i64 {
         sets.into_iter()
             .map(|set| i64::from(set.borrow().replicas))
@@ -383,14 +407,9 @@ impl<'a> Pass<'a> {
         scaled.replicas = size;
         let resized = set.replicas != size;
         let scaled = self.write_set(scaled, on_failure)?;
-        if resized {
-            let direction = if set.replicas < size { "up" } else { "down" };
-            let name = &self.cached(set).metadata.name;
-            let message = format!(
-                "Scaled {direction} replica set {name} from {} to {size}",
-                set.replicas
-            );
-            self.attach(Event::normal("ScalingReplicaSet", message));
+        let name = &self.cached(set).metadata.name;
+        if let Some(event) = scaled_event(name, set.replicas, size) {
+            self.attach(event);
         }
         Ok((resized, scaled))
     }
@@ -676,6 +695,17 @@ pub(crate) fn owner_target(deployment: &Deployment) -> Target {
         generation: deployment.metadata.generation,
         resource_version: Some(deployment.metadata.resource_version.clone()),
     }
+}
+
+/// The event that tells of a change of size, if it is one.
+pub(crate) fn scaled_event(name: &str, from: i32, to: i32) -> Option<Event> {
+    let direction = match from.cmp(&to) {
+        std::cmp::Ordering::Less => "up",
+        std::cmp::Ordering::Greater => "down",
+        std::cmp::Ordering::Equal => return None,
+    };
+    let message = format!("Scaled {direction} replica set {name} from {from} to {to}");
+    Some(Event::normal("ScalingReplicaSet", message))
 }
 
 /// A name in quotes, as Go's `%q` prints it. Names are DNS names: nothing in them needs an escape.

@@ -69,7 +69,7 @@ impl Pass<'_> {
         let wanted = self.limits.replicas;
         new.replicas == wanted
             && revision::desired_replicas_lenient(self.annotations(new)) == Some(wanted)
-            && self.cached(new).status.available_replicas == wanted
+            && self.available(new) == wanted
     }
 }
 

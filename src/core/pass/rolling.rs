@@ -53,8 +53,7 @@ impl Pass<'_> {
             .filter(|set| set.replicas > 0)
             .cloned()
             .collect();
-        let new_unavailable =
-            i64::from(new.replicas) - i64::from(self.cached(new).status.available_replicas);
+        let new_unavailable = i64::from(new.replicas) - i64::from(self.available(new));
         let room = self
             .limits
             .max_scaled_down(self.total(found.all()), new_unavailable);
@@ -78,7 +77,7 @@ impl Pass<'_> {
             if removed >= room {
                 break;
             }
-            let available = self.cached(set).status.available_replicas;
+            let available = self.available(set);
             if set.replicas == available {
                 continue;
             }
@@ -102,7 +101,7 @@ impl Pass<'_> {
         let available: i64 = old
             .iter()
             .chain([new])
-            .map(|set| i64::from(self.cached(set).status.available_replicas))
+            .map(|set| i64::from(self.available(set)))
             .sum();
         let spare = available - i64::from(self.limits.min_available());
         let mut removed = 0;

@@ -1,0 +1,375 @@
+//! The look-ahead: everything that can be done before the world itself must move, as one plan.
+//!
+//! Passes are repeated on the predicted world until one writes nothing; then the writes are merged, at most
+//! one for each object, and ordered so that every prefix keeps the bounds: an adapter may die after any step.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use crate::action::{Action, Event, NewReplicaSet, OnFailure, SetChange, Step, apply};
+use crate::pass::{self, Counting, Outcome, Stop};
+use crate::plan::Plan;
+use crate::revision;
+use crate::snapshot::{Options, ReplicaSet, Snapshot, Strategy};
+use crate::status;
+
+/// More passes than any plan needs: a rolling update takes a handful. A plan that is cut short here is still
+/// a plan.
+const PASSES_MAX: usize = 64;
+
+/// Everything that can be done before the world itself must move.
+#[must_use]
+pub fn plan_settled(snapshot: &Snapshot, options: Options) -> Plan {
+    let mut outcome = pass::run(snapshot, options, Counting::Wanted);
+    let mut world = None;
+    let mut merged = Merged::new(snapshot);
+    let mut stop = None;
+    let mut settled = false;
+    for _ in 0..PASSES_MAX {
+        if !merged.accepts(&outcome) {
+            break;
+        }
+        let idle = outcome.steps.iter().all(|step| step.action.is_none());
+        settled = idle && !outcome.refused;
+        let last = idle || outcome.refused || ends_look_ahead(snapshot, &outcome);
+        stop = outcome.stop;
+        merged.refused |= outcome.refused;
+        let world = world.get_or_insert_with(|| snapshot.clone());
+        for step in outcome.steps {
+            if let Some(action) = &step.action {
+                apply(world, action);
+            }
+            merged.take(step);
+        }
+        if last {
+            break;
+        }
+        outcome = pass::run(world, options, Counting::Wanted);
+    }
+    let world = world.as_ref().unwrap_or(snapshot);
+    let steps = merged.into_steps(world);
+    let status = match steps.iter().any(writes_status) {
+        true => world.deployment.status.clone(),
+        // The status of a custom resource waits for the next plan when this one writes its revision.
+        false => snapshot.deployment.status.clone(),
+    };
+    Plan {
+        requeue_after: match stop {
+            Some(Stop::NamespaceTerminating) => None,
+            _ => status::requeue_after(&world.deployment, &status, snapshot.now),
+        },
+        // The second write of a custom resource's owner is still to come.
+        settled: settled && status == world.deployment.status,
+        steps,
+        status,
+    }
+}
+
+fn writes_status(step: &Step) -> bool {
+    matches!(step.action, Some(Action::UpdateDeploymentStatus { .. }))
+}
+
+/// Whether the world must be looked at again after this pass: what it did is known to the server only.
+fn ends_look_ahead(snapshot: &Snapshot, outcome: &Outcome) -> bool {
+    let recreate = snapshot.deployment.spec.strategy == Strategy::Recreate;
+    outcome
+        .steps
+        .iter()
+        .filter_map(|step| step.action.as_ref())
+        .any(|action| match action {
+            Action::CheckOwner { .. }
+            | Action::AdoptReplicaSet { .. }
+            | Action::ReleaseReplicaSet { .. } => true,
+            Action::UpdateDeployment { change, .. } => is_rollback(change),
+            // Whether the pods are gone is for the world to say.
+            Action::ScaleReplicaSet { from, to, .. } => recreate && to < from,
+            Action::CreateReplicaSet(_)
+            | Action::UpdateReplicaSet { .. }
+            | Action::DeleteReplicaSet { .. }
+            | Action::UpdateDeploymentStatus { .. } => false,
+        })
+}
+
+fn is_rollback(change: &crate::action::OwnerChange) -> bool {
+    change.template.is_some() || !change.removed_annotations.is_empty()
+}
+
+/// The writes of all passes so far, one for each object.
+struct Merged<'a> {
+    before: &'a Snapshot,
+    events: Vec<Step>,
+    claims: Vec<Step>,
+    /// What happens to ReplicaSets that were there before, by name.
+    sets: BTreeMap<String, SetWrite>,
+    created: Option<Box<NewReplicaSet>>,
+    owner: Option<Step>,
+    refused: bool,
+}
+
+#[derive(Default)]
+struct SetWrite {
+    change: SetChange,
+    replicas: Option<i32>,
+    deleted: bool,
+    /// Whether a failed write of this ReplicaSet may be passed over.
+    on_failure: OnFailure,
+}
+
+// === impl Merged ===
+
+impl<'a> Merged<'a> {
+    fn new(before: &'a Snapshot) -> Self {
+        Self {
+            before,
+            events: Vec::new(),
+            claims: Vec::new(),
+            sets: BTreeMap::new(),
+            created: None,
+            owner: None,
+            refused: false,
+        }
+    }
+
+    /// Whether a pass fits into the plan: it neither reverses a size that the plan has already changed (merged
+    /// away, the pair would leave the next plan with other knowledge) nor replaces the owner's spec after a
+    /// write of its status.
+    fn accepts(&self, outcome: &Outcome) -> bool {
+        let actions = outcome.steps.iter().filter_map(|step| step.action.as_ref());
+        actions.into_iter().all(|action| match action {
+            Action::ScaleReplicaSet { set, from, to, .. } => {
+                let so_far = match &self.created {
+                    Some(created) if created.metadata.name == set.name => Ordering::Greater,
+                    _ => self.direction(&set.name),
+                };
+                so_far == Ordering::Equal || so_far == to.cmp(from)
+            }
+            Action::UpdateDeployment { .. } => self.owner.is_none(),
+            Action::CheckOwner { .. }
+            | Action::AdoptReplicaSet { .. }
+            | Action::ReleaseReplicaSet { .. }
+            | Action::CreateReplicaSet(_)
+            | Action::UpdateReplicaSet { .. }
+            | Action::DeleteReplicaSet { .. }
+            | Action::UpdateDeploymentStatus { .. } => true,
+        })
+    }
+
+    fn direction(&self, name: &str) -> Ordering {
+        let replicas = self.sets.get(name).and_then(|write| write.replicas);
+        match (replicas, self.set_before(name)) {
+            (Some(after), Some(set)) => after.cmp(&set.replicas),
+            _ => Ordering::Equal,
+        }
+    }
+
+    fn set_before(&self, name: &str) -> Option<&'a ReplicaSet> {
+        let namespace = &self.before.deployment.metadata.namespace;
+        let mut sets = self.before.replica_sets.iter();
+        sets.find(|set| set.metadata.name == name && set.metadata.namespace == *namespace)
+    }
+
+    fn take(&mut self, step: Step) {
+        let Step {
+            action,
+            call: _,
+            events,
+            on_failure,
+        } = &step;
+        match action {
+            None => self.events.push(step),
+            Some(
+                Action::CheckOwner { .. }
+                | Action::AdoptReplicaSet { .. }
+                | Action::ReleaseReplicaSet { .. },
+            ) => self.claims.push(step),
+            Some(Action::CreateReplicaSet(set)) => self.created = Some(set.clone()),
+            Some(Action::UpdateReplicaSet { set, change }) => {
+                self.take_change(&set.name, change, None, *on_failure);
+            }
+            Some(Action::ScaleReplicaSet {
+                set, to, change, ..
+            }) => self.take_change(&set.name, change, Some(*to), *on_failure),
+            Some(Action::DeleteReplicaSet { set }) => {
+                self.sets.entry(set.name.clone()).or_default().deleted = true;
+            }
+            Some(Action::UpdateDeployment { .. }) => self.owner = Some(step),
+            Some(Action::UpdateDeploymentStatus { .. }) => self.take_status(&step, events),
+        }
+    }
+
+    fn take_change(
+        &mut self,
+        name: &str,
+        change: &SetChange,
+        replicas: Option<i32>,
+        on_failure: OnFailure,
+    ) {
+        if let Some(created) = &mut self.created
+            && created.metadata.name == name
+        {
+            let annotations = change.annotations.clone();
+            created.metadata.annotations.extend(annotations);
+            created.replicas = replicas.unwrap_or(created.replicas);
+            created.min_ready_seconds = change
+                .min_ready_seconds
+                .unwrap_or(created.min_ready_seconds);
+            return;
+        }
+        let write = self.sets.entry(name.to_owned()).or_default();
+        write.change.annotations.extend(change.annotations.clone());
+        write.change.min_ready_seconds =
+            change.min_ready_seconds.or(write.change.min_ready_seconds);
+        if replicas.is_some() {
+            write.replicas = replicas;
+            write.on_failure = on_failure;
+        }
+    }
+
+    /// The last status counts; a revision that an earlier pass carries up goes along with it.
+    fn take_status(&mut self, step: &Step, events: &[Event]) {
+        let Some(Action::UpdateDeploymentStatus {
+            owner,
+            status,
+            revision,
+        }) = &step.action
+        else {
+            return;
+        };
+        let earlier = match &self.owner {
+            // One owner write a plan: the status of a custom resource waits for the next one.
+            Some(Step {
+                action: Some(Action::UpdateDeployment { .. }),
+                ..
+            }) => return,
+            Some(Step {
+                action: Some(Action::UpdateDeploymentStatus { revision, .. }),
+                ..
+            }) => revision.clone(),
+            Some(_) | None => None,
+        };
+        self.owner = Some(with_action(
+            Action::UpdateDeploymentStatus {
+                owner: owner.clone(),
+                status: status.clone(),
+                revision: revision.clone().or(earlier),
+            },
+            events.to_vec(),
+            OnFailure::Stop,
+        ));
+    }
+
+    /// Checks, events by themselves, claims, annotations, scale-downs, creates and scale-ups, deletes, owner.
+    /// No scale-down depends on a scale-up of the plan, so that each may come first; annotations come before,
+    /// for one refreshed late can stay stale for ever. After a refusal the status comes first, so that no
+    /// other refusal can hide it.
+    fn into_steps(self, world: &Snapshot) -> Vec<Step> {
+        let (mut updates, mut downs, mut ups, mut deletes) = (vec![], vec![], vec![], vec![]);
+        for (name, write) in &self.sets {
+            let Some(before) = self.set_before(name) else {
+                continue;
+            };
+            let Some(step) = set_step(before, write) else {
+                continue;
+            };
+            match &step.action {
+                Some(Action::DeleteReplicaSet { .. }) => deletes.push((before, step)),
+                Some(Action::ScaleReplicaSet { from, to, .. }) if to < from => {
+                    downs.push((before, step));
+                }
+                Some(Action::ScaleReplicaSet { .. }) => ups.push((before, step)),
+                _ => updates.push((before, step)),
+            }
+        }
+        if self.created.is_some() || !ups.is_empty() {
+            // Growth counts on the room that these make: none of it without them.
+            for (_, step) in &mut downs {
+                step.on_failure = OnFailure::Stop;
+            }
+        }
+        let created = self.created.map(|set| {
+            let events = scaled_event(&set.metadata.name, 0, set.replicas);
+            let action = Action::CreateReplicaSet(set);
+            with_action(action, events, OnFailure::Stop)
+        });
+        let owner = self
+            .owner
+            .filter(|step| changes_owner(self.before, world, step));
+        let (owner_first, owner_last) = match self.refused {
+            true => (owner, None),
+            false => (None, owner),
+        };
+        self.events
+            .into_iter()
+            .chain(owner_first)
+            .chain(self.claims)
+            .chain(by_age(updates))
+            .chain(by_age(downs))
+            .chain(created)
+            .chain(by_age(ups))
+            .chain(by_age(deletes))
+            .chain(owner_last)
+            .collect()
+    }
+}
+
+fn by_age<'a>(mut steps: Vec<(&'a ReplicaSet, Step)>) -> impl Iterator<Item = Step> + use<'a> {
+    steps.sort_by(|(a, _), (b, _)| revision::by_age(a, b));
+    steps.into_iter().map(|(_, step)| step)
+}
+
+/// Whether the merged status is still another one than before the plan.
+fn changes_owner(before: &Snapshot, world: &Snapshot, step: &Step) -> bool {
+    match &step.action {
+        Some(Action::UpdateDeploymentStatus { revision, .. }) => {
+            revision.is_some() || before.deployment.status != world.deployment.status
+        }
+        _ => true,
+    }
+}
+
+fn set_step(before: &ReplicaSet, write: &SetWrite) -> Option<Step> {
+    let set = pass::set_target(before);
+    if write.deleted {
+        let action = Action::DeleteReplicaSet { set };
+        return Some(with_action(action, vec![], OnFailure::Tolerate(&[404])));
+    }
+    let mut change = write.change.clone();
+    let annotations = &before.metadata.annotations;
+    change
+        .annotations
+        .retain(|key, value| annotations.get(key) != Some(value));
+    change.first_annotations = annotations.is_empty();
+    change.min_ready_seconds = change
+        .min_ready_seconds
+        .filter(|&seconds| seconds != before.min_ready_seconds);
+    let (from, to) = (before.replicas, write.replicas.unwrap_or(before.replicas));
+    if from != to {
+        let events = scaled_event(&before.metadata.name, from, to);
+        let action = Action::ScaleReplicaSet {
+            set,
+            from,
+            to,
+            change,
+        };
+        return Some(with_action(action, events, write.on_failure));
+    }
+    let changes = !change.annotations.is_empty() || change.min_ready_seconds.is_some();
+    changes.then(|| {
+        let action = Action::UpdateReplicaSet { set, change };
+        with_action(action, vec![], OnFailure::Stop)
+    })
+}
+
+/// One event for the whole way, however many passes it took.
+fn scaled_event(name: &str, from: i32, to: i32) -> Vec<Event> {
+    pass::scaled_event(name, from, to).into_iter().collect()
+}
+
+fn with_action(action: Action, events: Vec<Event>, on_failure: OnFailure) -> Step {
+    Step {
+        call: Some(action.call()),
+        action: Some(action),
+        events,
+        on_failure,
+    }
+}
