@@ -1,0 +1,350 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/controller"
+)
+
+// Difference is one thing that is not the same on both sides.
+type Difference struct {
+	What     string
+	Upstream string
+	Ours     string
+}
+
+// Compare holds one pass of both sides against each other: writes in order, events in order, objects at the end, and
+// the status of our response. Both results are normalised first; every normalisation is one function below.
+func Compare(w *World, up, our *Result) []Difference {
+	var diffs []Difference
+	add := func(what, u, o string) { diffs = append(diffs, Difference{what, u, o}) }
+
+	if our.Err != nil {
+		add("the server refused one of our writes", strings.Join(up.Refused, "\n"), our.Err.Error()+"\n"+strings.Join(our.Refused, "\n"))
+	}
+	normalise(w, up)
+	normalise(w, our)
+
+	if u, o := writeLines(up.Writes), writeLines(our.Writes); u != o {
+		add("writes", u, o)
+	} else {
+		for i := range up.Writes {
+			uw, ow := up.Writes[i], our.Writes[i]
+			if !apiequality.Semantic.DeepEqual(uw.Set, ow.Set) || !apiequality.Semantic.DeepEqual(uw.Deployment, ow.Deployment) {
+				add(fmt.Sprintf("write %d", i), dump(uw), dump(ow))
+			}
+		}
+	}
+	if !apiequality.Semantic.DeepEqual(up.Events, our.Events) {
+		add("events", dump(up.Events), dump(our.Events))
+	}
+	if !apiequality.Semantic.DeepEqual(up.Deployment, our.Deployment) {
+		add("final Deployment", dump(up.Deployment), dump(our.Deployment))
+	}
+	if !apiequality.Semantic.DeepEqual(up.Sets, our.Sets) {
+		for _, k := range sortedKeys(merged(up.Sets, our.Sets)) {
+			if !apiequality.Semantic.DeepEqual(up.Sets[k], our.Sets[k]) {
+				add("final ReplicaSet "+k, dump(up.Sets[k]), dump(our.Sets[k]))
+			}
+		}
+	}
+	if our.Status == nil {
+		add("response.status", dump(up.Status), "absent")
+	} else if !apiequality.Semantic.DeepEqual(up.Status, our.Status) {
+		add("response.status", dump(up.Status), dump(our.Status))
+	}
+	// Where upstream wrote nothing and set a timer, ours is the same. (Beside writes the contract sets one too,
+	// upstream waits for the watch; and below a second upstream spins, rate limited: upstream.md 14.)
+	if len(up.Writes) == 0 && up.Err == nil && up.Requeue > 0 && up.Requeue != our.Requeue {
+		add("requeueAfter", up.Requeue.String(), our.Requeue.String())
+	}
+	return diffs
+}
+
+func merged[V any](a, b map[string]V) map[string]V {
+	out := map[string]V{}
+	for k, v := range a {
+		out[k] = v
+	}
+	for k, v := range b {
+		out[k] = v
+	}
+	return out
+}
+
+func writeLines(ws []Write) string {
+	var b strings.Builder
+	for _, w := range ws {
+		fmt.Fprintf(&b, "%s %s", w.Op, w.Kind)
+		if w.Subresource != "" {
+			b.WriteString("/" + w.Subresource)
+		}
+		fmt.Fprintf(&b, " %s/%s\n", w.Namespace, w.Name)
+	}
+	return b.String()
+}
+
+// --- Normalisations. What the server refused and what changed nothing is not among them: neither is ever recorded
+// (Server.writes holds what changed an object), so "a pass ends at its first error" and "PUT or PATCH" need no rule.
+// CheckOwner, a PATCH that changes nothing, disappears in the same way; a stale one is refused.
+
+func normalise(w *World, r *Result) {
+	if r.Status != nil { // a copy: it may alias the Deployment's
+		r.Status = r.Status.DeepCopy()
+	}
+	r.Deployment = r.Deployment.DeepCopy()
+	sets := map[string]*appsv1.ReplicaSet{}
+	for k, rs := range r.Sets {
+		sets[k] = rs.DeepCopy()
+	}
+	r.Sets = sets
+	claimOrder(r)
+	createdHash(w, r)
+	conditionTimes(w, r)
+	serverCounters(r)
+}
+
+// claimOrder: adoptions and releases come first in a pass, in the order of a Go map upstream. Sorted by name on both
+// sides. They are the writes to ReplicaSets that change ownerReferences.
+func claimOrder(r *Result) {
+	n := 0
+	for n < len(r.Writes) && r.Writes[n].Claim {
+		n++
+	}
+	sort.SliceStable(r.Writes[:n], func(i, j int) bool { return r.Writes[i].Name < r.Writes[j].Name })
+}
+
+// createdHash: the name and label of a created set carry a hash of the template; ours is another function than
+// upstream's, whose value depends on its Go types. Renamed alike, wherever the name turns up.
+func createdHash(w *World, r *Result) {
+	// The name upstream would use is renamed even where nobody tried it: where it is taken, ours may have seen that in
+	// the snapshot and have tried nothing (see Ours.collide, whose renaming has been undone at this point).
+	taken := controller.ComputeHash(&w.Deployment.Spec.Template, w.Deployment.Status.CollisionCount)
+	attempts := append([]*appsv1.ReplicaSet{{ObjectMeta: metav1.ObjectMeta{Name: cut(w.Deployment.Name, taken), Labels: map[string]string{hashLabel: taken}}}}, r.Attempts...)
+	for _, rs := range attempts {
+		hash := rs.Labels[hashLabel]
+		if hash == "" {
+			continue
+		}
+		names := renaming{rs.Name: cut(w.Deployment.Name, "HASH")}
+		names.hash(hash, "HASH")
+		names.result(r)
+	}
+}
+
+// conditionTimes: upstream stamps conditions with the wall clock, which nobody can set, ours with snapshot.now. A
+// time of the run becomes the snapshot's second. (Deadlines are decided by a clock that can be set, and are exact.)
+func conditionTimes(w *World, r *Result) {
+	now := metav1.NewTime(w.Now.Truncate(time.Second))
+	fix := func(t *metav1.Time) {
+		if !t.Time.Before(r.NowFrom) && !t.Time.After(r.NowTo) {
+			*t = now
+		}
+	}
+	status := func(s *appsv1.DeploymentStatus) {
+		for i := range s.Conditions {
+			fix(&s.Conditions[i].LastUpdateTime)
+			fix(&s.Conditions[i].LastTransitionTime)
+		}
+	}
+	status(&r.Deployment.Status)
+	if r.Status != nil {
+		status(r.Status)
+	}
+	for i := range r.Writes {
+		if d := r.Writes[i].Deployment; d != nil {
+			status(&d.Status)
+		}
+	}
+}
+
+// serverCounters: resourceVersion and generation are the server's own, and a PUT and the PATCHes with the same result
+// may count differently.
+func serverCounters(r *Result) {
+	clear := func(m *metav1.ObjectMeta) { m.ResourceVersion, m.Generation, m.ManagedFields = "", 0, nil }
+	clear(&r.Deployment.ObjectMeta)
+	for _, rs := range r.Sets {
+		clear(&rs.ObjectMeta)
+	}
+	for i := range r.Writes {
+		if d := r.Writes[i].Deployment; d != nil {
+			clear(&d.ObjectMeta)
+		}
+		if rs := r.Writes[i].Set; rs != nil {
+			clear(&rs.ObjectMeta)
+		}
+	}
+}
+
+// renaming replaces names and hashes, exact values and, for names, inside of messages.
+type renaming map[string]string
+
+func (n renaming) hash(from, to string) { n["\x00"+from] = to }
+
+func (n renaming) text(s string) string {
+	for from, to := range n {
+		if from[0] != 0 {
+			s = strings.ReplaceAll(s, from, to)
+		}
+	}
+	return s
+}
+
+func (n renaming) labels(m map[string]string) {
+	if v, ok := m[hashLabel]; ok {
+		if to, ok := n["\x00"+v]; ok {
+			m[hashLabel] = to
+		}
+	}
+}
+
+func (n renaming) set(rs *appsv1.ReplicaSet) {
+	rs.Name = n.text(rs.Name)
+	n.labels(rs.Labels)
+	if rs.Spec.Selector != nil {
+		n.labels(rs.Spec.Selector.MatchLabels)
+	}
+	n.labels(rs.Spec.Template.Labels)
+	for i := range rs.Status.Conditions {
+		rs.Status.Conditions[i].Message = n.text(rs.Status.Conditions[i].Message)
+	}
+}
+
+func (n renaming) pod(p *corev1.Pod) {
+	n.labels(p.Labels)
+	for i := range p.OwnerReferences {
+		p.OwnerReferences[i].Name = n.text(p.OwnerReferences[i].Name)
+	}
+}
+
+func (n renaming) status(s *appsv1.DeploymentStatus) {
+	for i := range s.Conditions {
+		s.Conditions[i].Message = n.text(s.Conditions[i].Message)
+	}
+}
+
+func (n renaming) deployment(d *appsv1.Deployment) { n.status(&d.Status) }
+
+func (n renaming) result(r *Result) {
+	for i := range r.Writes {
+		w := &r.Writes[i]
+		if w.Kind == "ReplicaSet" {
+			w.Name = n.text(w.Name)
+		}
+		if w.Set != nil {
+			n.set(w.Set)
+		}
+		if w.Deployment != nil {
+			n.deployment(w.Deployment)
+		}
+	}
+	for i := range r.Events {
+		r.Events[i].Message = n.text(r.Events[i].Message)
+	}
+	n.deployment(r.Deployment)
+	if r.Status != nil {
+		n.status(r.Status)
+	}
+	sets := map[string]*appsv1.ReplicaSet{}
+	for _, rs := range r.Sets {
+		c := rs.DeepCopy()
+		n.set(c)
+		sets[key(c.Namespace, c.Name)] = c
+	}
+	r.Sets = sets
+	for i := range r.Attempts {
+		a := r.Attempts[i].DeepCopy()
+		n.set(a)
+		r.Attempts[i] = a
+	}
+}
+
+func dump(v any) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// Explain prints the lines in which two texts differ, with a little around them.
+func (d Difference) Explain() string {
+	u, o := strings.Split(strings.TrimRight(d.Upstream, "\n"), "\n"), strings.Split(strings.TrimRight(d.Ours, "\n"), "\n")
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s differs (- upstream, + ours):\n", d.What)
+	for _, line := range lineDiff(u, o) {
+		b.WriteString("    " + line + "\n")
+	}
+	return b.String()
+}
+
+// lineDiff is a longest-common-subsequence diff with three lines of context; texts here are short.
+func lineDiff(a, b []string) []string {
+	if len(a)*len(b) > 4_000_000 {
+		return append([]string{"(too long to diff)"}, append(prefix("-", a[:min(20, len(a))]), prefix("+", b[:min(20, len(b))])...)...)
+	}
+	lcs := make([][]int, len(a)+1)
+	for i := range lcs {
+		lcs[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				lcs[i][j] = lcs[i+1][j+1] + 1
+			} else {
+				lcs[i][j] = max(lcs[i+1][j], lcs[i][j+1])
+			}
+		}
+	}
+	var all []string
+	i, j := 0, 0
+	for i < len(a) || j < len(b) {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			all = append(all, "  "+a[i])
+			i, j = i+1, j+1
+		case j >= len(b) || i < len(a) && lcs[i+1][j] >= lcs[i][j+1]:
+			all = append(all, "- "+a[i])
+			i++
+		default:
+			all = append(all, "+ "+b[j])
+			j++
+		}
+	}
+	var out []string
+	last := -1
+	for k := range all {
+		near := false
+		for m := max(0, k-3); m <= min(len(all)-1, k+3); m++ {
+			near = near || all[m][0] != ' '
+		}
+		if near {
+			if last >= 0 && k > last+1 {
+				out = append(out, "  …")
+			}
+			out = append(out, all[k])
+			last = k
+		}
+	}
+	return out
+}
+
+func prefix(p string, lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = p + " " + l
+	}
+	return out
+}

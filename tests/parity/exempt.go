@@ -1,0 +1,123 @@
+package main
+
+import (
+	"math"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+// Exemption is a deliberate difference: where we differ on purpose (docs/parity.md). It excuses a difference only in a
+// world for which it applies; such worlds are counted by name, and most of them are equal all the same.
+type Exemption struct {
+	Name    string
+	Reason  string
+	Applies func(w *World) bool
+}
+
+var exemptions = []Exemption{
+	{
+		Name:   "overflow",
+		Reason: "upstream multiplies a set's size by replicas + maxSurge in int32 (getReplicaSetFraction) and adds sizes in int32; ours does not wrap",
+		Applies: func(w *World) bool {
+			limit := int64(*w.Deployment.Spec.Replicas) + int64(util.MaxSurge(*w.Deployment))
+			sum := int64(0)
+			for _, rs := range owned(w) {
+				n := int64(*rs.Spec.Replicas)
+				sum += n
+				if n*limit > math.MaxInt32 {
+					return true
+				}
+			}
+			return sum > math.MaxInt32 || limit > math.MaxInt32
+		},
+	},
+	{
+		Name:   "recreate-lagging",
+		Reason: "Recreate, and an old set whose controller has not seen its latest spec may still start pods: ours waits for it",
+		Applies: func(w *World) bool {
+			if w.Deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+				return false
+			}
+			newRS := util.FindNewReplicaSet(w.Deployment, owned(w))
+			for _, rs := range owned(w) {
+				if rs != newRS && rs.Status.ObservedGeneration < rs.Generation {
+					return true
+				}
+			}
+			return false
+		},
+	},
+	{
+		Name:   "recreate-pods-incomplete",
+		Reason: "Recreate without the full list of pods: an empty list proves nothing, ours waits",
+		Applies: func(w *World) bool {
+			return w.Deployment.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType && !w.PodsComplete
+		},
+	},
+	{
+		Name:   "paused-history-0",
+		Reason: "paused, history limit 0: upstream scales an old set up and deletes it in the same pass; ours never deletes what it scales up",
+		Applies: func(w *World) bool {
+			d := w.Deployment
+			return d.Spec.Paused && d.Spec.RevisionHistoryLimit != nil && *d.Spec.RevisionHistoryLimit < int32(len(owned(w))) && len(owned(w)) > 0
+		},
+	},
+	{
+		Name:   "selector-never-matches",
+		Reason: "the selector cannot match the template's labels plus the hash: upstream tries the same create for ever, ours refuses by name",
+		Applies: func(w *World) bool {
+			selector, err := metav1.LabelSelectorAsSelector(w.Deployment.Spec.Selector)
+			if err != nil {
+				return true
+			}
+			l := labels.Set{}
+			for k, v := range w.Deployment.Spec.Template.Labels {
+				l[k] = v
+			}
+			l[hashLabel] = "6d4f8c9b7d"
+			return !selector.Empty() && !selector.Matches(l)
+		},
+	},
+	{
+		Name:   "own-selector",
+		Reason: "a set that does not match its own selector (no API server stores one)",
+		Applies: func(w *World) bool {
+			for _, rs := range owned(w) {
+				selector, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector)
+				if err != nil || !selector.Matches(labels.Set(rs.Spec.Template.Labels)) {
+					return true
+				}
+			}
+			return false
+		},
+	},
+}
+
+// owned is what upstream would claim, orphans included.
+func owned(w *World) []*appsv1.ReplicaSet {
+	selector, err := metav1.LabelSelectorAsSelector(w.Deployment.Spec.Selector)
+	if err != nil {
+		return nil
+	}
+	var out []*appsv1.ReplicaSet
+	for _, rs := range w.ReplicaSets {
+		ref := metav1.GetControllerOf(rs)
+		if rs.Namespace == w.Deployment.Namespace && selector.Matches(labels.Set(rs.Labels)) && (ref == nil && rs.DeletionTimestamp == nil || ref != nil && ref.UID == w.Deployment.UID) {
+			out = append(out, rs)
+		}
+	}
+	return out
+}
+
+// exempt names the exemption that applies, if one does.
+func exempt(w *World) string {
+	for _, e := range exemptions {
+		if e.Applies(w) {
+			return e.Name
+		}
+	}
+	return ""
+}

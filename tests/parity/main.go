@@ -1,0 +1,479 @@
+// Parity holds rollplan's planner against the Deployment controller of Kubernetes v1.36.3 itself: the same snapshots
+// go through both, and what they do must be the same (docs/parity.md).
+//
+//	go run ./parity -n 20000 -seed 7        # from tests/
+//	go run ./parity -replay /tmp/case.json  # one snapshot, as a failure printed it
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	crand "crypto/rand"
+	"encoding/binary"
+)
+
+// unitSize is how many snapshots come out of one seeded unit: so many random worlds, or so many steps of one life.
+const unitSize = 20
+
+// baseTime is `now` of all snapshots: far from the wall clock, so that a stamp of the run is recognised as one.
+var baseTime = time.Date(2025, 6, 15, 12, 0, 0, 0, time.UTC)
+
+// clockOf gives even units a whole second and odd ones half a second more: deadlines are decided exactly.
+func clockOf(unit int) time.Time { return baseTime.Add(time.Duration(unit%2) * 500 * time.Millisecond) }
+
+type config struct {
+	n, workers, maxReports, unit int
+	seed                         uint64
+	planner, replay, out         string
+	start                        func() (Planner, error) // nil: upstream alone
+}
+
+func main() {
+	var c config
+	flag.IntVar(&c.n, "n", 20000, "how many snapshots")
+	flag.Uint64Var(&c.seed, "seed", 0, "seed of the generator; 0 takes a fresh one")
+	flag.IntVar(&c.unit, "unit", -1, "only this unit of the seed")
+	flag.StringVar(&c.planner, "planner", envOr("ROLLPLAN_PARITY_PLANNER", defaultPlanner), "command of the planner: one JSON request a line in, one response a line out; `none` runs upstream alone")
+	flag.StringVar(&c.replay, "replay", "", "compare the one snapshot in this request `file`")
+	flag.StringVar(&c.out, "out", filepath.Join(os.TempDir(), "rollplan-parity"), "where failing requests are written")
+	flag.IntVar(&c.workers, "workers", runtime.NumCPU(), "how many snapshots at a time")
+	flag.IntVar(&c.maxReports, "reports", 5, "how many differences (each of another kind) to shrink and print")
+	flag.Parse()
+	if c.planner != "none" {
+		c.start = func() (Planner, error) { return startPlanner(c.planner) }
+	}
+	if c.replay != "" {
+		os.Exit(replay(&c))
+	}
+	if c.seed == 0 {
+		var b [4]byte
+		_, _ = crand.Read(b[:])
+		c.seed = uint64(binary.LittleEndian.Uint32(b[:])) + 1
+	}
+	s, err := run(&c)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	s.print(&c)
+	if s.failed > 0 {
+		os.Exit(1)
+	}
+}
+
+func envOr(name, otherwise string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// stats is what a run counts. Guarded by mu.
+type stats struct {
+	mu              sync.Mutex
+	passed, failed  int
+	exempted        map[string]int
+	writes, refused int
+	silent          int
+	ended           map[string]int // how upstream's passes ended
+	kinds           map[string]int // failures by kind
+	reports         []string
+	began           time.Time
+}
+
+func (s *stats) print(c *config) {
+	took := time.Since(s.began)
+	total := s.passed + s.failed
+	for _, e := range s.exempted {
+		total += e
+	}
+	for _, r := range s.reports {
+		fmt.Println(r)
+	}
+	fmt.Printf("seed %d: %d snapshots in %s (%.0f/s); upstream made %d writes, %d passes wrote nothing, %d passes ended at an error\n",
+		c.seed, total, took.Round(time.Millisecond), float64(total)/took.Seconds(), s.writes, s.silent, s.refused)
+	for _, k := range sortedKeys(s.ended) {
+		fmt.Printf("  %6d ended at: %s\n", s.ended[k], k)
+	}
+	for _, e := range exemptions {
+		if n := s.exempted[e.Name]; n > 0 {
+			fmt.Printf("  %6d differ on purpose: %s (%s)\n", n, e.Name, e.Reason)
+		}
+	}
+	type kind struct {
+		name string
+		n    int
+	}
+	var kinds []kind
+	for k, n := range s.kinds {
+		kinds = append(kinds, kind{k, n})
+	}
+	sort.Slice(kinds, func(i, j int) bool { return kinds[i].n > kinds[j].n })
+	for _, k := range kinds {
+		fmt.Printf("  %6d differ in: %s\n", k.n, k.name)
+	}
+	fmt.Printf("%d passed, %d failed\n", s.passed, s.failed)
+}
+
+// worker owns one upstream controller and one planner process.
+type worker struct {
+	up   *Upstream
+	ours *Ours // nil: upstream alone
+}
+
+func newWorker(c *config) (*worker, error) {
+	w := &worker{up: NewUpstream()}
+	if c.start != nil {
+		p, err := c.start()
+		if err != nil {
+			return nil, fmt.Errorf("planner %q: %w", c.planner, err)
+		}
+		w.ours = &Ours{planner: p}
+	}
+	return w, nil
+}
+
+func (w *worker) close() {
+	if w.ours != nil {
+		w.ours.planner.Close()
+	}
+}
+
+// compare runs both sides on one world. The raw result of upstream is given to seen before anything is normalised.
+func (w *worker) compare(world *World, seen func(*Result)) ([]Difference, *Result, *Result, error) {
+	up := w.up.Pass(world, NewServer(world))
+	if seen != nil {
+		seen(up)
+	}
+	if w.ours == nil {
+		return nil, up, nil, nil
+	}
+	our, err := w.ours.Pass(world)
+	var gone *plannerGone
+	if errors.As(err, &gone) {
+		return nil, up, nil, err
+	}
+	if err != nil {
+		return []Difference{{What: "no plan", Upstream: writeLines(up.Writes), Ours: err.Error()}}, up, &Result{Err: err}, nil
+	}
+	return Compare(world, up, our), up, our, nil
+}
+
+func run(c *config) (*stats, error) {
+	s := &stats{exempted: map[string]int{}, kinds: map[string]int{}, ended: map[string]int{}, began: time.Now()}
+	workers := make([]*worker, c.workers)
+	for i := range workers {
+		w, err := newWorker(c)
+		if err != nil {
+			return nil, err
+		}
+		defer w.close()
+		workers[i] = w
+	}
+	units := (c.n + unitSize - 1) / unitSize
+	var first error
+	for phase := 0; phase < 2; phase++ { // one clock at a time
+		setUpstreamClock(clockOf(phase))
+		next := make(chan int)
+		var wg sync.WaitGroup
+		for _, w := range workers {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				for unit := range next {
+					count := min(unitSize, c.n-unit*unitSize)
+					if c.unit >= 0 {
+						count = unitSize
+					}
+					if err := w.unit(c, s, unit, count); err != nil {
+						s.mu.Lock()
+						if first == nil {
+							first = err
+						}
+						s.mu.Unlock()
+						for range next { // drain
+						}
+						return
+					}
+				}
+			}()
+		}
+		for unit := phase; unit < units; unit += 2 {
+			if c.unit < 0 {
+				next <- unit
+			}
+		}
+		if c.unit >= 0 && c.unit%2 == phase {
+			next <- c.unit
+		}
+		close(next)
+		wg.Wait()
+		if first != nil {
+			return nil, first
+		}
+	}
+	return s, nil
+}
+
+// unit compares the snapshots of one unit.
+func (w *worker) unit(c *config, s *stats, unit, count int) error {
+	g := newGenerator(c.seed, uint64(unit), clockOf(unit))
+	var sim *simulation
+	if unit/2%2 == 1 {
+		sim = newSimulation(g)
+	}
+	for i := 0; i < count; i++ {
+		var world *World
+		var seen func(*Result)
+		if sim != nil {
+			world, seen = sim.w.AsStored(), sim.step
+		} else {
+			world = g.World().AsStored()
+		}
+		diffs, up, _, err := w.compare(world, seen)
+		if err != nil {
+			return err
+		}
+		s.count(w, c, world, up, diffs, fmt.Sprintf("seed %d unit %d snapshot %d", c.seed, unit, i))
+	}
+	return nil
+}
+
+func (s *stats) count(w *worker, c *config, world *World, up *Result, diffs []Difference, where string) {
+	s.mu.Lock()
+	s.writes += len(up.Writes)
+	if len(up.Writes) == 0 {
+		s.silent++
+	}
+	if len(up.Refused) > 0 {
+		s.refused++
+		s.ended[endOf(world, up)]++
+	}
+	if len(diffs) == 0 {
+		s.passed++
+		s.mu.Unlock()
+		return
+	}
+	if name := exempt(world); name != "" {
+		s.exempted[name]++
+		s.mu.Unlock()
+		return
+	}
+	s.failed++
+	k := kindOf(diffs)
+	s.kinds[k]++
+	report := s.kinds[k] == 1 && len(s.reports) < c.maxReports
+	if report {
+		s.reports = append(s.reports, "")
+	}
+	slot := len(s.reports) - 1
+	s.mu.Unlock()
+	if report {
+		text := w.report(c, world, k, where)
+		s.mu.Lock()
+		s.reports[slot] = text
+		s.mu.Unlock()
+	}
+}
+
+// endOf says at what upstream's pass ended, without the names.
+func endOf(w *World, r *Result) string {
+	last := r.Refused[len(r.Refused)-1]
+	what, why, _ := strings.Cut(last, ": ")
+	verb, rest, _ := strings.Cut(what, " ")
+	resource, _, _ := strings.Cut(rest, " ")
+	switch {
+	case strings.Contains(why, "modified"):
+		why = "409"
+	case strings.Contains(why, "already exists"):
+		why = "already exists"
+	case strings.Contains(why, "quota"), strings.Contains(why, "webhook"), strings.Contains(why, "terminated"):
+		why = "refused"
+	case len(why) > 120:
+		why = why[:120]
+	}
+	return verb + " " + strings.TrimSuffix(resource, "/") + ": " + why
+}
+
+// kindOf is what a shrunk world must go on failing in.
+func kindOf(diffs []Difference) string {
+	kind := diffs[0].What
+	for _, prefix := range []string{"write ", "final ReplicaSet "} {
+		if strings.HasPrefix(kind, prefix) {
+			kind = strings.TrimSpace(prefix)
+		}
+	}
+	return kind
+}
+
+// report shrinks a failing world and says everything about it.
+func (w *worker) report(c *config, world *World, kind, where string) string {
+	small := shrink(world, func(try *World) bool {
+		diffs, _, _, err := w.compare(try, nil)
+		return err == nil && len(diffs) > 0 && kindOf(diffs) == kind && exempt(try) == ""
+	})
+	var b strings.Builder
+	fmt.Fprintf(&b, "=== %s: %s\n", where, kind)
+	file, err := save(c.out, small)
+	if err != nil {
+		fmt.Fprintf(&b, "(not saved: %v)\n", err)
+	} else {
+		fmt.Fprintf(&b, "replay: go run ./parity -replay %s\n", file)
+	}
+	b.WriteString(describe(small))
+	b.WriteString(w.tell(small))
+	return b.String()
+}
+
+// tell runs a world and prints both sides and their differences.
+func (w *worker) tell(world *World) string {
+	diffs, up, our, err := w.compare(world, nil)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "--- upstream (error: %v)\n%s", up.Err, happened(up))
+	if our != nil {
+		fmt.Fprintf(&b, "--- ours (error: %v)\n%s", our.Err, happened(our))
+		if our.Response != nil {
+			for i, step := range our.Response.Steps {
+				fmt.Fprintf(&b, "  step %d: %s\n", i, step.Summary)
+				if step.Call != nil {
+					fmt.Fprintf(&b, "    %s %s/%s %s %s\n    %s\n", step.Call.Verb, step.Call.Kind, step.Call.Subresource, step.Call.Name, step.Call.ContentType, cutLong(step.Call.BodyJSON))
+				}
+			}
+		}
+	}
+	for _, d := range diffs {
+		b.WriteString(d.Explain())
+	}
+	return b.String()
+}
+
+func cutLong(s string) string {
+	if len(s) > 600 {
+		return s[:600] + "…"
+	}
+	return s
+}
+
+func happened(r *Result) string {
+	var b strings.Builder
+	for _, line := range strings.Split(strings.TrimSpace(writeLines(r.Writes)), "\n") {
+		if line != "" {
+			b.WriteString("  wrote: " + line + "\n")
+		}
+	}
+	for _, x := range r.Refused {
+		b.WriteString("  refused: " + x + "\n")
+	}
+	for _, e := range r.Events {
+		fmt.Fprintf(&b, "  event: %s %s %s\n", e.Type, e.Reason, e.Message)
+	}
+	return b.String()
+}
+
+// describe is the world in a few lines.
+func describe(w *World) string {
+	var b strings.Builder
+	d := w.Deployment
+	strategy := string(d.Spec.Strategy.Type)
+	if ru := d.Spec.Strategy.RollingUpdate; ru != nil {
+		strategy += fmt.Sprintf(" surge %s unavailable %s", ru.MaxSurge, ru.MaxUnavailable)
+	}
+	fmt.Fprintf(&b, "deployment: replicas %d, %s, paused %v, deadline %s, history %s, minReady %d, generation %d seen %d, deleting %v, annotations %v\n",
+		*d.Spec.Replicas, strategy, d.Spec.Paused, orNil(d.Spec.ProgressDeadlineSeconds), orNil(d.Spec.RevisionHistoryLimit), d.Spec.MinReadySeconds,
+		d.Generation, d.Status.ObservedGeneration, d.DeletionTimestamp != nil, d.Annotations)
+	st := d.Status
+	fmt.Fprintf(&b, "  status: replicas %d updated %d ready %d available %d unavailable %d terminating %s collisions %s\n",
+		st.Replicas, st.UpdatedReplicas, st.ReadyReplicas, st.AvailableReplicas, st.UnavailableReplicas, orNil(st.TerminatingReplicas), orNil(st.CollisionCount))
+	for _, c := range st.Conditions {
+		fmt.Fprintf(&b, "  condition %s=%s %s updated %s before now\n", c.Type, c.Status, c.Reason, w.Now.Sub(c.LastUpdateTime.Time))
+	}
+	for _, rs := range w.ReplicaSets {
+		owner := "orphan"
+		for _, ref := range rs.OwnerReferences {
+			owner = fmt.Sprintf("owner %s controller %s", ref.Name, orNil(ref.Controller))
+		}
+		fmt.Fprintf(&b, "set %s: image %s, size %d, status %d ready %d available %d, generation %d seen %d, %s, labels %v, created %s before now, deleting %v, annotations %v\n",
+			rs.Name, rs.Spec.Template.Spec.Containers[0].Image, *rs.Spec.Replicas, rs.Status.Replicas, rs.Status.ReadyReplicas, rs.Status.AvailableReplicas,
+			rs.Generation, rs.Status.ObservedGeneration, owner, rs.Labels, w.Now.Sub(rs.CreationTimestamp.Time), rs.DeletionTimestamp != nil, cutLong(fmt.Sprint(rs.Annotations)))
+	}
+	for _, p := range w.Pods {
+		fmt.Fprintf(&b, "pod %s: %s, owners %v\n", p.Name, p.Status.Phase, p.OwnerReferences)
+	}
+	if w.Refuse != "" {
+		fmt.Fprintf(&b, "the server refuses new sets: %s\n", w.Refuse)
+	}
+	return b.String()
+}
+
+func orNil[T any](p *T) string {
+	if p == nil {
+		return "nil"
+	}
+	return fmt.Sprint(*p)
+}
+
+func save(dir string, w *World) (string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	data, err := json.MarshalIndent(w.Request("HORIZON_PASS"), "", "  ")
+	if err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(dir, "case-*.json")
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	_, err = f.Write(append(data, '\n'))
+	return f.Name(), err
+}
+
+func replay(c *config) int {
+	data, err := os.ReadFile(c.replay)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	world, _, err := WorldFromRequest(data)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	setUpstreamClock(world.Now)
+	w, err := newWorker(c)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	defer w.close()
+	fmt.Print(describe(world))
+	fmt.Print(w.tell(world))
+	diffs, _, _, err := w.compare(world, nil)
+	switch name := exempt(world); {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	case len(diffs) > 0 && name != "":
+		fmt.Printf("differs on purpose: %s\n0 passed, 0 failed\n", name)
+	case len(diffs) > 0:
+		fmt.Println("0 passed, 1 failed")
+		return 1
+	default:
+		fmt.Println("1 passed, 0 failed")
+	}
+	return 0
+}

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/controller"
+)
+
+// defaultPlanner answers one JSON request a line with one JSON response a line.
+const defaultPlanner = "../target/release/examples/plan_lines"
+
+// Planner is our side: a request in, a response out.
+type Planner interface {
+	Plan(request []byte) ([]byte, error)
+	Close()
+}
+
+// process is a planner that runs beside us and speaks lines.
+type process struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func startPlanner(command string) (Planner, error) {
+	args := strings.Fields(command)
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &process{cmd, in, bufio.NewReaderSize(out, 1<<20)}, nil
+}
+
+func (p *process) Plan(request []byte) ([]byte, error) {
+	if bytes.IndexByte(request, '\n') >= 0 {
+		return nil, errors.New("a request is one line")
+	}
+	if _, err := p.in.Write(append(request, '\n')); err != nil {
+		return nil, fmt.Errorf("planner: %w", err)
+	}
+	line, err := p.out.ReadBytes('\n')
+	if err != nil {
+		return nil, fmt.Errorf("planner: %w", err)
+	}
+	return line, nil
+}
+
+func (p *process) Close() {
+	p.in.Close()
+	_ = p.cmd.Wait()
+}
+
+// Ours runs the planner and carries its steps out on a server of its own, exactly as an adapter must: in order,
+// stopping at the first failure unless the step says otherwise.
+type Ours struct {
+	planner Planner
+}
+
+// plan asks the planner.
+func (o *Ours) plan(w *World, horizon string, failures []StepFailure) (*PlanResponse, error) {
+	r := w.Request(horizon)
+	r.World = nil
+	r.Snapshot.Failures = failures
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	line, err := o.planner.Plan(data)
+	if err != nil {
+		return nil, &plannerGone{err}
+	}
+	resp := &PlanResponse{}
+	if err := json.Unmarshal(line, resp); err != nil {
+		return nil, fmt.Errorf("the planner's answer is no PlanRolloutResponse: %w: %.200s", err, line)
+	}
+	if len(resp.Error) > 0 && string(resp.Error) != "null" {
+		return nil, fmt.Errorf("the planner refuses: %s", resp.Error)
+	}
+	return resp, nil
+}
+
+// plannerGone: nothing can be compared any more.
+type plannerGone struct{ error }
+
+// Pass is one plan with HORIZON_PASS, carried out. A refused create is reported back, as the contract wants it, and
+// the same snapshot planned again: that second plan is what our side does in this world.
+func (o *Ours) Pass(w *World) (*Result, error) {
+	w, back, err := o.collide(w)
+	if err != nil {
+		return nil, err
+	}
+	r, failure, err := o.carryOut(w, nil)
+	if err == nil && failure != nil {
+		attempts := r.Attempts
+		r, failure, err = o.carryOut(w, []StepFailure{*failure})
+		if err == nil {
+			r.Attempts = append(attempts, r.Attempts...)
+		}
+		if err == nil && failure != nil {
+			r.Refused = append(r.Refused, "the refused create is planned again although its failure was reported")
+			r.Err = errors.New("loops on a refused create")
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if back != nil {
+		back(r)
+	}
+	return r, nil
+}
+
+// carryOut plans and makes the calls. The failure it returns is the refused create, to be reported.
+func (o *Ours) carryOut(w *World, failures []StepFailure) (*Result, *StepFailure, error) {
+	resp, err := o.plan(w, "HORIZON_PASS", failures)
+	if err != nil {
+		return nil, nil, err
+	}
+	server := NewServer(w)
+	var events []Event
+	var failed *StepFailure
+	var failedErr error
+	for i, step := range resp.Steps {
+		if step.Call != nil {
+			if err := o.call(server, step.Call); err != nil {
+				if step.Call.Verb == "VERB_CREATE" && definite(err) {
+					failed = failureOf(w, server, step.Call, err)
+					break
+				}
+				if !step.ContinueOnFailure {
+					failedErr = fmt.Errorf("step %d (%s): %w", i, step.Summary, err)
+					break
+				}
+				continue
+			}
+		}
+		events = append(events, step.Events...)
+	}
+	r := server.result()
+	r.Events, r.Err, r.Response = events, failedErr, resp
+	r.Deployment = server.deployments[key(w.Deployment.Namespace, w.Deployment.Name)]
+	r.NowFrom, r.NowTo = w.Now.Truncate(time.Second), w.Now
+	if len(resp.Status) > 0 {
+		st := &appsv1.DeploymentStatus{}
+		dec := json.NewDecoder(bytes.NewReader(resp.Status))
+		if err := dec.Decode(st); err != nil {
+			return nil, nil, fmt.Errorf("response.status is no DeploymentStatus: %w", err)
+		}
+		// whole seconds and no empty lists, as everywhere
+		r.Status = &throughProtobufD(&appsv1.Deployment{Status: *st}).Status
+	}
+	if resp.RequeueAfter != "" {
+		if r.Requeue, err = time.ParseDuration(resp.RequeueAfter); err != nil {
+			return nil, nil, fmt.Errorf("requeueAfter: %w", err)
+		}
+	}
+	return r, failed, nil
+}
+
+// definite says whether a refusal is one that the contract wants reported: not a stale precondition.
+func definite(err error) bool {
+	return !apierrors.IsConflict(err)
+}
+
+func failureOf(w *World, server *Server, call *ApiCall, err error) *StepFailure {
+	f := &StepFailure{Call: call, HTTPCode: 500, Message: err.Error()}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		s := status.Status()
+		f.HTTPCode, f.Reason, f.Message = s.Code, string(s.Reason), s.Message
+		if s.Details != nil {
+			for _, c := range s.Details.Causes {
+				f.Causes = append(f.Causes, string(c.Type))
+			}
+		}
+	}
+	if apierrors.IsAlreadyExists(err) {
+		if existing, ok := server.sets[key(call.Namespace, call.Name)]; ok {
+			c := *existing
+			c.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"}
+			f.Existing = &c
+		}
+	}
+	return f
+}
+
+// call makes one call on the server.
+func (o *Ours) call(s *Server, c *ApiCall) error {
+	if c.APIVersion != "apps/v1" {
+		return fmt.Errorf("call to %s %s: this world has apps/v1 only", c.APIVersion, c.Kind)
+	}
+	body := []byte(c.BodyJSON)
+	switch c.Verb + " " + c.Kind {
+	case "VERB_CREATE ReplicaSet":
+		rs := &appsv1.ReplicaSet{}
+		if err := strict(body, rs); err != nil {
+			return fmt.Errorf("create: %w", err)
+		}
+		if rs.Name != c.Name || rs.Namespace != "" && rs.Namespace != c.Namespace {
+			return fmt.Errorf("create: call names %s/%s, body %s/%s", c.Namespace, c.Name, rs.Namespace, rs.Name)
+		}
+		if rs.APIVersion != "apps/v1" || rs.Kind != "ReplicaSet" {
+			return fmt.Errorf("create: body is %s %s", rs.APIVersion, rs.Kind)
+		}
+		rs.TypeMeta = metav1.TypeMeta{}
+		rs.Namespace = c.Namespace
+		_, err := s.CreateReplicaSet(rs)
+		return err
+	case "VERB_PATCH ReplicaSet":
+		_, err := s.PatchReplicaSet(c.Namespace, c.Name, c.Subresource, types.PatchType(c.ContentType), body)
+		return err
+	case "VERB_PATCH Deployment":
+		_, err := s.PatchDeployment(c.Namespace, c.Name, c.Subresource, types.PatchType(c.ContentType), body)
+		return err
+	case "VERB_DELETE ReplicaSet":
+		opts := metav1.DeleteOptions{}
+		if len(body) > 0 {
+			if err := strict(body, &opts); err != nil {
+				return fmt.Errorf("delete: %w", err)
+			}
+		}
+		return s.DeleteReplicaSet(c.Namespace, c.Name, opts)
+	}
+	return fmt.Errorf("no such call: %s %s", c.Verb, c.Kind)
+}
+
+func strict(data []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	return dec.Decode(into)
+}
+
+// collide is the part of "the hash in the name is renamed alike on both sides" that must happen before the run: where
+// the snapshot holds a set with the very name upstream is about to use, our side gets it under the name that we are
+// about to use. The hash we use is found by asking for the same Deployment with no set at all.
+func (o *Ours) collide(w *World) (*World, func(*Result), error) {
+	theirs := controller.ComputeHash(&w.Deployment.Spec.Template, w.Deployment.Status.CollisionCount)
+	theirName := cut(w.Deployment.Name, theirs)
+	taken := false
+	for _, rs := range w.ReplicaSets {
+		taken = taken || rs.Name == theirName
+	}
+	if !taken {
+		return w, nil, nil
+	}
+	probe := w.DeepCopy()
+	probe.ReplicaSets, probe.Pods, probe.PodsComplete, probe.Refuse = nil, nil, true, RefuseNothing
+	d := probe.Deployment
+	d.Spec.Paused, d.DeletionTimestamp, d.Finalizers = false, nil, nil
+	delete(d.Annotations, appsv1.DeprecatedRollbackTo)
+	d.Status.Conditions = nil
+	resp, err := o.plan(probe, "HORIZON_PASS", nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	ours := ""
+	for _, step := range resp.Steps {
+		if step.Call != nil && step.Call.Verb == "VERB_CREATE" {
+			rs := &appsv1.ReplicaSet{}
+			if err := json.Unmarshal([]byte(step.Call.BodyJSON), rs); err != nil {
+				return nil, nil, err
+			}
+			ours = rs.Labels[hashLabel]
+		}
+	}
+	if ours == "" {
+		return w, nil, nil // nothing is created here (an empty selector)
+	}
+	there := renaming{cut(d.Name, theirs): cut(d.Name, ours)}
+	there.hash(theirs, ours)
+	back := renaming{cut(d.Name, ours): cut(d.Name, theirs)}
+	back.hash(ours, theirs)
+	out := w.DeepCopy()
+	for _, rs := range out.ReplicaSets {
+		there.set(rs)
+	}
+	for _, p := range out.Pods {
+		there.pod(p)
+	}
+	there.deployment(out.Deployment)
+	return out, back.result, nil
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+)
+
+// World is a snapshot, as typed objects, and the rules of the server it is run against.
+type World struct {
+	Now          time.Time
+	Deployment   *appsv1.Deployment
+	ReplicaSets  []*appsv1.ReplicaSet
+	Pods         []*corev1.Pod
+	PodsComplete bool
+	Refuse       RefuseCreate
+}
+
+// Request is the contract's PlanRolloutRequest in protobuf JSON, and beside it (for replay, never sent) the rules of
+// the server.
+type Request struct {
+	Snapshot RequestSnapshot `json:"snapshot"`
+	Options  RequestOptions  `json:"options"`
+	World    *WorldRules     `json:"world,omitempty"`
+}
+
+type RequestSnapshot struct {
+	Now          string               `json:"now"`
+	Deployment   *appsv1.Deployment   `json:"deployment"`
+	ReplicaSets  []*appsv1.ReplicaSet `json:"replicaSets,omitempty"`
+	Pods         []*corev1.Pod        `json:"pods,omitempty"`
+	PodsComplete bool                 `json:"podsComplete,omitempty"`
+	Failures     []StepFailure        `json:"failures,omitempty"`
+}
+
+type RequestOptions struct {
+	Horizon string `json:"horizon"`
+}
+
+type WorldRules struct {
+	RefuseCreate RefuseCreate `json:"refuseCreate,omitempty"`
+}
+
+// StepFailure is the contract's.
+type StepFailure struct {
+	Call     *ApiCall           `json:"call"`
+	HTTPCode int32              `json:"httpCode"`
+	Reason   string             `json:"reason"`
+	Message  string             `json:"message"`
+	Causes   []string           `json:"causes,omitempty"`
+	Existing *appsv1.ReplicaSet `json:"existing,omitempty"`
+}
+
+// ApiCall is the contract's.
+type ApiCall struct {
+	Verb        string `json:"verb"`
+	APIVersion  string `json:"apiVersion"`
+	Kind        string `json:"kind"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name"`
+	Subresource string `json:"subresource,omitempty"`
+	ContentType string `json:"contentType,omitempty"`
+	BodyJSON    string `json:"bodyJson,omitempty"`
+}
+
+// PlanResponse is what this test reads of a PlanRolloutResponse.
+type PlanResponse struct {
+	Steps        []PlanStep      `json:"steps"`
+	Status       json.RawMessage `json:"status"`
+	RequeueAfter string          `json:"requeueAfter"`
+	Error        json.RawMessage `json:"error,omitempty"`
+}
+
+type PlanStep struct {
+	Summary           string   `json:"summary"`
+	Call              *ApiCall `json:"call"`
+	Events            []Event  `json:"events"`
+	ContinueOnFailure bool     `json:"continueOnFailure"`
+}
+
+// Request makes the world's request. The objects keep Go's JSON of what the API server holds: what kubectl prints.
+func (w *World) Request(horizon string) *Request {
+	r := &Request{Snapshot: RequestSnapshot{Now: w.Now.UTC().Format(time.RFC3339Nano), PodsComplete: w.PodsComplete}, Options: RequestOptions{Horizon: horizon}}
+	d := *w.Deployment
+	d.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}
+	r.Snapshot.Deployment = &d
+	for _, rs := range w.ReplicaSets {
+		c := *rs
+		c.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"}
+		r.Snapshot.ReplicaSets = append(r.Snapshot.ReplicaSets, &c)
+	}
+	for _, p := range w.Pods {
+		c := *p
+		c.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+		r.Snapshot.Pods = append(r.Snapshot.Pods, &c)
+	}
+	if w.Refuse != RefuseNothing {
+		r.World = &WorldRules{RefuseCreate: w.Refuse}
+	}
+	return r
+}
+
+// WorldFromRequest reads a request file.
+func WorldFromRequest(data []byte) (*World, *Request, error) {
+	r := &Request{}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if err := dec.Decode(r); err != nil {
+		return nil, nil, err
+	}
+	now, err := time.Parse(time.RFC3339Nano, r.Snapshot.Now)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.Snapshot.Deployment == nil {
+		return nil, nil, fmt.Errorf("no deployment in the request")
+	}
+	w := &World{Now: now, Deployment: r.Snapshot.Deployment, ReplicaSets: r.Snapshot.ReplicaSets, Pods: r.Snapshot.Pods, PodsComplete: r.Snapshot.PodsComplete}
+	if r.World != nil {
+		w.Refuse = r.World.RefuseCreate
+	}
+	legacyscheme.Scheme.Default(w.Deployment)
+	for _, rs := range w.ReplicaSets {
+		legacyscheme.Scheme.Default(rs)
+	}
+	return w.AsStored(), r, nil
+}
+
+// AsStored sends every object through protobuf once, which is how the controller meets it: quantities in canonical
+// form, empty maps and lists gone, whole seconds (upstream.md 16).
+func (w *World) AsStored() *World {
+	out := &World{Now: w.Now, PodsComplete: w.PodsComplete, Refuse: w.Refuse, Deployment: throughProtobufD(w.Deployment)}
+	for _, rs := range w.ReplicaSets {
+		out.ReplicaSets = append(out.ReplicaSets, throughProtobufRS(rs))
+	}
+	for _, p := range w.Pods {
+		out.Pods = append(out.Pods, throughProtobufPod(p))
+	}
+	return out
+}
+
+// DeepCopy copies the world.
+func (w *World) DeepCopy() *World {
+	out := *w
+	out.Deployment = w.Deployment.DeepCopy()
+	out.ReplicaSets, out.Pods = nil, nil
+	for _, rs := range w.ReplicaSets {
+		out.ReplicaSets = append(out.ReplicaSets, rs.DeepCopy())
+	}
+	for _, p := range w.Pods {
+		out.Pods = append(out.Pods, p.DeepCopy())
+	}
+	return &out
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
