@@ -28,10 +28,23 @@ func rollplan(t *testing.T) string {
 
 // plan is what these tests read of a PlanRolloutResponse in protobuf's JSON form.
 type plan struct {
-	Steps []struct {
-		Summary          string          `json:"summary"`
-		CreateReplicaSet json.RawMessage `json:"createReplicaSet"`
-	} `json:"steps"`
+	Steps []planStep `json:"steps"`
+}
+
+// planStep is one step by its field names.
+type planStep map[string]json.RawMessage
+
+// actions are the names of what a step does, status writes aside. A step has one or none.
+func (s planStep) actions() []string {
+	var found []string
+	for name := range s {
+		switch name {
+		case "summary", "call", "events", "continueOnFailure", "toleratedHttpCodes", "updateDeploymentStatus":
+		default:
+			found = append(found, name)
+		}
+	}
+	return found
 }
 
 // runPlan runs `rollplan plan ... -o json`.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -259,7 +260,7 @@ func TestTemplates(t *testing.T) {
 			ours := "same"
 			plan := runPlan(t, binary, "-f", file, "--deployment", namespace+"/"+c.Name, "--now", now)
 			for _, step := range plan.Steps {
-				if step.CreateReplicaSet != nil {
+				if slices.Contains(step.actions(), "createReplicaSet") {
 					ours = "new"
 				}
 			}

@@ -274,6 +274,13 @@ func (c *ControlPlane) Env() []string {
 		"PATH="+c.programs.Dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
+// Command is kubectl with these arguments, to be run by the caller.
+func (c *ControlPlane) Command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, c.programs.Path("kubectl"), args...)
+	cmd.Env = c.Env()
+	return cmd
+}
+
 // Kubectl runs kubectl and returns what it printed. The error holds what it complained of.
 func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return c.KubectlInput(ctx, "", args...)
@@ -282,8 +289,7 @@ func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, err
 // KubectlInput is Kubectl with something to read.
 func (c *ControlPlane) KubectlInput(ctx context.Context, input string, args ...string) (string, error) {
 	var out, errOut bytes.Buffer
-	cmd := exec.CommandContext(ctx, c.programs.Path("kubectl"), args...)
-	cmd.Env = c.Env()
+	cmd := c.Command(ctx, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errOut
 	if err := cmd.Run(); err != nil {
 		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errOut.String()))

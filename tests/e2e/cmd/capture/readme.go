@@ -59,19 +59,25 @@ func newestTime(value any) time.Time {
 
 func readme(examples []example, version string) []byte {
 	var b bytes.Buffer
+	first := examples[0]
+	for _, e := range examples {
+		if e.file == "mid-rollout.json" { // the one that shows most
+			first = e
+		}
+	}
 	fmt.Fprintf(&b, `# Snapshots of real rollouts
 
 Each file is what `+"`kubectl get deploy,rs,pods -n %s -o json`"+` printed on a Kubernetes %s API server, unmodified. Kubernetes' own
 Deployment controller made them; it was stopped just before each capture, so most of them leave something to decide.
 
-    rollplan plan -f examples/mid-rollout.json --now TIME
+    rollplan plan -f examples/%s --now %s
 
 A plan needs to know what time it is. The time to pass is the newest one in the file (`+"`deletionTimestamp`"+` aside, which lies ahead)
 and %d seconds more. `+"`--show-managed-fields`"+` was given where the table says so.
 
 | file | what it shows | `+"`--now`"+` |
 |---|---|---|
-`, namespace, version, int(afterCapture.Seconds()))
+`, namespace, version, first.file, first.now.UTC().Format(time.RFC3339), int(afterCapture.Seconds()))
 	for _, e := range examples {
 		shows := e.shows
 		if len(e.flags) > 0 {

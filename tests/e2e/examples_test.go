@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+const examplesDir = "../../examples"
+
+// TestExamples plans every snapshot in examples/ at the time its README gives, as a newcomer would.
+func TestExamples(t *testing.T) {
+	binary := rollplan(t)
+	// What Kubernetes' own controller would do next. Status writes are left out: they follow from the rest.
+	want := map[string]map[string]int{
+		"fresh-create.json":     {"createReplicaSet": 1},
+		"mid-rollout.json":      {"scaleReplicaSet": 2},
+		"stuck-bad-image.json":  {},
+		"rollover.json":         {"scaleReplicaSet": 2},
+		"paused-scaled.json":    {"scaleReplicaSet": 2},
+		"recreate-waiting.json": {},
+		"history-cleanup.json":  {"deleteReplicaSet": 3},
+		"after-undo.json":       {},
+		"adopt-orphan.json":     {"checkOwner": 1, "adoptReplicaSet": 1},
+	}
+	files, err := filepath.Glob(filepath.Join(examplesDir, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != len(want) {
+		t.Errorf("there are %d snapshots, and %d are expected here", len(files), len(want))
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		t.Run(name, func(t *testing.T) {
+			have := map[string]int{}
+			for _, step := range runPlan(t, binary, "-f", file, "--deployment", "shop/web", "--now", exampleTime(t, name)).Steps {
+				for _, action := range step.actions() {
+					have[action]++
+				}
+			}
+			if !maps.Equal(have, want[name]) {
+				t.Errorf("planned %v, want %v", have, want[name])
+			}
+		})
+	}
+}
+
+// exampleTime is the time that the README says to plan an example at.
+func exampleTime(t *testing.T, name string) string {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join(examplesDir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`(?m)^\| \[` + regexp.QuoteMeta(name) + `\].*\| ` + "`([^`]+)`" + ` \|$`).FindSubmatch(readme)
+	if row == nil {
+		t.Fatalf("the README has no row for %s", name)
+	}
+	return string(row[1])
+}

@@ -1,0 +1,329 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollplan.dev/rollplan/tests/e2e/controlplane"
+)
+
+const loopNamespace = "loop"
+
+// rolloutTimeout bounds one rollout. Each takes a few seconds on an idle machine.
+const rolloutTimeout = "90s"
+
+// TestLoop has a shell script carry out our plans where Kubernetes' own Deployment controller is off, and holds the
+// results against what kubectl expects of that controller.
+func TestLoop(t *testing.T) {
+	binary := rollplan(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	cp := controlplane.ForTest(t, controlplane.Options{})
+	if err := cp.CreateNamespace(ctx, loopNamespace); err != nil {
+		t.Fatal(err)
+	}
+	startLoop(ctx, t, cp, binary)
+	watch := watchPods(ctx, t, cp)
+	c := &loopCheck{cp: cp, binary: binary}
+
+	// Each step stands on the one before, so the first failure ends the test.
+	c.apply(ctx, t, "web", 4, "RollingUpdate")
+	c.rolledOut(ctx, t, "web", sizes{"1.0": 4})
+
+	marks := watch.len()
+	c.setImage(ctx, t, "web", "2.0")
+	c.rolledOut(ctx, t, "web", sizes{"1.0": 0, "2.0": 4})
+	watch.check(t, marks, "at least 3 of 4 pods are available during a rolling update", func(pods map[string]corev1.Pod) bool {
+		return count(pods, "web", isAvailable) >= 3
+	})
+
+	// The image does not exist: the rollout stops half way, and that is where it is scaled.
+	c.setImage(ctx, t, "web", "404")
+	c.await(ctx, t, "web", sizes{"1.0": 0, "2.0": 3, "404": 2})
+	cp.MustKubectl(ctx, t, "scale", "deployment/web", "-n", loopNamespace, "--replicas=8")
+	// 8 and a surge of 2, shared out in proportion to 3 and 2.
+	c.await(ctx, t, "web", sizes{"1.0": 0, "2.0": 6, "404": 4})
+	c.setImage(ctx, t, "web", "3.0")
+	c.rolledOut(ctx, t, "web", sizes{"1.0": 0, "2.0": 0, "404": 0, "3.0": 8})
+
+	c.apply(ctx, t, "batch", 3, "Recreate")
+	c.rolledOut(ctx, t, "batch", sizes{"1.0": 3})
+	marks = watch.len()
+	c.setImage(ctx, t, "batch", "2.0")
+	c.rolledOut(ctx, t, "batch", sizes{"1.0": 0, "2.0": 3})
+	watch.check(t, marks, "under Recreate old and new pods never exist together", func(pods map[string]corev1.Pod) bool {
+		old := count(pods, "batch", func(pod corev1.Pod) bool { return strings.HasSuffix(pod.Spec.Containers[0].Image, ":1.0") })
+		return old == 0 || old == count(pods, "batch", func(corev1.Pod) bool { return true })
+	})
+
+	c.atRest(ctx, t, "web", "batch")
+}
+
+// loopCheck drives the Deployments and looks at what became of them.
+type loopCheck struct {
+	cp     *controlplane.ControlPlane
+	binary string
+}
+
+func (c *loopCheck) apply(ctx context.Context, t *testing.T, name string, replicas int, strategy string) {
+	t.Helper()
+	manifest, err := json.Marshal(object{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": name},
+		"spec": object{
+			"replicas": replicas,
+			"strategy": object{"type": strategy},
+			"selector": object{"matchLabels": object{"app": name}},
+			"template": object{
+				"metadata": object{"labels": object{"app": name}},
+				"spec":     object{"containers": list{object{"name": "main", "image": "registry.example/" + name + ":1.0"}}},
+			},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.cp.KubectlInput(ctx, string(manifest), "apply", "-n", loopNamespace, "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *loopCheck) setImage(ctx context.Context, t *testing.T, name, tag string) {
+	t.Helper()
+	c.cp.MustKubectl(ctx, t, "set", "image", "deployment/"+name, "-n", loopNamespace, "main=registry.example/"+name+":"+tag)
+}
+
+// sizes are the ReplicaSets of a Deployment: how many pods each should have, by image tag.
+type sizes map[string]int32
+
+// rolledOut waits for the rollout to be complete in the eyes of kubectl, then for exactly these ReplicaSets and pods.
+func (c *loopCheck) rolledOut(ctx context.Context, t *testing.T, name string, want sizes) {
+	t.Helper()
+	t.Log(strings.TrimSpace(c.cp.MustKubectl(ctx, t, "rollout", "status", "deployment/"+name, "-n", loopNamespace, "--timeout="+rolloutTimeout)))
+	c.await(ctx, t, name, want)
+	total := int32(0)
+	for _, size := range want {
+		total += size
+	}
+	err := controlplane.Poll(ctx, "the status of "+name, func(ctx context.Context) error {
+		d, err := c.cp.Deployment(ctx, loopNamespace, name)
+		if err != nil {
+			return err
+		}
+		s := d.Status
+		if s.ObservedGeneration != d.Generation || s.Replicas != total || s.UpdatedReplicas != total || s.AvailableReplicas != total {
+			return fmt.Errorf("%d replicas are wanted of generation %d; status is %+v", total, d.Generation, s)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits until the ReplicaSets have these sizes, there are no others, and all their pods exist.
+func (c *loopCheck) await(ctx context.Context, t *testing.T, name string, want sizes) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	defer cancel()
+	err := controlplane.Poll(ctx, fmt.Sprintf("ReplicaSets %v of %s", want, name), func(ctx context.Context) error {
+		sets, err := c.cp.ReplicaSets(ctx, loopNamespace)
+		if err != nil {
+			return err
+		}
+		have := sizes{}
+		for _, rs := range sets {
+			if rs.Labels["app"] != name {
+				continue
+			}
+			_, tag, _ := strings.Cut(rs.Spec.Template.Spec.Containers[0].Image, ":")
+			if _, twice := have[tag]; twice {
+				return fmt.Errorf("two ReplicaSets have image tag %s", tag)
+			}
+			have[tag] = *rs.Spec.Replicas
+			if rs.Status.ObservedGeneration != rs.Generation || rs.Status.Replicas != *rs.Spec.Replicas {
+				return fmt.Errorf("ReplicaSet %s wants %d pods: %+v", rs.Name, *rs.Spec.Replicas, rs.Status)
+			}
+		}
+		if !maps.Equal(have, want) {
+			return fmt.Errorf("they are %v", have)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// atRest checks that nothing is planned any more.
+func (c *loopCheck) atRest(ctx context.Context, t *testing.T, names ...string) {
+	t.Helper()
+	file := t.TempDir() + "/rest.json"
+	for _, name := range names {
+		err := controlplane.Poll(ctx, name+" to be at rest", func(ctx context.Context) error {
+			snapshot, err := c.cp.Snapshot(ctx, loopNamespace)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(file, []byte(snapshot), 0o644); err != nil {
+				return err
+			}
+			p := runPlan(t, c.binary, "-f", file, "--deployment", loopNamespace+"/"+name, "--now", time.Now().UTC().Format(time.RFC3339))
+			if len(p.Steps) > 0 {
+				return fmt.Errorf("%d steps are planned, the first: %s", len(p.Steps), p.Steps[0]["summary"])
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// startLoop runs loop.sh until the test ends, and shows what it did if the test failed.
+func startLoop(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane, binary string) {
+	t.Helper()
+	var log bytes.Buffer
+	cmd := exec.CommandContext(ctx, "./loop.sh", loopNamespace)
+	cmd.Env = append(cp.Env(), binaryEnv+"="+binary)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	stopWithGroup(cmd, syscall.SIGTERM)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		select {
+		case err := <-ended:
+			// The test's context may have ended it; by itself it never ends.
+			if ctx.Err() == nil {
+				t.Errorf("loop.sh ended: %v", err)
+			}
+		default:
+			_ = cmd.Cancel()
+			<-ended
+		}
+		if t.Failed() {
+			t.Logf("loop.sh:\n%s", log.String())
+		}
+	})
+}
+
+// stopWithGroup has a command's context end the command and what it started.
+func stopWithGroup(cmd *exec.Cmd, signal syscall.Signal) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, signal) }
+	cmd.WaitDelay = 10 * time.Second
+}
+
+// podWatch is every change of a pod since the test began, in order.
+type podWatch struct {
+	events chan []podEvent
+}
+
+type podEvent struct {
+	Type   string     `json:"type"`
+	Object corev1.Pod `json:"object"`
+}
+
+// watchPods follows the pods, since what must never happen cannot be seen afterwards.
+func watchPods(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane) *podWatch {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	cmd := cp.Command(ctx, "get", "pods", "-n", loopNamespace, "--watch", "--output-watch-events", "-o", "json")
+	stopWithGroup(cmd, syscall.SIGTERM)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w := &podWatch{events: make(chan []podEvent, 1)}
+	w.events <- nil
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		decoder := json.NewDecoder(out)
+		for {
+			var event podEvent
+			if err := decoder.Decode(&event); err != nil {
+				if ctx.Err() == nil && !errors.Is(err, io.EOF) {
+					t.Errorf("watch of pods: %v", err)
+				}
+				return
+			}
+			w.events <- append(<-w.events, event)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		_ = cmd.Wait()
+	})
+	return w
+}
+
+// len is how many changes there have been.
+func (w *podWatch) len() int {
+	events := <-w.events
+	defer func() { w.events <- events }()
+	return len(events)
+}
+
+// check replays the changes and holds the pods against the condition after each one from the given mark on.
+func (w *podWatch) check(t *testing.T, from int, what string, holds func(map[string]corev1.Pod) bool) {
+	t.Helper()
+	events := <-w.events
+	w.events <- events
+	if len(events) == from {
+		t.Fatalf("%s: no pod has changed", what)
+	}
+	pods := map[string]corev1.Pod{}
+	for i, event := range events {
+		if event.Type == "DELETED" {
+			delete(pods, event.Object.Name)
+		} else {
+			pods[event.Object.Name] = event.Object
+		}
+		if i >= from && !holds(pods) {
+			t.Fatalf("%s: not so after %s of %s, when there were %v", what, event.Type, event.Object.Name, slices.Sorted(maps.Keys(pods)))
+		}
+	}
+}
+
+func count(pods map[string]corev1.Pod, app string, is func(corev1.Pod) bool) int {
+	n := 0
+	for _, pod := range pods {
+		if pod.Labels["app"] == app && is(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+func isAvailable(pod corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rollplan.dev/rollplan/tests/e2e/controlplane"
+)
+
+const service = "rollplan.v1.RolloutPlanner"
+
+// TestServe pastes what kubectl printed into a request of a running server, with grpcurl and reflection: what a
+// developer does first, and what a client library does that parses JSON and ignores unknown fields.
+func TestServe(t *testing.T) {
+	programs, err := controlplane.Build(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	address := startServer(ctx, t, rollplan(t))
+	grpcurl := func(input string, args ...string) string {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		cmd := exec.CommandContext(ctx, programs.Path("grpcurl"), append([]string{"-plaintext"}, args...)...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errOut
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, errOut.String())
+		}
+		return out.String()
+	}
+
+	if services := strings.Fields(grpcurl("", address, "list")); !slices.Contains(services, service) {
+		t.Errorf("reflection lists %v, without %s", services, service)
+	}
+	answer := grpcurl(pastedRequest(t, "mid-rollout.json"), "-allow-unknown-fields", "-d", "@", address, service+"/PlanRollout")
+	var p plan
+	if err := json.Unmarshal([]byte(answer), &p); err != nil {
+		t.Fatal(err)
+	}
+	var actions []string
+	for _, step := range p.Steps {
+		actions = append(actions, step.actions()...)
+	}
+	if !slices.Equal(actions, []string{"scaleReplicaSet", "scaleReplicaSet"}) {
+		t.Errorf("actions are %v\n%s", actions, answer)
+	}
+}
+
+// pastedRequest is a PlanRolloutRequest with the objects of an example as kubectl printed them.
+func pastedRequest(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(examplesDir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var items struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(text, &items); err != nil {
+		t.Fatal(err)
+	}
+	byKind := map[string][]json.RawMessage{}
+	for _, item := range items.Items {
+		var head struct {
+			Kind string `json:"kind"`
+		}
+		if err := json.Unmarshal(item, &head); err != nil {
+			t.Fatal(err)
+		}
+		byKind[head.Kind] = append(byKind[head.Kind], item)
+	}
+	request, err := json.Marshal(object{"snapshot": object{
+		"now":         exampleTime(t, name),
+		"deployment":  byKind["Deployment"][0],
+		"replicaSets": byKind["ReplicaSet"], "pods": byKind["Pod"], "podsComplete": true,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(request)
+}
+
+// startServer runs `rollplan serve` on a free port until the test ends, and returns its address. The server must end by
+// itself when it is asked to.
+func startServer(ctx context.Context, t *testing.T, binary string) string {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, binary, "serve", "--listen", "127.0.0.1:0")
+	stopWithGroup(cmd, syscall.SIGTERM)
+	errOut, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	found := make(chan string, 1)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		defer close(found)
+		lines := bufio.NewScanner(io.TeeReader(errOut, &log))
+		for told := false; lines.Scan(); {
+			if address, ok := listenAddress(lines.Text()); ok && !told {
+				found <- address
+				told = true
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Cancel()
+		<-read
+		if err := cmd.Wait(); err != nil && ctx.Err() == nil {
+			t.Errorf("rollplan serve, asked to end: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("rollplan serve:\n%s", log.String())
+		}
+	})
+	address := <-found
+	if address == "" {
+		t.Fatal("rollplan serve has not said where it listens")
+	}
+	return address
+}
+
+var listening = regexp.MustCompile(`(?i)listening on (127\.0\.0\.1:\d+)`)
+
+// listenAddress finds in a line of the server's standard error where it listens for RPCs.
+func listenAddress(line string) (string, bool) {
+	if match := listening.FindStringSubmatch(line); match != nil {
+		return match[1], true
+	}
+	return "", false
+}
