@@ -6,6 +6,7 @@
 
 pub mod action;
 mod claim;
+pub mod lint;
 mod pass;
 mod plan;
 pub mod revision;
