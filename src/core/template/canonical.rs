@@ -1,7 +1,7 @@
 //! The canonical form of a template, in which equal templates are identical.
 //!
 //! The rules are written once, in [`walk`], for whatever is made of the form: a [`Value`] here, a hash in
-//! [`digest`](super::digest).
+//! [`digest()`](super::digest()).
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};

@@ -6,7 +6,8 @@
 //! `{"a": ...}` differ.
 //!
 //! Good enough that no two templates that are met will collide by accident; not a defence against someone who makes
-//! them collide, for the keys are no secret. Where a wrong answer would cost a rollout, [`equal`](super::equal) confirms.
+//! them collide, for the keys are no secret. Where a wrong answer would cost a rollout, [`equal()`](super::equal())
+//! confirms.
 
 use std::fmt;
 
@@ -16,11 +17,11 @@ use super::value::Number;
 
 /// 128 bits that are the same for equal templates, and for no others that will be met.
 ///
-/// The same on every platform and in every release of one digest version; a release that changes it says so.
+/// The same on every platform and in every release.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TemplateDigest([u8; 16]);
 
-/// The digest of a template's [`canonical`](super::canonical) form, taken without building it.
+/// The digest of a template's [`canonical()`](super::canonical()) form, taken without building it.
 ///
 /// Nothing is allocated (but for quantities of more than 38 digits), and the order of a map's entries does not matter.
 #[must_use]
