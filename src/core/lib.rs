@@ -18,5 +18,8 @@ pub mod status;
 pub mod template;
 pub mod time;
 
+#[cfg(test)]
+mod tests;
+
 pub use plan::{Plan, compute_status, plan_pass};
 pub use settle::plan_settled;

@@ -1,0 +1,3 @@
+//! Tests of the planner, by subject. `world` has the builders that all of them use.
+
+mod world;

@@ -1,0 +1,211 @@
+//! Small worlds to plan in: builders with defaults for everything that a test does not care about.
+//!
+//! The Deployment is `web` in `default`, its pods run the image `v1`. ReplicaSets are named after their image;
+//! they are as a finished rollout leaves them until a test changes a field.
+
+use std::sync::Arc;
+
+use crate::revision::{DESIRED_REPLICAS, MAX_REPLICAS, POD_TEMPLATE_HASH, REVISION};
+use crate::selector::LabelSelector;
+use crate::size::IntOrPercent;
+use crate::snapshot::{
+    Condition, Deployment, DeploymentSpec, DeploymentStatus, ObjectMeta, OwnerReference, Pod,
+    ReplicaSet, ReplicaSetStatus, Snapshot, Strategy, StringMap,
+};
+use crate::template::{Template, Value};
+use crate::time::Time;
+
+/// 2026-01-15T12:00:00Z: when the tests plan.
+pub(super) const NOW_SECONDS: i64 = 1_768_478_400;
+
+/// The time of the decision.
+pub(super) fn now() -> Time {
+    at(0)
+}
+
+/// The time so many seconds after [`now`]; before, if negative.
+pub(super) fn at(seconds: i64) -> Time {
+    Time::new(NOW_SECONDS + seconds, 0).unwrap()
+}
+
+/// A map of strings.
+pub(super) fn strings<const N: usize>(entries: [(&str, &str); N]) -> StringMap {
+    entries
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// A pod template that runs an image; templates of different images differ.
+pub(super) fn mk_template(image: &str) -> Value {
+    let container = Value::from([("image", image), ("name", "main")]);
+    Value::from([
+        (
+            "metadata",
+            Value::from([("labels", Value::from([("app", "web")]))]),
+        ),
+        (
+            "spec",
+            Value::from([("containers", Value::from(vec![container]))]),
+        ),
+    ])
+}
+
+/// A rolling update with limits in pods.
+pub(super) fn rolling(max_surge: i32, max_unavailable: i32) -> Strategy {
+    Strategy::RollingUpdate {
+        max_surge: IntOrPercent::Int(max_surge),
+        max_unavailable: IntOrPercent::Int(max_unavailable),
+    }
+}
+
+/// The Deployment `web` with the image `v1` and the defaults of the Kubernetes API. It was never looked at.
+pub(super) fn mk_deployment(replicas: i32) -> Deployment {
+    Deployment {
+        api_version: "apps/v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        metadata: ObjectMeta {
+            name: "web".to_owned(),
+            namespace: "default".to_owned(),
+            uid: "web-uid".to_owned(),
+            resource_version: "100".to_owned(),
+            generation: 1,
+            creation_timestamp: Some(at(-7200)),
+            ..ObjectMeta::default()
+        },
+        spec: DeploymentSpec {
+            replicas,
+            selector: LabelSelector {
+                match_labels: strings([("app", "web")]),
+                match_expressions: Vec::new(),
+            },
+            template: Template::from(mk_template("v1")),
+            strategy: Strategy::RollingUpdate {
+                max_surge: IntOrPercent::DEFAULT,
+                max_unavailable: IntOrPercent::DEFAULT,
+            },
+            min_ready_seconds: 0,
+            revision_history_limit: 10,
+            paused: false,
+            progress_deadline_seconds: 600,
+        },
+        status: DeploymentStatus::default(),
+    }
+}
+
+/// The reference by which a Deployment owns a ReplicaSet.
+pub(super) fn mk_owner(deployment: &Deployment) -> OwnerReference {
+    OwnerReference {
+        api_version: deployment.api_version.clone(),
+        kind: deployment.kind.clone(),
+        name: deployment.metadata.name.clone(),
+        uid: deployment.metadata.uid.clone(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+/// A ReplicaSet `web-<image>` of a Deployment: so many pods, all available, annotated for the Deployment's
+/// present size. Of two, the one with the higher revision is younger.
+pub(super) fn mk_set(
+    deployment: &Deployment,
+    image: &str,
+    revision: i64,
+    replicas: i32,
+) -> ReplicaSet {
+    let name = format!("web-{image}");
+    let max_total = crate::pass::limits(deployment).max_total();
+    let mut template = mk_template(image);
+    set_label(&mut template, POD_TEMPLATE_HASH, image);
+    ReplicaSet {
+        metadata: ObjectMeta {
+            namespace: deployment.metadata.namespace.clone(),
+            uid: format!("{name}-uid"),
+            name,
+            resource_version: "10".to_owned(),
+            generation: 1,
+            creation_timestamp: Some(at(-3600 + revision * 60)),
+            labels: strings([("app", "web"), (POD_TEMPLATE_HASH, image)]),
+            annotations: strings([
+                (REVISION, &revision.to_string()),
+                (DESIRED_REPLICAS, &deployment.spec.replicas.to_string()),
+                (MAX_REPLICAS, &max_total.to_string()),
+            ]),
+            owner_references: vec![mk_owner(deployment)],
+            ..ObjectMeta::default()
+        },
+        replicas,
+        min_ready_seconds: deployment.spec.min_ready_seconds,
+        template: Template::from(template),
+        status: mk_set_status(replicas, replicas),
+        available_max: ReplicaSet::UNTOUCHED,
+    }
+}
+
+/// What a ReplicaSet reports that has so many pods, and so many of them ready and available.
+pub(super) fn mk_set_status(replicas: i32, available: i32) -> ReplicaSetStatus {
+    ReplicaSetStatus {
+        replicas,
+        ready_replicas: available,
+        available_replicas: available,
+        terminating_replicas: Some(0),
+        observed_generation: 1,
+        conditions: Vec::new(),
+    }
+}
+
+/// A pod of a ReplicaSet in a phase.
+pub(super) fn mk_pod(set: &ReplicaSet, name: &str, phase: &str) -> Pod {
+    Pod {
+        metadata: ObjectMeta {
+            name: name.to_owned(),
+            namespace: set.metadata.namespace.clone(),
+            uid: format!("{name}-uid"),
+            labels: set.metadata.labels.clone(),
+            owner_references: vec![OwnerReference {
+                api_version: "apps/v1".to_owned(),
+                kind: "ReplicaSet".to_owned(),
+                name: set.metadata.name.clone(),
+                uid: set.metadata.uid.clone(),
+                controller: Some(true),
+                block_owner_deletion: Some(true),
+            }],
+            ..ObjectMeta::default()
+        },
+        phase: phase.to_owned(),
+    }
+}
+
+/// A condition that last changed and was last updated at one time.
+pub(super) fn mk_condition(kind: &str, status: &str, reason: &str, since: Time) -> Condition {
+    Condition {
+        kind: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: format!("{reason} since {since}"),
+        last_update_time: Some(since),
+        last_transition_time: Some(since),
+    }
+}
+
+/// A snapshot of a Deployment and its ReplicaSets, without pods, complete.
+pub(super) fn mk_snapshot(deployment: Deployment, replica_sets: Vec<ReplicaSet>) -> Snapshot {
+    Snapshot {
+        now: now(),
+        deployment,
+        replica_sets,
+        pods: Arc::new([]),
+        pods_complete: true,
+        failures: Vec::new(),
+    }
+}
+
+/// Adds a label to a template.
+pub(super) fn set_label(template: &mut Value, key: &str, value: &str) {
+    let metadata = template.as_map_mut().unwrap().get_mut("metadata").unwrap();
+    let labels = metadata.as_map_mut().unwrap().get_mut("labels").unwrap();
+    labels
+        .as_map_mut()
+        .unwrap()
+        .insert(key.to_owned(), value.into());
+}
