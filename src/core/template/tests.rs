@@ -488,6 +488,24 @@ fn random_templates_are_as_upstream_has_them() {
     );
 }
 
+/// What the native controller on a real API server made of a template that was changed: a new set, or none.
+#[test]
+fn changes_are_as_the_native_controller_answered() {
+    let answers = include_str!("../../../tests/e2e/testdata/template-answers.json");
+    let answers = json::parse(answers);
+    let Some(answers) = answers.as_list() else {
+        panic!("no list of answers");
+    };
+    for answer in answers {
+        let template = |name| answer.get(name).unwrap_or_else(|| panic!("no {name}"));
+        let name = template("name").as_str().unwrap_or_default();
+        let same = template("answer").as_str() == Some("same");
+        assert_eq!(equal(template("before"), template("after")), same, "{name}");
+        check(template("before"), template("after"), same);
+    }
+    assert!(answers.len() > 50, "{} answers", answers.len());
+}
+
 #[test]
 fn quantities_are_as_upstream_has_them() {
     let mut by_class = BTreeMap::new();
@@ -557,7 +575,7 @@ fn for_seeds(law: impl Fn(&mut Random) + std::panic::RefUnwindSafe) {
     let given = std::env::var("ROLLPLAN_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok());
-    let seeds = given.map_or(0..5000, |seed: u64| seed..seed + 1);
+    let seeds = given.map_or(0..2000, |seed: u64| seed..seed + 1);
     for seed in seeds {
         if let Err(panic) = std::panic::catch_unwind(|| law(&mut Random(seed))) {
             eprintln!("broken for ROLLPLAN_SEED={seed}");
@@ -592,7 +610,7 @@ fn digests_agree_with_equality() {
         assert!(
             answers
                 .lock()
-                .is_ok_and(|answers| answers.iter().all(|count| *count > 500))
+                .is_ok_and(|answers| answers.iter().all(|count| *count > 200))
         );
     }
 }

@@ -111,7 +111,9 @@ impl<'a> Reader<'a> {
 
     fn number(&mut self) -> Value {
         let rest = self.rest().trim_start();
-        let length = rest.find([',', ']', '}', ' ']).unwrap_or(rest.len());
+        let length = rest
+            .find(|c: char| ",]}".contains(c) || c.is_whitespace())
+            .unwrap_or(rest.len());
         match rest[..length].parse::<f64>() {
             // As the wire has them: every number is a float.
             Ok(number) => {
