@@ -63,7 +63,33 @@ func TestLoop(t *testing.T) {
 	c.apply(ctx, t, "batch", 3, "Recreate")
 	c.rolledOut(ctx, t, "batch", sizes{"1.0": 3})
 	marks = watch.len()
+	// Old pods take their time to go: until kwok is back in its usual way, a plan has nothing to do but wait.
+	if err := cp.SetPods(ctx, controlplane.PodsHold); err != nil {
+		t.Fatal(err)
+	}
 	c.setImage(ctx, t, "batch", "2.0")
+	err := controlplane.Poll(ctx, "old pods of batch to be terminating", func(ctx context.Context) error {
+		pods, err := cp.Pods(ctx, loopNamespace)
+		if err != nil {
+			return err
+		}
+		terminating := 0
+		for _, pod := range pods {
+			if pod.Labels["app"] == "batch" && pod.DeletionTimestamp != nil {
+				terminating++
+			}
+		}
+		if terminating != 3 {
+			return fmt.Errorf("%d are", terminating)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cp.SetPods(ctx, controlplane.PodsRun); err != nil {
+		t.Fatal(err)
+	}
 	c.rolledOut(ctx, t, "batch", sizes{"1.0": 0, "2.0": 3})
 	watch.check(t, marks, "under Recreate old and new pods never exist together", func(pods map[string]corev1.Pod) bool {
 		old := count(pods, "batch", func(pod corev1.Pod) bool { return strings.HasSuffix(pod.Spec.Containers[0].Image, ":1.0") })

@@ -242,6 +242,22 @@ func (c *ControlPlane) stopAll() error {
 	return errors.Join(errs...)
 }
 
+// Wait returns when the context ends, or a part does that should run on, which is an error.
+func (c *ControlPlane) Wait(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := c.Ended(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 // Ended reports the parts that have ended although they should run.
 func (c *ControlPlane) Ended() error {
 	var errs []error

@@ -78,6 +78,6 @@ func up(ctx context.Context, options controlplane.Options) error {
 	}
 	fmt.Println(c.Kubeconfig())
 	fmt.Fprintf(os.Stderr, "ready; programs in %s, logs in %s; Ctrl-C ends it\n", programs.Dir, c.Dir())
-	<-ctx.Done()
-	return c.Stop(false)
+	err = c.Wait(ctx)
+	return errors.Join(err, c.Stop(err != nil))
 }
