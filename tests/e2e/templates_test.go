@@ -22,7 +22,7 @@ const answersFile = "testdata/template-answers.json"
 
 // templateCase is one change of a pod template that may or may not make a rollout.
 type templateCase struct {
-	Name string
+	name string
 	// base are JSON patch operations on the plain template, before the Deployment is created.
 	base []operation
 	// patch are the operations on the running Deployment's template.
@@ -74,119 +74,119 @@ func claimVolume() list {
 
 var templateCases = []templateCase{
 	// Pointers to structs: there or not is a difference.
-	{Name: "affinity-empty", patch: add("/spec/affinity", object{})},
-	{Name: "affinity-node-affinity-empty", base: add("/spec/affinity", object{}), patch: add("/spec/affinity/nodeAffinity", object{})},
-	{Name: "dns-config-empty", patch: add("/spec/dnsConfig", object{})},
-	{Name: "lifecycle-empty", patch: add(container+"/lifecycle", object{})},
-	{Name: "container-security-context-empty", patch: add(container+"/securityContext", object{})},
-	{Name: "capabilities-empty", base: add(container+"/securityContext", object{"privileged": false}), patch: add(container+"/securityContext/capabilities", object{})},
-	{Name: "pod-security-context-removed", patch: remove("/spec/securityContext")},
-	{Name: "pod-security-context-run-as-user-zero", patch: add("/spec/securityContext", object{"runAsUser": 0})},
-	{Name: "pod-security-context-run-as-non-root-false", patch: add("/spec/securityContext", object{"runAsNonRoot": false})},
-	{Name: "pod-security-context-supplemental-groups-empty", patch: add("/spec/securityContext", object{"supplementalGroups": list{}})},
-	{Name: "pod-security-context-sysctls-empty", patch: add("/spec/securityContext", object{"sysctls": list{}})},
-	{Name: "pod-security-context-se-linux-options-empty", patch: add("/spec/securityContext", object{"seLinuxOptions": object{}})},
-	{Name: "empty-dir-size-limit", base: add("/spec/volumes", volume("emptyDir", object{})), patch: add("/spec/volumes/0/emptyDir", object{"sizeLimit": "1Gi"})},
-	{Name: "empty-dir-medium-empty-string", base: add("/spec/volumes", volume("emptyDir", object{})), patch: add("/spec/volumes/0/emptyDir", object{"medium": ""})},
-	{Name: "empty-dir-written-as-no-source", base: add("/spec/volumes", volume("emptyDir", object{})), patch: remove("/spec/volumes/0/emptyDir")},
-	{Name: "namespace-selector-empty", base: add("/spec/affinity", affinityTerm(nil)), patch: add("/spec/affinity", affinityTerm(object{"namespaceSelector": object{}}))},
-	{Name: "affinity-namespaces-empty", base: add("/spec/affinity", affinityTerm(nil)), patch: add("/spec/affinity", affinityTerm(object{"namespaces": list{}}))},
-	{Name: "affinity-match-label-keys", base: add("/spec/affinity", affinityTerm(nil)), patch: add("/spec/affinity", affinityTerm(object{"matchLabelKeys": list{"pod-template-hash"}}))},
-	{Name: "pod-resources-empty", patch: add("/spec/resources", object{})},
+	{name: "affinity-empty", patch: add("/spec/affinity", object{})},
+	{name: "affinity-node-affinity-empty", base: add("/spec/affinity", object{}), patch: add("/spec/affinity/nodeAffinity", object{})},
+	{name: "dns-config-empty", patch: add("/spec/dnsConfig", object{})},
+	{name: "lifecycle-empty", patch: add(container+"/lifecycle", object{})},
+	{name: "container-security-context-empty", patch: add(container+"/securityContext", object{})},
+	{name: "capabilities-empty", base: add(container+"/securityContext", object{"privileged": false}), patch: add(container+"/securityContext/capabilities", object{})},
+	{name: "pod-security-context-removed", patch: remove("/spec/securityContext")},
+	{name: "pod-security-context-run-as-user-zero", patch: add("/spec/securityContext", object{"runAsUser": 0})},
+	{name: "pod-security-context-run-as-non-root-false", patch: add("/spec/securityContext", object{"runAsNonRoot": false})},
+	{name: "pod-security-context-supplemental-groups-empty", patch: add("/spec/securityContext", object{"supplementalGroups": list{}})},
+	{name: "pod-security-context-sysctls-empty", patch: add("/spec/securityContext", object{"sysctls": list{}})},
+	{name: "pod-security-context-se-linux-options-empty", patch: add("/spec/securityContext", object{"seLinuxOptions": object{}})},
+	{name: "empty-dir-size-limit", base: add("/spec/volumes", volume("emptyDir", object{})), patch: add("/spec/volumes/0/emptyDir", object{"sizeLimit": "1Gi"})},
+	{name: "empty-dir-medium-empty-string", base: add("/spec/volumes", volume("emptyDir", object{})), patch: add("/spec/volumes/0/emptyDir", object{"medium": ""})},
+	{name: "empty-dir-written-as-no-source", base: add("/spec/volumes", volume("emptyDir", object{})), patch: remove("/spec/volumes/0/emptyDir")},
+	{name: "namespace-selector-empty", base: add("/spec/affinity", affinityTerm(nil)), patch: add("/spec/affinity", affinityTerm(object{"namespaceSelector": object{}}))},
+	{name: "affinity-namespaces-empty", base: add("/spec/affinity", affinityTerm(nil)), patch: add("/spec/affinity", affinityTerm(object{"namespaces": list{}}))},
+	{name: "affinity-match-label-keys", base: add("/spec/affinity", affinityTerm(nil)), patch: add("/spec/affinity", affinityTerm(object{"matchLabelKeys": list{"pod-template-hash"}}))},
+	{name: "pod-resources-empty", patch: add("/spec/resources", object{})},
 
 	// Topology spread constraints.
-	{Name: "spread-label-selector-empty", base: add("/spec/topologySpreadConstraints", spread(nil)),
+	{name: "spread-label-selector-empty", base: add("/spec/topologySpreadConstraints", spread(nil)),
 		patch: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{}}))},
-	{Name: "spread-match-labels-empty", base: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{}})),
+	{name: "spread-match-labels-empty", base: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{}})),
 		patch: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{"matchLabels": object{}}}))},
-	{Name: "spread-match-label-keys", base: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{"matchLabels": object{"app": "web"}}})),
+	{name: "spread-match-label-keys", base: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{"matchLabels": object{"app": "web"}}})),
 		patch: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{"matchLabels": object{"app": "web"}}, "matchLabelKeys": list{"pod-template-hash"}}))},
-	{Name: "spread-match-label-keys-empty", base: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{"matchLabels": object{"app": "web"}}})),
+	{name: "spread-match-label-keys-empty", base: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{"matchLabels": object{"app": "web"}}})),
 		patch: add("/spec/topologySpreadConstraints", spread(object{"labelSelector": object{"matchLabels": object{"app": "web"}}, "matchLabelKeys": list{}}))},
-	{Name: "spread-constraints-empty", patch: add("/spec/topologySpreadConstraints", list{})},
-	{Name: "spread-node-taints-policy-ignore", base: add("/spec/topologySpreadConstraints", spread(nil)),
+	{name: "spread-constraints-empty", patch: add("/spec/topologySpreadConstraints", list{})},
+	{name: "spread-node-taints-policy-ignore", base: add("/spec/topologySpreadConstraints", spread(nil)),
 		patch: add("/spec/topologySpreadConstraints", spread(object{"nodeTaintsPolicy": "Ignore"}))},
 
 	// Maps and structs held by value: empty is absent.
-	{Name: "node-selector-empty", patch: add("/spec/nodeSelector", object{})},
-	{Name: "resources-empty", patch: add(container+"/resources", object{})},
-	{Name: "resources-requests-empty", patch: add(container+"/resources", object{"requests": object{}})},
-	{Name: "annotations-empty", patch: add("/metadata/annotations", object{})},
-	{Name: "annotation-empty-value", patch: add("/metadata/annotations", object{"note": ""})},
+	{name: "node-selector-empty", patch: add("/spec/nodeSelector", object{})},
+	{name: "resources-empty", patch: add(container+"/resources", object{})},
+	{name: "resources-requests-empty", patch: add(container+"/resources", object{"requests": object{}})},
+	{name: "annotations-empty", patch: add("/metadata/annotations", object{})},
+	{name: "annotation-empty-value", patch: add("/metadata/annotations", object{"note": ""})},
 
 	// Quantities are compared by value.
-	{Name: "cpu-1000m-to-1", base: add(container+"/resources", object{"limits": object{"cpu": "1000m"}}),
+	{name: "cpu-1000m-to-1", base: add(container+"/resources", object{"limits": object{"cpu": "1000m"}}),
 		patch: add(container+"/resources/limits/cpu", "1")},
-	{Name: "memory-1024-to-1ki", base: add(container+"/resources", object{"limits": object{"memory": "1024"}}),
+	{name: "memory-1024-to-1ki", base: add(container+"/resources", object{"limits": object{"memory": "1024"}}),
 		patch: add(container+"/resources/limits/memory", "1Ki")},
-	{Name: "memory-1gi-to-1g", base: add(container+"/resources", object{"limits": object{"memory": "1Gi"}}),
+	{name: "memory-1gi-to-1g", base: add(container+"/resources", object{"limits": object{"memory": "1Gi"}}),
 		patch: add(container+"/resources/limits/memory", "1G")},
-	{Name: "cpu-tenth-to-100m-requests", base: add(container+"/resources", object{"requests": object{"cpu": "0.1"}}),
+	{name: "cpu-tenth-to-100m-requests", base: add(container+"/resources", object{"requests": object{"cpu": "0.1"}}),
 		patch: add(container+"/resources/requests/cpu", "100m")},
-	{Name: "cpu-1-to-1e0", base: add(container+"/resources", object{"limits": object{"cpu": "1"}}),
+	{name: "cpu-1-to-1e0", base: add(container+"/resources", object{"limits": object{"cpu": "1"}}),
 		patch: add(container+"/resources/limits/cpu", "1e0")},
-	{Name: "empty-dir-size-limit-1gi-to-1024mi", base: add("/spec/volumes", volume("emptyDir", object{"sizeLimit": "1Gi"})),
+	{name: "empty-dir-size-limit-1gi-to-1024mi", base: add("/spec/volumes", volume("emptyDir", object{"sizeLimit": "1Gi"})),
 		patch: add("/spec/volumes/0/emptyDir/sizeLimit", "1024Mi")},
-	{Name: "resource-field-divisor-1-to-1000m", base: add(container+"/env", list{object{"name": "CPU", "valueFrom": object{"resourceFieldRef": object{"resource": "limits.cpu", "divisor": "1"}}}}),
+	{name: "resource-field-divisor-1-to-1000m", base: add(container+"/env", list{object{"name": "CPU", "valueFrom": object{"resourceFieldRef": object{"resource": "limits.cpu", "divisor": "1"}}}}),
 		patch: add(container+"/env/0/valueFrom/resourceFieldRef/divisor", "1000m")},
 
 	// The template's metadata counts as a whole.
-	{Name: "metadata-finalizer", patch: add("/metadata/finalizers", list{"example.com/wait"})},
-	{Name: "metadata-name", patch: add("/metadata/name", "web")},
-	{Name: "metadata-label", patch: add("/metadata/labels/tier", "front")},
-	{Name: "metadata-owner-references-empty", patch: add("/metadata/ownerReferences", list{})},
-	{Name: "metadata-creation-timestamp-null", patch: []operation{{"add", "/metadata/creationTimestamp", json.RawMessage("null")}}},
+	{name: "metadata-finalizer", patch: add("/metadata/finalizers", list{"example.com/wait"})},
+	{name: "metadata-name", patch: add("/metadata/name", "web")},
+	{name: "metadata-label", patch: add("/metadata/labels/tier", "front")},
+	{name: "metadata-owner-references-empty", patch: add("/metadata/ownerReferences", list{})},
+	{name: "metadata-creation-timestamp-null", patch: []operation{{"add", "/metadata/creationTimestamp", json.RawMessage("null")}}},
 
 	// Plain values: the zero value is absent. Pointers to values: it is not.
-	{Name: "env-value-empty-string", base: add(container+"/env", list{object{"name": "A"}}), patch: add(container+"/env/0/value", "")},
-	{Name: "env-empty-list", patch: add(container+"/env", list{})},
-	{Name: "host-network-false", patch: add("/spec/hostNetwork", false)},
-	{Name: "host-users-true", patch: add("/spec/hostUsers", true)},
-	{Name: "share-process-namespace-false", patch: add("/spec/shareProcessNamespace", false)},
-	{Name: "enable-service-links-true", patch: add("/spec/enableServiceLinks", true)},
-	{Name: "automount-service-account-token-false", patch: add("/spec/automountServiceAccountToken", false)},
-	{Name: "set-hostname-as-fqdn-false", patch: add("/spec/setHostnameAsFQDN", false)},
-	{Name: "tty-false", patch: add(container+"/tty", false)},
-	{Name: "read-only-root-filesystem-false", base: add(container+"/securityContext", object{}), patch: add(container+"/securityContext/readOnlyRootFilesystem", false)},
-	{Name: "volume-mount-read-only-false", base: append(add("/spec/volumes", volume("emptyDir", object{})), add(container+"/volumeMounts", list{object{"name": "v", "mountPath": "/v"}})...),
+	{name: "env-value-empty-string", base: add(container+"/env", list{object{"name": "A"}}), patch: add(container+"/env/0/value", "")},
+	{name: "env-empty-list", patch: add(container+"/env", list{})},
+	{name: "host-network-false", patch: add("/spec/hostNetwork", false)},
+	{name: "host-users-true", patch: add("/spec/hostUsers", true)},
+	{name: "share-process-namespace-false", patch: add("/spec/shareProcessNamespace", false)},
+	{name: "enable-service-links-true", patch: add("/spec/enableServiceLinks", true)},
+	{name: "automount-service-account-token-false", patch: add("/spec/automountServiceAccountToken", false)},
+	{name: "set-hostname-as-fqdn-false", patch: add("/spec/setHostnameAsFQDN", false)},
+	{name: "tty-false", patch: add(container+"/tty", false)},
+	{name: "read-only-root-filesystem-false", base: add(container+"/securityContext", object{}), patch: add(container+"/securityContext/readOnlyRootFilesystem", false)},
+	{name: "volume-mount-read-only-false", base: append(add("/spec/volumes", volume("emptyDir", object{})), add(container+"/volumeMounts", list{object{"name": "v", "mountPath": "/v"}})...),
 		patch: add(container+"/volumeMounts/0/readOnly", false)},
-	{Name: "config-map-optional-false", base: add("/spec/volumes", volume("configMap", object{"name": "c"})),
+	{name: "config-map-optional-false", base: add("/spec/volumes", volume("configMap", object{"name": "c"})),
 		patch: add("/spec/volumes/0/configMap/optional", false)},
-	{Name: "termination-grace-period-zero", patch: add("/spec/terminationGracePeriodSeconds", 0)},
-	{Name: "termination-grace-period-default", patch: add("/spec/terminationGracePeriodSeconds", 30)},
-	{Name: "termination-grace-period-absent", patch: remove("/spec/terminationGracePeriodSeconds")},
-	{Name: "tolerations-empty", patch: add("/spec/tolerations", list{})},
-	{Name: "toleration-operator-default", base: add("/spec/tolerations", list{object{"key": "k", "value": "v"}}), patch: add("/spec/tolerations/0/operator", "Equal")},
-	{Name: "image-pull-secrets-empty", patch: add("/spec/imagePullSecrets", list{})},
-	{Name: "init-containers-empty", patch: add("/spec/initContainers", list{})},
-	{Name: "args-empty-list", patch: add(container+"/args", list{})},
-	{Name: "args-empty-string", patch: add(container+"/args", list{""})},
-	{Name: "working-dir-empty-string", patch: add(container+"/workingDir", "")},
-	{Name: "service-account-alias", base: add("/spec/serviceAccountName", "default"), patch: remove("/spec/serviceAccount")},
-	{Name: "image-pull-policy-absent", patch: remove(container + "/imagePullPolicy")},
-	{Name: "probe-absent-defaults", base: add(container+"/readinessProbe", object{"httpGet": object{"path": "/", "port": 80}}),
+	{name: "termination-grace-period-zero", patch: add("/spec/terminationGracePeriodSeconds", 0)},
+	{name: "termination-grace-period-default", patch: add("/spec/terminationGracePeriodSeconds", 30)},
+	{name: "termination-grace-period-absent", patch: remove("/spec/terminationGracePeriodSeconds")},
+	{name: "tolerations-empty", patch: add("/spec/tolerations", list{})},
+	{name: "toleration-operator-default", base: add("/spec/tolerations", list{object{"key": "k", "value": "v"}}), patch: add("/spec/tolerations/0/operator", "Equal")},
+	{name: "image-pull-secrets-empty", patch: add("/spec/imagePullSecrets", list{})},
+	{name: "init-containers-empty", patch: add("/spec/initContainers", list{})},
+	{name: "args-empty-list", patch: add(container+"/args", list{})},
+	{name: "args-empty-string", patch: add(container+"/args", list{""})},
+	{name: "working-dir-empty-string", patch: add(container+"/workingDir", "")},
+	{name: "service-account-alias", base: add("/spec/serviceAccountName", "default"), patch: remove("/spec/serviceAccount")},
+	{name: "image-pull-policy-absent", patch: remove(container + "/imagePullPolicy")},
+	{name: "probe-absent-defaults", base: add(container+"/readinessProbe", object{"httpGet": object{"path": "/", "port": 80}}),
 		patch: add(container+"/readinessProbe", object{"httpGet": object{"path": "/", "port": 80}})},
-	{Name: "probe-port-number-to-string", base: add(container+"/readinessProbe", object{"httpGet": object{"path": "/", "port": 80}}),
+	{name: "probe-port-number-to-string", base: add(container+"/readinessProbe", object{"httpGet": object{"path": "/", "port": 80}}),
 		patch: add(container+"/readinessProbe/httpGet/port", "http")},
-	{Name: "toleration-seconds-zero", base: add("/spec/tolerations", list{object{"key": "k", "operator": "Exists", "effect": "NoExecute"}}), patch: add("/spec/tolerations/0/tolerationSeconds", 0)},
-	{Name: "probe-initial-delay-zero", base: add(container+"/readinessProbe", object{"httpGet": object{"port": 80}}), patch: add(container+"/readinessProbe/initialDelaySeconds", 0)},
-	{Name: "probe-grpc-service-empty-string", base: add(container+"/readinessProbe", object{"grpc": object{"port": 80}}), patch: add(container+"/readinessProbe/grpc/service", "")},
-	{Name: "host-port-zero", base: add(container+"/ports", list{object{"containerPort": 80}}), patch: add(container+"/ports/0/hostPort", 0)},
-	{Name: "priority-zero", patch: add("/spec/priority", 0)},
-	{Name: "host-aliases-empty", patch: add("/spec/hostAliases", list{})},
-	{Name: "readiness-gates-empty", patch: add("/spec/readinessGates", list{})},
-	{Name: "overhead-empty", patch: add("/spec/overhead", object{})},
-	{Name: "resources-limits-and-claims-empty", patch: add(container+"/resources", object{"limits": object{}, "claims": list{}})},
-	{Name: "ephemeral-claim-metadata-empty", base: add("/spec/volumes", claimVolume()), patch: add("/spec/volumes/0/ephemeral/volumeClaimTemplate/metadata", object{"annotations": object{}})},
-	{Name: "ephemeral-claim-storage-1gi-to-1024mi", base: add("/spec/volumes", claimVolume()),
+	{name: "toleration-seconds-zero", base: add("/spec/tolerations", list{object{"key": "k", "operator": "Exists", "effect": "NoExecute"}}), patch: add("/spec/tolerations/0/tolerationSeconds", 0)},
+	{name: "probe-initial-delay-zero", base: add(container+"/readinessProbe", object{"httpGet": object{"port": 80}}), patch: add(container+"/readinessProbe/initialDelaySeconds", 0)},
+	{name: "probe-grpc-service-empty-string", base: add(container+"/readinessProbe", object{"grpc": object{"port": 80}}), patch: add(container+"/readinessProbe/grpc/service", "")},
+	{name: "host-port-zero", base: add(container+"/ports", list{object{"containerPort": 80}}), patch: add(container+"/ports/0/hostPort", 0)},
+	{name: "priority-zero", patch: add("/spec/priority", 0)},
+	{name: "host-aliases-empty", patch: add("/spec/hostAliases", list{})},
+	{name: "readiness-gates-empty", patch: add("/spec/readinessGates", list{})},
+	{name: "overhead-empty", patch: add("/spec/overhead", object{})},
+	{name: "resources-limits-and-claims-empty", patch: add(container+"/resources", object{"limits": object{}, "claims": list{}})},
+	{name: "ephemeral-claim-metadata-empty", base: add("/spec/volumes", claimVolume()), patch: add("/spec/volumes/0/ephemeral/volumeClaimTemplate/metadata", object{"annotations": object{}})},
+	{name: "ephemeral-claim-storage-1gi-to-1024mi", base: add("/spec/volumes", claimVolume()),
 		patch: add("/spec/volumes/0/ephemeral/volumeClaimTemplate/spec/resources/requests/storage", "1024Mi")},
-	{Name: "ephemeral-claim-selector-empty", base: add("/spec/volumes", claimVolume()),
+	{name: "ephemeral-claim-selector-empty", base: add("/spec/volumes", claimVolume()),
 		patch: add("/spec/volumes/0/ephemeral/volumeClaimTemplate/spec/selector", object{})},
-	{Name: "ephemeral-claim-storage-class-empty-string", base: add("/spec/volumes", claimVolume()),
+	{name: "ephemeral-claim-storage-class-empty-string", base: add("/spec/volumes", claimVolume()),
 		patch: add("/spec/volumes/0/ephemeral/volumeClaimTemplate/spec/storageClassName", "")},
-	{Name: "containers-order", base: add("/spec/containers", list{object{"name": "a", "image": "a:1"}, object{"name": "b", "image": "b:1"}}),
+	{name: "containers-order", base: add("/spec/containers", list{object{"name": "a", "image": "a:1"}, object{"name": "b", "image": "b:1"}}),
 		patch: add("/spec/containers", list{object{"name": "b", "image": "b:1"}, object{"name": "a", "image": "a:1"}})},
-	{Name: "image", patch: add(container+"/image", "registry.example/web:2.0")},
+	{name: "image", patch: add(container+"/image", "registry.example/web:2.0")},
 }
 
 // answer is one row of the table: what the native controller made of a change.
@@ -226,7 +226,7 @@ func TestTemplates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cp.MustKubectl(ctx, t, "patch", "deployment/"+c.Name, "-n", namespace, "--type=json", "-p", string(patch))
+		cp.MustKubectl(ctx, t, "patch", "deployment/"+c.name, "-n", namespace, "--type=json", "-p", string(patch))
 	}
 	snapshot, err := cp.Snapshot(ctx, namespace)
 	if err != nil {
@@ -256,16 +256,16 @@ func TestTemplates(t *testing.T) {
 	binary := rollplan(t)
 	now := time.Now().UTC().Format(time.RFC3339)
 	for _, c := range templateCases {
-		t.Run(c.Name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			ours := "same"
-			plan := runPlan(t, binary, "-f", file, "--deployment", namespace+"/"+c.Name, "--now", now)
+			plan := runPlan(t, binary, "-f", file, "--deployment", namespace+"/"+c.name, "--now", now)
 			for _, step := range plan.Steps {
 				if slices.Contains(step.actions(), "createReplicaSet") {
 					ours = "new"
 				}
 			}
-			if ours != native[c.Name] {
-				t.Errorf("our plan says %q, the native controller %q", ours, native[c.Name])
+			if ours != native[c.name] {
+				t.Errorf("our plan says %q, the native controller %q", ours, native[c.name])
 			}
 		})
 	}
@@ -278,12 +278,12 @@ func baseManifests(t *testing.T) string {
 	for _, c := range templateCases {
 		deployment := object{
 			"apiVersion": "apps/v1", "kind": "Deployment",
-			"metadata": object{"name": c.Name},
+			"metadata": object{"name": c.name},
 			"spec": object{
 				"replicas": 0,
-				"selector": object{"matchLabels": object{"app": c.Name}},
+				"selector": object{"matchLabels": object{"app": c.name}},
 				"template": object{
-					"metadata": object{"labels": object{"app": c.Name}},
+					"metadata": object{"labels": object{"app": c.name}},
 					"spec":     object{"containers": list{object{"name": "web", "image": "registry.example/web:1.0"}}},
 				},
 			},
@@ -374,10 +374,10 @@ func templateAnswers(t *testing.T, snapshot string, native map[string]string) []
 	}
 	var answers []answer
 	for _, c := range templateCases {
-		if native[c.Name] == "" || before[c.Name] == nil || after[c.Name] == nil {
-			t.Fatalf("%s: the native controller created no ReplicaSet at all", c.Name)
+		if native[c.name] == "" || before[c.name] == nil || after[c.name] == nil {
+			t.Fatalf("%s: the native controller created no ReplicaSet at all", c.name)
 		}
-		answers = append(answers, answer{Name: c.Name, Before: before[c.Name], After: after[c.Name], Answer: native[c.Name]})
+		answers = append(answers, answer{Name: c.name, Before: before[c.name], After: after[c.name], Answer: native[c.name]})
 	}
 	return answers
 }
