@@ -252,7 +252,7 @@ func (g *generator) revision(i int) (string, bool) {
 	case g.p(0.5):
 		return g.number(), true
 	default:
-		return pick(g, "x", "", "-1", "+4", "007", "99999999999", strconv.FormatInt(math.MaxInt64, 10), strconv.FormatInt(math.MaxInt64-1, 10), "9223372036854775808", "1.5", " 2"), true
+		return pick(g, "x", "", "-1", "+4", "007", strings.Repeat("0", 2001)+"1", "99999999999", strconv.FormatInt(math.MaxInt64, 10), strconv.FormatInt(math.MaxInt64-1, 10), "9223372036854775808", "1.5", " 2"), true
 	}
 }
 
@@ -396,12 +396,13 @@ func zero(v *intstr.IntOrString) bool {
 type shape int
 
 const (
-	settled shape = iota // status follows spec, everything available
-	moving               // a rollout in flight
-	wild                 // anything an API server lets a ReplicaSet controller store
+	settled  shape = iota // status follows spec, everything available
+	moving                // a rollout in flight
+	wild                  // anything an API server lets a ReplicaSet controller store
+	finished              // a rollout that is done: the history is cleaned up
 )
 
-func (g *generator) replicaSet(i int, d *appsv1.Deployment, template corev1.PodTemplateSpec, sh shape) *appsv1.ReplicaSet {
+func (g *generator) replicaSet(i int, d *appsv1.Deployment, template corev1.PodTemplateSpec, sh shape, newest bool) *appsv1.ReplicaSet {
 	hash := controller.ComputeHash(&template, d.Status.CollisionCount)
 	if g.p(0.4) {
 		hash = fmt.Sprintf("%x", g.r.Uint32())
@@ -442,11 +443,17 @@ func (g *generator) replicaSet(i int, d *appsv1.Deployment, template corev1.PodT
 	if i > 0 && g.p(0.25) {
 		rs.Spec.Replicas = ptr(*d.Spec.Replicas)
 	}
+	if sh == finished {
+		rs.Spec.Replicas = ptr(int32(0))
+		if newest || g.p(0.05) {
+			rs.Spec.Replicas = ptr(*d.Spec.Replicas)
+		}
+	}
 	n := *rs.Spec.Replicas
 	st := &rs.Status
 	st.ObservedGeneration = rs.Generation
 	switch sh {
-	case settled:
+	case settled, finished:
 		st.Replicas, st.FullyLabeledReplicas, st.ReadyReplicas, st.AvailableReplicas = n, n, n, n
 	case moving:
 		st.Replicas = n
@@ -622,7 +629,7 @@ func (g *generator) World() *World {
 	ts := g.templates()
 	d := g.deployment(ts[0])
 	w := &World{Now: g.now, Deployment: d, PodsComplete: true}
-	sh := pick(g, settled, moving, moving, wild)
+	sh := pick(g, settled, moving, moving, wild, finished)
 	used := map[string]bool{}
 	n := g.r.IntN(6)
 	if g.p(0.005) {
@@ -630,10 +637,11 @@ func (g *generator) World() *World {
 	}
 	for i := 0; i < n; i++ {
 		t := ts[1+g.r.IntN(len(ts)-1)]
-		if g.p(0.3) || i == n-1 && g.p(0.5) {
+		newest := i == n-1 && (g.p(0.5) || sh == finished)
+		if newest || g.p(0.3) && sh != finished {
 			t = ts[0]
 		}
-		rs := g.replicaSet(i, d, t, sh)
+		rs := g.replicaSet(i, d, t, sh, newest)
 		if used[rs.Name] {
 			hash := fmt.Sprintf("%x", g.r.Uint32())
 			rehash(rs, d.Name, hash)
@@ -645,18 +653,28 @@ func (g *generator) World() *World {
 		rehash(w.ReplicaSets[g.r.IntN(len(w.ReplicaSets))], d.Name, controller.ComputeHash(&d.Spec.Template, d.Status.CollisionCount))
 		w.ReplicaSets = withoutDuplicates(w.ReplicaSets)
 	}
-	if g.p(0.6) {
+	if g.p(0.003) { // no set can ever match this selector
+		d.Spec.Selector.MatchExpressions = append(d.Spec.Selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: hashLabel, Operator: metav1.LabelSelectorOpDoesNotExist})
+		w.ReplicaSets = nil
+	}
+	if g.p(0.6) || sh == finished {
 		g.calm(w)
 	}
-	g.deploymentStatus(w)
+	g.deploymentStatus(w, sh)
 	if ru := d.Spec.Strategy.RollingUpdate; ru != nil && zero(ru.MaxSurge) && zero(ru.MaxUnavailable) {
 		delete(d.Annotations, appsv1.DeprecatedRollbackTo) // the server would refuse to store this spec again
 	}
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || g.p(0.1) {
 		g.pods(w)
 	}
-	if g.p(0.04) {
-		w.Refuse = pick(g, RefuseQuota, RefuseInvalid, RefuseTerminating)
+	if g.p(0.15) {
+		w.Noise = g.r.Uint64() >> 12 // JSON keeps 53 bits
+	}
+	switch {
+	case sh == finished && g.p(0.15):
+		w.Refuse = pick(g, RefuseDelete, MissingDelete)
+	case g.p(0.05):
+		w.Refuse = pick(g, RefuseQuota, RefuseInvalid, RefuseTerminating, RefuseDelete, MissingDelete)
 	}
 	return w
 }
@@ -665,17 +683,15 @@ func (g *generator) World() *World {
 // resourceVersion such a write ends many a pass (upstream.md 13) before it reaches the branches behind it.
 func (g *generator) calm(w *World) {
 	d := w.Deployment
-	var mine []*appsv1.ReplicaSet
-	for _, rs := range w.ReplicaSets {
-		if metav1.IsControlledBy(rs, d) {
-			mine = append(mine, rs)
-		}
-	}
+	mine := owned(w)
 	if newRS := util.FindNewReplicaSet(d, mine); newRS != nil {
 		_, old := util.FindOldReplicaSets(d, mine)
 		revision := strconv.FormatInt(util.MaxRevision(klog.Background(), old)+1, 10)
 		util.SetNewReplicaSetAnnotations(quiet, d, newRS, revision, true, 2000)
 		newRS.Spec.MinReadySeconds = d.Spec.MinReadySeconds
+		if g.p(0.05) { // adopted in this pass: whatever is written to it afterwards is refused
+			newRS.OwnerReferences = nil
+		}
 		util.SetDeploymentRevision(d, newRS.Annotations[util.RevisionAnnotation])
 	}
 	progressing := -1
@@ -719,15 +735,16 @@ func rehash(rs *appsv1.ReplicaSet, owner, hash string) {
 }
 
 // deploymentStatus gives the Deployment the status that fits its sets, or one that lags, or any.
-func (g *generator) deploymentStatus(w *World) {
+func (g *generator) deploymentStatus(w *World, sh shape) {
 	d := w.Deployment
 	st := &d.Status
 	st.ObservedGeneration = d.Generation
 	if g.p(0.15) {
 		st.ObservedGeneration = max(0, d.Generation-1)
 	}
+	done := sh == finished && g.p(0.8)
 	switch {
-	case g.p(0.55):
+	case g.p(0.55) && !done:
 		var terminating int32
 		complete := true
 		for _, rs := range w.ReplicaSets {
@@ -750,7 +767,7 @@ func (g *generator) deploymentStatus(w *World) {
 		if complete {
 			st.TerminatingReplicas = &terminating
 		}
-	case g.p(0.4): // complete, says the status: history is cleaned up
+	case done || g.p(0.4): // complete, says the status: history is cleaned up
 		n := *d.Spec.Replicas
 		st.Replicas, st.UpdatedReplicas, st.ReadyReplicas, st.AvailableReplicas, st.ObservedGeneration = n, n, n, n, d.Generation
 		st.TerminatingReplicas = pick(g, nil, ptr(int32(0)))

@@ -80,15 +80,16 @@ func envOr(name, otherwise string) string {
 
 // stats is what a run counts. Guarded by mu.
 type stats struct {
-	mu              sync.Mutex
-	passed, failed  int
-	exempted        map[string]int
-	writes, refused int
-	silent          int
-	ended           map[string]int // how upstream's passes ended
-	kinds           map[string]int // failures by kind
-	reports         []string
-	began           time.Time
+	mu             sync.Mutex
+	passed, failed int
+	exempted       map[string]int
+	refused        int
+	writes         map[string]int // upstream's, by kind
+	silent         int
+	ended          map[string]int // how upstream's passes ended
+	kinds          map[string]int // failures by kind
+	reports        []string
+	began          time.Time
 }
 
 func (s *stats) print(c *config) {
@@ -100,8 +101,11 @@ func (s *stats) print(c *config) {
 	for _, r := range s.reports {
 		fmt.Println(r)
 	}
-	fmt.Printf("seed %d: %d snapshots in %s (%.0f/s); upstream made %d writes, %d passes wrote nothing, %d passes ended at an error\n",
-		c.seed, total, took.Round(time.Millisecond), float64(total)/took.Seconds(), s.writes, s.silent, s.refused)
+	fmt.Printf("seed %d: %d snapshots in %s (%.0f/s); %d passes wrote nothing, %d met an error\n",
+		c.seed, total, took.Round(time.Millisecond), float64(total)/took.Seconds(), s.silent, s.refused)
+	for _, k := range sortedKeys(s.writes) {
+		fmt.Printf("  %6d upstream: %s\n", s.writes[k], k)
+	}
 	for _, k := range sortedKeys(s.ended) {
 		fmt.Printf("  %6d ended at: %s\n", s.ended[k], k)
 	}
@@ -170,7 +174,7 @@ func (w *worker) compare(world *World, seen func(*Result)) ([]Difference, *Resul
 }
 
 func run(c *config) (*stats, error) {
-	s := &stats{exempted: map[string]int{}, kinds: map[string]int{}, ended: map[string]int{}, began: time.Now()}
+	s := &stats{exempted: map[string]int{}, kinds: map[string]int{}, writes: map[string]int{}, ended: map[string]int{}, began: time.Now()}
 	workers := make([]*worker, c.workers)
 	for i := range workers {
 		w, err := newWorker(c)
@@ -251,7 +255,16 @@ func (w *worker) unit(c *config, s *stats, unit, count int) error {
 
 func (s *stats) count(w *worker, c *config, world *World, up *Result, diffs []Difference, where string) {
 	s.mu.Lock()
-	s.writes += len(up.Writes)
+	for _, x := range up.Writes {
+		name := strings.TrimSuffix(x.Op+" "+x.Kind+"/"+x.Subresource, "/")
+		if x.Claim {
+			name = "adopt or release"
+		}
+		s.writes[name]++
+	}
+	for _, e := range up.Events {
+		s.writes["event "+e.Reason]++
+	}
 	if len(up.Writes) == 0 {
 		s.silent++
 	}
@@ -413,7 +426,7 @@ func describe(w *World) string {
 		fmt.Fprintf(&b, "pod %s: %s, owners %v\n", p.Name, p.Status.Phase, p.OwnerReferences)
 	}
 	if w.Refuse != "" {
-		fmt.Fprintf(&b, "the server refuses new sets: %s\n", w.Refuse)
+		fmt.Fprintf(&b, "the server refuses: %s\n", w.Refuse)
 	}
 	return b.String()
 }

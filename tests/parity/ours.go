@@ -80,10 +80,7 @@ type Ours struct {
 
 // plan asks the planner.
 func (o *Ours) plan(w *World, horizon string, failures []StepFailure) (*PlanResponse, error) {
-	r := w.Request(horizon)
-	r.World = nil
-	r.Snapshot.Failures = failures
-	data, err := json.Marshal(r)
+	data, err := w.forPlanner(horizon, failures)
 	if err != nil {
 		return nil, err
 	}
@@ -142,11 +139,19 @@ func (o *Ours) carryOut(w *World, failures []StepFailure) (*Result, *StepFailure
 	var events []Event
 	var failed *StepFailure
 	var failedErr error
+	ended := false
 	for i, step := range resp.Steps {
 		if step.Call != nil {
 			if err := o.call(server, step.Call); err != nil {
 				if step.Call.Verb == "VERB_CREATE" && definite(err) {
 					failed = failureOf(w, server, step.Call, err)
+					break
+				}
+				if step.Call.Verb == "VERB_DELETE" && apierrors.IsNotFound(err) {
+					continue // the contract: success
+				}
+				if !step.ContinueOnFailure && server.refuse == RefuseDelete && step.Call.Verb == "VERB_DELETE" {
+					ended = true // as upstream's pass ends; no defect of ours
 					break
 				}
 				if !step.ContinueOnFailure {
@@ -161,6 +166,7 @@ func (o *Ours) carryOut(w *World, failures []StepFailure) (*Result, *StepFailure
 	r := server.result()
 	r.Events, r.Err, r.Response = events, failedErr, resp
 	r.Deployment = server.deployments[key(w.Deployment.Namespace, w.Deployment.Name)]
+	r.Ended = ended
 	r.NowFrom, r.NowTo = w.Now.Truncate(time.Second), w.Now
 	if len(resp.Status) > 0 {
 		st := &appsv1.DeploymentStatus{}

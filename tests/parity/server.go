@@ -42,22 +42,23 @@ type Server struct {
 	sets        map[string]*appsv1.ReplicaSet
 	rv          int64
 	created     int
-	refuse      RefuseCreate
-	refuseOther func(op, kind, name string) error
+	refuse      Refuse
 
 	writes   []Write
 	refused  []string
 	attempts []*appsv1.ReplicaSet // every set somebody tried to create, refused or not: its name may turn up in messages
 }
 
-// RefuseCreate names the way in which the world refuses a new ReplicaSet.
-type RefuseCreate string
+// Refuse names the way in which the world refuses to create or to delete a ReplicaSet.
+type Refuse string
 
 const (
-	RefuseNothing     RefuseCreate = ""
-	RefuseQuota       RefuseCreate = "quota"
-	RefuseInvalid     RefuseCreate = "invalid"
-	RefuseTerminating RefuseCreate = "terminating"
+	RefuseNothing     Refuse = ""
+	RefuseQuota       Refuse = "quota"
+	RefuseInvalid     Refuse = "invalid"
+	RefuseTerminating Refuse = "terminating"
+	RefuseDelete      Refuse = "delete" // a webhook guards the sets
+	MissingDelete     Refuse = "gone"   // somebody else was faster: 404
 )
 
 // Write is one write that changed something.
@@ -122,11 +123,6 @@ func (s *Server) UpdateDeployment(in *appsv1.Deployment, subresource string) (*a
 }
 
 func (s *Server) updateDeployment(in *appsv1.Deployment, subresource string) (*appsv1.Deployment, error) {
-	if s.refuseOther != nil {
-		if err := s.refuseOther("update", "Deployment/"+subresource, in.Name); err != nil {
-			return nil, err
-		}
-	}
 	old, ok := s.deployments[key(in.Namespace, in.Name)]
 	if !ok {
 		return nil, apierrors.NewNotFound(deploymentGR, in.Name)
@@ -244,11 +240,6 @@ func (s *Server) updateReplicaSet(in *appsv1.ReplicaSet, subresource string) (*a
 	if subresource != "" {
 		return nil, apierrors.NewBadRequest("a Deployment controller does not write ReplicaSet/" + subresource)
 	}
-	if s.refuseOther != nil {
-		if err := s.refuseOther("update", "ReplicaSet", in.Name); err != nil {
-			return nil, err
-		}
-	}
 	old, ok := s.sets[key(in.Namespace, in.Name)]
 	if !ok {
 		return nil, apierrors.NewNotFound(replicaSetGR, in.Name)
@@ -286,11 +277,6 @@ func (s *Server) updateReplicaSet(in *appsv1.ReplicaSet, subresource string) (*a
 
 // PatchReplicaSet is PATCH on the ReplicaSet.
 func (s *Server) PatchReplicaSet(namespace, name, subresource string, pt types.PatchType, patch []byte) (*appsv1.ReplicaSet, error) {
-	if s.refuseOther != nil {
-		if err := s.refuseOther("patch", "ReplicaSet", name); err != nil {
-			return nil, s.refusal("patch", "ReplicaSet/"+subresource, name, err)
-		}
-	}
 	old, ok := s.sets[key(namespace, name)]
 	if !ok {
 		return nil, s.refusal("patch", "ReplicaSet/"+subresource, name, apierrors.NewNotFound(replicaSetGR, name))
@@ -305,13 +291,11 @@ func (s *Server) PatchReplicaSet(namespace, name, subresource string, pt types.P
 
 // DeleteReplicaSet is DELETE. The garbage collector's part (the pods) is not in this world.
 func (s *Server) DeleteReplicaSet(namespace, name string, opts metav1.DeleteOptions) error {
-	if s.refuseOther != nil {
-		if err := s.refuseOther("delete", "ReplicaSet", name); err != nil {
-			return s.refusal("delete", "ReplicaSet", name, err)
-		}
+	if s.refuse == RefuseDelete {
+		return s.refusal("delete", "ReplicaSet", name, apierrors.NewForbidden(replicaSetGR, name, fmt.Errorf("refused by a webhook")))
 	}
 	old, ok := s.sets[key(namespace, name)]
-	if !ok {
+	if !ok || s.refuse == MissingDelete {
 		return s.refusal("delete", "ReplicaSet", name, apierrors.NewNotFound(replicaSetGR, name))
 	}
 	if p := opts.Preconditions; p != nil {

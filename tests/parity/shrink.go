@@ -54,6 +54,9 @@ func reduction(w *World, i int) (*World, bool) {
 	if w.Refuse != RefuseNothing {
 		try(func() { c.Refuse = RefuseNothing })
 	}
+	if w.Noise != 0 {
+		try(func() { c.Noise = 0 })
+	}
 	// numbers: zero, half, one less
 	number := func(p reflect.Value) {
 		v := p.Int()

@@ -20,7 +20,8 @@ type World struct {
 	ReplicaSets  []*appsv1.ReplicaSet
 	Pods         []*corev1.Pod
 	PodsComplete bool
-	Refuse       RefuseCreate
+	Refuse       Refuse
+	Noise        uint64 // not 0: our side's JSON says what is empty or absent in other words (see noise)
 }
 
 // Request is the contract's PlanRolloutRequest in protobuf JSON, and beside it (for replay, never sent) the rules of
@@ -45,7 +46,8 @@ type RequestOptions struct {
 }
 
 type WorldRules struct {
-	RefuseCreate RefuseCreate `json:"refuseCreate,omitempty"`
+	Refuse Refuse `json:"refuse,omitempty"`
+	Noise  uint64 `json:"noise,omitempty"`
 }
 
 // StepFailure is the contract's.
@@ -101,8 +103,8 @@ func (w *World) Request(horizon string) *Request {
 		c.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 		r.Snapshot.Pods = append(r.Snapshot.Pods, &c)
 	}
-	if w.Refuse != RefuseNothing {
-		r.World = &WorldRules{RefuseCreate: w.Refuse}
+	if w.Refuse != RefuseNothing || w.Noise != 0 {
+		r.World = &WorldRules{Refuse: w.Refuse, Noise: w.Noise}
 	}
 	return r
 }
@@ -123,7 +125,7 @@ func WorldFromRequest(data []byte) (*World, *Request, error) {
 	}
 	w := &World{Now: now, Deployment: r.Snapshot.Deployment, ReplicaSets: r.Snapshot.ReplicaSets, Pods: r.Snapshot.Pods, PodsComplete: r.Snapshot.PodsComplete}
 	if r.World != nil {
-		w.Refuse = r.World.RefuseCreate
+		w.Refuse, w.Noise = r.World.Refuse, r.World.Noise
 	}
 	legacyscheme.Scheme.Default(w.Deployment)
 	for _, rs := range w.ReplicaSets {
@@ -135,7 +137,7 @@ func WorldFromRequest(data []byte) (*World, *Request, error) {
 // AsStored sends every object through protobuf once, which is how the controller meets it: quantities in canonical
 // form, empty maps and lists gone, whole seconds (upstream.md 16).
 func (w *World) AsStored() *World {
-	out := &World{Now: w.Now, PodsComplete: w.PodsComplete, Refuse: w.Refuse, Deployment: throughProtobufD(w.Deployment)}
+	out := &World{Now: w.Now, PodsComplete: w.PodsComplete, Refuse: w.Refuse, Noise: w.Noise, Deployment: throughProtobufD(w.Deployment)}
 	for _, rs := range w.ReplicaSets {
 		out.ReplicaSets = append(out.ReplicaSets, throughProtobufRS(rs))
 	}

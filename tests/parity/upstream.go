@@ -50,6 +50,7 @@ type Result struct {
 	Attempts    []*appsv1.ReplicaSet
 	Refused     []string // what the server refused
 	Err         error
+	Ended       bool          // ours only: the world refused a call, and the steps after it were not made
 	Requeue     time.Duration // 0: none
 	RateLimited bool
 	NowFrom     time.Time // condition times in [NowFrom, NowTo] are "now"

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+)
+
+// forPlanner is the request as our planner gets it: without what the contract does not know, and with noise.
+func (w *World) forPlanner(horizon string, failures []StepFailure) ([]byte, error) {
+	r := w.Request(horizon)
+	r.World = nil
+	r.Snapshot.Failures = failures
+	data, err := json.Marshal(r)
+	if err != nil || w.Noise == 0 {
+		return data, err
+	}
+	var generic map[string]any
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(&generic); err != nil {
+		return nil, err
+	}
+	n := &noise{rand.New(rand.NewPCG(w.Noise, 0))}
+	snapshot := generic["snapshot"].(map[string]any)
+	n.template(snapshot["deployment"].(map[string]any)["spec"].(map[string]any)["template"].(map[string]any))
+	if sets, ok := snapshot["replicaSets"].([]any); ok {
+		for _, rs := range sets {
+			n.template(rs.(map[string]any)["spec"].(map[string]any)["template"].(map[string]any))
+		}
+	}
+	return json.Marshal(generic)
+}
+
+// noise writes a template's JSON as another client might: what is empty is absent, null, [] or {}, what is zero is
+// absent or written out. Only where Go's types say that it is the same: value fields, maps and lists. The API server
+// prints few of these, but a request may come from elsewhere.
+type noise struct{ r *rand.Rand }
+
+func (n *noise) template(t map[string]any) {
+	n.fill(object(t, "metadata"), map[string]any{"annotations": map[string]any{}, "name": "", "generateName": "", "finalizers": []any{}, "creationTimestamp": nil, "ownerReferences": []any{}})
+	spec := object(t, "spec")
+	n.fill(spec, map[string]any{
+		"nodeSelector": map[string]any{}, "volumes": []any{}, "tolerations": []any{}, "imagePullSecrets": []any{},
+		"hostNetwork": false, "hostPID": false, "hostname": "", "nodeName": "", "initContainers": []any{},
+		"hostAliases": []any{}, "readinessGates": []any{}, "topologySpreadConstraints": []any{}, "priorityClassName": "",
+		"overhead": map[string]any{}, "affinity": nil, "automountServiceAccountToken": nil, "ephemeralContainers": nil,
+	})
+	for _, list := range []string{"containers", "initContainers"} {
+		containers, _ := spec[list].([]any)
+		for _, c := range containers {
+			c := c.(map[string]any)
+			n.fill(c, map[string]any{
+				"env": []any{}, "envFrom": []any{}, "ports": []any{}, "volumeMounts": []any{}, "command": []any{}, "args": []any{},
+				"workingDir": "", "stdin": false, "tty": false, "lifecycle": nil, "securityContext": nil, "resizePolicy": []any{},
+			})
+			if resources, ok := c["resources"].(map[string]any); ok {
+				if len(resources) == 0 && n.r.IntN(2) == 0 {
+					delete(c, "resources")
+				} else {
+					n.fill(resources, map[string]any{"limits": map[string]any{}, "requests": map[string]any{}, "claims": []any{}})
+				}
+			}
+			env, _ := c["env"].([]any)
+			for _, e := range env {
+				n.fill(e.(map[string]any), map[string]any{"value": "", "valueFrom": nil})
+			}
+			ports, _ := c["ports"].([]any)
+			for _, p := range ports {
+				n.fill(p.(map[string]any), map[string]any{"name": "", "hostPort": 0, "hostIP": ""})
+			}
+		}
+	}
+}
+
+// fill adds some of these where nothing is, and turns some empty lists and maps into null.
+func (n *noise) fill(m map[string]any, with map[string]any) {
+	for _, k := range sortedKeys(with) {
+		if _, there := m[k]; there || n.r.IntN(3) > 0 {
+			continue
+		}
+		v := with[k]
+		switch v.(type) {
+		case map[string]any, []any:
+			if n.r.IntN(3) == 0 {
+				v = nil
+			}
+		}
+		m[k] = v
+	}
+}
+
+func object(m map[string]any, k string) map[string]any {
+	o, ok := m[k].(map[string]any)
+	if !ok {
+		o = map[string]any{}
+		m[k] = o
+	}
+	return o
+}
