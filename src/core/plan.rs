@@ -1,7 +1,7 @@
 //! Plans: what is to be done now, and what comes of it.
 
 use crate::action::Step;
-use crate::pass::{self, Counting, Stop};
+use crate::pass::{self, Rules, Stop};
 use crate::snapshot::{DeploymentStatus, Options, Snapshot};
 use crate::status;
 use crate::time::Span;
@@ -24,7 +24,7 @@ pub struct Plan {
 /// first error.
 #[must_use]
 pub fn plan_pass(snapshot: &Snapshot, options: Options) -> Plan {
-    let outcome = pass::run(snapshot, options, Counting::Observed);
+    let outcome = pass::run(snapshot, options, Rules::Exact);
     let requeue_after = match outcome.stop {
         // Nothing will ever be created in this namespace again.
         Some(Stop::NamespaceTerminating) => None,

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::action::{Action, Event, NewReplicaSet, OnFailure, SetChange, Step, apply};
-use crate::pass::{self, Counting, Outcome, Stop};
+use crate::pass::{self, Outcome, Rules, Stop};
 use crate::plan::Plan;
 use crate::revision;
 use crate::snapshot::{Options, ReplicaSet, Snapshot, Strategy};
@@ -20,7 +20,7 @@ const PASSES_MAX: usize = 64;
 /// Everything that can be done before the world itself must move.
 #[must_use]
 pub fn plan_settled(snapshot: &Snapshot, options: Options) -> Plan {
-    let mut outcome = pass::run(snapshot, options, Counting::Wanted);
+    let mut outcome = pass::run(snapshot, options, Rules::LookAhead);
     let mut world = None;
     let mut merged = Merged::new(snapshot);
     let mut stop = None;
@@ -44,7 +44,7 @@ pub fn plan_settled(snapshot: &Snapshot, options: Options) -> Plan {
         if last {
             break;
         }
-        outcome = pass::run(world, options, Counting::Wanted);
+        outcome = pass::run(world, options, Rules::LookAhead);
     }
     let world = world.as_ref().unwrap_or(snapshot);
     let steps = merged.into_steps(world);
@@ -176,6 +176,8 @@ impl<'a> Merged<'a> {
             on_failure,
         } = &step;
         match action {
+            // A later pass that comes to the same refusal says the same again.
+            None if self.events.contains(&step) => {}
             None => self.events.push(step),
             Some(
                 Action::CheckOwner { .. }

@@ -28,13 +28,15 @@ use crate::snapshot::{
 use crate::status::{self, Sizes};
 use crate::template::sha256_of_canonical;
 
-/// Which pods decisions count as available. Published numbers are always the observed ones.
+/// By which rules a pass decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Counting {
-    /// All that are reported, as Kubernetes does.
-    Observed,
-    /// No more than the ReplicaSet still wants: a look-ahead must not count pods that it has taken away.
-    Wanted,
+pub(crate) enum Rules {
+    /// Exactly Kubernetes'.
+    Exact,
+    /// Kubernetes', and two more. No more pods count as available than their ReplicaSet still wants: a
+    /// look-ahead must not count pods that it has taken away. (Published numbers are the observed ones all the
+    /// same.) And a stale `desired-replicas` is refreshed where Kubernetes would see a scaling event for ever.
+    LookAhead,
 }
 
 /// What one pass comes to.
@@ -85,7 +87,7 @@ fn strategy(strategy: Strategy) -> &'static dyn RolloutStrategy {
 pub(crate) struct Pass<'a> {
     pub(crate) snapshot: &'a Snapshot,
     options: Options,
-    counting: Counting,
+    rules: Rules,
     limits: Limits,
     owner: Owner<'a>,
     /// The ReplicaSets of this Deployment, oldest first; one that this pass creates comes last.
@@ -145,7 +147,7 @@ impl Found {
 /// The status that a pass would publish if it wrote nothing else.
 pub(crate) fn observe(snapshot: &Snapshot, options: Options) -> DeploymentStatus {
     // What a pass writes besides the status is thrown away.
-    let mut pass = Pass::new(snapshot, options, Counting::Observed);
+    let mut pass = Pass::new(snapshot, options, Rules::Exact);
     let deployment = &snapshot.deployment;
     if deployment.spec.selector.is_empty() || pass.claim().is_err() {
         return pass.owner.status;
@@ -164,8 +166,8 @@ pub(crate) fn observe(snapshot: &Snapshot, options: Options) -> DeploymentStatus
 }
 
 /// Runs one pass.
-pub(crate) fn run(snapshot: &Snapshot, options: Options, counting: Counting) -> Outcome {
-    let mut pass = Pass::new(snapshot, options, counting);
+pub(crate) fn run(snapshot: &Snapshot, options: Options, rules: Rules) -> Outcome {
+    let mut pass = Pass::new(snapshot, options, rules);
     let stop = pass.sync().err();
     if pass.refused {
         pass.put_status_first();
@@ -181,14 +183,14 @@ pub(crate) fn run(snapshot: &Snapshot, options: Options, counting: Counting) -> 
 // === impl Pass ===
 
 impl<'a> Pass<'a> {
-    fn new(snapshot: &'a Snapshot, options: Options, counting: Counting) -> Self {
+    fn new(snapshot: &'a Snapshot, options: Options, rules: Rules) -> Self {
         let deployment = &snapshot.deployment;
         let revision = deployment.metadata.annotations.get(REVISION);
         let revision = revision.map(|revision| Cow::Borrowed(revision.as_str()));
         Self {
             snapshot,
             options,
-            counting,
+            rules,
             limits: limits(deployment),
             owner: Owner {
                 deployment,
@@ -367,9 +369,9 @@ impl<'a> Pass<'a> {
     fn available(&self, set: &Held) -> i32 {
         let cached = self.cached(set);
         let observed = cached.status.available_replicas;
-        match self.counting {
-            Counting::Observed => observed,
-            Counting::Wanted => observed.min(cached.replicas).min(cached.available_max),
+        match self.rules {
+            Rules::Exact => observed,
+            Rules::LookAhead => observed.min(cached.replicas).min(cached.available_max),
         }
     }
 

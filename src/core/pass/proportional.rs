@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Flow, Found, Held, Pass};
+use super::{Flow, Found, Held, Pass, Rules};
 use crate::action::OnFailure;
 use crate::revision;
 use crate::size::{self, Share};
@@ -17,7 +17,8 @@ impl Pass<'_> {
         found.old.reverse();
         let wanted = self.limits.replicas;
         if let Some(set) = active_or_latest(found) {
-            self.scale_set(&set, wanted, false, OnFailure::Stop)?;
+            let force = self.is_wedged(&set);
+            self.scale_set(&set, wanted, force, OnFailure::Stop)?;
             return Ok(());
         }
         if found.new.as_ref().is_some_and(|new| self.is_saturated(new)) {
@@ -29,8 +30,27 @@ impl Pass<'_> {
         match self.owner.deployment.spec.strategy {
             Strategy::RollingUpdate { .. } => self.scale_proportionally(found),
             // Recreate has no way to scale several active ReplicaSets.
-            Strategy::Recreate => Ok(()),
+            Strategy::Recreate => self.refresh_wedged(found),
         }
+    }
+
+    fn refresh_wedged(&mut self, found: &Found) -> Flow<()> {
+        for set in found.all() {
+            if self.is_wedged(set) {
+                self.scale_set(set, set.replicas, true, OnFailure::Stop)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a ReplicaSet looks scaled for ever: its `desired-replicas` is stale, and Kubernetes writes that
+    /// annotation only along with another size. So it is after a crash between two scaling writes, and after
+    /// an edit that makes several active ReplicaSets Recreate's.
+    fn is_wedged(&self, set: &Held) -> bool {
+        let desired = revision::desired_replicas(self.annotations(set));
+        self.rules == Rules::LookAhead
+            && set.replicas > 0
+            && desired.is_some_and(|desired| desired != self.limits.replicas)
     }
 
     fn scale_proportionally(&mut self, found: &Found) -> Flow<()> {
