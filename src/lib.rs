@@ -1,1 +1,6 @@
-//! rollplan.
+//! rollplan: the decisions of the Kubernetes Deployment controller, as a gRPC service and a command.
+//!
+//! [`wire`] turns requests into what the planner reads, and plans into responses; [`proto`] is the contract.
+
+pub mod proto;
+pub mod wire;

@@ -1,0 +1,39 @@
+//! Compiles the contract in proto/: messages, service and client as Rust, and the descriptors for reflection
+//! and JSON. No protoc is needed.
+
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+use prost::Message as _;
+use tonic_prost_build::Config;
+
+const FILES: [&str; 5] = [
+    "rollplan/v1/kubernetes.proto",
+    "rollplan/v1/plan.proto",
+    "rollplan/v1/report.proto",
+    "rollplan/v1/revision.proto",
+    "rollplan/v1/service.proto",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=proto");
+    let descriptors = protox::compile(FILES, ["proto"])?;
+    let out = env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
+    // Where `tonic::include_file_descriptor_set!` looks for it. Comments stay in: they say what the fields mean.
+    fs::write(
+        Path::new(&out).join("rollplan.v1.bin"),
+        descriptors.encode_to_vec(),
+    )?;
+    let mut config = Config::new();
+    // Names of messages, by which JSON finds their descriptors.
+    config.enable_type_names();
+    tonic_prost_build::configure()
+        // Ordered maps: the same message always has the same bytes.
+        .btree_map(".")
+        // Templates are kept as they came, and decoded only where one must look into them.
+        .extern_path(".google.protobuf.Struct", "crate::wire::RawStruct")
+        .compile_fds_with_config(descriptors, config)?;
+    Ok(())
+}

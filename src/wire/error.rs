@@ -1,0 +1,239 @@
+//! Why a request gets no answer.
+
+use std::fmt;
+
+/// Violations that an error lists at most: they travel in a header, and proxies cap headers at 8 KiB.
+pub const LISTED_VIOLATIONS_MAX: usize = 20;
+
+/// Why a request gets no answer. None of these goes away by asking again.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The bytes are no message of the kind that was asked for.
+    #[error("the bytes are no {message}")]
+    Undecodable {
+        /// Name of the message, as "PlanRolloutRequest".
+        message: &'static str,
+        /// Where and why decoding failed.
+        source: prost::DecodeError,
+    },
+    /// The text is no JSON of the message that was asked for.
+    #[error("the text is no {message} in JSON{}", at(.path))]
+    InvalidJson {
+        /// Name of the message, as "PlanRolloutRequest".
+        message: &'static str,
+        /// Where it went wrong, by JSON names as "snapshot.deployment.spec.replicas". Empty when not known.
+        path: String,
+        /// What went wrong, with line and column.
+        source: serde_json::Error,
+    },
+    /// The request contradicts the contract: everything that is wrong with it, found in one go.
+    #[error("{0}")]
+    InvalidArgument(Violations),
+    /// The request is larger than the limits of the contract.
+    #[error("{what} has {count} entries and may have {max}")]
+    TooLarge {
+        /// What is too large, as a field path: "snapshot.pods".
+        what: &'static str,
+        /// How many entries it has.
+        count: usize,
+        /// How many it may have.
+        max: usize,
+    },
+    /// This build's own descriptors do not fit its messages: a bug.
+    #[error("the descriptors of {message} are broken")]
+    Descriptors {
+        /// Name of the message.
+        message: &'static str,
+    },
+}
+
+fn at(path: &str) -> String {
+    match path {
+        "" | "." => String::new(),
+        path => format!(" at {path}"),
+    }
+}
+
+/// Everything that is wrong with a request. At least one violation, the first
+/// [`LISTED_VIOLATIONS_MAX`] of them listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Violations {
+    /// The first of them, in the order of the fields.
+    pub listed: Vec<Violation>,
+    /// How many more there are.
+    pub omitted: usize,
+}
+
+/// One thing that is wrong with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Where, as "snapshot.deployment.spec.strategy.rolling_update.max_surge": names of the contract, indices
+    /// from 0, keys of maps in brackets and quotes. Inside a template, the names are the template's own.
+    pub field: String,
+    /// What rule is broken.
+    pub reason: Reason,
+    /// One line for people. Holds no value of a template.
+    pub description: String,
+}
+
+/// What rule of the contract is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// Absent or empty, and needed.
+    Required,
+    /// Below zero where nothing is.
+    Negative,
+    /// Beyond what the field can carry.
+    OutOfRange,
+    /// Neither a whole number nor a percentage.
+    NotIntOrPercent,
+    /// A number of an enum that the contract does not have.
+    UnknownEnumValue,
+    /// A strategy that is neither RollingUpdate nor Recreate.
+    UnknownStrategy,
+    /// Limits of a rolling update beside another strategy.
+    StrategyConflict,
+    /// An operator that is none of In, NotIn, Exists and DoesNotExist.
+    UnknownOperator,
+    /// Values that the operator does not go with, or none where it needs one.
+    OperatorValues,
+    /// A key that no label can have.
+    InvalidLabelKey,
+    /// A value that no label can have.
+    InvalidLabelValue,
+    /// A name or uid that an earlier object has.
+    Duplicate,
+    /// An object of another kind than the field is for.
+    WrongKind,
+    /// An object owned from another namespace.
+    WrongNamespace,
+    /// More than one owner that manages the object.
+    SeveralControllers,
+    /// Bytes that are no Struct.
+    MalformedStruct,
+    /// Text that is not UTF-8.
+    InvalidUtf8,
+    /// Lists and maps inside each other, too many levels of them.
+    TooDeep,
+    /// An integer beyond ±(2^53 − 1): it may have been rounded on its way.
+    UnsafeInteger,
+    /// An infinity, or no number.
+    NotFinite,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 20] = [
+        Self::Required,
+        Self::Negative,
+        Self::OutOfRange,
+        Self::NotIntOrPercent,
+        Self::UnknownEnumValue,
+        Self::UnknownStrategy,
+        Self::StrategyConflict,
+        Self::UnknownOperator,
+        Self::OperatorValues,
+        Self::InvalidLabelKey,
+        Self::InvalidLabelValue,
+        Self::Duplicate,
+        Self::WrongKind,
+        Self::WrongNamespace,
+        Self::SeveralControllers,
+        Self::MalformedStruct,
+        Self::InvalidUtf8,
+        Self::TooDeep,
+        Self::UnsafeInteger,
+        Self::NotFinite,
+    ];
+
+    /// The stable name that callers match on.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Required => "REQUIRED",
+            Self::Negative => "NEGATIVE",
+            Self::OutOfRange => "OUT_OF_RANGE",
+            Self::NotIntOrPercent => "NOT_INT_OR_PERCENT",
+            Self::UnknownEnumValue => "UNKNOWN_ENUM_VALUE",
+            Self::UnknownStrategy => "UNKNOWN_STRATEGY",
+            Self::StrategyConflict => "STRATEGY_CONFLICT",
+            Self::UnknownOperator => "UNKNOWN_OPERATOR",
+            Self::OperatorValues => "OPERATOR_VALUES",
+            Self::InvalidLabelKey => "INVALID_LABEL_KEY",
+            Self::InvalidLabelValue => "INVALID_LABEL_VALUE",
+            Self::Duplicate => "DUPLICATE",
+            Self::WrongKind => "WRONG_KIND",
+            Self::WrongNamespace => "WRONG_NAMESPACE",
+            Self::SeveralControllers => "SEVERAL_CONTROLLERS",
+            Self::MalformedStruct => "MALFORMED_STRUCT",
+            Self::InvalidUtf8 => "INVALID_UTF8",
+            Self::TooDeep => "TOO_DEEP",
+            Self::UnsafeInteger => "UNSAFE_INTEGER",
+            Self::NotFinite => "NOT_FINITE",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+// === impl Violations ===
+
+impl Violations {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Self { listed, omitted } = self;
+        listed.is_empty() && *omitted == 0
+    }
+
+    /// Adds one. The description is only made for one that is listed.
+    pub(super) fn add(
+        &mut self,
+        field: impl fmt::Display,
+        reason: Reason,
+        description: impl fmt::Display,
+    ) {
+        if self.listed.len() == LISTED_VIOLATIONS_MAX {
+            self.omitted = self.omitted.saturating_add(1);
+            return;
+        }
+        self.listed.push(Violation {
+            field: shorten(field.to_string()),
+            reason,
+            description: shorten(description.to_string()),
+        });
+    }
+}
+
+/// Fields hold keys and descriptions hold values of the request, which may be long.
+fn shorten(mut text: String) -> String {
+    const BYTES_MAX: usize = 256;
+    if text.len() > BYTES_MAX {
+        let end = text.floor_char_boundary(BYTES_MAX);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// All violations in one line.
+impl fmt::Display for Violations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, violation) in self.listed.iter().enumerate() {
+            let separator = if i > 0 { "; " } else { "" };
+            write!(
+                f,
+                "{separator}{}: {}",
+                violation.field, violation.description
+            )?;
+        }
+        match self.omitted {
+            0 => Ok(()),
+            omitted => write!(f, "; and {omitted} more"),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Protobuf ⇄ planner, and the only place that knows both.
+//!
+//! A request is parsed once: into what the planner reads, or into an error that lists everything that is wrong
+//! with it. Pod templates stay in the bytes they came in. [`plan_rollout`] and [`compute_status`] answer
+//! messages, [`plan_rollout_bytes`] and [`compute_status_bytes`] encoded ones; no server is needed for either.
+
+mod error;
+pub mod json;
+mod parse;
+mod print;
+mod raw_struct;
+mod tree;
+
+pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
+pub use parse::{FAILURES_MAX, Horizon, PODS_MAX, REPLICA_SETS_MAX, parse_options, parse_snapshot};
+pub use print::{print_plan, print_status};
+pub use raw_struct::RawStruct;
+
+use prost::{Message, Name};
+use rollplan_core::Plan;
+use rollplan_core::snapshot::{Options, Snapshot};
+
+use crate::proto;
+
+/// Bytes that an encoded request may have.
+pub const REQUEST_BYTES_MAX: usize = 16 << 20;
+
+/// The next writes for one Deployment.
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] with everything that is wrong with the request, [`Error::TooLarge`] beyond the
+/// limits of the contract. A rollout that is blocked or done is no error.
+pub fn plan_rollout(
+    request: proto::PlanRolloutRequest,
+) -> Result<proto::PlanRolloutResponse, Error> {
+    let proto::PlanRolloutRequest { snapshot, options } = request;
+    let (snapshot, options, horizon) = parse::request(snapshot, options)?;
+    Ok(print_plan(plan(&snapshot, options, horizon)))
+}
+
+/// The status of one Deployment, no write being made.
+///
+/// # Errors
+///
+/// As [`plan_rollout`].
+pub fn compute_status(
+    request: proto::ComputeStatusRequest,
+) -> Result<proto::ComputeStatusResponse, Error> {
+    let proto::ComputeStatusRequest { snapshot, options } = request;
+    let (snapshot, options, _) = parse::request(snapshot, options)?;
+    let status = rollplan_core::compute_status(&snapshot, options);
+    Ok(proto::ComputeStatusResponse {
+        status: Some(print_status(status)),
+        // Reports come with the planner's own.
+        report: None,
+    })
+}
+
+/// [`plan_rollout`] on an encoded `PlanRolloutRequest`, giving an encoded `PlanRolloutResponse`.
+///
+/// # Errors
+///
+/// As [`plan_rollout`], and [`Error::Undecodable`].
+pub fn plan_rollout_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
+    Ok(plan_rollout(decode(request)?)?.encode_to_vec())
+}
+
+/// [`compute_status`] on an encoded `ComputeStatusRequest`, giving an encoded `ComputeStatusResponse`.
+///
+/// # Errors
+///
+/// As [`plan_rollout`], and [`Error::Undecodable`].
+pub fn compute_status_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
+    Ok(compute_status(decode(request)?)?.encode_to_vec())
+}
+
+fn decode<M: Message + Name + Default>(bytes: &[u8]) -> Result<M, Error> {
+    if bytes.len() > REQUEST_BYTES_MAX {
+        return Err(Error::TooLarge {
+            what: "bytes of the request",
+            count: bytes.len(),
+            max: REQUEST_BYTES_MAX,
+        });
+    }
+    M::decode(bytes).map_err(|source| Error::Undecodable {
+        message: M::NAME,
+        source,
+    })
+}
+
+fn plan(snapshot: &Snapshot, options: Options, horizon: Horizon) -> Plan {
+    match horizon {
+        Horizon::Settled => rollplan_core::plan_settled(snapshot, options),
+        Horizon::Pass => rollplan_core::plan_pass(snapshot, options),
+    }
+}

@@ -1,0 +1,136 @@
+//! Metadata, and what kind of object it belongs to.
+
+use rollplan_core::snapshot::{ObjectMeta, OwnerReference};
+
+use super::path::Path;
+use super::{Owner, Parser};
+use crate::proto;
+use crate::wire::error::Reason;
+
+/// Which metadata an object must have, besides its name and uid.
+#[derive(Clone, Copy)]
+pub(super) struct Needed {
+    pub(super) namespace: bool,
+    pub(super) resource_version: bool,
+}
+
+impl Parser {
+    pub(super) fn metadata(
+        &mut self,
+        metadata: Option<proto::ObjectMeta>,
+        needed: Needed,
+        path: &Path<'_>,
+    ) -> ObjectMeta {
+        let Some(metadata) = self.required(metadata, path) else {
+            return ObjectMeta::default();
+        };
+        let proto::ObjectMeta {
+            name,
+            namespace,
+            uid,
+            resource_version,
+            generation,
+            creation_timestamp,
+            deletion_timestamp,
+            labels,
+            annotations,
+            owner_references,
+        } = metadata;
+        let namespace_path = path.field("namespace");
+        let version_path = path.field("resource_version");
+        ObjectMeta {
+            name: self.text(name, &path.field("name")),
+            namespace: if needed.namespace {
+                self.text(namespace, &namespace_path)
+            } else {
+                namespace
+            },
+            uid: self.text(uid, &path.field("uid")),
+            resource_version: if needed.resource_version {
+                self.text(resource_version, &version_path)
+            } else {
+                resource_version
+            },
+            generation: self.count(generation, &path.field("generation")),
+            creation_timestamp: self
+                .optional_time(creation_timestamp, &path.field("creation_timestamp")),
+            deletion_timestamp: self
+                .optional_time(deletion_timestamp, &path.field("deletion_timestamp")),
+            labels,
+            annotations,
+            owner_references: self.owners(owner_references, &path.field("owner_references")),
+        }
+    }
+
+    /// Metadata of an object beside the Deployment. An absent namespace is the Deployment's.
+    pub(super) fn member_metadata(
+        &mut self,
+        metadata: Option<proto::ObjectMeta>,
+        resource_version: bool,
+        owner: &Owner<'_>,
+        path: &Path<'_>,
+    ) -> ObjectMeta {
+        let needed = Needed {
+            namespace: false,
+            resource_version,
+        };
+        let mut metadata = self.metadata(metadata, needed, path);
+        if metadata.namespace.is_empty() {
+            owner.namespace().clone_into(&mut metadata.namespace);
+        }
+        metadata
+    }
+
+    fn owners(
+        &mut self,
+        owners: Vec<proto::OwnerReference>,
+        path: &Path<'_>,
+    ) -> Vec<OwnerReference> {
+        let controllers = owners.iter().filter(|owner| owner.controller());
+        let controllers = controllers.count();
+        if controllers > 1 {
+            let description = format_args!("{controllers} owners are controllers; one may be");
+            self.violation(path, Reason::SeveralControllers, description);
+        }
+        owners
+            .into_iter()
+            .enumerate()
+            .map(|(index, owner)| {
+                let proto::OwnerReference {
+                    api_version,
+                    kind,
+                    name,
+                    uid,
+                    controller,
+                    block_owner_deletion,
+                } = owner;
+                OwnerReference {
+                    api_version,
+                    kind,
+                    name,
+                    uid: self.text(uid, &path.index(index).field("uid")),
+                    controller,
+                    block_owner_deletion,
+                }
+            })
+            .collect()
+    }
+
+    /// Objects of some other kind have no place in a list. Absent is the kind of the list.
+    pub(super) fn kind(
+        &mut self,
+        (api_version, kind): (&str, &str),
+        (list_version, list_kind): (&str, &str),
+        path: &Path<'_>,
+    ) {
+        for (field, given, wanted) in [
+            ("api_version", api_version, list_version),
+            ("kind", kind, list_kind),
+        ] {
+            if !given.is_empty() && given != wanted {
+                let description = format_args!("is {given:?}, and {wanted:?} belongs here");
+                self.violation(&path.field(field), Reason::WrongKind, description);
+            }
+        }
+    }
+}

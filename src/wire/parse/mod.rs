@@ -1,0 +1,218 @@
+//! Requests, parsed: from messages to what the planner reads. Whatever is wrong is noted with its path, and
+//! parsing goes on with a stand-in, so that one answer names everything.
+
+mod deployment;
+mod failure;
+mod meta;
+mod path;
+mod pod;
+mod replica_set;
+mod scalar;
+mod selector;
+mod template;
+
+use std::collections::HashSet;
+use std::fmt;
+
+use rollplan_core::snapshot::{Deployment, ObjectMeta, Options, Snapshot};
+use rollplan_core::time::Time;
+
+use self::path::Path;
+use super::error::{Error, Reason, Violations};
+use crate::proto;
+
+/// ReplicaSets that a snapshot may have.
+pub const REPLICA_SETS_MAX: usize = 10_000;
+/// Pods that a snapshot may have.
+pub const PODS_MAX: usize = 20_000;
+/// Failures that a snapshot may have.
+pub const FAILURES_MAX: usize = 1_000;
+
+/// How far a plan looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Horizon {
+    /// Everything that can be done before the world itself must move.
+    #[default]
+    Settled,
+    /// One sync of the Deployment controller.
+    Pass,
+}
+
+/// Takes in a snapshot on its own.
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] with everything that is wrong with it, [`Error::TooLarge`] beyond the limits of
+/// the contract.
+pub fn parse_snapshot(snapshot: Option<proto::Snapshot>) -> Result<Snapshot, Error> {
+    request(snapshot, None).map(|(snapshot, _, _)| snapshot)
+}
+
+/// Takes in options on their own. Absent ones are the defaults of the contract.
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] with everything that is wrong with them.
+pub fn parse_options(options: Option<proto::PlanOptions>) -> Result<(Options, Horizon), Error> {
+    let mut parser = Parser::default();
+    let parsed = parser.options(options, &Path::Root("options"));
+    parser.finish(parsed)
+}
+
+/// Takes in what requests are made of.
+pub(super) fn request(
+    snapshot: Option<proto::Snapshot>,
+    options: Option<proto::PlanOptions>,
+) -> Result<(Snapshot, Options, Horizon), Error> {
+    let snapshot_path = Path::Root("snapshot");
+    let mut parser = Parser::default();
+    let snapshot = parser.required(snapshot, &snapshot_path);
+    // Before anything is looked at: what is too large is not worth the work.
+    if let Some(snapshot) = &snapshot {
+        limit(
+            "snapshot.replica_sets",
+            snapshot.replica_sets.len(),
+            REPLICA_SETS_MAX,
+        )?;
+        limit("snapshot.pods", snapshot.pods.len(), PODS_MAX)?;
+        limit("snapshot.failures", snapshot.failures.len(), FAILURES_MAX)?;
+    }
+    let snapshot = snapshot.map(|snapshot| parser.snapshot(snapshot, &snapshot_path));
+    let (options, horizon) = parser.options(options, &Path::Root("options"));
+    match parser.finish(snapshot)? {
+        Some(snapshot) => Ok((snapshot, options, horizon)),
+        // An absent snapshot is a violation; this is for the compiler.
+        None => Err(Error::InvalidArgument(Violations::default())),
+    }
+}
+
+fn limit(what: &'static str, count: usize, max: usize) -> Result<(), Error> {
+    if count > max {
+        return Err(Error::TooLarge { what, count, max });
+    }
+    Ok(())
+}
+
+/// What was found wrong so far. Its methods parse one thing each and always return something.
+#[derive(Default)]
+struct Parser {
+    violations: Violations,
+}
+
+/// What other objects are held against: which Deployment it is.
+struct Owner<'a> {
+    deployment: &'a Deployment,
+}
+
+impl Owner<'_> {
+    fn namespace(&self) -> &str {
+        &self.deployment.metadata.namespace
+    }
+
+    /// Whether the object says that this Deployment manages it.
+    fn controls(&self, metadata: &ObjectMeta) -> bool {
+        let uid = &self.deployment.metadata.uid;
+        metadata
+            .controller()
+            .is_some_and(|owner| !uid.is_empty() && owner.uid == *uid)
+    }
+}
+
+impl Parser {
+    fn finish<T>(self, parsed: T) -> Result<T, Error> {
+        if self.violations.is_empty() {
+            Ok(parsed)
+        } else {
+            Err(Error::InvalidArgument(self.violations))
+        }
+    }
+
+    fn violation(&mut self, path: &Path<'_>, reason: Reason, description: impl fmt::Display) {
+        self.violations.add(path, reason, description);
+    }
+
+    fn required<T>(&mut self, field: Option<T>, path: &Path<'_>) -> Option<T> {
+        if field.is_none() {
+            self.violation(path, Reason::Required, "is required");
+        }
+        field
+    }
+
+    fn options(
+        &mut self,
+        options: Option<proto::PlanOptions>,
+        path: &Path<'_>,
+    ) -> (Options, Horizon) {
+        let proto::PlanOptions {
+            horizon,
+            terminating_replicas,
+        } = options.unwrap_or_default();
+        let horizon = match proto::Horizon::try_from(horizon) {
+            Ok(proto::Horizon::Unspecified | proto::Horizon::Settled) => Horizon::Settled,
+            Ok(proto::Horizon::Pass) => Horizon::Pass,
+            Err(_) => {
+                let description = format_args!("there is no horizon {horizon}");
+                self.violation(
+                    &path.field("horizon"),
+                    Reason::UnknownEnumValue,
+                    description,
+                );
+                Horizon::default()
+            }
+        };
+        let defaults = Options::default();
+        let options = Options {
+            terminating_replicas: terminating_replicas.unwrap_or(defaults.terminating_replicas),
+        };
+        (options, horizon)
+    }
+
+    fn snapshot(&mut self, snapshot: proto::Snapshot, path: &Path<'_>) -> Snapshot {
+        let proto::Snapshot {
+            now,
+            deployment,
+            replica_sets,
+            pods,
+            pods_complete,
+            failures,
+        } = snapshot;
+        let now_path = path.field("now");
+        let now = self.required(now, &now_path);
+        let now = now.and_then(|now| self.time(now, &now_path));
+        let deployment_path = path.field("deployment");
+        let deployment = self.required(deployment, &deployment_path);
+        let deployment = self.deployment(deployment, &deployment_path);
+        let owner = Owner {
+            deployment: &deployment,
+        };
+        let replica_sets = self.replica_sets(replica_sets, &owner, &path.field("replica_sets"));
+        let pods = self.pods(pods, &owner, &path.field("pods"));
+        let failures = self.failures(failures, &owner, &path.field("failures"));
+        Snapshot {
+            now: now.unwrap_or(Time::MIN),
+            deployment,
+            replica_sets,
+            pods: pods.into(),
+            pods_complete,
+            failures,
+        }
+    }
+
+    /// Objects of a list must differ in what `key` says of them. An empty one is its own violation.
+    fn unique<'a>(
+        &mut self,
+        objects: impl Iterator<Item = (usize, &'a str)>,
+        path: &Path<'_>,
+        field: &'static str,
+    ) {
+        let mut seen = HashSet::new();
+        for (index, key) in objects {
+            if !key.is_empty() && !seen.insert(key) {
+                let description = format_args!("an earlier object has {key:?} too");
+                let object = path.index(index);
+                let metadata = object.field("metadata");
+                self.violation(&metadata.field(field), Reason::Duplicate, description);
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Where in a request something is, spelled out only when somebody must be told.
+
+use std::fmt;
+
+use crate::wire::tree::Segment;
+
+/// The way to a field: the names of the contract, from the request on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Path<'a> {
+    /// A field of the request.
+    Root(&'static str),
+    /// A field of a message.
+    Field(&'a Path<'a>, &'static str),
+    /// An item of a list.
+    Index(&'a Path<'a>, usize),
+    /// An entry of a map.
+    Key(&'a Path<'a>, &'a str),
+    /// A place inside a template.
+    Inside(&'a Path<'a>, &'a [Segment<'a>]),
+}
+
+impl Path<'_> {
+    pub(super) fn field(&self, name: &'static str) -> Path<'_> {
+        Path::Field(self, name)
+    }
+
+    pub(super) fn index(&self, index: usize) -> Path<'_> {
+        Path::Index(self, index)
+    }
+
+    pub(super) fn key<'a>(&'a self, key: &'a str) -> Path<'a> {
+        Path::Key(self, key)
+    }
+}
+
+/// As "snapshot.replica_sets[2].metadata.labels["example.com/tier"]".
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root(name) => f.write_str(name),
+            Self::Field(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
+            Self::Key(parent, key) => write!(f, "{parent}[{key:?}]"),
+            Self::Inside(parent, segments) => {
+                write!(f, "{parent}")?;
+                segments.iter().try_for_each(|segment| match segment {
+                    Segment::Key(key) if is_identifier(key) => write!(f, ".{key}"),
+                    Segment::Key(key) => write!(f, "[{key:?}]"),
+                    Segment::Index(index) => write!(f, "[{index}]"),
+                })
+            }
+        }
+    }
+}
+
+/// Whether a key can be told from what surrounds it without quotes.
+fn is_identifier(key: &str) -> bool {
+    let mut bytes = key.bytes();
+    bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic())
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}

@@ -1,0 +1,59 @@
+//! Numbers, texts and times.
+
+use rollplan_core::time::Time;
+
+use super::Parser;
+use super::path::Path;
+use crate::wire::error::Reason;
+
+impl Parser {
+    /// A text that must be there.
+    pub(super) fn text(&mut self, text: String, path: &Path<'_>) -> String {
+        if text.is_empty() {
+            self.violation(path, Reason::Required, "is required");
+        }
+        text
+    }
+
+    /// A number that is never below zero.
+    pub(super) fn count<N>(&mut self, count: N, path: &Path<'_>) -> N
+    where
+        N: Copy + Default + PartialOrd + std::fmt::Display,
+    {
+        if count < N::default() {
+            let description = format_args!("is {count}, and may not be negative");
+            self.violation(path, Reason::Negative, description);
+            return N::default();
+        }
+        count
+    }
+
+    /// A number of which absent and zero differ.
+    pub(super) fn optional_count(&mut self, count: Option<i32>, path: &Path<'_>) -> Option<i32> {
+        count.map(|count| self.count(count, path))
+    }
+
+    /// A time of the years 1 to 9999.
+    pub(super) fn time(&mut self, time: prost_types::Timestamp, path: &Path<'_>) -> Option<Time> {
+        let prost_types::Timestamp { seconds, nanos } = time;
+        let time = u32::try_from(nanos)
+            .ok()
+            .and_then(|nanos| Time::new(seconds, nanos));
+        if time.is_none() {
+            let description = format_args!(
+                "is {seconds} s and {nanos} ns after 1970, and must lie in the years 1 to 9999 with less \
+                 than a billion nanoseconds"
+            );
+            self.violation(path, Reason::OutOfRange, description);
+        }
+        time
+    }
+
+    pub(super) fn optional_time(
+        &mut self,
+        time: Option<prost_types::Timestamp>,
+        path: &Path<'_>,
+    ) -> Option<Time> {
+        time.and_then(|time| self.time(time, path))
+    }
+}

@@ -1,0 +1,271 @@
+//! Plans, printed: from what the planner decided to messages.
+
+use rollplan_core::Plan;
+use rollplan_core::action::{
+    Action, ApiCall, Event, NewReplicaSet, OnFailure, OwnerChange, SetChange, Step, Target, Verb,
+};
+use rollplan_core::snapshot::{Condition, DeploymentStatus};
+use rollplan_core::time::{Span, Time};
+
+use crate::proto;
+
+/// The response that carries a plan.
+#[must_use]
+pub fn print_plan(plan: Plan) -> proto::PlanRolloutResponse {
+    let Plan {
+        steps,
+        status,
+        requeue_after,
+        // For tests: a response says the same by having no steps next time.
+        settled: _,
+    } = plan;
+    proto::PlanRolloutResponse {
+        steps: steps.into_iter().map(step).collect(),
+        status: Some(print_status(status)),
+        // Reports come with the planner's own.
+        report: None,
+        requeue_after: requeue_after.map(duration),
+    }
+}
+
+/// A status of a Deployment.
+#[must_use]
+pub fn print_status(status: DeploymentStatus) -> proto::DeploymentStatus {
+    let DeploymentStatus {
+        observed_generation,
+        replicas,
+        updated_replicas,
+        ready_replicas,
+        available_replicas,
+        unavailable_replicas,
+        terminating_replicas,
+        collision_count,
+        conditions,
+    } = status;
+    proto::DeploymentStatus {
+        observed_generation,
+        replicas,
+        updated_replicas,
+        ready_replicas,
+        available_replicas,
+        unavailable_replicas,
+        terminating_replicas,
+        conditions: conditions.into_iter().map(condition).collect(),
+        collision_count,
+    }
+}
+
+fn condition(condition: Condition) -> proto::DeploymentCondition {
+    let Condition {
+        kind,
+        status,
+        reason,
+        message,
+        last_update_time,
+        last_transition_time,
+    } = condition;
+    proto::DeploymentCondition {
+        r#type: kind,
+        status,
+        last_update_time: last_update_time.map(timestamp),
+        last_transition_time: last_transition_time.map(timestamp),
+        reason,
+        message,
+    }
+}
+
+fn timestamp(time: Time) -> prost_types::Timestamp {
+    prost_types::Timestamp {
+        seconds: time.seconds(),
+        // Below a billion.
+        nanos: time.nanos().cast_signed(),
+    }
+}
+
+fn duration(span: Span) -> prost_types::Duration {
+    prost_types::Duration {
+        seconds: span.seconds(),
+        nanos: span.subsec_nanos(),
+    }
+}
+
+fn step(step: Step) -> proto::Step {
+    let summary = step.summary();
+    let Step {
+        action,
+        call,
+        events,
+        on_failure,
+    } = step;
+    let (continue_on_failure, tolerated_http_codes) = match on_failure {
+        OnFailure::Stop => (false, Vec::new()),
+        OnFailure::Tolerate(codes) => (true, codes.to_vec()),
+        OnFailure::Continue => (true, Vec::new()),
+    };
+    proto::Step {
+        summary,
+        call: call.map(api_call),
+        events: events.into_iter().map(event).collect(),
+        continue_on_failure,
+        tolerated_http_codes,
+        action: action.map(self::action),
+    }
+}
+
+fn api_call(call: ApiCall) -> proto::ApiCall {
+    let ApiCall {
+        verb,
+        api_version,
+        kind,
+        namespace,
+        name,
+        subresource,
+        content_type,
+        body_json,
+    } = call;
+    let verb = match verb {
+        Verb::Create => proto::Verb::Create,
+        Verb::Patch => proto::Verb::Patch,
+        Verb::Delete => proto::Verb::Delete,
+    };
+    proto::ApiCall {
+        verb: verb.into(),
+        api_version,
+        kind,
+        namespace,
+        name,
+        subresource,
+        content_type,
+        body_json,
+    }
+}
+
+fn event(event: Event) -> proto::Event {
+    let Event {
+        kind,
+        reason,
+        message,
+    } = event;
+    proto::Event {
+        r#type: kind.as_str().to_owned(),
+        reason: reason.to_owned(),
+        message,
+    }
+}
+
+fn action(action: Action) -> proto::step::Action {
+    use proto::step::Action as Printed;
+    match action {
+        Action::CheckOwner { owner } => Printed::CheckOwner(check_owner(owner)),
+        Action::AdoptReplicaSet {
+            set,
+            // In the body of the call.
+            owner_references: _,
+        } => Printed::AdoptReplicaSet(proto::AdoptReplicaSet {
+            name: set.name,
+            uid: set.uid,
+        }),
+        Action::ReleaseReplicaSet {
+            set,
+            owner_references: _,
+        } => Printed::ReleaseReplicaSet(proto::ReleaseReplicaSet {
+            name: set.name,
+            uid: set.uid,
+        }),
+        Action::CreateReplicaSet(set) => Printed::CreateReplicaSet(create(*set)),
+        Action::UpdateReplicaSet { set, change } => Printed::UpdateReplicaSet(update(set, change)),
+        Action::ScaleReplicaSet {
+            set,
+            from,
+            to,
+            change,
+        } => Printed::ScaleReplicaSet(scale(set, from, to, change)),
+        Action::DeleteReplicaSet { set } => Printed::DeleteReplicaSet(proto::DeleteReplicaSet {
+            name: set.name,
+            uid: set.uid,
+        }),
+        Action::UpdateDeployment {
+            // Known to whoever asked.
+            owner: _,
+            change,
+        } => Printed::UpdateDeployment(update_owner(change)),
+        Action::UpdateDeploymentStatus {
+            owner: _,
+            status,
+            revision,
+        } => Printed::UpdateDeploymentStatus(proto::UpdateDeploymentStatus {
+            status: Some(print_status(status)),
+            revision,
+        }),
+    }
+}
+
+fn check_owner(owner: Target) -> proto::CheckOwner {
+    proto::CheckOwner {
+        uid: owner.uid,
+        resource_version: owner.resource_version.unwrap_or_default(),
+    }
+}
+
+fn create(set: NewReplicaSet) -> proto::CreateReplicaSet {
+    let NewReplicaSet {
+        metadata,
+        replicas,
+        revision,
+        // In the body of the call.
+        min_ready_seconds: _,
+        selector: _,
+        template: _,
+    } = set;
+    proto::CreateReplicaSet {
+        name: metadata.name,
+        replicas,
+        revision,
+    }
+}
+
+fn update(set: Target, change: SetChange) -> proto::UpdateReplicaSet {
+    let SetChange {
+        annotations,
+        min_ready_seconds,
+        // A matter of the call.
+        first_annotations: _,
+    } = change;
+    proto::UpdateReplicaSet {
+        name: set.name,
+        uid: set.uid,
+        annotations,
+        min_ready_seconds,
+    }
+}
+
+fn scale(set: Target, from: i32, to: i32, change: SetChange) -> proto::ScaleReplicaSet {
+    let SetChange {
+        annotations,
+        // In the body of the call.
+        min_ready_seconds: _,
+        first_annotations: _,
+    } = change;
+    proto::ScaleReplicaSet {
+        name: set.name,
+        uid: set.uid,
+        from_replicas: from,
+        to_replicas: to,
+        annotations,
+    }
+}
+
+fn update_owner(change: OwnerChange) -> proto::UpdateDeployment {
+    let OwnerChange {
+        annotations,
+        removed_annotations,
+        template,
+        // In the body of the call.
+        all_annotations: _,
+    } = change;
+    proto::UpdateDeployment {
+        template_changed: template.is_some(),
+        annotations,
+        removed_annotations,
+    }
+}

@@ -1,0 +1,36 @@
+//! Plans, one a line: reads a `PlanRolloutRequest` in JSON from each line of standard input, and answers with a
+//! line of JSON: the `PlanRolloutResponse`, 64-bit integers as numbers, or `{"error": "..."}`.
+//!
+//! Tests in other languages hold the planner against their own through this, without a server.
+
+use std::error::Error as _;
+use std::io::{self, BufRead as _, Write as _};
+
+use rollplan::proto::PlanRolloutRequest;
+use rollplan::wire::{self, Error, json};
+
+fn main() -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for line in io::stdin().lock().lines() {
+        let answer = answer(&line?).unwrap_or_else(|error| refusal(&error));
+        writeln!(out, "{answer}")?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn answer(line: &str) -> Result<String, Error> {
+    let request: PlanRolloutRequest = json::from_json(line)?;
+    json::to_kubernetes_json(&wire::plan_rollout(request)?)
+}
+
+fn refusal(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    serde_json::json!({ "error": text }).to_string()
+}
