@@ -36,21 +36,21 @@ impl<'a> Pass<'a> {
             .collect();
         // Kubernetes claims in the order of a map, which is none.
         sets.sort_by(|a, b| revision::by_age(a, b));
-        let mut checked = false;
+        let mut adoptable = None;
         let mut refused = false;
         for set in sets {
             match claim(deployment, set) {
                 Claim::Keep => self.manage(set, false),
-                Claim::Adopt => {
-                    if !checked {
-                        self.check_owner()?;
-                        checked = true;
-                    }
+                // Kubernetes asks the server once, before the first adoption. Where the answer is no, none is
+                // made, but what is to be released is.
+                Claim::Adopt if *adoptable.get_or_insert_with(|| self.check_owner()) => {
                     match self.adopt(set) {
-                        Ok(()) => self.manage(set, true),
+                        Ok(true) => self.manage(set, true),
+                        Ok(false) => {}
                         Err(_) => refused = true,
                     }
                 }
+                Claim::Adopt => refused = true,
                 Claim::Release => refused |= self.release(set).is_err(),
                 Claim::Ignore => {}
             }
@@ -69,14 +69,15 @@ impl<'a> Pass<'a> {
     }
 
     /// Adopting for a Deployment that is gone makes the garbage collector delete running pods, so that the
-    /// server is asked first.
-    fn check_owner(&mut self) -> Flow<()> {
+    /// server is asked first. Says whether it may still be there.
+    fn check_owner(&mut self) -> bool {
         let owner = owner_target(&self.snapshot.deployment);
         self.act(Action::CheckOwner { owner }, OnFailure::Stop)
-            .map_err(|_| Stop::Refused)
+            .is_ok()
     }
 
-    fn adopt(&mut self, set: &ReplicaSet) -> Flow<()> {
+    /// Says whether the ReplicaSet is ours now: one that is gone is not, and that is no failure.
+    fn adopt(&mut self, set: &ReplicaSet) -> Flow<bool> {
         let owner = owner_target(&self.snapshot.deployment);
         let mut owner_references = owners_without(set, &owner.uid);
         owner_references.push(OwnerReference {
@@ -91,8 +92,7 @@ impl<'a> Pass<'a> {
             set: set_target(set),
             owner_references,
         };
-        self.act(action, OnFailure::Tolerate(&[404]))
-            .map_err(|_| Stop::Refused)
+        self.claim_by(action, OnFailure::Tolerate(&[404]))
     }
 
     fn release(&mut self, set: &ReplicaSet) -> Flow<()> {
@@ -100,8 +100,17 @@ impl<'a> Pass<'a> {
             set: set_target(set),
             owner_references: owners_without(set, &self.snapshot.deployment.metadata.uid),
         };
-        self.act(action, OnFailure::Tolerate(&[404, 422]))
-            .map_err(|_| Stop::Refused)
+        self.claim_by(action, OnFailure::Tolerate(&[404, 422]))
+            .map(|_| ())
+    }
+
+    /// Says whether the write is made; not if it was refused with an answer that changes nothing.
+    fn claim_by(&mut self, action: Action, on_failure: OnFailure) -> Flow<bool> {
+        match self.act(action, on_failure) {
+            Ok(()) => Ok(true),
+            Err(failure) if on_failure.tolerates(failure.http_code) => Ok(false),
+            Err(_) => Err(Stop::Refused),
+        }
     }
 }
 

@@ -164,6 +164,17 @@ pub enum OnFailure {
     Continue,
 }
 
+impl OnFailure {
+    /// Whether the plan goes on after an answer with this code.
+    pub(crate) fn tolerates(self, http_code: i32) -> bool {
+        match self {
+            Self::Stop => false,
+            Self::Tolerate(codes) => codes.contains(&http_code),
+            Self::Continue => true,
+        }
+    }
+}
+
 impl Step {
     /// One line for people.
     #[must_use]

@@ -32,8 +32,12 @@ impl Pass<'_> {
                 let action = Action::DeleteReplicaSet {
                     set: self.sets[set.index].target(),
                 };
-                self.act(action, OnFailure::Tolerate(&[404]))
-                    .map_err(|_| Stop::Refused)?;
+                let gone = OnFailure::Tolerate(&[404]);
+                if let Err(failure) = self.act(action, gone)
+                    && !gone.tolerates(failure.http_code)
+                {
+                    return Err(Stop::Refused);
+                }
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::render;
-use crate::action::{Action, ApiCall, OnFailure, apply};
+use crate::action::{Action, ApiCall, apply};
 use crate::lint::lint;
 use crate::plan::{Plan, plan_pass};
 use crate::revision::{
@@ -170,11 +170,7 @@ impl World {
             .ok_or_else(|| format!("the plan has {} steps", plan.steps.len()))?;
         let call = refused.call.clone().ok_or("this step calls nothing")?;
         let failure = self.failure(call, &pairs)?;
-        let goes_on = match refused.on_failure {
-            OnFailure::Stop => false,
-            OnFailure::Tolerate(codes) => codes.contains(&failure.http_code),
-            OnFailure::Continue => true,
-        };
+        let goes_on = refused.on_failure.tolerates(failure.http_code);
         for (index, step) in plan.steps.iter().enumerate() {
             if let Some(action) = &step.action
                 && (index + 1 < number || index + 1 > number && goes_on)
