@@ -6,10 +6,13 @@
 
 pub mod action;
 mod claim;
+mod history;
 pub mod lint;
 mod pass;
 mod plan;
+pub mod report;
 pub mod revision;
+mod rollback;
 pub mod selector;
 mod settle;
 pub mod size;
@@ -21,5 +24,7 @@ pub mod time;
 #[cfg(test)]
 mod tests;
 
+pub use history::{Revision, list_revisions};
 pub use plan::{Plan, compute_status, plan_pass};
+pub use rollback::{Rollback, RollbackError, TemplateChange, rollback};
 pub use settle::plan_settled;

@@ -221,13 +221,86 @@ pub struct ReplicaSetStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// A pod.
+/// A pod. Only Recreate decides by pods, by owner and phase; the rest is for reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
     /// Metadata.
     pub metadata: ObjectMeta,
     /// Phase, as "Running".
     pub phase: String,
+    /// Why it is in this phase, one word.
+    pub reason: String,
+    /// Why it is in this phase, for people.
+    pub message: String,
+    /// Conditions.
+    pub conditions: Vec<PodCondition>,
+    /// Its containers, those that initialise it first.
+    pub containers: Vec<Container>,
+}
+
+/// A condition of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodCondition {
+    /// What it is about, as "Ready".
+    pub kind: String,
+    /// "True", "False" or "Unknown".
+    pub status: String,
+    /// Stable reason.
+    pub reason: String,
+    /// Text for people.
+    pub message: String,
+    /// When its status last changed.
+    pub last_transition_time: Option<Time>,
+}
+
+/// A container of a pod, as its node reports it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Container {
+    /// Name.
+    pub name: String,
+    /// Whether it initialises the pod.
+    pub init: bool,
+    /// Image.
+    pub image: String,
+    /// Whether it passes its readiness check.
+    pub ready: bool,
+    /// How often it was started again.
+    pub restarts: i32,
+    /// What it does now.
+    pub state: ContainerState,
+    /// How it last ended, where it did.
+    pub last_state: ContainerState,
+}
+
+/// What a container does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ContainerState {
+    /// Nothing is reported.
+    #[default]
+    Unknown,
+    /// It waits to run.
+    Waiting {
+        /// Why, one word.
+        reason: String,
+        /// Why, for people.
+        message: String,
+    },
+    /// It runs.
+    Running {
+        /// Since when.
+        started_at: Option<Time>,
+    },
+    /// It has ended.
+    Terminated {
+        /// Exit status.
+        exit_code: i32,
+        /// Why, one word.
+        reason: String,
+        /// Why, for people.
+        message: String,
+        /// When.
+        finished_at: Option<Time>,
+    },
 }
 
 /// A call of the last plan that the API server definitely refused.

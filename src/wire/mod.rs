@@ -8,12 +8,14 @@ mod error;
 pub mod json;
 mod parse;
 mod print;
+mod print_report;
 mod raw_struct;
 mod tree;
 
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
 pub use parse::{FAILURES_MAX, Horizon, PODS_MAX, REPLICA_SETS_MAX, parse_options, parse_snapshot};
-pub use print::{print_plan, print_status};
+pub use print::{print_plan, print_status, print_step};
+pub use print_report::print_report;
 pub use raw_struct::RawStruct;
 
 use prost::{Message, Name};
@@ -36,7 +38,9 @@ pub fn plan_rollout(
 ) -> Result<proto::PlanRolloutResponse, Error> {
     let proto::PlanRolloutRequest { snapshot, options } = request;
     let (snapshot, options, horizon) = parse::request(snapshot, options)?;
-    Ok(print_plan(plan(&snapshot, options, horizon)))
+    let plan = plan(&snapshot, options, horizon);
+    let report = rollplan_core::report::report(&snapshot, options, &plan.status, &plan.steps);
+    Ok(print_plan(plan, report))
 }
 
 /// The status of one Deployment, no write being made.
@@ -50,10 +54,10 @@ pub fn compute_status(
     let proto::ComputeStatusRequest { snapshot, options } = request;
     let (snapshot, options, _) = parse::request(snapshot, options)?;
     let status = rollplan_core::compute_status(&snapshot, options);
+    let report = rollplan_core::report::report(&snapshot, options, &status, &[]);
     Ok(proto::ComputeStatusResponse {
         status: Some(print_status(status)),
-        // Reports come with the planner's own.
-        report: None,
+        report: Some(print_report(report)),
     })
 }
 

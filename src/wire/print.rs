@@ -4,6 +4,7 @@ use rollplan_core::Plan;
 use rollplan_core::action::{
     Action, ApiCall, Event, NewReplicaSet, OnFailure, OwnerChange, SetChange, Step, Target, Verb,
 };
+use rollplan_core::report::Report;
 use rollplan_core::snapshot::{Condition, DeploymentStatus};
 use rollplan_core::time::{Span, Time};
 
@@ -11,7 +12,7 @@ use crate::proto;
 
 /// The response that carries a plan.
 #[must_use]
-pub fn print_plan(plan: Plan) -> proto::PlanRolloutResponse {
+pub fn print_plan(plan: Plan, report: Report) -> proto::PlanRolloutResponse {
     let Plan {
         steps,
         status,
@@ -20,10 +21,9 @@ pub fn print_plan(plan: Plan) -> proto::PlanRolloutResponse {
         settled: _,
     } = plan;
     proto::PlanRolloutResponse {
-        steps: steps.into_iter().map(step).collect(),
+        steps: steps.into_iter().map(print_step).collect(),
         status: Some(print_status(status)),
-        // Reports come with the planner's own.
-        report: None,
+        report: Some(super::print_report(report)),
         requeue_after: requeue_after.map(duration),
     }
 }
@@ -74,7 +74,7 @@ fn condition(condition: Condition) -> proto::DeploymentCondition {
     }
 }
 
-fn timestamp(time: Time) -> prost_types::Timestamp {
+pub(super) fn timestamp(time: Time) -> prost_types::Timestamp {
     prost_types::Timestamp {
         seconds: time.seconds(),
         // Below a billion.
@@ -82,14 +82,16 @@ fn timestamp(time: Time) -> prost_types::Timestamp {
     }
 }
 
-fn duration(span: Span) -> prost_types::Duration {
+pub(super) fn duration(span: Span) -> prost_types::Duration {
     prost_types::Duration {
         seconds: span.seconds(),
         nanos: span.subsec_nanos(),
     }
 }
 
-fn step(step: Step) -> proto::Step {
+/// One thing to do.
+#[must_use]
+pub fn print_step(step: Step) -> proto::Step {
     let summary = step.summary();
     let Step {
         action,

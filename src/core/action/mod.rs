@@ -122,6 +122,26 @@ pub struct OwnerChange {
     pub template: Option<Value>,
 }
 
+impl OwnerChange {
+    /// The change from some annotations to others, and to a template if one is given.
+    pub(crate) fn between(before: &StringMap, after: StringMap, template: Option<Value>) -> Self {
+        Self {
+            annotations: after
+                .iter()
+                .filter(|&(key, value)| before.get(key) != Some(value))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+            removed_annotations: before
+                .keys()
+                .filter(|key| !after.contains_key(*key))
+                .cloned()
+                .collect(),
+            all_annotations: after,
+            template,
+        }
+    }
+}
+
 /// A ReplicaSet to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewReplicaSet {

@@ -15,6 +15,7 @@ mod rollback;
 mod rolling;
 
 pub(crate) use create::as_created;
+pub(crate) use rollback::{restored, without_hash};
 
 use std::borrow::Cow;
 
@@ -163,6 +164,30 @@ pub(crate) fn observe(snapshot: &Snapshot, options: Options) -> DeploymentStatus
     } else {
         pass.calculate_rollout_status(&found)
     }
+}
+
+/// The new ReplicaSet, if there is one, and the old ones by age.
+pub(crate) fn roles(
+    snapshot: &Snapshot,
+    options: Options,
+) -> (Option<&ReplicaSet>, Vec<&ReplicaSet>) {
+    let mut pass = Pass::new(snapshot, options, Rules::Exact);
+    // A refused claim leaves a shorter list, and a report on that.
+    _ = pass.claim();
+    pass.find_current();
+    let current = pass.current;
+    let sets = pass.sets.into_iter().enumerate();
+    let (new, old): (Vec<_>, Vec<_>) = sets
+        .filter_map(|(index, set)| match set.cached {
+            Cow::Borrowed(set) => Some((index, set)),
+            // Created by the pass, and this one creates nothing.
+            Cow::Owned(_) => None,
+        })
+        .partition(|(index, _)| Some(*index) == current);
+    (
+        new.into_iter().map(|(_, set)| set).next(),
+        old.into_iter().map(|(_, set)| set).collect(),
+    )
 }
 
 /// Runs one pass.

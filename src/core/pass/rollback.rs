@@ -61,22 +61,18 @@ impl Pass<'_> {
     }
 
     /// The change that removes the request, and takes template and annotations from a ReplicaSet if one is
-    /// given (`SetFromReplicaSetTemplate`, `SetDeploymentAnnotationsTo`).
+    /// given (`SetFromReplicaSetTemplate`).
     fn without_request(&self, target: Option<&Held>) -> OwnerChange {
         let before = &self.owner.deployment.metadata.annotations;
-        let mut after: StringMap = before.clone();
-        if let Some(target) = target {
-            after.retain(|key, _| revision::is_skipped(key));
-            let taken = self.annotations(target).iter();
-            let taken = taken.filter(|(key, _)| !revision::is_skipped(key));
-            after.extend(taken.map(|(key, value)| (key.clone(), value.clone())));
-        }
+        let (mut after, template) = match target {
+            Some(target) => (
+                restored(before, self.annotations(target)),
+                Some(without_hash(self.cached(target).template.value())),
+            ),
+            None => (before.clone(), None),
+        };
         after.remove(ROLLBACK_TO);
-        owner_change(
-            before,
-            after,
-            target.map(|target| without_hash(self.cached(target).template.value())),
-        )
+        OwnerChange::between(before, after, template)
     }
 
     /// `updateDeploymentAndClearRollbackTo`.
@@ -95,26 +91,16 @@ impl Pass<'_> {
     }
 }
 
-/// The change that takes a Deployment from some annotations to others.
-pub(crate) fn owner_change(
-    before: &StringMap,
-    after: StringMap,
-    template: Option<Value>,
-) -> OwnerChange {
-    OwnerChange {
-        annotations: after
-            .iter()
-            .filter(|&(key, value)| before.get(key) != Some(value))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect(),
-        removed_annotations: before
-            .keys()
-            .filter(|key| !after.contains_key(*key))
-            .cloned()
-            .collect(),
-        all_annotations: after,
-        template,
-    }
+/// `SetDeploymentAnnotationsTo`: the annotations of a Deployment that goes back to a ReplicaSet's template. What
+/// stays with each object stays; the rest comes with the template.
+pub(crate) fn restored(deployment: &StringMap, set: &StringMap) -> StringMap {
+    let stays = deployment.iter();
+    let stays = stays.filter(|(key, _)| revision::is_skipped(key));
+    let comes = set.iter().filter(|(key, _)| !revision::is_skipped(key));
+    stays
+        .chain(comes)
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 /// The template of a ReplicaSet without the label that tells it from others.

@@ -173,6 +173,7 @@ pub(super) fn mk_pod(set: &ReplicaSet, name: &str, phase: &str) -> Pod {
             ..ObjectMeta::default()
         },
         phase: phase.to_owned(),
+        ..Pod::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pods.
 
-use rollplan_core::snapshot::Pod;
+use rollplan_core::snapshot::{Container, ContainerState, Pod, PodCondition};
 
 use super::path::Path;
 use super::{Owner, Parser};
@@ -19,7 +19,7 @@ impl Parser {
             .enumerate()
             .map(|(index, pod)| self.pod(pod, owner, &path.index(index)))
             .collect();
-        let near = |pod: &Pod| pod.metadata.namespace == owner.namespace();
+        let near = |pod: &Pod| owner.is_near(&pod.metadata);
         let uids = pods.iter().map(|pod| pod.metadata.uid.as_str());
         self.unique(uids.enumerate(), path, "uid");
         let names = pods.iter().enumerate().filter(|(_, pod)| near(pod));
@@ -34,14 +34,129 @@ impl Parser {
             api_version,
             kind,
             metadata,
-            // Read by reports.
+            // A node's name decides and explains nothing so far.
             spec: _,
             status,
         } = pod;
         self.kind((&api_version, &kind), ("v1", "Pod"), path);
-        Pod {
-            metadata: self.member_metadata(metadata, false, owner, &path.field("metadata")),
-            phase: status.unwrap_or_default().phase,
+        let metadata = self.member_metadata(metadata, false, owner, &path.field("metadata"));
+        let path = &path.field("status");
+        let proto::PodStatus {
+            phase,
+            conditions,
+            message,
+            reason,
+            start_time,
+            init_container_statuses,
+            container_statuses,
+            pod_ip: _,
+        } = status.unwrap_or_default();
+        self.optional_time(start_time, &path.field("start_time"));
+        let mut containers = Vec::new();
+        for (statuses, init, field) in [
+            (init_container_statuses, true, "init_container_statuses"),
+            (container_statuses, false, "container_statuses"),
+        ] {
+            let path = path.field(field);
+            let statuses = statuses.into_iter().enumerate();
+            containers
+                .extend(statuses.map(|(i, status)| self.container(status, init, &path.index(i))));
         }
+        let conditions_path = path.field("conditions");
+        let conditions = conditions.into_iter().enumerate();
+        Pod {
+            metadata,
+            phase,
+            reason,
+            message,
+            conditions: conditions
+                .map(|(i, condition)| self.pod_condition(condition, &conditions_path.index(i)))
+                .collect(),
+            containers,
+        }
+    }
+
+    fn pod_condition(&mut self, condition: proto::PodCondition, path: &Path<'_>) -> PodCondition {
+        let proto::PodCondition {
+            r#type,
+            status,
+            last_transition_time,
+            reason,
+            message,
+        } = condition;
+        let path = path.field("last_transition_time");
+        PodCondition {
+            kind: r#type,
+            status,
+            reason,
+            message,
+            last_transition_time: self.optional_time(last_transition_time, &path),
+        }
+    }
+
+    fn container(
+        &mut self,
+        status: proto::ContainerStatus,
+        init: bool,
+        path: &Path<'_>,
+    ) -> Container {
+        let proto::ContainerStatus {
+            name,
+            state,
+            last_state,
+            ready,
+            restart_count,
+            image,
+            started: _,
+        } = status;
+        Container {
+            name,
+            init,
+            image,
+            ready,
+            restarts: self.count(restart_count, &path.field("restart_count")),
+            state: self.container_state(state, &path.field("state")),
+            last_state: self.container_state(last_state, &path.field("last_state")),
+        }
+    }
+
+    fn container_state(
+        &mut self,
+        state: Option<proto::ContainerState>,
+        path: &Path<'_>,
+    ) -> ContainerState {
+        let proto::ContainerState {
+            waiting,
+            running,
+            terminated,
+        } = state.unwrap_or_default();
+        if let Some(proto::ContainerStateTerminated {
+            exit_code,
+            signal: _,
+            reason,
+            message,
+            started_at,
+            finished_at,
+        }) = terminated
+        {
+            let path = path.field("terminated");
+            self.optional_time(started_at, &path.field("started_at"));
+            return ContainerState::Terminated {
+                exit_code,
+                reason,
+                message,
+                finished_at: self.optional_time(finished_at, &path.field("finished_at")),
+            };
+        }
+        if let Some(proto::ContainerStateRunning { started_at }) = running {
+            let path = path.field("running");
+            return ContainerState::Running {
+                started_at: self.optional_time(started_at, &path.field("started_at")),
+            };
+        }
+        waiting.map_or(ContainerState::Unknown, |waiting| {
+            let proto::ContainerStateWaiting { reason, message } = waiting;
+            ContainerState::Waiting { reason, message }
+        })
     }
 }

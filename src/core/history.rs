@@ -1,0 +1,89 @@
+//! The revisions of a Deployment, as `kubectl rollout history` lists them, and a little more.
+
+use crate::pass;
+use crate::revision::{self, REVISION_HISTORY};
+use crate::rollback;
+use crate::snapshot::{Options, ReplicaSet, Snapshot};
+use crate::time::Time;
+
+const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
+
+/// One revision of a Deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revision {
+    /// Its number, 0 when the ReplicaSet has none that is a number.
+    pub revision: i64,
+    /// Name of its ReplicaSet.
+    pub replica_set: String,
+    /// Why it was made, as a user has noted.
+    pub change_cause: String,
+    /// Images of its containers, in the order of the template.
+    pub images: Vec<String>,
+    /// When its ReplicaSet was created.
+    pub creation_timestamp: Option<Time>,
+    /// Wanted pods of its ReplicaSet.
+    pub replicas: i32,
+    /// Ready pods of its ReplicaSet.
+    pub ready_replicas: i32,
+    /// Available pods of its ReplicaSet.
+    pub available_replicas: i32,
+    /// Whether it has the current template.
+    pub current: bool,
+    /// Whether history clean-up would delete it now, or when the next revision comes.
+    pub cleaned_up_next: bool,
+    /// Numbers that it had before, oldest first.
+    pub earlier_revisions: Vec<i64>,
+}
+
+/// The revisions there are, oldest first.
+#[must_use]
+pub fn list_revisions(snapshot: &Snapshot, options: Options) -> Vec<Revision> {
+    let (new, mut old) = pass::roles(snapshot, options);
+    let number = |set: &ReplicaSet| revision::revision_of(&set.metadata.annotations);
+    old.sort_by(|a, b| {
+        number(a)
+            .cmp(&number(b))
+            .then_with(|| revision::by_age(a, b))
+    });
+    let limit = snapshot.deployment.spec.revision_history_limit;
+    let alive = |set: &ReplicaSet| set.metadata.deletion_timestamp.is_none();
+    // The current revision will be an old one then.
+    let kept = old.iter().filter(|set| alive(set)).count() + usize::from(new.is_some());
+    let mut surplus = match limit {
+        i32::MAX => 0,
+        limit => kept.saturating_sub(usize::try_from(limit).unwrap_or(0)),
+    };
+    let mut revisions = Vec::new();
+    for set in old {
+        let counted = alive(set) && surplus > 0;
+        surplus -= usize::from(counted);
+        let idle = set.replicas == 0 && set.status.replicas == 0;
+        revisions.push(describe(set, false, counted && idle));
+    }
+    revisions.extend(new.map(|set| describe(set, true, false)));
+    // The current template may be an older one that came back a moment ago, its number not raised yet.
+    revisions.sort_by_key(|revision| revision.revision);
+    revisions
+}
+
+fn describe(set: &ReplicaSet, current: bool, cleaned_up_next: bool) -> Revision {
+    let annotations = &set.metadata.annotations;
+    let history = annotations.get(REVISION_HISTORY);
+    Revision {
+        revision: revision::revision_of(annotations).unwrap_or(0),
+        replica_set: set.metadata.name.clone(),
+        change_cause: annotations.get(CHANGE_CAUSE).cloned().unwrap_or_default(),
+        images: rollback::images(set.template.value()),
+        creation_timestamp: set.metadata.creation_timestamp,
+        replicas: set.replicas,
+        ready_replicas: set.status.ready_replicas,
+        available_replicas: set.status.available_replicas,
+        current,
+        cleaned_up_next,
+        earlier_revisions: history
+            .into_iter()
+            .flat_map(|history| history.split(','))
+            .filter_map(|number| number.parse().ok())
+            .collect(),
+    }
+}

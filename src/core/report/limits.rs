@@ -1,0 +1,216 @@
+//! What the Deployment itself holds a rollout by: its limits, its deadline, and what was refused.
+
+use super::{Blocker, Cause, Counts, Survey, count, has_stale_annotation};
+use crate::action::Verb;
+use crate::size::IntOrPercent;
+use crate::snapshot::Strategy;
+use crate::status;
+
+impl Survey<'_> {
+    pub(super) fn blockers(&self) -> Vec<Blocker> {
+        let deployment = &self.snapshot.deployment;
+        if deployment.spec.selector.is_empty() {
+            let message = "the selector is empty and would select all pods".to_owned();
+            let remedy = "give the Deployment a selector that matches its template's labels";
+            return vec![Blocker::new(Cause::SelectorEmpty, message, remedy)];
+        }
+        if deployment.metadata.deletion_timestamp.is_some()
+            || status::is_complete(deployment, self.status)
+        {
+            return Vec::new();
+        }
+        let mut blockers = Vec::new();
+        blockers.extend(self.paused());
+        blockers.extend(self.replica_set_refused());
+        blockers.extend(self.pods_refused());
+        blockers.extend(self.new_pods());
+        blockers.extend(self.old_pods_running());
+        blockers.extend(self.held_by_surge());
+        blockers.extend(self.held_by_availability());
+        blockers.extend(self.stale_annotation());
+        blockers.extend(self.deadline_exceeded());
+        blockers.extend(self.generation_unobserved());
+        blockers
+    }
+
+    fn paused(&self) -> Option<Blocker> {
+        self.snapshot.deployment.spec.paused.then(|| {
+            let mut blocker = Blocker::new(
+                Cause::Paused,
+                "the rollout is paused".to_owned(),
+                "resume it: set spec.paused to false",
+            );
+            let progressing = status::condition(self.status, status::PROGRESSING);
+            blocker.since = progressing
+                .filter(|condition| condition.reason == "DeploymentPaused")
+                .and_then(|condition| condition.last_update_time);
+            if let Some(since) = blocker.since {
+                let age = self.snapshot.now.since(since);
+                blocker.message = format!("the rollout is paused for {age}");
+            }
+            blocker
+        })
+    }
+
+    fn replica_set_refused(&self) -> Option<Blocker> {
+        let failure =
+            self.snapshot.failures.iter().find(|failure| {
+                failure.call.verb == Verb::Create && failure.reason != "AlreadyExists"
+            });
+        let condition = status::condition(self.status, status::PROGRESSING)
+            .filter(|condition| condition.reason == "ReplicaSetCreateError");
+        let message = match (failure, condition) {
+            (_, Some(condition)) => condition.message.clone(),
+            (Some(failure), None) => failure.message.clone(),
+            (None, None) => return None,
+        };
+        let remedy = "change what the message names: the template, a quota or an admission rule";
+        let mut blocker = Blocker::new(
+            Cause::ReplicaSetRefused,
+            format!("the new ReplicaSet is refused: {message}"),
+            remedy,
+        );
+        blocker.since = condition.and_then(|condition| condition.last_update_time);
+        Some(blocker)
+    }
+
+    fn pods_refused(&self) -> Option<Blocker> {
+        let condition = status::condition(self.status, status::REPLICA_FAILURE)
+            .filter(|condition| condition.status == "True")?;
+        let mut blocker = Blocker::new(
+            Cause::PodsRefused,
+            format!(
+                "pods are refused ({}): {}",
+                condition.reason, condition.message
+            ),
+            "raise the quota or change what the message names",
+        );
+        blocker.since = condition.last_transition_time;
+        Some(blocker)
+    }
+
+    fn held_by_surge(&self) -> Option<Blocker> {
+        let total = self.new_size + self.old_size;
+        let max = i64::from(self.limits.max_total());
+        let held = self.is_rolling()
+            && !self.snapshot.deployment.spec.paused
+            && self.new_size < i64::from(self.limits.replicas)
+            && total >= max;
+        held.then(|| {
+            let message = format!("new pods are held back: {total} of {max} allowed exist");
+            let remedy = "maxSurge limits how many pods may exist at once";
+            Blocker::new(Cause::HeldBySurge, message, remedy)
+        })
+    }
+
+    fn held_by_availability(&self) -> Option<Blocker> {
+        let available = i64::from(self.status.available_replicas);
+        let min = i64::from(self.limits.min_available());
+        let held = self.is_rolling()
+            && !self.snapshot.deployment.spec.paused
+            && self.old_size > 0
+            && available <= min;
+        held.then(|| {
+            let relation = if available < min { "below" } else { "=" };
+            let message = format!(
+                "{} held: {available} available {relation} minimum {min}",
+                match self.old_size {
+                    1 => "1 old pod is".to_owned(),
+                    _ => format!("{} are", count(self.old_size, "old pod")),
+                }
+            );
+            let remedy = "maxUnavailable limits how many pods may be missing at once";
+            Blocker::new(Cause::HeldByAvailability, message, remedy)
+        })
+    }
+
+    fn stale_annotation(&self) -> Option<Blocker> {
+        let wanted = self.limits.replicas;
+        let mut sets = self.new.iter().chain(&self.old);
+        let set = sets.find(|set| {
+            has_stale_annotation(set, wanted) && (set.replicas == wanted || !self.is_rolling())
+        })?;
+        let message = format!(
+            "annotation desired-replicas of ReplicaSet {} is stale: Kubernetes' own controller would take \
+             it for a scaling event for ever",
+            set.metadata.name
+        );
+        let remedy = "carry out this plan: it refreshes the annotation";
+        Some(Blocker::new(Cause::StaleAnnotation, message, remedy))
+    }
+
+    fn deadline_exceeded(&self) -> Option<Blocker> {
+        let condition = status::condition(self.status, status::PROGRESSING)
+            .filter(|condition| condition.reason == status::TIMED_OUT)?;
+        let seconds = self.snapshot.deployment.spec.progress_deadline_seconds;
+        let mut blocker = Blocker::new(
+            Cause::DeadlineExceeded,
+            format!("no progress within the deadline of {seconds} s"),
+            "mend what stands above, or go back to the revision before",
+        );
+        blocker.since = condition.last_update_time;
+        Some(blocker)
+    }
+
+    fn generation_unobserved(&self) -> Option<Blocker> {
+        let deployment = &self.snapshot.deployment;
+        let (observed, generation) = (
+            deployment.status.observed_generation,
+            deployment.metadata.generation,
+        );
+        (observed < generation).then(|| {
+            let message = format!(
+                "no controller has seen the latest change yet: generation {generation}, observed {observed}"
+            );
+            Blocker::new(Cause::GenerationUnobserved, message, "")
+        })
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let status = self.status;
+        let (max_total_arithmetic, min_available_arithmetic) = self.arithmetic();
+        Counts {
+            desired: self.limits.replicas,
+            total: status.replicas,
+            updated: status.updated_replicas,
+            ready: status.ready_replicas,
+            available: status.available_replicas,
+            unavailable: status.unavailable_replicas,
+            terminating: status.terminating_replicas,
+            max_total: self.limits.max_total(),
+            min_available: self.limits.min_available(),
+            max_total_arithmetic,
+            min_available_arithmetic,
+        }
+    }
+
+    fn arithmetic(&self) -> (String, String) {
+        let wanted = self.limits.replicas;
+        let (surge, unavailable) = match self.snapshot.deployment.spec.strategy {
+            Strategy::Recreate => {
+                return (
+                    format!("{wanted}, Recreate knows no surge"),
+                    format!("{wanted} once recreated"),
+                );
+            }
+            Strategy::RollingUpdate {
+                max_surge,
+                max_unavailable,
+            } => (max_surge, max_unavailable),
+        };
+        let term = |limit: IntOrPercent, direction: &str| match limit {
+            IntOrPercent::Int(number) => number.to_string(),
+            IntOrPercent::Percent(percent) => format!("{percent}% rounded {direction}"),
+        };
+        let max = self.limits.max_total();
+        let min = self.limits.min_available();
+        let mut unavailable_term = term(unavailable, "down");
+        if unavailable.rounded_down(wanted) == 0 && self.limits.max_unavailable == 1 {
+            unavailable_term = "1, as both limits come to 0".to_owned();
+        }
+        (
+            format!("{wanted} + {} = {max}", term(surge, "up")),
+            format!("{wanted} − {unavailable_term} = {min}"),
+        )
+    }
+}

@@ -1,0 +1,316 @@
+//! Going back to an earlier revision, as `kubectl rollout undo` does.
+//!
+//! Kubernetes source: `pkg/polymorphichelpers/rollback.go` of kubectl.
+
+use std::collections::BTreeSet;
+
+use thiserror::Error;
+
+use crate::action::{Action, OnFailure, OwnerChange, Step};
+use crate::pass;
+use crate::revision::{self, ROLLBACK_TO};
+use crate::snapshot::{Options, ReplicaSet, Snapshot};
+use crate::template::Value;
+
+/// The way back to an earlier revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rollback {
+    /// What to do; empty when the template is already that of the revision.
+    pub steps: Vec<Step>,
+    /// Revision of the Deployment now, 0 when it is not known.
+    pub from_revision: i64,
+    /// The revision it goes back to.
+    pub to_revision: i64,
+    /// Name of the ReplicaSet whose template is taken.
+    pub replica_set: String,
+    /// What changes in the template, by path.
+    pub changes: Vec<TemplateChange>,
+    /// What will not come back with the template.
+    pub warnings: Vec<String>,
+    /// Why there is no step; empty when there is one.
+    pub reason: String,
+}
+
+/// One difference of two templates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateChange {
+    /// Where, as "spec.containers[name=app].image".
+    pub path: String,
+    /// The value now; absent when there is none.
+    pub from: Option<Value>,
+    /// The value afterwards; absent when there is none.
+    pub to: Option<Value>,
+}
+
+/// Why there is no way back.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RollbackError {
+    /// A paused Deployment is not rolled back.
+    #[error("deployment {name:?} is paused: resume it first")]
+    Paused {
+        /// Name of the Deployment.
+        name: String,
+    },
+    /// There is no revision before the current one.
+    #[error("deployment {name:?} has no earlier revision")]
+    NoHistory {
+        /// Name of the Deployment.
+        name: String,
+    },
+    /// There is no such revision.
+    #[error("deployment {name:?} has no revision {revision}; it has {}", list(.existing))]
+    NotFound {
+        /// Name of the Deployment.
+        name: String,
+        /// The revision that was asked for.
+        revision: i64,
+        /// The revisions that there are, in order.
+        existing: Vec<i64>,
+    },
+}
+
+fn list(revisions: &[i64]) -> String {
+    match revisions {
+        [] => "none".to_owned(),
+        revisions => {
+            let texts: Vec<String> = revisions.iter().map(ToString::to_string).collect();
+            texts.join(", ")
+        }
+    }
+}
+
+/// Goes back to a revision; 0 means the one before the current.
+///
+/// # Errors
+///
+/// [`RollbackError`]: the Deployment is paused, or there is no such revision.
+pub fn rollback(
+    snapshot: &Snapshot,
+    options: Options,
+    to_revision: i64,
+) -> Result<Rollback, RollbackError> {
+    let deployment = &snapshot.deployment;
+    let name = || deployment.metadata.name.clone();
+    let (new, old) = pass::roles(snapshot, options);
+    let owned = old.into_iter().chain(new).filter(|set| {
+        let controller = set.metadata.controller();
+        controller.is_some_and(|owner| owner.uid == deployment.metadata.uid)
+    });
+    let numbered: Vec<(i64, &ReplicaSet)> = owned
+        .filter_map(|set| Some((revision::revision_of(&set.metadata.annotations)?, set)))
+        .collect();
+    let found = match to_revision {
+        0 => second_highest(&numbered).ok_or_else(|| RollbackError::NoHistory { name: name() })?,
+        wanted => {
+            let found = numbered.iter().find(|(revision, _)| *revision == wanted);
+            *found.ok_or_else(|| RollbackError::NotFound {
+                name: name(),
+                revision: wanted,
+                existing: existing(&numbered),
+            })?
+        }
+    };
+    if deployment.spec.paused {
+        return Err(RollbackError::Paused { name: name() });
+    }
+    let (revision, target) = found;
+    let from_revision = revision::revision_of(&deployment.metadata.annotations).unwrap_or(0);
+    let mut rollback = Rollback {
+        steps: Vec::new(),
+        from_revision,
+        to_revision: revision,
+        replica_set: target.metadata.name.clone(),
+        changes: Vec::new(),
+        warnings: Vec::new(),
+        reason: String::new(),
+    };
+    if target.template.same_as(&deployment.spec.template) {
+        rollback.reason = format!("the current template already is that of revision {revision}");
+        return Ok(rollback);
+    }
+    let template = pass::without_hash(target.template.value());
+    rollback.changes = changes(deployment.spec.template.value(), &template);
+    rollback.warnings = warnings(snapshot, &template);
+    let before = &deployment.metadata.annotations;
+    let after = pass::restored(before, &target.metadata.annotations);
+    let change = OwnerChange::between(before, after, Some(template));
+    let action = Action::UpdateDeployment {
+        owner: pass::owner_target(deployment),
+        change,
+    };
+    rollback.steps.push(Step {
+        call: Some(action.call()),
+        action: Some(action),
+        events: Vec::new(),
+        on_failure: OnFailure::Stop,
+    });
+    Ok(rollback)
+}
+
+/// As kubectl finds "the revision before": of equal numbers, the first seen counts as the higher.
+fn second_highest<'a>(numbered: &[(i64, &'a ReplicaSet)]) -> Option<(i64, &'a ReplicaSet)> {
+    let (mut highest, mut second): (Option<(i64, &ReplicaSet)>, Option<(i64, &ReplicaSet)>) =
+        (None, None);
+    let number = |entry: Option<(i64, &ReplicaSet)>| entry.map_or(-1, |(revision, _)| revision);
+    for &entry in numbered {
+        if number(highest) < entry.0 {
+            second = highest;
+            highest = Some(entry);
+        } else if number(second) < entry.0 {
+            second = Some(entry);
+        }
+    }
+    second
+}
+
+fn existing(numbered: &[(i64, &ReplicaSet)]) -> Vec<i64> {
+    let revisions: BTreeSet<i64> = numbered.iter().map(|(revision, _)| *revision).collect();
+    revisions.into_iter().collect()
+}
+
+/// What differs between two templates, in the order of the paths. List items that have names are matched by
+/// them. Values of environment variables may be secret and are not shown.
+fn changes(from: &Value, to: &Value) -> Vec<TemplateChange> {
+    let mut changes = Vec::new();
+    collect_changes("", Some(from), Some(to), false, &mut changes);
+    changes
+}
+
+fn collect_changes(
+    path: &str,
+    from: Option<&Value>,
+    to: Option<&Value>,
+    in_env: bool,
+    changes: &mut Vec<TemplateChange>,
+) {
+    if from == to {
+        return;
+    }
+    if let (Some(Value::Map(from)), Some(Value::Map(to))) = (from, to) {
+        let keys: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
+        for key in keys {
+            let path = match path {
+                "" => key.clone(),
+                path => format!("{path}.{key}"),
+            };
+            let in_env = in_env && key == "value" || key == "env";
+            collect_changes(&path, from.get(key), to.get(key), in_env, changes);
+        }
+        return;
+    }
+    if let (Some(Value::List(from)), Some(Value::List(to))) = (from, to)
+        && let (Some(from), Some(to)) = (by_name(from), by_name(to))
+    {
+        let names: BTreeSet<&str> = from.iter().chain(&to).map(|(name, _)| *name).collect();
+        for name in names {
+            let item = |items: &[(&str, &'_ Value)]| -> Option<Value> {
+                let found = items.iter().find(|(other, _)| *other == name);
+                found.map(|(_, item)| (*item).clone())
+            };
+            let path = format!("{path}[name={name}]");
+            let (from, to) = (item(&from), item(&to));
+            collect_changes(&path, from.as_ref(), to.as_ref(), in_env, changes);
+        }
+        return;
+    }
+    let shown = |value: Option<&Value>| value.map(|value| hidden(value, in_env));
+    changes.push(TemplateChange {
+        path: path.to_owned(),
+        from: shown(from),
+        to: shown(to),
+    });
+}
+
+/// The value with values of environment variables left out.
+fn hidden(value: &Value, in_env: bool) -> Value {
+    match value {
+        Value::Map(map) => Value::Map(
+            map.iter()
+                .map(|(key, value)| {
+                    let in_env = in_env && key == "value" || key == "env";
+                    (key.clone(), hidden(value, in_env))
+                })
+                .collect(),
+        ),
+        Value::List(items) => Value::List(items.iter().map(|item| hidden(item, in_env)).collect()),
+        _ if in_env => Value::from("(not shown)"),
+        value => value.clone(),
+    }
+}
+
+/// The items by their names, if all have one and no two the same.
+fn by_name(items: &[Value]) -> Option<Vec<(&str, &Value)>> {
+    let named: Option<Vec<(&str, &Value)>> = items
+        .iter()
+        .map(|item| Some((item.get("name")?.as_str()?, item)))
+        .collect();
+    named.filter(|named| {
+        let names: BTreeSet<&str> = named.iter().map(|(name, _)| *name).collect();
+        names.len() == named.len()
+    })
+}
+
+/// What a template alone does not bring back.
+fn warnings(snapshot: &Snapshot, template: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut refers = BTreeSet::new();
+    collect_references(template, &mut refers);
+    for (kind, name) in refers {
+        warnings.push(format!("{kind} {name} keeps its present content"));
+    }
+    for image in images(template) {
+        if image.ends_with(":latest") || is_untagged(&image) {
+            warnings.push(format!("image {image} may be another one by now"));
+        }
+    }
+    let deployment = &snapshot.deployment;
+    let replicas = deployment.spec.replicas;
+    warnings.push(format!(
+        "the size stays {replicas}: it belongs to no revision"
+    ));
+    if deployment.metadata.annotations.contains_key(ROLLBACK_TO) {
+        warnings.push("another rollback was asked for by annotation".to_owned());
+    }
+    warnings
+}
+
+fn is_untagged(image: &str) -> bool {
+    let name = image.rsplit('/').next().unwrap_or(image);
+    !name.contains([':', '@'])
+}
+
+/// ConfigMaps and Secrets that a template refers to.
+fn collect_references(value: &Value, refers: &mut BTreeSet<(&'static str, String)>) {
+    match value {
+        Value::Map(map) => {
+            for (key, value) in map {
+                let reference = match key.as_str() {
+                    "configMap" | "configMapRef" | "configMapKeyRef" => Some("ConfigMap"),
+                    "secret" | "secretRef" | "secretKeyRef" => Some("Secret"),
+                    _ => None,
+                };
+                let name = ["name", "secretName"]
+                    .iter()
+                    .find_map(|key| value.get(key)?.as_str());
+                if let (Some(kind), Some(name)) = (reference, name) {
+                    refers.insert((kind, name.to_owned()));
+                }
+                collect_references(value, refers);
+            }
+        }
+        Value::List(items) => items
+            .iter()
+            .for_each(|item| collect_references(item, refers)),
+        _ => {}
+    }
+}
+
+/// Images of the containers of a template, in its order, those that initialise the pod first.
+pub(crate) fn images(template: &Value) -> Vec<String> {
+    ["initContainers", "containers"]
+        .iter()
+        .filter_map(|key| template.at(&["spec", key])?.as_list())
+        .flatten()
+        .filter_map(|container| Some(container.get("image")?.as_str()?.to_owned()))
+        .collect()
+}

@@ -1,0 +1,117 @@
+//! Reports, printed.
+
+use rollplan_core::report::{BlockedPod, Blocker, Counts, Phase, Reason, Report};
+
+use super::print::{duration, timestamp};
+use crate::proto;
+
+/// The message that carries a report.
+#[must_use]
+pub fn print_report(report: Report) -> proto::RolloutReport {
+    let Report {
+        phase,
+        message,
+        counts,
+        reasons,
+        blockers,
+        revision,
+        replica_set,
+        deadline,
+    } = report;
+    proto::RolloutReport {
+        phase: match phase {
+            Phase::Progressing => proto::Phase::Progressing,
+            Phase::Complete => proto::Phase::Complete,
+            Phase::Paused => proto::Phase::Paused,
+            Phase::Stalled => proto::Phase::Stalled,
+            Phase::Deleting => proto::Phase::Deleting,
+            Phase::Refused => proto::Phase::Refused,
+        }
+        .into(),
+        message,
+        counts: Some(print_counts(counts)),
+        reasons: reasons.into_iter().map(print_reason).collect(),
+        blockers: blockers.into_iter().map(blocker).collect(),
+        revision,
+        replica_set,
+        deadline: deadline.map(timestamp),
+    }
+}
+
+fn print_counts(counts: Counts) -> proto::Counts {
+    let Counts {
+        desired,
+        total,
+        updated,
+        ready,
+        available,
+        unavailable,
+        terminating,
+        max_total,
+        min_available,
+        max_total_arithmetic,
+        min_available_arithmetic,
+    } = counts;
+    proto::Counts {
+        desired,
+        total,
+        updated,
+        ready,
+        available,
+        unavailable,
+        terminating,
+        max_total,
+        min_available,
+        max_total_arithmetic,
+        min_available_arithmetic,
+    }
+}
+
+fn print_reason(reason: Reason) -> proto::Reason {
+    let Reason { reason, message } = reason;
+    proto::Reason {
+        reason: reason.to_owned(),
+        message,
+    }
+}
+
+fn blocker(blocker: Blocker) -> proto::Blocker {
+    let Blocker {
+        cause,
+        message,
+        remedy,
+        pods,
+        pod_count,
+        since,
+        remaining,
+    } = blocker;
+    proto::Blocker {
+        reason: cause.as_str().to_owned(),
+        message,
+        remedy,
+        pods: pods.into_iter().map(blocked_pod).collect(),
+        // The contract's limit on pods is far below.
+        pod_count: i32::try_from(pod_count).unwrap_or(i32::MAX),
+        since: since.map(timestamp),
+        remaining: remaining.map(duration),
+    }
+}
+
+fn blocked_pod(pod: BlockedPod) -> proto::BlockedPod {
+    let BlockedPod {
+        name,
+        container,
+        reason,
+        message,
+        restarts,
+        since,
+    } = pod;
+    proto::BlockedPod {
+        name,
+        container,
+        reason,
+        message,
+        restarts,
+        since: since.map(timestamp),
+    }
+}
