@@ -47,6 +47,7 @@ impl Parser {
             namespace: true,
             resource_version: true,
         };
+        let metadata = self.metadata(metadata, needed, &path.field("metadata"));
         let spec_path = path.field("spec");
         let spec = match self.required(spec, &spec_path) {
             Some(spec) => self.deployment_spec(spec, &spec_path),
@@ -55,7 +56,7 @@ impl Parser {
         Deployment {
             api_version,
             kind,
-            metadata: self.metadata(metadata, needed, &path.field("metadata")),
+            metadata,
             spec,
             status: self.deployment_status(status.unwrap_or_default(), &path.field("status")),
         }

@@ -38,13 +38,14 @@ impl Parser {
         } = failure;
         let call_path = path.field("call");
         let call = self.required(call, &call_path);
+        let call = self.call(call, &call_path);
         if !(400..=599).contains(&http_code) {
             let description = format_args!("is {http_code}, and must be 400 to 599");
             self.violation(&path.field("http_code"), Reason::OutOfRange, description);
         }
         let existing_path = path.field("existing");
         StepFailure {
-            call: self.call(call, &call_path),
+            call,
             http_code,
             reason,
             message,

@@ -38,6 +38,25 @@ pub enum Horizon {
     Pass,
 }
 
+/// Takes in a snapshot, and the revision to go back to.
+pub(super) fn rollback(
+    snapshot: Option<proto::Snapshot>,
+    to_revision: i64,
+    options: Option<proto::PlanOptions>,
+) -> Result<(Snapshot, Options), Error> {
+    let parsed = request(snapshot, options);
+    let mut parser = Parser::default();
+    parser.count(to_revision, &Path::Root("to_revision"));
+    match (parsed, parser.finish(())) {
+        (Ok((snapshot, options, _)), Ok(())) => Ok((snapshot, options)),
+        (Err(Error::InvalidArgument(mut all)), Err(Error::InvalidArgument(more))) => {
+            all.extend(more);
+            Err(Error::InvalidArgument(all))
+        }
+        (Err(error), _) | (Ok(_), Err(error)) => Err(error),
+    }
+}
+
 /// Takes in a snapshot on its own.
 ///
 /// # Errors
@@ -107,6 +126,11 @@ struct Owner<'a> {
 impl Owner<'_> {
     fn namespace(&self) -> &str {
         &self.deployment.metadata.namespace
+    }
+
+    /// Whether the object is in its namespace. Without one, which has been noted, every object is.
+    fn is_near(&self, metadata: &ObjectMeta) -> bool {
+        self.namespace().is_empty() || metadata.namespace == self.namespace()
     }
 
     /// Whether the object says that this Deployment manages it.

@@ -23,7 +23,7 @@ impl Parser {
             .enumerate()
             .map(|(index, set)| self.replica_set(set, owner, &path.index(index)))
             .collect();
-        let near = |set: &ReplicaSet| set.metadata.namespace == owner.namespace();
+        let near = |set: &ReplicaSet| owner.is_near(&set.metadata);
         let uids = sets.iter().map(|set| set.metadata.uid.as_str());
         self.unique(uids.enumerate(), path, "uid");
         let names = sets.iter().enumerate().filter(|(_, set)| near(set));
@@ -49,7 +49,7 @@ impl Parser {
         self.kind((&api_version, &kind), ("apps/v1", "ReplicaSet"), path);
         let metadata_path = path.field("metadata");
         let metadata = self.member_metadata(metadata, true, owner, &metadata_path);
-        let near = metadata.namespace == owner.namespace();
+        let near = owner.is_near(&metadata);
         let controlled = owner.controls(&metadata);
         if controlled && !near {
             let description = format_args!(
@@ -68,6 +68,9 @@ impl Parser {
             template,
         } = spec.unwrap_or_default();
         let spec_path = path.field("spec");
+        let replicas = self.optional_count(replicas, &spec_path.field("replicas"));
+        let seconds_path = spec_path.field("min_ready_seconds");
+        let min_ready_seconds = self.count(min_ready_seconds, &seconds_path);
         let template_path = spec_path.field("template");
         let template = match template {
             Some(template) => self.template(template, &template_path),
@@ -82,11 +85,10 @@ impl Parser {
                 Self::no_template()
             }
         };
-        let replicas = self.optional_count(replicas, &spec_path.field("replicas"));
         ReplicaSet {
             metadata,
             replicas: replicas.unwrap_or(REPLICAS),
-            min_ready_seconds: self.count(min_ready_seconds, &spec_path.field("min_ready_seconds")),
+            min_ready_seconds,
             template,
             status: self.replica_set_status(status.unwrap_or_default(), &path.field("status")),
             available_max: ReplicaSet::UNTOUCHED,
