@@ -13,6 +13,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/controller"
+	"k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
 // Difference is one thing that is not the same on both sides.
@@ -66,7 +67,9 @@ func Compare(w *World, up, our *Result) []Difference {
 	}
 	// Where upstream wrote nothing and set a timer, ours is the same. (Beside writes the contract sets one too,
 	// upstream waits for the watch; and below a second upstream spins, rate limited: upstream.md 14.)
-	if len(up.Writes) == 0 && up.Err == nil && up.Requeue > 0 && up.Requeue != our.Requeue {
+	// Ours sets none after NewReplicaSetAvailable either, whose deadline nobody ever looks at: that is the hot loop.
+	progressing := util.GetDeploymentCondition(up.Deployment.Status, appsv1.DeploymentProgressing)
+	if len(up.Writes) == 0 && up.Err == nil && up.Requeue > 0 && up.Requeue != our.Requeue && progressing.Reason != util.NewRSAvailableReason {
 		add("requeueAfter", up.Requeue.String(), our.Requeue.String())
 	}
 	return diffs

@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
@@ -14,6 +15,7 @@ import (
 type Exemption struct {
 	Name    string
 	Reason  string
+	Settled bool // only where HORIZON_SETTLED is compared
 	Applies func(w *World) bool
 }
 
@@ -32,6 +34,18 @@ var exemptions = []Exemption{
 				}
 			}
 			return sum > math.MaxInt32 || limit > math.MaxInt32
+		},
+	},
+	{
+		Name:   "revision-overflow",
+		Reason: "a set with the largest revision int64 can hold: upstream's next one wraps to the smallest, ours stays",
+		Applies: func(w *World) bool {
+			for _, rs := range owned(w) {
+				if v, err := util.Revision(rs); err == nil && v == math.MaxInt64 {
+					return true
+				}
+			}
+			return false
 		},
 	},
 	{
@@ -62,7 +76,7 @@ var exemptions = []Exemption{
 		Reason: "paused, history limit 0: upstream scales an old set up and deletes it in the same pass; ours never deletes what it scales up",
 		Applies: func(w *World) bool {
 			d := w.Deployment
-			return d.Spec.Paused && d.Spec.RevisionHistoryLimit != nil && *d.Spec.RevisionHistoryLimit < int32(len(owned(w))) && len(owned(w)) > 0
+			return d.Spec.Paused && d.Spec.RevisionHistoryLimit != nil && *d.Spec.RevisionHistoryLimit == 0
 		},
 	},
 	{
@@ -79,6 +93,20 @@ var exemptions = []Exemption{
 			}
 			l[hashLabel] = "6d4f8c9b7d"
 			return !selector.Empty() && !selector.Matches(l)
+		},
+	},
+	{
+		Name:    "stale-desired-replicas",
+		Settled: true,
+		Reason:  "an active set whose desired-replicas is not the Deployment's: upstream may take that for a scaling event for ever; a settled plan of ours refreshes the annotation and goes on",
+		Applies: func(w *World) bool {
+			for _, rs := range owned(w) {
+				v, ok := util.GetDesiredReplicasAnnotation(klog.FromContext(quiet), rs)
+				if ok && v != *w.Deployment.Spec.Replicas && *rs.Spec.Replicas > 0 {
+					return true
+				}
+			}
+			return false
 		},
 	},
 	{
@@ -113,9 +141,9 @@ func owned(w *World) []*appsv1.ReplicaSet {
 }
 
 // exempt names the exemption that applies, if one does.
-func exempt(w *World) string {
+func exempt(w *World, settled bool) string {
 	for _, e := range exemptions {
-		if e.Applies(w) {
+		if (settled || !e.Settled) && e.Applies(w) {
 			return e.Name
 		}
 	}

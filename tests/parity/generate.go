@@ -375,7 +375,7 @@ func (g *generator) deployment(template corev1.PodTemplateSpec) *appsv1.Deployme
 		if d.Annotations == nil {
 			d.Annotations = map[string]string{}
 		}
-		d.Annotations[appsv1.DeprecatedRollbackTo] = pick(g, "0", "0", "1", "2", "3", "4", "17", "garbage", "")
+		d.Annotations[appsv1.DeprecatedRollbackTo] = pick(g, "0", "0", "1", "2", "3", "4", "17", "garbage") // "" is dropped by the server's conversion, garbage refused
 	}
 	if g.p(0.05) {
 		d.DeletionTimestamp, d.DeletionGracePeriodSeconds, d.Finalizers = ptr(g.ago(5)), ptr(int64(0)), []string{"foregroundDeletion"}
@@ -526,7 +526,7 @@ func (g *generator) replicaSet(i int, d *appsv1.Deployment, template corev1.PodT
 		rs.Finalizers = []string{"example.com/hold"}
 	}
 	if g.p(0.005) {
-		rs.Namespace = "elsewhere"
+		rs.Namespace, rs.OwnerReferences = "elsewhere", nil // a superset may hold it; nobody owns across namespaces
 	}
 	return rs
 }
@@ -662,7 +662,13 @@ func (g *generator) World() *World {
 	}
 	g.deploymentStatus(w, sh)
 	if ru := d.Spec.Strategy.RollingUpdate; ru != nil && zero(ru.MaxSurge) && zero(ru.MaxUnavailable) {
-		delete(d.Annotations, appsv1.DeprecatedRollbackTo) // the server would refuse to store this spec again
+		// The server would refuse to store this spec again: no rollback, and no look at the owner before an adoption.
+		delete(d.Annotations, appsv1.DeprecatedRollbackTo)
+		for _, rs := range w.ReplicaSets {
+			if metav1.GetControllerOf(rs) == nil && rs.Namespace == namespace {
+				rs.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(d, deploymentGVK)}
+			}
+		}
 	}
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || g.p(0.1) {
 		g.pods(w)

@@ -6,20 +6,20 @@
 package main
 
 import (
+	crand "crypto/rand"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"sort"
 	"strings"
 	"sync"
 	"time"
-
-	crand "crypto/rand"
-	"encoding/binary"
 )
 
 // unitSize is how many snapshots come out of one seeded unit: so many random worlds, or so many steps of one life.
@@ -35,6 +35,7 @@ type config struct {
 	n, workers, maxReports, unit int
 	seed                         uint64
 	planner, replay, out         string
+	settled                      bool
 	start                        func() (Planner, error) // nil: upstream alone
 }
 
@@ -46,6 +47,7 @@ func main() {
 	flag.StringVar(&c.planner, "planner", envOr("ROLLPLAN_PARITY_PLANNER", defaultPlanner), "command of the planner: one JSON request a line in, one response a line out; `none` runs upstream alone")
 	flag.StringVar(&c.replay, "replay", "", "compare the one snapshot in this request `file`")
 	flag.StringVar(&c.out, "out", filepath.Join(os.TempDir(), "rollplan-parity"), "where failing requests are written")
+	flag.BoolVar(&c.settled, "settled", false, "compare HORIZON_SETTLED with upstream repeated until it rests, instead of pass with pass")
 	flag.IntVar(&c.workers, "workers", runtime.NumCPU(), "how many snapshots at a time")
 	flag.IntVar(&c.maxReports, "reports", 5, "how many differences (each of another kind) to shrink and print")
 	flag.Parse()
@@ -131,12 +133,13 @@ func (s *stats) print(c *config) {
 
 // worker owns one upstream controller and one planner process.
 type worker struct {
-	up   *Upstream
-	ours *Ours // nil: upstream alone
+	up     *Upstream
+	ours   *Ours // nil: upstream alone
+	settle bool
 }
 
 func newWorker(c *config) (*worker, error) {
-	w := &worker{up: NewUpstream()}
+	w := &worker{up: NewUpstream(), settle: c.settled}
 	if c.start != nil {
 		p, err := c.start()
 		if err != nil {
@@ -159,10 +162,13 @@ func (w *worker) compare(world *World, seen func(*Result)) ([]Difference, *Resul
 	if seen != nil {
 		seen(up)
 	}
+	if w.settle {
+		return w.settled(world)
+	}
 	if w.ours == nil {
 		return nil, up, nil, nil
 	}
-	our, err := w.ours.Pass(world)
+	our, err := w.ours.Pass(world, up)
 	var gone *plannerGone
 	if errors.As(err, &gone) {
 		return nil, up, nil, err
@@ -277,13 +283,13 @@ func (s *stats) count(w *worker, c *config, world *World, up *Result, diffs []Di
 		s.mu.Unlock()
 		return
 	}
-	if name := exempt(world); name != "" {
+	if name := exempt(world, c.settled); name != "" {
 		s.exempted[name]++
 		s.mu.Unlock()
 		return
 	}
 	s.failed++
-	k := kindOf(diffs)
+	k := kindOf(world, diffs)
 	s.kinds[k]++
 	report := s.kinds[k] == 1 && len(s.reports) < c.maxReports
 	if report {
@@ -318,22 +324,57 @@ func endOf(w *World, r *Result) string {
 	return verb + " " + strings.TrimSuffix(resource, "/") + ": " + why
 }
 
-// kindOf is what a shrunk world must go on failing in.
-func kindOf(diffs []Difference) string {
+// kindOf is what a shrunk world must go on failing in: the first difference, and the first field in it.
+func kindOf(w *World, diffs []Difference) string {
+	if w.Refuse != RefuseNothing {
+		calm := *w
+		calm.Refuse = RefuseNothing
+		return kindOf(&calm, diffs) + " (the server refuses: " + string(w.Refuse) + ")"
+	}
 	kind := diffs[0].What
-	for _, prefix := range []string{"write ", "final ReplicaSet "} {
+	for _, prefix := range []string{"write ", "final ReplicaSet ", "settled ReplicaSet "} {
 		if strings.HasPrefix(kind, prefix) {
 			kind = strings.TrimSpace(prefix)
 		}
 	}
-	return kind
+	if kind == "writes" || kind == "no plan" || strings.HasPrefix(kind, "the server") {
+		return kind
+	}
+	var u, o any
+	if json.Unmarshal([]byte(diffs[0].Upstream), &u) != nil || json.Unmarshal([]byte(diffs[0].Ours), &o) != nil {
+		return kind
+	}
+	return strings.TrimSuffix(kind+" "+fieldOf(u, o), " ")
+}
+
+// fieldOf is the path of the first value that differs.
+func fieldOf(u, o any) string {
+	switch x := u.(type) {
+	case map[string]any:
+		if y, ok := o.(map[string]any); ok {
+			for _, k := range sortedKeys(merged(x, y)) {
+				if !reflect.DeepEqual(x[k], y[k]) {
+					return "." + k + fieldOf(x[k], y[k])
+				}
+			}
+		}
+	case []any:
+		if y, ok := o.([]any); ok && len(x) == len(y) {
+			for i := range x {
+				if !reflect.DeepEqual(x[i], y[i]) {
+					return "[]" + fieldOf(x[i], y[i])
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // report shrinks a failing world and says everything about it.
 func (w *worker) report(c *config, world *World, kind, where string) string {
 	small := shrink(world, func(try *World) bool {
 		diffs, _, _, err := w.compare(try, nil)
-		return err == nil && len(diffs) > 0 && kindOf(diffs) == kind && exempt(try) == ""
+		return err == nil && len(diffs) > 0 && kindOf(try, diffs) == kind && exempt(try, c.settled) == ""
 	})
 	var b strings.Builder
 	fmt.Fprintf(&b, "=== %s: %s\n", where, kind)
@@ -476,7 +517,7 @@ func replay(c *config) int {
 	fmt.Print(describe(world))
 	fmt.Print(w.tell(world))
 	diffs, _, _, err := w.compare(world, nil)
-	switch name := exempt(world); {
+	switch name := exempt(world, c.settled); {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		return 2

@@ -103,15 +103,18 @@ type plannerGone struct{ error }
 
 // Pass is one plan with HORIZON_PASS, carried out. A refused create is reported back, as the contract wants it, and
 // the same snapshot planned again: that second plan is what our side does in this world.
-func (o *Ours) Pass(w *World) (*Result, error) {
-	w, back, err := o.collide(w)
-	if err != nil {
-		return nil, err
+func (o *Ours) Pass(w *World, up *Result) (*Result, error) {
+	var back func(*Result)
+	var err error
+	if collided(up) {
+		if w, back, err = o.collide(w); err != nil {
+			return nil, err
+		}
 	}
-	r, failure, err := o.carryOut(w, nil)
+	r, failure, err := o.carryOut(w, "HORIZON_PASS", nil)
 	if err == nil && failure != nil {
 		attempts := r.Attempts
-		r, failure, err = o.carryOut(w, []StepFailure{*failure})
+		r, failure, err = o.carryOut(w, "HORIZON_PASS", []StepFailure{*failure})
 		if err == nil {
 			r.Attempts = append(attempts, r.Attempts...)
 		}
@@ -130,8 +133,8 @@ func (o *Ours) Pass(w *World) (*Result, error) {
 }
 
 // carryOut plans and makes the calls. The failure it returns is the refused create, to be reported.
-func (o *Ours) carryOut(w *World, failures []StepFailure) (*Result, *StepFailure, error) {
-	resp, err := o.plan(w, "HORIZON_PASS", failures)
+func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Result, *StepFailure, error) {
+	resp, err := o.plan(w, horizon, failures)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -256,6 +259,17 @@ func strict(data []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	return dec.Decode(into)
+}
+
+// collided: upstream found the name taken. (Where it does not come to a create, a set of that name is a set like any
+// other, and renaming it would change how ties by name are broken.)
+func collided(up *Result) bool {
+	for _, r := range up.Refused {
+		if strings.HasPrefix(r, "create") && strings.HasSuffix(r, "already exists") {
+			return true
+		}
+	}
+	return false
 }
 
 // collide is the part of "the hash in the name is renamed alike on both sides" that must happen before the run: where

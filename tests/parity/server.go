@@ -92,10 +92,19 @@ func NewServer(w *World) *Server {
 		refuse:      w.Refuse,
 	}
 	s.deployments[key(w.Deployment.Namespace, w.Deployment.Name)] = w.Deployment.DeepCopy()
+	s.seen(w.Deployment.ResourceVersion)
 	for _, rs := range w.ReplicaSets {
+		s.seen(rs.ResourceVersion)
 		s.sets[key(rs.Namespace, rs.Name)] = rs.DeepCopy()
 	}
 	return s
+}
+
+// seen keeps the counter above every resourceVersion of the snapshot: none is ever given out twice.
+func (s *Server) seen(resourceVersion string) {
+	if n, err := strconv.ParseInt(resourceVersion, 10, 64); err == nil && n > s.rv {
+		s.rv = n
+	}
 }
 
 func (s *Server) refusal(op, kind, name string, err error) error {

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// settled compares HORIZON_SETTLED with upstream run again and again until it writes nothing, on a world in which no
+// set reports more available pods than it is asked for. Sizes, annotations and revision must end the same; order and
+// number of writes may not, since a settled plan merges them.
+func (w *worker) settled(world *World) ([]Difference, *Result, *Result, error) {
+	up := w.repeat(world)
+	// A server that refuses, or a name that is taken, needs a second plan: compared pass by pass only.
+	if w.ours == nil || world.Refuse != RefuseNothing || collided(up) {
+		return nil, up, nil, nil
+	}
+	our, err := w.ours.settle(world)
+	if gone, ok := err.(*plannerGone); ok {
+		return nil, up, nil, gone
+	}
+	if err != nil {
+		return []Difference{{What: "no plan", Ours: err.Error()}}, up, &Result{Err: err}, nil
+	}
+	var diffs []Difference
+	if our.Err != nil {
+		diffs = append(diffs, Difference{"the server refused one of our writes", "", our.Err.Error()})
+	}
+	normalise(world, up)
+	normalise(world, our)
+	sets := merged(up.Sets, our.Sets)
+	for _, k := range sortedKeys(sets) {
+		if u, o := essence(up.Sets[k]), essence(our.Sets[k]); u != o {
+			diffs = append(diffs, Difference{"settled ReplicaSet " + k, u, o})
+		}
+	}
+	if u, o := dump(up.Deployment.Annotations), dump(our.Deployment.Annotations); u != o {
+		diffs = append(diffs, Difference{"settled Deployment annotations", u, o})
+	}
+	if u, o := dump(up.Deployment.Spec), dump(our.Deployment.Spec); u != o {
+		diffs = append(diffs, Difference{"settled Deployment spec", u, o})
+	}
+	return diffs, up, our, nil
+}
+
+// essence is what a settled set must have in common on both sides.
+func essence(rs *appsv1.ReplicaSet) string {
+	if rs == nil {
+		return "gone"
+	}
+	return dump(map[string]any{
+		"replicas": rs.Spec.Replicas, "minReadySeconds": rs.Spec.MinReadySeconds, "annotations": rs.Annotations,
+		"labels": rs.Labels, "owners": rs.OwnerReferences, "template": rs.Spec.Template,
+	})
+}
+
+// repeat runs upstream until it is at rest, and stops where our look-ahead stops (design.md, section 3): after a pass
+// that claims, that writes the owner's spec or that scales down under Recreate, and before one that would reverse a
+// size changed before.
+func (w *worker) repeat(world *World) *Result {
+	now := world.DeepCopy()
+	clamp(now.ReplicaSets)
+	first := NewServer(world)
+	last := first.result()
+	last.Deployment = first.deployments[key(world.Deployment.Namespace, world.Deployment.Name)]
+	direction := map[string]int{}
+	var writes []Write
+	var attempts []*appsv1.ReplicaSet
+	var refused []string
+	for range 60 {
+		r := w.up.Pass(now, NewServer(now))
+		attempts = append(attempts, r.Attempts...)
+		refused = append(refused, r.Refused...)
+		turns := false
+		for k, after := range r.Sets {
+			before := int32(0)
+			for _, rs := range now.ReplicaSets {
+				if key(rs.Namespace, rs.Name) == k {
+					before = *rs.Spec.Replicas
+				}
+			}
+			if d := sign(*after.Spec.Replicas - before); d != 0 {
+				turns = turns || direction[k] == -d
+				direction[k] = d
+			}
+		}
+		if turns {
+			break
+		}
+		writes = append(writes, r.Writes...)
+		last = r
+		if len(r.Writes) == 0 || lookAheadEnds(now, r) {
+			break
+		}
+		now = next(now, r)
+	}
+	out := *last
+	out.Writes, out.Attempts, out.Refused = writes, attempts, refused
+	out.Status = &out.Deployment.Status
+	return &out
+}
+
+func sign(n int32) int {
+	switch {
+	case n < 0:
+		return -1
+	case n > 0:
+		return 1
+	}
+	return 0
+}
+
+func lookAheadEnds(w *World, r *Result) bool {
+	for _, x := range r.Writes {
+		if x.Claim || x.Kind == "Deployment" && x.Subresource == "" {
+			return true
+		}
+		if w.Deployment.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType && x.Op == "update" && x.Set != nil {
+			for _, rs := range w.ReplicaSets {
+				if rs.Name == x.Name && rs.Namespace == x.Namespace && *x.Set.Spec.Replicas < *rs.Spec.Replicas {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// next is the world after a pass, seen at the same moment: nothing has moved but what was written.
+func next(w *World, r *Result) *World {
+	out := *w
+	out.Deployment = r.Deployment.DeepCopy()
+	fix := func(t *metav1.Time) {
+		if !t.Time.Before(r.NowFrom) && !t.Time.After(r.NowTo) {
+			*t = metav1.NewTime(w.Now.Truncate(time.Second))
+		}
+	}
+	for i := range out.Deployment.Status.Conditions {
+		fix(&out.Deployment.Status.Conditions[i].LastUpdateTime)
+		fix(&out.Deployment.Status.Conditions[i].LastTransitionTime)
+	}
+	out.ReplicaSets = nil
+	for _, k := range sortedKeys(r.Sets) {
+		out.ReplicaSets = append(out.ReplicaSets, r.Sets[k].DeepCopy())
+	}
+	clamp(out.ReplicaSets)
+	return &out
+}
+
+// clamp: decisions read min(available, spec), on input and after every pass.
+func clamp(sets []*appsv1.ReplicaSet) {
+	for _, rs := range sets {
+		rs.Status.AvailableReplicas = min(rs.Status.AvailableReplicas, *rs.Spec.Replicas)
+	}
+}
+
+// settle is one plan with HORIZON_SETTLED, carried out.
+func (o *Ours) settle(w *World) (*Result, error) {
+	r, failure, err := o.carryOut(w, "HORIZON_SETTLED", nil)
+	if err != nil {
+		return nil, err
+	}
+	if failure != nil && r.Err == nil {
+		r.Err = fmt.Errorf("a refused create: %s", failure.Message)
+	}
+	return r, nil
+}
