@@ -167,8 +167,11 @@ fn fraction(limits: Limits, share: Share) -> i64 {
     if before == 0 {
         return 0;
     }
-    let scaled = size * i64::from(limits.max_total());
-    (2 * i128::from(scaled) + i128::from(before)).div_euclid(2 * i128::from(before)) as i64 - size
+    let scaled = i128::from(size * i64::from(limits.max_total()));
+    let before = i128::from(before);
+    let rounded = (2 * scaled + before).div_euclid(2 * before);
+    // Held within `i32` before anything is added up: an annotation may say that all sizes together were 1.
+    i64::from(i32::try_from(rounded).unwrap_or(i32::MAX)) - size
 }
 
 /// The number held within `i32`.
