@@ -39,6 +39,9 @@ pub enum Error {
         /// How many it may have.
         max: usize,
     },
+    /// There is no way back to the revision that was asked for.
+    #[error(transparent)]
+    Rollback(#[from] rollplan_core::RollbackError),
     /// This build's own descriptors do not fit its messages: a bug.
     #[error("the descriptors of {message} are broken")]
     Descriptors {
@@ -183,6 +186,18 @@ impl fmt::Display for Reason {
 // === impl Violations ===
 
 impl Violations {
+    /// Adds those of another part of the same request.
+    pub(super) fn extend(&mut self, more: Self) {
+        self.omitted += more.omitted;
+        for violation in more.listed {
+            if self.listed.len() < LISTED_VIOLATIONS_MAX {
+                self.listed.push(violation);
+            } else {
+                self.omitted += 1;
+            }
+        }
+    }
+
     /// Whether nothing is wrong.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -9,6 +9,7 @@ pub mod json;
 mod parse;
 mod print;
 mod print_report;
+mod print_revision;
 mod raw_struct;
 mod tree;
 
@@ -16,6 +17,7 @@ pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
 pub use parse::{FAILURES_MAX, Horizon, PODS_MAX, REPLICA_SETS_MAX, parse_options, parse_snapshot};
 pub use print::{print_plan, print_status, print_step};
 pub use print_report::print_report;
+pub use print_revision::{print_revisions, print_rollback};
 pub use raw_struct::RawStruct;
 
 use prost::{Message, Name};
@@ -59,6 +61,36 @@ pub fn compute_status(
         status: Some(print_status(status)),
         report: Some(print_report(report)),
     })
+}
+
+/// The way back to an earlier revision.
+///
+/// # Errors
+///
+/// As [`plan_rollout`], and [`Error::Rollback`] where there is no way back.
+pub fn rollback(request: proto::RollbackRequest) -> Result<proto::RollbackResponse, Error> {
+    let proto::RollbackRequest {
+        snapshot,
+        to_revision,
+        options,
+    } = request;
+    let (snapshot, options) = parse::rollback(snapshot, to_revision, options)?;
+    let rollback = rollplan_core::rollback(&snapshot, options, to_revision)?;
+    Ok(print_rollback(rollback))
+}
+
+/// The revisions of one Deployment.
+///
+/// # Errors
+///
+/// As [`plan_rollout`].
+pub fn list_revisions(
+    request: proto::ListRevisionsRequest,
+) -> Result<proto::ListRevisionsResponse, Error> {
+    let proto::ListRevisionsRequest { snapshot } = request;
+    let snapshot = parse_snapshot(snapshot)?;
+    let revisions = rollplan_core::list_revisions(&snapshot, Options::default());
+    Ok(print_revisions(revisions))
 }
 
 /// [`plan_rollout`] on an encoded `PlanRolloutRequest`, giving an encoded `PlanRolloutResponse`.

@@ -1,0 +1,78 @@
+//! Revisions and the way back to one, printed.
+
+use rollplan_core::{Revision, Rollback, TemplateChange};
+
+use super::print::{print_step, timestamp};
+use crate::proto;
+
+/// The response that carries the way back.
+#[must_use]
+pub fn print_rollback(rollback: Rollback) -> proto::RollbackResponse {
+    let Rollback {
+        steps,
+        from_revision,
+        to_revision,
+        replica_set,
+        changes,
+        warnings,
+        reason,
+    } = rollback;
+    proto::RollbackResponse {
+        steps: steps.into_iter().map(print_step).collect(),
+        from_revision,
+        to_revision,
+        replica_set,
+        changes: changes.into_iter().map(change).collect(),
+        warnings,
+        reason,
+    }
+}
+
+fn change(change: TemplateChange) -> proto::TemplateChange {
+    let TemplateChange { path, from, to } = change;
+    let json = |value: Option<rollplan_core::template::Value>| {
+        value.map_or_else(String::new, |value| value.to_json())
+    };
+    proto::TemplateChange {
+        path,
+        from_json: json(from),
+        to_json: json(to),
+    }
+}
+
+/// The response that carries the revisions.
+#[must_use]
+pub fn print_revisions(revisions: Vec<Revision>) -> proto::ListRevisionsResponse {
+    proto::ListRevisionsResponse {
+        revisions: revisions.into_iter().map(revision).collect(),
+    }
+}
+
+fn revision(revision: Revision) -> proto::Revision {
+    let Revision {
+        revision,
+        replica_set,
+        change_cause,
+        images,
+        creation_timestamp,
+        replicas,
+        ready_replicas,
+        available_replicas,
+        current,
+        cleaned_up_next,
+        earlier_revisions,
+    } = revision;
+    proto::Revision {
+        revision,
+        replica_set,
+        change_cause,
+        images,
+        creation_timestamp: creation_timestamp.map(timestamp),
+        replicas,
+        ready_replicas,
+        available_replicas,
+        current,
+        cleaned_up_next,
+        earlier_revisions,
+    }
+}
