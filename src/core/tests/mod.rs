@@ -4,6 +4,7 @@ mod action;
 mod exhaustive;
 mod random;
 mod revision;
+mod scaling;
 mod scenarios;
 mod size;
 mod world;
