@@ -45,7 +45,9 @@ func (m *mirror) Plan(request []byte) ([]byte, error) {
 	theirs := controller.ComputeHash(&w.Deployment.Spec.Template, w.Deployment.Status.CollisionCount)
 	in := renaming{cut(w.Deployment.Name, reverse(theirs)): cut(w.Deployment.Name, theirs)}
 	in.hash(reverse(theirs), theirs)
+	renamed := false
 	for _, rs := range w.ReplicaSets {
+		renamed = renamed || rs.Name == cut(w.Deployment.Name, reverse(theirs))
 		in.set(rs)
 	}
 	in.deployment(w.Deployment)
@@ -69,8 +71,12 @@ func (m *mirror) Plan(request []byte) ([]byte, error) {
 		r = m.up.Pass(w, server)
 	}
 	r.Deployment = r.Deployment.DeepCopy()
-	out := renaming{cut(w.Deployment.Name, theirs): cut(w.Deployment.Name, reverse(theirs))}
-	out.hash(theirs, reverse(theirs))
+	ours := theirs
+	if renamed || len(r.Attempts) > 0 { // else a set of that name is a set like any other
+		ours = reverse(theirs)
+	}
+	out := renaming{cut(w.Deployment.Name, theirs): cut(w.Deployment.Name, ours)}
+	out.hash(theirs, ours)
 	for i := range r.Writes { // before anything is stamped over it
 		if d := r.Writes[i].Deployment; d != nil {
 			m.stamp(w, r, &d.Status)
@@ -135,7 +141,7 @@ func (m *mirror) Plan(request []byte) ([]byte, error) {
 			meta["uid"], meta["resourceVersion"] = uid, rv
 			call.BodyJSON = js(body)
 		}
-		call.Name, call.BodyJSON = out.text(call.Name), strings.ReplaceAll(out.text(call.BodyJSON), `"`+theirs+`"`, `"`+reverse(theirs)+`"`)
+		call.Name, call.BodyJSON = out.text(call.Name), strings.ReplaceAll(out.text(call.BodyJSON), `"`+theirs+`"`, `"`+ours+`"`)
 		resp.Steps = append(resp.Steps, PlanStep{Summary: wr.Op + " " + call.Name, Call: call})
 	}
 	for _, e := range r.Events {
@@ -224,7 +230,7 @@ func TestEveryMistakeIsFound(t *testing.T) {
 	for kind, wrong := range mistakes {
 		t.Run(kind, func(t *testing.T) {
 			c := mirrored(wrong)
-			c.n, c.out = 400, t.TempDir()
+			c.n, c.out = 1000, t.TempDir()
 			s, err := run(c)
 			if err != nil {
 				t.Fatal(err)
