@@ -72,11 +72,11 @@ var exemptions = []Exemption{
 		},
 	},
 	{
-		Name:   "paused-history-0",
-		Reason: "paused, history limit 0: upstream scales an old set up and deletes it in the same pass; ours never deletes what it scales up",
+		Name:   "paused-scaled-and-deleted",
+		Reason: "paused: upstream scales the youngest old set up and deletes it in the same pass (history limit 0, or a limit that it exceeds when revisions do not follow age); ours never deletes what it scales up",
 		Applies: func(w *World) bool {
 			d := w.Deployment
-			return d.Spec.Paused && d.Spec.RevisionHistoryLimit != nil && *d.Spec.RevisionHistoryLimit == 0
+			return d.Spec.Paused && d.Spec.RevisionHistoryLimit != nil && *d.Spec.RevisionHistoryLimit < int32(len(owned(w)))
 		},
 	},
 	{
