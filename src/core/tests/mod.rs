@@ -7,4 +7,5 @@ mod revision;
 mod scaling;
 mod scenarios;
 mod size;
+mod status;
 mod world;
