@@ -1,0 +1,10 @@
+//! What the crate does as a whole, through its public interface. One binary: each more would be linked anew at
+//! every change.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that fails may panic"
+)]
+
+mod wire;

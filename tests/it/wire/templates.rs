@@ -1,0 +1,400 @@
+//! Templates, left in their bytes: what is read there is what lies there.
+
+use std::collections::BTreeMap;
+
+use prost::Message as _;
+use prost::encoding::encode_varint;
+use prost_types::value::Kind;
+use rollplan::proto;
+use rollplan::wire::{self, Error, RawStruct, Reason};
+use rollplan_core::template::{MAX_DEPTH, Template, Value, digest};
+
+use super::random::Random;
+use super::{Parts as _, examples, mk_request, request};
+
+/// The template as the planner gets it.
+fn take_in(raw: &RawStruct) -> Result<Template, Error> {
+    let mut request = mk_request();
+    request.spec().template = Some(raw.clone());
+    let snapshot = wire::parse_snapshot(request.snapshot)?;
+    Ok(snapshot.deployment.spec.template)
+}
+
+fn raw(bytes: &[u8]) -> RawStruct {
+    RawStruct::decode(bytes).unwrap()
+}
+
+fn reasons(raw: &RawStruct) -> Vec<Reason> {
+    match take_in(raw) {
+        Ok(_) => Vec::new(),
+        Err(Error::InvalidArgument(violations)) => {
+            violations.listed.iter().map(|one| one.reason).collect()
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+// An encoder that writes the entries of a map in any order.
+
+fn field(tag: u64, bytes: &[u8], out: &mut Vec<u8>) {
+    encode_varint(tag << 3 | 2, out);
+    encode_varint(bytes.len() as u64, out);
+    out.extend(bytes);
+}
+
+fn encode_map(entries: &BTreeMap<String, Value>, random: &mut Random) -> Vec<u8> {
+    let mut entries: Vec<_> = entries.iter().collect();
+    random.shuffle(&mut entries);
+    let mut out = Vec::new();
+    for (key, value) in entries {
+        // Once in a while a key that comes again: the last one counts.
+        if random.below(20) == 0 {
+            field(
+                1,
+                &entry_of(key, &Value::from("overwritten"), random),
+                &mut out,
+            );
+        }
+        field(1, &entry_of(key, value, random), &mut out);
+    }
+    out
+}
+
+fn entry_of(key: &str, value: &Value, random: &mut Random) -> Vec<u8> {
+    let mut parts = [Vec::new(), Vec::new()];
+    field(1, key.as_bytes(), &mut parts[0]);
+    field(2, &encode_value(value, random), &mut parts[1]);
+    random.shuffle(&mut parts);
+    parts.concat()
+}
+
+fn encode_value(value: &Value, random: &mut Random) -> Vec<u8> {
+    let mut out = Vec::new();
+    match value {
+        Value::Null => out.extend([1 << 3, 0]),
+        Value::Bool(value) => out.extend([4 << 3, u8::from(*value)]),
+        Value::Number(number) => {
+            out.push(2 << 3 | 1);
+            out.extend(number.as_f64().to_le_bytes());
+        }
+        Value::String(text) => field(3, text.as_bytes(), &mut out),
+        Value::Map(entries) => field(5, &encode_map(entries, random), &mut out),
+        Value::List(items) => {
+            let mut list = Vec::new();
+            for item in items {
+                field(1, &encode_value(item, random), &mut list);
+            }
+            field(6, &list, &mut out);
+        }
+    }
+    out
+}
+
+/// Any value, with keys that the planner's table of templates knows and others.
+fn random_value(random: &mut Random, depth: usize) -> Value {
+    const KEYS: &[&str] = &[
+        "metadata",
+        "labels",
+        "annotations",
+        "spec",
+        "containers",
+        "resources",
+        "limits",
+        "cpu",
+        "env",
+        "name",
+        "value",
+        "securityContext",
+        "pod-template-hash",
+        "example.com/x",
+        "",
+        "ä",
+    ];
+    match random.below(if depth > 5 { 4 } else { 8 }) {
+        0 => Value::Null,
+        1 => Value::from(random.below(2) == 0),
+        2 => Value::from(random.below(3) as i32 - 1),
+        3 => Value::from(["", "1", "1Ki", "text", "1.5"][random.below(5)]),
+        4 => Value::List(
+            (0..random.below(4))
+                .map(|_| random_value(random, depth + 1))
+                .collect(),
+        ),
+        _ => random_map(random, KEYS, depth),
+    }
+}
+
+fn random_map(random: &mut Random, keys: &[&str], depth: usize) -> Value {
+    let count = random.below(8);
+    let mut entries = BTreeMap::new();
+    for _ in 0..count {
+        let key = keys[random.below(keys.len())].to_owned();
+        entries.insert(key, random_value(random, depth + 1));
+    }
+    Value::Map(entries)
+}
+
+fn check_taken_in(value: &Value, random: &mut Random) {
+    let Value::Map(entries) = value else {
+        panic!("a template is a map")
+    };
+    let bytes = encode_map(entries, random);
+    let template = take_in(&raw(&bytes)).unwrap();
+    assert_eq!(template.digest(), digest(value), "{}", value.to_json());
+    assert_eq!(template.value(), value);
+    let again = take_in(&raw(&encode_map(entries, random))).unwrap();
+    assert!(again.same_as(&template));
+}
+
+#[test]
+fn random_templates_in_any_order_are_read_as_they_are() {
+    let mut random = Random(1);
+    for _ in 0..2_000 {
+        let spec = random_value(&mut random, 1);
+        let metadata = random_value(&mut random, 1);
+        check_taken_in(
+            &Value::from([("spec", spec), ("metadata", metadata)]),
+            &mut random,
+        );
+    }
+    check_taken_in(&Value::map(), &mut random);
+}
+
+#[test]
+fn real_templates_in_any_order_are_read_as_they_are() {
+    let mut random = Random(2);
+    let mut count = 0;
+    for (_, example) in examples() {
+        let snapshot = wire::parse_snapshot(request(&example).snapshot).unwrap();
+        let sets = snapshot.replica_sets.iter().map(|set| &set.template);
+        for template in sets.chain([&snapshot.deployment.spec.template]) {
+            assert_eq!(template.digest(), digest(template.value()));
+            (0..20).for_each(|_| check_taken_in(template.value(), &mut random));
+            count += 1;
+        }
+    }
+    assert!(count > 20, "{count} templates");
+}
+
+#[test]
+fn a_map_with_many_keys_takes_no_longer_than_it_should() {
+    // Comparing each key with each would take minutes.
+    let keys = (0..60_000).map(|i| (format!("k{}", i % 50_000), Value::from(i)));
+    let mut bytes = Vec::new();
+    let mut random = Random(3);
+    let keys: Vec<_> = keys.collect();
+    for (key, value) in &keys {
+        field(1, &entry_of(key, value, &mut random), &mut bytes);
+    }
+    let template = take_in(&raw(&bytes)).unwrap();
+    assert_eq!(template.value(), &Value::Map(keys.into_iter().collect()));
+}
+
+#[test]
+fn templates_are_given_back_byte_for_byte() {
+    let mut random = Random(4);
+    for _ in 0..200 {
+        let Value::Map(entries) = random_map(&mut random, &["a", "b", "spec"], 0) else {
+            unreachable!()
+        };
+        let bytes = encode_map(&entries, &mut random);
+        let decoded = raw(&bytes);
+        assert_eq!(decoded.encode_to_vec(), bytes);
+        assert_eq!(decoded.encoded_len(), bytes.len());
+        // Two parts of a message are one, as protobuf has it.
+        let mut merged = decoded.clone();
+        merged.merge(&bytes[..]).unwrap();
+        assert_eq!(
+            take_in(&merged).unwrap().digest(),
+            take_in(&decoded).unwrap().digest()
+        );
+    }
+    let mut cleared = raw(b"\x0a\x00");
+    cleared.clear();
+    assert_eq!(cleared, RawStruct::default());
+}
+
+#[test]
+fn a_missing_key_or_value_is_the_empty_one() {
+    let template = take_in(&raw(b"\x0a\x00")).unwrap();
+    assert_eq!(template.value(), &Value::from([("", Value::Null)]));
+    let template = take_in(&raw(b"\x0a\x05\x0a\x01a\x12\x00")).unwrap();
+    assert_eq!(template.value(), &Value::from([("a", Value::Null)]));
+}
+
+#[test]
+fn unknown_fields_are_skipped() {
+    // Fields 3 (varint), 4 (64 bits), 5 (bytes) and 6 (32 bits) beside key and value, and 7 in the value.
+    let entry = b"\x0a\x01a\x18\x05\x21xxxxxxxx\x2a\x01x\x35xxxx\x12\x04\x38\x01\x20\x01";
+    let mut bytes = vec![0x10, 0x01];
+    field(1, entry, &mut bytes);
+    let template = take_in(&raw(&bytes)).unwrap();
+    assert_eq!(template.value(), &Value::from([("a", true)]));
+}
+
+#[test]
+fn malformed_structs_are_named() {
+    for bytes in [
+        // Cut off: an entry, a key, a number.
+        &b"\x0a\x01\x0a"[..],
+        b"\x0a\x03\x0a\x05a",
+        b"\x0a\x06\x0a\x01a\x12\x01\x11",
+        // A varint of eleven bytes; one of 65 bits.
+        b"\x0a\x0c\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+        b"\x0a\x0d\x1a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02xx",
+        // Field 0; a group.
+        b"\x0a\x02\x00\x00",
+        b"\x0a\x02\x1b\x1c",
+        // A key that is a number; a value that is one; a number that is text.
+        b"\x0a\x02\x08\x01",
+        b"\x0a\x02\x10\x01",
+        b"\x0a\x07\x0a\x01a\x12\x02\x12\x00",
+        // Two keys; two values; a value that is two things.
+        b"\x0a\x04\x0a\x00\x0a\x00",
+        b"\x0a\x04\x12\x00\x12\x00",
+        b"\x0a\x06\x12\x04\x20\x01\x08\x00",
+        // A list whose items are no messages; a struct whose entries are none.
+        b"\x0a\x06\x12\x04\x32\x02\x08\x01",
+        b"\x0a\x06\x12\x04\x2a\x02\x08\x01",
+    ] {
+        assert_eq!(
+            reasons(&raw(bytes)),
+            [Reason::MalformedStruct],
+            "{bytes:x?}"
+        );
+    }
+    // What the decoder of messages sees by itself.
+    assert!(RawStruct::decode(&b"\x0a\x05x"[..]).is_err());
+    assert!(RawStruct::decode(&b"\x08\x01"[..]).is_err());
+}
+
+#[test]
+fn lists_and_maps_end_at_the_depth_that_the_planner_looks() {
+    // Built from the inside, so that nothing here recurses.
+    let nested = |levels: usize| {
+        let mut value = vec![4 << 3, 1];
+        for level in 0..levels - 1 {
+            let mut inner = Vec::new();
+            let (mut entry, mut outer) = (Vec::new(), Vec::new());
+            if level % 2 == 0 {
+                field(1, &value, &mut inner);
+                field(6, &inner, &mut outer);
+            } else {
+                field(2, &value, &mut entry);
+                field(1, &entry, &mut inner);
+                field(5, &inner, &mut outer);
+            }
+            value = outer;
+        }
+        let (mut entry, mut bytes) = (Vec::new(), Vec::new());
+        field(2, &value, &mut entry);
+        field(1, &entry, &mut bytes);
+        raw(&bytes)
+    };
+    assert_eq!(reasons(&nested(MAX_DEPTH)), []);
+    assert_eq!(reasons(&nested(MAX_DEPTH + 1)), [Reason::TooDeep]);
+    assert_eq!(reasons(&nested(20_000)), [Reason::TooDeep]);
+}
+
+#[test]
+fn integers_up_to_the_limit_are_taken() {
+    let value = |number: f64| {
+        let fields = [("x".to_owned(), prost_types::Value::from(number))];
+        raw(&prost_types::Struct {
+            fields: fields.into(),
+        }
+        .encode_to_vec())
+    };
+    let max = 9_007_199_254_740_991_f64;
+    for number in [max, -max, 0.0, -0.0, 0.5, 1e-300, f64::MIN_POSITIVE] {
+        let template = take_in(&value(number)).unwrap();
+        assert_eq!(
+            template
+                .value()
+                .get("x")
+                .unwrap()
+                .as_number()
+                .unwrap()
+                .as_f64(),
+            number
+        );
+    }
+    for number in [max + 1.0, -max - 1.0, 1e300] {
+        assert_eq!(reasons(&value(number)), [Reason::UnsafeInteger]);
+    }
+    for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        assert_eq!(reasons(&value(number)), [Reason::NotFinite]);
+    }
+}
+
+/// Bytes gone wrong in every way: whatever is taken in is what protobuf's own types read there.
+#[test]
+fn broken_bytes_are_refused_or_read_as_protobuf_reads_them() {
+    let (_, example) = examples().swap_remove(0);
+    let template = request(&example).spec().template.clone().unwrap();
+    let whole = template.encode_to_vec();
+    let mut random = Random(6);
+    let (mut taken, mut refused) = (0, 0);
+    for _ in 0..10_000 {
+        let mut bytes = whole.clone();
+        for _ in 0..=random.below(3) {
+            let at = random.below(bytes.len());
+            match random.below(4) {
+                0 => bytes[at] = random.next() as u8,
+                1 => bytes[at] ^= 1 << random.below(8),
+                2 if at > 0 => _ = bytes.remove(at),
+                _ => bytes.truncate(at + 1),
+            }
+        }
+        let Ok(raw) = RawStruct::decode(&bytes[..]) else {
+            refused += 1;
+            continue;
+        };
+        match take_in(&raw) {
+            Ok(template) => {
+                taken += 1;
+                let eager = prost_types::Struct::decode(&bytes[..]).unwrap();
+                assert_eq!(template.value(), &of_struct(eager));
+                assert_eq!(template.digest(), digest(template.value()));
+            }
+            Err(Error::InvalidArgument(_)) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(
+        taken > 500 && refused > 500,
+        "{taken} taken, {refused} refused"
+    );
+}
+
+fn of_struct(fields: prost_types::Struct) -> Value {
+    let entries = fields.fields.into_iter();
+    Value::Map(entries.map(|(key, value)| (key, of_value(value))).collect())
+}
+
+fn of_value(value: prost_types::Value) -> Value {
+    match value.kind {
+        None | Some(Kind::NullValue(_)) => Value::Null,
+        Some(Kind::BoolValue(value)) => Value::Bool(value),
+        Some(Kind::NumberValue(value)) => Value::Number(value.into()),
+        Some(Kind::StringValue(value)) => Value::String(value),
+        Some(Kind::StructValue(fields)) => of_struct(fields),
+        Some(Kind::ListValue(list)) => Value::List(list.values.into_iter().map(of_value).collect()),
+    }
+}
+
+#[test]
+fn whole_requests_with_broken_bytes_never_panic() {
+    let whole = mk_request().encode_to_vec();
+    let mut random = Random(7);
+    for _ in 0..3_000 {
+        let mut bytes = whole.clone();
+        for _ in 0..=random.below(2) {
+            let at = random.below(bytes.len());
+            bytes[at] ^= 1 << random.below(8);
+        }
+        if let Ok(response) = wire::plan_rollout_bytes(&bytes) {
+            proto::PlanRolloutResponse::decode(&response[..]).unwrap();
+        }
+    }
+}

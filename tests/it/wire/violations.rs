@@ -1,0 +1,785 @@
+//! Everything that can be wrong with a request, by the path that is named.
+
+use std::collections::BTreeSet;
+
+use prost::Message as _;
+use prost_types::value::Kind;
+use prost_types::{Timestamp, Value};
+use rollplan::proto;
+use rollplan::wire::{self, Error, LISTED_VIOLATIONS_MAX, RawStruct, Reason, Violations};
+
+use super::{Parts as _, mk_request};
+
+type Change = fn(&mut proto::PlanRolloutRequest);
+
+fn violations_of(change: impl FnOnce(&mut proto::PlanRolloutRequest)) -> Violations {
+    let mut request = mk_request();
+    change(&mut request);
+    match wire::plan_rollout(request) {
+        Err(Error::InvalidArgument(violations)) => violations,
+        other => panic!("no violations: {other:?}"),
+    }
+}
+
+fn fields_of(change: impl FnOnce(&mut proto::PlanRolloutRequest)) -> Vec<(String, Reason)> {
+    let violations = violations_of(change);
+    assert_eq!(violations.omitted, 0);
+    let listed = violations.listed.into_iter();
+    listed.map(|one| (one.field, one.reason)).collect()
+}
+
+#[test]
+fn the_request_that_the_others_are_made_from_is_right() {
+    wire::plan_rollout(mk_request()).unwrap();
+}
+
+fn number(number: f64) -> Option<Value> {
+    Some(Value {
+        kind: Some(Kind::NumberValue(number)),
+    })
+}
+
+fn text(text: &str) -> Option<Value> {
+    Some(Value {
+        kind: Some(Kind::StringValue(text.to_owned())),
+    })
+}
+
+fn at(seconds: i64, nanos: i32) -> Option<Timestamp> {
+    Some(Timestamp { seconds, nanos })
+}
+
+const YEAR_10000: i64 = 253_402_300_800;
+
+fn selector(request: &mut proto::PlanRolloutRequest) -> &mut proto::LabelSelector {
+    request.spec().selector.as_mut().unwrap()
+}
+
+fn require(request: &mut proto::PlanRolloutRequest, key: &str, operator: &str, values: &[&str]) {
+    let requirement = proto::LabelSelectorRequirement {
+        key: key.to_owned(),
+        operator: operator.to_owned(),
+        values: values.iter().map(|&value| value.to_owned()).collect(),
+    };
+    selector(request).match_expressions.push(requirement);
+}
+
+fn own(request: &mut proto::PlanRolloutRequest, set: usize, uid: &str, controller: bool) {
+    let owner = proto::OwnerReference {
+        uid: uid.to_owned(),
+        controller: Some(controller),
+        ..Default::default()
+    };
+    request.set_meta(set).owner_references.push(owner);
+}
+
+/// A template as a message of its own, for what JSON cannot say.
+fn template(key: &str, kind: Kind) -> Option<RawStruct> {
+    let value = Value { kind: Some(kind) };
+    let fields = [("spec".to_owned(), nested(key, value))];
+    let fields = prost_types::Struct {
+        fields: fields.into(),
+    };
+    Some(RawStruct::decode(&fields.encode_to_vec()[..]).unwrap())
+}
+
+fn nested(key: &str, value: Value) -> Value {
+    let fields = prost_types::Struct {
+        fields: [(key.to_owned(), value)].into(),
+    };
+    Value {
+        kind: Some(Kind::StructValue(fields)),
+    }
+}
+
+fn raw(bytes: &[u8]) -> Option<RawStruct> {
+    Some(RawStruct::decode(bytes).unwrap())
+}
+
+/// One change, one violation: what is changed, and what is named.
+const CASES: &[(Change, &str, Reason)] = &[
+    (|r| r.snapshot = None, "snapshot", Reason::Required),
+    (
+        |r| r.snapshot().now = None,
+        "snapshot.now",
+        Reason::Required,
+    ),
+    (
+        |r| r.snapshot().now = at(YEAR_10000, 0),
+        "snapshot.now",
+        Reason::OutOfRange,
+    ),
+    (
+        |r| r.snapshot().now = at(0, -1),
+        "snapshot.now",
+        Reason::OutOfRange,
+    ),
+    (
+        |r| r.snapshot().now = at(0, 1_000_000_000),
+        "snapshot.now",
+        Reason::OutOfRange,
+    ),
+    (
+        |r| r.snapshot().now = at(i64::MIN, 0),
+        "snapshot.now",
+        Reason::OutOfRange,
+    ),
+    // The Deployment.
+    (
+        |r| r.snapshot().deployment = None,
+        "snapshot.deployment",
+        Reason::Required,
+    ),
+    (
+        |r| r.deployment().metadata = None,
+        "snapshot.deployment.metadata",
+        Reason::Required,
+    ),
+    (
+        |r| r.meta().name.clear(),
+        "snapshot.deployment.metadata.name",
+        Reason::Required,
+    ),
+    (
+        |r| r.meta().namespace.clear(),
+        "snapshot.deployment.metadata.namespace",
+        Reason::Required,
+    ),
+    (
+        |r| r.meta().uid.clear(),
+        "snapshot.deployment.metadata.uid",
+        Reason::Required,
+    ),
+    (
+        |r| r.meta().resource_version.clear(),
+        "snapshot.deployment.metadata.resource_version",
+        Reason::Required,
+    ),
+    (
+        |r| r.meta().generation = -1,
+        "snapshot.deployment.metadata.generation",
+        Reason::Negative,
+    ),
+    (
+        |r| r.meta().creation_timestamp = at(YEAR_10000, 0),
+        "snapshot.deployment.metadata.creation_timestamp",
+        Reason::OutOfRange,
+    ),
+    (
+        |r| r.meta().deletion_timestamp = at(0, -5),
+        "snapshot.deployment.metadata.deletion_timestamp",
+        Reason::OutOfRange,
+    ),
+    (
+        |r| r.deployment().api_version = "example.com/v1".to_owned(),
+        "snapshot.deployment.kind",
+        Reason::Required,
+    ),
+    (
+        |r| r.deployment().kind = "Rollout".to_owned(),
+        "snapshot.deployment.api_version",
+        Reason::Required,
+    ),
+    (
+        |r| r.deployment().spec = None,
+        "snapshot.deployment.spec",
+        Reason::Required,
+    ),
+    (
+        |r| r.spec().replicas = Some(-1),
+        "snapshot.deployment.spec.replicas",
+        Reason::Negative,
+    ),
+    (
+        |r| r.spec().selector = None,
+        "snapshot.deployment.spec.selector",
+        Reason::Required,
+    ),
+    (
+        |r| r.spec().template = None,
+        "snapshot.deployment.spec.template",
+        Reason::Required,
+    ),
+    (
+        |r| r.spec().min_ready_seconds = -1,
+        "snapshot.deployment.spec.min_ready_seconds",
+        Reason::Negative,
+    ),
+    (
+        |r| r.spec().revision_history_limit = Some(-1),
+        "snapshot.deployment.spec.revision_history_limit",
+        Reason::Negative,
+    ),
+    (
+        |r| r.spec().progress_deadline_seconds = Some(-1),
+        "snapshot.deployment.spec.progress_deadline_seconds",
+        Reason::Negative,
+    ),
+    // Its strategy.
+    (
+        |r| r.spec().strategy.as_mut().unwrap().r#type = "Canary".to_owned(),
+        "snapshot.deployment.spec.strategy.type",
+        Reason::UnknownStrategy,
+    ),
+    (
+        |r| r.spec().strategy.as_mut().unwrap().r#type = "Recreate".to_owned(),
+        "snapshot.deployment.spec.strategy.rolling_update",
+        Reason::StrategyConflict,
+    ),
+    (
+        |r| r.rolling().max_surge = number(-1.0),
+        SURGE,
+        Reason::Negative,
+    ),
+    (
+        |r| r.rolling().max_surge = number(1.5),
+        SURGE,
+        Reason::NotIntOrPercent,
+    ),
+    (
+        |r| r.rolling().max_surge = number(f64::NAN),
+        SURGE,
+        Reason::NotIntOrPercent,
+    ),
+    (
+        |r| r.rolling().max_surge = number(f64::INFINITY),
+        SURGE,
+        Reason::NotIntOrPercent,
+    ),
+    (
+        |r| r.rolling().max_surge = number(2_147_483_648.0),
+        SURGE,
+        Reason::OutOfRange,
+    ),
+    (
+        |r| r.rolling().max_surge = text("2147483648%"),
+        SURGE,
+        Reason::OutOfRange,
+    ),
+    (
+        |r| r.rolling().max_surge = text("25"),
+        SURGE,
+        Reason::NotIntOrPercent,
+    ),
+    (
+        |r| r.rolling().max_surge = text("-5%"),
+        SURGE,
+        Reason::NotIntOrPercent,
+    ),
+    (
+        |r| r.rolling().max_surge = text("+5%"),
+        SURGE,
+        Reason::NotIntOrPercent,
+    ),
+    (
+        |r| r.rolling().max_surge = text("5%%"),
+        SURGE,
+        Reason::NotIntOrPercent,
+    ),
+    (
+        |r| r.rolling().max_surge = text("%"),
+        SURGE,
+        Reason::NotIntOrPercent,
+    ),
+    (
+        |r| r.rolling().max_surge = text("½%"),
+        SURGE,
+        Reason::NotIntOrPercent,
+    ),
+    (
+        |r| r.rolling().max_surge = Some(Kind::BoolValue(true).into()),
+        SURGE,
+        Reason::NotIntOrPercent,
+    ),
+    (
+        |r| r.rolling().max_unavailable = text(""),
+        "snapshot.deployment.spec.strategy.rolling_update.max_unavailable",
+        Reason::NotIntOrPercent,
+    ),
+    // Its selector.
+    (
+        |r| require(r, "app", "Equals", &["web"]),
+        "snapshot.deployment.spec.selector.match_expressions[0].operator",
+        Reason::UnknownOperator,
+    ),
+    (
+        |r| require(r, "app", "In", &[]),
+        VALUES,
+        Reason::OperatorValues,
+    ),
+    (
+        |r| require(r, "app", "NotIn", &[]),
+        VALUES,
+        Reason::OperatorValues,
+    ),
+    (
+        |r| require(r, "app", "Exists", &["web"]),
+        VALUES,
+        Reason::OperatorValues,
+    ),
+    (
+        |r| require(r, "app", "DoesNotExist", &["web"]),
+        VALUES,
+        Reason::OperatorValues,
+    ),
+    (
+        |r| require(r, "-app", "Exists", &[]),
+        "snapshot.deployment.spec.selector.match_expressions[0].key",
+        Reason::InvalidLabelKey,
+    ),
+    (
+        |r| require(r, "app", "In", &["web", "a b"]),
+        "snapshot.deployment.spec.selector.match_expressions[0].values[1]",
+        Reason::InvalidLabelValue,
+    ),
+    (
+        |r| {
+            _ = selector(r)
+                .match_labels
+                .insert("a b".to_owned(), String::new())
+        },
+        "snapshot.deployment.spec.selector.match_labels[\"a b\"]",
+        Reason::InvalidLabelKey,
+    ),
+    (
+        |r| {
+            _ = selector(r)
+                .match_labels
+                .insert("example.com/tier".to_owned(), "x".repeat(64))
+        },
+        "snapshot.deployment.spec.selector.match_labels[\"example.com/tier\"]",
+        Reason::InvalidLabelValue,
+    ),
+    // Its template.
+    (
+        |r| {
+            r.spec().template = template(
+                "terminationGracePeriodSeconds",
+                Kind::NumberValue(2_f64.powi(53)),
+            )
+        },
+        "snapshot.deployment.spec.template.spec.terminationGracePeriodSeconds",
+        Reason::UnsafeInteger,
+    ),
+    (
+        |r| r.spec().template = template("example.com/x", Kind::NumberValue(f64::NEG_INFINITY)),
+        "snapshot.deployment.spec.template.spec[\"example.com/x\"]",
+        Reason::NotFinite,
+    ),
+    (
+        |r| r.spec().template = raw(b"\x0a\x01\x0a"),
+        "snapshot.deployment.spec.template",
+        Reason::MalformedStruct,
+    ),
+    (
+        |r| r.spec().template = raw(b"\x0a\x08\x0a\x01a\x12\x03\x1a\x01\xff"),
+        "snapshot.deployment.spec.template.a",
+        Reason::InvalidUtf8,
+    ),
+    (
+        |r| r.spec().template = raw(b"\x0a\x03\x0a\x01\xff"),
+        "snapshot.deployment.spec.template",
+        Reason::InvalidUtf8,
+    ),
+    // Its status.
+    (
+        |r| r.status().observed_generation = -1,
+        "snapshot.deployment.status.observed_generation",
+        Reason::Negative,
+    ),
+    (
+        |r| r.status().replicas = -1,
+        "snapshot.deployment.status.replicas",
+        Reason::Negative,
+    ),
+    (
+        |r| r.status().updated_replicas = -1,
+        "snapshot.deployment.status.updated_replicas",
+        Reason::Negative,
+    ),
+    (
+        |r| r.status().ready_replicas = -1,
+        "snapshot.deployment.status.ready_replicas",
+        Reason::Negative,
+    ),
+    (
+        |r| r.status().available_replicas = -1,
+        "snapshot.deployment.status.available_replicas",
+        Reason::Negative,
+    ),
+    (
+        |r| r.status().unavailable_replicas = -1,
+        "snapshot.deployment.status.unavailable_replicas",
+        Reason::Negative,
+    ),
+    (
+        |r| r.status().terminating_replicas = Some(-1),
+        "snapshot.deployment.status.terminating_replicas",
+        Reason::Negative,
+    ),
+    (
+        |r| r.status().collision_count = Some(-1),
+        "snapshot.deployment.status.collision_count",
+        Reason::Negative,
+    ),
+    (
+        |r| {
+            r.status().conditions = vec![proto::DeploymentCondition {
+                last_update_time: at(YEAR_10000, 0),
+                ..Default::default()
+            }];
+        },
+        "snapshot.deployment.status.conditions[0].last_update_time",
+        Reason::OutOfRange,
+    ),
+    // ReplicaSets.
+    (
+        |r| r.set(1).metadata = None,
+        "snapshot.replica_sets[1].metadata",
+        Reason::Required,
+    ),
+    (
+        |r| r.set_meta(1).name.clear(),
+        "snapshot.replica_sets[1].metadata.name",
+        Reason::Required,
+    ),
+    (
+        |r| r.set_meta(1).uid.clear(),
+        "snapshot.replica_sets[1].metadata.uid",
+        Reason::Required,
+    ),
+    (
+        |r| r.set_meta(1).resource_version.clear(),
+        "snapshot.replica_sets[1].metadata.resource_version",
+        Reason::Required,
+    ),
+    (
+        |r| r.set_meta(1).uid = "new".to_owned(),
+        "snapshot.replica_sets[1].metadata.uid",
+        Reason::Duplicate,
+    ),
+    (
+        |r| r.set_meta(1).name = "new".to_owned(),
+        "snapshot.replica_sets[1].metadata.name",
+        Reason::Duplicate,
+    ),
+    (
+        |r| r.set_meta(1).namespace = "other".to_owned(),
+        "snapshot.replica_sets[1].metadata.namespace",
+        Reason::WrongNamespace,
+    ),
+    (
+        |r| own(r, 1, "x", true),
+        "snapshot.replica_sets[1].metadata.owner_references",
+        Reason::SeveralControllers,
+    ),
+    (
+        |r| own(r, 1, "", false),
+        "snapshot.replica_sets[1].metadata.owner_references[1].uid",
+        Reason::Required,
+    ),
+    (
+        |r| r.set(1).kind = "StatefulSet".to_owned(),
+        "snapshot.replica_sets[1].kind",
+        Reason::WrongKind,
+    ),
+    (
+        |r| r.set(1).api_version = "extensions/v1beta1".to_owned(),
+        "snapshot.replica_sets[1].api_version",
+        Reason::WrongKind,
+    ),
+    (
+        |r| r.set(1).spec = None,
+        "snapshot.replica_sets[1].spec.template",
+        Reason::Required,
+    ),
+    (
+        |r| r.set_spec(1).template = None,
+        "snapshot.replica_sets[1].spec.template",
+        Reason::Required,
+    ),
+    // One that nobody owns and that could be adopted.
+    (
+        |r| {
+            r.set_meta(1).owner_references.clear();
+            r.set_spec(1).template = None;
+        },
+        "snapshot.replica_sets[1].spec.template",
+        Reason::Required,
+    ),
+    (
+        |r| r.set_spec(1).replicas = Some(-3),
+        "snapshot.replica_sets[1].spec.replicas",
+        Reason::Negative,
+    ),
+    (
+        |r| r.set_spec(1).min_ready_seconds = -3,
+        "snapshot.replica_sets[1].spec.min_ready_seconds",
+        Reason::Negative,
+    ),
+    (
+        |r| r.set_spec(1).template = template("x", Kind::NumberValue(1e300)),
+        "snapshot.replica_sets[1].spec.template.spec.x",
+        Reason::UnsafeInteger,
+    ),
+    (
+        |r| r.set_status(0).replicas = -1,
+        "snapshot.replica_sets[0].status.replicas",
+        Reason::Negative,
+    ),
+    (
+        |r| r.set_status(0).ready_replicas = -1,
+        "snapshot.replica_sets[0].status.ready_replicas",
+        Reason::Negative,
+    ),
+    (
+        |r| r.set_status(0).available_replicas = -1,
+        "snapshot.replica_sets[0].status.available_replicas",
+        Reason::Negative,
+    ),
+    (
+        |r| r.set_status(0).terminating_replicas = Some(-1),
+        "snapshot.replica_sets[0].status.terminating_replicas",
+        Reason::Negative,
+    ),
+    (
+        |r| r.set_status(0).observed_generation = -1,
+        "snapshot.replica_sets[0].status.observed_generation",
+        Reason::Negative,
+    ),
+    (
+        |r| {
+            r.set_status(0).conditions = vec![proto::ReplicaSetCondition {
+                last_transition_time: at(0, i32::MAX),
+                ..Default::default()
+            }];
+        },
+        "snapshot.replica_sets[0].status.conditions[0].last_transition_time",
+        Reason::OutOfRange,
+    ),
+    // Pods.
+    (
+        |r| r.snapshot().pods[1].metadata = None,
+        "snapshot.pods[1].metadata",
+        Reason::Required,
+    ),
+    (
+        |r| r.pod_meta(1).name.clear(),
+        "snapshot.pods[1].metadata.name",
+        Reason::Required,
+    ),
+    (
+        |r| r.pod_meta(1).uid.clear(),
+        "snapshot.pods[1].metadata.uid",
+        Reason::Required,
+    ),
+    (
+        |r| r.pod_meta(1).name = "a".to_owned(),
+        "snapshot.pods[1].metadata.name",
+        Reason::Duplicate,
+    ),
+    (
+        |r| r.pod_meta(1).uid = "a".to_owned(),
+        "snapshot.pods[1].metadata.uid",
+        Reason::Duplicate,
+    ),
+    (
+        |r| r.snapshot().pods[1].kind = "Node".to_owned(),
+        "snapshot.pods[1].kind",
+        Reason::WrongKind,
+    ),
+    // Failures.
+    (
+        |r| r.failure().call = None,
+        "snapshot.failures[0].call",
+        Reason::Required,
+    ),
+    (
+        |r| r.call().verb = 0,
+        "snapshot.failures[0].call.verb",
+        Reason::Required,
+    ),
+    (
+        |r| r.call().verb = 7,
+        "snapshot.failures[0].call.verb",
+        Reason::UnknownEnumValue,
+    ),
+    (
+        |r| r.failure().http_code = 200,
+        "snapshot.failures[0].http_code",
+        Reason::OutOfRange,
+    ),
+    (
+        |r| r.failure().http_code = 600,
+        "snapshot.failures[0].http_code",
+        Reason::OutOfRange,
+    ),
+    (
+        |r| {
+            r.failure()
+                .existing
+                .as_mut()
+                .unwrap()
+                .metadata
+                .as_mut()
+                .unwrap()
+                .uid
+                .clear()
+        },
+        "snapshot.failures[0].existing.metadata.uid",
+        Reason::Required,
+    ),
+    // Options.
+    (
+        |r| r.options.get_or_insert_default().horizon = 9,
+        "options.horizon",
+        Reason::UnknownEnumValue,
+    ),
+];
+
+const SURGE: &str = "snapshot.deployment.spec.strategy.rolling_update.max_surge";
+const VALUES: &str = "snapshot.deployment.spec.selector.match_expressions[0].values";
+
+#[test]
+fn each_violation_is_named_and_nothing_else() {
+    for (change, field, reason) in CASES {
+        assert_eq!(fields_of(change), [(field.to_string(), *reason)]);
+    }
+}
+
+#[test]
+fn every_reason_has_a_case_and_a_name_of_its_own() {
+    let cases: BTreeSet<Reason> = CASES.iter().map(|(_, _, reason)| *reason).collect();
+    let all = BTreeSet::from(Reason::ALL);
+    let others = BTreeSet::from([Reason::TooDeep]); // has a test of its own
+    assert_eq!(&cases | &others, all);
+    let names: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+    assert_eq!(names.len(), all.len());
+    for name in names {
+        assert!(
+            name.len() <= 63
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_uppercase() || b == b'_' || b == b'8'),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn all_violations_are_named_at_once() {
+    let violations = violations_of(|r| {
+        r.snapshot().now = None;
+        r.meta().uid.clear();
+        r.spec().replicas = Some(-1);
+        r.rolling().max_surge = text("many");
+        r.spec().template = template("x", Kind::NumberValue(f64::NAN));
+        r.set_meta(0).name.clear();
+        r.pod_meta(1).uid.clear();
+        r.failure().http_code = 0;
+        r.options.get_or_insert_default().horizon = -1;
+    });
+    assert_eq!(
+        violations.to_string(),
+        "snapshot.now: is required; \
+         snapshot.deployment.metadata.uid: is required; \
+         snapshot.deployment.spec.replicas: is -1, and may not be negative; \
+         snapshot.deployment.spec.template.spec.x: is no finite number; \
+         snapshot.deployment.spec.strategy.rolling_update.max_surge: must be a whole number, or a percentage as \"25%\"; \
+         snapshot.replica_sets[0].metadata.name: is required; \
+         snapshot.pods[1].metadata.uid: is required; \
+         snapshot.failures[0].http_code: is 0, and must be 400 to 599; \
+         options.horizon: there is no horizon -1"
+    );
+}
+
+#[test]
+fn an_empty_request_names_what_it_lacks() {
+    let error = wire::plan_rollout_bytes(b"").unwrap_err();
+    assert_eq!(error.to_string(), "snapshot: is required");
+    let error = wire::compute_status_bytes(b"").unwrap_err();
+    assert_eq!(error.to_string(), "snapshot: is required");
+}
+
+#[test]
+fn what_is_beyond_the_list_is_counted_and_texts_are_short() {
+    let violations = violations_of(|r| {
+        let pod = r.snapshot().pods[0].clone();
+        r.snapshot().pods = vec![pod; 15];
+        selector(r)
+            .match_labels
+            .insert("-".repeat(5000), String::new());
+    });
+    assert_eq!(violations.listed.len(), LISTED_VIOLATIONS_MAX);
+    // A long key; 14 duplicates by uid and by name.
+    assert_eq!(violations.omitted, 1 + 2 * 14 - LISTED_VIOLATIONS_MAX);
+    assert!(violations.to_string().ends_with("; and 9 more"));
+    for violation in violations.listed {
+        assert!(violation.field.len() < 300 && violation.description.len() < 300);
+    }
+}
+
+#[test]
+fn templates_are_never_printed() {
+    let mut request = mk_request();
+    let secret = Kind::StringValue("hunter2".to_owned());
+    request.spec().template = template("x", secret);
+    assert!(!format!("{request:?}").contains("hunter2"));
+    assert!(format!("{request:?}").contains("template: Some(RawStruct("));
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_it_is_looked_at() {
+    let too_large = |change: Change| {
+        let mut request = mk_request();
+        change(&mut request);
+        wire::plan_rollout(request).unwrap_err().to_string()
+    };
+    assert_eq!(
+        too_large(|r| r.snapshot().replica_sets = vec![Default::default(); 10_001]),
+        "snapshot.replica_sets has 10001 entries and may have 10000"
+    );
+    assert_eq!(
+        too_large(|r| r.snapshot().pods = vec![Default::default(); 20_001]),
+        "snapshot.pods has 20001 entries and may have 20000"
+    );
+    assert_eq!(
+        too_large(|r| r.snapshot().failures = vec![Default::default(); 1_001]),
+        "snapshot.failures has 1001 entries and may have 1000"
+    );
+    let bytes = vec![0; wire::REQUEST_BYTES_MAX + 1];
+    let error = wire::plan_rollout_bytes(&bytes).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { count, .. } if count == bytes.len()));
+}
+
+#[test]
+fn bytes_that_are_no_request_are_refused() {
+    let error = wire::plan_rollout_bytes(b"\x0a\xff").unwrap_err();
+    assert_eq!(error.to_string(), "the bytes are no PlanRolloutRequest");
+}
+
+#[test]
+fn objects_of_other_namespaces_and_owners_are_left_alone() {
+    let mut request = mk_request();
+    let plain = wire::plan_rollout(request.clone()).unwrap();
+    // Another namespace's, of the same name; one of ours without a template, which another owner has.
+    let mut far = request.set(0).clone();
+    far.metadata = Some(proto::ObjectMeta {
+        name: "new".to_owned(),
+        namespace: "other".to_owned(),
+        uid: "far".to_owned(),
+        resource_version: "1".to_owned(),
+        labels: request.set_meta(0).labels.clone(),
+        ..Default::default()
+    });
+    let mut foreign = request.set(0).clone();
+    foreign.spec = None;
+    foreign.metadata = Some(proto::ObjectMeta {
+        name: "foreign".to_owned(),
+        uid: "foreign".to_owned(),
+        resource_version: "1".to_owned(),
+        ..Default::default()
+    });
+    request.snapshot().replica_sets.extend([far, foreign]);
+    assert_eq!(wire::plan_rollout(request).unwrap(), plain);
+}
