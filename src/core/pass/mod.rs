@@ -454,7 +454,7 @@ impl<'a> Pass<'a> {
             || set.min_ready_seconds != managed.stored.min_ready_seconds;
         self.act(action, on_failure).map_err(|_| Stop::Refused)?;
         let managed = &mut self.sets[set.index];
-        managed.generation += i64::from(spec_changed);
+        managed.generation = managed.generation.saturating_add(spec_changed.into());
         managed.version_known = false;
         managed.stored = Held {
             version: set.version + 1,
@@ -582,12 +582,14 @@ impl<'a> Pass<'a> {
         });
     }
 
-    /// A status write may tell of a refusal: no other refused write must be able to hide it.
+    /// A status write may tell of a refusal: no other refused write must be able to hide it. Only the check of
+    /// the Deployment goes before, for it tests the version that the status write changes.
     fn put_status_first(&mut self) {
         self.steps.sort_by_key(|step| match &step.action {
             None => 0,
-            Some(Action::UpdateDeploymentStatus { .. }) => 1,
-            Some(_) => 2,
+            Some(Action::CheckOwner { .. }) => 1,
+            Some(Action::UpdateDeploymentStatus { .. }) => 2,
+            Some(_) => 3,
         });
     }
 

@@ -1,6 +1,8 @@
 //! Tests of the planner, by subject. `world` has the builders that all of them use.
 
+mod absurd;
 mod action;
+mod create;
 mod exhaustive;
 mod random;
 mod revision;

@@ -1,0 +1,165 @@
+//! What a new ReplicaSet is called and made of.
+
+use super::world::{mk_deployment, mk_owner, mk_set, mk_snapshot, mk_template, set_label, strings};
+use crate::action::{Action, Event, EventType, NewReplicaSet, OnFailure};
+use crate::plan::plan_pass;
+use crate::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION, TEMPLATE_DIGEST};
+use crate::selector::{LabelSelector, Operator, Requirement};
+use crate::snapshot::{Deployment, ObjectMeta, Options, ReplicaSet};
+use crate::template::{Value, sha256_of_canonical, template_hash};
+
+fn created(deployment: Deployment, sets: Vec<ReplicaSet>) -> NewReplicaSet {
+    let plan = plan_pass(&mk_snapshot(deployment, sets), Options::default());
+    let mut created = plan.steps.into_iter().filter_map(|step| match step.action {
+        Some(Action::CreateReplicaSet(set)) => Some(*set),
+        _ => None,
+    });
+    created.next().unwrap()
+}
+
+#[test]
+fn a_new_set_is_whole() {
+    let mut deployment = mk_deployment(3);
+    let mut template = mk_template("v1");
+    set_label(&mut template, "tier", "front");
+    deployment.spec.template = template.clone().into();
+    deployment.spec.min_ready_seconds = 9;
+    deployment.spec.selector.match_expressions = vec![Requirement {
+        key: "tier".to_owned(),
+        operator: Operator::Exists,
+    }];
+    deployment.metadata.annotations = strings([("team", "a"), (REVISION, "7")]);
+    let hash = template_hash(&template, None);
+    let mut hashed = template.clone();
+    set_label(&mut hashed, "pod-template-hash", &hash);
+    let labels = [
+        ("app", "web"),
+        ("tier", "front"),
+        ("pod-template-hash", &hash),
+    ];
+    let mut old = mk_set(&deployment, "v0", 4, 0);
+    old.metadata.labels = strings([("app", "web"), ("tier", "x")]);
+    let want = NewReplicaSet {
+        metadata: ObjectMeta {
+            name: format!("web-{hash}"),
+            namespace: "default".to_owned(),
+            labels: strings(labels),
+            annotations: strings([
+                ("team", "a"),
+                (REVISION, "5"),
+                (DESIRED_REPLICAS, "3"),
+                (MAX_REPLICAS, "4"),
+            ]),
+            owner_references: vec![mk_owner(&deployment)],
+            ..ObjectMeta::default()
+        },
+        replicas: 3,
+        min_ready_seconds: 9,
+        selector: LabelSelector {
+            match_labels: strings([("app", "web"), ("pod-template-hash", &hash)]),
+            match_expressions: deployment.spec.selector.match_expressions.clone(),
+        },
+        template: hashed,
+        revision: 5,
+    };
+    assert_eq!(created(deployment, vec![old]), want);
+}
+
+#[test]
+fn a_custom_owner_notes_its_template() {
+    let mut deployment = mk_deployment(1);
+    deployment.api_version = "apps.rollplan.dev/v1".to_owned();
+    deployment.kind = "PlannedDeployment".to_owned();
+    let digest = sha256_of_canonical(deployment.spec.template.value());
+    let set = created(deployment.clone(), vec![]);
+    assert_eq!(set.metadata.annotations[TEMPLATE_DIGEST], digest);
+    assert_eq!(set.metadata.owner_references, [mk_owner(&deployment)]);
+    // Either of group and kind makes it another kind of owner.
+    for (api_version, kind, custom) in [
+        ("apps/v1", "Deployment", false),
+        ("apps/v2", "Deployment", true),
+        ("apps/v1", "Other", true),
+    ] {
+        deployment.api_version = api_version.to_owned();
+        deployment.kind = kind.to_owned();
+        let annotations = created(deployment.clone(), vec![]).metadata.annotations;
+        assert_eq!(annotations.contains_key(TEMPLATE_DIGEST), custom);
+    }
+}
+
+/// `TestGenerateReplicaSetName` of Kubernetes, with the whole of a name at most 253 bytes.
+#[test]
+fn a_long_name_is_cut() {
+    let hash = template_hash(&mk_template("v1"), None);
+    let longest = 253 - 1 - hash.len();
+    for (length, kept) in [
+        (1, 1),
+        (longest, longest),
+        (longest + 1, longest),
+        (253, longest),
+    ] {
+        let mut deployment = mk_deployment(1);
+        deployment.metadata.name = "a".repeat(length);
+        let name = created(deployment, vec![]).metadata.name;
+        assert_eq!(name, format!("{}-{hash}", "a".repeat(kept)));
+    }
+    // A name of more than bytes is cut between its letters.
+    let mut deployment = mk_deployment(1);
+    deployment.metadata.name = "é".repeat(150);
+    let name = created(deployment, vec![]).metadata.name;
+    assert_eq!(name, format!("{}-{hash}", "é".repeat(longest / 2)));
+}
+
+/// Labels that the template lacks are made; what is no text is no label.
+#[test]
+fn a_template_without_labels_gets_the_hash() {
+    let spec = Value::from([("containers", Value::from(vec![]))]);
+    for template in [
+        Value::from([("spec", spec.clone())]),
+        Value::from([("metadata", Value::Null), ("spec", spec.clone())]),
+        Value::from([("metadata", Value::map()), ("spec", spec.clone())]),
+        Value::from([
+            ("metadata", Value::from([("labels", Value::Null)])),
+            ("spec", spec),
+        ]),
+    ] {
+        let mut deployment = mk_deployment(1);
+        deployment.spec.selector = LabelSelector {
+            match_labels: strings([]),
+            match_expressions: vec![Requirement {
+                key: "pod-template-hash".to_owned(),
+                operator: Operator::Exists,
+            }],
+        };
+        let hash = template_hash(&template, None);
+        deployment.spec.template = template.into();
+        let set = created(deployment, vec![]);
+        let labels = strings([("pod-template-hash", &hash)]);
+        assert_eq!(set.metadata.labels, labels);
+        assert_eq!(
+            set.template.at(&["metadata", "labels"]),
+            Some(&Value::from([("pod-template-hash", hash.as_str())]))
+        );
+    }
+}
+
+#[test]
+fn the_creation_is_told_along_with_it() {
+    let snapshot = mk_snapshot(mk_deployment(2), vec![]);
+    let plan = plan_pass(&snapshot, Options::default());
+    let step = &plan.steps[0];
+    let Some(Action::CreateReplicaSet(set)) = &step.action else {
+        panic!("{}", step.summary());
+    };
+    let name = &set.metadata.name;
+    assert_eq!(
+        step.events,
+        [Event {
+            kind: EventType::Normal,
+            reason: "ScalingReplicaSet",
+            message: format!("Scaled up replica set {name} from 0 to 2"),
+        }]
+    );
+    assert_eq!(step.on_failure, OnFailure::Stop);
+    assert_eq!(step.call, step.action.as_ref().map(Action::call));
+}
