@@ -6,6 +6,7 @@ use super::world::{
     strings,
 };
 use crate::action::{Action, apply};
+use crate::lint::{Rule, lint};
 use crate::plan::{Plan, compute_status, plan_pass};
 use crate::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION, ROLLBACK_TO};
 use crate::settle::plan_settled;
@@ -206,10 +207,12 @@ fn times_at_both_ends_are_planned() {
 /// Worlds of extremes, thrown together: whatever they are, they are planned, and in any order of input.
 #[test]
 fn random_extremes_are_planned() {
+    type Planner = fn(&Snapshot, Options) -> Plan;
+    const PLANNERS: [(Planner, bool); 2] = [(plan_pass, false), (plan_settled, true)];
     let mut random = Random::from_env();
     for _ in 0..2_000 {
         let snapshot = extreme(&mut random);
-        for planner in [plan_pass, plan_settled] {
+        for (planner, settled) in PLANNERS {
             let plan = planner(&snapshot, Options::default());
             let mut world = snapshot.clone();
             for action in plan.steps.iter().filter_map(|step| step.action.as_ref()) {
@@ -222,6 +225,18 @@ fn random_extremes_are_planned() {
             assert!(plan.status.unavailable_replicas >= 0, "{random}");
             let never = plan.requeue_after.is_some_and(|span| span.seconds() < 1);
             assert!(!never, "{random}");
+            if !settled {
+                continue;
+            }
+            for violation in lint(&snapshot, Options::default(), &plan) {
+                // Where max-replicas is less than what runs, a set may grow while all together shrink, as
+                // upstream.
+                let growing = matches!(violation.rule, Rule::MaxTotal { .. });
+                assert!(violation.inherited || growing, "{random} {violation:?}");
+            }
+        }
+        for planner in [plan_pass, plan_settled] {
+            let plan = planner(&snapshot, Options::default());
             let mut other = snapshot.clone();
             random.shuffle(&mut other.replica_sets);
             let mut pods = other.pods.to_vec();
