@@ -2,8 +2,8 @@
 //!
 //!     cargo bench --bench plan
 //!
-//! The rollout is examples/mid-rollout.json: 10 replicas, three ReplicaSets and 13 pods. It also grows: more pods,
-//! and more ReplicaSets with a template each.
+//! The rollout is examples/mid-rollout.json with larger templates: 10 replicas, three ReplicaSets and 13 pods. It
+//! also grows: more pods, and more ReplicaSets with a template each.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot start says so")]
 
@@ -13,9 +13,11 @@ use divan::Bencher;
 use divan::counter::BytesCount;
 use prost::Message as _;
 use rollplan::proto;
-use rollplan::wire::{self, RawStruct, json};
+use rollplan::wire::json::from_json as read_json;
+use rollplan::wire::{self, RawStruct};
 use rollplan_core::snapshot::{Options, Snapshot};
-use serde_json::Value;
+use rollplan_core::template::digest;
+use serde_json::{Value, json};
 
 fn main() {
     divan::main();
@@ -24,16 +26,17 @@ fn main() {
 /// The saved rollout with its sets and pods repeated, under other names, up to these numbers.
 fn request(sets: usize, pods: usize) -> proto::PlanRolloutRequest {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/mid-rollout.json");
-    let list: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let items = list["items"].as_array().unwrap();
+    let mut list: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let items = list["items"].as_array_mut().unwrap();
+    items.iter_mut().for_each(fill_template);
+    let items = &*items;
     let text = |kind: &str| {
         let items = items.iter().filter(move |item| item["kind"] == kind);
         items.map(Value::to_string).collect::<Vec<_>>()
     };
     let read_all_sets = text("ReplicaSet").into_iter();
-    let mut replica_sets: Vec<proto::ReplicaSet> = read_all_sets
-        .map(|set| json::from_json(&set).unwrap())
-        .collect();
+    let mut replica_sets: Vec<proto::ReplicaSet> =
+        read_all_sets.map(|set| read_json(&set).unwrap()).collect();
     for i in replica_sets.len()..sets {
         let mut set = replica_sets[0].clone();
         rename(&mut set.metadata, i);
@@ -45,9 +48,7 @@ fn request(sets: usize, pods: usize) -> proto::PlanRolloutRequest {
         replica_sets.push(set);
     }
     let read_all_pods = text("Pod").into_iter();
-    let first_pods: Vec<proto::Pod> = read_all_pods
-        .map(|pod| json::from_json(&pod).unwrap())
-        .collect();
+    let first_pods: Vec<proto::Pod> = read_all_pods.map(|pod| read_json(&pod).unwrap()).collect();
     let mut all_pods: Vec<proto::Pod> = first_pods.iter().take(pods).cloned().collect();
     for i in all_pods.len()..pods {
         let mut pod = first_pods[i % first_pods.len()].clone();
@@ -60,13 +61,35 @@ fn request(sets: usize, pods: usize) -> proto::PlanRolloutRequest {
                 seconds: 1_795_217_250,
                 nanos: 0,
             }),
-            deployment: Some(json::from_json(&text("Deployment")[0]).unwrap()),
+            deployment: Some(read_json(&text("Deployment")[0]).unwrap()),
             replica_sets,
             pods: all_pods,
             pods_complete: true,
             failures: Vec::new(),
         }),
         options: None,
+    }
+}
+
+/// Makes the saved rollout's small template one of usual size: a sidecar, environment, volumes. About 5 KB.
+fn fill_template(object: &mut Value) {
+    let Some(spec) = object.pointer_mut("/spec/template/spec") else {
+        return;
+    };
+    let names = (0..24).map(|i| format!("SETTING_{i}"));
+    let env = names.map(|name| json!({"name": name, "value": format!("value of {name}")}));
+    let env: Value = env.collect();
+    let mounts = (0..6)
+        .map(|i| json!({"name": format!("volume-{i}"), "mountPath": format!("/etc/web/{i}")}));
+    let mounts: Value = mounts.collect();
+    let volumes = (0..6).map(|i| json!({"name": format!("volume-{i}"), "configMap": {"name": format!("web-{i}"), "defaultMode": 420}}));
+    spec["volumes"] = volumes.collect();
+    let mut sidecar = spec["containers"][0].clone();
+    sidecar["name"] = "sidecar".into();
+    spec["containers"].as_array_mut().unwrap().push(sidecar);
+    for container in spec["containers"].as_array_mut().unwrap() {
+        container["env"] = env.clone();
+        container["volumeMounts"] = mounts.clone();
     }
 }
 
@@ -132,6 +155,21 @@ fn parse(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
         .bench_values(wire::parse_snapshot);
 }
 
+/// The digests of all templates, were they decoded already: the part of parsing that no decoder saves.
+#[divan::bench(args = SIZES)]
+fn digests(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
+    let snapshot = snapshot(sets, pods);
+    let sets = snapshot.replica_sets.iter().map(|set| &set.template);
+    let templates = sets.chain([&snapshot.deployment.spec.template]);
+    let values: Vec<_> = templates.map(|template| template.value()).collect();
+    bencher.bench(|| {
+        values
+            .iter()
+            .map(|value| digest(*value))
+            .collect::<Vec<_>>()
+    });
+}
+
 /// The planner alone. Templates are decoded where it looks into them.
 #[divan::bench(args = SIZES)]
 fn plan_settled(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
@@ -160,8 +198,8 @@ fn bytes_to_bytes(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
 /// The same request as kubectl's JSON, as the command reads it.
 #[divan::bench(args = SIZES)]
 fn from_json(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
-    let text = json::to_json(&request(sets, pods)).unwrap();
+    let text = wire::json::to_json(&request(sets, pods)).unwrap();
     bencher
         .counter(BytesCount::of_str(&text))
-        .bench(|| json::from_json::<proto::PlanRolloutRequest>(&text));
+        .bench(|| read_json::<proto::PlanRolloutRequest>(&text));
 }
