@@ -79,15 +79,23 @@ impl<'a> Pass<'a> {
     /// Says whether the ReplicaSet is ours now: one that is gone is not, and that is no failure.
     fn adopt(&mut self, set: &ReplicaSet) -> Flow<bool> {
         let owner = owner_target(&self.snapshot.deployment);
-        let mut owner_references = owners_without(set, &owner.uid);
-        owner_references.push(OwnerReference {
+        let reference = OwnerReference {
             api_version: owner.api_version,
             kind: owner.kind,
             name: owner.name,
             uid: owner.uid,
             controller: Some(true),
             block_owner_deletion: Some(true),
-        });
+        };
+        // As Kubernetes' strategic merge patch leaves the list: a new owner comes first.
+        let mut owner_references = set.metadata.owner_references.clone();
+        let known = owner_references
+            .iter_mut()
+            .find(|other| other.uid == reference.uid);
+        match known {
+            Some(known) => *known = reference,
+            None => owner_references.insert(0, reference),
+        }
         let action = Action::AdoptReplicaSet {
             set: set_target(set),
             owner_references,

@@ -36,8 +36,11 @@ pub fn plan_settled(snapshot: &Snapshot, options: Options) -> Plan {
         merged.refused |= outcome.refused;
         let world = world.get_or_insert_with(|| snapshot.clone());
         for step in outcome.steps {
-            if let Some(action) = &step.action {
-                apply(world, action);
+            match &step.action {
+                Some(action) => apply(world, action),
+                // The pass that gets through will say it.
+                None if outcome.stop == Some(Stop::Stale) => continue,
+                None => {}
             }
             merged.take(step);
         }
@@ -191,12 +194,20 @@ impl<'a> Merged<'a> {
             Some(Action::ScaleReplicaSet {
                 set, to, change, ..
             }) => self.take_change(&set.name, change, Some(*to), *on_failure),
+            // One write an object: what was just adopted is deleted by the next plan.
+            Some(Action::DeleteReplicaSet { set }) if self.is_claimed(&set.name) => {}
             Some(Action::DeleteReplicaSet { set }) => {
                 self.sets.entry(set.name.clone()).or_default().deleted = true;
             }
             Some(Action::UpdateDeployment { .. }) => self.owner = Some(step),
             Some(Action::UpdateDeploymentStatus { .. }) => self.take_status(&step, events),
         }
+    }
+
+    fn is_claimed(&self, name: &str) -> bool {
+        let mut actions = self.claims.iter().filter_map(|step| step.action.as_ref());
+        actions
+            .any(|action| matches!(action, Action::AdoptReplicaSet { set, .. } if set.name == name))
     }
 
     fn take_change(
@@ -262,8 +273,8 @@ impl<'a> Merged<'a> {
 
     /// Checks, events by themselves, claims, annotations, scale-downs, creates and scale-ups, deletes, owner.
     /// No scale-down depends on a scale-up of the plan, so that each may come first; annotations come before,
-    /// for one refreshed late can stay stale for ever. After a refusal the status comes first, so that no
-    /// other refusal can hide it.
+    /// for one refreshed late can stay stale for ever. After a refusal the status comes right after the checks, so
+    /// that no other refusal can hide it.
     fn into_steps(self, world: &Snapshot) -> Vec<Step> {
         let (mut updates, mut downs, mut ups, mut deletes) = (vec![], vec![], vec![], vec![]);
         for (name, write) in &self.sets {
@@ -300,10 +311,15 @@ impl<'a> Merged<'a> {
             true => (owner, None),
             false => (None, owner),
         };
+        let (checks, claims): (Vec<Step>, Vec<Step>) = self
+            .claims
+            .into_iter()
+            .partition(|step| matches!(step.action, Some(Action::CheckOwner { .. })));
         self.events
             .into_iter()
+            .chain(checks)
             .chain(owner_first)
-            .chain(self.claims)
+            .chain(claims)
             .chain(by_age(updates))
             .chain(by_age(downs))
             .chain(created)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -116,6 +117,20 @@ func normalise(w *World, r *Result) {
 	createdHash(w, r)
 	conditionTimes(w, r)
 	serverCounters(r)
+}
+
+// statusLast: a plan made with failures writes the status before all else but checks, so that no other refusal can
+// hide it; upstream writes it last. What is written is the same.
+func statusLast(r *Result) {
+	slices.SortStableFunc(r.Writes, func(a, b Write) int {
+		last := func(w Write) int {
+			if w.Kind == "Deployment" {
+				return 1
+			}
+			return 0
+		}
+		return last(a) - last(b)
+	})
 }
 
 // claimOrder: adoptions and releases come first in a pass, in the order of a Go map upstream. Sorted by name on both

@@ -153,11 +153,11 @@ func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Resu
 				if step.Call.Verb == "VERB_DELETE" && apierrors.IsNotFound(err) {
 					continue // the contract: success
 				}
-				if !step.ContinueOnFailure && server.refuse == RefuseDelete && step.Call.Verb == "VERB_DELETE" {
+				if !step.goesOn(err) && server.refuse == RefuseDelete && step.Call.Verb == "VERB_DELETE" {
 					ended = true // as upstream's pass ends; no defect of ours
 					break
 				}
-				if !step.ContinueOnFailure {
+				if !step.goesOn(err) {
 					failedErr = fmt.Errorf("step %d (%s): %w", i, step.Summary, err)
 					break
 				}
@@ -167,6 +167,9 @@ func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Resu
 		events = append(events, step.Events...)
 	}
 	r := server.result()
+	if len(failures) > 0 {
+		statusLast(r)
+	}
 	r.Events, r.Err, r.Response = events, failedErr, resp
 	r.Deployment = server.deployments[key(w.Deployment.Namespace, w.Deployment.Name)]
 	r.Ended = ended

@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 )
@@ -85,6 +88,17 @@ type PlanStep struct {
 	Call              *ApiCall `json:"call"`
 	Events            []Event  `json:"events"`
 	ContinueOnFailure bool     `json:"continueOnFailure"`
+	// Answers for which ContinueOnFailure holds; empty means all.
+	ToleratedHTTPCodes []int32 `json:"toleratedHttpCodes"`
+}
+
+// goesOn says whether the plan goes on after the call of this step has failed.
+func (s *PlanStep) goesOn(err error) bool {
+	if !s.ContinueOnFailure || len(s.ToleratedHTTPCodes) == 0 {
+		return s.ContinueOnFailure
+	}
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && slices.Contains(s.ToleratedHTTPCodes, status.Status().Code)
 }
 
 // Request makes the world's request. The objects keep Go's JSON of what the API server holds: what kubectl prints.

@@ -69,8 +69,8 @@ fn change_set(set: &mut ReplicaSet, change: &SetChange, replicas: i32) {
     if set.replicas != replicas || set.min_ready_seconds != seconds {
         set.metadata.generation = set.metadata.generation.saturating_add(1);
     }
+    set.available_max = set.available_max.min(set.replicas).min(replicas);
     set.replicas = replicas;
-    set.available_max = set.available_max.min(replicas);
     set.min_ready_seconds = seconds;
     let annotations = &mut set.metadata.annotations;
     annotations.extend(change.annotations.clone());
