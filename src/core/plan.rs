@@ -31,7 +31,7 @@ pub fn plan_pass(snapshot: &Snapshot, options: Options) -> Plan {
         _ => status::requeue_after(&snapshot.deployment, &outcome.status, snapshot.now),
     };
     Plan {
-        settled: outcome.steps.is_empty(),
+        settled: outcome.steps.is_empty() && outcome.stop.is_none(),
         steps: outcome.steps,
         status: outcome.status,
         requeue_after,

@@ -149,9 +149,8 @@ pub fn rollback(
 
 /// As kubectl finds "the revision before": of equal numbers, the first seen counts as the higher.
 fn second_highest<'a>(numbered: &[(i64, &'a ReplicaSet)]) -> Option<(i64, &'a ReplicaSet)> {
-    let (mut highest, mut second): (Option<(i64, &ReplicaSet)>, Option<(i64, &ReplicaSet)>) =
-        (None, None);
-    let number = |entry: Option<(i64, &ReplicaSet)>| entry.map_or(-1, |(revision, _)| revision);
+    let number = |entry: Option<(i64, _)>| entry.map_or(-1, |(revision, _)| revision);
+    let (mut highest, mut second) = (None, None);
     for &entry in numbered {
         if number(highest) < entry.0 {
             second = highest;
