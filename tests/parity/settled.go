@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,6 +33,9 @@ func (w *worker) settled(world *World) ([]Difference, *Result, *Result, error) {
 	normalise(world, our)
 	sets := merged(up.Sets, our.Sets)
 	for _, k := range sortedKeys(sets) {
+		if adoptedAndDeleted(up.Writes, k) {
+			continue
+		}
 		if u, o := essence(up.Sets[k]), essence(our.Sets[k]); u != o {
 			diffs = append(diffs, Difference{"settled ReplicaSet " + k, u, o})
 		}
@@ -58,7 +62,7 @@ func essence(rs *appsv1.ReplicaSet) string {
 
 // repeat runs upstream until it is at rest, and stops where our look-ahead stops (design.md, section 3): after a pass
 // that claims, that writes the owner's spec or that scales down under Recreate, and before one that would reverse a
-// size changed before.
+// size changed before or write the owner a second time.
 func (w *worker) repeat(world *World) *Result {
 	now := world.DeepCopy()
 	clamp(now.ReplicaSets)
@@ -86,7 +90,7 @@ func (w *worker) repeat(world *World) *Result {
 				direction[k] = d
 			}
 		}
-		if turns {
+		if turns || len(r.Writes) > 0 && writesOwner(writes, "status") && writesOwner(r.Writes, "") {
 			break
 		}
 		writes = append(writes, r.Writes...)
@@ -100,6 +104,22 @@ func (w *worker) repeat(world *World) *Result {
 	out.Writes, out.Attempts, out.Refused = writes, attempts, refused
 	out.Status = &out.Deployment.Status
 	return &out
+}
+
+// writesOwner says whether the Deployment is among the objects written: one write of it is all that a plan has.
+func writesOwner(writes []Write, subresource string) bool {
+	return slices.ContainsFunc(writes, func(w Write) bool {
+		return w.Kind == "Deployment" && w.Subresource == subresource
+	})
+}
+
+// adoptedAndDeleted says whether upstream deletes a set in the pass that adopts it: a plan writes an object once, and
+// leaves the deletion to the next one.
+func adoptedAndDeleted(writes []Write, set string) bool {
+	did := func(what func(Write) bool) bool {
+		return slices.ContainsFunc(writes, func(w Write) bool { return key(w.Namespace, w.Name) == set && what(w) })
+	}
+	return did(func(w Write) bool { return w.Claim }) && did(func(w Write) bool { return w.Op == "delete" })
 }
 
 func sign(n int32) int {
