@@ -7,4 +7,5 @@
     reason = "a test that fails may panic"
 )]
 
+mod server;
 mod wire;

@@ -1,0 +1,81 @@
+//! `grpc.health.v1`: whether to send calls here.
+
+use tonic::server::NamedService;
+use tonic_health::ServingStatus;
+use tonic_health::pb::health_server::{Health as HealthApi, HealthServer};
+use tonic_health::server::HealthReporter;
+
+use super::planner::Planner;
+use crate::proto::rollout_planner_server::RolloutPlannerServer;
+
+/// The server as a whole, and the planner. Other names are answered NOT_FOUND.
+const SERVICES: [&str; 2] = ["", <RolloutPlannerServer<Planner> as NamedService>::NAME];
+
+/// What health checks are told.
+#[derive(Clone)]
+pub(super) struct Health {
+    reporter: HealthReporter,
+}
+
+// === impl Health ===
+
+impl Health {
+    /// NOT_SERVING until told otherwise.
+    pub(super) async fn new() -> (Self, HealthServer<impl HealthApi>) {
+        let (reporter, service) = tonic_health::server::health_reporter();
+        let health = Self { reporter };
+        health.not_serving().await;
+        (health, service)
+    }
+
+    pub(super) async fn serving(&self) {
+        self.set(ServingStatus::Serving).await;
+    }
+
+    pub(super) async fn not_serving(&self) {
+        self.set(ServingStatus::NotServing).await;
+    }
+
+    async fn set(&self, status: ServingStatus) {
+        for service in SERVICES {
+            self.reporter.set_service_status(service, status).await;
+        }
+    }
+
+    /// Ends open Watch streams, the last status having been sent: they end on no account of their own, and
+    /// would hold up every drain to the end of its grace. Checks are answered NOT_FOUND from here on.
+    pub(super) async fn end_watches(mut self) {
+        // Connections get to say that they take no more calls first, or a client would watch again.
+        tokio::task::yield_now().await;
+        for service in SERVICES {
+            self.reporter.clear_service_status(service).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic_health::pb::HealthCheckRequest;
+    use tonic_health::pb::health_check_response::ServingStatus::{NotServing, Serving};
+    use tonic_health::pb::health_client::HealthClient;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_serves_before_it_is_said_and_after_it_is_taken_back() {
+        let (health, service) = Health::new().await;
+        let mut client = HealthClient::new(service);
+        let mut check = async |expected| {
+            for service in SERVICES {
+                let service = service.to_owned();
+                let answer = client.check(HealthCheckRequest { service }).await.unwrap();
+                assert_eq!(answer.into_inner().status(), expected);
+            }
+        };
+        check(NotServing).await;
+        health.serving().await;
+        check(Serving).await;
+        health.not_serving().await;
+        check(NotServing).await;
+    }
+}

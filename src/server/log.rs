@@ -1,0 +1,280 @@
+//! Lines of JSON on standard error. None holds an annotation, an environment value, or any other text of a
+//! workload besides the namespace and the name of its Deployment: violations are logged by field and rule.
+
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::future::Future;
+use std::io;
+use std::panic::{self, PanicHookInfo};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use http::{Request, Response};
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
+use tower::{Layer, Service};
+use tracing::{Instrument as _, Subscriber, field};
+use tracing_subscriber::fmt::MakeWriter;
+
+use super::errors;
+
+/// Bytes of a path that are logged. Ours are shorter; the path of an unknown method is the client's.
+const METHOD_BYTES_MAX: usize = 100;
+
+/// Sends logs and panics to standard error. A program that has its own subscriber keeps it.
+pub(super) fn init() {
+    if tracing::subscriber::set_global_default(subscriber(io::stderr)).is_ok() {
+        panic::set_hook(Box::new(log_panic));
+    }
+}
+
+fn subscriber<W>(writer: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_span_list(false)
+        .with_target(false)
+        .with_writer(writer)
+        .finish()
+}
+
+/// Where it happened, and the text only if it is a literal: a formatted one may hold values.
+fn log_panic(panicked: &PanicHookInfo<'_>) {
+    tracing::error!(
+        location = panicked.location().map(field::display),
+        text = panicked.payload().downcast_ref::<&'static str>(),
+        "panicked"
+    );
+}
+
+/// One line for each call that fails. Streams that fail later, and calls that the client gives up, have none.
+#[derive(Clone, Copy)]
+pub(super) struct CallLogLayer;
+
+#[derive(Clone)]
+pub(super) struct CallLog<S> {
+    inner: S,
+}
+
+// === impl CallLogLayer ===
+
+impl<S> Layer<S> for CallLogLayer {
+    type Service = CallLog<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        CallLog { inner }
+    }
+}
+
+// === impl CallLog ===
+
+impl<S> Service<Request<Body>> for CallLog<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let start = Instant::now();
+        let path = request.uri().path().trim_start_matches('/');
+        let method = &path[..path.floor_char_boundary(METHOD_BYTES_MAX)];
+        let span = tracing::info_span!("call", method, deployment = field::Empty);
+        let answer = self.inner.call(request);
+        let logged = async move {
+            let response = answer.await?;
+            if let Some(status) = errors::failure(&response) {
+                log_failure(&status, start);
+            }
+            Ok(response)
+        };
+        Box::pin(logged.instrument(span))
+    }
+}
+
+fn log_failure(status: &Status, start: Instant) {
+    let details = status.get_error_details();
+    let code = field::debug(status.code());
+    let reason = details.error_info().map(|info| info.reason.as_str());
+    let seconds = start.elapsed().as_secs_f64();
+    let violations = details.bad_request().map(|bad_request| {
+        let mut text = String::new();
+        for violation in &bad_request.field_violations {
+            let separator = if text.is_empty() { "" } else { ", " };
+            // Writing to a String does not fail.
+            let _ = write!(text, "{separator}{} {}", violation.field, violation.reason);
+        }
+        text
+    });
+    // What is wrong with a request may quote it.
+    let text = violations.is_none().then(|| status.message());
+    match status.code() {
+        Code::Internal | Code::Unknown | Code::DataLoss => {
+            tracing::error!(code, reason, seconds, violations, text, "call failed");
+        }
+        _ => tracing::warn!(code, reason, seconds, violations, text, "call failed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::Value;
+    use tracing::subscriber;
+
+    use super::*;
+    use crate::proto::rollout_planner_client::RolloutPlannerClient;
+    use crate::proto::rollout_planner_server::RolloutPlanner;
+    use crate::proto::{
+        ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
+        PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+    };
+    use crate::server::health::Health;
+    use crate::server::planner::Planner;
+    use crate::server::stack;
+    use crate::wire::json;
+
+    struct Panicking;
+
+    #[tonic::async_trait]
+    impl RolloutPlanner for Panicking {
+        async fn plan_rollout(
+            &self,
+            _: tonic::Request<PlanRolloutRequest>,
+        ) -> Result<tonic::Response<PlanRolloutResponse>, Status> {
+            panic!("hunter2");
+        }
+
+        async fn compute_status(
+            &self,
+            _: tonic::Request<ComputeStatusRequest>,
+        ) -> Result<tonic::Response<ComputeStatusResponse>, Status> {
+            unreachable!()
+        }
+
+        async fn rollback(
+            &self,
+            _: tonic::Request<RollbackRequest>,
+        ) -> Result<tonic::Response<RollbackResponse>, Status> {
+            unreachable!()
+        }
+
+        async fn list_revisions(
+            &self,
+            _: tonic::Request<ListRevisionsRequest>,
+        ) -> Result<tonic::Response<ListRevisionsResponse>, Status> {
+            unreachable!()
+        }
+    }
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What is logged while a plan is asked for, without time and duration.
+    async fn check(planner: impl RolloutPlanner, request: Value) -> Vec<Value> {
+        let written = Written::default();
+        let writer = written.clone();
+        let _guard = subscriber::set_default(subscriber(move || writer.clone()));
+        let (_, health) = Health::new().await;
+        let stack = stack::stack(stack::routes(planner, health).unwrap());
+        let request: PlanRolloutRequest = json::from_json(&request.to_string()).unwrap();
+        let _ = RolloutPlannerClient::new(stack).plan_rollout(request).await;
+        let written = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert!(!written.contains("hunter2"), "{written}");
+        let line = |line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            let line_fields = line.as_object_mut().unwrap();
+            assert!(line_fields.remove("timestamp").unwrap().is_string());
+            assert!(line_fields.remove("seconds").unwrap().is_f64());
+            line
+        };
+        written.lines().map(line).collect()
+    }
+
+    fn mk_request(replicas: i32) -> Value {
+        serde_json::json!({"snapshot": {
+            "now": "2026-01-01T00:00:00Z",
+            "deployment": {
+                "metadata": {
+                    "namespace": "shop",
+                    "name": "web",
+                    "uid": "1",
+                    "resourceVersion": "1",
+                    "annotations": {"password": "hunter2"},
+                },
+                "spec": {
+                    "replicas": replicas,
+                    "selector": {"matchLabels": {"app": "web"}},
+                    "strategy": {"type": if replicas < 0 { "hunter2" } else { "Recreate" }},
+                    "template": {
+                        "metadata": {"labels": {"app": "web"}},
+                        "spec": {"containers": [{
+                            "name": "app",
+                            "image": "app",
+                            "env": [{"name": "PASSWORD", "value": "hunter2"}],
+                        }]},
+                    },
+                },
+            },
+        }})
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_not_logged() {
+        assert_eq!(check(Planner, mk_request(3)).await, [] as [Value; 0]);
+    }
+
+    #[tokio::test]
+    async fn an_invalid_request_is_logged_by_fields_and_rules() {
+        let fields = "snapshot.deployment.spec.replicas NEGATIVE, \
+                      snapshot.deployment.spec.strategy.type UNKNOWN_STRATEGY";
+        let expected = serde_json::json!({
+            "level": "WARN",
+            "message": "call failed",
+            "code": "InvalidArgument",
+            "reason": "INVALID_REQUEST",
+            "violations": fields,
+            "span": {
+                "name": "call",
+                "method": "rollplan.v1.RolloutPlanner/PlanRollout",
+                "deployment": "shop/web",
+            },
+        });
+        assert_eq!(check(Planner, mk_request(-1)).await, [expected]);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_logged_without_its_text() {
+        let expected = serde_json::json!({
+            "level": "ERROR",
+            "message": "call failed",
+            "code": "Internal",
+            "reason": "INTERNAL_ERROR",
+            "text": errors::bug().message(),
+            "span": {"name": "call", "method": "rollplan.v1.RolloutPlanner/PlanRollout"},
+        });
+        assert_eq!(check(Panicking, mk_request(3)).await, [expected]);
+    }
+}

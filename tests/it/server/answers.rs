@@ -1,0 +1,94 @@
+//! What is answered is what `wire` answers, however it travels.
+
+use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
+use rollplan::proto::{
+    ComputeStatusRequest, ListRevisionsRequest, PlanRolloutRequest, RollbackRequest,
+};
+use rollplan::server::{LARGE_BYTES, LARGE_OBJECTS};
+use rollplan::wire;
+use tonic::codec::CompressionEncoding;
+use tonic::transport::Channel;
+
+use super::{Serving, mk_request, mk_request_with_bytes, mk_request_with_pods, start};
+
+/// Asks for a plan, compares it, and gives the compression that the answer came in.
+async fn check(
+    client: &mut RolloutPlannerClient<Channel>,
+    request: PlanRolloutRequest,
+) -> Option<String> {
+    let expected = wire::plan_rollout(request.clone()).unwrap();
+    assert!(!expected.steps.is_empty());
+    let answer = client.plan_rollout(request).await.unwrap();
+    let encoding = answer.metadata().get("grpc-encoding").cloned();
+    assert_eq!(answer.into_inner(), expected);
+    encoding.map(|encoding| encoding.to_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn plans_are_those_of_wire() {
+    let Serving { mut client, .. } = start().await;
+    assert_eq!(check(&mut client, mk_request()).await, None);
+}
+
+#[tokio::test]
+async fn statuses_are_those_of_wire() {
+    let Serving { mut client, .. } = start().await;
+    let PlanRolloutRequest { snapshot, options } = mk_request();
+    let request = ComputeStatusRequest { snapshot, options };
+    let expected = wire::compute_status(request.clone()).unwrap();
+    let answer = client.compute_status(request).await.unwrap();
+    assert_eq!(answer.into_inner(), expected);
+}
+
+#[tokio::test]
+async fn rollbacks_and_revisions_are_those_of_wire() {
+    let Serving { mut client, .. } = start().await;
+    let PlanRolloutRequest { snapshot, options } = mk_request();
+    let request = RollbackRequest {
+        snapshot: snapshot.clone(),
+        to_revision: 0,
+        options,
+    };
+    let expected = wire::rollback(request.clone()).unwrap();
+    let answer = client.rollback(request).await.unwrap();
+    assert_eq!(answer.into_inner(), expected);
+
+    let request = ListRevisionsRequest { snapshot };
+    let expected = wire::list_revisions(request.clone()).unwrap();
+    assert!(!expected.revisions.is_empty());
+    let answer = client.list_revisions(request).await.unwrap();
+    assert_eq!(answer.into_inner(), expected);
+}
+
+#[tokio::test]
+async fn large_plans_are_those_of_wire() {
+    let Serving { mut client, .. } = start().await;
+    check(&mut client, mk_request_with_pods(LARGE_OBJECTS + 1)).await;
+    check(&mut client, mk_request_with_bytes(LARGE_BYTES)).await;
+}
+
+/// tonic's own limit is 4 MiB.
+#[tokio::test]
+async fn requests_may_nearly_have_the_bytes_of_the_contract() {
+    let Serving { mut client, .. } = start().await;
+    let request = mk_request_with_bytes(wire::REQUEST_BYTES_MAX - (64 << 10));
+    check(&mut client, request).await;
+}
+
+#[tokio::test]
+async fn requests_may_be_compressed() {
+    let Serving { channel, .. } = start().await;
+    for encoding in [CompressionEncoding::Gzip, CompressionEncoding::Zstd] {
+        let mut client = RolloutPlannerClient::new(channel.clone()).send_compressed(encoding);
+        assert_eq!(check(&mut client, mk_request()).await, None, "{encoding}");
+    }
+}
+
+#[tokio::test]
+async fn answers_are_gzipped_for_clients_that_ask() {
+    let Serving { channel, .. } = start().await;
+    let client = RolloutPlannerClient::new(channel);
+    let mut client = client.accept_compressed(CompressionEncoding::Gzip);
+    let encoding = check(&mut client, mk_request()).await;
+    assert_eq!(encoding.as_deref(), Some("gzip"));
+}

@@ -1,0 +1,180 @@
+//! Every error has the code that gRPC means for it, and details for programs.
+
+use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
+use rollplan::proto::{
+    ComputeStatusRequest, PlanRolloutRequest, PlanRolloutResponse, RollbackRequest,
+};
+use rollplan::wire::{LISTED_VIOLATIONS_MAX, PODS_MAX, REQUEST_BYTES_MAX};
+use tonic::codec::CompressionEncoding;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+use tonic_prost::ProstCodec;
+use tonic_types::StatusExt as _;
+
+use super::{
+    Serving, Staged, mk_config, mk_request, mk_request_with_bytes, mk_request_with_pods, start,
+};
+
+/// Whatever the error, it has this code and one ErrorInfo with this reason.
+fn check(status: &Status, code: Code, reason: &str) {
+    assert_eq!(status.code(), code, "{status:?}");
+    assert!(!status.message().is_empty());
+    let info = status.get_details_error_info().unwrap();
+    assert_eq!(info.reason, reason);
+    assert_eq!(info.domain, "rollplan.dev");
+}
+
+#[tokio::test]
+async fn an_invalid_request_is_told_everything_that_is_wrong() {
+    let Serving { mut client, .. } = start().await;
+    let mut request = mk_request();
+    let snapshot = request.snapshot.as_mut().unwrap();
+    snapshot.now = None;
+    let spec = snapshot.deployment.as_mut().unwrap().spec.as_mut().unwrap();
+    spec.replicas = Some(-1);
+    spec.selector = None;
+    let status = client.plan_rollout(request).await.unwrap_err();
+    check(&status, Code::InvalidArgument, "INVALID_REQUEST");
+    let violations = status.get_details_bad_request().unwrap().field_violations;
+    let violations: Vec<_> = violations
+        .iter()
+        .map(|violation| (violation.field.as_str(), violation.reason.as_str()))
+        .collect();
+    assert_eq!(
+        violations,
+        [
+            ("snapshot.now", "REQUIRED"),
+            ("snapshot.deployment.spec.replicas", "NEGATIVE"),
+            ("snapshot.deployment.spec.selector", "REQUIRED"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn many_violations_are_cut_and_counted() {
+    let Serving { mut client, .. } = start().await;
+    let mut request = mk_request_with_pods(100);
+    for pod in &mut request.snapshot.as_mut().unwrap().pods {
+        pod.metadata.as_mut().unwrap().name = "same".to_owned();
+    }
+    let status = client.plan_rollout(request).await.unwrap_err();
+    check(&status, Code::InvalidArgument, "INVALID_REQUEST");
+    let violations = status.get_details_bad_request().unwrap().field_violations;
+    assert_eq!(violations.len(), LISTED_VIOLATIONS_MAX);
+    let metadata = status.get_details_error_info().unwrap().metadata;
+    assert_eq!(metadata["violations"], "99");
+    assert_eq!(metadata["omitted"], "79");
+}
+
+fn check_too_large(status: &Status, subject: &str) {
+    check(status, Code::ResourceExhausted, "REQUEST_TOO_LARGE");
+    let violations = status.get_details_quota_failure().unwrap().violations;
+    assert_eq!(violations.len(), 1);
+    assert_eq!(violations[0].subject, subject);
+    // No sign to try again.
+    assert!(status.get_details_retry_info().is_none());
+}
+
+#[tokio::test]
+async fn too_many_objects_are_too_large() {
+    let Serving { mut client, .. } = start().await;
+    let request = mk_request_with_pods(PODS_MAX + 1);
+    let status = client.plan_rollout(request).await.unwrap_err();
+    check_too_large(&status, "snapshot.pods");
+}
+
+/// Trap: tonic answers OUT_OF_RANGE.
+#[tokio::test]
+async fn too_many_bytes_are_too_large() {
+    let Serving { mut client, .. } = start().await;
+    let request = mk_request_with_bytes(REQUEST_BYTES_MAX);
+    let status = client.plan_rollout(request).await.unwrap_err();
+    check_too_large(&status, "request");
+    // The connection lives.
+    client.plan_rollout(mk_request()).await.unwrap();
+}
+
+#[tokio::test]
+async fn too_many_bytes_once_decompressed_are_too_large() {
+    let Serving { channel, .. } = start().await;
+    for encoding in [CompressionEncoding::Gzip, CompressionEncoding::Zstd] {
+        let client = RolloutPlannerClient::new(channel.clone());
+        let mut client = client.send_compressed(encoding);
+        let request = mk_request_with_bytes(REQUEST_BYTES_MAX);
+        let status = client.plan_rollout(request).await.unwrap_err();
+        check_too_large(&status, "request");
+    }
+}
+
+/// Calls the planner by a path, with a message of another kind.
+async fn call(channel: Channel, path: &'static str) -> Status {
+    let mut client = tonic::client::Grpc::new(channel);
+    client.ready().await.unwrap();
+    let codec = ProstCodec::<prost_types::Duration, PlanRolloutResponse>::default();
+    let message = prost_types::Duration {
+        seconds: 1,
+        nanos: 1,
+    };
+    let path = PathAndQuery::from_static(path);
+    let answer = client.unary(Request::new(message), path, codec).await;
+    answer.unwrap_err()
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_message_are_malformed() {
+    let Serving { channel, .. } = start().await;
+    let status = call(channel, "/rollplan.v1.RolloutPlanner/PlanRollout").await;
+    check(&status, Code::Internal, "MALFORMED_REQUEST");
+}
+
+#[tokio::test]
+async fn unknown_methods_are_unimplemented() {
+    let Serving { channel, .. } = start().await;
+    for path in ["/rollplan.v1.RolloutPlanner/Unknown", "/unknown.v1/Unknown"] {
+        let status = call(channel.clone(), path).await;
+        check(&status, Code::Unimplemented, "UNKNOWN_METHOD");
+    }
+}
+
+#[tokio::test]
+async fn a_way_back_that_is_not_there_says_why() {
+    let Serving { mut client, .. } = start().await;
+    let request = |paused, to_revision| {
+        let PlanRolloutRequest { snapshot, options } = mk_request();
+        let mut snapshot = snapshot.unwrap();
+        let spec = snapshot.deployment.as_mut().unwrap().spec.as_mut();
+        spec.unwrap().paused = paused;
+        RollbackRequest {
+            snapshot: Some(snapshot),
+            to_revision,
+            options,
+        }
+    };
+    let status = client.rollback(request(true, 0)).await.unwrap_err();
+    check(&status, Code::FailedPrecondition, "DEPLOYMENT_PAUSED");
+    let violations = status.get_details_precondition_failure().unwrap();
+    assert_eq!(violations.violations.len(), 1);
+    let status = client.rollback(request(false, 99)).await.unwrap_err();
+    check(&status, Code::NotFound, "REVISION_NOT_FOUND");
+    assert!(status.get_details_resource_info().is_some());
+}
+
+/// Trap: tonic resets the stream, which clients see as CANCELLED.
+#[tokio::test]
+async fn a_panic_is_internal_and_other_calls_go_on() {
+    let staged = Staged::default();
+    let Serving { client, .. } = staged.start(mk_config()).await;
+    let mut other = client.clone();
+    let mut client = client;
+    // Both on the one connection of the channel.
+    let running =
+        tokio::spawn(async move { other.plan_rollout(PlanRolloutRequest::default()).await });
+    staged.started.notified().await;
+    let status = client.compute_status(ComputeStatusRequest::default()).await;
+    let status = status.unwrap_err();
+    check(&status, Code::Internal, "INTERNAL_ERROR");
+    assert!(!format!("{status:?}").contains("secret"));
+    staged.go_on.notify_one();
+    running.await.unwrap().unwrap();
+}
