@@ -1,0 +1,104 @@
+//! Who decides: this process, or a service that is asked. The answer is the same message either way.
+
+mod service;
+
+use self::service::Service;
+use super::error::{Complaint, Error};
+use super::input::Places;
+use crate::proto;
+use crate::wire;
+
+/// Who decides.
+#[derive(Debug)]
+pub(super) enum Planner {
+    /// This process.
+    Here,
+    /// A service.
+    Service(Box<Service>),
+}
+
+/// Why there is no answer. Fields are those of the request.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The request breaks rules of the contract: the fields, with what is wrong about each; and how many more.
+    Violations(Vec<(String, String)>, usize),
+    /// Any other reason.
+    Error(Error),
+}
+
+// === impl Planner ===
+
+impl Planner {
+    pub(super) fn new(server: Option<String>) -> Result<Self, Error> {
+        Ok(match server {
+            None => Self::Here,
+            Some(url) => Self::Service(Box::new(Service::new(&url)?)),
+        })
+    }
+
+    pub(super) fn plan_rollout(
+        &self,
+        request: proto::PlanRolloutRequest,
+    ) -> Result<proto::PlanRolloutResponse, Refusal> {
+        match self {
+            Self::Here => Ok(wire::plan_rollout(request)?),
+            Self::Service(service) => service.plan_rollout(request),
+        }
+    }
+
+    pub(super) fn compute_status(
+        &self,
+        request: proto::ComputeStatusRequest,
+    ) -> Result<proto::ComputeStatusResponse, Refusal> {
+        match self {
+            Self::Here => Ok(wire::compute_status(request)?),
+            Self::Service(service) => service.compute_status(request),
+        }
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// The same, by the places of the input that the request was made from.
+    pub(super) fn into_error(self, places: &Places) -> Error {
+        let (listed, omitted) = match self {
+            Self::Error(error) => return error,
+            Self::Violations(listed, omitted) => (listed, omitted),
+        };
+        let mut complaints: Vec<Complaint> = listed
+            .into_iter()
+            .map(|(field, text)| places.complaint(&field, text))
+            .collect();
+        if omitted > 0 {
+            complaints.push(Complaint {
+                place: String::new(),
+                field: String::new(),
+                text: format!("and {omitted} more"),
+            });
+        }
+        Error::Input(complaints)
+    }
+}
+
+impl From<wire::Error> for Refusal {
+    fn from(error: wire::Error) -> Self {
+        match error {
+            wire::Error::InvalidArgument(wire::Violations { listed, omitted }) => {
+                let listed = listed
+                    .into_iter()
+                    .map(|violation| (violation.field, violation.description));
+                Self::Violations(listed.collect(), omitted)
+            }
+            wire::Error::TooLarge { .. } | wire::Error::Rollback(_) => {
+                Self::Error(Error::input("", error.to_string()))
+            }
+            // Messages that were made here always decode.
+            wire::Error::Undecodable { .. }
+            | wire::Error::InvalidJson { .. }
+            | wire::Error::Descriptors { .. } => {
+                Self::Error(Error::Bug(super::error::chain(&error)))
+            }
+        }
+    }
+}

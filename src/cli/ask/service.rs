@@ -1,0 +1,130 @@
+//! A service that is asked over gRPC.
+
+use std::time::Duration;
+
+use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::{Code, Response, Status};
+use tonic_types::StatusExt as _;
+
+use super::Refusal;
+use crate::cli::error::{Error, chain};
+use crate::proto;
+use crate::proto::rollout_planner_client::RolloutPlannerClient;
+use crate::wire::REQUEST_BYTES_MAX;
+
+/// A connection that takes longer than this will not come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Plans take milliseconds; what takes longer than this hangs.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A service, by its address.
+#[derive(Debug)]
+pub(in crate::cli) struct Service {
+    url: String,
+    endpoint: Endpoint,
+}
+
+// === impl Service ===
+
+impl Service {
+    /// Nothing is asked yet. An address without scheme is taken for http.
+    pub(super) fn new(url: &str) -> Result<Self, Error> {
+        let wrong = |why: &str| Error::Usage(format!("--server {url}: {why}"));
+        let url = if url.contains("://") {
+            url.to_owned()
+        } else {
+            format!("http://{url}")
+        };
+        let uri: Uri = url
+            .parse()
+            .map_err(|_| wrong("not an address, as http://127.0.0.1:50051"))?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            _ => return Err(wrong("only http is spoken")),
+        }
+        let endpoint = Endpoint::from(uri)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(CALL_TIMEOUT);
+        Ok(Self { url, endpoint })
+    }
+
+    pub(super) fn plan_rollout(
+        &self,
+        request: proto::PlanRolloutRequest,
+    ) -> Result<proto::PlanRolloutResponse, Refusal> {
+        self.call(async |mut client| client.plan_rollout(request).await)
+    }
+
+    pub(super) fn compute_status(
+        &self,
+        request: proto::ComputeStatusRequest,
+    ) -> Result<proto::ComputeStatusResponse, Refusal> {
+        self.call(async |mut client| client.compute_status(request).await)
+    }
+
+    fn call<T>(
+        &self,
+        ask: impl AsyncFnOnce(RolloutPlannerClient<Channel>) -> Result<Response<T>, Status>,
+    ) -> Result<T, Refusal> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| self.unreachable(chain(&error)))?;
+        runtime.block_on(async {
+            let channel = self.endpoint.connect().await;
+            let channel = channel.map_err(|error| self.unreachable(chain(&error)))?;
+            // A plan creates at most one ReplicaSet, from a template of the request.
+            let client =
+                RolloutPlannerClient::new(channel).max_decoding_message_size(REQUEST_BYTES_MAX);
+            match ask(client).await {
+                Ok(response) => Ok(response.into_inner()),
+                Err(status) => Err(self.refusal(&status)),
+            }
+        })
+    }
+
+    fn unreachable(&self, reason: String) -> Refusal {
+        Refusal::Error(Error::Unreachable {
+            server: self.url.clone(),
+            reason,
+        })
+    }
+
+    /// What the service says no to for good is wrong input, as it would be here; anything else may pass.
+    fn refusal(&self, status: &Status) -> Refusal {
+        let details = status.get_error_details();
+        match status.code() {
+            Code::InvalidArgument => match details.bad_request() {
+                Some(bad) if !bad.field_violations.is_empty() => {
+                    let listed: Vec<_> = bad
+                        .field_violations
+                        .iter()
+                        .map(|violation| (violation.field.clone(), violation.description.clone()))
+                        .collect();
+                    Refusal::Violations(listed, omitted(status))
+                }
+                _ => Refusal::Error(Error::input("", status.message())),
+            },
+            // A service that sheds load says when to come again; one that minds the size does not.
+            Code::ResourceExhausted if details.retry_info().is_none() => {
+                Refusal::Error(Error::input("", status.message()))
+            }
+            // Said by a rollplan, and not by a client or proxy on the way there.
+            Code::Internal if details.error_info().is_some() => Refusal::Error(Error::Service {
+                server: self.url.clone(),
+                reason: status.message().to_owned(),
+            }),
+            code => self.unreachable(format!("{}: {}", code.description(), status.message())),
+        }
+    }
+}
+
+/// How many violations there are beside those listed.
+fn omitted(status: &Status) -> usize {
+    let details = status.get_error_details();
+    details
+        .error_info()
+        .and_then(|info| info.metadata.get("omitted"))
+        .and_then(|omitted| omitted.parse().ok())
+        .unwrap_or(0)
+}

@@ -1,0 +1,52 @@
+//! Texts, from files and from standard input.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use crate::cli::error::Error;
+
+/// A text, and what to call it.
+#[derive(Debug)]
+pub(in crate::cli) struct Source {
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
+/// Reads all files, "-" being standard input.
+pub(in crate::cli) fn sources(files: &[PathBuf]) -> Result<Vec<Source>, Error> {
+    if files.iter().filter(|file| is_stdin(file)).count() > 1 {
+        return Err(Error::Usage("-f - can be given once".to_owned()));
+    }
+    files.iter().map(|file| source(file)).collect()
+}
+
+/// Reads one file.
+pub(super) fn source(file: &Path) -> Result<Source, Error> {
+    let (name, bytes) = if is_stdin(file) {
+        let mut bytes = Vec::new();
+        let read = io::stdin().lock().read_to_end(&mut bytes);
+        ("standard input".to_owned(), read.map(|_| bytes))
+    } else {
+        (file.display().to_string(), fs::read(file))
+    };
+    let bytes = bytes.map_err(|error| Error::input(&name, format!("cannot be read: {error}")))?;
+    let text = text(bytes).map_err(|what| Error::input(&name, what))?;
+    Ok(Source { name, text })
+}
+
+fn is_stdin(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, &'static str> {
+    match bytes.as_slice() {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => return Err("is UTF-16, and must be UTF-8"),
+        _ => {}
+    }
+    let text = String::from_utf8(bytes).map_err(|_| "is not UTF-8 text")?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(text) => text.to_owned(),
+        None => text,
+    })
+}

@@ -1,0 +1,307 @@
+//! YAML as Kubernetes reads it: into JSON values, plain scalars being what sigs.k8s.io/yaml takes them for.
+//!
+//! Its rules are those of YAML 1.1, by way of go-yaml: `on` and `yes` are true, `0644` is octal. A file that
+//! `kubectl apply` takes means the same here.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+use serde_json::map::Entry;
+use serde_json::{Map, Number, Value};
+
+use super::document::Fault;
+
+/// As deep as serde_json goes.
+const DEPTH_MAX: usize = 128;
+/// Values that aliases may add up to: a few lines of them can stand for billions.
+const ALIASED_VALUES_MAX: usize = 1_000_000;
+
+/// Reads all documents of a text.
+pub(super) fn read(text: &str, documents: &mut Vec<Value>) -> Result<(), Fault> {
+    let mut reader = Reader {
+        events: Parser::new_from_str(text),
+        anchors: HashMap::new(),
+        aliased: 0,
+    };
+    loop {
+        match reader.next()? {
+            (Event::StreamEnd, _) => return Ok(()),
+            (Event::DocumentStart(_), _) => {
+                let first = reader.next()?;
+                documents.push(reader.value(first, 0)?);
+            }
+            // Begin and end.
+            _ => {}
+        }
+    }
+}
+
+struct Reader<'a> {
+    events: Parser<'a, StrInput<'a>>,
+    anchors: HashMap<usize, Value>,
+    aliased: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn next(&mut self) -> Result<(Event<'a>, Span), Fault> {
+        match self.events.next() {
+            Some(event) => event.map_err(|error| scan_fault(&error)),
+            None => Ok((Event::StreamEnd, Span::default())),
+        }
+    }
+
+    /// The value that begins with this event.
+    fn value(&mut self, (event, span): (Event<'a>, Span), depth: usize) -> Result<Value, Fault> {
+        if depth > DEPTH_MAX {
+            let text = format!("more than {DEPTH_MAX} levels deep");
+            return Err(fault(&span, text));
+        }
+        let (anchor, value) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let value = scalar(&text, style, tag.as_deref());
+                (anchor, value.map_err(|text| fault(&span, text))?)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                collection_tag(tag.as_deref(), "seq").map_err(|text| fault(&span, text))?;
+                (anchor, self.list(depth)?)
+            }
+            Event::MappingStart(anchor, tag) => {
+                collection_tag(tag.as_deref(), "map").map_err(|text| fault(&span, text))?;
+                (anchor, self.map(depth)?)
+            }
+            Event::Alias(anchor) => return self.alias(anchor, &span, depth),
+            Event::Nothing
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(_)
+            | Event::DocumentEnd
+            | Event::SequenceEnd
+            | Event::MappingEnd => return Ok(Value::Null),
+        };
+        if anchor > 0 {
+            self.anchors.insert(anchor, value.clone());
+        }
+        Ok(value)
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Value, Fault> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd | Event::StreamEnd, _) => return Ok(Value::Array(items)),
+                event => items.push(self.value(event, depth + 1)?),
+            }
+        }
+    }
+
+    fn map(&mut self, depth: usize) -> Result<Value, Fault> {
+        let mut entries = Map::new();
+        loop {
+            let (event, span) = self.next()?;
+            let key = match event {
+                Event::MappingEnd | Event::StreamEnd => return Ok(Value::Object(entries)),
+                Event::Scalar(text, style, anchor, tag) => {
+                    let key = key(&text, style, tag.as_deref());
+                    let key = key.map_err(|text| fault(&span, text))?;
+                    if anchor > 0 {
+                        self.anchors.insert(anchor, Value::String(key.clone()));
+                    }
+                    key
+                }
+                _ => return Err(fault(&span, "a key that is no text")),
+            };
+            let first = self.next()?;
+            let value = self.value(first, depth + 1)?;
+            match entries.entry(key) {
+                Entry::Vacant(entry) => entry.insert(value),
+                Entry::Occupied(entry) => {
+                    return Err(fault(
+                        &span,
+                        format!("the key {:?} is there twice", entry.key()),
+                    ));
+                }
+            };
+        }
+    }
+
+    fn alias(&mut self, anchor: usize, span: &Span, depth: usize) -> Result<Value, Fault> {
+        let value = self.anchors.get(&anchor);
+        // An anchor is known once its value is read, so that none can hold itself.
+        let value = value.ok_or_else(|| fault(span, "an alias inside of what it stands for"))?;
+        let (values, levels) = measure(value);
+        self.aliased = self.aliased.saturating_add(values);
+        if self.aliased > ALIASED_VALUES_MAX {
+            let text = format!("aliases add up to more than {ALIASED_VALUES_MAX} values");
+            return Err(fault(span, text));
+        }
+        if depth + levels > DEPTH_MAX {
+            return Err(fault(span, format!("more than {DEPTH_MAX} levels deep")));
+        }
+        Ok(value.clone())
+    }
+}
+
+/// How many values there are in one, and how deep they lie.
+fn measure(value: &Value) -> (usize, usize) {
+    let parts: Vec<&Value> = match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(entries) => entries.values().collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return (1, 0),
+    };
+    parts
+        .into_iter()
+        .map(measure)
+        .fold((1, 0), |(sum, deepest), (values, levels)| {
+            (sum + values, deepest.max(levels + 1))
+        })
+}
+
+fn scan_fault(error: &ScanError) -> Fault {
+    Fault {
+        line: error.marker().line(),
+        column: Some(error.marker().col() + 1),
+        text: error.info().to_owned(),
+    }
+}
+
+fn fault(span: &Span, text: impl Into<String>) -> Fault {
+    Fault {
+        line: span.start.line(),
+        column: Some(span.start.col() + 1),
+        text: text.into(),
+    }
+}
+
+/// A tag that says what a collection is anyway.
+fn collection_tag(tag: Option<&Tag>, kind: &str) -> Result<(), String> {
+    match tag {
+        None => Ok(()),
+        Some(tag) if tag.is_yaml_core_schema() && tag.suffix == kind => Ok(()),
+        Some(tag) => Err(unknown_tag(tag)),
+    }
+}
+
+fn unknown_tag(tag: &Tag) -> String {
+    format!("the tag {}{} means nothing here", tag.handle, tag.suffix)
+}
+
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
+    let kind = match tag {
+        None if style == ScalarStyle::Plain => None,
+        None => Some("str"),
+        Some(tag) if tag.is_yaml_core_schema() => Some(tag.suffix.as_str()),
+        Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => Some("str"),
+        Some(tag) => return Err(unknown_tag(tag)),
+    };
+    let value = plain(text)?;
+    let fits = match kind {
+        Some("str") => return Ok(Value::String(text.to_owned())),
+        None => true,
+        Some("null") => value.is_null(),
+        Some("bool") => value.is_boolean(),
+        Some("int") => value.is_i64() || value.is_u64(),
+        Some("float") => value.is_number(),
+        Some(kind) => return Err(format!("the tag !!{kind} means nothing here")),
+    };
+    if !fits {
+        return Err(format!("{text:?} is not what its tag says"));
+    }
+    Ok(value)
+}
+
+/// A key is text. One that Kubernetes takes for something else is kept where both write it the same way.
+fn key(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<String, String> {
+    if style == ScalarStyle::Plain && tag.is_none() && text == "<<" {
+        return Err("merge keys (<<) are not known here".to_owned());
+    }
+    let value = scalar(text, style, tag)?;
+    if let Value::String(key) = value {
+        return Ok(key);
+    }
+    let key = value.to_string();
+    if key == text {
+        Ok(key)
+    } else {
+        Err(format!(
+            "put the key {text} in quotes: it is no text as it stands"
+        ))
+    }
+}
+
+/// What a scalar without quotes is (go-yaml, `resolve`). Times are text.
+fn plain(text: &str) -> Result<Value, String> {
+    Ok(match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
+            Value::Bool(true)
+        }
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
+            Value::Bool(false)
+        }
+        ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF"
+        | "-.inf" | "-.Inf" | "-.INF" => {
+            return Err(format!("{text} is no number that JSON has"));
+        }
+        _ if text.starts_with(['+', '-', '.'])
+            || text.starts_with(|c: char| c.is_ascii_digit()) =>
+        {
+            match number(&text.replace('_', "")) {
+                Some(number) => Value::Number(number),
+                None => Value::String(text.to_owned()),
+            }
+        }
+        _ => Value::String(text.to_owned()),
+    })
+}
+
+fn number(text: &str) -> Option<Number> {
+    let (negative, digits) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    if let Some(size) = integer(digits) {
+        return if negative {
+            i64::try_from(-i128::from(size)).ok().map(Number::from)
+        } else {
+            Some(Number::from(size))
+        };
+    }
+    if !is_float(digits) {
+        return None;
+    }
+    // What is no integer of 64 bits becomes the nearest double, and is refused where it counts: integers of
+    // a template beyond ±(2^53 − 1) are.
+    text.parse().ok().and_then(Number::from_f64)
+}
+
+/// Digits in one of the four bases. None beyond 64 bits.
+fn integer(digits: &str) -> Option<u64> {
+    let (digits, radix) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&digits[2..], 16),
+        [b'0', b'o' | b'O', ..] => (&digits[2..], 8),
+        [b'0', b'b' | b'B', ..] => (&digits[2..], 2),
+        [b'0', _, ..] => (&digits[1..], 8),
+        _ => (digits, 10),
+    };
+    // Further signs would parse.
+    if digits.starts_with(['+', '-']) {
+        return None;
+    }
+    u64::from_str_radix(digits, radix).ok()
+}
+
+/// Digits with at most one point, and an exponent perhaps.
+fn is_float(text: &str) -> bool {
+    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    let exponent_fits = exponent.is_none_or(|exponent| {
+        let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        !digits.is_empty() && all_digits(digits)
+    });
+    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    exponent_fits && all_digits(whole) && all_digits(part) && !(whole.is_empty() && part.is_empty())
+}

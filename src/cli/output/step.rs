@@ -1,0 +1,89 @@
+//! What people want to know of a step beside its summary.
+
+use serde_json::Value;
+
+use crate::proto::{ApiCall, Step, Verb};
+
+/// The call, as "PATCH apps/v1 ReplicaSet shop/web-7d9".
+pub(super) fn call(call: &ApiCall) -> String {
+    let ApiCall {
+        verb: _,
+        api_version,
+        kind,
+        namespace,
+        name,
+        subresource,
+        content_type: _,
+        body_json: _,
+    } = call;
+    let verb = match call.verb() {
+        Verb::Create => "POST",
+        Verb::Patch => "PATCH",
+        Verb::Delete => "DELETE",
+        Verb::Unspecified => "?",
+    };
+    let part = match subresource.as_str() {
+        "" => String::new(),
+        part => format!(", {part}"),
+    };
+    format!("{verb} {api_version} {kind} {namespace}/{name}{part}")
+}
+
+/// What the call asks the API server to check, as "uid is 9cae… and generation is 4". Empty when nothing.
+pub(super) fn precondition(call: &ApiCall) -> String {
+    let Ok(body) = serde_json::from_str::<Value>(&call.body_json) else {
+        return String::new();
+    };
+    let tests: Vec<String> = match (call.verb(), &body) {
+        (Verb::Patch, Value::Array(operations)) => operations.iter().filter_map(tested).collect(),
+        (Verb::Patch, _) => fields(body.get("metadata")),
+        (Verb::Delete, _) => fields(body.get("preconditions")),
+        (Verb::Create | Verb::Unspecified, _) => Vec::new(),
+    };
+    tests.join(" and ")
+}
+
+/// A `test` of JSON Patch, by the last names of its path.
+fn tested(operation: &Value) -> Option<String> {
+    if operation.get("op")?.as_str()? != "test" {
+        return None;
+    }
+    let path = operation.get("path")?.as_str()?;
+    let path = path.trim_start_matches("/metadata").trim_start_matches('/');
+    Some(match operation.get("value") {
+        None | Some(Value::Null) => format!("there are no {path}"),
+        Some(value) => is(path, value),
+    })
+}
+
+/// Fields that an object must have if the body names them.
+fn fields(object: Option<&Value>) -> Vec<String> {
+    let field = |name| Some(is(name, object?.get(name)?));
+    ["uid", "resourceVersion"]
+        .into_iter()
+        .filter_map(field)
+        .collect()
+}
+
+fn is(name: &str, value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{name} is {text}"),
+        value => format!("{name} is {value}"),
+    }
+}
+
+/// What to do when the call fails, if not to stop.
+pub(super) fn on_failure(step: &Step) -> Option<String> {
+    if !step.continue_on_failure {
+        return None;
+    }
+    let codes: Vec<String> = step
+        .tolerated_http_codes
+        .iter()
+        .map(i32::to_string)
+        .collect();
+    Some(match codes.as_slice() {
+        [] => "go on with the next step".to_owned(),
+        codes => format!("{} counts as done", codes.join(" or ")),
+    })
+}

@@ -1,0 +1,192 @@
+//! Plans and status for people.
+
+use super::page::{Columns, Look, Page};
+use super::step;
+use crate::proto;
+
+/// A plan: what to do, and what comes of it.
+pub(in crate::cli) fn plan(page: &mut Page, subject: &str, response: &proto::PlanRolloutResponse) {
+    let proto::PlanRolloutResponse {
+        steps,
+        status,
+        report,
+        requeue_after,
+    } = response;
+    let what = match steps.len() {
+        0 => "nothing to do now".to_owned(),
+        1 => "1 step".to_owned(),
+        count => format!("{count} steps, in this order"),
+    };
+    page.line(&format!("{subject}: {what}"), Look::Strong);
+    self::report(page, report.as_ref());
+    for (index, step) in steps.iter().enumerate() {
+        page.gap();
+        self::step(page, index + 1, step);
+    }
+    if let Some(after) = requeue_after {
+        page.gap();
+        let text = format!(
+            "Plan again in {}, even if nothing changes until then.",
+            span(after)
+        );
+        page.line(&text, Look::Plain);
+    }
+    if let Some(status) = status {
+        page.gap();
+        let title = if steps.is_empty() {
+            "Status"
+        } else {
+            "Status after these steps"
+        };
+        page.line(title, Look::Strong);
+        self::counters(page, status);
+        self::conditions(page, status);
+    }
+}
+
+/// A status.
+pub(in crate::cli) fn status(
+    page: &mut Page,
+    subject: &str,
+    response: &proto::ComputeStatusResponse,
+) {
+    let proto::ComputeStatusResponse { status, report } = response;
+    page.line(subject, Look::Strong);
+    self::report(page, report.as_ref());
+    page.gap();
+    if let Some(status) = status {
+        self::counters(page, status);
+        self::conditions(page, status);
+    }
+}
+
+/// Where the rollout stands, and what holds it.
+fn report(page: &mut Page, report: Option<&proto::RolloutReport>) {
+    let Some(report) = report else { return };
+    if !report.message.is_empty() {
+        page.line(&report.message, Look::Plain);
+    }
+    for blocker in &report.blockers {
+        page.paragraph("  - ", Look::Plain, &blocker.message, Look::Plain);
+        if !blocker.remedy.is_empty() {
+            page.paragraph("    remedy: ", Look::Faint, &blocker.remedy, Look::Plain);
+        }
+    }
+}
+
+fn step(page: &mut Page, number: usize, step: &proto::Step) {
+    page.paragraph(
+        &format!("{number:>2}. "),
+        Look::Strong,
+        &step.summary,
+        Look::Strong,
+    );
+    let mut detail = |name: &str, text: &str| {
+        page.paragraph(&format!("    {name:<12}"), Look::Faint, text, Look::Plain);
+    };
+    if let Some(call) = &step.call {
+        detail("call", &step::call(call));
+        match step::precondition(call) {
+            test if test.is_empty() => {}
+            test => detail("only if", &test),
+        }
+    }
+    if let Some(then) = step::on_failure(step) {
+        detail("if it fails", &then);
+    }
+    for proto::Event {
+        r#type,
+        reason,
+        message,
+    } in &step.events
+    {
+        detail("event", &format!("{type} {reason}: {message}"));
+    }
+}
+
+fn counters(page: &mut Page, status: &proto::DeploymentStatus) {
+    let count = |count: i32| (count.to_string(), Look::Plain);
+    let optional =
+        |count: Option<i32>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    let mut table = Columns::head([
+        "REPLICAS",
+        "UPDATED",
+        "READY",
+        "AVAILABLE",
+        "UNAVAILABLE",
+        "TERMINATING",
+        "GENERATION",
+    ]);
+    table.row(
+        [
+            count(status.replicas),
+            count(status.updated_replicas),
+            count(status.ready_replicas),
+            count(status.available_replicas),
+            count(status.unavailable_replicas),
+            (optional(status.terminating_replicas), Look::Plain),
+            (status.observed_generation.to_string(), Look::Plain),
+        ],
+        "",
+    );
+    page.columns(&table);
+}
+
+fn conditions(page: &mut Page, status: &proto::DeploymentStatus) {
+    if status.conditions.is_empty() {
+        return;
+    }
+    page.gap();
+    let mut table = Columns::head(["CONDITION", "STATUS", "REASON", "SINCE"]);
+    for condition in &status.conditions {
+        let since = condition.last_transition_time.as_ref();
+        table.row(
+            [
+                (condition.r#type.clone(), Look::Plain),
+                (condition.status.clone(), verdict(condition)),
+                (condition.reason.clone(), Look::Plain),
+                (
+                    since.map(ToString::to_string).unwrap_or_default(),
+                    Look::Plain,
+                ),
+            ],
+            &condition.message,
+        );
+    }
+    page.columns(&table);
+}
+
+/// Whether a condition is good news.
+fn verdict(condition: &proto::DeploymentCondition) -> Look {
+    match (condition.r#type.as_str(), condition.status.as_str()) {
+        ("Available" | "Progressing", "True") | ("ReplicaFailure", "False") => Look::Good,
+        ("Available" | "Progressing", "False") | ("ReplicaFailure", "True") => Look::Bad,
+        _ => Look::Plain,
+    }
+}
+
+/// As "9m 55s".
+fn span(duration: &prost_types::Duration) -> String {
+    let seconds = duration.seconds.max(0);
+    // What is left of a second is waited for too.
+    let seconds = if duration.nanos > 0 {
+        seconds.saturating_add(1)
+    } else {
+        seconds
+    };
+    let parts = [
+        (seconds / 3600, "h"),
+        (seconds / 60 % 60, "m"),
+        (seconds % 60, "s"),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, unit)| format!("{count}{unit}"))
+        .collect();
+    if parts.is_empty() {
+        "0s".to_owned()
+    } else {
+        parts.join(" ")
+    }
+}

@@ -1,0 +1,99 @@
+//! JSON values as YAML that every reader takes for the same values.
+
+use serde_json::Value;
+
+/// A value as YAML.
+pub(super) fn to_yaml(value: &Value) -> String {
+    let mut text = String::new();
+    print(value, 0, &mut text);
+    // Blocks begin on a line of their own; there is none above the first.
+    let mut text = text.trim_start().to_owned();
+    text.push('\n');
+    text
+}
+
+/// What follows a key or a dash: a space and the value, or a block on lines of its own.
+fn print(value: &Value, indent: usize, text: &mut String) {
+    match value {
+        Value::Array(items) if !items.is_empty() => {
+            for item in items {
+                begin(indent, text);
+                text.push('-');
+                let mut block = String::new();
+                print(item, indent + 2, &mut block);
+                // The first line of a block goes beside its dash.
+                let block = block.trim_start();
+                text.push(' ');
+                text.push_str(block);
+            }
+        }
+        Value::Object(entries) if !entries.is_empty() => {
+            for (key, value) in entries {
+                begin(indent, text);
+                text.push_str(&scalar(key));
+                text.push(':');
+                let indent = match value {
+                    // As kubectl does.
+                    Value::Array(_) => indent,
+                    _ => indent + 2,
+                };
+                print(value, indent, text);
+            }
+        }
+        Value::Array(_) => text.push_str(" []"),
+        Value::Object(_) => text.push_str(" {}"),
+        Value::String(string) => {
+            text.push(' ');
+            text.push_str(&scalar(string));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {
+            text.push(' ');
+            text.push_str(&value.to_string());
+        }
+    }
+}
+
+fn begin(indent: usize, text: &mut String) {
+    text.push('\n');
+    text.extend(std::iter::repeat_n(' ', indent));
+}
+
+/// Without quotes only what nobody can take for anything but text; else as JSON, which is YAML too.
+fn scalar(string: &str) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ' ');
+    let plain = string.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !string.ends_with(' ')
+        && string.chars().all(is_word)
+        && !is_reserved(string);
+    if plain {
+        string.to_owned()
+    } else {
+        quoted(string)
+    }
+}
+
+/// Words that YAML 1.1 or 1.2 takes for a boolean or null.
+fn is_reserved(string: &str) -> bool {
+    const WORDS: [&str; 9] = ["y", "n", "yes", "no", "true", "false", "on", "off", "null"];
+    WORDS.iter().any(|word| word.eq_ignore_ascii_case(string))
+}
+
+/// As JSON does, and escaping besides what YAML does not take as it is.
+fn quoted(string: &str) -> String {
+    let json = Value::from(string).to_string();
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{feff}'
+            | '\u{fffe}'
+            | '\u{ffff}' => {
+                text.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            _ => text.push(c),
+        }
+    }
+    text
+}
