@@ -7,5 +7,6 @@
     reason = "a test that fails may panic"
 )]
 
+mod cli;
 mod server;
 mod wire;

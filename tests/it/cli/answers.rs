@@ -1,0 +1,207 @@
+//! How answers look, help among them.
+
+use serde_json::Value;
+
+use super::{DEPLOYMENT, NOW, answered, command, plan_args, read, rollplan, summaries};
+
+#[test]
+fn horizons_differ() {
+    let plan = |horizon: &str| {
+        let file = "examples/mid-rollout.json";
+        let args = [
+            "plan",
+            "-f",
+            file,
+            "--now",
+            "2026-11-20T23:26:19Z",
+            "-o",
+            "json",
+            "--horizon",
+            horizon,
+        ];
+        summaries(&answered(&args, ""))
+    };
+    assert_eq!(plan("settled").len(), 2);
+    assert_eq!(
+        plan("pass"),
+        ["scale down ReplicaSet web-779f94f8fc from 8 to 6"]
+    );
+}
+
+#[test]
+fn a_plan_without_steps_says_so() {
+    let out = answered(
+        &[
+            "plan",
+            "-f",
+            "examples/after-undo.json",
+            "--now",
+            "2026-11-20T23:26:57Z",
+        ],
+        "",
+    );
+    assert!(
+        out.starts_with("Deployment shop/web: nothing to do now\n"),
+        "{out}"
+    );
+}
+
+#[test]
+fn status_is_the_response_of_compute_status() {
+    let args = |output| {
+        [
+            "status",
+            "-f",
+            "examples/mid-rollout.json",
+            "--now",
+            "2026-11-20T23:26:19Z",
+            "-o",
+            output,
+        ]
+    };
+    let json: Value = serde_json::from_str(&answered(&args("json"), "")).unwrap();
+    assert_eq!(json["status"]["replicas"], 13);
+    assert!(json.get("steps").is_none());
+    assert_eq!(super::input::from_yaml(&answered(&args("yaml"), "")), json);
+}
+
+/// What comes from a cluster must not steer the terminal of whoever looks at it.
+#[test]
+fn control_characters_are_spelled_out() {
+    let input = DEPLOYMENT.to_owned()
+        + "status:\n  conditions:\n  - {type: \"\\e[31mRed\", status: \"True\", reason: A, message: \"a\\rb\\tc\"}\n";
+    let out = answered(&["plan", "-f", "-", "--now", NOW], &input);
+    assert!(out.contains("\\u{1b}[31mRed"), "{out}");
+    assert!(out.contains("a\\rb\\tc"), "{out}");
+    assert!(!out.contains('\u{1b}'), "{out}");
+}
+
+#[test]
+fn yaml_keeps_texts_texts() {
+    let texts = [
+        "yes",
+        "No",
+        "~",
+        "null",
+        "5",
+        "0644",
+        "1e3",
+        "",
+        " a",
+        "a ",
+        "a: b",
+        "- a",
+        "#",
+        "2026-11-20",
+        "\u{85}\u{2028}\u{7f}ü",
+        "a\nb",
+        "*a",
+        "'",
+        "\"",
+        "\\",
+    ];
+    for text in texts {
+        let quoted = Value::from(text).to_string();
+        let input = DEPLOYMENT.to_owned()
+            + &format!(
+                "status:\n  conditions:\n  - {{type: A, status: \"True\", reason: {quoted}, message: {quoted}}}\n"
+            );
+        let args = |output| ["plan", "-f", "-", "--now", NOW, "-o", output];
+        let json: Value = serde_json::from_str(&answered(&args("json"), &input)).unwrap();
+        let yaml = answered(&args("yaml"), &input);
+        assert_eq!(super::input::from_yaml(&yaml), json, "{yaml}");
+        assert_eq!(
+            answered(&args("json"), &input),
+            answered(&plan_args(&[]), &input)
+        );
+    }
+}
+
+#[test]
+fn help_is_no_mistake() {
+    let out = answered(&["--help"], "");
+    for word in [
+        "plan ",
+        "status ",
+        "serve ",
+        "completions ",
+        "kubectl get deploy,rs,pods",
+        "Exit codes:",
+    ] {
+        assert!(out.contains(word), "{word}: {out}");
+    }
+    for verb in ["plan", "status", "serve", "completions"] {
+        for help in ["--help", "-h"] {
+            let out = answered(&[verb, help], "");
+            for line in out.lines() {
+                assert!(line.chars().count() <= 100, "{verb}: {line}");
+            }
+        }
+    }
+    assert_eq!(
+        answered(&["--version"], ""),
+        concat!("rollplan ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}
+
+#[test]
+fn shells_are_completed() {
+    for (shell, mark) in [
+        ("bash", "complete -F _rollplan"),
+        ("zsh", "#compdef rollplan"),
+        ("fish", "complete -c rollplan"),
+        ("powershell", "Register-ArgumentCompleter"),
+        ("elvish", "edit:completion:arg-completer[rollplan]"),
+    ] {
+        let out = answered(&["completions", shell], "");
+        assert!(out.contains(mark), "{shell}: {out}");
+        assert!(out.contains("pods-complete"), "{shell}: {out}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let mut child = command(&["completions", "zsh"]).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let child = command(&["completions", "zsh"])
+        .stdout(full)
+        .spawn()
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        err,
+        "error: cannot write the answer: No space left on device (os error 28)\n"
+    );
+    assert_eq!(output.status.code(), Some(70));
+}
+
+/// What a pipeline does, and the README's first command.
+#[test]
+fn the_command_of_the_examples_readme_works() {
+    let readme = read("examples/README.md");
+    let line = readme
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("rollplan "))
+        .unwrap();
+    let args: Vec<&str> = line.split_whitespace().collect();
+    let run = rollplan(&args, "");
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    assert!(
+        run.out
+            .starts_with("Deployment shop/web: 3 steps, in this order\n"),
+        "{}",
+        run.out
+    );
+}

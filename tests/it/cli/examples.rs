@@ -1,0 +1,96 @@
+//! What the program prints for every snapshot in examples/, as files in tests/golden/. `UPDATE_GOLDEN=1` writes
+//! them anew.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::{answered, path, read};
+
+/// Verb, what is given to -o, and how files of it end.
+const PRINTED: [(&str, &str, &str); 4] = [
+    ("plan", "table", "plan.txt"),
+    ("plan", "json", "plan.json"),
+    ("plan", "yaml", "plan.yaml"),
+    ("status", "table", "status.txt"),
+];
+
+#[test]
+fn examples_print_as_their_golden_files() {
+    let mut wanted = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for example in examples() {
+        let file = format!("examples/{example}.json");
+        let now = time_of(&example);
+        for (verb, output, ending) in PRINTED {
+            let printed = answered(&[verb, "-f", &file, "--now", &now, "-o", output], "");
+            let name = format!("{example}.{ending}");
+            let golden = format!("tests/golden/{name}");
+            if std::env::var_os("UPDATE_GOLDEN").is_some() {
+                fs::create_dir_all(path("tests/golden")).expect("a directory");
+                fs::write(path(&golden), &printed).expect("a golden file");
+            } else if fs::read_to_string(path(&golden)).ok().as_deref() != Some(&printed) {
+                wrong.push(format!("{golden} is not what is printed now:\n{printed}"));
+            }
+            wanted.insert(name);
+        }
+    }
+    let found: BTreeSet<String> = names("tests/golden").into_iter().collect();
+    let idle: Vec<_> = found.difference(&wanted).collect();
+    assert!(idle.is_empty(), "no example prints {idle:?}");
+    assert!(
+        wrong.is_empty(),
+        "{}\nUPDATE_GOLDEN=1 writes them anew",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn tables_fit_100_columns() {
+    for name in names("tests/golden")
+        .iter()
+        .filter(|name| name.ends_with(".txt"))
+    {
+        for line in read(&format!("tests/golden/{name}")).lines() {
+            assert!(line.chars().count() <= 100, "{name}: {line}");
+            assert_eq!(line.trim_end(), line, "{name}: blanks at the end of a line");
+        }
+    }
+}
+
+#[test]
+fn yaml_says_what_json_says() {
+    for example in examples() {
+        let json = read(&format!("tests/golden/{example}.plan.json"));
+        let yaml = read(&format!("tests/golden/{example}.plan.yaml"));
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(super::input::from_yaml(&yaml), json, "{example}");
+    }
+}
+
+pub(super) fn examples() -> Vec<String> {
+    let names = names("examples").into_iter();
+    names
+        .filter_map(|name| name.strip_suffix(".json").map(str::to_owned))
+        .collect()
+}
+
+/// The time to plan an example at, as the README there says.
+pub(super) fn time_of(example: &str) -> String {
+    let readme = read("examples/README.md");
+    let row = readme
+        .lines()
+        .find(|line| line.starts_with(&format!("| [{example}.json]")));
+    let row = row.unwrap_or_else(|| panic!("the README has no row for {example}"));
+    let time = row.rsplit('|').map(str::trim).find(|cell| !cell.is_empty());
+    time.expect("a last cell").trim_matches('`').to_owned()
+}
+
+fn names(directory: &str) -> Vec<String> {
+    let entries = fs::read_dir(path(directory)).expect("a directory");
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+    let mut names: Vec<String> = entries
+        .map(|entry| name(entry).into_string().expect("UTF-8"))
+        .collect();
+    names.sort();
+    names
+}

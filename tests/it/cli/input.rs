@@ -1,0 +1,398 @@
+//! What can be read.
+
+use serde_json::{Value, json};
+
+use super::{
+    DEPLOYMENT, NOW, POD, REPLICA_SET, Scratch, answered, plan_args, planned, read, refused,
+    rollplan,
+};
+
+const CREATED: [&str; 1] = ["create ReplicaSet web-79c545b47 with 2 replicas"];
+
+/// YAML that this program's own tests wrote: the subset of it that the program prints, and what stands above.
+pub(super) fn from_yaml(text: &str) -> Value {
+    use saphyr::{LoadableYamlNode as _, Yaml};
+    fn json(yaml: &Yaml<'_>) -> Value {
+        if let Some(list) = yaml.as_sequence() {
+            list.iter().map(json).collect()
+        } else if let Some(map) = yaml.as_mapping() {
+            let entries = map.iter();
+            entries
+                .map(|(key, value)| (key.as_str().expect("a text").to_owned(), json(value)))
+                .collect()
+        } else if let Some(text) = yaml.as_str() {
+            text.into()
+        } else if let Some(number) = yaml.as_integer() {
+            number.into()
+        } else if let Some(number) = yaml.as_floating_point() {
+            number.into()
+        } else if let Some(truth) = yaml.as_bool() {
+            truth.into()
+        } else {
+            assert!(yaml.is_null(), "{yaml:?}");
+            Value::Null
+        }
+    }
+    let documents = Yaml::load_from_str(text).expect("YAML");
+    json(&documents[0])
+}
+
+fn value(yaml: &str) -> Value {
+    from_yaml(yaml)
+}
+
+#[test]
+fn files_and_standard_input_are_the_same() {
+    let file = "examples/mid-rollout.json";
+    let args = |file| {
+        [
+            "plan",
+            "-f",
+            file,
+            "--now",
+            "2026-11-20T23:26:19Z",
+            "-o",
+            "json",
+        ]
+    };
+    assert_eq!(answered(&args("-"), &read(file)), answered(&args(file), ""));
+}
+
+#[test]
+fn yaml_and_json_and_lists_and_documents_are_the_same() {
+    let (deployment, set, pod) = (value(DEPLOYMENT), value(REPLICA_SET), value(POD));
+    let expected = answered(
+        &plan_args(&[]),
+        &format!("{DEPLOYMENT}---\n{REPLICA_SET}---\n{POD}"),
+    );
+    assert_eq!(super::summaries(&expected), CREATED);
+    let list = |items: Vec<&Value>| json!({"apiVersion": "v1", "kind": "List", "items": items});
+    let same = |input: String| assert_eq!(answered(&plan_args(&[]), &input), expected, "{input}");
+    // One after the other, in another order, with and without separators.
+    same(format!("{deployment}{set}{pod}"));
+    same(format!(
+        "{pod}\n---\n{set}\n---\n---\n# nothing\n---\n{DEPLOYMENT}"
+    ));
+    same(format!(
+        "\u{feff}%YAML 1.1\n--- # first\n{DEPLOYMENT}...\n---\n{set}\n---\n{POD}...\n"
+    ));
+    same(format!(
+        "---\r\n{}",
+        format!("{DEPLOYMENT}---\n{REPLICA_SET}---\n{POD}").replace('\n', "\r\n")
+    ));
+    // Lists, Lists of Lists, typed lists whose items do not say what they are, arrays.
+    same(list(vec![&deployment, &set, &pod]).to_string());
+    same(
+        list(vec![
+            &list(vec![&pod, &list(vec![])]),
+            &list(vec![&list(vec![&set]), &deployment]),
+        ])
+        .to_string(),
+    );
+    same(json!([deployment, [set, pod]]).to_string());
+    let mut bare = set.clone();
+    for field in ["apiVersion", "kind"] {
+        bare.as_object_mut().unwrap().remove(field);
+    }
+    let typed = json!({"apiVersion": "apps/v1", "kind": "ReplicaSetList", "items": [bare]});
+    same(format!("{typed}{}", list(vec![&deployment, &pod])));
+    let empty = json!({"apiVersion": "v1", "kind": "PodList", "items": null});
+    same(format!("{empty}{deployment}{set}{pod}"));
+}
+
+#[test]
+fn several_files_are_read_as_one() {
+    let (deployment, rest) = (Scratch::new(DEPLOYMENT), Scratch::new(REPLICA_SET));
+    let args = [
+        "plan",
+        "-f",
+        deployment.path(),
+        "-f",
+        "-",
+        "--filename",
+        rest.path(),
+        "--now",
+        NOW,
+        "-o",
+        "json",
+    ];
+    assert_eq!(super::summaries(&answered(&args, POD)), CREATED);
+}
+
+/// As Kubernetes reads it (sigs.k8s.io/yaml), which is YAML 1.1.
+#[test]
+fn yaml_scalars_are_those_of_kubernetes() {
+    let spec = |extra: &str| {
+        let input = DEPLOYMENT.replace(
+            "      containers:",
+            &format!("      extra: {extra}\n      containers:"),
+        );
+        let answer = answered(&plan_args(&[]), &input);
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let body = answer["steps"][0]["call"]["bodyJson"].as_str().unwrap();
+        let body: Value = serde_json::from_str(body).unwrap();
+        body["spec"]["template"]["spec"]["extra"].clone()
+    };
+    let long = "x".repeat(100);
+    for (yaml, expected) in [
+        (
+            "[on, Yes, y, true, TRUE]",
+            json!([true, true, true, true, true]),
+        ),
+        (
+            "[off, No, n, false, 'no', \"on\", yEs]",
+            json!([false, false, false, false, "no", "on", "yEs"]),
+        ),
+        (
+            "[0644, 0o644, 0x1F, 0b11, 1_000, +5, -5, -0x10]",
+            json!([420, 420, 31, 3, 1000, 5, -5, -16]),
+        ),
+        (
+            "[08, 1.5, 1e3, .5, 5., -1.5e-1]",
+            json!([8, 1.5, 1000, 0.5, 5, -0.15]),
+        ),
+        (
+            "[1.2.3, 1:30, 0x, 1e, ., -., 12a, --5, 1Gi]",
+            json!(["1.2.3", "1:30", "0x", "1e", ".", "-.", "12a", "--5", "1Gi"]),
+        ),
+        (
+            "[2026-11-20, 2026-11-20T12:00:00Z]",
+            json!(["2026-11-20", "2026-11-20T12:00:00Z"]),
+        ),
+        ("[!!str 5, ! 5, !!int 5]", json!(["5", "5", 5])),
+        (
+            "{a: &a {b: [1]}, c: *a, 80: x}",
+            json!({"a": {"b": [1]}, "c": {"b": [1]}, "80": "x"}),
+        ),
+        (long.as_str(), json!(long)),
+        ("|-\n        a: b\n        # c", json!("a: b\n# c")),
+        ("9007199254740991", json!(9007199254740991_i64)),
+    ] {
+        assert_eq!(spec(yaml), expected, "{yaml}");
+    }
+}
+
+#[test]
+fn other_kinds_are_left_out_with_a_note() {
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n";
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\nitems: [1]\n";
+    let old = "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n";
+    let input = [DEPLOYMENT, service, REPLICA_SET, map, service, old, POD].join("---\n");
+    let run = rollplan(&plan_args(&[]), &input);
+    assert_eq!(
+        (run.exit, run.err.as_str()),
+        (
+            0,
+            "note: left out: 1 ConfigMap (v1), 1 Deployment (extensions/v1beta1), 2 Service (v1)\n"
+        )
+    );
+    assert_eq!(super::summaries(&run.out), CREATED);
+}
+
+#[test]
+fn objects_of_other_namespaces_do_not_matter() {
+    let elsewhere = |text: &str| text.replace("namespace: shop", "namespace: other");
+    // Not even if they are broken.
+    let broken = elsewhere(REPLICA_SET).replace("replicas: 0", "replicas: -1");
+    let input = [DEPLOYMENT, REPLICA_SET, &broken, &elsewhere(POD), POD].join("---\n");
+    assert_eq!(planned(&[], &input), CREATED);
+}
+
+#[test]
+fn one_of_several_deployments_is_chosen() {
+    let web = DEPLOYMENT.to_owned();
+    let far = DEPLOYMENT
+        .replace("namespace: shop", "namespace: far")
+        .replace("uid: d1", "uid: d2");
+    let api = DEPLOYMENT
+        .replace("name: web", "name: api")
+        .replace("uid: d1", "uid: d3");
+    let input = [web.as_str(), &far, &api].join("---\n");
+    let planned_for = |name: &str| {
+        let answer = answered(&plan_args(&["--deployment", name]), &input);
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let call = &answer["steps"][0]["call"];
+        format!(
+            "{}/{}",
+            call["namespace"].as_str().unwrap(),
+            call["name"].as_str().unwrap()
+        )
+    };
+    assert_eq!(planned_for("shop/web"), "shop/web-79c545b47");
+    assert_eq!(planned_for("far/web"), "far/web-79c545b47");
+    assert!(planned_for("api").starts_with("shop/api-"));
+
+    let list = "\n  standard input, document 1 (Deployment shop/web)\n  standard input, document 2 (Deployment far/web)";
+    let all = format!("{list}\n  standard input, document 3 (Deployment shop/api)\n");
+    assert_eq!(
+        refused(&plan_args(&[]), &input),
+        format!(
+            "error: there are several Deployments in the input; choose one with --deployment:{all}"
+        )
+    );
+    assert_eq!(
+        refused(&plan_args(&["-d", "web"]), &input),
+        format!("error: there are several Deployments web in the input:{list}\n")
+    );
+    assert_eq!(
+        refused(&plan_args(&["-d", "shop/db"]), &input),
+        format!("error: there is no Deployment shop/db in the input, but:{all}")
+    );
+    assert_eq!(
+        refused(&plan_args(&[]), POD),
+        "error: there is no Deployment in the input\n"
+    );
+    assert_eq!(
+        refused(&plan_args(&[]), ""),
+        "error: there is no Deployment in the input\n"
+    );
+    for wrong in ["", "/web", "shop/", "a/b/c"] {
+        assert_eq!(
+            refused(&plan_args(&["-d", wrong]), &input),
+            format!("error: --deployment {wrong}: give [NAMESPACE/]NAME\n")
+        );
+    }
+}
+
+#[test]
+fn a_planned_deployment_is_a_deployment() {
+    let input = DEPLOYMENT
+        .replace(
+            "apiVersion: apps/v1",
+            "apiVersion: apps.rollplan.dev/v1alpha1",
+        )
+        .replace("kind: Deployment", "kind: PlannedDeployment");
+    let answer = answered(&plan_args(&[]), &input);
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let body = answer["steps"][0]["call"]["bodyJson"].as_str().unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    let owner = &body["metadata"]["ownerReferences"][0];
+    assert_eq!(
+        (&owner["apiVersion"], &owner["kind"]),
+        (
+            &json!("apps.rollplan.dev/v1alpha1"),
+            &json!("PlannedDeployment")
+        )
+    );
+}
+
+/// Under Recreate nothing is created before the input shows that no old pod is left.
+#[test]
+fn an_input_without_pods_proves_nothing_unless_all_sets_say_so() {
+    const NOTE: &str = "note: the input may lack pods, so that strategy Recreate cannot tell whether old ones are \
+                        left, and waits: ask kubectl for deploy,rs,pods; if that was all, say --pods-complete\n";
+    let recreate = DEPLOYMENT.replace(
+        "  replicas: 2",
+        "  replicas: 2\n  strategy: {type: Recreate}",
+    );
+    let check = |set: &str, pod: &str, args: &[&str], expected: &[&str], note: &str| {
+        let run = rollplan(&plan_args(args), &[&recreate, set, pod].join("\n---\n"));
+        assert_eq!(
+            (run.exit, run.err.as_str()),
+            (0, note),
+            "{set}{pod}{args:?}"
+        );
+        assert_eq!(super::summaries(&run.out), expected, "{set}{pod}{args:?}");
+    };
+    // The sets say that they have none.
+    check(REPLICA_SET, "", &[], &CREATED, "");
+    // Nobody has said that there are none, or that they are gone.
+    let silent = REPLICA_SET.replace("  terminatingReplicas: 0\n", "");
+    let leaving = REPLICA_SET.replace("terminatingReplicas: 0", "terminatingReplicas: 1");
+    let stale = REPLICA_SET.replace("  generation: 1", "  generation: 2");
+    for set in [&silent, &leaving, &stale] {
+        check(set, "", &[], &[], NOTE);
+        check(set, "", &["--pods-complete=false"], &[], "");
+    }
+    check(REPLICA_SET, "", &["--pods-complete=false"], &[], "");
+    // Pods were asked for, or so it is said.
+    for set in [&silent, &leaving] {
+        check(set, "", &["--pods-complete"], &CREATED, "");
+        check(set, "", &["--pods-complete=true"], &CREATED, "");
+        check(set, POD, &["--pods-complete=false"], &[], "");
+        let far = POD.replace("namespace: shop", "namespace: far");
+        check(set, &far, &[], &[], NOTE);
+    }
+    check(&silent, POD, &[], &CREATED, "");
+    // Some were asked for, but not the one that the ReplicaSet counts. Another's is no matter.
+    check(&leaving, POD, &[], &[], NOTE);
+    check(
+        &leaving.replace("uid: d1", "uid: d9"),
+        POD,
+        &[],
+        &CREATED,
+        "",
+    );
+    // It is there, and so it is waited for; or it has come to its end.
+    let left = POD.replace(
+        "  uid: p1\n",
+        "  uid: p1\n  ownerReferences:\n  - {apiVersion: apps/v1, kind: ReplicaSet, name: web-1, uid: r1, controller: true}\n",
+    );
+    check(&leaving, &left, &[], &[], "");
+    check(
+        &leaving,
+        &left.replace("Running", "Failed"),
+        &[],
+        &CREATED,
+        "",
+    );
+}
+
+#[test]
+fn a_missing_replica_set_is_noted() {
+    let input = DEPLOYMENT.to_owned() + "status: {replicas: 2}\n";
+    let run = rollplan(&plan_args(&[]), &input);
+    assert_eq!(
+        (run.exit, run.err.as_str()),
+        (
+            0,
+            "note: the Deployment has pods, but the input has no ReplicaSet: ask kubectl for deploy,rs,pods, or \
+             the plan will create what is there already\n"
+        )
+    );
+}
+
+#[test]
+fn failures_are_fed_back() {
+    let answer: Value = serde_json::from_str(&answered(&plan_args(&[]), DEPLOYMENT)).unwrap();
+    let call = &answer["steps"][0]["call"];
+    let failure = json!([{
+        "call": call, "httpCode": 403, "reason": "Forbidden", "message": "exceeded quota: pods", "causes": []
+    }]);
+    let file = Scratch::new(&failure.to_string());
+    let answer = answered(&plan_args(&["--failures", file.path()]), DEPLOYMENT);
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let conditions = answer["status"]["conditions"].as_array().unwrap();
+    assert!(
+        conditions
+            .iter()
+            .any(|condition| condition["reason"] == "ReplicaSetCreateError"),
+        "{conditions:?}"
+    );
+    let none = Scratch::new("[]");
+    assert_eq!(planned(&["--failures", none.path()], DEPLOYMENT), CREATED);
+}
+
+#[test]
+fn the_clock_is_read_when_no_time_is_given() {
+    let year = |args: &[&str]| {
+        let answer: Value = serde_json::from_str(&answered(args, DEPLOYMENT)).unwrap();
+        let time = answer["status"]["conditions"][0]["lastUpdateTime"]
+            .as_str()
+            .unwrap();
+        time[..4].parse::<u32>().unwrap()
+    };
+    assert!(year(&["plan", "-f", "-", "-o", "json"]) >= 2025);
+    assert_eq!(
+        year(&[
+            "plan",
+            "-f",
+            "-",
+            "-o",
+            "json",
+            "--now",
+            "1999-01-01T00:00:00+01:00"
+        ]),
+        1998
+    );
+}

@@ -1,0 +1,191 @@
+//! The command line: the built program is run, and what it prints and how it ends is looked at.
+
+mod answers;
+mod examples;
+mod input;
+mod refusals;
+mod service;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What became of a run.
+#[derive(Debug)]
+struct Run {
+    exit: i32,
+    out: String,
+    err: String,
+}
+
+/// Runs the program in the repository's directory, whose paths are in what it prints.
+fn rollplan(args: &[&str], input: &str) -> Run {
+    let mut child = command(args).spawn().expect("rollplan starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let input = input.to_owned();
+    let writer = std::thread::spawn(move || {
+        // A program that has seen enough may have ended.
+        let _ = stdin.write_all(input.as_bytes());
+    });
+    let output = child.wait_with_output().expect("rollplan ends");
+    writer.join().expect("the input is written");
+    Run {
+        exit: output.status.code().expect("no signal ends it"),
+        out: String::from_utf8(output.stdout).expect("UTF-8"),
+        err: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rollplan"));
+    command
+        .args(args)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env_remove("ROLLPLAN_SERVER")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Runs it on an input, and wants what it prints.
+fn answered(args: &[&str], input: &str) -> String {
+    let run = rollplan(args, input);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{args:?}");
+    run.out
+}
+
+/// Runs it on an input that it refuses, and wants to know why. Nothing may be printed as answer.
+fn refused(args: &[&str], input: &str) -> String {
+    let run = rollplan(args, input);
+    assert_eq!(
+        (run.exit, run.out.as_str()),
+        (2, ""),
+        "{args:?}: {}",
+        run.err
+    );
+    run.err
+}
+
+fn path(relative: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
+}
+
+fn read(relative: &str) -> String {
+    let path = path(relative);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A file that is gone when the test is over.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(text: &str) -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("cli-{}-{count}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::write(&path, text).expect("a file");
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("UTF-8")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+const NOW: &str = "2026-11-20T12:00:00Z";
+
+/// A Deployment that nobody has acted on yet, as YAML.
+const DEPLOYMENT: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: shop
+  uid: d1
+  resourceVersion: \"10\"
+  generation: 1
+spec:
+  replicas: 2
+  selector:
+    matchLabels: {app: web}
+  template:
+    metadata:
+      labels: {app: web}
+    spec:
+      containers:
+      - name: app
+        image: web:1
+";
+
+/// A ReplicaSet of it for another template, as YAML.
+const REPLICA_SET: &str = "\
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata:
+  name: web-1
+  namespace: shop
+  uid: r1
+  resourceVersion: \"11\"
+  generation: 1
+  labels: {app: web, pod-template-hash: \"1\"}
+  ownerReferences:
+  - {apiVersion: apps/v1, kind: Deployment, name: web, uid: d1, controller: true, blockOwnerDeletion: true}
+spec:
+  replicas: 0
+  selector:
+    matchLabels: {app: web, pod-template-hash: \"1\"}
+  template:
+    metadata:
+      labels: {app: web, pod-template-hash: \"1\"}
+    spec:
+      containers:
+      - name: app
+        image: web:0
+status:
+  observedGeneration: 1
+  replicas: 0
+  terminatingReplicas: 0
+";
+
+/// A pod of nobody, as YAML.
+const POD: &str = "\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: other
+  namespace: shop
+  uid: p1
+status:
+  phase: Running
+";
+
+/// Summaries of the steps that are planned for an input, status writes left out.
+fn planned(more: &[&str], input: &str) -> Vec<String> {
+    summaries(&answered(&plan_args(more), input))
+}
+
+fn plan_args<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["plan", "-f", "-", "--now", NOW, "-o", "json"];
+    args.extend(more);
+    args
+}
+
+fn summaries(answer: &str) -> Vec<String> {
+    let answer: serde_json::Value = serde_json::from_str(answer).expect("JSON");
+    let steps = answer["steps"].as_array().cloned().unwrap_or_default();
+    let steps = steps
+        .iter()
+        .filter(|step| step.get("updateDeploymentStatus").is_none());
+    let summary =
+        |step: &serde_json::Value| step["summary"].as_str().expect("a summary").to_owned();
+    steps.map(summary).collect()
+}

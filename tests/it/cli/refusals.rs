@@ -1,0 +1,309 @@
+//! What is refused, word for word. Each names file, object and field.
+
+use super::{DEPLOYMENT, POD, REPLICA_SET, Scratch, plan_args, refused};
+
+fn check(input: &str, expected: &[&str]) {
+    let lines: String = expected
+        .iter()
+        .map(|line| format!("error: {line}\n"))
+        .collect();
+    assert_eq!(refused(&plan_args(&[]), input), lines, "{input}");
+}
+
+#[test]
+fn fields_are_named_as_the_file_has_them() {
+    let wrong = [
+        (DEPLOYMENT, "  replicas: 2", "  replicas: -2"),
+        (
+            REPLICA_SET,
+            "    matchLabels",
+            "    ignored: 1\n    matchLabels",
+        ),
+        (POD, "  uid: p1\n", ""),
+    ];
+    let input: Vec<String> = wrong
+        .iter()
+        .map(|(text, from, to)| text.replacen(from, to, 1))
+        .collect();
+    check(
+        &input.join("---\n"),
+        &[
+            "standard input, document 1 (Deployment shop/web): spec.replicas: is -2, and may not be negative",
+            "standard input, document 3 (Pod shop/other): metadata.uid: is required",
+        ],
+    );
+    let strategy = |text: &str| DEPLOYMENT.replace("  replicas: 2", &format!("  strategy: {text}"));
+    check(
+        &strategy("{rollingUpdate: {maxSurge: 25, maxUnavailable: a lot}}"),
+        &[
+            "standard input (Deployment shop/web): spec.strategy.rollingUpdate.maxUnavailable: must be a whole \
+             number, or a percentage as \"25%\"",
+        ],
+    );
+    check(
+        &strategy("{type: Replace}"),
+        &[
+            "standard input (Deployment shop/web): spec.strategy.type: is \"Replace\", and must be RollingUpdate \
+             or Recreate",
+        ],
+    );
+}
+
+#[test]
+fn a_wrong_type_is_named_too() {
+    let input =
+        [DEPLOYMENT, REPLICA_SET]
+            .join("---\n")
+            .replacen("  replicas: 2", "  replicas: two", 1);
+    check(
+        &input,
+        &["standard input, document 1 (Deployment shop/web): spec.replicas: is no whole number"],
+    );
+    let both = [
+        DEPLOYMENT.to_owned(),
+        REPLICA_SET.replacen("replicas: 0", "replicas: 99999999999", 1),
+        REPLICA_SET.replacen("labels: {app: web,", "labels: {app: [1],", 1),
+    ];
+    check(
+        &both.join("---\n"),
+        &[
+            "standard input, document 2 (ReplicaSet shop/web-1): spec.replicas: is out of range",
+            "standard input, document 3 (ReplicaSet shop/web-1): metadata.labels.app: invalid type: sequence, \
+             expected a string",
+        ],
+    );
+}
+
+#[test]
+fn items_of_lists_are_named() {
+    let text = "{\"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": [{\"kind\": \"List\", \"items\": [\
+                {\"kind\": \"Namespace\"}, {\"apiVersion\": \"apps/v1\", \"kind\": \"Deployment\", \
+                \"metadata\": {\"name\": \"web\", \"namespace\": \"shop\"}}]}]}";
+    let file = Scratch::new(text);
+    let err = refused(&["plan", "-f", file.path()], "");
+    let place = format!(
+        "error: {}, items[0].items[1] (Deployment shop/web): ",
+        file.path()
+    );
+    let expected = [
+        "note: left out: 1 Namespace ()".to_owned(),
+        format!("{place}metadata.uid: is required"),
+        format!("{place}metadata.resourceVersion: is required"),
+        format!("{place}spec: is required"),
+    ];
+    assert_eq!(err, expected.join("\n") + "\n");
+}
+
+/// A double has no room for them, and a rounded one would make another template.
+#[test]
+fn large_integers_of_templates_are_refused_and_not_rounded() {
+    for number in [
+        "9007199254740993",
+        "9007199254740992",
+        "-9007199254740993",
+        "18446744073709551616",
+    ] {
+        let yaml = DEPLOYMENT.replace(
+            "        image:",
+            &format!("        number: {number}\n        image:"),
+        );
+        let run = super::rollplan(&plan_args(&[]), &yaml);
+        assert_eq!(run.exit, 2, "{number}");
+        let json = super::input::from_yaml(DEPLOYMENT).to_string();
+        let json = json.replace("{\"image\"", &format!("{{\"number\":{number},\"image\""));
+        assert!(json.contains(number), "{json}");
+        let run_json = super::rollplan(&plan_args(&[]), &json);
+        assert_eq!(run_json.exit, 2, "{number}");
+        let expected = "error: standard input (Deployment shop/web): spec.template.spec.containers[0].number: is an \
+                        integer beyond ±(2^53 − 1), which JSON may have rounded\n";
+        assert_eq!(run.err, expected, "{number}");
+        assert_eq!(run_json.err, expected, "{number}");
+    }
+}
+
+#[test]
+fn the_same_object_twice_is_refused() {
+    check(
+        &[DEPLOYMENT, REPLICA_SET, REPLICA_SET].join("---\n"),
+        &[
+            "standard input, document 3 (ReplicaSet shop/web-1): metadata.uid: an earlier object has \"r1\" too",
+            "standard input, document 3 (ReplicaSet shop/web-1): metadata.name: an earlier object has \"web-1\" too",
+        ],
+    );
+}
+
+#[test]
+fn more_than_a_few_violations_are_counted() {
+    let pods: Vec<String> = (0..30)
+        .map(|n| {
+            POD.replace("uid: p1", "x: 1")
+                .replace("other", &format!("p{n}"))
+        })
+        .collect();
+    let err = refused(
+        &plan_args(&[]),
+        &format!("{DEPLOYMENT}---\n{}", pods.join("---\n")),
+    );
+    assert_eq!(err.lines().count(), 21);
+    assert!(
+        err.ends_with("(Pod shop/p19): metadata.uid: is required\nerror: and 10 more\n"),
+        "{err}"
+    );
+}
+
+#[test]
+fn text_that_is_neither_json_nor_yaml() {
+    check(
+        "{\"kind\": ",
+        &["standard input: line 1, column 9: EOF while parsing a value"],
+    );
+    check(
+        &format!("{DEPLOYMENT}---\n{{\n\"kind\" 5}}\n"),
+        &["standard input: line 22, column 8: expected `:`"],
+    );
+    check(
+        "a: [1\nb: 2\n",
+        &["standard input: line 2, column 2: illegal placement of ':' indicator"],
+    );
+    check(
+        "a: 1\na: 2\n",
+        &["standard input: line 2, column 1: the key \"a\" is there twice"],
+    );
+    check(
+        "<<: {a: 1}\n",
+        &["standard input: line 1, column 1: merge keys (<<) are not known here"],
+    );
+    check(
+        "on: 1\n",
+        &["standard input: line 1, column 1: put the key on in quotes: it is no text as it stands"],
+    );
+    check(
+        "a: !!set {b}\n",
+        &["standard input: line 1, column 4: the tag tag:yaml.org,2002:set means nothing here"],
+    );
+    check(
+        "a: .inf\n",
+        &["standard input: line 1, column 4: .inf is no number that JSON has"],
+    );
+    check(
+        "a: &a [*a]\n",
+        &["standard input: line 1, column 8: an alias inside of what it stands for"],
+    );
+    check(
+        "just text",
+        &["standard input: is no Kubernetes object: it has no kind"],
+    );
+    check(
+        "a: 1\n---\nb: 2\n",
+        &["standard input, document 1: is no Kubernetes object: it has no kind"],
+    );
+    check(
+        "[{\"kind\": \"List\", \"items\": 5}]",
+        &["standard input, [0]: items: is no list"],
+    );
+    check(
+        "{\"kind\": \"PodList\", \"metadata\": {\"continue\": \"x\"}, \"items\": []}",
+        &[
+            "standard input: is only the first part of a list (metadata.continue is set); all of it is needed",
+        ],
+    );
+}
+
+/// A few lines that would stand for more than a machine can hold, or for more than a stack can.
+#[test]
+fn bombs_do_not_go_off() {
+    let mut aliases = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for level in 1..12 {
+        let alias = format!("*a{}", level - 1);
+        aliases += &format!("a{level}: &a{level} [{}]\n", [alias.as_str(); 10].join(","));
+    }
+    let err = refused(&plan_args(&[]), &aliases);
+    assert!(
+        err.contains("aliases add up to more than 1000000 values"),
+        "{err}"
+    );
+    let err = refused(&plan_args(&[]), &format!("a: {}", "[".repeat(100_000)));
+    assert!(
+        err.contains("128 levels deep") || err.contains("recursion"),
+        "{err}"
+    );
+    let err = refused(&plan_args(&[]), &"- ".repeat(10_000));
+    assert!(err.contains("128 levels deep"), "{err}");
+    let err = refused(&plan_args(&[]), &"[".repeat(1_000_000));
+    assert_eq!(
+        err,
+        "error: standard input: line 1, column 128: recursion limit exceeded\n"
+    );
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    assert_eq!(
+        refused(&["plan", "-f", "no/such.json"], ""),
+        "error: no/such.json: cannot be read: No such file or directory (os error 2)\n"
+    );
+    assert_eq!(
+        refused(&["plan", "-f", "examples"], ""),
+        "error: examples: cannot be read: Is a directory (os error 21)\n"
+    );
+    assert_eq!(
+        refused(&["plan", "-f", "-", "-f", "-"], ""),
+        "error: -f - can be given once\n"
+    );
+    let file = Scratch::new("");
+    std::fs::write(file.path(), [0xff, 0xfe, b'{', 0]).unwrap();
+    assert_eq!(
+        refused(&["plan", "-f", file.path()], ""),
+        format!("error: {}: is UTF-16, and must be UTF-8\n", file.path())
+    );
+    std::fs::write(file.path(), [b'{', 0xff]).unwrap();
+    assert_eq!(
+        refused(&["plan", "-f", file.path()], ""),
+        format!("error: {}: is not UTF-8 text\n", file.path())
+    );
+}
+
+#[test]
+fn wrong_failures() {
+    let wrong = |text: &str| {
+        let file = Scratch::new(text);
+        let err = refused(&plan_args(&["--failures", file.path()]), DEPLOYMENT);
+        err.replace(file.path(), "FILE")
+    };
+    assert_eq!(wrong("{}"), "error: FILE: is no list of StepFailure\n");
+    assert_eq!(
+        wrong("[{\"httpCode\": \"x\"}]"),
+        "error: FILE, [0]: httpCode: is no whole number\n"
+    );
+    assert_eq!(
+        wrong("[{\"call\": {\"verb\": \"VERB_CREATE\"}, \"httpCode\": 403}, {\"httpCode\": 200}]"),
+        "error: FILE, [1]: call: is required\nerror: FILE, [1]: httpCode: is 200, and must be 400 to 599\n"
+    );
+    assert_eq!(
+        refused(&plan_args(&["--failures", "-"]), DEPLOYMENT),
+        "error: --failures - is not possible: standard input is for objects\n"
+    );
+}
+
+#[test]
+fn wrong_command_lines() {
+    let err = refused(&["plan", "-f", "-", "--now", "yesterday"], DEPLOYMENT);
+    assert!(
+        err.starts_with("error: invalid value 'yesterday' for '--now <TIME>': not a time in RFC 3339, as 2026-11-20T23:26:19Z\n"),
+        "{err}"
+    );
+    let err = refused(&["plan"], "");
+    assert!(err.contains("--filename <FILE>"), "{err}");
+    let err = refused(&["plan", "-f", "-", "-o", "xml"], "");
+    assert!(
+        err.contains("[possible values: table, json, yaml]"),
+        "{err}"
+    );
+    let err = refused(&["plan", "-f", "-", "--horizon", "far"], "");
+    assert!(err.contains("[possible values: settled, pass]"), "{err}");
+    let err = refused(&["plna"], "");
+    assert!(err.contains("a similar subcommand exists: 'plan'"), "{err}");
+    let err = refused(&["serve", "--listen", "here"], "");
+    assert!(err.contains("--listen <ADDRESS:PORT>"), "{err}");
+    assert!(refused(&[], "").contains("Usage: rollplan <COMMAND>"));
+}

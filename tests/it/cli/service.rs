@@ -1,0 +1,176 @@
+//! `rollplan serve`, and `--server` that asks it.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Stdio};
+
+use super::examples::{examples, time_of};
+use super::{DEPLOYMENT, NOW, POD, answered, command, refused, rollplan};
+
+/// A running service. Ends with the test.
+struct Service {
+    child: Child,
+    url: String,
+}
+
+impl Service {
+    fn start(args: &[&str], envs: &[(&str, &str)]) -> Self {
+        let mut command = command(&[&["serve"], args].concat());
+        let mut child = command
+            .envs(envs.iter().copied())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = lines.by_ref().find_map(|line| {
+            let line = line.unwrap();
+            let at = line
+                .find("127.0.0.1:")
+                .filter(|_| line.contains("listening"))?;
+            let end = |c: char| !(c.is_ascii_digit() || c == '.' || c == ':');
+            line[at..].split(end).next().map(str::to_owned)
+        });
+        // Read on, or it could not write.
+        std::thread::spawn(move || lines.for_each(drop));
+        let url = format!("http://{}", address.expect("it says where it listens"));
+        Self { child, url }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_service_prints_the_same_bytes() {
+    let service = Service::start(&["--listen", "127.0.0.1:0"], &[]);
+    for example in examples() {
+        let (file, now) = (format!("examples/{example}.json"), time_of(&example));
+        for verb in ["plan", "status"] {
+            for output in ["table", "json", "yaml"] {
+                let args = [verb, "-f", &file, "--now", &now, "-o", output];
+                let asked = [&args[..], &["--server", &service.url]].concat();
+                assert_eq!(answered(&asked, ""), answered(&args, ""), "{example}");
+            }
+        }
+    }
+    // What is refused is refused in the same words.
+    let input = [&DEPLOYMENT.replace("replicas: 2", "replicas: -2"), POD, POD].join("---\n");
+    let args = ["plan", "-f", "-", "--now", NOW];
+    let pods: Vec<String> = (0..30)
+        .map(|n| {
+            POD.replace("uid: p1", "x: 1")
+                .replace("other", &format!("p{n}"))
+        })
+        .collect();
+    for input in [input, format!("{DEPLOYMENT}---\n{}", pods.join("---\n"))] {
+        let asked = [&args[..], &["--server", &service.url]].concat();
+        assert_eq!(refused(&asked, &input), refused(&args, &input));
+    }
+    // The scheme is what it is most of the time, and the environment may say whom to ask.
+    let bare = service.url.strip_prefix("http://").unwrap();
+    let run = command(&["plan", "-f", "examples/mid-rollout.json"])
+        .env("ROLLPLAN_SERVER", bare)
+        .output();
+    assert_eq!(run.unwrap().status.code(), Some(0));
+}
+
+#[test]
+fn settings_come_from_the_environment_too() {
+    let service = Service::start(
+        &[],
+        &[
+            ("ROLLPLAN_LISTEN", "127.0.0.1:0"),
+            ("ROLLPLAN_DRAIN_GRACE_SECONDS", "1"),
+        ],
+    );
+    answered(
+        &[
+            "plan",
+            "-f",
+            "examples/mid-rollout.json",
+            "--server",
+            &service.url,
+        ],
+        "",
+    );
+    let err = refused(&["serve", "--drain-grace-seconds", "99999"], "");
+    assert!(
+        err.contains("drain_grace is 99999 s and may be 3600 s"),
+        "{err}"
+    );
+    let taken = service.url.strip_prefix("http://").unwrap();
+    let err = refused(&["serve", "--listen", taken], "");
+    assert!(
+        err.contains(&format!("error: cannot listen on {taken}: ")),
+        "{err}"
+    );
+}
+
+#[test]
+fn nobody_answers() {
+    // Taken and closed again: nobody listens there.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let url = format!("http://{closed}");
+    let run = rollplan(
+        &["plan", "-f", "examples/mid-rollout.json", "--server", &url],
+        "",
+    );
+    assert_eq!((run.exit, run.out.as_str()), (4, ""));
+    assert!(
+        run.err
+            .starts_with(&format!("error: {url} does not answer: ")),
+        "{}",
+        run.err
+    );
+    assert!(run.err.contains("Connection refused"), "{}", run.err);
+    assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+}
+
+#[test]
+fn something_else_answers() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        use std::io::Write as _;
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut begin = [0; 24];
+        let _ = stream.read(&mut begin);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
+    });
+    let run = rollplan(
+        &["plan", "-f", "examples/mid-rollout.json", "--server", &url],
+        "",
+    );
+    server.join().unwrap();
+    assert_eq!((run.exit, run.out.as_str()), (4, ""), "{}", run.err);
+    assert!(
+        run.err
+            .starts_with(&format!("error: {url} does not answer: ")),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
+fn addresses_that_cannot_be() {
+    for (url, why) in [
+        ("https://127.0.0.1:1", "only http is spoken"),
+        ("ftp://127.0.0.1:1", "only http is spoken"),
+        (
+            "not an address",
+            "not an address, as http://127.0.0.1:50051",
+        ),
+    ] {
+        let err = refused(
+            &["plan", "-f", "examples/mid-rollout.json", "--server", url],
+            "",
+        );
+        assert_eq!(err, format!("error: --server {url}: {why}\n"));
+    }
+}
