@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-use crate::action::{Action, OnFailure};
-use crate::pass::{Flow, Managed, Pass, Stop, owner_target, set_target};
+use crate::action::{Action, OnFailure, Target};
+use crate::pass::{Flow, Managed, Pass, Stop};
 use crate::revision;
 use crate::snapshot::{Deployment, OwnerReference, ReplicaSet};
 
@@ -71,22 +71,14 @@ impl<'a> Pass<'a> {
     /// Adopting for a Deployment that is gone makes the garbage collector delete running pods, so that the
     /// server is asked first. Says whether it may still be there.
     fn check_owner(&mut self) -> bool {
-        let owner = owner_target(&self.snapshot.deployment);
+        let owner = Target::owner(&self.snapshot.deployment);
         self.act(Action::CheckOwner { owner }, OnFailure::Stop)
             .is_ok()
     }
 
     /// Says whether the ReplicaSet is ours now: one that is gone is not, and that is no failure.
     fn adopt(&mut self, set: &ReplicaSet) -> Flow<bool> {
-        let owner = owner_target(&self.snapshot.deployment);
-        let reference = OwnerReference {
-            api_version: owner.api_version,
-            kind: owner.kind,
-            name: owner.name,
-            uid: owner.uid,
-            controller: Some(true),
-            block_owner_deletion: Some(true),
-        };
+        let reference = Target::owner(&self.snapshot.deployment).controller_reference();
         // As Kubernetes' strategic merge patch leaves the list: a new owner comes first.
         let mut owner_references = set.metadata.owner_references.clone();
         let known = owner_references
@@ -97,7 +89,7 @@ impl<'a> Pass<'a> {
             None => owner_references.insert(0, reference),
         }
         let action = Action::AdoptReplicaSet {
-            set: set_target(set),
+            set: Target::set(set),
             owner_references,
         };
         self.claim_by(action, OnFailure::Tolerate(&[404]))
@@ -105,7 +97,7 @@ impl<'a> Pass<'a> {
 
     fn release(&mut self, set: &ReplicaSet) -> Flow<()> {
         let action = Action::ReleaseReplicaSet {
-            set: set_target(set),
+            set: Target::set(set),
             owner_references: owners_without(set, &self.snapshot.deployment.metadata.uid),
         };
         self.claim_by(action, OnFailure::Tolerate(&[404, 422]))

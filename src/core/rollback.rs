@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use thiserror::Error;
 
-use crate::action::{Action, OnFailure, OwnerChange, Step};
+use crate::action::{Action, OnFailure, OwnerChange, Step, Target};
 use crate::pass;
 use crate::revision::{self, ROLLBACK_TO};
 use crate::snapshot::{Options, ReplicaSet, Snapshot};
@@ -135,7 +135,7 @@ pub fn rollback(
     let after = pass::restored(before, &target.metadata.annotations);
     let change = OwnerChange::between(before, after, Some(template));
     let action = Action::UpdateDeployment {
-        owner: pass::owner_target(deployment),
+        owner: Target::owner(deployment),
         change,
     };
     rollback.steps.push(Step {

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::action::{Action, Event, NewReplicaSet, OnFailure, SetChange, Step, apply};
+use crate::action::{Action, Event, NewReplicaSet, OnFailure, SetChange, Step, Target, apply};
 use crate::pass::{self, Outcome, Rules, Stop};
 use crate::plan::Plan;
 use crate::revision;
@@ -300,9 +300,10 @@ impl<'a> Merged<'a> {
             }
         }
         let created = self.created.map(|set| {
-            let events = scaled_event(&set.metadata.name, 0, set.replicas);
+            // One event for the whole way, however many passes it took.
+            let events = Event::scaled(&set.metadata.name, 0, set.replicas);
             let action = Action::CreateReplicaSet(set);
-            with_action(action, events, OnFailure::Stop)
+            with_action(action, events.into_iter().collect(), OnFailure::Stop)
         });
         let owner = self
             .owner
@@ -346,7 +347,7 @@ fn changes_owner(before: &Snapshot, world: &Snapshot, step: &Step) -> bool {
 }
 
 fn set_step(before: &ReplicaSet, write: &SetWrite) -> Option<Step> {
-    let set = pass::set_target(before);
+    let set = Target::set(before);
     if write.deleted {
         let action = Action::DeleteReplicaSet { set };
         return Some(with_action(action, vec![], OnFailure::Tolerate(&[404])));
@@ -362,25 +363,24 @@ fn set_step(before: &ReplicaSet, write: &SetWrite) -> Option<Step> {
         .filter(|&seconds| seconds != before.min_ready_seconds);
     let (from, to) = (before.replicas, write.replicas.unwrap_or(before.replicas));
     if from != to {
-        let events = scaled_event(&before.metadata.name, from, to);
+        let events = Event::scaled(&before.metadata.name, from, to);
         let action = Action::ScaleReplicaSet {
             set,
             from,
             to,
             change,
         };
-        return Some(with_action(action, events, write.on_failure));
+        return Some(with_action(
+            action,
+            events.into_iter().collect(),
+            write.on_failure,
+        ));
     }
     let changes = !change.annotations.is_empty() || change.min_ready_seconds.is_some();
     changes.then(|| {
         let action = Action::UpdateReplicaSet { set, change };
         with_action(action, vec![], OnFailure::Stop)
     })
-}
-
-/// One event for the whole way, however many passes it took.
-fn scaled_event(name: &str, from: i32, to: i32) -> Vec<Event> {
-    pass::scaled_event(name, from, to).into_iter().collect()
 }
 
 fn with_action(action: Action, events: Vec<Event>, on_failure: OnFailure) -> Step {

@@ -32,6 +32,17 @@ impl EventType {
 }
 
 impl Event {
+    /// The event that tells of a change of size, if it is one.
+    pub(crate) fn scaled(name: &str, from: i32, to: i32) -> Option<Self> {
+        let direction = match from.cmp(&to) {
+            std::cmp::Ordering::Less => "up",
+            std::cmp::Ordering::Greater => "down",
+            std::cmp::Ordering::Equal => return None,
+        };
+        let message = format!("Scaled {direction} replica set {name} from {from} to {to}");
+        Some(Self::normal("ScalingReplicaSet", message))
+    }
+
     /// An event that tells of something done.
     pub(crate) fn normal(reason: &'static str, message: String) -> Self {
         Self {

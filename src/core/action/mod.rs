@@ -10,7 +10,9 @@ pub use call::{ApiCall, Verb};
 pub use event::{Event, EventType};
 
 use crate::selector::LabelSelector;
-use crate::snapshot::{DeploymentStatus, ObjectMeta, OwnerReference, StringMap};
+use crate::snapshot::{
+    Deployment, DeploymentStatus, ObjectMeta, OwnerReference, ReplicaSet, StringMap,
+};
 use crate::template::Value;
 
 /// One write, or one check, decided down to its last number.
@@ -96,6 +98,46 @@ pub struct Target {
     /// Stored version before the action. Absent after an earlier write of the same plan: only the server
     /// knows it then.
     pub resource_version: Option<String>,
+}
+
+impl Target {
+    /// A ReplicaSet, as the snapshot has it.
+    pub(crate) fn set(set: &ReplicaSet) -> Self {
+        Self::new("apps/v1", "ReplicaSet", &set.metadata)
+    }
+
+    /// The Deployment, as the snapshot has it.
+    pub(crate) fn owner(deployment: &Deployment) -> Self {
+        Self::new(
+            &deployment.api_version,
+            &deployment.kind,
+            &deployment.metadata,
+        )
+    }
+
+    fn new(api_version: &str, kind: &str, metadata: &ObjectMeta) -> Self {
+        Self {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+            generation: metadata.generation,
+            resource_version: Some(metadata.resource_version.clone()),
+        }
+    }
+
+    /// The reference by which this object manages others.
+    pub(crate) fn controller_reference(self) -> OwnerReference {
+        OwnerReference {
+            api_version: self.api_version,
+            kind: self.kind,
+            name: self.name,
+            uid: self.uid,
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        }
+    }
 }
 
 /// What changes in a ReplicaSet besides its size.

@@ -2,14 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::{
-    Flow, Held, Managed, NewReplicaSet, Pass, Stop, conditions, owner_target, quote, scaled_event,
-};
-use crate::action::{Action, Event, OnFailure};
+use super::{Flow, Held, Managed, Pass, Stop, conditions, quote};
+use crate::action::{Action, Event, NewReplicaSet, OnFailure, Target};
 use crate::revision::{self, POD_TEMPLATE_HASH, TEMPLATE_DIGEST};
-use crate::snapshot::{
-    ObjectMeta, OwnerReference, ReplicaSet, ReplicaSetStatus, StepFailure, Strategy, StringMap,
-};
+use crate::snapshot::{ObjectMeta, ReplicaSet, ReplicaSetStatus, StepFailure, Strategy, StringMap};
 use crate::template::{self, Template, Value};
 
 /// The longest name of an object (Kubernetes: DNS1123SubdomainMaxLength).
@@ -40,7 +36,7 @@ impl Pass<'_> {
         if let Err(failure) = self.act(Action::CreateReplicaSet(Box::new(set)), OnFailure::Stop) {
             return self.create_refused(&name, failure, new_revision);
         }
-        if let Some(event) = scaled_event(&name, 0, size) {
+        if let Some(event) = Event::scaled(&name, 0, size) {
             self.attach(event);
         }
         let held = self.hold(Managed::current(self.sets.len(), Cow::Owned(created)));
@@ -81,21 +77,13 @@ impl Pass<'_> {
             let digest = template::sha256_of_canonical(deployment.spec.template.value());
             annotations.insert(TEMPLATE_DIGEST.to_owned(), digest);
         }
-        let owner = owner_target(deployment);
         NewReplicaSet {
             metadata: ObjectMeta {
                 name: set_name(&deployment.metadata.name, &hash),
                 namespace: deployment.metadata.namespace.clone(),
                 labels,
                 annotations,
-                owner_references: vec![OwnerReference {
-                    api_version: owner.api_version,
-                    kind: owner.kind,
-                    name: owner.name,
-                    uid: owner.uid,
-                    controller: Some(true),
-                    block_owner_deletion: Some(true),
-                }],
+                owner_references: vec![Target::owner(deployment).controller_reference()],
                 ..ObjectMeta::default()
             },
             replicas: match deployment.spec.strategy {

@@ -2,8 +2,8 @@
 //!
 //! Kubernetes source: `pkg/controller/deployment/rollback.go`.
 
-use super::{Flow, Held, Pass, Stop, owner_target, quote};
-use crate::action::{Action, Event, OnFailure, OwnerChange};
+use super::{Flow, Held, Pass, Stop, quote};
+use crate::action::{Action, Event, OnFailure, OwnerChange, Target};
 use crate::revision::{self, POD_TEMPLATE_HASH, ROLLBACK_TO};
 use crate::snapshot::{Deployment, StringMap};
 use crate::template::Value;
@@ -81,7 +81,7 @@ impl Pass<'_> {
             return Err(Stop::Stale);
         }
         let action = Action::UpdateDeployment {
-            owner: owner_target(self.owner.deployment),
+            owner: Target::owner(self.owner.deployment),
             change,
         };
         self.act(action, OnFailure::Stop)

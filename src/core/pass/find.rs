@@ -1,0 +1,89 @@
+//! Looking ReplicaSets up: the new one, by its template, and the old ones; revision and annotations of the new
+//! one are brought up to date on the way, as Kubernetes does.
+
+use std::borrow::Cow;
+
+use super::{Flow, Found, Held, Pass, conditions, quote};
+use crate::action::OnFailure;
+use crate::revision::{self, REVISION, TEMPLATE_DIGEST};
+use crate::snapshot::ReplicaSet;
+use crate::template::sha256_of_canonical;
+
+impl Pass<'_> {
+    /// `getAllReplicaSetsAndSyncRevision` and the first half of `getNewReplicaSet`: looks the ReplicaSets up,
+    /// and brings annotations and revision of the new one and of the Deployment up to date.
+    pub(super) fn find_and_sync_revision(&mut self, create_if_missing: bool) -> Flow<Found> {
+        let Found { new, old } = self.look_up_all();
+        let highest = revision::max_revision(old.iter().map(|set| self.annotations(set)));
+        let new_revision = revision::next_revision(highest);
+        let new = match new {
+            Some(set) => Some(self.sync_new_set(set, new_revision)?),
+            None if create_if_missing => Some(self.create_new_set(&old, new_revision)?),
+            None => None,
+        };
+        Ok(Found { new, old })
+    }
+
+    pub(super) fn look_up_all(&self) -> Found {
+        let all = || (0..self.sets.len()).map(|index| self.look_up(index));
+        Found {
+            new: all().find(|set| Some(set.index) == self.current),
+            old: all()
+                .filter(|set| Some(set.index) != self.current)
+                .collect(),
+        }
+    }
+
+    /// `FindNewReplicaSet`: of several with the current template, the oldest.
+    pub(crate) fn find_current(&mut self) {
+        self.current =
+            (0..self.sets.len()).find(|&index| self.has_current_template(&self.sets[index].cached));
+    }
+
+    /// Whether a ReplicaSet has the template of the Deployment. The stored template of a custom resource lacks
+    /// the defaults that the ReplicaSet's has: there, what we noted when we created the set decides as well.
+    pub(super) fn has_current_template(&self, set: &ReplicaSet) -> bool {
+        let deployment = self.owner.deployment;
+        set.template.same_as(&deployment.spec.template)
+            || !deployment.is_native()
+                && set.metadata.annotations.get(TEMPLATE_DIGEST)
+                    == Some(&sha256_of_canonical(deployment.spec.template.value()))
+    }
+
+    pub(super) fn sync_new_set(&mut self, mut set: Held, new_revision: i64) -> Flow<Held> {
+        let deployment = self.owner.deployment;
+        let mut annotations = self.annotations(&set).clone();
+        let changed = revision::sync_annotations(
+            &deployment.metadata.annotations,
+            &mut annotations,
+            new_revision,
+        );
+        set.annotations = Some(annotations);
+        if changed || set.min_ready_seconds != deployment.spec.min_ready_seconds {
+            set.min_ready_seconds = deployment.spec.min_ready_seconds;
+            return self.write_set(set, OnFailure::Stop);
+        }
+        let revision = self.annotations(&set).get(REVISION).cloned();
+        let mut needs_update = self.set_revision(revision.unwrap_or_default());
+        if self.has_deadline() && self.progressing().is_none() {
+            let name = &self.sets[set.index].cached.metadata.name;
+            let message = format!("Found new replica set {}", quote(name));
+            self.set_progressing("True", conditions::FOUND_NEW_SET, message);
+            needs_update = true;
+        }
+        if needs_update {
+            self.write_status()?;
+        }
+        Ok(set)
+    }
+
+    /// `SetDeploymentRevision`, in memory.
+    pub(super) fn set_revision(&mut self, revision: String) -> bool {
+        // Go reads an absent annotation as "".
+        let changed = self.owner.revision.as_deref().unwrap_or_default() != revision;
+        if changed {
+            self.owner.revision = Some(Cow::Owned(revision));
+        }
+        changed
+    }
+}
