@@ -10,7 +10,7 @@ use prost::encoding::{self, DecodeContext, WireType};
 const FIELDS_TAG: u32 = 1;
 
 /// A `google.protobuf.Struct` whose entries stay in the bytes they came in. Merging and encoding work as for
-/// any message; what lies inside is looked at by [`tree`](super::tree), which also finds what is malformed.
+/// any message; what lies inside is looked at by `tree`, which also finds what is malformed.
 ///
 /// Decoded from [`Bytes`], the entries are slices of these: nothing is copied.
 #[derive(Clone, Default, PartialEq, Eq)]

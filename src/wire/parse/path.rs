@@ -33,7 +33,7 @@ impl Path<'_> {
     }
 }
 
-/// As "snapshot.replica_sets[2].metadata.labels["example.com/tier"]".
+/// As `snapshot.replica_sets[2].metadata.labels["example.com/tier"]`.
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
