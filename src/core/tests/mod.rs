@@ -6,6 +6,7 @@ mod create;
 mod exhaustive;
 mod random;
 mod revision;
+mod rollout;
 mod scaling;
 mod scenarios;
 mod size;

@@ -1,0 +1,154 @@
+//! Whole rollouts in a world whose pods do as they are told: how many writes they take, planned ahead and pass
+//! by pass. `cargo test -p rollplan-core rollout -- --nocapture` prints them.
+
+use super::world::{at, mk_deployment, mk_set, mk_snapshot, mk_template};
+use crate::action::{Action, apply};
+use crate::lint::lint;
+use crate::snapshot::{Options, Snapshot};
+use crate::template::Template;
+use crate::{Plan, plan_pass, plan_settled, status};
+
+/// More decisions than any of these rollouts takes.
+const DECISIONS_MAX: usize = 500;
+
+type Planner = fn(&Snapshot, Options) -> Plan;
+
+/// How pods become available.
+#[derive(Clone, Copy, Debug)]
+enum Readiness {
+    OneAtATime,
+    AllAtOnce,
+}
+
+/// Writes of a rollout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Writes {
+    sets: usize,
+    status: usize,
+}
+
+impl Writes {
+    fn total(self) -> usize {
+        self.sets + self.status
+    }
+
+    fn count(&mut self, action: &Action) {
+        match action {
+            Action::UpdateDeployment { .. } | Action::UpdateDeploymentStatus { .. } => {
+                self.status += 1;
+            }
+            _ => self.sets += 1,
+        }
+    }
+}
+
+/// A Deployment at rest that was just given another image.
+fn mk_update(replicas: i32) -> Snapshot {
+    let mut deployment = mk_deployment(replicas);
+    let set = mk_set(&deployment, "v1", 1, replicas);
+    deployment.spec.template = Template::from(mk_template("v2"));
+    deployment.metadata.generation = 2;
+    let mut world = mk_snapshot(deployment, vec![set]);
+    // What the rollout before has left.
+    let status = crate::compute_status(&world, Options::default());
+    world.deployment.status = status;
+    world.deployment.status.updated_replicas = replicas;
+    world
+}
+
+/// The ReplicaSet controllers see their sizes: pods start, and those that are not available end first.
+fn follow(world: &mut Snapshot) {
+    for set in &mut world.replica_sets {
+        let status = &mut set.status;
+        status.replicas = set.replicas;
+        status.available_replicas = status.available_replicas.min(set.replicas);
+        status.ready_replicas = status.available_replicas;
+        status.terminating_replicas = Some(0);
+        status.observed_generation = set.metadata.generation;
+        set.available_max = crate::snapshot::ReplicaSet::UNTOUCHED;
+    }
+}
+
+fn become_available(world: &mut Snapshot, readiness: Readiness) {
+    for set in &mut world.replica_sets {
+        let missing = set.replicas - set.status.available_replicas;
+        if missing > 0 {
+            let more = match readiness {
+                Readiness::OneAtATime => 1,
+                Readiness::AllAtOnce => missing,
+            };
+            set.status.available_replicas += more;
+            set.status.ready_replicas = set.status.available_replicas;
+            return;
+        }
+    }
+}
+
+fn is_complete(world: &Snapshot) -> bool {
+    let status = &world.deployment.status;
+    let progressing = status::condition(status, status::PROGRESSING);
+    progressing.is_some_and(|condition| condition.reason == status::NEW_SET_AVAILABLE)
+        && status.updated_replicas == world.deployment.spec.replicas
+        && status.replicas == world.deployment.spec.replicas
+        && world
+            .replica_sets
+            .iter()
+            .any(|set| set.metadata.name != "web-v1")
+}
+
+fn roll_out(mut world: Snapshot, planner: Planner, readiness: Readiness, settled: bool) -> Writes {
+    let mut writes = Writes::default();
+    for second in 0..DECISIONS_MAX {
+        world.now = at(i64::try_from(second).unwrap());
+        let plan = planner(&world, Options::default());
+        if settled {
+            assert_eq!(lint(&world, Options::default(), &plan), vec![]);
+        }
+        let actions: Vec<&Action> = plan
+            .steps
+            .iter()
+            .filter_map(|step| step.action.as_ref())
+            .collect();
+        if actions.is_empty() {
+            if is_complete(&world) {
+                return writes;
+            }
+            become_available(&mut world, readiness);
+        }
+        for action in actions {
+            writes.count(action);
+            apply(&mut world, action);
+        }
+        follow(&mut world);
+    }
+    panic!(
+        "not complete after {DECISIONS_MAX} decisions: {:?}",
+        world.deployment.status
+    );
+}
+
+#[test]
+fn looking_ahead_saves_writes() {
+    println!(
+        "replicas  pods ready     pass by pass (sets + status)  settled (sets + status)  saved"
+    );
+    for replicas in [4, 10] {
+        for readiness in [Readiness::OneAtATime, Readiness::AllAtOnce] {
+            let passes = roll_out(mk_update(replicas), plan_pass, readiness, false);
+            let settled = roll_out(mk_update(replicas), plan_settled, readiness, true);
+            println!(
+                "{replicas:>8}  {:<12}  {:>4} ({:>2} + {:>2}){:>20} ({:>2} + {:>2}){:>11} %",
+                format!("{readiness:?}"),
+                passes.total(),
+                passes.sets,
+                passes.status,
+                settled.total(),
+                settled.sets,
+                settled.status,
+                100 - 100 * settled.total() / passes.total(),
+            );
+            assert!(settled.sets <= passes.sets, "{settled:?} {passes:?}");
+            assert!(settled.total() < passes.total(), "{settled:?} {passes:?}");
+        }
+    }
+}
