@@ -1,6 +1,7 @@
 //! What the Deployment itself holds a rollout by: its limits, its deadline, and what was refused.
 
-use super::{Blocker, Cause, Counts, Survey, count, has_stale_annotation};
+use super::text::{KUBERNETES_MAX, agree, because, count, one_line};
+use super::{Blocker, Cause, Counts, Survey, has_stale_annotation};
 use crate::action::Verb;
 use crate::size::IntOrPercent;
 use crate::snapshot::Strategy;
@@ -46,28 +47,31 @@ impl Survey<'_> {
                 .and_then(|condition| condition.last_update_time);
             if let Some(since) = blocker.since {
                 let age = self.snapshot.now.since(since);
-                blocker.message = format!("the rollout is paused for {age}");
+                blocker.message = format!("the rollout has been paused for {age}");
             }
             blocker
         })
     }
 
     fn replica_set_refused(&self) -> Option<Blocker> {
-        let failure =
-            self.snapshot.failures.iter().find(|failure| {
-                failure.call.verb == Verb::Create && failure.reason != "AlreadyExists"
-            });
+        let failure = self.snapshot.failures.iter().find(|failure| {
+            failure.call.verb == Verb::Create
+                && failure.call.kind == "ReplicaSet"
+                && failure.reason != "AlreadyExists"
+        });
         let condition = status::condition(self.status, status::PROGRESSING)
-            .filter(|condition| condition.reason == "ReplicaSetCreateError");
-        let message = match (failure, condition) {
-            (_, Some(condition)) => condition.message.clone(),
-            (Some(failure), None) => failure.message.clone(),
+            .filter(|condition| condition.reason == "ReplicaSetCreateError" && self.new.is_none());
+        let (reason, message) = match (failure, condition) {
+            (Some(failure), _) => (&failure.reason, &failure.message),
+            (None, Some(condition)) => (&condition.reason, &condition.message),
             (None, None) => return None,
         };
+        let message = one_line(message, KUBERNETES_MAX);
+        let message = because(if message.is_empty() { reason } else { &message });
         let remedy = "change what the message names: the template, a quota or an admission rule";
         let mut blocker = Blocker::new(
             Cause::ReplicaSetRefused,
-            format!("the new ReplicaSet is refused: {message}"),
+            format!("the new ReplicaSet is refused{message}"),
             remedy,
         );
         blocker.since = condition.and_then(|condition| condition.last_update_time);
@@ -77,14 +81,14 @@ impl Survey<'_> {
     fn pods_refused(&self) -> Option<Blocker> {
         let condition = status::condition(self.status, status::REPLICA_FAILURE)
             .filter(|condition| condition.status == "True")?;
-        let mut blocker = Blocker::new(
-            Cause::PodsRefused,
-            format!(
-                "pods are refused ({}): {}",
-                condition.reason, condition.message
-            ),
-            "raise the quota or change what the message names",
-        );
+        let what = match condition.reason.as_str() {
+            "FailedDelete" => "pods cannot be deleted".to_owned(),
+            "" => "pods are refused".to_owned(),
+            reason => format!("pods are refused ({reason})"),
+        };
+        let why = because(&one_line(&condition.message, KUBERNETES_MAX));
+        let remedy = "raise the quota or change what the message names";
+        let mut blocker = Blocker::new(Cause::PodsRefused, format!("{what}{why}"), remedy);
         blocker.since = condition.last_transition_time;
         Some(blocker)
     }
@@ -97,7 +101,11 @@ impl Survey<'_> {
             && self.new_size < i64::from(self.limits.replicas)
             && total >= max;
         held.then(|| {
-            let message = format!("new pods are held back: {total} of {max} allowed exist");
+            let missing = i64::from(self.limits.replicas) - self.new_size;
+            let message = format!(
+                "{} held back: the ReplicaSets ask for {total} of {max} allowed pods",
+                agree(count(missing, "more new pod"), missing)
+            );
             let remedy = "maxSurge limits how many pods may exist at once";
             Blocker::new(Cause::HeldBySurge, message, remedy)
         })
@@ -111,13 +119,10 @@ impl Survey<'_> {
             && self.old_size > 0
             && available <= min;
         held.then(|| {
-            let relation = if available < min { "below" } else { "=" };
             let message = format!(
-                "{} held: {available} available {relation} minimum {min}",
-                match self.old_size {
-                    1 => "1 old pod is".to_owned(),
-                    _ => format!("{} are", count(self.old_size, "old pod")),
-                }
+                "{} held: {available} available, the minimum is {min} of {}",
+                agree(count(self.old_size, "old pod"), self.old_size),
+                self.limits.replicas
             );
             let remedy = "maxUnavailable limits how many pods may be missing at once";
             Blocker::new(Cause::HeldByAvailability, message, remedy)
@@ -125,6 +130,9 @@ impl Survey<'_> {
     }
 
     fn stale_annotation(&self) -> Option<Blocker> {
+        if self.is_unobserved() {
+            return None; // The Deployment was scaled just now, and it is right to scale its ReplicaSets.
+        }
         let wanted = self.limits.replicas;
         let mut sets = self.new.iter().chain(&self.old);
         let set = sets.find(|set| {
@@ -146,10 +154,15 @@ impl Survey<'_> {
         let mut blocker = Blocker::new(
             Cause::DeadlineExceeded,
             format!("no progress within the deadline of {seconds} s"),
-            "mend what stands above, or go back to the revision before",
+            "mend what holds the pods, or go back to the revision before",
         );
         blocker.since = condition.last_update_time;
         Some(blocker)
+    }
+
+    fn is_unobserved(&self) -> bool {
+        let deployment = &self.snapshot.deployment;
+        deployment.status.observed_generation < deployment.metadata.generation
     }
 
     fn generation_unobserved(&self) -> Option<Blocker> {
@@ -158,7 +171,7 @@ impl Survey<'_> {
             deployment.status.observed_generation,
             deployment.metadata.generation,
         );
-        (observed < generation).then(|| {
+        self.is_unobserved().then(|| {
             let message = format!(
                 "no controller has seen the latest change yet: generation {generation}, observed {observed}"
             );
@@ -190,7 +203,7 @@ impl Survey<'_> {
             Strategy::Recreate => {
                 return (
                     format!("{wanted}, Recreate knows no surge"),
-                    format!("{wanted} once recreated"),
+                    format!("{wanted}, fewer while Recreate replaces them"),
                 );
             }
             Strategy::RollingUpdate {
@@ -204,10 +217,12 @@ impl Survey<'_> {
         };
         let max = self.limits.max_total();
         let min = self.limits.min_available();
-        let mut unavailable_term = term(unavailable, "down");
-        if unavailable.rounded_down(wanted) == 0 && self.limits.max_unavailable == 1 {
-            unavailable_term = "1, as both limits come to 0".to_owned();
-        }
+        let resolved = unavailable.rounded_down(wanted);
+        let unavailable_term = match self.limits.max_unavailable {
+            1 if resolved == 0 => "1 (both limits come to 0)".to_owned(),
+            all if all < resolved => format!("{all} (maxUnavailable allows {resolved})"),
+            _ => term(unavailable, "down"),
+        };
         (
             format!("{wanted} + {} = {max}", term(surge, "up")),
             format!("{wanted} − {unavailable_term} = {min}"),

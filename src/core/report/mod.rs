@@ -5,6 +5,7 @@
 
 mod limits;
 mod pods;
+mod text;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -103,7 +104,7 @@ pub struct Blocker {
     pub message: String,
     /// The nearest change that would let it go on; empty when only time helps.
     pub remedy: String,
-    /// The pods it is about, at most [`BLOCKED_PODS_MAX`].
+    /// The pods it is about, those that it has held longest, at most [`BLOCKED_PODS_MAX`].
     pub pods: Vec<BlockedPod>,
     /// How many pods it is about.
     pub pod_count: usize,
@@ -122,7 +123,7 @@ pub struct BlockedPod {
     pub container: String,
     /// Reason as Kubernetes gives it.
     pub reason: String,
-    /// Text as Kubernetes gives it.
+    /// Text as Kubernetes gives it, in one line; of what a program wrote only the last line.
     pub message: String,
     /// Restarts of the container.
     pub restarts: i32,
@@ -302,7 +303,14 @@ impl<'a> Survey<'a> {
                 "deployment {name} successfully rolled out ({} of {wanted} available)",
                 status.available_replicas
             ),
-            Phase::Paused => format!("deployment {name} is paused ({numbers})"),
+            Phase::Paused => {
+                let since = blockers.first().and_then(|blocker| blocker.since);
+                let paused = since.map_or_else(
+                    || "is paused".to_owned(),
+                    |since| format!("has been paused for {}", self.snapshot.now.since(since)),
+                );
+                format!("deployment {name} {paused} ({numbers})")
+            }
             Phase::Stalled => format!("deployment {name} is stuck ({numbers}){because}"),
             Phase::Deleting => format!("deployment {name} is being deleted"),
             Phase::Refused => format!("deployment {name} cannot be rolled out{because}"),
@@ -449,12 +457,6 @@ impl Blocker {
         self.pods = pods;
         self
     }
-}
-
-/// "1 pod", "2 pods".
-fn count(number: i64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
 }
 
 /// How a stale annotation is recognised: see `pass::proportional`.

@@ -5,6 +5,7 @@ mod action;
 mod create;
 mod exhaustive;
 mod random;
+mod report;
 mod revision;
 mod rollout;
 mod scaling;

@@ -1,0 +1,1016 @@
+//! What holds a rollout, and the words for it.
+
+use std::sync::Arc;
+
+use super::world::{
+    at, mk_condition, mk_deployment, mk_pod, mk_set, mk_set_status, mk_snapshot, mk_template, now,
+    rolling, strings,
+};
+use crate::action::Action;
+use crate::plan::{compute_status, plan_pass};
+use crate::report::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Cause, Phase, Report, report};
+use crate::revision::{DESIRED_REPLICAS, REVISION};
+use crate::selector::LabelSelector;
+use crate::size::IntOrPercent;
+use crate::snapshot::{
+    Container, ContainerState, Deployment, Options, Pod, PodCondition, Snapshot, StepFailure,
+    Strategy,
+};
+use crate::time::Span;
+
+/// A rollout of 4 with one more and one fewer allowed, half way: 3 old pods, and 2 new ones that are not
+/// available.
+fn half_way() -> Snapshot {
+    let mut deployment = mk_deployment(4);
+    deployment.spec.strategy = rolling(1, 1);
+    deployment.spec.template = mk_template("v2").into();
+    deployment.metadata.annotations = strings([(REVISION, "2")]);
+    deployment.status.observed_generation = 1;
+    let mut new = mk_set(&deployment, "v2", 2, 2);
+    new.status = mk_set_status(2, 0);
+    let old = mk_set(&deployment, "v1", 1, 3);
+    mk_snapshot(deployment, vec![new, old])
+}
+
+/// The same with these pods of the new ReplicaSet.
+fn with_pods(pods: impl IntoIterator<Item = Pod>) -> Snapshot {
+    let mut snapshot = half_way();
+    snapshot.pods = pods.into_iter().collect();
+    snapshot
+}
+
+fn reported(snapshot: &Snapshot) -> Report {
+    let status = compute_status(snapshot, Options::default());
+    report(snapshot, Options::default(), &status, &[])
+}
+
+fn blocker(snapshot: &Snapshot, cause: Cause) -> Blocker {
+    let blockers = reported(snapshot).blockers;
+    let causes: Vec<_> = blockers.iter().map(|blocker| blocker.cause).collect();
+    let found = blockers.into_iter().find(|blocker| blocker.cause == cause);
+    found.unwrap_or_else(|| panic!("{cause} is not among {causes:?}"))
+}
+
+fn causes(snapshot: &Snapshot) -> Vec<Cause> {
+    let blockers = reported(snapshot).blockers.into_iter();
+    blockers.map(|blocker| blocker.cause).collect()
+}
+
+/// A pod of the new ReplicaSet, created a minute ago.
+fn pod(name: &str, phase: &str, containers: Vec<Container>) -> Pod {
+    let mut pod = mk_pod(&half_way().replica_sets[0], name, phase);
+    pod.metadata.creation_timestamp = Some(at(-60));
+    pod.containers = containers;
+    pod
+}
+
+fn container(state: ContainerState) -> Container {
+    Container {
+        name: "main".to_owned(),
+        image: "web:2".to_owned(),
+        state,
+        ..Container::default()
+    }
+}
+
+fn waiting(reason: &str, message: &str) -> ContainerState {
+    ContainerState::Waiting {
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+fn running(seconds: i64) -> ContainerState {
+    ContainerState::Running {
+        started_at: Some(at(-seconds)),
+    }
+}
+
+fn terminated(exit_code: i32, reason: &str, message: &str) -> ContainerState {
+    ContainerState::Terminated {
+        exit_code,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        finished_at: Some(at(-20)),
+    }
+}
+
+fn condition(kind: &str, status: &str, reason: &str, message: &str, seconds: i64) -> PodCondition {
+    PodCondition {
+        kind: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        last_transition_time: Some(at(-seconds)),
+    }
+}
+
+fn ready(name: &str, seconds: i64) -> Pod {
+    let mut pod = pod(name, "Running", Vec::new());
+    pod.conditions = vec![condition("Ready", "True", "", "", seconds)];
+    pod
+}
+
+fn with_conditions(mut pod: Pod, conditions: Vec<PodCondition>) -> Pod {
+    pod.conditions = conditions;
+    pod
+}
+
+/// One new pod, what it is held by, and both texts about it.
+#[track_caller]
+fn check_pod(pod: Pod, cause: Cause, message: &str, remedy: &str) {
+    let snapshot = with_pods([pod]);
+    let found = &reported(&snapshot).blockers[0];
+    assert_eq!(
+        (found.cause, found.message.as_str(), found.remedy.as_str()),
+        (cause, message, remedy)
+    );
+    assert_eq!((found.pods.len(), found.pod_count), (1, 1));
+}
+
+#[test]
+fn a_container_that_waits_says_why() {
+    for reason in ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"] {
+        check_pod(
+            pod("a", "Pending", vec![container(waiting(reason, "secret"))]),
+            Cause::ImagePull,
+            &format!(
+                "image web:2 of container main cannot be pulled (1 of 2 new pods: a {reason} for 1m0s)"
+            ),
+            "correct the image, its tag or the pull secret",
+        );
+    }
+    let missing = waiting("CreateContainerConfigError", "configmap \"web\" not found");
+    check_pod(
+        pod("a", "Pending", vec![container(missing)]),
+        Cause::ContainerConfig,
+        "container main cannot be made (1 of 2 new pods: a CreateContainerConfigError for 1m0s): \
+         configmap \"web\" not found",
+        "create what it refers to, or correct the reference",
+    );
+    let silent = waiting("CreateContainerError", "");
+    check_pod(
+        pod("a", "Pending", vec![container(silent)]),
+        Cause::ContainerConfig,
+        "container main cannot be made (1 of 2 new pods: a CreateContainerError for 1m0s)",
+        "create what it refers to, or correct the reference",
+    );
+    check_pod(
+        pod(
+            "a",
+            "Pending",
+            vec![container(waiting("ContainerCreating", ""))],
+        ),
+        Cause::Starting,
+        "1 of 2 new pods is starting: a ContainerCreating for 1m0s",
+        "",
+    );
+    check_pod(
+        pod("a", "", Vec::new()),
+        Cause::Starting,
+        "1 of 2 new pods is starting: a Pending for 1m0s",
+        "",
+    );
+}
+
+fn crashing(restarts: i32, state: ContainerState, last_state: ContainerState) -> Pod {
+    let container = Container {
+        restarts,
+        last_state,
+        ..container(state)
+    };
+    pod("a", "Running", vec![container])
+}
+
+#[test]
+fn a_container_that_ends_says_how_and_what_it_wrote_last() {
+    let back_off = || {
+        waiting(
+            "CrashLoopBackOff",
+            "back-off 40s restarting failed container",
+        )
+    };
+    let cases = [
+        (
+            crashing(
+                3,
+                back_off(),
+                terminated(1, "Error", "starting\nfatal: no database\n\n"),
+            ),
+            "container main ends again and again, 3 restarts (1 of 2 new pods: a CrashLoopBackOff for 20s): \
+             Error, exit code 1: fatal: no database",
+            "read its log: kubectl logs a -c main --previous",
+        ),
+        (
+            crashing(1, back_off(), terminated(137, "OOMKilled", "")),
+            "container main ends again and again, 1 restart (1 of 2 new pods: a CrashLoopBackOff for 20s): \
+             OOMKilled, exit code 137",
+            "read its log: kubectl logs a -c main --previous",
+        ),
+        (
+            crashing(1, back_off(), ContainerState::Unknown),
+            "container main ends again and again, 1 restart (1 of 2 new pods: a CrashLoopBackOff for 1m0s): \
+             back-off 40s restarting failed container",
+            "read its log: kubectl logs a -c main --previous",
+        ),
+        (
+            crashing(0, terminated(0, "", ""), ContainerState::Unknown),
+            "container main has ended (1 of 2 new pods: a Terminated for 20s): exit code 0",
+            "read its log: kubectl logs a -c main",
+        ),
+        // Between two back-offs it runs for a moment.
+        (
+            crashing(4, running(5), terminated(2, "Error", "")),
+            "container main ends again and again, 4 restarts (1 of 2 new pods: a Running for 5s): \
+             Error, exit code 2",
+            "read its log: kubectl logs a -c main --previous",
+        ),
+    ];
+    for (pod, message, remedy) in cases {
+        check_pod(pod, Cause::CrashLoop, message, remedy);
+    }
+    check_pod(
+        crashing(4, running(900), terminated(2, "Error", "")),
+        Cause::NotReady,
+        "container main runs and is not ready (1 of 2 new pods: a Running for 15m0s)",
+        "see why its readiness check fails",
+    );
+}
+
+#[test]
+fn what_a_program_wrote_is_cut_and_cannot_steer_a_terminal() {
+    let output = format!("first\n\u{1b}[31mred\u{7}\t{}", "x".repeat(300));
+    let snapshot = with_pods([crashing(
+        1,
+        waiting("CrashLoopBackOff", ""),
+        terminated(1, "Error", &output),
+    )]);
+    let found = blocker(&snapshot, Cause::CrashLoop);
+    let wrote = format!("[31mred {}…", "x".repeat(200 - "[31mred ".len() - 1));
+    assert_eq!(wrote.chars().count(), 200);
+    assert_eq!(
+        found.pods[0].message,
+        format!("Error, exit code 1: {wrote}")
+    );
+    assert!(found.message.ends_with(&wrote), "{}", found.message);
+}
+
+#[test]
+fn what_initialises_a_pod_can_hold_it_too() {
+    let init = |state, restarts| Container {
+        name: "migrate".to_owned(),
+        init: true,
+        restarts,
+        ..container(state)
+    };
+    let main = || container(waiting("PodInitializing", ""));
+    check_pod(
+        pod(
+            "a",
+            "Pending",
+            vec![init(waiting("CrashLoopBackOff", "back-off"), 2), main()],
+        ),
+        Cause::CrashLoop,
+        "init container migrate ends again and again, 2 restarts (1 of 2 new pods: a CrashLoopBackOff for 1m0s): \
+         back-off",
+        "read its log: kubectl logs a -c migrate --previous",
+    );
+    check_pod(
+        pod("a", "Pending", vec![init(running(30), 0), main()]),
+        Cause::Starting,
+        "1 of 2 new pods is starting: a Init for 30s",
+        "",
+    );
+    check_pod(
+        pod(
+            "a",
+            "Pending",
+            vec![init(terminated(0, "Completed", ""), 0), main()],
+        ),
+        Cause::Starting,
+        "1 of 2 new pods is starting: a PodInitializing for 1m0s",
+        "",
+    );
+    // A sidecar that never becomes ready beside a container that is.
+    let ready_main = Container {
+        ready: true,
+        ..container(running(30))
+    };
+    check_pod(
+        pod("a", "Running", vec![init(running(40), 0), ready_main]),
+        Cause::NotReady,
+        "init container migrate runs and is not ready (1 of 2 new pods: a Running for 40s)",
+        "see why its readiness check fails",
+    );
+}
+
+#[test]
+fn a_pod_as_a_whole_says_why() {
+    let mut evicted = pod("a", "Failed", Vec::new());
+    (evicted.reason, evicted.message) = (
+        "Evicted".to_owned(),
+        "The node was low on\nmemory.".to_owned(),
+    );
+    check_pod(
+        evicted,
+        Cause::PodFailed,
+        "1 new pod failed: a Evicted for 1m0s: The node was low on memory.",
+        "see why the node ended them",
+    );
+    check_pod(
+        pod("a", "Failed", Vec::new()),
+        Cause::PodFailed,
+        "1 new pod failed: a Failed for 1m0s",
+        "see why the node ended them",
+    );
+    let nodes = "0/1 nodes are available: 1 Insufficient cpu.";
+    check_pod(
+        with_conditions(
+            pod("a", "Pending", Vec::new()),
+            vec![condition(
+                "PodScheduled",
+                "False",
+                "Unschedulable",
+                nodes,
+                50,
+            )],
+        ),
+        Cause::Unschedulable,
+        "no node takes new pods (1 of 2 new pods: a Unschedulable for 50s): 0/1 nodes are available: \
+         1 Insufficient cpu.",
+        "free or add resources, or ask for less",
+    );
+    let gated = "Scheduling is blocked due to non-empty scheduling gates";
+    check_pod(
+        with_conditions(
+            pod("a", "Pending", Vec::new()),
+            vec![condition(
+                "PodScheduled",
+                "False",
+                "SchedulingGated",
+                gated,
+                50,
+            )],
+        ),
+        Cause::Unschedulable,
+        "new pods wait for a scheduling gate (1 of 2 new pods: a SchedulingGated for 50s): \
+         Scheduling is blocked due to non-empty scheduling gates",
+        "see what is to take the gate off",
+    );
+    let up = Container {
+        ready: true,
+        ..container(running(30))
+    };
+    let gate = "corresponding condition of pod readiness gate \"lb\" does not exist.";
+    check_pod(
+        with_conditions(
+            pod("a", "Running", vec![up]),
+            vec![condition(
+                "Ready",
+                "False",
+                "ReadinessGatesNotReady",
+                gate,
+                30,
+            )],
+        ),
+        Cause::NotReady,
+        "new pods run and wait for a readiness gate (1 of 2 new pods: a ReadinessGatesNotReady for 30s): \
+         corresponding condition of pod readiness gate \"lb\" does not exist.",
+        "see what is to set the condition that the gate names",
+    );
+}
+
+#[test]
+fn ready_pods_wait_for_min_ready_seconds() {
+    let mut snapshot = with_pods([ready("b", 10), ready("a", 40)]);
+    snapshot.deployment.spec.min_ready_seconds = 60;
+    let found = blocker(&snapshot, Cause::MinReadySeconds);
+    assert_eq!(
+        found.message,
+        "2 of 2 new pods are ready, but not yet for minReadySeconds (60 s): a Ready for 40s"
+    );
+    assert_eq!(found.remedy, "");
+    assert_eq!(found.since, Some(at(-40)));
+    assert_eq!(found.remaining, Some(Span::from_seconds(20)));
+    // One of them long enough: the other is left.
+    snapshot.pods = Arc::new([ready("b", 10), ready("a", 60)]);
+    let found = blocker(&snapshot, Cause::MinReadySeconds);
+    assert_eq!(
+        found.message,
+        "1 of 2 new pods is ready, but not yet for minReadySeconds (60 s): b Ready for 10s"
+    );
+}
+
+#[test]
+fn pods_that_do_not_tell_are_said_not_to() {
+    let text = |snapshot: &Snapshot| {
+        let found = blocker(snapshot, Cause::NotAvailable);
+        (found.message, found.remedy)
+    };
+    let mut snapshot = half_way();
+    assert_eq!(
+        text(&snapshot).0,
+        "2 of 2 new pods are not available: 0 exist, the rest is yet to be created"
+    );
+    snapshot.pods = Arc::new([ready("a", 10), ready("b", 10)]);
+    assert_eq!(
+        text(&snapshot).0,
+        "2 of 2 new pods are not counted as available yet, though all are ready"
+    );
+    snapshot.pods = Arc::new([]);
+    snapshot.pods_complete = false;
+    snapshot.replica_sets[0].status.available_replicas = 1;
+    let (message, remedy) = text(&snapshot);
+    assert_eq!(
+        message,
+        "1 of 2 new pods is not available, and the snapshot does not say why"
+    );
+    assert_eq!(remedy, "send the pods of the ReplicaSets along");
+}
+
+#[test]
+fn a_blocker_names_the_pods_held_longest_and_20_at_most() {
+    let mut snapshot = half_way();
+    snapshot.replica_sets[0].replicas = 50;
+    let pods = (0..50).map(|number| {
+        let mut pod = pod(
+            &format!("p{number:02}"),
+            "Pending",
+            vec![container(waiting("ImagePullBackOff", ""))],
+        );
+        pod.metadata.creation_timestamp = Some(at(-number));
+        pod
+    });
+    snapshot.pods = pods.collect();
+    let found = blocker(&snapshot, Cause::ImagePull);
+    assert_eq!(
+        (found.pods.len(), found.pod_count),
+        (BLOCKED_PODS_MAX, 50),
+        "{found:?}"
+    );
+    assert_eq!(found.since, Some(at(-49)));
+    assert_eq!(
+        found.pods[0],
+        BlockedPod {
+            name: "p49".to_owned(),
+            container: "main".to_owned(),
+            reason: "ImagePullBackOff".to_owned(),
+            since: Some(at(-49)),
+            ..BlockedPod::default()
+        }
+    );
+    assert_eq!(
+        found.message,
+        "image web:2 of container main cannot be pulled (50 of 50 new pods: p49 ImagePullBackOff for 49s)"
+    );
+}
+
+#[test]
+fn a_terminating_pod_does_not_count() {
+    let mut going = pod("a", "Pending", vec![container(waiting("ErrImagePull", ""))]);
+    going.metadata.deletion_timestamp = Some(now());
+    assert!(!causes(&with_pods([going])).contains(&Cause::ImagePull));
+}
+
+#[test]
+fn the_limits_hold_pods_back() {
+    let snapshot = half_way();
+    assert_eq!(
+        blocker(&snapshot, Cause::HeldBySurge).message,
+        "2 more new pods are held back: the ReplicaSets ask for 5 of 5 allowed pods"
+    );
+    let found = blocker(&snapshot, Cause::HeldByAvailability);
+    assert_eq!(
+        found.message,
+        "3 old pods are held: 3 available, the minimum is 3 of 4"
+    );
+    assert_eq!(
+        found.remedy,
+        "maxUnavailable limits how many pods may be missing at once"
+    );
+    let mut snapshot = half_way();
+    snapshot.replica_sets[0].replicas = 3;
+    snapshot.replica_sets[1].replicas = 1;
+    snapshot.replica_sets[1].status = mk_set_status(1, 1);
+    snapshot.deployment.spec.strategy = rolling(0, 1);
+    assert_eq!(
+        blocker(&snapshot, Cause::HeldBySurge).message,
+        "1 more new pod is held back: the ReplicaSets ask for 4 of 4 allowed pods"
+    );
+    assert_eq!(
+        blocker(&snapshot, Cause::HeldByAvailability).message,
+        "1 old pod is held: 1 available, the minimum is 3 of 4"
+    );
+}
+
+#[test]
+fn a_paused_rollout_says_since_when() {
+    let mut snapshot = half_way();
+    snapshot.deployment.spec.paused = true;
+    snapshot.deployment.status.conditions = vec![mk_condition(
+        "Progressing",
+        "Unknown",
+        "DeploymentPaused",
+        at(-90),
+    )];
+    let report = reported(&snapshot);
+    assert_eq!(report.phase, Phase::Paused);
+    assert_eq!(
+        report.message,
+        "deployment \"web\" has been paused for 1m30s (2 of 4 updated, 3 of 4 available, 3 old)"
+    );
+    let first = &report.blockers[0];
+    assert_eq!(first.cause, Cause::Paused);
+    assert_eq!(first.message, "the rollout has been paused for 1m30s");
+    assert_eq!(first.remedy, "resume it: set spec.paused to false");
+    assert_eq!(first.since, Some(at(-90)));
+    // Neither limit holds what is paused.
+    assert_eq!(
+        causes(&snapshot),
+        [Cause::Paused, Cause::NotAvailable],
+        "{report:?}"
+    );
+
+    // A condition of another kind is not overwritten when a rollout is paused.
+    let late = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-90));
+    snapshot.deployment.status.conditions = vec![late];
+    let report = reported(&snapshot);
+    assert_eq!(
+        report.message,
+        "deployment \"web\" is paused (2 of 4 updated, 3 of 4 available, 3 old)"
+    );
+    assert_eq!(report.blockers[0].message, "the rollout is paused");
+}
+
+#[test]
+fn refused_pods_say_why() {
+    let mut snapshot = half_way();
+    let mut failure = mk_condition("ReplicaFailure", "True", "FailedCreate", at(-30));
+    failure.message = "pods \"web-v2-x\" is forbidden: exceeded quota".to_owned();
+    snapshot.replica_sets[0].status = mk_set_status(0, 0);
+    snapshot.replica_sets[0].status.conditions = vec![failure];
+    let report = reported(&snapshot);
+    assert_eq!(report.phase, Phase::Stalled);
+    let first = &report.blockers[0];
+    assert_eq!(
+        (first.cause, first.message.as_str()),
+        (
+            Cause::PodsRefused,
+            "pods are refused (FailedCreate): pods \"web-v2-x\" is forbidden: exceeded quota"
+        )
+    );
+    assert_eq!(
+        report.message,
+        format!(
+            "deployment \"web\" is stuck (0 of 4 updated, 3 of 4 available, 3 old): {}",
+            first.message
+        )
+    );
+    assert!(!causes(&snapshot).contains(&Cause::NotAvailable));
+
+    let conditions = &mut snapshot.replica_sets[0].status.conditions;
+    conditions[0].message.clear();
+    assert_eq!(
+        blocker(&snapshot, Cause::PodsRefused).message,
+        "pods are refused (FailedCreate)"
+    );
+    snapshot.replica_sets[0].status.conditions[0].reason = "FailedDelete".to_owned();
+    assert_eq!(
+        blocker(&snapshot, Cause::PodsRefused).message,
+        "pods cannot be deleted"
+    );
+}
+
+/// A Deployment whose new ReplicaSet is still to be created, and the refusal of that.
+fn refused_create(reason: &str, message: &str) -> Snapshot {
+    let mut snapshot = half_way();
+    snapshot.replica_sets.remove(0);
+    let plan = plan_pass(&snapshot, Options::default());
+    let is_create = |action: &Option<Action>| matches!(action, Some(Action::CreateReplicaSet(_)));
+    let create = plan.steps.into_iter().find(|step| is_create(&step.action));
+    snapshot.failures = vec![StepFailure {
+        call: create.unwrap().call.unwrap(),
+        http_code: 403,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        causes: Vec::new(),
+        existing: None,
+    }];
+    snapshot
+}
+
+#[test]
+fn a_refused_replica_set_says_why() {
+    let text = |snapshot: &Snapshot| blocker(snapshot, Cause::ReplicaSetRefused).message;
+    let snapshot = refused_create("Forbidden", "exceeded quota: sets,\nrequested: 1");
+    assert_eq!(
+        text(&snapshot),
+        "the new ReplicaSet is refused: exceeded quota: sets, requested: 1"
+    );
+    assert_eq!(reported(&snapshot).phase, Phase::Stalled);
+    assert_eq!(
+        text(&refused_create("Forbidden", "")),
+        "the new ReplicaSet is refused: Forbidden"
+    );
+    assert_eq!(
+        text(&refused_create("", "")),
+        "the new ReplicaSet is refused"
+    );
+    // A name that is taken is the planner's to solve.
+    let taken = refused_create("AlreadyExists", "exists");
+    assert!(!causes(&taken).contains(&Cause::ReplicaSetRefused));
+
+    // What the status has kept of an earlier refusal.
+    let mut snapshot = refused_create("AlreadyExists", "");
+    snapshot.failures.clear();
+    let mut kept = mk_condition("Progressing", "False", "ReplicaSetCreateError", at(-30));
+    kept.message = "admission denied it".to_owned();
+    let status = crate::snapshot::DeploymentStatus {
+        conditions: vec![kept],
+        ..compute_status(&snapshot, Options::default())
+    };
+    let report = report(&snapshot, Options::default(), &status, &[]);
+    assert_eq!(
+        report.blockers[0].message,
+        "the new ReplicaSet is refused: admission denied it"
+    );
+    assert_eq!(report.blockers[0].since, Some(at(-30)));
+}
+
+/// A Recreate whose old ReplicaSet is at 0.
+fn recreate(pods: impl FnOnce(&Snapshot) -> Vec<Pod>) -> Snapshot {
+    let mut snapshot = half_way();
+    snapshot.deployment.spec.strategy = Strategy::Recreate;
+    snapshot.replica_sets.remove(0);
+    snapshot.replica_sets[0].replicas = 0;
+    snapshot.replica_sets[0].status = mk_set_status(0, 0);
+    snapshot.pods = pods(&snapshot).into();
+    snapshot
+}
+
+fn old_pod(snapshot: &Snapshot, name: &str, phase: &str, due: Option<i64>) -> Pod {
+    let mut pod = mk_pod(&snapshot.replica_sets[0], name, phase);
+    pod.metadata.deletion_timestamp = due.map(at);
+    pod
+}
+
+#[test]
+fn recreate_waits_for_old_pods() {
+    let going = recreate(|world| {
+        vec![
+            old_pod(world, "a", "Running", Some(25)),
+            old_pod(world, "b", "Running", Some(20)),
+            old_pod(world, "c", "Failed", Some(-500)),
+        ]
+    });
+    let found = blocker(&going, Cause::OldPodsRunning);
+    assert_eq!(
+        found.message,
+        "2 old pods still run, and Recreate waits for the last: b Terminating, 20s of its grace period left"
+    );
+    assert_eq!(found.remaining, Some(Span::from_seconds(25)));
+    assert_eq!((found.since, found.pod_count), (None, 2));
+
+    let late = recreate(|world| {
+        vec![
+            old_pod(world, "a", "Running", None),
+            old_pod(world, "b", "Running", Some(-70)),
+        ]
+    });
+    let found = blocker(&late, Cause::OldPodsRunning);
+    assert_eq!(
+        found.message,
+        "2 old pods still run, and Recreate waits for the last: b Terminating, 1m10s past its grace period"
+    );
+    assert_eq!((found.since, found.remaining), (Some(at(-70)), None));
+    assert_eq!(
+        found.remedy,
+        "see what keeps them: a long grace period, a container that does not stop or a node that is gone"
+    );
+
+    // The ReplicaSet counts pods that are not listed.
+    let mut counted = recreate(|_| Vec::new());
+    counted.replica_sets[0].status.replicas = 1;
+    let found = blocker(&counted, Cause::OldPodsRunning);
+    assert_eq!(
+        found.message,
+        "1 old pod still runs, and Recreate waits for the last"
+    );
+    assert_eq!((found.pods.len(), found.pod_count), (0, 1));
+
+    let mut unseen = recreate(|_| Vec::new());
+    unseen.replica_sets[0].metadata.generation = 2;
+    assert_eq!(
+        blocker(&unseen, Cause::OldPodsRunning).message,
+        "Recreate waits: the controller of old ReplicaSet web-v1 has not seen its latest size yet"
+    );
+
+    let mut unlisted = recreate(|_| Vec::new());
+    unlisted.pods_complete = false;
+    let found = blocker(&unlisted, Cause::PodsIncomplete);
+    assert_eq!(
+        found.message,
+        "Recreate waits: without the full list of pods an old one may still run"
+    );
+    assert_eq!(
+        found.remedy,
+        "send every pod of the old ReplicaSets, and say that the list is complete"
+    );
+}
+
+#[test]
+fn a_recreate_half_way_waits_too() {
+    // The strategy was changed in the middle of a rolling update.
+    let mut snapshot = half_way();
+    snapshot.deployment.spec.strategy = Strategy::Recreate;
+    let found = blocker(&snapshot, Cause::OldPodsRunning);
+    assert_eq!(
+        found.message,
+        "3 old pods still run, and Recreate waits for the last"
+    );
+    snapshot.replica_sets[0].replicas = 4;
+    assert!(!causes(&snapshot).contains(&Cause::OldPodsRunning));
+}
+
+#[test]
+fn a_stale_annotation_is_one_that_a_controller_has_left_behind() {
+    let mut snapshot = half_way();
+    snapshot.replica_sets[0].replicas = 4;
+    let annotations = &mut snapshot.replica_sets[0].metadata.annotations;
+    annotations.insert(DESIRED_REPLICAS.to_owned(), "7".to_owned());
+    assert_eq!(
+        blocker(&snapshot, Cause::StaleAnnotation).message,
+        "annotation desired-replicas of ReplicaSet web-v2 is stale: Kubernetes' own controller would take it \
+         for a scaling event for ever"
+    );
+    // Just scaled, it is no wedge.
+    snapshot.deployment.metadata.generation = 2;
+    assert!(!causes(&snapshot).contains(&Cause::StaleAnnotation));
+    assert_eq!(
+        blocker(&snapshot, Cause::GenerationUnobserved).message,
+        "no controller has seen the latest change yet: generation 2, observed 1"
+    );
+}
+
+#[test]
+fn a_deadline_that_has_passed_holds_nothing_itself() {
+    let mut snapshot = with_pods([pod(
+        "a",
+        "Pending",
+        vec![container(waiting("ErrImagePull", ""))],
+    )]);
+    snapshot.deployment.spec.progress_deadline_seconds = 60;
+    let progress = mk_condition("Progressing", "True", "ReplicaSetUpdated", at(-30));
+    snapshot.deployment.status.conditions = vec![progress];
+    snapshot.deployment.status.replicas = 5;
+    snapshot.deployment.status.updated_replicas = 2;
+    snapshot.deployment.status.ready_replicas = 3;
+    snapshot.deployment.status.available_replicas = 3;
+    let before = reported(&snapshot);
+    assert_eq!(before.phase, Phase::Progressing);
+    assert_eq!(before.deadline, Some(at(30)));
+
+    let late = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-30));
+    snapshot.deployment.status.conditions = vec![late];
+    let after = reported(&snapshot);
+    assert_eq!(after.phase, Phase::Stalled);
+    assert_eq!(after.deadline, None);
+    assert_eq!(
+        causes(&snapshot),
+        [
+            Cause::ImagePull,
+            Cause::HeldBySurge,
+            Cause::HeldByAvailability,
+            Cause::DeadlineExceeded
+        ]
+    );
+    let last = after.blockers.last().unwrap();
+    assert_eq!(last.message, "no progress within the deadline of 60 s");
+    assert_eq!(last.since, Some(at(-30)));
+}
+
+#[test]
+fn phases_and_their_sentences() {
+    let complete = || {
+        let mut snapshot = half_way();
+        snapshot.replica_sets.remove(1);
+        snapshot.replica_sets[0].replicas = 4;
+        snapshot.replica_sets[0].status = mk_set_status(4, 4);
+        snapshot
+    };
+    let sentence = |snapshot: &Snapshot| {
+        let report = reported(snapshot);
+        (report.phase, report.message, report.blockers.len())
+    };
+    assert_eq!(
+        sentence(&complete()),
+        (
+            Phase::Complete,
+            "deployment \"web\" successfully rolled out (4 of 4 available)".to_owned(),
+            0
+        )
+    );
+    let mut paused = complete();
+    paused.deployment.spec.paused = true;
+    assert_eq!(sentence(&paused).0, Phase::Complete);
+
+    let mut deleting = half_way();
+    deleting.deployment.metadata.deletion_timestamp = Some(now());
+    assert_eq!(
+        sentence(&deleting),
+        (
+            Phase::Deleting,
+            "deployment \"web\" is being deleted".to_owned(),
+            0
+        )
+    );
+
+    let mut refused = half_way();
+    refused.deployment.spec.selector = LabelSelector {
+        match_labels: strings([]),
+        match_expressions: Vec::new(),
+    };
+    let report = reported(&refused);
+    assert_eq!(report.phase, Phase::Refused);
+    assert_eq!(
+        report.message,
+        "deployment \"web\" cannot be rolled out: the selector is empty and would select all pods"
+    );
+    assert_eq!(causes(&refused), [Cause::SelectorEmpty]);
+
+    assert_eq!(
+        sentence(&half_way()).1,
+        "deployment \"web\" is rolling out (2 of 4 updated, 3 of 4 available, 3 old): 2 of 2 new pods are not \
+         available: 0 exist, the rest is yet to be created"
+    );
+}
+
+#[test]
+fn what_must_be_mended_comes_before_what_follows_from_it() {
+    let image = pod(
+        "image",
+        "Pending",
+        vec![container(waiting("ErrImagePull", ""))],
+    );
+    let config = pod(
+        "config",
+        "Pending",
+        vec![container(waiting("CreateContainerConfigError", "x"))],
+    );
+    let crash = crashing(1, waiting("CrashLoopBackOff", ""), ContainerState::Unknown);
+    let failed = pod("failed", "Failed", Vec::new());
+    let nowhere = with_conditions(
+        pod("nowhere", "Pending", Vec::new()),
+        vec![condition("PodScheduled", "False", "", "", 5)],
+    );
+    let unready = pod("unready", "Running", vec![container(running(9))]);
+    let starting = pod("starting", "Pending", Vec::new());
+    let pods = [
+        ready("ready", 1),
+        starting,
+        unready,
+        nowhere,
+        failed,
+        crash,
+        config,
+        image,
+    ];
+    let mut snapshot = with_pods(pods);
+    snapshot.deployment.spec.min_ready_seconds = 60;
+    snapshot.deployment.metadata.generation = 2;
+    let refused = mk_condition("ReplicaFailure", "True", "FailedCreate", at(-30));
+    snapshot.replica_sets[0].status.conditions = vec![refused];
+    let late = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-30));
+    let mut status = compute_status(&snapshot, Options::default());
+    status
+        .conditions
+        .retain(|condition| condition.kind != "Progressing");
+    status.conditions.push(late);
+    let found = report(&snapshot, Options::default(), &status, &[]);
+    let causes: Vec<_> = found.blockers.iter().map(|blocker| blocker.cause).collect();
+    assert_eq!(
+        causes,
+        [
+            Cause::ImagePull,
+            Cause::ContainerConfig,
+            Cause::CrashLoop,
+            Cause::PodFailed,
+            Cause::Unschedulable,
+            Cause::PodsRefused,
+            Cause::NotReady,
+            Cause::Starting,
+            Cause::MinReadySeconds,
+            Cause::HeldBySurge,
+            Cause::HeldByAvailability,
+            Cause::DeadlineExceeded,
+            Cause::GenerationUnobserved,
+        ]
+    );
+}
+
+#[test]
+fn a_pod_speaks_with_the_container_that_is_worst_off() {
+    let sidecar = Container {
+        name: "proxy".to_owned(),
+        ..container(waiting("ContainerCreating", ""))
+    };
+    let bad = container(waiting("ErrImagePull", ""));
+    let snapshot = with_pods([pod("a", "Pending", vec![sidecar, bad])]);
+    assert_eq!(causes(&snapshot)[0], Cause::ImagePull);
+    assert!(!causes(&snapshot).contains(&Cause::Starting));
+    assert_eq!(
+        blocker(&snapshot, Cause::ImagePull).pods[0].container,
+        "main"
+    );
+}
+
+#[test]
+fn counts_come_with_their_arithmetic() {
+    use IntOrPercent::{Int, Percent};
+    let rolling = |max_surge, max_unavailable| Strategy::RollingUpdate {
+        max_surge,
+        max_unavailable,
+    };
+    let cases = [
+        (
+            10,
+            rolling(Percent(25), Percent(25)),
+            (13, "10 + 25% rounded up = 13"),
+            (8, "10 − 25% rounded down = 8"),
+        ),
+        (
+            4,
+            rolling(Int(1), Int(0)),
+            (5, "4 + 1 = 5"),
+            (4, "4 − 0 = 4"),
+        ),
+        (
+            4,
+            rolling(Int(0), Int(0)),
+            (4, "4 + 0 = 4"),
+            (3, "4 − 1 (both limits come to 0) = 3"),
+        ),
+        (
+            4,
+            rolling(Percent(0), Percent(10)),
+            (4, "4 + 0% rounded up = 4"),
+            (3, "4 − 1 (both limits come to 0) = 3"),
+        ),
+        (
+            3,
+            rolling(Int(1), Int(5)),
+            (4, "3 + 1 = 4"),
+            (0, "3 − 3 (maxUnavailable allows 5) = 0"),
+        ),
+        (
+            0,
+            rolling(Int(0), Int(0)),
+            (0, "0 + 0 = 0"),
+            (0, "0 − 0 = 0"),
+        ),
+        (
+            3,
+            Strategy::Recreate,
+            (3, "3, Recreate knows no surge"),
+            (3, "3, fewer while Recreate replaces them"),
+        ),
+    ];
+    for (replicas, strategy, max, min) in cases {
+        let mut deployment: Deployment = mk_deployment(replicas);
+        deployment.spec.strategy = strategy;
+        let counts = reported(&mk_snapshot(deployment, Vec::new())).counts;
+        let have = (
+            (counts.max_total, counts.max_total_arithmetic.as_str()),
+            (
+                counts.min_available,
+                counts.min_available_arithmetic.as_str(),
+            ),
+        );
+        assert_eq!(have, (max, min), "{strategy:?}");
+    }
+    let counts = reported(&half_way()).counts;
+    assert_eq!((counts.desired, counts.total, counts.updated), (4, 5, 2));
+    assert_eq!((counts.ready, counts.available), (3, 3));
+    assert_eq!((counts.unavailable, counts.terminating), (2, Some(0)));
+}
+
+#[test]
+fn the_report_of_a_plan_speaks_of_the_sizes_it_leaves() {
+    let mut snapshot = half_way();
+    snapshot.replica_sets.remove(0);
+    let plan = plan_pass(&snapshot, Options::default());
+    let report = report(&snapshot, Options::default(), &plan.status, &plan.steps);
+    assert_eq!(report.revision, "2");
+    assert!(
+        report.replica_set.starts_with("web-"),
+        "{}",
+        report.replica_set
+    );
+    assert_eq!(report.reasons[0].reason, "NEW_TEMPLATE");
+    // Revision and name of one that exists.
+    let there = reported(&half_way());
+    assert_eq!(
+        (there.revision.as_str(), there.replica_set.as_str()),
+        ("2", "web-v2")
+    );
+}
