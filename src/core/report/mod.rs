@@ -291,8 +291,12 @@ impl<'a> Survey<'a> {
         let wanted = self.limits.replicas;
         let status = self.status;
         let old = i64::from(status.replicas) - i64::from(status.updated_replicas);
+        let terminating = match status.terminating_replicas {
+            Some(number) if number > 0 => format!(", {number} terminating"),
+            _ => String::new(),
+        };
         let numbers = format!(
-            "{} of {wanted} updated, {} of {wanted} available, {old} old",
+            "{} of {wanted} updated, {} of {wanted} available, {old} old{terminating}",
             status.updated_replicas, status.available_replicas
         );
         let cause = blockers.first().map(|blocker| blocker.message.as_str());
