@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -12,6 +14,23 @@ import (
 type example struct {
 	scenario
 	now time.Time
+}
+
+// readExamples reads the snapshots of all scenarios.
+func readExamples(folder string) ([]example, error) {
+	var examples []example
+	for _, scenario := range scenarios {
+		text, err := os.ReadFile(filepath.Join(folder, scenario.file))
+		if err != nil {
+			return nil, err
+		}
+		now, err := planTime(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", scenario.file, err)
+		}
+		examples = append(examples, example{scenario: scenario, now: now})
+	}
+	return examples, nil
 }
 
 // afterCapture is how much later than the newest thing in a snapshot its plan is made.

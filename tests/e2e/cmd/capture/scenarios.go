@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // scenario is one story that ends in a snapshot.
@@ -110,6 +111,83 @@ var scenarios = []scenario{
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 3}), s.complete("1.0", 3),
 				s.controllerOff, s.orphan, s.apply(deployment{replicas: 3}))
+		},
+	},
+	{
+		file: "stuck-crash-loop.json",
+		shows: "The new pods end with an error and are in CrashLoopBackOff after two restarts; the progress deadline is exceeded. " +
+			"What the container wrote last is in its status.",
+		play: func(ctx context.Context, s *stage) error {
+			return inOrder(ctx, s.apply(deployment{replicas: 4, progressDeadlineSeconds: 40}), s.complete("1.0", 4),
+				s.holdNewPods, s.setImage("1.1"), s.sets(set{"1.0", 3, 3}, set{"1.1", 2, 0}),
+				s.stalled, s.crash("1.1", 2), s.controllerOff)
+		},
+	},
+	{
+		file:  "stuck-unschedulable.json",
+		shows: "The new template asks for more cpu than a node has: the scheduler says why it places none of the new pods.",
+		play: func(ctx context.Context, s *stage) error {
+			return inOrder(ctx, s.apply(deployment{replicas: 4}), s.complete("1.0", 4),
+				s.apply(deployment{replicas: 4, tag: "1.1", cpu: "2000"}),
+				s.sets(set{"1.0", 3, 3}, set{"1.1", 2, 0}), s.controllerOff)
+		},
+	},
+	{
+		file:  "stuck-quota.json",
+		shows: "A ResourceQuota of 3 pods: the API server refuses the new ones, and the Deployment has the condition ReplicaFailure.",
+		play: func(ctx context.Context, s *stage) error {
+			return inOrder(ctx, s.apply(deployment{replicas: 4}), s.complete("1.0", 4),
+				s.limitPods(3), s.setImage("1.1"), s.refused(3), s.controllerOff)
+		},
+	},
+	{
+		file:  "stuck-readiness.json",
+		shows: "The new pods run and their readiness check never succeeds; the progress deadline is exceeded.",
+		play: func(ctx context.Context, s *stage) error {
+			return inOrder(ctx, s.apply(deployment{replicas: 4, progressDeadlineSeconds: 15}), s.complete("1.0", 4),
+				s.holdNewPods, s.setImage("1.1"), s.runUnready("1.1", 2), s.sets(set{"1.0", 3, 3}, set{"1.1", 2, 0}),
+				s.stalled, s.controllerOff)
+		},
+	},
+	{
+		file:  "paused-midway.json",
+		shows: "A rollout paused half way: nothing is to be done before somebody resumes it.",
+		play: func(ctx context.Context, s *stage) error {
+			return inOrder(ctx, s.apply(deployment{replicas: 10}), s.complete("1.0", 10),
+				s.holdNewPods, s.setImage("1.1"), s.makeReady("1.1", 2), s.sets(set{"1.0", 6, 6}, set{"1.1", 7, 2}),
+				s.pause, s.makeReady("1.1", 5), s.sets(set{"1.0", 6, 6}, set{"1.1", 7, 7}), s.controllerOff)
+		},
+	},
+	{
+		file: "recreate-old-pods-terminating.json",
+		shows: "Strategy Recreate, and old pods whose grace period is over although no kubelet has ended them, " +
+			"as on a node that is gone. The new ReplicaSet waits for them.",
+		flags: managedFields, // their times tell how late it is
+		play: func(ctx context.Context, s *stage) error {
+			return inOrder(ctx, s.apply(deployment{replicas: 3, recreate: true, terminationGracePeriodSeconds: 2}), s.complete("1.0", 3),
+				s.holdPods, s.setImage("1.1"), s.sets(set{"1.0", 0, 0}), s.terminating(3),
+				s.overdue(10*time.Second), s.cause("new checkout"), s.controllerOff)
+		},
+	},
+	{
+		file:  "min-ready-seconds.json",
+		shows: "The new pods are ready and not yet available: minReadySeconds of 120 has only begun.",
+		play: func(ctx context.Context, s *stage) error {
+			return inOrder(ctx, s.apply(deployment{replicas: 4}), s.complete("1.0", 4),
+				s.apply(deployment{replicas: 4, tag: "1.1", minReadySeconds: 120}),
+				s.sets(set{"1.0", 3, 3}, set{"1.1", 2, 2}), s.controllerOff)
+		},
+	},
+	{
+		file: "scale-down-clamped.json",
+		shows: "3 ReplicaSets of sizes 1, 1 and 2, all available, and the Deployment scaled from 3 to 1 with maxSurge 1 and maxUnavailable 0, " +
+			"which no controller has acted on: one plan, and whatever part of it is carried out, one pod stays available.",
+		play: func(ctx context.Context, s *stage) error {
+			return inOrder(ctx, s.apply(deployment{replicas: 3, limits: "maxSurge: 1, maxUnavailable: 0"}), s.complete("1.0", 3),
+				s.holdNewPods, s.setImage("1.1"), s.makeReady("1.1", 1), s.sets(set{"1.0", 2, 2}, set{"1.1", 2, 1}),
+				s.setImage("1.2"), s.makeReady("1.2", 1), s.sets(set{"1.0", 1, 1}, set{"1.1", 1, 1}, set{"1.2", 2, 1}),
+				s.controllerOff, s.makeReady("1.2", 1), s.sets(set{"1.0", 1, 1}, set{"1.1", 1, 1}, set{"1.2", 2, 2}),
+				s.scale(1))
 		},
 	},
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,25 +53,34 @@ func (s *stage) begin(ctx context.Context) error {
 	return inOrder(ctx,
 		func(ctx context.Context) error { return s.SetPods(ctx, controlplane.PodsRun) },
 		kubectl("delete", "deploy,rs", "--all", "-n", namespace, "--cascade=foreground"),
+		kubectl("delete", "quota", "--all", "-n", namespace),
 		kubectl("wait", "--for=delete", "rs,pods", "--all", "-n", namespace, "--timeout=60s"),
 		func(ctx context.Context) error { return s.SetNativeController(ctx, true) })
 }
 
-// deployment is what differs between the Deployments of the scenarios.
+// deployment is what differs between the Deployments of the scenarios. What is left out has the value that most have.
 type deployment struct {
-	replicas                int
-	recreate                bool
-	progressDeadlineSeconds int
+	replicas int
+	tag      string
+	recreate bool
+	// limits are those of a rolling update.
+	limits                        string
+	progressDeadlineSeconds       int
+	minReadySeconds               int
+	terminationGracePeriodSeconds int
+	cpu                           string
 }
 
 func (d deployment) manifest() string {
-	strategy := "{type: RollingUpdate, rollingUpdate: {maxSurge: 25%, maxUnavailable: 25%}}"
+	strategy := "{type: RollingUpdate, rollingUpdate: {" + cmp.Or(d.limits, "maxSurge: 25%, maxUnavailable: 25%") + "}}"
 	if d.recreate {
 		strategy = "{type: Recreate}"
 	}
-	deadline := ""
-	if d.progressDeadlineSeconds > 0 {
-		deadline = fmt.Sprintf("\n  progressDeadlineSeconds: %d", d.progressDeadlineSeconds)
+	line := func(indent, field string, value int) string {
+		if value == 0 {
+			return ""
+		}
+		return fmt.Sprintf("\n%s%s: %d", indent, field, value)
 	}
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -86,18 +96,22 @@ spec:
   template:
     metadata:
       labels: {app.kubernetes.io/name: %[1]s}
-    spec:
+    spec:%[7]s
       containers:
       - name: web
-        image: %[5]s1.0
+        image: %[5]s
         ports: [{name: http, containerPort: 8080}]
         readinessProbe:
           httpGet: {path: /readyz, port: http}
           periodSeconds: 5
+        terminationMessagePolicy: FallbackToLogsOnError
         resources:
-          requests: {cpu: 100m, memory: 128Mi}
+          requests: {cpu: %[6]s, memory: 128Mi}
           limits: {memory: 256Mi}
-`, name, d.replicas, deadline, strategy, image)
+`, name, d.replicas,
+		line("  ", "progressDeadlineSeconds", d.progressDeadlineSeconds)+line("  ", "minReadySeconds", d.minReadySeconds),
+		strategy, image+cmp.Or(d.tag, "1.0"), cmp.Or(d.cpu, "100m"),
+		line("      ", "terminationGracePeriodSeconds", d.terminationGracePeriodSeconds))
 }
 
 func (s *stage) apply(d deployment) step {
@@ -172,7 +186,8 @@ func (s *stage) sets(want ...set) step {
 			var have []set
 			for _, rs := range sets {
 				size, status := *rs.Spec.Replicas, rs.Status
-				if status.ObservedGeneration != rs.Generation || status.Replicas != size || status.AvailableReplicas != status.ReadyReplicas {
+				if status.ObservedGeneration != rs.Generation || status.Replicas != size ||
+					rs.Spec.MinReadySeconds == 0 && status.AvailableReplicas != status.ReadyReplicas {
 					return fmt.Errorf("ReplicaSet %s is at work: size %d, %+v", rs.Name, size, status)
 				}
 				tag := strings.TrimPrefix(rs.Spec.Template.Spec.Containers[0].Image, image)
@@ -197,7 +212,7 @@ func (s *stage) podsTell(ctx context.Context, sets []appsv1.ReplicaSet) error {
 	for _, pod := range pods {
 		if isTerminating(pod) {
 			terminating++
-		} else if pod.Status.StartTime == nil {
+		} else if pod.Status.StartTime == nil && !isUnschedulable(pod) {
 			return fmt.Errorf("pod %s has not been seen by its node", pod.Name)
 		}
 	}
@@ -213,6 +228,12 @@ func (s *stage) podsTell(ctx context.Context, sets []appsv1.ReplicaSet) error {
 }
 
 func isTerminating(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }
+
+func isUnschedulable(pod corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+	})
+}
 
 // statusTells checks that the Deployment's status has caught up, as far as somebody is there to write it.
 func (s *stage) statusTells(ctx context.Context, sets []set) error {
@@ -280,6 +301,56 @@ func (s *stage) condition(kind appsv1.DeploymentConditionType, reason string) st
 	}
 }
 
+// limitPods lets the namespace hold no more pods than that, and waits until the quota is in force.
+func (s *stage) limitPods(pods int) step {
+	return func(ctx context.Context) error {
+		if err := s.kubectl("create", "quota", "pods", fmt.Sprintf("--hard=pods=%d", pods))(ctx); err != nil {
+			return err
+		}
+		return controlplane.Poll(ctx, "the quota to count pods", func(ctx context.Context) error {
+			used, err := s.Kubectl(ctx, "get", "quota", "pods", "-n", namespace, "-o", "jsonpath={.status.used.pods}")
+			if err == nil && used == "" {
+				err = errors.New("nothing is counted yet")
+			}
+			return err
+		})
+	}
+}
+
+// refused waits until the controller has said that pods are refused, and the Deployment's status counts that many.
+func (s *stage) refused(pods int32) step {
+	return func(ctx context.Context) error {
+		return inOrder(ctx, s.condition(appsv1.DeploymentReplicaFailure, "FailedCreate"), s.terminating(0),
+			func(ctx context.Context) error {
+				return controlplane.Poll(ctx, fmt.Sprintf("%d pods in the status", pods), func(ctx context.Context) error {
+					d, err := s.Deployment(ctx, namespace, name)
+					if err == nil && d.Status.Replicas != pods {
+						err = fmt.Errorf("there are %d", d.Status.Replicas)
+					}
+					return err
+				})
+			})
+	}
+}
+
+// overdue waits until the time by which deleted pods had to be gone lies that far back.
+func (s *stage) overdue(by time.Duration) step {
+	return func(ctx context.Context) error {
+		return controlplane.Poll(ctx, "terminating pods to be overdue", func(ctx context.Context) error {
+			pods, err := s.Pods(ctx, namespace)
+			if err != nil {
+				return err
+			}
+			for _, pod := range pods {
+				if isTerminating(pod) && time.Since(pod.DeletionTimestamp.Time) < by {
+					return fmt.Errorf("pod %s is to be gone by %s", pod.Name, pod.DeletionTimestamp)
+				}
+			}
+			return nil
+		})
+	}
+}
+
 func (s *stage) stalled(ctx context.Context) error {
 	return s.condition(appsv1.DeploymentProgressing, "ProgressDeadlineExceeded")(ctx)
 }
@@ -307,7 +378,16 @@ func (s *stage) terminating(want int) step {
 }
 
 // makeReady does the kubelet's part for some pods of an image while kwok holds them: the first ones by name.
-func (s *stage) makeReady(tag string, count int) step {
+func (s *stage) makeReady(tag string, count int) step { return s.report(tag, count, s.ready) }
+
+// runUnready has the containers run and fail their readiness check.
+func (s *stage) runUnready(tag string, count int) step { return s.report(tag, count, s.unready) }
+
+// crash has the containers end again and again, as a kubelet reports it after the second restart.
+func (s *stage) crash(tag string, count int) step { return s.report(tag, count, s.crashing) }
+
+// report patches the status of some pods of an image that have not run yet.
+func (s *stage) report(tag string, count int, status func(corev1.Pod) podStatus) step {
 	return func(ctx context.Context) error {
 		var waiting []corev1.Pod
 		err := controlplane.Poll(ctx, fmt.Sprintf("%d waiting pods of %s", count, tag), func(ctx context.Context) error {
@@ -329,7 +409,7 @@ func (s *stage) makeReady(tag string, count int) step {
 		}
 		slices.SortFunc(waiting, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 		for _, pod := range waiting[:count] {
-			patch, err := json.Marshal(s.readyStatus(pod))
+			patch, err := json.Marshal(s.patch(pod, status(pod)))
 			if err != nil {
 				return err
 			}
@@ -341,20 +421,62 @@ func (s *stage) makeReady(tag string, count int) step {
 	}
 }
 
-func (s *stage) readyStatus(pod corev1.Pod) map[string]any {
-	type object = map[string]any
-	now := time.Now().UTC().Format(time.RFC3339)
+type object = map[string]any
+
+// podStatus is what differs between pods that have started.
+type podStatus struct {
+	ready     bool
+	container object
+}
+
+func clock(ago time.Duration) string { return time.Now().Add(-ago).UTC().Format(time.RFC3339) }
+
+func (s *stage) ready(corev1.Pod) podStatus {
+	return podStatus{ready: true, container: object{
+		"restartCount": 0, "started": true, "state": object{"running": object{"startedAt": clock(0)}},
+	}}
+}
+
+func (s *stage) unready(corev1.Pod) podStatus {
+	return podStatus{container: object{
+		"restartCount": 0, "started": true, "state": object{"running": object{"startedAt": clock(0)}},
+	}}
+}
+
+func (s *stage) crashing(pod corev1.Pod) podStatus {
+	container := pod.Spec.Containers[0].Name
+	return podStatus{container: object{
+		"restartCount": 2, "started": false,
+		"state": object{"waiting": object{
+			"reason": "CrashLoopBackOff",
+			"message": fmt.Sprintf("back-off 40s restarting failed container=%s pod=%s_%s(%s)",
+				container, pod.Name, pod.Namespace, pod.UID),
+		}},
+		"lastState": object{"terminated": object{
+			"exitCode": 1, "reason": "Error", "startedAt": clock(2 * time.Second), "finishedAt": clock(time.Second),
+			"message": "web 1.1 starting\nreading /etc/web/config.yaml\nfatal: no database at db.shop:5432: connection refused\n",
+		}},
+	}}
+}
+
+func (s *stage) patch(pod corev1.Pod, status podStatus) object {
+	now := clock(0)
+	condition := func(kind corev1.PodConditionType, ok bool) object {
+		if ok {
+			return object{"type": kind, "status": "True", "reason": nil, "message": nil, "lastTransitionTime": now}
+		}
+		return object{"type": kind, "status": "False"} // since it was accepted
+	}
+	container := pod.Spec.Containers[0]
+	status.container["name"], status.container["image"], status.container["ready"] = container.Name, container.Image, status.ready
 	ip := fmt.Sprintf("10.244.1.%d", s.nextIP)
 	s.nextIP++
-	var conditions []object
-	for _, kind := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodReady, corev1.ContainersReady} {
-		conditions = append(conditions, object{"type": kind, "status": "True", "reason": nil, "message": nil, "lastTransitionTime": now})
-	}
 	return object{"status": object{
-		"phase": "Running", "podIP": ip, "podIPs": []object{{"ip": ip}}, "conditions": conditions,
-		"containerStatuses": []object{{
-			"name": pod.Spec.Containers[0].Name, "ready": true, "started": true,
-			"state": object{"waiting": nil, "running": object{"startedAt": now}},
-		}},
+		"phase": "Running", "podIP": ip, "podIPs": []object{{"ip": ip}},
+		"conditions": []object{
+			condition(corev1.PodReadyToStartContainers, true),
+			condition(corev1.PodReady, status.ready), condition(corev1.ContainersReady, status.ready),
+		},
+		"containerStatuses": []object{status.container},
 	}}
 }
