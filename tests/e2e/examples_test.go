@@ -24,6 +24,15 @@ func TestExamples(t *testing.T) {
 		"history-cleanup.json":  {"deleteReplicaSet": 3},
 		"after-undo.json":       {},
 		"adopt-orphan.json":     {"checkOwner": 1, "adoptReplicaSet": 1},
+
+		"stuck-crash-loop.json":              {},
+		"stuck-unschedulable.json":           {},
+		"stuck-quota.json":                   {},
+		"stuck-readiness.json":               {},
+		"paused-midway.json":                 {},
+		"recreate-old-pods-terminating.json": {},
+		"min-ready-seconds.json":             {},
+		"scale-down-clamped.json":            {"updateReplicaSet": 1, "scaleReplicaSet": 2},
 	}
 	files, err := filepath.Glob(filepath.Join(examplesDir, "*.json"))
 	if err != nil {

@@ -8,5 +8,6 @@
 )]
 
 mod cli;
+mod report;
 mod server;
 mod wire;

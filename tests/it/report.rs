@@ -1,0 +1,348 @@
+//! What the saved snapshots of real rollouts report: the true cause of each that is stuck comes first.
+
+use std::fs;
+use std::path::Path;
+
+use rollplan::proto::{self, Phase};
+use rollplan::wire::{self, json};
+use rollplan_core::lint::lint;
+use rollplan_core::plan_settled;
+use rollplan_core::snapshot::Options;
+use serde_json::Value;
+
+fn read(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// What kubectl printed, at the time that the README there says.
+fn snapshot(example: &str) -> proto::Snapshot {
+    let list: Value = serde_json::from_str(&read(&format!("examples/{example}.json"))).unwrap();
+    let readme = read("examples/README.md");
+    let mut rows = readme.lines();
+    let row = rows.find(|row| row.starts_with(&format!("| [{example}.json]")));
+    let now = row.unwrap().rsplit('`').nth(1).unwrap();
+    let of = |kind: &str| -> Vec<&Value> {
+        let items = list["items"].as_array().unwrap().iter();
+        items.filter(|item| item["kind"] == kind).collect()
+    };
+    let snapshot = serde_json::json!({
+        "now": now,
+        "deployment": of("Deployment")[0],
+        "replicaSets": of("ReplicaSet"),
+        "pods": of("Pod"),
+        "podsComplete": true,
+    });
+    json::from_json(&snapshot.to_string()).unwrap()
+}
+
+fn status(example: &str) -> proto::RolloutReport {
+    let request = proto::ComputeStatusRequest {
+        snapshot: Some(snapshot(example)),
+        options: None,
+    };
+    wire::compute_status(request).unwrap().report.unwrap()
+}
+
+fn plan(example: &str) -> proto::PlanRolloutResponse {
+    let request = proto::PlanRolloutRequest {
+        snapshot: Some(snapshot(example)),
+        options: None,
+    };
+    wire::plan_rollout(request).unwrap()
+}
+
+/// The first blocker of both answers about an example, which are the same, and the first message.
+#[track_caller]
+fn check(example: &str, phase: Phase, message: &str, cause: &str, why: &str) -> proto::Blocker {
+    let (status, plan) = (status(example), plan(example).report.unwrap());
+    for report in [&status, &plan] {
+        assert_eq!(report.phase(), phase, "{example}");
+        assert_eq!(report.message, message, "{example}");
+        let first = &report.blockers[0];
+        assert_eq!(
+            (first.reason.as_str(), first.message.as_str()),
+            (cause, why),
+            "{example}"
+        );
+    }
+    assert_eq!(status.blockers[0], plan.blockers[0]);
+    status.blockers[0].clone()
+}
+
+fn names(blocker: &proto::Blocker) -> Vec<&str> {
+    let pods = blocker.pods.iter();
+    pods.map(|pod| pod.name.as_str()).collect()
+}
+
+#[test]
+fn an_image_that_cannot_be_pulled_comes_first() {
+    let why = "image registry.example/web:404 of container web cannot be pulled (2 of 2 new pods: \
+               web-5c65c699f-42z9v ImagePullBackOff for 21s)";
+    let blocker = check(
+        "stuck-bad-image",
+        Phase::Stalled,
+        &format!("deployment \"web\" is stuck (2 of 4 updated, 3 of 4 available, 3 old): {why}"),
+        "IMAGE_PULL",
+        why,
+    );
+    assert_eq!(
+        names(&blocker),
+        ["web-5c65c699f-42z9v", "web-5c65c699f-brtv7"]
+    );
+    assert_eq!(
+        blocker.pods[0].message,
+        "Back-off pulling image \"registry.example/web:404\""
+    );
+}
+
+#[test]
+fn a_container_that_ends_again_and_again_comes_first() {
+    let why = "container web ends again and again, 2 restarts (2 of 2 new pods: web-757c798d4-68fqp \
+               CrashLoopBackOff for 6s): Error, exit code 1: fatal: no database at db.shop:5432: connection refused";
+    let blocker = check(
+        "stuck-crash-loop",
+        Phase::Stalled,
+        &format!("deployment \"web\" is stuck (2 of 4 updated, 3 of 4 available, 3 old): {why}"),
+        "CRASH_LOOP",
+        why,
+    );
+    assert_eq!(
+        names(&blocker),
+        ["web-757c798d4-68fqp", "web-757c798d4-8k29r"]
+    );
+    let pod = &blocker.pods[1];
+    assert_eq!((pod.container.as_str(), pod.restarts), ("web", 2));
+    assert_eq!(
+        blocker.remedy,
+        "read its log: kubectl logs web-757c798d4-68fqp -c web --previous"
+    );
+}
+
+#[test]
+fn pods_that_no_node_takes_come_first() {
+    let why = "no node takes new pods (2 of 2 new pods: web-964747cc7-474xs Unschedulable for 6s): 0/1 nodes are \
+               available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: \
+               1 Preemption is not helpful for scheduling.";
+    let blocker = check(
+        "stuck-unschedulable",
+        Phase::Progressing,
+        &format!(
+            "deployment \"web\" is rolling out (2 of 4 updated, 3 of 4 available, 3 old): {why}"
+        ),
+        "UNSCHEDULABLE",
+        why,
+    );
+    assert_eq!(blocker.pod_count, 2);
+}
+
+#[test]
+fn pods_that_a_quota_refuses_come_first() {
+    let why = "pods are refused (FailedCreate): pods \"web-757c798d4-mprlz\" is forbidden: exceeded quota: pods, \
+               requested: pods=1, used: pods=4, limited: pods=3";
+    let blocker = check(
+        "stuck-quota",
+        Phase::Stalled,
+        &format!("deployment \"web\" is stuck (0 of 4 updated, 3 of 4 available, 3 old): {why}"),
+        "PODS_REFUSED",
+        why,
+    );
+    assert!(blocker.since.is_some());
+}
+
+#[test]
+fn containers_that_are_never_ready_come_first() {
+    let why = "container web runs and is not ready (2 of 2 new pods: web-757c798d4-7hdsm Running for 21s)";
+    let blocker = check(
+        "stuck-readiness",
+        Phase::Stalled,
+        &format!("deployment \"web\" is stuck (2 of 4 updated, 3 of 4 available, 3 old): {why}"),
+        "NOT_READY",
+        why,
+    );
+    assert_eq!(
+        names(&blocker),
+        ["web-757c798d4-7hdsm", "web-757c798d4-nvcr9"]
+    );
+    let causes: Vec<_> = status("stuck-readiness")
+        .blockers
+        .into_iter()
+        .map(|blocker| blocker.reason)
+        .collect();
+    assert_eq!(
+        causes,
+        [
+            "NOT_READY",
+            "HELD_BY_SURGE",
+            "HELD_BY_AVAILABILITY",
+            "DEADLINE_EXCEEDED"
+        ]
+    );
+}
+
+#[test]
+fn a_pause_comes_first() {
+    check(
+        "paused-midway",
+        Phase::Paused,
+        "deployment \"web\" has been paused for 6s (7 of 10 updated, 13 of 10 available, 6 old)",
+        "PAUSED",
+        "the rollout has been paused for 6s",
+    );
+    check(
+        "paused-scaled",
+        Phase::Paused,
+        "deployment \"web\" has been paused for 5s (7 of 20 updated, 8 of 20 available, 6 old)",
+        "PAUSED",
+        "the rollout has been paused for 5s",
+    );
+    assert!(plan("paused-midway").steps.is_empty());
+}
+
+#[test]
+fn old_pods_that_do_not_end_come_first() {
+    let rolling = "deployment \"web\" is rolling out (0 of 3 updated, 0 of 3 available, 0 old, 3 terminating)";
+    let why = "3 old pods still run, and Recreate waits for the last: web-799859bb98-c8gqq Terminating, \
+               15s past its grace period";
+    let blocker = check(
+        "recreate-old-pods-terminating",
+        Phase::Progressing,
+        &format!("{rolling}: {why}"),
+        "OLD_PODS_RUNNING",
+        why,
+    );
+    assert_eq!(
+        names(&blocker),
+        [
+            "web-799859bb98-c8gqq",
+            "web-799859bb98-ffz66",
+            "web-799859bb98-kj8s5"
+        ]
+    );
+    assert_eq!((blocker.pod_count, blocker.remaining), (3, None));
+    let why = "3 old pods still run, and Recreate waits for the last: web-5dc4f4f9bb-2nzwl Terminating, \
+               25s of its grace period left";
+    let blocker = check(
+        "recreate-waiting",
+        Phase::Progressing,
+        &format!("{rolling}: {why}"),
+        "OLD_PODS_RUNNING",
+        why,
+    );
+    assert_eq!(blocker.remaining.map(|left| left.seconds), Some(25));
+}
+
+#[test]
+fn min_ready_seconds_come_first() {
+    let why = "2 of 2 new pods are ready, but not yet for minReadySeconds (120 s): web-757c798d4-f94vv Ready for 5s";
+    let blocker = check(
+        "min-ready-seconds",
+        Phase::Progressing,
+        &format!(
+            "deployment \"web\" is rolling out (2 of 4 updated, 3 of 4 available, 3 old): {why}"
+        ),
+        "MIN_READY_SECONDS",
+        why,
+    );
+    assert_eq!(blocker.remaining.map(|left| left.seconds), Some(115));
+    assert_eq!(blocker.remedy, "");
+}
+
+/// `kubectl rollout status` tells how many pods are updated, how many old ones are left, how many are available,
+/// and that a change has not been observed.
+#[test]
+fn ordinary_states_say_at_least_what_kubectl_says() {
+    let why = "no controller has seen the latest change yet: generation 1, observed 0";
+    check(
+        "fresh-create",
+        Phase::Progressing,
+        &format!(
+            "deployment \"web\" is rolling out (0 of 3 updated, 0 of 3 available, 0 old): {why}"
+        ),
+        "GENERATION_UNOBSERVED",
+        why,
+    );
+    let why = "3 of 5 new pods are starting: web-67fc9594b8-rjl9v ContainerCreating for 5s";
+    check(
+        "mid-rollout",
+        Phase::Progressing,
+        &format!(
+            "deployment \"web\" is rolling out (5 of 10 updated, 10 of 10 available, 8 old): {why}"
+        ),
+        "STARTING",
+        why,
+    );
+    let why = "3 of 5 new pods are starting: web-67fc9594b8-nkdc2 ContainerCreating for 6s";
+    check(
+        "rollover",
+        Phase::Progressing,
+        &format!(
+            "deployment \"web\" is rolling out (5 of 10 updated, 10 of 10 available, 8 old): {why}"
+        ),
+        "STARTING",
+        why,
+    );
+    for (example, message) in [
+        (
+            "after-undo",
+            "deployment \"web\" successfully rolled out (4 of 4 available)",
+        ),
+        (
+            "history-cleanup",
+            "deployment \"web\" successfully rolled out (3 of 3 available)",
+        ),
+    ] {
+        let report = status(example);
+        assert_eq!(report.phase(), Phase::Complete, "{example}");
+        assert_eq!(report.message, message, "{example}");
+        assert_eq!(report.blockers, [], "{example}");
+    }
+    assert_eq!(status("after-undo").revision, "4");
+}
+
+/// 3 → 1 with one more allowed and none fewer, ReplicaSets of 1, 1 and 2. Kubernetes' proportional scaling takes
+/// both pods of the new ReplicaSet, as it is the largest: what must not happen is that the pods gone by then are
+/// counted on by the next pass.
+#[test]
+fn scaling_down_leaves_one_available_pod_at_every_prefix() {
+    use proto::step::Action;
+    let snapshot = snapshot("scale-down-clamped");
+    let parsed = wire::parse_snapshot(Some(snapshot)).unwrap();
+    let settled = plan_settled(&parsed, Options::default());
+    // Four pods are more than the two that are wanted now, until the plan is carried out.
+    let mut violations = lint(&parsed, Options::default(), &settled);
+    violations.retain(|violation| !violation.inherited);
+    assert_eq!(violations, []);
+
+    let scales: Vec<_> = plan("scale-down-clamped")
+        .steps
+        .into_iter()
+        .filter_map(|step| match step.action {
+            Some(Action::ScaleReplicaSet(scale)) => {
+                Some((scale.name, scale.from_replicas, scale.to_replicas))
+            }
+            Some(Action::CreateReplicaSet(_)) => panic!("nothing is to be created"),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        scales,
+        [
+            ("web-78767d77cc".to_owned(), 1, 0),
+            ("web-7b4966cdf5".to_owned(), 2, 0)
+        ]
+    );
+    let all: i32 = parsed
+        .replica_sets
+        .iter()
+        .map(|set| set.status.available_replicas.min(set.replicas))
+        .sum();
+    let left: Vec<i32> = scales
+        .iter()
+        .scan(all, |left, (_, from, to)| {
+            *left -= from - to;
+            Some(*left)
+        })
+        .collect();
+    assert_eq!((all, left), (4, vec![3, 1]));
+}
