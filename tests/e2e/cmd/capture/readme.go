@@ -87,7 +87,9 @@ func readme(examples []example, version string) []byte {
 	fmt.Fprintf(&b, `# Snapshots of real rollouts
 
 Each file is what `+"`kubectl get deploy,rs,pods -n %s -o json`"+` printed on a Kubernetes %s API server, unmodified. Kubernetes' own
-Deployment controller made them; it was stopped just before each capture, so most of them leave something to decide.
+Deployment controller made them; it was stopped just before each capture, so most of them leave something to decide. There is no
+kubelet: what pods and containers report was written into their status as one would. What the API server, the scheduler and the
+controllers say is their own.
 
     rollplan plan -f examples/%s --now %s
 
