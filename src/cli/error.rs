@@ -15,6 +15,23 @@ pub(super) enum Error {
     /// The input is wrong: everything that is wrong with it.
     #[error("{}", lines(.0))]
     Input(Vec<Complaint>),
+    /// The Deployment that is asked for does not exist.
+    #[error("{0}")]
+    Absent(String),
+    /// The Deployment that was watched does not exist any more.
+    #[error("it was deleted meanwhile: {0}")]
+    Gone(String),
+    /// There is no way back to a revision.
+    #[error("{0}")]
+    NoWayBack(String),
+    /// kubectl gives nothing. What it complained of, it has printed itself.
+    #[error("{command}: {reason}")]
+    Kubectl {
+        /// What was run.
+        command: String,
+        /// How it ended.
+        reason: String,
+    },
     /// A service does not answer.
     #[error("{server} does not answer: {reason}")]
     Unreachable {
@@ -67,8 +84,9 @@ impl Error {
 
     pub(super) fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) | Self::Input(_) => Exit::Usage,
-            Self::Unreachable { .. } => Exit::Unreachable,
+            Self::Gone(_) | Self::NoWayBack(_) => Exit::Failed,
+            Self::Usage(_) | Self::Input(_) | Self::Absent(_) => Exit::Usage,
+            Self::Kubectl { .. } | Self::Unreachable { .. } => Exit::Unreachable,
             Self::Serve(server::Error::Config { .. } | server::Error::Listen { .. }) => Exit::Usage,
             Self::Service { .. } | Self::Serve(_) | Self::Output(_) | Self::Bug(_) => {
                 Exit::Internal

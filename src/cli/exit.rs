@@ -2,13 +2,15 @@
 
 use std::process::ExitCode;
 
+use crate::proto::{Phase, RolloutReport};
+
 /// How a run ends, as the exit code tells a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
     /// What was asked for was done. For a rollout: it is complete.
     Done = 0,
-    /// The rollout has failed or stalled.
+    /// The rollout has failed or stalled, or there is no way back to a revision.
     Failed = 1,
     /// The command line or the input is wrong. The same again fails the same way.
     Usage = 2,
@@ -22,6 +24,20 @@ pub enum Exit {
 }
 
 // === impl Exit ===
+
+impl Exit {
+    /// What a report says of its rollout.
+    pub(super) fn of(report: Option<&RolloutReport>) -> Self {
+        match report.map_or(Phase::Unspecified, RolloutReport::phase) {
+            Phase::Complete => Self::Done,
+            Phase::Stalled | Phase::Refused => Self::Failed,
+            // A phase that is not known here is no end.
+            Phase::Unspecified | Phase::Progressing | Phase::Paused | Phase::Deleting => {
+                Self::Going
+            }
+        }
+    }
+}
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {

@@ -1,34 +1,39 @@
 //! The command line: Kubernetes objects in, plans and status out.
 //!
-//! Reads files and the clock, and is the only part that does. Decisions are [`wire`](crate::wire)'s, made here
-//! or by a service that is asked.
+//! Reads files and the clock and runs kubectl, and is the only part that does. Decisions are
+//! [`wire`](crate::wire)'s, made here or by a service that is asked.
 
 mod args;
 mod ask;
 mod error;
 mod exit;
 mod input;
+mod kubectl;
 mod now;
 mod output;
+mod span;
+mod verbs;
+mod watch;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::panic;
+use std::path::Path;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 pub use self::exit::Exit;
 
-use self::args::{AnswerArgs, Command, CommandLine, InputArgs, PlanArgs, ServeArgs, StatusArgs};
-use self::ask::Planner;
+use self::args::{Command, CommandLine, ServeArgs};
 use self::error::Error;
-use self::input::Request;
-use crate::proto;
 use crate::server;
+
+/// What the program is called as a plugin of kubectl, and how it is run then.
+const PLUGIN: (&str, &str) = ("kubectl-rollplan", "kubectl rollplan");
 
 /// Runs the command line with these arguments, the first being the program's name.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
-    let command = match CommandLine::try_parse_from(args) {
+    let command = match parse(args.into_iter().collect()) {
         Ok(CommandLine { command }) => command,
         Err(error) => return usage(&error),
     };
@@ -43,6 +48,16 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     }
 }
 
+fn parse(args: Vec<OsString>) -> Result<CommandLine, clap::Error> {
+    let mut command = CommandLine::command();
+    let program = args.first().map(Path::new);
+    if program.and_then(Path::file_stem) == Some(PLUGIN.0.as_ref()) {
+        command = command.bin_name(PLUGIN.1);
+    }
+    let mut matches = command.try_get_matches_from_mut(args)?;
+    CommandLine::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
 /// Help and version are no mistakes; clap tells them apart.
 fn usage(error: &clap::Error) -> Exit {
     // There is nobody left to tell.
@@ -55,87 +70,14 @@ fn usage(error: &clap::Error) -> Exit {
 
 fn dispatch(command: Command) -> Result<Exit, Error> {
     match command {
-        Command::Plan(args) => plan(args),
-        Command::Status(args) => status(args),
+        Command::Plan(args) => verbs::plan(args),
+        Command::Status(args) => verbs::status(args),
+        Command::Wait(args) => verbs::wait(args),
+        Command::History(args) => verbs::history(args),
+        Command::Undo(args) => verbs::undo(args),
         Command::Serve(args) => serve(args),
         Command::Completions { shell } => completions(shell),
     }
-}
-
-fn plan(args: PlanArgs) -> Result<Exit, Error> {
-    let PlanArgs {
-        input,
-        horizon,
-        failures,
-        answer: AnswerArgs { output, server },
-    } = args;
-    let planner = Planner::new(server)?;
-    let Request {
-        subject,
-        snapshot,
-        places,
-    } = read(&input, failures.as_deref())?;
-    let request = proto::PlanRolloutRequest {
-        snapshot: Some(snapshot),
-        options: Some(proto::PlanOptions {
-            horizon: proto::Horizon::from(horizon).into(),
-            terminating_replicas: None,
-        }),
-    };
-    let response = planner
-        .plan_rollout(request)
-        .map_err(|refusal| refusal.into_error(&places))?;
-    output::print(output, &response, |page| {
-        output::plan(page, &subject, &response);
-    })?;
-    Ok(Exit::Done)
-}
-
-fn status(args: StatusArgs) -> Result<Exit, Error> {
-    let StatusArgs {
-        input,
-        answer: AnswerArgs { output, server },
-    } = args;
-    let planner = Planner::new(server)?;
-    let Request {
-        subject,
-        snapshot,
-        places,
-    } = read(&input, None)?;
-    let request = proto::ComputeStatusRequest {
-        snapshot: Some(snapshot),
-        options: None,
-    };
-    let response = planner
-        .compute_status(request)
-        .map_err(|refusal| refusal.into_error(&places))?;
-    output::print(output, &response, |page| {
-        output::status(page, &subject, &response);
-    })?;
-    Ok(Exit::Done)
-}
-
-fn read(args: &InputArgs, failures: Option<&std::path::Path>) -> Result<Request, Error> {
-    let InputArgs {
-        files,
-        deployment,
-        now,
-        pods_complete,
-    } = args;
-    let sources = input::sources(files)?;
-    let failures = failures.map(input::failures).transpose()?;
-    let wanted = deployment
-        .as_deref()
-        .map(input::Wanted::parse)
-        .transpose()?;
-    input::request(
-        &sources,
-        wanted.as_ref(),
-        *pods_complete,
-        now.unwrap_or_else(now::read),
-        failures.unwrap_or_default(),
-        &mut |note| complain(format_args!("note: {note}")),
-    )
 }
 
 fn serve(args: ServeArgs) -> Result<Exit, Error> {

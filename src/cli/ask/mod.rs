@@ -55,6 +55,26 @@ impl Planner {
             Self::Service(service) => service.compute_status(request),
         }
     }
+
+    pub(super) fn rollback(
+        &self,
+        request: proto::RollbackRequest,
+    ) -> Result<proto::RollbackResponse, Refusal> {
+        match self {
+            Self::Here => Ok(wire::rollback(request)?),
+            Self::Service(service) => service.rollback(request),
+        }
+    }
+
+    pub(super) fn list_revisions(
+        &self,
+        request: proto::ListRevisionsRequest,
+    ) -> Result<proto::ListRevisionsResponse, Refusal> {
+        match self {
+            Self::Here => Ok(wire::list_revisions(request)?),
+            Self::Service(service) => service.list_revisions(request),
+        }
+    }
 }
 
 // === impl Refusal ===
@@ -90,9 +110,8 @@ impl From<wire::Error> for Refusal {
                     .map(|violation| (violation.field, violation.description));
                 Self::Violations(listed.collect(), omitted)
             }
-            wire::Error::TooLarge { .. } | wire::Error::Rollback(_) => {
-                Self::Error(Error::input("", error.to_string()))
-            }
+            wire::Error::TooLarge { .. } => Self::Error(Error::input("", error.to_string())),
+            wire::Error::Rollback(error) => Self::Error(Error::NoWayBack(error.to_string())),
             // Messages that were made here always decode.
             wire::Error::Undecodable { .. }
             | wire::Error::InvalidJson { .. }

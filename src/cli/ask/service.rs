@@ -17,6 +17,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Plans take milliseconds; what takes longer than this hangs.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Reasons for which there is no way back to a revision (docs/api.md).
+const NO_WAY_BACK: [&str; 3] = [
+    "DEPLOYMENT_PAUSED",
+    "NO_EARLIER_REVISION",
+    "REVISION_NOT_FOUND",
+];
+
 /// A service, by its address.
 #[derive(Debug)]
 pub(in crate::cli) struct Service {
@@ -60,6 +67,20 @@ impl Service {
         request: proto::ComputeStatusRequest,
     ) -> Result<proto::ComputeStatusResponse, Refusal> {
         self.call(async |mut client| client.compute_status(request).await)
+    }
+
+    pub(super) fn rollback(
+        &self,
+        request: proto::RollbackRequest,
+    ) -> Result<proto::RollbackResponse, Refusal> {
+        self.call(async |mut client| client.rollback(request).await)
+    }
+
+    pub(super) fn list_revisions(
+        &self,
+        request: proto::ListRevisionsRequest,
+    ) -> Result<proto::ListRevisionsResponse, Refusal> {
+        self.call(async |mut client| client.list_revisions(request).await)
     }
 
     fn call<T>(
@@ -108,6 +129,14 @@ impl Service {
             // A service that sheds load says when to come again; one that minds the size does not.
             Code::ResourceExhausted if details.retry_info().is_none() => {
                 Refusal::Error(Error::input("", status.message()))
+            }
+            // Said by a rollplan too: what is in between has other reasons.
+            Code::NotFound | Code::FailedPrecondition
+                if details
+                    .error_info()
+                    .is_some_and(|info| NO_WAY_BACK.contains(&info.reason.as_str())) =>
+            {
+                Refusal::Error(Error::NoWayBack(status.message().to_owned()))
             }
             // Said by a rollplan, and not by a client or proxy on the way there.
             Code::Internal if details.error_info().is_some() => Refusal::Error(Error::Service {

@@ -8,7 +8,7 @@ mod snapshot;
 mod source;
 mod yaml;
 
-pub(super) use self::failures::failures;
+pub(super) use self::failures::{Failures, failures};
 pub(super) use self::places::Places;
 pub(super) use self::snapshot::{Request, Wanted, request};
-pub(super) use self::source::sources;
+pub(super) use self::source::{Source, sources};

@@ -30,6 +30,8 @@ pub(in crate::cli) struct Request {
 pub(in crate::cli) struct Wanted {
     namespace: Option<String>,
     name: String,
+    /// Looked for in a namespace of a cluster, and not in files.
+    in_cluster: bool,
 }
 
 /// Makes a request out of texts. `note` is told what is left out and what looks wrong.
@@ -218,6 +220,16 @@ fn choose<'a>(objects: &'a [Object], wanted: Option<&Wanted>) -> Result<&'a Obje
     };
     match (matching.as_slice(), wanted) {
         ([one], _) => Ok(one),
+        ([], Some(wanted)) if wanted.in_cluster => {
+            let place = match &wanted.namespace {
+                Some(namespace) => format!("namespace {namespace}"),
+                None => "the namespace that kubectl uses".to_owned(),
+            };
+            let name = &wanted.name;
+            Err(Error::Absent(format!(
+                "there is no Deployment {name} in {place}"
+            )))
+        }
         ([], _) if deployments.is_empty() => {
             Err(Error::input("", "there is no Deployment in the input"))
         }
@@ -259,11 +271,25 @@ impl Wanted {
         Ok(Self {
             namespace,
             name: name.to_owned(),
+            in_cluster: false,
         })
     }
 
+    /// One of a cluster, in a namespace or in that which kubectl uses.
+    pub(in crate::cli) fn in_cluster(name: &str, namespace: Option<&str>) -> Self {
+        Self {
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+            in_cluster: true,
+        }
+    }
+
     fn matches(&self, object: &Object) -> bool {
-        let Self { namespace, name } = self;
+        let Self {
+            namespace,
+            name,
+            in_cluster: _,
+        } = self;
         object.name == *name
             && namespace
                 .as_ref()

@@ -13,6 +13,17 @@ pub(in crate::cli) struct Source {
     pub(super) text: String,
 }
 
+// === impl Source ===
+
+impl Source {
+    /// What somebody called `name` said.
+    pub(in crate::cli) fn new(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Error> {
+        let name = name.into();
+        let text = text(bytes).map_err(|what| Error::input(&name, what))?;
+        Ok(Self { name, text })
+    }
+}
+
 /// Reads all files, "-" being standard input.
 pub(in crate::cli) fn sources(files: &[PathBuf]) -> Result<Vec<Source>, Error> {
     if files.iter().filter(|file| is_stdin(file)).count() > 1 {
@@ -31,8 +42,7 @@ pub(super) fn source(file: &Path) -> Result<Source, Error> {
         (file.display().to_string(), fs::read(file))
     };
     let bytes = bytes.map_err(|error| Error::input(&name, format!("cannot be read: {error}")))?;
-    let text = text(bytes).map_err(|what| Error::input(&name, what))?;
-    Ok(Source { name, text })
+    Source::new(name, bytes)
 }
 
 fn is_stdin(file: &Path) -> bool {

@@ -1,6 +1,8 @@
 //! Answers, printed.
 
 mod page;
+mod revision;
+pub(super) mod script;
 mod step;
 mod table;
 mod yaml;
@@ -10,7 +12,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 use prost::{Message, Name};
 
 pub(super) use self::page::Page;
-pub(super) use self::table::{plan, status};
+pub(super) use self::revision::{history, undo};
+pub(super) use self::table::{blockers, plan, status};
 
 use super::args::Output;
 use super::error::{Error, chain};
@@ -22,20 +25,41 @@ pub(super) fn print<M: Message + Name>(
     response: &M,
     table: impl FnOnce(&mut Page),
 ) -> Result<(), Error> {
+    write(text(output, response, table)?.as_bytes())
+}
+
+/// A response as it is printed.
+fn text<M: Message + Name>(
+    output: Output,
+    response: &M,
+    table: impl FnOnce(&mut Page),
+) -> Result<String, Error> {
     let json = || wire::json::to_json(response).map_err(|error| Error::Bug(chain(&error)));
-    let text = match output {
+    Ok(match output {
         Output::Json => json()? + "\n",
         Output::Yaml => {
             let value = serde_json::from_str(&json()?);
             yaml::to_yaml(&value.map_err(|error| Error::Bug(chain(&error)))?)
         }
-        Output::Table => {
-            let mut page = Page::new(is_coloured());
-            table(&mut page);
-            page.into_text()
-        }
-    };
-    write(text.as_bytes())
+        Output::Table => page(table),
+    })
+}
+
+/// A page for standard output.
+pub(super) fn page(fill: impl FnOnce(&mut Page)) -> String {
+    let mut page = Page::new(is_coloured());
+    fill(&mut page);
+    page.into_text()
+}
+
+/// Text on one line, that steers no terminal.
+pub(super) fn one_line(text: &str) -> String {
+    page::printable(text).replace('\n', " ")
+}
+
+/// Whether lines may be overwritten: on a terminal that can.
+pub(super) fn is_live() -> bool {
+    io::stdout().is_terminal() && is_able()
 }
 
 /// Writes to standard output.
@@ -48,8 +72,12 @@ pub(super) fn write(bytes: &[u8]) -> Result<(), Error> {
 
 /// On a terminal that can, unless the user says otherwise (no-color.org).
 fn is_coloured() -> bool {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     io::stdout().is_terminal()
-        && set("NO_COLOR").is_none()
-        && set("TERM").is_none_or(|term| term != "dumb")
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && is_able()
+}
+
+/// Whether the terminal knows more than plain lines.
+fn is_able() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }

@@ -3,6 +3,9 @@
 /// Columns that a line has at most: what fits a terminal beside other things, and a log.
 const COLUMNS_MAX: usize = 100;
 
+/// Columns between those of a table.
+const GAP: usize = 2;
+
 /// Lines, as they come together.
 #[derive(Debug)]
 pub(in crate::cli) struct Page {
@@ -72,25 +75,23 @@ impl Page {
     }
 
     pub(super) fn columns(&mut self, table: &Columns) {
-        let mut widths: Vec<usize> = Vec::new();
+        let widths = table.widths();
         for row in &table.rows {
-            for (column, (cell, _)) in row.cells.iter().enumerate() {
-                let width = columns(cell);
-                match widths.get_mut(column) {
-                    Some(widest) => *widest = width.max(*widest),
-                    None => widths.push(width),
+            let cells = row.cells.iter().zip(&widths);
+            let cells: Vec<(Vec<String>, usize, Look)> = cells
+                .map(|((cell, look), width)| (wrapped(cell, *width), *width, *look))
+                .collect();
+            let height = cells.iter().map(|(lines, ..)| lines.len()).max();
+            for number in 0..height.unwrap_or_default() {
+                for (lines, width, look) in &cells {
+                    let line = lines.get(number).map_or("", String::as_str);
+                    self.push(line, *look);
+                    self.blanks(width.saturating_sub(columns(line)) + GAP);
                 }
+                self.end_line();
             }
-        }
-        for row in &table.rows {
-            for (column, (cell, look)) in row.cells.iter().enumerate() {
-                self.push(cell, *look);
-                let width = widths.get(column).copied().unwrap_or_default();
-                self.blanks(width.saturating_sub(columns(cell)) + 2);
-            }
-            self.end_line();
             if !row.below.is_empty() {
-                let indent = widths.first().copied().unwrap_or_default() + 2;
+                let indent = widths.first().copied().unwrap_or_default() + GAP;
                 let blanks = " ".repeat(indent);
                 self.paragraph(&blanks, Look::Plain, &row.below, Look::Plain);
             }
@@ -140,8 +141,36 @@ impl Columns {
     }
 }
 
+impl Columns {
+    /// How wide the columns are: as their cells, or less where the page is not wide enough for them. Then the
+    /// widest give way.
+    fn widths(&self) -> Vec<usize> {
+        let mut widths: Vec<usize> = Vec::new();
+        for row in &self.rows {
+            for (column, (cell, _)) in row.cells.iter().enumerate() {
+                let width = cell.split('\n').map(columns).max().unwrap_or_default();
+                match widths.get_mut(column) {
+                    Some(widest) => *widest = width.max(*widest),
+                    None => widths.push(width),
+                }
+            }
+        }
+        let gaps = widths.len().saturating_sub(1) * GAP;
+        let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(COLUMNS_MAX);
+        while excess > 0 {
+            // Of two as wide, the one that comes first.
+            let Some(widest) = widths.iter_mut().rev().max_by_key(|width| **width) else {
+                break;
+            };
+            *widest = widest.saturating_sub(1);
+            excess -= 1;
+        }
+        widths
+    }
+}
+
 /// Control characters are spelled out: what pods and API servers say must not steer a terminal.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -197,6 +226,29 @@ mod tests {
         check("0123456789abc de", &["0123456789", "abc de"]);
         check("a 0123456789abc de", &["a", "0123456789", "abc de"]);
         check("a\nb\n", &["a", "b"]);
+    }
+
+    #[test]
+    fn long_cells_are_wrapped() {
+        let text = |cells: [&str; 3]| {
+            let mut table = Columns::head(["A", "B", "C"]);
+            table.row(cells.map(|cell| (cell.to_owned(), Look::Plain)), "below");
+            let mut page = Page::new(false);
+            page.columns(&table);
+            page.into_text()
+        };
+        assert_eq!(
+            text(["1", "two\nlines", "3"]),
+            "A  B      C\n1  two    3\n   lines\n   below\n"
+        );
+        let long = "word ".repeat(30);
+        let text = text(["1", &long, &"x".repeat(60)]);
+        assert!(
+            text.lines().all(|line| columns(line) <= COLUMNS_MAX),
+            "{text}"
+        );
+        assert_eq!(text.matches("word").count(), 30, "{text}");
+        assert_eq!(text.matches('x').count(), 60, "{text}");
     }
 
     #[test]

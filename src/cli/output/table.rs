@@ -2,6 +2,7 @@
 
 use super::page::{Columns, Look, Page};
 use super::step;
+use crate::cli::span;
 use crate::proto;
 
 /// A plan: what to do, and what comes of it.
@@ -66,6 +67,11 @@ fn report(page: &mut Page, report: Option<&proto::RolloutReport>) {
     if !report.message.is_empty() {
         page.line(&report.message, Look::Plain);
     }
+    blockers(page, report);
+}
+
+/// What holds a rollout, and what would mend it.
+pub(in crate::cli) fn blockers(page: &mut Page, report: &proto::RolloutReport) {
     for blocker in &report.blockers {
         page.paragraph("  - ", Look::Plain, &blocker.message, Look::Plain);
         if !blocker.remedy.is_empty() {
@@ -74,7 +80,7 @@ fn report(page: &mut Page, report: Option<&proto::RolloutReport>) {
     }
 }
 
-fn step(page: &mut Page, number: usize, step: &proto::Step) {
+pub(super) fn step(page: &mut Page, number: usize, step: &proto::Step) {
     page.paragraph(
         &format!("{number:>2}. "),
         Look::Strong,
@@ -167,26 +173,7 @@ fn verdict(condition: &proto::DeploymentCondition) -> Look {
 
 /// As "9m 55s".
 fn span(duration: &prost_types::Duration) -> String {
-    let seconds = duration.seconds.max(0);
+    let seconds = duration.seconds.max(0).unsigned_abs();
     // What is left of a second is waited for too.
-    let seconds = if duration.nanos > 0 {
-        seconds.saturating_add(1)
-    } else {
-        seconds
-    };
-    let parts = [
-        (seconds / 3600, "h"),
-        (seconds / 60 % 60, "m"),
-        (seconds % 60, "s"),
-    ];
-    let parts: Vec<String> = parts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, unit)| format!("{count}{unit}"))
-        .collect();
-    if parts.is_empty() {
-        "0s".to_owned()
-    } else {
-        parts.join(" ")
-    }
+    span::exact(seconds.saturating_add(u64::from(duration.nanos > 0)))
 }

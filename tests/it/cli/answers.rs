@@ -59,10 +59,16 @@ fn status_is_the_response_of_compute_status() {
             output,
         ]
     };
-    let json: Value = serde_json::from_str(&answered(&args("json"), "")).unwrap();
+    let out = |output| {
+        let run = rollplan(&args(output), "");
+        // Still going.
+        assert_eq!((run.exit, run.err.as_str()), (3, ""));
+        run.out
+    };
+    let json: Value = serde_json::from_str(&out("json")).unwrap();
     assert_eq!(json["status"]["replicas"], 13);
     assert!(json.get("steps").is_none());
-    assert_eq!(super::input::from_yaml(&answered(&args("yaml"), "")), json);
+    assert_eq!(super::input::from_yaml(&out("yaml")), json);
 }
 
 /// What comes from a cluster must not steer the terminal of whoever looks at it.
@@ -123,6 +129,9 @@ fn help_is_no_mistake() {
     for word in [
         "plan ",
         "status ",
+        "wait ",
+        "history ",
+        "undo ",
         "serve ",
         "completions ",
         "kubectl get deploy,rs,pods",
@@ -130,9 +139,12 @@ fn help_is_no_mistake() {
     ] {
         assert!(out.contains(word), "{word}: {out}");
     }
-    for verb in ["plan", "status", "serve", "completions"] {
+    let asking = ["plan", "status", "wait", "history", "undo"];
+    for verb in asking.into_iter().chain(["serve", "completions"]) {
         for help in ["--help", "-h"] {
             let out = answered(&[verb, help], "");
+            let is_asking = asking.contains(&verb);
+            assert_eq!(out.contains("Exit codes: 0 "), is_asking, "{verb}");
             for line in out.lines() {
                 assert!(line.chars().count() <= 100, "{verb}: {line}");
             }

@@ -4,14 +4,17 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use super::{answered, path, read};
+use super::{path, read, rollplan};
 
-/// Verb, what is given to -o, and how files of it end.
-const PRINTED: [(&str, &str, &str); 4] = [
-    ("plan", "table", "plan.txt"),
-    ("plan", "json", "plan.json"),
-    ("plan", "yaml", "plan.yaml"),
-    ("status", "table", "status.txt"),
+/// Verb, what is given besides, and how files of it end.
+const PRINTED: [(&str, &[&str], &str); 7] = [
+    ("plan", &[], "plan.txt"),
+    ("plan", &["-o", "json"], "plan.json"),
+    ("plan", &["-o", "yaml"], "plan.yaml"),
+    ("plan", &["-o", "kubectl", "--takeover"], "plan.sh"),
+    ("status", &[], "status.txt"),
+    ("history", &[], "history.txt"),
+    ("undo", &[], "undo.txt"),
 ];
 
 #[test]
@@ -21,8 +24,17 @@ fn examples_print_as_their_golden_files() {
     for example in examples() {
         let file = format!("examples/{example}.json");
         let now = time_of(&example);
-        for (verb, output, ending) in PRINTED {
-            let printed = answered(&[verb, "-f", &file, "--now", &now, "-o", output], "");
+        for (verb, more, ending) in PRINTED {
+            let args = [&[verb, "-f", &file, "--now", &now], more].concat();
+            let run = rollplan(&args, "");
+            match verb {
+                // What it ends in is looked at below.
+                "status" => assert_eq!(run.err, ""),
+                // There may be no way back.
+                "undo" => assert!([0, 1].contains(&run.exit), "{run:?}"),
+                _ => assert_eq!((run.exit, run.err.as_str()), (0, ""), "{args:?}"),
+            }
+            let printed = run.out + &run.err;
             let name = format!("{example}.{ending}");
             let golden = format!("tests/golden/{name}");
             if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -42,6 +54,33 @@ fn examples_print_as_their_golden_files() {
         "{}\nUPDATE_GOLDEN=1 writes them anew",
         wrong.join("\n")
     );
+}
+
+/// How a rollout stands is how `status` ends; that a plan could be made is all that `plan` says.
+#[test]
+fn status_ends_as_the_rollout_stands() {
+    let known = [
+        ("after-undo", 0),
+        ("stuck-bad-image", 1),
+        ("fresh-create", 3),
+        ("mid-rollout", 3),
+        ("paused-scaled", 3),
+    ];
+    for example in examples() {
+        let (file, now) = (format!("examples/{example}.json"), time_of(&example));
+        let run = rollplan(&["status", "-f", &file, "--now", &now, "-o", "json"], "");
+        let answer: serde_json::Value = serde_json::from_str(&run.out).expect("JSON");
+        let expected = match answer["report"]["phase"].as_str().expect("a phase") {
+            "PHASE_COMPLETE" => 0,
+            "PHASE_STALLED" | "PHASE_REFUSED" => 1,
+            "PHASE_PROGRESSING" | "PHASE_PAUSED" | "PHASE_DELETING" => 3,
+            phase => panic!("{example}: {phase}"),
+        };
+        assert_eq!(run.exit, expected, "{example}");
+        if let Some((_, known)) = known.iter().find(|(name, _)| *name == example) {
+            assert_eq!(run.exit, *known, "{example}");
+        }
+    }
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! The command line: the built program is run, and what it prints and how it ends is looked at.
 
 mod answers;
+mod cluster;
 mod examples;
 mod input;
 mod refusals;
+mod revisions;
 mod service;
 
 use std::io::Write as _;
@@ -12,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What became of a run.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Run {
     exit: i32,
     out: String,
@@ -43,6 +45,7 @@ fn command(args: &[&str]) -> Command {
         .args(args)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env_remove("ROLLPLAN_SERVER")
+        .env_remove("KUBECTL")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

@@ -296,7 +296,7 @@ fn wrong_command_lines() {
     assert!(err.contains("--filename <FILE>"), "{err}");
     let err = refused(&["plan", "-f", "-", "-o", "xml"], "");
     assert!(
-        err.contains("[possible values: table, json, yaml]"),
+        err.contains("[possible values: table, json, yaml, kubectl]"),
         "{err}"
     );
     let err = refused(&["plan", "-f", "-", "--horizon", "far"], "");

@@ -48,11 +48,11 @@ fn a_service_prints_the_same_bytes() {
     let service = Service::start(&["--listen", "127.0.0.1:0"], &[]);
     for example in examples() {
         let (file, now) = (format!("examples/{example}.json"), time_of(&example));
-        for verb in ["plan", "status"] {
+        for verb in ["plan", "status", "history", "undo"] {
             for output in ["table", "json", "yaml"] {
                 let args = [verb, "-f", &file, "--now", &now, "-o", output];
                 let asked = [&args[..], &["--server", &service.url]].concat();
-                assert_eq!(answered(&asked, ""), answered(&args, ""), "{example}");
+                assert_eq!(rollplan(&asked, ""), rollplan(&args, ""), "{example}");
             }
         }
     }
@@ -69,6 +69,9 @@ fn a_service_prints_the_same_bytes() {
         let asked = [&args[..], &["--server", &service.url]].concat();
         assert_eq!(refused(&asked, &input), refused(&args, &input));
     }
+    let args = ["undo", "-f", "examples/mid-rollout.json", "--to-revision=9"];
+    let asked = [&args[..], &["--server", &service.url]].concat();
+    assert_eq!(rollplan(&asked, ""), rollplan(&args, ""));
     // The scheme is what it is most of the time, and the environment may say whom to ask.
     let bare = service.url.strip_prefix("http://").unwrap();
     let run = command(&["plan", "-f", "examples/mid-rollout.json"])

@@ -1,0 +1,149 @@
+//! Revisions, and the way back to one, for people.
+
+use prost_types::Timestamp;
+
+use super::page::{Columns, Look, Page};
+use super::table;
+use crate::cli::span;
+use crate::proto;
+
+/// The revisions of a Deployment, as at a time.
+pub(in crate::cli) fn history(
+    page: &mut Page,
+    subject: &str,
+    now: Option<&Timestamp>,
+    response: &proto::ListRevisionsResponse,
+) {
+    let proto::ListRevisionsResponse { revisions } = response;
+    let what = match revisions.len() {
+        0 => "no revision yet".to_owned(),
+        1 => "1 revision".to_owned(),
+        count => format!("{count} revisions"),
+    };
+    page.line(&format!("{subject}: {what}"), Look::Strong);
+    if revisions.is_empty() {
+        return;
+    }
+    page.gap();
+    let mut table = Columns::head([
+        "REVISION",
+        "REPLICASET",
+        "CHANGE-CAUSE",
+        "IMAGES",
+        "AGE",
+        "SIZE",
+        "AVAIL",
+        "STATE",
+    ]);
+    for revision in revisions {
+        let plain = |text: String| (text, Look::Plain);
+        let or_dash = |text: String| {
+            if text.is_empty() {
+                "-".to_owned()
+            } else {
+                text
+            }
+        };
+        let number = match revision.revision {
+            0 => String::new(),
+            number => number.to_string(),
+        };
+        let state = match (revision.current, revision.cleaned_up_next) {
+            (true, _) => ("current".to_owned(), Look::Good),
+            (false, true) => ("cleaned up next".to_owned(), Look::Faint),
+            (false, false) => plain(String::new()),
+        };
+        let earlier: Vec<String> = revision
+            .earlier_revisions
+            .iter()
+            .map(i64::to_string)
+            .collect();
+        let below = match earlier.as_slice() {
+            [] => String::new(),
+            earlier => format!("was revision {} before", earlier.join(", ")),
+        };
+        table.row(
+            [
+                plain(or_dash(number)),
+                plain(revision.replica_set.clone()),
+                plain(or_dash(revision.change_cause.clone())),
+                plain(or_dash(revision.images.join("\n"))),
+                plain(or_dash(age(now, revision.creation_timestamp.as_ref()))),
+                plain(revision.replicas.to_string()),
+                plain(revision.available_replicas.to_string()),
+                state,
+            ],
+            &below,
+        );
+    }
+    page.columns(&table);
+}
+
+/// How old what was created then is now.
+fn age(now: Option<&Timestamp>, then: Option<&Timestamp>) -> String {
+    match (now, then) {
+        (Some(now), Some(then)) => {
+            // Clocks differ.
+            let seconds = now.seconds.saturating_sub(then.seconds).max(0);
+            span::age(seconds.unsigned_abs())
+        }
+        _ => String::new(),
+    }
+}
+
+/// The way back: what changes, what to know, and the write.
+pub(in crate::cli) fn undo(page: &mut Page, subject: &str, response: &proto::RollbackResponse) {
+    let title = undo_title(subject, response);
+    page.line(&title, Look::Strong);
+    if !response.reason.is_empty() {
+        page.line(&response.reason, Look::Plain);
+    }
+    if !response.changes.is_empty() {
+        page.gap();
+        page.line("Changes of the template", Look::Strong);
+        let shown = |json: &str| match json {
+            "" => "(absent)".to_owned(),
+            json => json.to_owned(),
+        };
+        for change in &response.changes {
+            let proto::TemplateChange {
+                path,
+                from_json,
+                to_json,
+            } = change;
+            page.paragraph("  ", Look::Plain, path, Look::Plain);
+            page.paragraph("    from  ", Look::Faint, &shown(from_json), Look::Bad);
+            page.paragraph("    to    ", Look::Faint, &shown(to_json), Look::Good);
+        }
+    }
+    if !response.warnings.is_empty() {
+        page.gap();
+        page.line("To know", Look::Strong);
+        for warning in &response.warnings {
+            page.paragraph("  - ", Look::Plain, warning, Look::Plain);
+        }
+    }
+    for (index, step) in response.steps.iter().enumerate() {
+        page.gap();
+        table::step(page, index + 1, step);
+    }
+}
+
+/// As "Deployment shop/web: back from revision 3 to revision 2, of ReplicaSet web-7d9".
+pub(super) fn undo_title(subject: &str, response: &proto::RollbackResponse) -> String {
+    let proto::RollbackResponse {
+        steps,
+        from_revision,
+        to_revision,
+        replica_set,
+        ..
+    } = response;
+    if steps.is_empty() {
+        return format!("{subject}: nothing to undo");
+    }
+    let from = match from_revision {
+        0 => String::new(),
+        from => format!(" from revision {from}"),
+    };
+    format!("{subject}: back{from} to revision {to_revision}, of ReplicaSet {replica_set}")
+}

@@ -1,0 +1,142 @@
+//! History and the way back.
+
+use serde_json::Value;
+
+use super::examples::time_of;
+use super::{DEPLOYMENT, NOW, REPLICA_SET, answered, rollplan};
+
+fn args<'a>(verb: &'a str, file: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec![verb, "-f", file];
+    args.extend(more);
+    args
+}
+
+#[test]
+fn no_way_back_is_a_failure() {
+    for (example, more, expected) in [
+        (
+            "mid-rollout",
+            &["--to-revision", "9"][..],
+            "error: deployment \"web\" has no revision 9; it has 1, 2, 3\n",
+        ),
+        (
+            "paused-scaled",
+            &[],
+            "error: deployment \"web\" is paused: resume it first\n",
+        ),
+        (
+            "fresh-create",
+            &[],
+            "error: deployment \"web\" has no earlier revision\n",
+        ),
+    ] {
+        let file = format!("examples/{example}.json");
+        let run = rollplan(&args("undo", &file, more), "");
+        assert_eq!(
+            (run.exit, run.out.as_str(), run.err.as_str()),
+            (1, "", expected)
+        );
+    }
+}
+
+#[test]
+fn the_same_template_is_no_failure() {
+    let file = "examples/mid-rollout.json";
+    let out = answered(&args("undo", file, &["--to-revision=3"]), "");
+    assert_eq!(
+        out,
+        "Deployment shop/web: nothing to undo\nthe current template already is that of revision 3\n"
+    );
+    let json = answered(&args("undo", file, &["--to-revision=3", "-o", "json"]), "");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(json.get("steps").is_none(), "{json}");
+    let script = answered(
+        &args("undo", file, &["--to-revision=3", "-o", "kubectl"]),
+        "",
+    );
+    assert!(
+        script.lines().all(|line| line.starts_with("# ")),
+        "{script}"
+    );
+}
+
+#[test]
+fn json_and_yaml_are_the_responses() {
+    let file = "examples/after-undo.json";
+    let now = time_of("after-undo");
+    for (verb, field) in [("history", "revisions"), ("undo", "changes")] {
+        let json = answered(&args(verb, file, &["--now", &now, "-o", "json"]), "");
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert!(json[field].is_array(), "{json}");
+        let yaml = answered(&args(verb, file, &["--now", &now, "-o", "yaml"]), "");
+        assert_eq!(super::input::from_yaml(&yaml), json);
+    }
+}
+
+#[test]
+fn a_deployment_without_history() {
+    let out = answered(&["history", "-f", "-", "--now", NOW], DEPLOYMENT);
+    assert_eq!(out, "Deployment shop/web: no revision yet\n");
+}
+
+/// Names and causes are as long as people make them.
+#[test]
+fn long_causes_stay_in_their_columns() {
+    let cause = "because ".repeat(30);
+    let name = "w".repeat(120);
+    let annotations = format!(
+        "{{deployment.kubernetes.io/revision: \"1\", kubernetes.io/change-cause: \"{cause}\"}}"
+    );
+    let set = REPLICA_SET
+        .replacen(
+            "  labels:",
+            &format!("  annotations: {annotations}\n  labels:"),
+            1,
+        )
+        .replace("name: web-1", &format!("name: {name}"));
+    let input = format!("{DEPLOYMENT}---\n{set}");
+    let out = answered(&["history", "-f", "-", "--now", NOW], &input);
+    for line in out.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    assert_eq!(out.matches("because").count(), 30, "{out}");
+    assert_eq!(
+        out.matches('w').count(),
+        120 + out.matches("web").count(),
+        "{out}"
+    );
+}
+
+/// What bash makes of the commands is what the plan says. Bodies of any content are tested where they are printed.
+#[test]
+fn commands_carry_the_calls() {
+    let file = "examples/mid-rollout.json";
+    let now = time_of("mid-rollout");
+    let json = answered(&args("undo", file, &["--now", &now, "-o", "json"]), "");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let body = json["steps"][0]["call"]["bodyJson"].as_str().unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    let script = answered(&args("undo", file, &["--now", &now, "-o", "kubectl"]), "");
+    let output = std::process::Command::new("bash")
+        .args([
+            "-c",
+            &format!("kubectl() {{ printf '%s\\n' \"$@\"; }}\n{script}"),
+        ])
+        .output()
+        .unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = out.lines().collect();
+    let (sent, told) = lines.split_last().unwrap();
+    assert_eq!(
+        told,
+        [
+            "patch",
+            "deployment.apps/web",
+            "-n",
+            "shop",
+            "--type=json",
+            "-p"
+        ]
+    );
+    assert_eq!(serde_json::from_str::<Value>(sent).unwrap(), body);
+}
