@@ -1,0 +1,1 @@
+# Deployment shop/web: nothing to do now
