@@ -138,10 +138,10 @@ impl<W: Write> Ticker<W> {
         self.out.flush()
     }
 
-    /// Leaves the last line as it stands.
+    /// Leaves the last line, now in full.
     pub(super) fn end(&mut self) -> io::Result<()> {
-        if self.is_live && self.told.take().is_some() {
-            writeln!(self.out)?;
+        if let (true, Some((_, line))) = (self.is_live, self.told.take()) {
+            writeln!(self.out, "\r\u{1b}[2K{line}")?;
         }
         self.out.flush()
     }
@@ -320,7 +320,7 @@ mod tests {
         ]
         .map(|line| format!("\r\u{1b}[2K\u{1b}[?7l{line}\u{1b}[?7h"))
         .concat();
-        assert_eq!(told(true, &lines), live + "\n");
+        assert_eq!(told(true, &lines), live + "\r\u{1b}[2Kcomplete\n");
         assert_eq!(told(true, &[]), "");
     }
 }

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +33,7 @@ func TestCLI(t *testing.T) {
 	// Each step stands on the one before, so the first failure ends the test.
 	c.apply(ctx, t, "web", object{"replicas": 3, "progressDeadlineSeconds": 5})
 	c.agree(ctx, t, "web", 0, "successfully rolled out")
+	c.plugin(ctx, t, "web")
 	c.setImage(ctx, t, "web", "2.0")
 	c.agree(ctx, t, "web", 0, "successfully rolled out")
 	c.sameHistory(ctx, t, "web", "1", "2")
@@ -177,6 +180,32 @@ func (c *cliCheck) agree(ctx context.Context, t *testing.T, name string, want in
 	}
 	t.Logf("%s: %s", name, strings.TrimSpace(watched))
 	return watched
+}
+
+// plugin has kubectl run rollplan by the name of a plugin.
+func (c *cliCheck) plugin(ctx context.Context, t *testing.T, name string) {
+	t.Helper()
+	dir := t.TempDir()
+	binary, err := filepath.Abs(c.binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(binary, filepath.Join(dir, "kubectl-rollplan")); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (int, string) {
+		cmd := c.cp.Command(ctx, append([]string{"rollplan"}, args...)...)
+		path := slices.IndexFunc(cmd.Env, func(v string) bool { return strings.HasPrefix(v, "PATH="+filepath.Dir(cmd.Path)) })
+		cmd.Env[path] += string(os.PathListSeparator) + dir
+		code, out, errOut := runCommand(t, cmd)
+		return code, out + errOut
+	}
+	if code, out := run("status", "deploy/"+name, "-n", cliNamespace); code != 0 || !strings.Contains(out, "successfully rolled out") {
+		t.Fatalf("kubectl rollplan status ends with %d:\n%s", code, out)
+	}
+	if code, out := run("status"); code != 2 || !strings.Contains(out, "Usage: kubectl rollplan status") {
+		t.Fatalf("kubectl rollplan status without a name ends with %d:\n%s", code, out)
+	}
 }
 
 // sameHistory holds the revisions that rollplan lists against those that kubectl lists.
