@@ -18,6 +18,8 @@ const REPLICAS_MAX: i32 = 5;
 const SURGE_MAX: i32 = 2;
 const UNAVAILABLE_MAX: i32 = 2;
 const STRIDE: usize = 97;
+/// How many worlds that makes.
+const WORLDS: usize = 854_064;
 /// More plans than any small world needs while its pods do not move.
 const PLANS_MAX: usize = 8;
 /// More rounds of pods becoming available than any small rollout needs.
@@ -181,6 +183,23 @@ struct Count {
     wedged: usize,
 }
 
+impl Count {
+    fn add(&mut self, other: &Self) {
+        let Self {
+            worlds,
+            merged_writes,
+            upstream_writes,
+            cut_short,
+            wedged,
+        } = other;
+        self.worlds += worlds;
+        self.merged_writes += merged_writes;
+        self.upstream_writes += upstream_writes;
+        self.cut_short += cut_short;
+        self.wedged += wedged;
+    }
+}
+
 fn check(world: &Snapshot, count: &mut Count) -> Result<(), String> {
     count.worlds += 1;
     let plan = plan_settled(world, Options::default());
@@ -210,24 +229,16 @@ fn check(world: &Snapshot, count: &mut Count) -> Result<(), String> {
     Ok(())
 }
 
-#[test]
-fn settled_plans_keep_the_bounds_in_every_small_world() {
-    let stride = match std::env::var("ROLLPLAN_EXHAUSTIVE").as_deref() {
-        Ok("full") => 1,
-        Ok(number) => number
-            .parse()
-            .expect("ROLLPLAN_EXHAUSTIVE: full or a number"),
-        Err(_) => STRIDE,
-    };
-    let mut count = Count::default();
+/// Checks its share of the worlds: every `stride`th, of which every `workers`th is this worker's.
+fn check_share(stride: usize, worker: usize, workers: usize) -> (usize, Count, Vec<String>) {
+    let (mut count, mut failures) = (Count::default(), Vec::new());
     let mut index = 0;
-    let mut failures = Vec::new();
     for before in 0..=REPLICAS_MAX {
         for surge in 0..=SURGE_MAX {
             for sizes in all_sizes(before + surge) {
                 for (after, unavailable, new, recreate) in variants() {
                     index += 1;
-                    if index % stride != 0 {
+                    if index % stride != 0 || index / stride % workers != worker {
                         continue;
                     }
                     let strategy = match recreate {
@@ -245,23 +256,49 @@ fn settled_plans_keep_the_bounds_in_every_small_world() {
             }
         }
     }
-    let Count {
-        worlds,
-        merged_writes,
-        upstream_writes,
-        cut_short,
-        wedged,
-    } = count;
+    (index, count, failures)
+}
+
+#[test]
+fn settled_plans_keep_the_bounds_in_every_small_world() {
+    let stride = match std::env::var("ROLLPLAN_EXHAUSTIVE").as_deref() {
+        Ok("full") => 1,
+        Ok(number) => number
+            .parse()
+            .expect("ROLLPLAN_EXHAUSTIVE: full or a number"),
+        Err(_) => STRIDE,
+    };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let shares: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers)
+            .map(|worker| scope.spawn(move || check_share(stride, worker, workers)))
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap())
+            .collect()
+    });
+    let mut total = Count::default();
+    let mut failures = Vec::new();
+    for (index, count, failed) in shares {
+        assert_eq!(index, WORLDS);
+        total.add(&count);
+        failures.extend(failed);
+    }
     println!(
-        "{worlds} of {index} worlds, {} failed\n\
-         writes until the world must move: {merged_writes}, pass by pass {upstream_writes}\n\
-         {cut_short} first plans end early; Kubernetes is stuck in {wedged} worlds",
-        failures.len()
+        "{} of {WORLDS} worlds, {} failed\n\
+         writes until the world must move: {}, pass by pass {}\n\
+         {} first plans end early; Kubernetes is stuck in {} worlds",
+        total.worlds,
+        failures.len(),
+        total.merged_writes,
+        total.upstream_writes,
+        total.cut_short,
+        total.wedged,
     );
-    assert_eq!(worlds, index / stride, "of {index}");
-    assert_eq!(index, 854_064);
+    assert_eq!(total.worlds, WORLDS / stride);
     failures.truncate(15);
-    assert!(failures.is_empty(), "{:#?}", failures);
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 fn variants() -> impl Iterator<Item = (i32, i32, Option<usize>, bool)> {
