@@ -12,4 +12,5 @@ mod scaling;
 mod scenarios;
 mod size;
 mod status;
+mod undo;
 mod world;
