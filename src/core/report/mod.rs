@@ -7,7 +7,7 @@ mod limits;
 mod pods;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::action::{Action, Step};
@@ -237,13 +237,13 @@ impl<'a> Survey<'a> {
             let name = set.metadata.name.as_str();
             i64::from(sizes.get(name).copied().unwrap_or(set.replicas))
         };
+        // Looked up, not searched: there may be ten thousand pods and as many ReplicaSets.
         let of = |sets: &[&ReplicaSet]| {
+            let uids: BTreeSet<&str> = sets.iter().map(|set| set.metadata.uid.as_str()).collect();
             let pods = snapshot.pods.iter();
             pods.filter(|pod| {
                 let owner = pod.metadata.controller();
-                let uid = owner.map(|owner| owner.uid.as_str());
-                sets.iter()
-                    .any(|set| uid == Some(set.metadata.uid.as_str()))
+                owner.is_some_and(|owner| uids.contains(owner.uid.as_str()))
             })
             .collect::<Vec<_>>()
         };
