@@ -55,10 +55,10 @@ impl<'a> Pass<'a> {
                 Claim::Ignore => {}
             }
         }
+        self.find_current();
         if refused {
             return Err(Stop::Refused);
         }
-        self.find_current();
         Ok(())
     }
 

@@ -154,6 +154,12 @@ pub fn desired_replicas(annotations: &StringMap) -> Option<i32> {
     unsigned(annotations.get(DESIRED_REPLICAS)?)
 }
 
+/// Whether a ReplicaSet of this size was last scaled for another number of wanted pods. One without pods, or
+/// whose annotation is no number, was not.
+pub(crate) fn is_scaled_for_another(annotations: &StringMap, size: i32, wanted: i32) -> bool {
+    size > 0 && desired_replicas(annotations).is_some_and(|desired| desired != wanted)
+}
+
 /// What the sizes could add up to when a ReplicaSet was last scaled, where that is a number without a sign.
 #[must_use]
 pub fn max_replicas(annotations: &StringMap) -> Option<i32> {

@@ -80,6 +80,14 @@ impl Limits {
         clamp(i64::from(self.replicas) + i64::from(self.max_surge))
     }
 
+    /// What the sizes add up to after proportional scaling: the most they may, and nothing when nothing is wanted.
+    pub(crate) fn scaled_total(self) -> i64 {
+        match self.replicas {
+            0 => 0,
+            _ => i64::from(self.max_total()),
+        }
+    }
+
     /// The fewest available pods that scaling down may leave.
     #[must_use]
     pub fn min_available(self) -> i32 {
@@ -121,12 +129,7 @@ pub struct Share {
 /// the largest, newer ones first when growing and older ones first when shrinking.
 #[must_use]
 pub fn proportional(limits: Limits, shares: &[Share]) -> Vec<i32> {
-    let allowed = if limits.replicas > 0 {
-        i64::from(limits.max_total())
-    } else {
-        0
-    };
-    let to_add = allowed
+    let to_add = limits.scaled_total()
         - shares
             .iter()
             .map(|share| i64::from(share.size))

@@ -140,7 +140,6 @@ pub(crate) fn roles(
     let mut pass = Pass::new(snapshot, options, Rules::Exact);
     // A refused claim leaves a shorter list, and a report on that.
     _ = pass.claim();
-    pass.find_current();
     let current = pass.current;
     let sets = pass.sets.into_iter().enumerate();
     let (new, old): (Vec<_>, Vec<_>) = sets
@@ -248,11 +247,10 @@ impl<'a> Pass<'a> {
     /// `isScalingEvent`: whether an active ReplicaSet was last scaled for another number of wanted pods.
     fn is_scaling_event(&mut self) -> Flow<bool> {
         let found = self.find_and_sync_revision(false)?;
-        Ok(found
-            .all()
-            .filter(|set| set.replicas > 0)
-            .filter_map(|set| revision::desired_replicas(self.annotations(set)))
-            .any(|desired| desired != self.limits.replicas))
+        let wanted = self.limits.replicas;
+        Ok(found.all().any(|set| {
+            revision::is_scaled_for_another(self.annotations(set), set.replicas, wanted)
+        }))
     }
 }
 

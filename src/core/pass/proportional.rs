@@ -47,19 +47,15 @@ impl Pass<'_> {
     /// annotation only along with another size. So it is after a crash between two scaling writes, and after
     /// an edit that makes several active ReplicaSets Recreate's.
     fn is_wedged(&self, set: &Held) -> bool {
-        let desired = revision::desired_replicas(self.annotations(set));
+        let wanted = self.limits.replicas;
         self.rules == Rules::LookAhead
-            && set.replicas > 0
-            && desired.is_some_and(|desired| desired != self.limits.replicas)
+            && revision::is_scaled_for_another(self.annotations(set), set.replicas, wanted)
     }
 
     fn scale_proportionally(&mut self, found: &Found) -> Flow<()> {
         let mut active: Vec<&Held> = found.all().filter(|set| set.replicas > 0).collect();
         let total = self.total(active.iter().copied());
-        let allowed = match self.limits.replicas {
-            0 => 0,
-            _ => i64::from(self.limits.max_total()),
-        };
+        let allowed = self.limits.scaled_total();
         // `look_up` order is by age, so the index stands for it.
         if total < allowed {
             active.sort_by_key(|set| (Reverse(set.replicas), Reverse(set.index)));

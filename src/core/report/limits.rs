@@ -1,8 +1,9 @@
 //! What the Deployment itself holds a rollout by: its limits, its deadline, and what was refused.
 
 use super::text::{KUBERNETES_MAX, agree, because, count, one_line};
-use super::{Blocker, Cause, Counts, Survey, has_stale_annotation};
+use super::{Blocker, Cause, Counts, Survey};
 use crate::action::Verb;
+use crate::revision;
 use crate::size::IntOrPercent;
 use crate::snapshot::Strategy;
 use crate::status;
@@ -136,7 +137,8 @@ impl Survey<'_> {
         let wanted = self.limits.replicas;
         let mut sets = self.new.iter().chain(&self.old);
         let set = sets.find(|set| {
-            has_stale_annotation(set, wanted) && (set.replicas == wanted || !self.is_rolling())
+            revision::is_scaled_for_another(&set.metadata.annotations, set.replicas, wanted)
+                && (set.replicas == wanted || !self.is_rolling())
         })?;
         let message = format!(
             "annotation desired-replicas of ReplicaSet {} is stale: Kubernetes' own controller would take \

@@ -12,7 +12,7 @@ use std::fmt;
 
 use crate::action::{Action, Step};
 use crate::pass;
-use crate::revision::{self, REVISION};
+use crate::revision::REVISION;
 use crate::size::Limits;
 use crate::snapshot::{DeploymentStatus, Options, Pod, ReplicaSet, Snapshot, Strategy};
 use crate::status;
@@ -461,10 +461,4 @@ impl Blocker {
         self.pods = pods;
         self
     }
-}
-
-/// How a stale annotation is recognised: see `pass::proportional`.
-fn has_stale_annotation(set: &ReplicaSet, wanted: i32) -> bool {
-    let desired = revision::desired_replicas(&set.metadata.annotations);
-    set.replicas > 0 && desired.is_some_and(|desired| desired != wanted)
 }
