@@ -4,13 +4,14 @@
 //! Tests in other languages hold the planner against their own through this, without a server.
 
 use std::error::Error as _;
-use std::io::{self, BufRead as _, Write as _};
+use std::io::{self, BufRead as _, BufWriter, Write as _};
 
 use rollplan::proto::PlanRolloutRequest;
 use rollplan::wire::{self, Error, json};
 
 fn main() -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    // One write a line: standard output alone would write at every newline, and in small pieces.
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     for line in io::stdin().lock().lines() {
         let answer = answer(&line?).unwrap_or_else(|error| refusal(&error));
         writeln!(out, "{answer}")?;

@@ -1,6 +1,5 @@
 //! The command line, as clap reads it.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,9 +8,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use prost_types::Timestamp;
 
+use super::serve::ServeArgs;
 use super::{kubectl, now, span};
 use crate::proto;
-use crate::server;
 
 const ABOUT: &str = "Decides what the Kubernetes Deployment controller would do next";
 
@@ -161,9 +160,9 @@ pub(super) struct StatusArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct WaitArgs {
-    /// The Deployment, as web or deploy/web
+    /// The Deployment, as web, deploy/web or pdeploy/web
     #[arg(value_name = "NAME", value_parser = kubectl::parse_name)]
-    pub(super) target: String,
+    pub(super) target: kubectl::Name,
     #[command(flatten)]
     pub(super) cluster: ClusterArgs,
     /// What to wait for
@@ -202,11 +201,11 @@ pub(super) struct UndoArgs {
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 pub(super) struct SourceArgs {
-    /// The Deployment to have kubectl read, as web or deploy/web
+    /// The Deployment to have kubectl read, as web or deploy/web; pdeploy/web for a PlannedDeployment
     ///
     /// Runs kubectl get deploy,rs,pods -o json with your configuration.
     #[arg(value_name = "NAME", value_parser = kubectl::parse_name)]
-    pub(super) target: Option<String>,
+    pub(super) target: Option<kubectl::Name>,
     /// File with Kubernetes objects, or - for standard input; may be repeated
     ///
     /// JSON or YAML, one or several documents, single objects or Lists of any kinds. What is no Deployment,
@@ -283,25 +282,6 @@ pub(super) struct AnswerArgs<O: ValueEnum + Clone + Default + Send + Sync + 'sta
     pub(super) server: Option<String>,
 }
 
-/// How to serve.
-#[derive(Args, Debug)]
-pub(super) struct ServeArgs {
-    /// Where to listen; port 0 takes any free one
-    ///
-    /// Calls are neither encrypted nor authenticated: let other machines in on purpose, as with 0.0.0.0:50051
-    /// in a container.
-    #[arg(long, value_name = "ADDRESS:PORT", env = "ROLLPLAN_LISTEN", default_value_t = server::Config::default().listen)]
-    listen: SocketAddr,
-    /// How long running calls may take to end after the signal to stop
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        env = "ROLLPLAN_DRAIN_GRACE_SECONDS",
-        default_value_t = server::Config::default().drain_grace.as_secs()
-    )]
-    drain_grace_seconds: u64,
-}
-
 /// How to print an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Output {
@@ -344,21 +324,6 @@ pub(super) enum Horizon {
     Settled,
     /// Exactly one sync of the Kubernetes Deployment controller
     Pass,
-}
-
-// === impl ServeArgs ===
-
-impl From<ServeArgs> for server::Config {
-    fn from(args: ServeArgs) -> Self {
-        let ServeArgs {
-            listen,
-            drain_grace_seconds,
-        } = args;
-        Self {
-            listen,
-            drain_grace: Duration::from_secs(drain_grace_seconds),
-        }
-    }
 }
 
 // === impl ClusterArgs ===

@@ -13,6 +13,10 @@ const PROGRAM_VARIABLE: &str = "KUBECTL";
 /// A request that the API server answers no sooner is given up.
 const REQUEST_TIMEOUT: &str = "--request-timeout=30s";
 
+/// What kubectl calls the kinds that are rolled out.
+const DEPLOYMENTS: &str = "deploy";
+const PLANNED_DEPLOYMENTS: &str = "planneddeployments.apps.rollplan.dev";
+
 /// How kubectl is called, and for what.
 #[derive(Debug)]
 pub(super) struct Kubectl {
@@ -24,9 +28,10 @@ pub(super) struct Kubectl {
 
 impl Kubectl {
     /// Reads what is in one namespace of a cluster.
-    pub(super) fn new(cluster: &ClusterArgs) -> Self {
+    pub(super) fn new(cluster: &ClusterArgs, target: &Name) -> Self {
         let program = std::env::var_os(PROGRAM_VARIABLE).filter(|program| !program.is_empty());
-        let mut args: Vec<String> = ["get", "deploy,rs,pods", "-o", "json", REQUEST_TIMEOUT]
+        let kinds = format!("{},rs,pods", target.resource);
+        let mut args: Vec<String> = ["get", &kinds, "-o", "json", REQUEST_TIMEOUT]
             .map(str::to_owned)
             .into();
         let options = cluster.options();
@@ -58,30 +63,51 @@ impl Kubectl {
     }
 }
 
-/// Reads the name of a Deployment, as kubectl takes it: "web", "deploy/web", "deployments.apps/web".
-pub(super) fn parse_name(text: &str) -> Result<String, String> {
-    let name = match text.split_once('/') {
-        None => text,
+/// A Deployment in a cluster: what kubectl calls its kind, and its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    resource: &'static str,
+    pub(super) name: String,
+}
+
+/// Reads the name of a Deployment, as kubectl takes it: "web", "deploy/web", "deployments.apps/web",
+/// "pdeploy/web" for a PlannedDeployment.
+pub(super) fn parse_name(text: &str) -> Result<Name, String> {
+    let (resource, name) = match text.split_once('/') {
+        None => (DEPLOYMENTS, text),
         Some((kind, name)) => {
-            let (kind, group) = kind.split_once('.').unwrap_or((kind, "apps"));
-            let kind = kind.to_ascii_lowercase();
-            let is_ours = matches!(kind.as_str(), "deploy" | "deployment" | "deployments")
-                && matches!(group, "apps" | "v1.apps");
-            if !is_ours {
-                return Err("only Deployments are looked at, as deploy/web".to_owned());
-            }
-            name
+            let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
+            let resource = match (kind.to_ascii_lowercase().as_str(), group) {
+                ("deploy" | "deployment" | "deployments", "" | "apps" | "v1.apps") => DEPLOYMENTS,
+                (
+                    "pdeploy" | "planneddeployment" | "planneddeployments",
+                    "" | "apps.rollplan.dev" | "v1alpha1.apps.rollplan.dev",
+                ) => PLANNED_DEPLOYMENTS,
+                _ => {
+                    let text = "only Deployments are looked at, as deploy/web, and PlannedDeployments, as pdeploy/web";
+                    return Err(text.to_owned());
+                }
+            };
+            (resource, name)
         }
     };
     if name.is_empty() || name.contains('/') {
         return Err("not the name of a Deployment, as web or deploy/web".to_owned());
     }
-    Ok(name.to_owned())
+    Ok(Name {
+        resource,
+        name: name.to_owned(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn check(text: &str, resource: &'static str) {
+        let name = "web".to_owned();
+        assert_eq!(parse_name(text), Ok(Name { resource, name }), "{text}");
+    }
 
     #[test]
     fn names_as_kubectl_takes_them() {
@@ -94,7 +120,15 @@ mod tests {
             "deployments.apps/web",
             "deployment.v1.apps/web",
         ] {
-            assert_eq!(parse_name(text).as_deref(), Ok("web"), "{text}");
+            check(text, DEPLOYMENTS);
+        }
+        for text in [
+            "pdeploy/web",
+            "PlannedDeployment/web",
+            "planneddeployments.apps.rollplan.dev/web",
+            "planneddeployment.v1alpha1.apps.rollplan.dev/web",
+        ] {
+            check(text, PLANNED_DEPLOYMENTS);
         }
         for text in [
             "",
@@ -104,6 +138,7 @@ mod tests {
             "deploy/a/b",
             "rs/web",
             "deploy.other/web",
+            "pdeploy.apps/web",
         ] {
             assert!(parse_name(text).is_err(), "{text}");
         }

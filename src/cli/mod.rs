@@ -11,6 +11,7 @@ mod input;
 mod kubectl;
 mod now;
 mod output;
+mod serve;
 mod span;
 mod verbs;
 mod watch;
@@ -24,8 +25,9 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 pub use self::exit::Exit;
 
-use self::args::{Command, CommandLine, ServeArgs};
+use self::args::{Command, CommandLine};
 use self::error::Error;
+use self::serve::ServeArgs;
 use crate::server;
 
 /// What the program is called as a plugin of kubectl, and how it is run then.
@@ -81,7 +83,7 @@ fn dispatch(command: Command) -> Result<Exit, Error> {
 }
 
 fn serve(args: ServeArgs) -> Result<Exit, Error> {
-    server::run(args.into())?;
+    server::run(args.config()?)?;
     Ok(Exit::Done)
 }
 

@@ -14,7 +14,7 @@ use super::ask::Planner;
 use super::error::Error;
 use super::exit::Exit;
 use super::input::{self, Request, Wanted};
-use super::kubectl::Kubectl;
+use super::kubectl::{Kubectl, Name};
 use super::watch::{self, Limits, Sight, SystemClock, Ticker};
 use super::{complain, now, output, span};
 use crate::proto;
@@ -178,7 +178,8 @@ fn read(args: &InputArgs, failures: Option<&Path>) -> Result<Request, Error> {
     let failures = failures.map(input::failures).transpose()?;
     let failures = failures.unwrap_or_default();
     if let Some(target) = target {
-        return read_cluster(&Kubectl::new(cluster), target, cluster, *now, failures);
+        let kubectl = Kubectl::new(cluster, target);
+        return read_cluster(&kubectl, target, cluster, *now, failures);
     }
     if let Some((option, _)) = cluster.options().next() {
         let text = format!("{option} is for kubectl, and goes with a name instead of -f");
@@ -199,13 +200,13 @@ fn read(args: &InputArgs, failures: Option<&Path>) -> Result<Request, Error> {
 /// Has kubectl read the cluster. It lists all pods there are.
 fn read_cluster(
     kubectl: &Kubectl,
-    target: &str,
+    target: &Name,
     cluster: &ClusterArgs,
     now: Option<Timestamp>,
     failures: input::Failures,
 ) -> Result<Request, Error> {
     let source = kubectl.get()?;
-    let wanted = Wanted::in_cluster(target, cluster.namespace.as_deref());
+    let wanted = Wanted::in_cluster(&target.name, cluster.namespace.as_deref());
     input::request(
         &[source],
         Some(&wanted),
@@ -239,7 +240,7 @@ fn status_of(planner: &Planner, request: Request) -> Result<Status, Error> {
 struct Rollout<'a> {
     planner: &'a Planner,
     kubectl: Kubectl,
-    target: &'a str,
+    target: &'a Name,
     cluster: &'a ClusterArgs,
     output: Output,
     ticker: Ticker<io::Stdout>,
@@ -249,14 +250,14 @@ struct Rollout<'a> {
 
 fn watch(
     planner: &Planner,
-    target: &str,
+    target: &Name,
     cluster: &ClusterArgs,
     output: Output,
     limits: Limits,
 ) -> Result<Exit, Error> {
     let mut rollout = Rollout {
         planner,
-        kubectl: Kubectl::new(cluster),
+        kubectl: Kubectl::new(cluster, target),
         target,
         cluster,
         output,

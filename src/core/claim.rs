@@ -92,7 +92,8 @@ impl<'a> Pass<'a> {
             set: Target::set(set),
             owner_references,
         };
-        self.claim_by(action, OnFailure::Tolerate(&[404]))
+        // Kubernetes goes on without it, and so do we once we know. The rest of this plan counts its pods.
+        self.claim_by(action, OnFailure::Stop, &[404])
     }
 
     fn release(&mut self, set: &ReplicaSet) -> Flow<()> {
@@ -100,15 +101,15 @@ impl<'a> Pass<'a> {
             set: Target::set(set),
             owner_references: owners_without(set, &self.snapshot.deployment.metadata.uid),
         };
-        self.claim_by(action, OnFailure::Tolerate(&[404, 422]))
+        self.claim_by(action, OnFailure::Tolerate(&[404, 422]), &[404, 422])
             .map(|_| ())
     }
 
-    /// Says whether the write is made; not if it was refused with an answer that changes nothing.
-    fn claim_by(&mut self, action: Action, on_failure: OnFailure) -> Flow<bool> {
+    /// Says whether the write is made; not if it was refused with an answer that says the set is none of ours.
+    fn claim_by(&mut self, action: Action, on_failure: OnFailure, not_ours: &[i32]) -> Flow<bool> {
         match self.act(action, on_failure) {
             Ok(()) => Ok(true),
-            Err(failure) if on_failure.tolerates(failure.http_code) => Ok(false),
+            Err(failure) if not_ours.contains(&failure.http_code) => Ok(false),
             Err(_) => Err(Stop::Refused),
         }
     }

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::action::{Action, apply};
-use crate::pass;
+use crate::action::{Action, apply_all};
+use crate::pass::{self, Rules};
 use crate::plan::Plan;
-use crate::revision::ROLLBACK_TO;
+use crate::revision::{self, ROLLBACK_TO};
 use crate::settle::plan_settled;
-use crate::snapshot::{Options, Snapshot, Strategy};
+use crate::snapshot::{Options, ReplicaSet, Snapshot, Strategy};
 
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,10 +57,23 @@ pub enum Rule {
 #[must_use]
 pub fn lint(snapshot: &Snapshot, options: Options, plan: &Plan) -> Vec<Violation> {
     let mut violations = Vec::new();
-    lint_bounds(snapshot, plan, &mut violations);
+    lint_bounds(snapshot, options, plan, &mut violations);
     lint_one_write(plan, &mut violations);
     lint_settled(snapshot, options, plan, &mut violations);
     violations
+}
+
+/// The ReplicaSets that are the Deployment's, or will be once it has adopted them.
+fn claimed(snapshot: &Snapshot) -> impl Iterator<Item = &ReplicaSet> {
+    let deployment = &snapshot.deployment;
+    snapshot.replica_sets.iter().filter(|set| {
+        let metadata = &set.metadata;
+        let controller = metadata.controller();
+        deployment.spec.selector.matches(&metadata.labels)
+            && metadata.namespace == deployment.metadata.namespace
+            && controller.is_none_or(|controller| controller.uid == deployment.metadata.uid)
+            && !(controller.is_none() && metadata.deletion_timestamp.is_some())
+    })
 }
 
 /// The sizes of a Deployment's ReplicaSets and what is available of them, by name.
@@ -70,17 +83,7 @@ struct Pods {
 
 impl Pods {
     fn of(snapshot: &Snapshot) -> Self {
-        let owner = &snapshot.deployment.metadata.uid;
-        let selector = &snapshot.deployment.spec.selector;
-        let sets = snapshot.replica_sets.iter().filter(|set| {
-            let metadata = &set.metadata;
-            let controller = metadata.controller();
-            selector.matches(&metadata.labels)
-                && metadata.namespace == snapshot.deployment.metadata.namespace
-                && controller.is_none_or(|controller| controller.uid == *owner)
-                && !(controller.is_none() && metadata.deletion_timestamp.is_some())
-        });
-        let sizes = sets.map(|set| {
+        let sizes = claimed(snapshot).map(|set| {
             let available = set.status.available_replicas.min(set.replicas);
             let size = (i64::from(set.replicas), i64::from(available));
             (set.metadata.name.clone(), size)
@@ -106,13 +109,17 @@ impl Pods {
     }
 }
 
-fn lint_bounds(snapshot: &Snapshot, plan: &Plan, violations: &mut Vec<Violation>) {
+fn lint_bounds(
+    snapshot: &Snapshot,
+    options: Options,
+    plan: &Plan,
+    violations: &mut Vec<Violation>,
+) {
     let limits = pass::limits(&snapshot.deployment);
     let max = i64::from(limits.max_total());
-    let min = i64::from(limits.min_available());
     let mut pods = Pods::of(snapshot);
     let (mut total_so_far, mut available_so_far) = (pods.total(), pods.available());
-    let availability_counts = promises_availability(snapshot);
+    let min = promised_available(snapshot, options);
     let total_counts = promises_total(snapshot);
     for (index, step) in plan.steps.iter().enumerate() {
         let shrinks = match &step.action {
@@ -134,7 +141,10 @@ fn lint_bounds(snapshot: &Snapshot, plan: &Plan, violations: &mut Vec<Violation>
                 inherited: total <= total_so_far,
             });
         }
-        if availability_counts && shrinks && available < min {
+        if let Some(min) = min
+            && shrinks
+            && available < min
+        {
             violations.push(Violation {
                 after_steps: index + 1,
                 rule: Rule::MinAvailable { available, min },
@@ -153,16 +163,45 @@ fn promises_total(snapshot: &Snapshot) -> bool {
     !metadata.annotations.contains_key(ROLLBACK_TO)
 }
 
-/// Outside the promise, as in Kubernetes: Recreate, and sizes that a user has asked for by scaling or while
-/// paused.
-fn promises_availability(snapshot: &Snapshot) -> bool {
+/// The available pods that scaling down must leave. Outside the promise, as in Kubernetes, are Recreate, a paused
+/// Deployment, and what a user has asked for by scaling: that alone may leave fewer than the minimum, and the
+/// rolling update that follows it in the same plan may then take no more.
+fn promised_available(snapshot: &Snapshot, options: Options) -> Option<i64> {
     let deployment = &snapshot.deployment;
     let rolling = matches!(deployment.spec.strategy, Strategy::RollingUpdate { .. });
-    let scaled = snapshot.replica_sets.iter().any(|set| {
-        let desired = crate::revision::desired_replicas(&set.metadata.annotations);
-        set.replicas > 0 && desired.is_some_and(|desired| desired != deployment.spec.replicas)
-    });
-    rolling && !deployment.spec.paused && !scaled
+    if !rolling || deployment.spec.paused {
+        return None;
+    }
+    let min = i64::from(pass::limits(deployment).min_available());
+    if !is_scaling(snapshot) {
+        return Some(min);
+    }
+    // While a pass sees a scaling event it does nothing but scale, and does not look at what is available.
+    let mut pods = Pods::of(snapshot);
+    let mut world = snapshot.clone();
+    while is_scaling(&world) {
+        let outcome = pass::run(&world, options, Rules::Exact);
+        let actions = outcome.steps.iter().filter_map(|step| step.action.as_ref());
+        let actions: Vec<&Action> = actions.collect();
+        // Kubernetes may see the event for ever.
+        if actions.is_empty() {
+            break;
+        }
+        for action in &actions {
+            if let Action::ScaleReplicaSet { set, to, .. } = action {
+                pods.resize(&set.name, *to);
+            }
+        }
+        apply_all(&mut world, &actions);
+    }
+    Some(min.min(pods.available()))
+}
+
+/// Whether an active ReplicaSet was sized for another number of wanted pods.
+fn is_scaling(snapshot: &Snapshot) -> bool {
+    let wanted = snapshot.deployment.spec.replicas;
+    claimed(snapshot)
+        .any(|set| revision::is_scaled_for_another(&set.metadata.annotations, set.replicas, wanted))
 }
 
 fn lint_one_write(plan: &Plan, violations: &mut Vec<Violation>) {
@@ -199,9 +238,8 @@ fn lint_settled(
     }
     let mut world = snapshot.clone();
     world.failures.clear();
-    for action in plan.steps.iter().filter_map(|step| step.action.as_ref()) {
-        apply(&mut world, action);
-    }
+    let actions = plan.steps.iter().filter_map(|step| step.action.as_ref());
+    apply_all(&mut world, &actions.collect::<Vec<_>>());
     let next = plan_settled(&world, options);
     let writes = next.steps.iter().filter(|step| step.action.is_some());
     let steps: Vec<String> = writes.map(crate::action::Step::summary).collect();

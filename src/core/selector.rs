@@ -1,5 +1,7 @@
 //! Which labels a selector matches (Kubernetes: meta/v1 LabelSelector).
 
+use std::fmt;
+
 use crate::snapshot::StringMap;
 
 /// A selector whose requirements all must hold.
@@ -57,6 +59,43 @@ impl LabelSelector {
     }
 }
 
+/// The text by which Kubernetes' clients list what a selector matches: requirements by key, values by name.
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            match_labels,
+            match_expressions,
+        } = self;
+        let labels = match_labels
+            .iter()
+            .map(|(key, value)| (key, format!("{key}={value}")));
+        let expressions = match_expressions
+            .iter()
+            .map(|requirement| (&requirement.key, requirement.to_string()));
+        let mut all: Vec<_> = labels.chain(expressions).collect();
+        all.sort_by_key(|(key, _)| *key);
+        let texts: Vec<_> = all.into_iter().map(|(_, text)| text).collect();
+        f.write_str(&texts.join(","))
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, operator } = self;
+        let sorted = |values: &[String]| {
+            let mut values = values.to_vec();
+            values.sort();
+            values.join(",")
+        };
+        match operator {
+            Operator::In(values) => write!(f, "{key} in ({})", sorted(values)),
+            Operator::NotIn(values) => write!(f, "{key} notin ({})", sorted(values)),
+            Operator::Exists => f.write_str(key),
+            Operator::DoesNotExist => write!(f, "!{key}"),
+        }
+    }
+}
+
 impl Requirement {
     fn matches(&self, labels: &StringMap) -> bool {
         let label = labels.get(&self.key);
@@ -72,6 +111,28 @@ impl Requirement {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn its_text_is_what_clients_list_by() {
+        let requirement = |key: &str, operator| Requirement {
+            key: key.to_owned(),
+            operator,
+        };
+        let selector = LabelSelector {
+            match_labels: labels("app=web,zone=a"),
+            match_expressions: vec![
+                requirement("tier", Operator::In(vec!["b".to_owned(), "a".to_owned()])),
+                requirement("env", Operator::NotIn(vec!["test".to_owned()])),
+                requirement("beta", Operator::DoesNotExist),
+                requirement("paid", Operator::Exists),
+            ],
+        };
+        assert_eq!(
+            selector.to_string(),
+            "app=web,!beta,env notin (test),paid,tier in (a,b),zone=a"
+        );
+        assert_eq!(LabelSelector::default().to_string(), "");
+    }
 
     fn labels(text: &str) -> StringMap {
         text.split_terminator(',')

@@ -4,9 +4,9 @@
 //! one for each object, and ordered so that every prefix keeps the bounds: an adapter may die after any step.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::action::{Action, Event, NewReplicaSet, OnFailure, SetChange, Step, Target, apply};
+use crate::action::{Action, Event, NewReplicaSet, OnFailure, SetChange, Step, Target, apply_all};
 use crate::pass::{self, Outcome, Rules, Stop};
 use crate::plan::Plan;
 use crate::revision;
@@ -20,7 +20,12 @@ const PASSES_MAX: usize = 64;
 /// Everything that can be done before the world itself must move.
 #[must_use]
 pub fn plan_settled(snapshot: &Snapshot, options: Options) -> Plan {
-    let mut outcome = pass::run(snapshot, options, Rules::LookAhead);
+    look_ahead(snapshot, options, Rules::LookAhead)
+}
+
+/// [`plan_settled`] by these rules: tests show what others would break.
+pub(crate) fn look_ahead(snapshot: &Snapshot, options: Options, rules: Rules) -> Plan {
+    let mut outcome = pass::run(snapshot, options, rules);
     let mut world = None;
     let mut merged = Merged::new(snapshot);
     let mut stop = None;
@@ -35,19 +40,18 @@ pub fn plan_settled(snapshot: &Snapshot, options: Options) -> Plan {
         stop = outcome.stop;
         merged.refused |= outcome.refused;
         let world = world.get_or_insert_with(|| snapshot.clone());
+        let actions = outcome.steps.iter().filter_map(|step| step.action.as_ref());
+        apply_all(world, &actions.collect::<Vec<_>>());
         for step in outcome.steps {
-            match &step.action {
-                Some(action) => apply(world, action),
-                // The pass that gets through will say it.
-                None if outcome.stop == Some(Stop::Stale) => continue,
-                None => {}
+            // Of what a stale pass has to say by events alone, the pass that gets through will speak.
+            if step.action.is_some() || outcome.stop != Some(Stop::Stale) {
+                merged.take(step);
             }
-            merged.take(step);
         }
         if last {
             break;
         }
-        outcome = pass::run(world, options, Rules::LookAhead);
+        outcome = pass::run(world, options, rules);
     }
     let world = world.as_ref().unwrap_or(snapshot);
     let steps = merged.into_steps(world);
@@ -100,8 +104,12 @@ fn is_rollback(change: &crate::action::OwnerChange) -> bool {
 /// The writes of all passes so far, one for each object.
 struct Merged<'a> {
     before: &'a Snapshot,
+    /// The ReplicaSets of `before` in the Deployment's namespace, by name.
+    sets_before: BTreeMap<&'a str, &'a ReplicaSet>,
     events: Vec<Step>,
     claims: Vec<Step>,
+    /// Names of those among the claims that were nobody's.
+    adopted: BTreeSet<String>,
     /// What happens to ReplicaSets that were there before, by name.
     sets: BTreeMap<String, SetWrite>,
     created: Option<Box<NewReplicaSet>>,
@@ -122,8 +130,13 @@ struct SetWrite {
 
 impl<'a> Merged<'a> {
     fn new(before: &'a Snapshot) -> Self {
+        let namespace = &before.deployment.metadata.namespace;
+        let sets = before.replica_sets.iter();
+        let sets = sets.filter(|set| set.metadata.namespace == *namespace);
         Self {
             before,
+            sets_before: sets.map(|set| (set.metadata.name.as_str(), set)).collect(),
+            adopted: BTreeSet::new(),
             events: Vec::new(),
             claims: Vec::new(),
             sets: BTreeMap::new(),
@@ -159,16 +172,10 @@ impl<'a> Merged<'a> {
 
     fn direction(&self, name: &str) -> Ordering {
         let replicas = self.sets.get(name).and_then(|write| write.replicas);
-        match (replicas, self.set_before(name)) {
+        match (replicas, self.sets_before.get(name)) {
             (Some(after), Some(set)) => after.cmp(&set.replicas),
             _ => Ordering::Equal,
         }
-    }
-
-    fn set_before(&self, name: &str) -> Option<&'a ReplicaSet> {
-        let namespace = &self.before.deployment.metadata.namespace;
-        let mut sets = self.before.replica_sets.iter();
-        sets.find(|set| set.metadata.name == name && set.metadata.namespace == *namespace)
     }
 
     fn take(&mut self, step: Step) {
@@ -182,11 +189,13 @@ impl<'a> Merged<'a> {
             // A later pass that comes to the same refusal says the same again.
             None if self.events.contains(&step) => {}
             None => self.events.push(step),
-            Some(
-                Action::CheckOwner { .. }
-                | Action::AdoptReplicaSet { .. }
-                | Action::ReleaseReplicaSet { .. },
-            ) => self.claims.push(step),
+            Some(Action::AdoptReplicaSet { set, .. }) => {
+                self.adopted.insert(set.name.clone());
+                self.claims.push(step);
+            }
+            Some(Action::CheckOwner { .. } | Action::ReleaseReplicaSet { .. }) => {
+                self.claims.push(step);
+            }
             Some(Action::CreateReplicaSet(set)) => self.created = Some(set.clone()),
             Some(Action::UpdateReplicaSet { set, change }) => {
                 self.take_change(&set.name, change, None, *on_failure);
@@ -195,19 +204,13 @@ impl<'a> Merged<'a> {
                 set, to, change, ..
             }) => self.take_change(&set.name, change, Some(*to), *on_failure),
             // One write an object: what was just adopted is deleted by the next plan.
-            Some(Action::DeleteReplicaSet { set }) if self.is_claimed(&set.name) => {}
+            Some(Action::DeleteReplicaSet { set }) if self.adopted.contains(&set.name) => {}
             Some(Action::DeleteReplicaSet { set }) => {
                 self.sets.entry(set.name.clone()).or_default().deleted = true;
             }
             Some(Action::UpdateDeployment { .. }) => self.owner = Some(step),
             Some(Action::UpdateDeploymentStatus { .. }) => self.take_status(&step, events),
         }
-    }
-
-    fn is_claimed(&self, name: &str) -> bool {
-        let mut actions = self.claims.iter().filter_map(|step| step.action.as_ref());
-        actions
-            .any(|action| matches!(action, Action::AdoptReplicaSet { set, .. } if set.name == name))
     }
 
     fn take_change(
@@ -244,6 +247,7 @@ impl<'a> Merged<'a> {
             owner,
             status,
             revision,
+            selector,
         }) = &step.action
         else {
             return;
@@ -265,6 +269,7 @@ impl<'a> Merged<'a> {
                 owner: owner.clone(),
                 status: status.clone(),
                 revision: revision.clone().or(earlier),
+                selector: selector.clone(),
             },
             events.to_vec(),
             OnFailure::Stop,
@@ -278,7 +283,7 @@ impl<'a> Merged<'a> {
     fn into_steps(self, world: &Snapshot) -> Vec<Step> {
         let (mut updates, mut downs, mut ups, mut deletes) = (vec![], vec![], vec![], vec![]);
         for (name, write) in &self.sets {
-            let Some(before) = self.set_before(name) else {
+            let Some(&before) = self.sets_before.get(name.as_str()) else {
                 continue;
             };
             let Some(step) = set_step(before, write) else {

@@ -1,52 +1,155 @@
-//! What can be set.
+//! What can be set. docs/operations.md has it as a table.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Error;
 use crate::wire;
 
-/// The longest [`Config::drain_grace`]: more is a mistaken unit.
-pub const DRAIN_GRACE_MAX: Duration = Duration::from_secs(3600);
+const MIB: usize = 1 << 20;
 
 /// What can be set. Checked as a whole before any port is bound.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where to listen for calls. Port 0 takes any free one. Default 127.0.0.1:50051: calls are neither
-    /// encrypted nor authenticated, so other machines are let in on purpose or not at all.
+    /// Where to listen for calls. Port 0 takes any free one. Default 127.0.0.1:50051: without [`tls`](Self::tls)
+    /// calls are neither encrypted nor authenticated, so other machines are let in on purpose or not at all.
     pub listen: SocketAddr,
-    /// How long running calls may take to end after the signal to stop. Default 25 s, which fits the 30 s that
+    /// Where to answer `/metrics`, `/livez` and `/readyz` in plain HTTP. Default none.
+    pub http_listen: Option<SocketAddr>,
+    /// Encrypt calls. Default none: in a mesh the sidecar does it.
+    pub tls: Option<TlsFiles>,
+    /// How long a call may take, whatever its own deadline says. Default 10 s.
+    pub deadline_max: Duration,
+    /// Calls to the planner that may be under way at once; more are shed. Default 100: at 0.3 ms of one core
+    /// for a usual plan, what is admitted last waits 15 ms for two cores.
+    pub concurrent_calls_max: usize,
+    /// How long a request may take to arrive, waiting for a processor included, and still be admitted when
+    /// [`concurrent_calls_max`](Self::concurrent_calls_max) others are under way or arriving. Default 50 ms.
+    pub queue_time_max: Duration,
+    /// Large plans that may be computed at once; more wait for their turn. Default one for each core.
+    pub large_plans_max: usize,
+    /// MiB of requests that may be held while they arrive and wait; more are shed. Default 256.
+    pub buffer_mib_max: usize,
+    /// Connections that may be open at once; more wait to be accepted. Default 16,384.
+    pub connections_max: usize,
+    /// Calls that one connection may have open at once. Default 256.
+    pub streams_max: u32,
+    /// Bytes of headers that a call may have. Default 16 KiB.
+    pub header_bytes_max: u32,
+    /// How long a connection may be silent before it is pinged. Default 60 s.
+    pub keepalive_interval: Duration,
+    /// How long an answer to a ping may take; then the connection is closed. Default 20 s.
+    pub keepalive_timeout: Duration,
+    /// How old a connection may become, give or take a tenth, before its client is told to open another.
+    /// Default none: only where connections are balanced, and not calls, must they be renewed.
+    pub connection_age_max: Option<Duration>,
+    /// How long to go on serving after SIGTERM, readiness being withdrawn, so that balancers take notice.
+    /// Default 5 s.
+    pub drain_delay: Duration,
+    /// How long running calls may take to end after that. Default 20 s, which with the delay fits the 30 s that
     /// Kubernetes gives a pod.
     pub drain_grace: Duration,
+    /// Where to send traces by OTLP over gRPC, as `http://127.0.0.1:4317`. Default none.
+    pub otlp_endpoint: Option<String>,
+    /// The share of traces begun here that are sent, 0 to 1. What a caller samples is always sent. Default 1.
+    pub trace_ratio: f64,
+    /// A call that takes longer is logged even if it succeeds. Default 1 s.
+    pub slow_call: Duration,
+}
+
+/// Files in PEM, read again when they change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate, followed by those that lead to its root.
+    pub cert: PathBuf,
+    /// The certificate's private key.
+    pub key: PathBuf,
+    /// Roots of clients' certificates. With it every client must show one.
+    pub client_ca: Option<PathBuf>,
 }
 
 // === impl Config ===
 
 impl Default for Config {
     fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 50051)),
-            drain_grace: Duration::from_secs(25),
+            http_listen: None,
+            tls: None,
+            deadline_max: Duration::from_secs(10),
+            concurrent_calls_max: 100,
+            queue_time_max: Duration::from_millis(50),
+            large_plans_max: cores,
+            buffer_mib_max: 256,
+            connections_max: 16_384,
+            streams_max: 256,
+            header_bytes_max: 16 << 10,
+            keepalive_interval: Duration::from_secs(60),
+            keepalive_timeout: Duration::from_secs(20),
+            connection_age_max: None,
+            drain_delay: Duration::from_secs(5),
+            drain_grace: Duration::from_secs(20),
+            otlp_endpoint: None,
+            trace_ratio: 1.0,
+            slow_call: Duration::from_secs(1),
         }
     }
 }
 
 impl Config {
     pub(super) fn check(&self) -> Result<(), Error> {
+        const MS: Duration = Duration::from_millis(1);
+        const SECOND: Duration = Duration::from_secs(1);
+        const HOUR: Duration = Duration::from_secs(3600);
         let Self {
             // Whatever parses may be there: only the system knows.
             listen: _,
+            http_listen: _,
+            // Its files are read as a whole, before a port is bound.
+            tls: _,
+            deadline_max,
+            concurrent_calls_max,
+            queue_time_max,
+            large_plans_max,
+            buffer_mib_max,
+            connections_max,
+            streams_max,
+            header_bytes_max,
+            keepalive_interval,
+            keepalive_timeout,
+            connection_age_max,
+            drain_delay,
             drain_grace,
+            otlp_endpoint,
+            trace_ratio,
+            slow_call,
         } = self;
-        if *drain_grace > DRAIN_GRACE_MAX {
-            return Err(Error::Config {
-                setting: "drain_grace",
-                problem: format!(
-                    "is {} s and may be {} s",
-                    drain_grace.as_secs(),
-                    DRAIN_GRACE_MAX.as_secs()
-                ),
-            });
+        time("deadline_max", *deadline_max, MS, HOUR)?;
+        count("concurrent_calls_max", *concurrent_calls_max, 1, 100_000)?;
+        time("queue_time_max", *queue_time_max, MS, HOUR)?;
+        count("large_plans_max", *large_plans_max, 1, 1_000)?;
+        // One request of the largest size must fit.
+        count("buffer_mib_max", *buffer_mib_max, 32, 1 << 20)?;
+        count("connections_max", *connections_max, 1, 1_000_000)?;
+        count("streams_max", *streams_max as usize, 1, 100_000)?;
+        count("header_bytes_max", *header_bytes_max as usize, 1 << 10, MIB)?;
+        time("keepalive_interval", *keepalive_interval, SECOND, HOUR * 24)?;
+        time("keepalive_timeout", *keepalive_timeout, SECOND, HOUR)?;
+        if let Some(age) = connection_age_max {
+            time("connection_age_max", *age, SECOND, HOUR * 24)?;
+        }
+        time("drain_delay", *drain_delay, Duration::ZERO, HOUR)?;
+        time("drain_grace", *drain_grace, Duration::ZERO, HOUR)?;
+        time("slow_call", *slow_call, Duration::ZERO, HOUR)?;
+        if !(0.0..=1.0).contains(trace_ratio) {
+            return Err(wrong("trace_ratio", "must be from 0 to 1".to_owned()));
+        }
+        if let Some(endpoint) = otlp_endpoint
+            && let Err(problem) = check_endpoint(endpoint)
+        {
+            return Err(wrong("otlp_endpoint", problem.to_owned()));
         }
         Ok(())
     }
@@ -55,15 +158,85 @@ impl Config {
     pub(super) fn log(&self) {
         let Self {
             listen,
+            http_listen,
+            tls,
+            deadline_max,
+            concurrent_calls_max,
+            queue_time_max,
+            large_plans_max,
+            buffer_mib_max,
+            connections_max,
+            streams_max,
+            header_bytes_max,
+            keepalive_interval,
+            keepalive_timeout,
+            connection_age_max,
+            drain_delay,
             drain_grace,
+            otlp_endpoint,
+            trace_ratio,
+            slow_call,
         } = self;
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             %listen,
+            http_listen = http_listen.map(tracing::field::display),
+            tls_cert = tls.as_ref().map(|tls| tracing::field::display(tls.cert.display())),
+            tls_key = tls.as_ref().map(|tls| tracing::field::display(tls.key.display())),
+            tls_client_ca = tls
+                .as_ref()
+                .and_then(|tls| tls.client_ca.as_ref())
+                .map(|path| tracing::field::display(path.display())),
+            deadline_max_seconds = deadline_max.as_secs_f64(),
+            concurrent_calls_max,
+            queue_time_max_seconds = queue_time_max.as_secs_f64(),
+            large_plans_max,
+            buffer_mib_max,
+            connections_max,
+            streams_max,
+            header_bytes_max,
+            keepalive_interval_seconds = keepalive_interval.as_secs_f64(),
+            keepalive_timeout_seconds = keepalive_timeout.as_secs_f64(),
+            connection_age_max_seconds = connection_age_max.map(|age| age.as_secs_f64()),
+            drain_delay_seconds = drain_delay.as_secs_f64(),
             drain_grace_seconds = drain_grace.as_secs_f64(),
+            otlp_endpoint,
+            trace_ratio,
+            slow_call_seconds = slow_call.as_secs_f64(),
             request_bytes_max = wire::REQUEST_BYTES_MAX,
+            answer_bytes_max = wire::ANSWER_BYTES_MAX,
             "rollplan starts"
         );
+    }
+}
+
+fn wrong(setting: &'static str, problem: String) -> Error {
+    Error::Config { setting, problem }
+}
+
+/// Limits that nobody means to pass: beyond them lies a mistaken unit.
+fn time(setting: &'static str, value: Duration, min: Duration, max: Duration) -> Result<(), Error> {
+    if value < min || value > max {
+        let problem = format!("is {value:?} and must be from {min:?} to {max:?}");
+        return Err(wrong(setting, problem));
+    }
+    Ok(())
+}
+
+fn count(setting: &'static str, value: usize, min: usize, max: usize) -> Result<(), Error> {
+    if value < min || value > max {
+        let problem = format!("is {value} and must be from {min} to {max}");
+        return Err(wrong(setting, problem));
+    }
+    Ok(())
+}
+
+fn check_endpoint(endpoint: &str) -> Result<(), &'static str> {
+    let uri: http::Uri = endpoint.parse().map_err(|_| "is no URL")?;
+    match (uri.scheme_str(), uri.authority()) {
+        (Some("http"), Some(_)) => Ok(()),
+        (Some("https"), _) => Err("must be http: send traces to a collector beside the server"),
+        _ => Err("must be a URL, as http://127.0.0.1:4317"),
     }
 }
 
@@ -71,21 +244,42 @@ impl Config {
 mod tests {
     use super::*;
 
+    fn check(change: impl FnOnce(&mut Config)) -> Result<(), String> {
+        let mut config = Config::default();
+        change(&mut config);
+        config.check().map_err(|error| error.to_string())
+    }
+
     #[test]
-    fn a_grace_may_be_nothing_and_an_hour() {
-        let check = |drain_grace| {
-            let config = Config {
-                drain_grace,
-                ..Config::default()
-            };
-            config.check().map_err(|error| error.to_string())
-        };
-        assert_eq!(Config::default().check().map_err(|e| e.to_string()), Ok(()));
-        assert_eq!(check(Duration::ZERO), Ok(()));
-        assert_eq!(check(DRAIN_GRACE_MAX), Ok(()));
+    fn the_defaults_are_right_and_the_limits_are_reached() {
+        let hour = Duration::from_secs(3600);
+        assert_eq!(check(|_| {}), Ok(()));
+        assert_eq!(check(|config| config.drain_grace = Duration::ZERO), Ok(()));
+        assert_eq!(check(|config| config.drain_grace = hour), Ok(()));
         assert_eq!(
-            check(DRAIN_GRACE_MAX + Duration::from_secs(1)),
-            Err("drain_grace is 3601 s and may be 3600 s".to_owned())
+            check(|config| config.drain_grace = hour + Duration::from_secs(1)),
+            Err("drain_grace is 3601s and must be from 0ns to 3600s".to_owned())
         );
+        assert_eq!(
+            check(|config| config.concurrent_calls_max = 0),
+            Err("concurrent_calls_max is 0 and must be from 1 to 100000".to_owned())
+        );
+        for ratio in [-0.1, 1.1, f64::NAN] {
+            assert_eq!(
+                check(|config| config.trace_ratio = ratio),
+                Err("trace_ratio must be from 0 to 1".to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn traces_go_to_a_plain_url() {
+        let check = |endpoint: &str| {
+            check(|config| config.otlp_endpoint = Some(endpoint.to_owned())).is_ok()
+        };
+        assert!(check("http://127.0.0.1:4317"));
+        for wrong in ["", "collector:4317", "https://collector:4317", "grpc://x"] {
+            assert!(!check(wrong), "{wrong}");
+        }
     }
 }

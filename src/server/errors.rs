@@ -2,13 +2,15 @@
 //!
 //! Details travel in a header, and proxies refuse calls whose headers pass 8 KiB: whatever could be long is cut.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::error::Error as _;
+use std::time::Duration;
 
 use http::Response;
+use prost::{Message, Name};
 use tonic::body::Body;
 use tonic::{Code, Status};
-use tonic_types::{BadRequest, ErrorDetails, FieldViolation, QuotaFailure, StatusExt as _};
+use tonic_types::{BadRequest, ErrorDetails, FieldViolation, QuotaFailure, StatusExt as _, pb};
 
 use rollplan_core::RollbackError;
 
@@ -28,12 +30,32 @@ const DETAILS_BYTES_MAX: usize = 4 << 10;
 const VIOLATION_BYTES_MAX: [(usize, usize); 4] =
     [(usize::MAX, usize::MAX), (260, 96), (160, 64), (96, 40)];
 
+/// After what time a call that was shed may be tried again, to begin with.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// `google.rpc.ErrorInfo` with its metadata in order: the same request gives the same bytes, errors too.
+#[derive(Clone, PartialEq, Message)]
+struct ErrorInfo {
+    #[prost(string, tag = "1")]
+    reason: String,
+    #[prost(string, tag = "2")]
+    domain: String,
+    #[prost(btree_map = "string, string", tag = "3")]
+    metadata: BTreeMap<String, String>,
+}
+
+impl Name for ErrorInfo {
+    const NAME: &'static str = "ErrorInfo";
+    const PACKAGE: &'static str = "google.rpc";
+}
+
 /// The one mapping of errors to what clients see.
 #[must_use]
 pub fn to_status(error: &wire::Error) -> Status {
     match error {
         wire::Error::InvalidArgument(violations) => invalid_request(violations),
         wire::Error::TooLarge { what, count, max } => too_large(what, Some(*count), *max),
+        wire::Error::AnswerTooLarge { bytes, max } => answer_too_large(*bytes, *max),
         wire::Error::Undecodable { message, .. } => refusal(
             Code::Internal,
             &with_source(error),
@@ -56,10 +78,16 @@ fn no_way_back(error: &RollbackError) -> Status {
     let message = cut_end(&error.to_string(), MESSAGE_BYTES_MAX);
     let refused = |reason: &str, name: &str| {
         let name = cut_end(name, NAME_BYTES_MAX);
-        let metadata = owned(&[("deployment", &name)]);
-        let mut details = ErrorDetails::with_error_info(reason, DOMAIN, metadata);
-        details.add_precondition_failure_violation(reason, name, message.as_str());
-        Status::with_error_details(Code::FailedPrecondition, message.as_str(), details)
+        let mut details = ErrorDetails::new();
+        details.add_precondition_failure_violation(reason, name.as_str(), message.as_str());
+        let metadata = [("deployment", &*name)];
+        failed(
+            Code::FailedPrecondition,
+            &message,
+            reason,
+            &metadata,
+            details,
+        )
     };
     match error {
         RollbackError::Paused { name } => refused("DEPLOYMENT_PAUSED", name),
@@ -73,14 +101,20 @@ fn no_way_back(error: &RollbackError) -> Status {
             let revision = revision.to_string();
             let existing: Vec<String> = existing.iter().map(ToString::to_string).collect();
             let existing = cut_end(&existing.join(","), MESSAGE_BYTES_MAX);
-            let metadata = owned(&[
-                ("deployment", &name),
-                ("revision", &revision),
-                ("existing_revisions", &existing),
-            ]);
-            let mut details = ErrorDetails::with_error_info("REVISION_NOT_FOUND", DOMAIN, metadata);
-            details.set_resource_info("revision", revision, name, "");
-            Status::with_error_details(Code::NotFound, message, details)
+            let metadata = [
+                ("deployment", &*name),
+                ("revision", &*revision),
+                ("existing_revisions", &*existing),
+            ];
+            let mut details = ErrorDetails::new();
+            details.set_resource_info("revision", revision.as_str(), name.as_str(), "");
+            failed(
+                Code::NotFound,
+                &message,
+                "REVISION_NOT_FOUND",
+                &metadata,
+                details,
+            )
         }
     }
 }
@@ -95,6 +129,23 @@ pub(super) fn bug() -> Status {
     )
 }
 
+/// What a client is told that came when there was no room. The only error but UNAVAILABLE that another try may
+/// mend, and `RetryInfo` is the sign of it.
+pub(super) fn overloaded() -> Status {
+    failed(
+        Code::ResourceExhausted,
+        "the server has more calls than it can answer: try again after a pause",
+        "OVERLOADED",
+        &[],
+        ErrorDetails::with_retry_info(Some(RETRY_DELAY)),
+    )
+}
+
+/// A request with more bytes than the contract allows.
+pub(super) fn request_too_large() -> Status {
+    too_large("request", None, REQUEST_BYTES_MAX)
+}
+
 /// An error with an `ErrorInfo` and no further details.
 pub(super) fn refusal(
     code: Code,
@@ -102,8 +153,33 @@ pub(super) fn refusal(
     reason: &str,
     metadata: &[(&str, &str)],
 ) -> Status {
-    let details = ErrorDetails::with_error_info(reason, DOMAIN, owned(metadata));
-    Status::with_error_details(code, cut_end(message, MESSAGE_BYTES_MAX), details)
+    let message = cut_end(message, MESSAGE_BYTES_MAX);
+    failed(code, &message, reason, metadata, ErrorDetails::new())
+}
+
+/// An error with an `ErrorInfo`, which every error has, and these details.
+fn failed(
+    code: Code,
+    message: &str,
+    reason: &str,
+    metadata: &[(&str, &str)],
+    details: ErrorDetails,
+) -> Status {
+    let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    let info = ErrorInfo {
+        reason: reason.to_owned(),
+        domain: DOMAIN.to_owned(),
+        metadata: metadata.iter().map(own).collect(),
+    };
+    let info = prost_types::Any {
+        type_url: format!("type.googleapis.com/{}", ErrorInfo::full_name()),
+        value: info.encode_to_vec(),
+    };
+    let others = Status::with_error_details(code, message, details);
+    // Just encoded, it can be decoded.
+    let mut status = pb::Status::decode(others.details()).unwrap_or_default();
+    status.details.insert(0, info);
+    Status::with_details(code, message, status.encode_to_vec().into())
 }
 
 /// Gives an error that the framework made the code and the details that all errors have. Other headers stay:
@@ -136,7 +212,7 @@ fn completed(status: &Status) -> Status {
     let reason = match status.code() {
         // Longer than the limit: before it is decompressed the one, while it is the other.
         Code::OutOfRange | Code::ResourceExhausted => {
-            return too_large("request", None, REQUEST_BYTES_MAX);
+            return request_too_large();
         }
         // Bytes that are no message, or no frame.
         Code::Internal => "MALFORMED_REQUEST",
@@ -162,51 +238,56 @@ fn too_large(what: &str, count: Option<usize>, max: usize) -> Status {
         Some(count) => format!("{what} has {count} {unit} and may have {max}"),
         None => format!("{what} has more than {max} {unit}"),
     };
-    let mut metadata = HashMap::from([
-        ("what".to_owned(), what.to_owned()),
-        ("max".to_owned(), max.to_string()),
-    ]);
-    if let Some(count) = count {
-        metadata.insert("count".to_owned(), count.to_string());
+    let (max, count) = (max.to_string(), count.map(|count| count.to_string()));
+    let mut metadata = vec![("what", what), ("max", &max)];
+    if let Some(count) = &count {
+        metadata.push(("count", count));
     }
-    let mut details = ErrorDetails::with_error_info("REQUEST_TOO_LARGE", DOMAIN, metadata);
-    details.set_quota_failure(QuotaFailure::with_violation(what, &message).violations);
-    Status::with_error_details(Code::ResourceExhausted, message, details)
+    over_quota("REQUEST_TOO_LARGE", what, &message, &metadata)
+}
+
+fn answer_too_large(bytes: usize, max: usize) -> Status {
+    let message = format!(
+        "the answer would have {bytes} bytes and may have {max}: delete old ReplicaSets, or lower revisionHistoryLimit"
+    );
+    let (max, bytes) = (max.to_string(), bytes.to_string());
+    let metadata = [("what", "answer"), ("max", &max), ("count", &bytes)];
+    over_quota("ANSWER_TOO_LARGE", "answer", &message, &metadata)
+}
+
+fn over_quota(reason: &str, what: &str, message: &str, metadata: &[(&str, &str)]) -> Status {
+    let quota = QuotaFailure::with_violation(what, message);
+    let details = ErrorDetails::with_quota_failure(quota.violations);
+    failed(Code::ResourceExhausted, message, reason, metadata, details)
 }
 
 fn invalid_request(violations: &Violations) -> Status {
     let Violations { listed, omitted } = violations;
     let count = listed.len().saturating_add(*omitted);
-    let details = |(field_bytes_max, description_bytes_max)| {
+    let (count, omitted) = (count.to_string(), omitted.to_string());
+    let message = cut_end(&violations.to_string(), MESSAGE_BYTES_MAX);
+    let status = |(field_bytes_max, description_bytes_max)| {
         let violations = listed.iter().map(|violation| FieldViolation {
             field: cut_middle(&violation.field, field_bytes_max),
             description: cut_end(&violation.description, description_bytes_max),
             reason: violation.reason.as_str().to_owned(),
             localized_message: None,
         });
-        let mut details = ErrorDetails::with_bad_request(
+        let details = ErrorDetails::with_bad_request(
             BadRequest::new(violations.collect::<Vec<_>>()).field_violations,
         );
-        let (count, omitted) = (count.to_string(), omitted.to_string());
-        let metadata = owned(&[("violations", &count), ("omitted", &omitted)]);
-        details.set_error_info("INVALID_REQUEST", DOMAIN, metadata);
-        details
+        let metadata = [("violations", &*count), ("omitted", &*omitted)];
+        let code = Code::InvalidArgument;
+        failed(code, &message, "INVALID_REQUEST", &metadata, details)
     };
-    let message = cut_end(&violations.to_string(), MESSAGE_BYTES_MAX);
-    let mut status = Status::invalid_argument(message.as_str());
-    for limits in VIOLATION_BYTES_MAX {
-        status =
-            Status::with_error_details(Code::InvalidArgument, message.as_str(), details(limits));
-        if status.details().len() <= DETAILS_BYTES_MAX {
-            break;
+    let [first, others @ ..] = VIOLATION_BYTES_MAX;
+    others.into_iter().fold(status(first), |fits, limits| {
+        if fits.details().len() <= DETAILS_BYTES_MAX {
+            fits
+        } else {
+            status(limits)
         }
-    }
-    status
-}
-
-fn owned(pairs: &[(&str, &str)]) -> HashMap<String, String> {
-    let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    pairs.iter().map(own).collect()
+    })
 }
 
 fn with_source(error: &wire::Error) -> String {

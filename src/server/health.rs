@@ -1,5 +1,8 @@
 //! `grpc.health.v1`: whether to send calls here.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tonic::server::NamedService;
 use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::{Health as HealthApi, HealthServer};
@@ -15,6 +18,7 @@ const SERVICES: [&str; 2] = ["", <RolloutPlannerServer<Planner> as NamedService>
 #[derive(Clone)]
 pub(super) struct Health {
     reporter: HealthReporter,
+    is_serving: Arc<AtomicBool>,
 }
 
 // === impl Health ===
@@ -23,7 +27,10 @@ impl Health {
     /// NOT_SERVING until told otherwise.
     pub(super) async fn new() -> (Self, HealthServer<impl HealthApi>) {
         let (reporter, service) = tonic_health::server::health_reporter();
-        let health = Self { reporter };
+        let health = Self {
+            reporter,
+            is_serving: Arc::default(),
+        };
         health.not_serving().await;
         (health, service)
     }
@@ -36,7 +43,14 @@ impl Health {
         self.set(ServingStatus::NotServing).await;
     }
 
+    /// The same for probes.
+    pub(super) fn is_serving(&self) -> bool {
+        self.is_serving.load(Ordering::Relaxed)
+    }
+
     async fn set(&self, status: ServingStatus) {
+        let is_serving = matches!(status, ServingStatus::Serving);
+        self.is_serving.store(is_serving, Ordering::Relaxed);
         for service in SERVICES {
             self.reporter.set_service_status(service, status).await;
         }
@@ -65,7 +79,9 @@ mod tests {
     async fn nothing_serves_before_it_is_said_and_after_it_is_taken_back() {
         let (health, service) = Health::new().await;
         let mut client = HealthClient::new(service);
+        let is_serving = health.clone();
         let mut check = async |expected| {
+            assert_eq!(is_serving.is_serving(), expected == Serving);
             for service in SERVICES {
                 let service = service.to_owned();
                 let answer = client.check(HealthCheckRequest { service }).await.unwrap();

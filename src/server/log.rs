@@ -8,7 +8,7 @@ use std::io;
 use std::panic::{self, PanicHookInfo};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::{Request, Response};
 use tonic::body::Body;
@@ -19,6 +19,7 @@ use tracing::{Instrument as _, Subscriber, field};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::errors;
+use super::trace::{CallSpan, Tracing};
 
 /// Bytes of a path that are logged. Ours are shorter; the path of an unknown method is the client's.
 const METHOD_BYTES_MAX: usize = 100;
@@ -52,22 +53,39 @@ fn log_panic(panicked: &PanicHookInfo<'_>) {
     );
 }
 
-/// One line for each call that fails. Streams that fail later, and calls that the client gives up, have none.
-#[derive(Clone, Copy)]
-pub(super) struct CallLogLayer;
+/// One line for each call that fails or is slow, and one span for each call. Streams that fail later, and calls
+/// that the client gives up, have no line.
+#[derive(Clone)]
+pub(super) struct CallLogLayer {
+    tracing: Tracing,
+    slow_call: Duration,
+}
 
 #[derive(Clone)]
 pub(super) struct CallLog<S> {
     inner: S,
+    tracing: Tracing,
+    slow_call: Duration,
 }
 
 // === impl CallLogLayer ===
+
+impl CallLogLayer {
+    pub(super) fn new(tracing: Tracing, slow_call: Duration) -> Self {
+        Self { tracing, slow_call }
+    }
+}
 
 impl<S> Layer<S> for CallLogLayer {
     type Service = CallLog<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        CallLog { inner }
+        let Self { tracing, slow_call } = self.clone();
+        CallLog {
+            inner,
+            tracing,
+            slow_call,
+        }
     }
 }
 
@@ -90,24 +108,37 @@ where
         let start = Instant::now();
         let path = request.uri().path().trim_start_matches('/');
         let method = &path[..path.floor_char_boundary(METHOD_BYTES_MAX)];
+        let call = self.tracing.start(request.headers(), method);
         let span = tracing::info_span!("call", method, deployment = field::Empty);
+        let slow_call = self.slow_call;
         let answer = self.inner.call(request);
         let logged = async move {
             let response = answer.await?;
-            if let Some(status) = errors::failure(&response) {
-                log_failure(&status, start);
+            let failure = errors::failure(&response);
+            let took = start.elapsed();
+            match &failure {
+                Some(status) => log_failure(status, took, &call),
+                None if took >= slow_call => log_slow(took, &call),
+                None => {}
             }
+            call.end(failure.map_or(Code::Ok, |status| status.code()));
             Ok(response)
         };
         Box::pin(logged.instrument(span))
     }
 }
 
-fn log_failure(status: &Status, start: Instant) {
+fn log_slow(took: Duration, call: &CallSpan) {
+    let trace_id = call.trace_id().map(field::display);
+    tracing::warn!(seconds = took.as_secs_f64(), trace_id, "slow call");
+}
+
+fn log_failure(status: &Status, took: Duration, call: &CallSpan) {
     let details = status.get_error_details();
     let code = field::debug(status.code());
     let reason = details.error_info().map(|info| info.reason.as_str());
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = took.as_secs_f64();
+    let trace_id = call.trace_id().map(field::display);
     let violations = details.bad_request().map(|bad_request| {
         let mut text = String::new();
         for violation in &bad_request.field_violations {
@@ -121,9 +152,25 @@ fn log_failure(status: &Status, start: Instant) {
     let text = violations.is_none().then(|| status.message());
     match status.code() {
         Code::Internal | Code::Unknown | Code::DataLoss => {
-            tracing::error!(code, reason, seconds, violations, text, "call failed");
+            tracing::error!(
+                code,
+                reason,
+                seconds,
+                trace_id,
+                violations,
+                text,
+                "call failed"
+            );
         }
-        _ => tracing::warn!(code, reason, seconds, violations, text, "call failed"),
+        _ => tracing::warn!(
+            code,
+            reason,
+            seconds,
+            trace_id,
+            violations,
+            text,
+            "call failed"
+        ),
     }
 }
 
@@ -141,10 +188,16 @@ mod tests {
         ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
         PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
     };
+    use crate::server::config::Config;
     use crate::server::health::Health;
+    use crate::server::metrics::Metrics;
     use crate::server::planner::Planner;
     use crate::server::stack;
     use crate::wire::json;
+
+    fn planner() -> Planner {
+        Planner::new(Arc::new(Metrics::new().unwrap()))
+    }
 
     struct Panicking;
 
@@ -194,12 +247,28 @@ mod tests {
 
     /// What is logged while a plan is asked for, without time and duration.
     async fn check(planner: impl RolloutPlanner, request: Value) -> Vec<Value> {
+        check_with(&Config::default(), planner, request, None).await
+    }
+
+    async fn check_with(
+        config: &Config,
+        planner: impl RolloutPlanner,
+        request: Value,
+        traceparent: Option<&'static str>,
+    ) -> Vec<Value> {
         let written = Written::default();
         let writer = written.clone();
         let _guard = subscriber::set_default(subscriber(move || writer.clone()));
         let (_, health) = Health::new().await;
-        let stack = stack::stack(stack::routes(planner, health).unwrap());
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let routes = stack::routes(config, &metrics, planner, health).unwrap();
+        let stack = stack::stack(config, &metrics, Tracing::off(), routes);
         let request: PlanRolloutRequest = json::from_json(&request.to_string()).unwrap();
+        let mut request = tonic::Request::new(request);
+        if let Some(traceparent) = traceparent {
+            let traceparent = tonic::metadata::MetadataValue::from_static(traceparent);
+            request.metadata_mut().insert("traceparent", traceparent);
+        }
         let _ = RolloutPlannerClient::new(stack).plan_rollout(request).await;
         let written = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
         assert!(!written.contains("hunter2"), "{written}");
@@ -243,7 +312,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_is_not_logged() {
-        assert_eq!(check(Planner, mk_request(3)).await, [] as [Value; 0]);
+        assert_eq!(check(planner(), mk_request(3)).await, [] as [Value; 0]);
     }
 
     #[tokio::test]
@@ -262,7 +331,30 @@ mod tests {
                 "deployment": "shop/web",
             },
         });
-        assert_eq!(check(Planner, mk_request(-1)).await, [expected]);
+        assert_eq!(check(planner(), mk_request(-1)).await, [expected]);
+    }
+
+    #[tokio::test]
+    async fn a_line_has_the_trace_of_the_caller() {
+        let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let config = Config::default();
+        let lines = check_with(&config, planner(), mk_request(-1), Some(parent)).await;
+        assert_eq!(lines[0]["trace_id"], "0af7651916cd43dd8448eb211c80319c");
+    }
+
+    #[tokio::test]
+    async fn a_slow_answer_is_logged() {
+        let config = Config {
+            slow_call: Duration::ZERO,
+            ..Config::default()
+        };
+        let expected = serde_json::json!({
+            "level": "WARN",
+            "message": "slow call",
+            "span": {"name": "call", "method": "rollplan.v1.RolloutPlanner/PlanRollout"},
+        });
+        let lines = check_with(&config, planner(), mk_request(3), None).await;
+        assert_eq!(lines, [expected]);
     }
 
     #[tokio::test]

@@ -1,33 +1,52 @@
-//! The planner as a gRPC service: one port, plain HTTP/2.
+//! The planner as a gRPC service: a port for calls over HTTP/2, plain or encrypted, and one for metrics and probes.
 //!
 //! [`run`] is all of `rollplan serve`: logs, signals and the threads. [`Server`] is the service alone, for
 //! programs and tests that have these already. stack.rs shows what a call passes through, from top to bottom.
 
+mod admin;
+mod buffer;
+mod calls;
 mod config;
+mod connection;
+mod deadline;
 mod errors;
 mod health;
+mod listener;
 mod log;
+mod metrics;
+mod offload;
 mod planner;
 mod stack;
+mod stop;
+mod tls;
+mod trace;
 
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tonic::service::Routes;
-use tonic::transport::server::TcpIncoming;
 
-pub use config::{Config, DRAIN_GRACE_MAX};
+pub use config::{Config, TlsFiles};
 pub use errors::{DOMAIN, to_status};
-pub use planner::{LARGE_BYTES, LARGE_OBJECTS};
+pub use offload::LARGE_BYTES;
+pub use stop::Stop;
 
 use crate::proto::rollout_planner_server::RolloutPlanner;
+use admin::Admin;
 use health::Health;
+use listener::Listener;
+use metrics::Metrics;
 use planner::Planner;
+use tls::Tls;
+use trace::Tracing;
+
+/// How often observations are sorted into buckets when nobody reads the metrics.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Why there is no service, or no longer one.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +79,12 @@ pub enum Error {
         /// What is wrong with them.
         source: tonic_reflection::server::Error,
     },
+    /// The series cannot be: a bug.
+    #[error("the metrics are broken")]
+    Metrics {
+        /// What is wrong with them.
+        source: metrics_exporter_prometheus::BuildError,
+    },
     /// Serving ended without having been asked to.
     #[error("serving ended")]
     Serve {
@@ -68,17 +93,21 @@ pub enum Error {
     },
 }
 
-/// A service that has its port, and does not serve yet.
+/// A service that has its ports, and does not serve yet.
 pub struct Server {
     config: Config,
     listener: TcpListener,
     local_addr: SocketAddr,
+    http: Option<(TcpListener, SocketAddr)>,
+    tls: Option<Tls>,
     routes: Routes,
     health: Health,
+    metrics: Arc<Metrics>,
+    tracing: Tracing,
 }
 
 /// Everything that `rollplan serve` does once its arguments are read: serves until SIGTERM or SIGINT, and then
-/// ends within the grace of the configuration. Logs are lines of JSON on standard error.
+/// ends within the times of the configuration. Logs are lines of JSON on standard error.
 ///
 /// # Errors
 ///
@@ -92,40 +121,33 @@ pub fn run(config: Config) -> Result<(), Error> {
         .build()
         .map_err(start)?;
     let ended = runtime.block_on(async {
-        let mut terminate = signal(SignalKind::terminate()).map_err(start)?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(start)?;
-        serve(config, async {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        })
-        .await
+        let stop = stop::on_signals().map_err(start)?;
+        serve(config, stop).await
     });
     // What is still running had its grace. Dropping the runtime would wait for it.
     runtime.shutdown_background();
     ended
 }
 
-/// Binds, serves until `shutdown` is ready, and then ends within the grace of the configuration.
+/// Binds, serves until told to stop, and then ends within the times of the configuration.
 ///
 /// # Errors
 ///
 /// See [`Error`].
-pub async fn serve(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-    Server::bind(config).await?.serve(shutdown).await
+pub async fn serve(config: Config, stop: watch::Receiver<Stop>) -> Result<(), Error> {
+    Server::bind(config).await?.serve(stop).await
 }
 
 // === impl Server ===
 
 impl Server {
-    /// Checks the configuration and takes the port. Connections wait until [`serve`](Self::serve).
+    /// Checks the configuration and takes the ports. Connections wait until [`serve`](Self::serve).
     ///
     /// # Errors
     ///
     /// [`Error::Config`] before any port is bound, [`Error::Listen`].
     pub async fn bind(config: Config) -> Result<Self, Error> {
-        Self::bind_with(config, Planner).await
+        Self::bind_as(config, Planner::new).await
     }
 
     /// As [`bind`](Self::bind), with other answers: everything around them stays.
@@ -134,76 +156,163 @@ impl Server {
     ///
     /// As [`bind`](Self::bind).
     pub async fn bind_with(config: Config, planner: impl RolloutPlanner) -> Result<Self, Error> {
+        Self::bind_as(config, |_| planner).await
+    }
+
+    async fn bind_as<P: RolloutPlanner>(
+        config: Config,
+        planner: impl FnOnce(Arc<Metrics>) -> P,
+    ) -> Result<Self, Error> {
         config.check()?;
+        let metrics = Metrics::new().map_err(|source| Error::Metrics { source })?;
+        let metrics = Arc::new(metrics);
+        let tls = config.tls.clone().map(|files| {
+            Tls::read(files, metrics.series.reloads.clone()).map_err(|error| Error::Config {
+                setting: "tls",
+                problem: error.to_string(),
+            })
+        });
+        let tls = tls.transpose()?;
+        let tracing = Tracing::new(config.otlp_endpoint.as_deref(), config.trace_ratio);
+        let tracing = tracing.map_err(|error| Error::Config {
+            setting: "otlp_endpoint",
+            problem: error.to_string(),
+        })?;
         config.log();
         let (health, health_service) = Health::new().await;
-        let routes = stack::routes(planner, health_service)?;
-        let address = config.listen;
-        let listen = |source| Error::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(listen)?;
-        let local_addr = listener.local_addr().map_err(listen)?;
+        let planner = planner(Arc::clone(&metrics));
+        let routes = stack::routes(&config, &metrics, planner, health_service)?;
+        let (listener, local_addr) = listen(config.listen).await?;
+        let http = match config.http_listen {
+            Some(address) => Some(listen(address).await?),
+            None => None,
+        };
         Ok(Self {
             config,
             listener,
             local_addr,
+            http,
+            tls,
             routes,
             health,
+            metrics,
+            tracing,
         })
     }
 
-    /// The address that is listened on, its port known even if any was asked for.
+    /// The address that is listened on for calls, its port known even if any was asked for.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// Serves until `shutdown` is ready. Then, in this order: health says NOT_SERVING, no connection is taken
-    /// any more, running calls end, and after the grace of the configuration this returns whatever still runs.
-    /// That goes on until its connection closes or the runtime ends.
+    /// The same for metrics and probes.
+    #[must_use]
+    pub fn http_addr(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(|(_, address)| *address)
+    }
+
+    /// Serves until told to stop. Then, in this order: health says NOT_SERVING while serving goes on for the
+    /// delay of the configuration, no connection is taken any more and those there are take no new calls, running
+    /// calls end, and after the grace of the configuration this returns whatever still runs. That goes on until
+    /// its connection closes or the runtime ends.
     ///
     /// # Errors
     ///
     /// [`Error::Serve`].
-    pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+    pub async fn serve(self, mut stop: watch::Receiver<Stop>) -> Result<(), Error> {
         let Self {
             config,
             listener,
             local_addr,
+            http,
+            tls,
             routes,
             health,
+            metrics,
+            tracing,
         } = self;
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-        let (stop, stopped) = oneshot::channel::<()>();
-        let mut serving = pin!(
-            tonic::transport::Server::builder().serve_with_incoming_shutdown(
-                stack::stack(routes),
-                incoming,
-                async { drop(stopped.await) },
-            )
-        );
+        let stack = stack::stack(&config, &metrics, tracing.clone(), routes);
+        let (accepting, accepts) = watch::channel(());
+        let connections = Listener {
+            listener,
+            tls,
+            connections_max: config.connections_max,
+            silence_max: config.keepalive_interval + config.keepalive_timeout * 2,
+            closed: metrics.series.closed.clone(),
+        }
+        .connections(accepts);
+        let (close, closing) = oneshot::channel::<()>();
+        let mut serving = pin!(stack::transport(&config).serve_with_incoming_shutdown(
+            stack,
+            connections,
+            async { drop(closing.await) },
+        ));
+        // Aborted when this returns.
+        let mut beside = tokio::task::JoinSet::new();
+        let upkept = Arc::clone(&metrics);
+        beside.spawn(async move {
+            let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
+            loop {
+                ticks.tick().await;
+                upkept.upkeep();
+            }
+        });
+        if let Some((listener, address)) = http {
+            tracing::info!("metrics and probes on {address}");
+            let health = health.clone();
+            beside.spawn(Admin { health, metrics }.serve(listener));
+        }
         health.serving().await;
         // Programs find the port by this line: docs/api.md promises it.
         tracing::info!("listening on {local_addr}");
         tokio::select! {
             ended = &mut serving => return ended.map_err(|source| Error::Serve { source }),
-            () = shutdown => {}
+            () = stop::asked(&mut stop) => {}
         }
-        tracing::info!(grace_seconds = config.drain_grace.as_secs_f64(), "draining");
+        let Config {
+            drain_delay,
+            drain_grace,
+            ..
+        } = config;
+        tracing::info!(
+            delay_seconds = drain_delay.as_secs_f64(),
+            grace_seconds = drain_grace.as_secs_f64(),
+            "draining"
+        );
         health.not_serving().await;
-        drop(stop);
+        tokio::select! {
+            ended = &mut serving => return ended.map_err(|source| Error::Serve { source }),
+            () = stop::delay(&mut stop, drain_delay) => {}
+        }
+        drop(accepting);
+        drop(close);
         let drained = async {
             let (ended, ()) = tokio::join!(serving, health.end_watches());
             ended
         };
-        match tokio::time::timeout(config.drain_grace, drained).await {
-            Ok(ended) => {
+        let ended = tokio::select! {
+            ended = drained => Some(ended),
+            () = stop::grace(&mut stop, drain_grace) => None,
+        };
+        // It waits for an answer of the collector, which the threads of this runtime read.
+        let _ = tokio::task::spawn_blocking(move || tracing.flush()).await;
+        match ended {
+            Some(ended) => {
                 tracing::info!("stopped");
                 ended.map_err(|source| Error::Serve { source })
             }
-            Err(_) => {
+            None => {
                 tracing::warn!("stopped with calls still running");
                 Ok(())
             }
         }
     }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
+    let failed = |source| Error::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let local_addr = listener.local_addr().map_err(failed)?;
+    Ok((listener, local_addr))
 }

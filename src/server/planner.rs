@@ -1,12 +1,14 @@
 //! The calls of the contract, answered by [`wire`].
 
-use std::panic;
+use std::sync::Arc;
+use std::time::Instant;
 
-use prost::Message as _;
-use tonic::{Code, Request, Response, Status};
+use prost::Message;
+use tonic::{Request, Response, Status};
 use tracing::Span;
 
-use super::errors::{refusal, to_status};
+use super::errors::to_status;
+use super::metrics::{Asked, Metrics};
 use crate::proto::rollout_planner_server::RolloutPlanner;
 use crate::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
@@ -14,16 +16,18 @@ use crate::proto::{
 };
 use crate::wire;
 
-/// Snapshots with more objects are planned off the threads that serve connections, where calls of the same
-/// connection would wait for them. One of that size takes between 1 and 2 ms (`cargo bench`), twice the usual
-/// rollout of 13 pods, beside which a change of threads costs nothing.
-pub const LARGE_OBJECTS: usize = 100;
-
-/// As [`LARGE_OBJECTS`], in bytes: ReplicaSets with their templates weigh more than pods.
-pub const LARGE_BYTES: usize = 128 << 10;
-
 /// The planner of this crate.
-pub(super) struct Planner;
+pub(super) struct Planner {
+    metrics: Arc<Metrics>,
+}
+
+// === impl Planner ===
+
+impl Planner {
+    pub(super) fn new(metrics: Arc<Metrics>) -> Self {
+        Self { metrics }
+    }
+}
 
 #[tonic::async_trait]
 impl RolloutPlanner for Planner {
@@ -32,8 +36,13 @@ impl RolloutPlanner for Planner {
         request: Request<PlanRolloutRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         let request = request.into_inner();
-        let asked = Asked::of(request.snapshot.as_ref());
-        asked.answer(move || wire::plan_rollout(request)).await
+        let asked = asked(request.snapshot.as_ref());
+        let start = Instant::now();
+        let answered = answer(request, |it| it.snapshot.as_ref(), wire::plan_rollout)?;
+        self.metrics
+            .series
+            .planned(asked, answered.get_ref(), start.elapsed());
+        Ok(answered)
     }
 
     async fn compute_status(
@@ -41,8 +50,7 @@ impl RolloutPlanner for Planner {
         request: Request<ComputeStatusRequest>,
     ) -> Result<Response<ComputeStatusResponse>, Status> {
         let request = request.into_inner();
-        let asked = Asked::of(request.snapshot.as_ref());
-        asked.answer(move || wire::compute_status(request)).await
+        answer(request, |it| it.snapshot.as_ref(), wire::compute_status)
     }
 
     async fn rollback(
@@ -50,8 +58,7 @@ impl RolloutPlanner for Planner {
         request: Request<RollbackRequest>,
     ) -> Result<Response<RollbackResponse>, Status> {
         let request = request.into_inner();
-        let asked = Asked::of(request.snapshot.as_ref());
-        asked.answer(move || wire::rollback(request)).await
+        answer(request, |it| it.snapshot.as_ref(), wire::rollback)
     }
 
     async fn list_revisions(
@@ -59,114 +66,42 @@ impl RolloutPlanner for Planner {
         request: Request<ListRevisionsRequest>,
     ) -> Result<Response<ListRevisionsResponse>, Status> {
         let request = request.into_inner();
-        let asked = Asked::of(request.snapshot.as_ref());
-        asked.answer(move || wire::list_revisions(request)).await
+        answer(request, |it| it.snapshot.as_ref(), wire::list_revisions)
     }
 }
 
-/// What is kept of a request to answer it well.
-struct Asked {
-    /// Namespace and name of the Deployment, for the log.
-    deployment: String,
-    is_large: bool,
+/// Runs where the call runs, which has been chosen by its size.
+fn answer<R, A: Message>(
+    request: R,
+    snapshot: impl FnOnce(&R) -> Option<&Snapshot>,
+    answer: impl FnOnce(R) -> Result<A, wire::Error>,
+) -> Result<Response<A>, Status> {
+    let deployment = name(snapshot(&request));
+    let checked = |answer| wire::check_answer(&answer).map(|()| Response::new(answer));
+    answer(request).and_then(checked).map_err(|error| {
+        Span::current().record("deployment", deployment);
+        to_status(&error)
+    })
 }
 
-// === impl Asked ===
-
-impl Asked {
-    fn of(snapshot: Option<&Snapshot>) -> Self {
-        let metadata = snapshot
-            .and_then(|snapshot| snapshot.deployment.as_ref())
-            .and_then(|deployment| deployment.metadata.as_ref());
-        Self {
-            deployment: metadata.map_or_else(String::new, |metadata| {
-                // As long as Kubernetes has them at most: this is what the caller says, unchecked.
-                format!("{:.63}/{:.253}", metadata.namespace, metadata.name)
-            }),
-            is_large: snapshot.is_some_and(is_large),
-        }
-    }
-
-    /// Plans cannot be interrupted, so large ones go where they block no connection. How many there may be at
-    /// once is not limited here.
-    async fn answer<A: Send + 'static>(
-        self,
-        answer: impl FnOnce() -> Result<A, wire::Error> + Send + 'static,
-    ) -> Result<Response<A>, Status> {
-        let answered = if self.is_large {
-            match tokio::task::spawn_blocking(answer).await {
-                Ok(answered) => answered,
-                Err(failed) => match failed.try_into_panic() {
-                    Ok(panicked) => panic::resume_unwind(panicked),
-                    // Only a runtime that is going away drops a task before it ran.
-                    Err(_) => {
-                        return Err(refusal(
-                            Code::Unavailable,
-                            "the server is stopping",
-                            "STOPPING",
-                            &[],
-                        ));
-                    }
-                },
-            }
-        } else {
-            answer()
-        };
-        answered.map(Response::new).map_err(|error| {
-            Span::current().record("deployment", self.deployment);
-            to_status(&error)
-        })
-    }
+/// Namespace and name of the Deployment, for the log.
+fn name(snapshot: Option<&Snapshot>) -> String {
+    let metadata = snapshot
+        .and_then(|snapshot| snapshot.deployment.as_ref())
+        .and_then(|deployment| deployment.metadata.as_ref());
+    metadata.map_or_else(String::new, |metadata| {
+        // As long as Kubernetes has them at most: this is what the caller says, unchecked.
+        format!("{:.63}/{:.253}", metadata.namespace, metadata.name)
+    })
 }
 
-fn is_large(snapshot: &Snapshot) -> bool {
-    let objects = [
-        snapshot.replica_sets.len(),
-        snapshot.pods.len(),
-        snapshot.failures.len(),
-    ];
-    // Bytes are only counted where there is little to count.
-    objects.into_iter().sum::<usize>() > LARGE_OBJECTS || snapshot.encoded_len() > LARGE_BYTES
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::proto::{Deployment, ObjectMeta, Pod};
-
-    #[test]
-    fn many_objects_or_many_bytes_are_large() {
-        let mut snapshot = Snapshot {
-            pods: vec![Pod::default(); LARGE_OBJECTS],
-            ..Snapshot::default()
-        };
-        assert!(!is_large(&snapshot));
-        snapshot.failures.push(Default::default());
-        assert!(is_large(&snapshot));
-
-        let named = |name: String| Snapshot {
-            deployment: Some(Deployment {
-                metadata: Some(ObjectMeta {
-                    name,
-                    ..ObjectMeta::default()
-                }),
-                ..Deployment::default()
-            }),
-            ..Snapshot::default()
-        };
-        assert!(!is_large(&named("x".repeat(LARGE_BYTES - 100))));
-        assert!(is_large(&named("x".repeat(LARGE_BYTES))));
-    }
-
-    #[tokio::test]
-    async fn a_panic_off_the_serving_threads_is_a_panic_of_the_call() {
-        let asked = Asked {
-            deployment: String::new(),
-            is_large: true,
-        };
-        let call = asked.answer(|| -> Result<(), wire::Error> { panic!("planner bug") });
-        let failed = tokio::spawn(call).await.unwrap_err();
-        let payload = failed.into_panic();
-        assert_eq!(payload.downcast_ref(), Some(&"planner bug"));
+fn asked(snapshot: Option<&Snapshot>) -> Asked {
+    let spec = snapshot
+        .and_then(|snapshot| snapshot.deployment.as_ref())
+        .and_then(|deployment| deployment.spec.as_ref());
+    let strategy = spec.and_then(|spec| spec.strategy.as_ref());
+    Asked {
+        is_recreate: strategy.is_some_and(|strategy| strategy.r#type == "Recreate"),
+        pods: snapshot.map_or(0, |snapshot| snapshot.pods.len()),
     }
 }

@@ -2,34 +2,52 @@
 
 use std::any::Any;
 use std::convert::Infallible;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Request, Response};
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
-use tonic::service::Routes;
+use tonic::service::{LayerExt as _, Routes};
 use tonic_health::pb::health_server::{Health, HealthServer};
+use tower::limit::GlobalConcurrencyLimitLayer;
 use tower::{Service, ServiceBuilder};
 use tower_http::catch_panic::CatchPanicLayer;
 
+use super::buffer::BufferLayer;
+use super::calls::CountLayer;
+use super::config::Config;
+use super::deadline::DeadlineLayer;
 use super::log::CallLogLayer;
+use super::metrics::Metrics;
+use super::offload::OffloadLayer;
+use super::trace::Tracing;
 use super::{Error, errors};
 use crate::proto::FILE_DESCRIPTOR_SET;
 use crate::proto::rollout_planner_server::{RolloutPlanner, RolloutPlannerServer};
 use crate::wire::REQUEST_BYTES_MAX;
 
 /// Every call passes through these, from top to bottom, and its answer from bottom to top. No limit of tonic's
-/// own is used: they lie outside of all this, so that their answers would be neither logged nor completed.
+/// own is used: they lie outside of all this, so that their answers would be neither logged nor counted.
 pub(super) fn stack(
+    config: &Config,
+    metrics: &Arc<Metrics>,
+    tracing: Tracing,
     routes: Routes,
 ) -> impl Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
 + Clone
 + Send
 + 'static {
     ServiceBuilder::new()
-        // Outermost: what is logged is what the client gets.
-        .layer(CallLogLayer)
+        // Outermost: what is logged and traced is what the client gets.
+        .layer(CallLogLayer::new(tracing, config.slow_call))
+        // Above everything that may refuse a call, or end it: each one that begins is counted once.
+        .layer(CountLayer::new(Arc::clone(metrics)))
         // Above everything that makes errors, so that all of them have the codes and details of docs/api.md.
         .map_response(errors::complete)
+        // Above everything that takes time, a request on its way and a turn to wait for included.
+        .layer(DeadlineLayer::new(config.deadline_max))
         // The next layer has a type of body of its own.
         .map_response(|response: Response<_>| response.map(Body::new))
         // Innermost: a panic becomes an answer as any other before a layer can miss it.
@@ -37,9 +55,11 @@ pub(super) fn stack(
         .service(routes)
 }
 
-/// What is served, by the name of the service. What is for the planner alone belongs around it here, so that
-/// health checks never wait behind plans.
+/// What is served, by the name of the service. The layers around the planner are not around the others: health
+/// checks never wait behind plans, and are never refused for them.
 pub(super) fn routes(
+    config: &Config,
+    metrics: &Metrics,
     planner: impl RolloutPlanner,
     health: HealthServer<impl Health>,
 ) -> Result<Routes, Error> {
@@ -51,6 +71,24 @@ pub(super) fn routes(
         .accept_compressed(CompressionEncoding::Zstd)
         // For clients that ask for it.
         .send_compressed(CompressionEncoding::Gzip);
+    let shed = metrics.series.shed.clone();
+    let planner = ServiceBuilder::new()
+        // Above the limit: a request that is still arriving, however slowly, takes nobody's place.
+        .layer(BufferLayer::new(
+            config.buffer_mib_max,
+            config.queue_time_max,
+            config.concurrent_calls_max,
+            shed,
+        ))
+        // A call that finds no place is refused at once: a queue would only make it late as well.
+        .load_shed()
+        // One limit for all connections: behind a sidecar all calls come over a few.
+        .layer(GlobalConcurrencyLimitLayer::new(
+            config.concurrent_calls_max,
+        ))
+        // Innermost: decoding, planning and encoding are what takes time.
+        .layer(OffloadLayer::new(config.large_plans_max))
+        .named_layer(planner);
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -65,7 +103,44 @@ pub(super) fn routes(
         .prepare())
 }
 
+/// What a connection is allowed, and when it is renewed.
+pub(super) fn transport(config: &Config) -> tonic::transport::Server {
+    let server = tonic::transport::Server::builder()
+        .max_concurrent_streams(config.streams_max)
+        .http2_max_header_list_size(config.header_bytes_max)
+        .http2_keepalive_interval(Some(config.keepalive_interval))
+        .http2_keepalive_timeout(Some(config.keepalive_timeout));
+    match config.connection_age_max {
+        // Never with a grace: tonic then cuts the connection without a word, and running calls fail.
+        Some(age) => server.max_connection_age(jitter(age)),
+        None => server,
+    }
+}
+
+/// A tenth more or less: servers that start together must not send all their clients away together.
+fn jitter(age: Duration) -> Duration {
+    // The only randomness here, and it need not be good.
+    let random = RandomState::new().hash_one(0_u8);
+    age.mul_f64(0.9 + 0.2 * (random as f64 / u64::MAX as f64))
+}
+
 /// The payload may hold anything, values of a workload too: it goes nowhere.
 fn panicked(_: Box<dyn Any + Send>) -> Response<Body> {
     errors::bug().into_http()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_differ_by_a_tenth_at_most() {
+        let age = Duration::from_secs(300);
+        let ages: Vec<_> = (0..100).map(|_| jitter(age)).collect();
+        assert!(
+            ages.iter()
+                .all(|it| *it >= age.mul_f64(0.9) && *it <= age.mul_f64(1.1))
+        );
+        assert!(ages.iter().any(|it| *it < age) && ages.iter().any(|it| *it > age));
+    }
 }

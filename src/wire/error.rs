@@ -39,6 +39,14 @@ pub enum Error {
         /// How many it may have.
         max: usize,
     },
+    /// The answer is larger than the limits of the contract.
+    #[error("the answer would have {bytes} bytes and may have {max}")]
+    AnswerTooLarge {
+        /// How many bytes it would have, encoded.
+        bytes: usize,
+        /// How many it may have.
+        max: usize,
+    },
     /// There is no way back to the revision that was asked for.
     #[error(transparent)]
     Rollback(#[from] rollplan_core::RollbackError),

@@ -14,7 +14,10 @@ mod raw_struct;
 mod tree;
 
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
-pub use parse::{FAILURES_MAX, Horizon, PODS_MAX, REPLICA_SETS_MAX, parse_options, parse_snapshot};
+pub use parse::{
+    EXPRESSIONS_MAX, FAILURES_MAX, Horizon, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX, parse_options,
+    parse_snapshot,
+};
 pub use print::{print_plan, print_status, print_step};
 pub use print_report::print_report;
 pub use print_revision::{print_revisions, print_rollback};
@@ -28,6 +31,9 @@ use crate::proto;
 
 /// Bytes that an encoded request may have.
 pub const REQUEST_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes that an encoded answer may have over the network: what clients take unless told otherwise.
+pub const ANSWER_BYTES_MAX: usize = 4 << 20;
 
 /// The next writes for one Deployment.
 ///
@@ -91,6 +97,22 @@ pub fn list_revisions(
     let snapshot = parse_snapshot(snapshot)?;
     let revisions = rollplan_core::list_revisions(&snapshot, Options::default());
     Ok(print_revisions(revisions))
+}
+
+/// Whether an answer may be sent.
+///
+/// # Errors
+///
+/// [`Error::AnswerTooLarge`].
+pub fn check_answer(answer: &impl Message) -> Result<(), Error> {
+    let bytes = answer.encoded_len();
+    if bytes > ANSWER_BYTES_MAX {
+        return Err(Error::AnswerTooLarge {
+            bytes,
+            max: ANSWER_BYTES_MAX,
+        });
+    }
+    Ok(())
 }
 
 /// [`plan_rollout`] on an encoded `PlanRolloutRequest`, giving an encoded `PlanRolloutResponse`.

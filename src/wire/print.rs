@@ -195,9 +195,11 @@ fn action(action: Action) -> proto::step::Action {
             owner: _,
             status,
             revision,
+            selector,
         } => Printed::UpdateDeploymentStatus(proto::UpdateDeploymentStatus {
             status: Some(print_status(status)),
             revision,
+            selector,
         }),
     }
 }

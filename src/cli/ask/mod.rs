@@ -113,7 +113,8 @@ impl From<wire::Error> for Refusal {
             wire::Error::TooLarge { .. } => Self::Error(Error::input("", error.to_string())),
             wire::Error::Rollback(error) => Self::Error(Error::NoWayBack(error.to_string())),
             // Messages that were made here always decode.
-            wire::Error::Undecodable { .. }
+            wire::Error::AnswerTooLarge { .. }
+            | wire::Error::Undecodable { .. }
             | wire::Error::InvalidJson { .. }
             | wire::Error::Descriptors { .. } => {
                 Self::Error(Error::Bug(super::error::chain(&error)))

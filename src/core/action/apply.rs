@@ -1,5 +1,7 @@
 //! What an action does to the world. Planners use it to look past their own writes, tests to compare results.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{Action, OwnerChange, SetChange, Target};
 use crate::pass;
 use crate::revision::REVISION;
@@ -9,57 +11,96 @@ use crate::template::Template;
 /// Does to the snapshot what the action does to the world, as far as the API server answers for it. Pods
 /// start, end and are counted by others. An action on an object that the snapshot does not have does nothing.
 pub fn apply(snapshot: &mut Snapshot, action: &Action) {
+    apply_all(snapshot, &[action]);
+}
+
+/// [`apply`] of one after the other. ReplicaSets are looked up once for all of them: there may be thousands of
+/// either.
+pub(crate) fn apply_all(snapshot: &mut Snapshot, actions: &[&Action]) {
+    let sets = snapshot.replica_sets.iter().enumerate();
+    let by_uid: BTreeMap<&str, usize> = sets
+        .map(|(index, set)| (set.metadata.uid.as_str(), index))
+        .collect();
+    let index_of = |action: &&Action| by_uid.get(target(action)?.uid.as_str()).copied();
+    let indices: Vec<Option<usize>> = actions.iter().map(index_of).collect();
+    let mut deleted = BTreeSet::new();
+    for (action, index) in actions.iter().zip(indices) {
+        // What is not among them may have been created meanwhile.
+        let index = index.or_else(|| {
+            let uid = &target(action)?.uid;
+            let mut sets = snapshot.replica_sets.iter();
+            sets.position(|set| set.metadata.uid == *uid)
+        });
+        let index = index.filter(|index| !deleted.contains(index));
+        if let (Action::DeleteReplicaSet { .. }, Some(index)) = (action, index) {
+            deleted.insert(index);
+        } else {
+            apply_to(snapshot, action, index);
+        }
+    }
+    let mut index = 0..;
+    let mut stays = || index.next().is_some_and(|index| !deleted.contains(&index));
+    snapshot.replica_sets.retain(|_| stays());
+}
+
+/// The ReplicaSet that an action writes, if it was there before.
+fn target(action: &Action) -> Option<&Target> {
     match action {
-        Action::CheckOwner { .. } => {}
-        Action::AdoptReplicaSet {
-            set,
-            owner_references,
-        }
-        | Action::ReleaseReplicaSet {
-            set,
-            owner_references,
-        } => {
-            if let Some(set) = find(snapshot, set) {
-                set.metadata.owner_references.clone_from(owner_references);
+        Action::AdoptReplicaSet { set, .. }
+        | Action::ReleaseReplicaSet { set, .. }
+        | Action::UpdateReplicaSet { set, .. }
+        | Action::ScaleReplicaSet { set, .. }
+        | Action::DeleteReplicaSet { set } => Some(set),
+        Action::CheckOwner { .. }
+        | Action::CreateReplicaSet(_)
+        | Action::UpdateDeployment { .. }
+        | Action::UpdateDeploymentStatus { .. } => None,
+    }
+}
+
+/// All but deletions, which the caller does together.
+fn apply_to(snapshot: &mut Snapshot, action: &Action, index: Option<usize>) {
+    let set = index.and_then(|index| snapshot.replica_sets.get_mut(index));
+    match (action, set) {
+        (
+            Action::AdoptReplicaSet {
+                owner_references, ..
             }
+            | Action::ReleaseReplicaSet {
+                owner_references, ..
+            },
+            Some(set),
+        ) => set.metadata.owner_references.clone_from(owner_references),
+        (Action::UpdateReplicaSet { change, .. }, Some(set)) => {
+            change_set(set, change, set.replicas);
         }
-        Action::CreateReplicaSet(set) => {
+        (Action::ScaleReplicaSet { to, change, .. }, Some(set)) => change_set(set, change, *to),
+        (Action::CreateReplicaSet(set), _) => {
             let created = pass::as_created(set, snapshot.now);
             snapshot.replica_sets.push(created);
         }
-        Action::UpdateReplicaSet { set, change } => {
-            if let Some(set) = find(snapshot, set) {
-                change_set(set, change, set.replicas);
-            }
-        }
-        Action::ScaleReplicaSet {
-            set, to, change, ..
-        } => {
-            if let Some(set) = find(snapshot, set) {
-                change_set(set, change, *to);
-            }
-        }
-        Action::DeleteReplicaSet { set } => {
-            snapshot
-                .replica_sets
-                .retain(|other| other.metadata.uid != set.uid);
-        }
-        Action::UpdateDeployment { change, .. } => change_owner(snapshot, change),
-        Action::UpdateDeploymentStatus {
-            status, revision, ..
-        } => {
+        (Action::UpdateDeployment { change, .. }, _) => change_owner(snapshot, change),
+        (
+            Action::UpdateDeploymentStatus {
+                status, revision, ..
+            },
+            _,
+        ) => {
             snapshot.deployment.status.clone_from(status);
             if let Some(revision) = revision {
                 let annotations = &mut snapshot.deployment.metadata.annotations;
                 annotations.insert(REVISION.to_owned(), revision.clone());
             }
         }
+        (
+            Action::AdoptReplicaSet { .. }
+            | Action::ReleaseReplicaSet { .. }
+            | Action::UpdateReplicaSet { .. }
+            | Action::ScaleReplicaSet { .. },
+            None,
+        )
+        | (Action::CheckOwner { .. } | Action::DeleteReplicaSet { .. }, _) => {}
     }
-}
-
-fn find<'a>(snapshot: &'a mut Snapshot, target: &Target) -> Option<&'a mut ReplicaSet> {
-    let mut sets = snapshot.replica_sets.iter_mut();
-    sets.find(|set| set.metadata.uid == target.uid)
 }
 
 /// The server counts a generation for every change of the spec, not for annotations. Pods that were once

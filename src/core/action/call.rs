@@ -79,12 +79,18 @@ impl Action {
                 owner,
                 status,
                 revision,
+                selector,
             } => {
                 let annotations = revision.iter().map(|revision| {
                     let revision = Value::from([(REVISION, revision.as_str())]);
                     ("annotations", revision)
                 });
-                let body = merge_patch(owner, annotations, Some(status_json(status)));
+                let mut status = status_json(status);
+                let selector = selector
+                    .iter()
+                    .map(|text| ("selector", text.as_str().into()));
+                insert_all(&mut status, selector);
+                let body = merge_patch(owner, annotations, Some(status));
                 patch(owner, "status", MERGE_PATCH, body)
             }
         }

@@ -6,6 +6,7 @@ mod call;
 mod event;
 
 pub use apply::apply;
+pub(crate) use apply::apply_all;
 pub use call::{ApiCall, Verb};
 pub use event::{Event, EventType};
 
@@ -77,6 +78,9 @@ pub enum Action {
         status: DeploymentStatus,
         /// The revision to write along with it, where it changes.
         revision: Option<String>,
+        /// The selector as text, for an owner other than Kubernetes' own Deployment: its scale subresource reads
+        /// it from the status, and autoscalers find the pods by it.
+        selector: Option<String>,
     },
 }
 

@@ -62,7 +62,14 @@ impl Pass<'_> {
         } else if total > allowed {
             active.sort_by_key(|set| (Reverse(set.replicas), set.index));
         }
-        let shares: Vec<Share> = active.iter().map(|set| self.share(set)).collect();
+        let mut shares: Vec<Share> = active.iter().map(|set| self.share(set)).collect();
+        if self.rules == Rules::LookAhead && total > allowed {
+            // Somebody has resized a ReplicaSet whose annotation tells of a smaller whole: Kubernetes would let it
+            // grow, beyond all bounds, while the whole is to shrink.
+            for share in &mut shares {
+                share.max_total_before = share.max_total_before.max(size::clamp(allowed));
+            }
+        }
         let sizes = size::proportional(self.limits, &shares);
         for (set, size) in active.into_iter().zip(sizes) {
             self.scale_set(set, size, true, OnFailure::Stop)?;

@@ -129,6 +129,8 @@ impl<'a> Pass<'a> {
                 owner: target,
                 status: owner.status.clone(),
                 revision,
+                selector: (!owner.deployment.is_native())
+                    .then(|| owner.deployment.spec.selector.to_string()),
             },
         };
         let status_written = matches!(action, Action::UpdateDeploymentStatus { .. });
@@ -182,13 +184,12 @@ impl<'a> Pass<'a> {
     }
 
     /// A status write may tell of a refusal: no other refused write must be able to hide it. Only the check of
-    /// the Deployment goes before, for it tests the version that the status write changes.
+    /// the Deployment goes before, for it tests the version that the status write changes. Events stay in order.
     pub(super) fn put_status_first(&mut self) {
         self.steps.sort_by_key(|step| match &step.action {
-            None => 0,
-            Some(Action::CheckOwner { .. }) => 1,
-            Some(Action::UpdateDeploymentStatus { .. }) => 2,
-            Some(_) => 3,
+            Some(Action::CheckOwner { .. }) => 0,
+            Some(Action::UpdateDeploymentStatus { .. }) => 1,
+            Some(_) | None => 2,
         });
     }
 }

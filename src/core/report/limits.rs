@@ -16,9 +16,7 @@ impl Survey<'_> {
             let remedy = "give the Deployment a selector that matches its template's labels";
             return vec![Blocker::new(Cause::SelectorEmpty, message, remedy)];
         }
-        if deployment.metadata.deletion_timestamp.is_some()
-            || status::is_complete(deployment, self.status)
-        {
+        if deployment.metadata.deletion_timestamp.is_some() || self.is_complete() {
             return Vec::new();
         }
         let mut blockers = Vec::new();
@@ -54,7 +52,7 @@ impl Survey<'_> {
         })
     }
 
-    fn replica_set_refused(&self) -> Option<Blocker> {
+    pub(super) fn replica_set_refused(&self) -> Option<Blocker> {
         let failure = self.snapshot.failures.iter().find(|failure| {
             failure.call.verb == Verb::Create
                 && failure.call.kind == "ReplicaSet"

@@ -146,14 +146,14 @@ pub enum Cause {
     ContainerConfig,
     /// A container ends again and again.
     CrashLoop,
-    /// A pod has failed as a whole.
-    PodFailed,
     /// No node takes the pod.
     Unschedulable,
     /// The API server refuses pods, as for a quota.
     PodsRefused,
     /// A container runs, and its readiness check fails.
     NotReady,
+    /// A pod has failed as a whole. Another one takes its place, and what holds that one comes before.
+    PodFailed,
     /// Old pods have not ended yet (Recreate).
     OldPodsRunning,
     /// The list of pods may be incomplete, and Recreate needs all of it.
@@ -268,7 +268,7 @@ impl<'a> Survey<'a> {
             Phase::Deleting
         } else if has(Cause::SelectorEmpty) {
             Phase::Refused
-        } else if status::is_complete(deployment, self.status) {
+        } else if self.is_complete() {
             Phase::Complete
         } else if deployment.spec.paused {
             Phase::Paused
@@ -339,6 +339,13 @@ impl<'a> Survey<'a> {
         });
         let stored = || Some(self.new?.metadata.annotations.get(REVISION)?.clone());
         written.or_else(stored).unwrap_or_default()
+    }
+
+    /// A refused create ends the sync before the counters are taken anew: what is published then may still tell
+    /// of a rollout that was complete once.
+    fn is_complete(&self) -> bool {
+        let refused = || self.new.is_none() && self.replica_set_refused().is_some();
+        status::is_complete(&self.snapshot.deployment, self.status) && !refused()
     }
 
     fn is_rolling(&self) -> bool {

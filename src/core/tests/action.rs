@@ -412,6 +412,7 @@ fn a_status_names_zeros_and_nulls_what_is_gone() {
             owner: owner.clone(),
             status: DeploymentStatus::default(),
             revision: None,
+            selector: None,
         },
         "update status of Deployment web",
         &patch(
@@ -433,6 +434,7 @@ fn a_status_names_zeros_and_nulls_what_is_gone() {
             owner: owner.clone(),
             status: full_status(vec![never]),
             revision: Some("12".to_owned()),
+            selector: None,
         },
         "update status of Deployment web",
         &patch(
@@ -486,8 +488,10 @@ fn a_custom_owner_is_called_by_its_own_kind() {
         owner,
         status,
         revision: None,
+        selector: Some("app=web".to_owned()),
     }
     .call();
+    assert!(call.body_json.contains(r#""selector":"app=web""#));
     assert_eq!(
         (
             call.api_version.as_str(),
@@ -761,6 +765,7 @@ fn a_status_is_published_with_its_revision() {
         owner: owner_target(),
         status: status.clone(),
         revision: revision.map(str::to_owned),
+        selector: None,
     };
     check_apply(&action(None), |world| {
         world.deployment.status = status.clone();

@@ -1,6 +1,8 @@
 //! Every small world: a settled plan keeps both bounds at every prefix, ends, and comes to the sizes that
 //! Kubernetes comes to step by step; after a death at any step the next plan still finishes the job.
 //!
+//! The control: planned without the clamp on available pods, some of them must fail.
+//!
 //! Worlds: 0 to 5 wanted pods before and after, surge and unavailability 0 to 2, three ReplicaSets with every
 //! size and availability that fit the surge before, any one of them or none being the new one, both
 //! strategies. `ROLLPLAN_EXHAUSTIVE=full` takes them all, a number takes one in so many, otherwise every 97th.
@@ -9,8 +11,9 @@ use std::collections::BTreeMap;
 
 use super::world::{mk_deployment, mk_set, mk_snapshot, rolling};
 use crate::action::{Action, apply};
-use crate::lint::{Violation, lint};
+use crate::lint::{Rule, Violation, lint};
 use crate::pass::{self, Rules};
+use crate::settle::look_ahead;
 use crate::snapshot::{Options, Snapshot, Strategy};
 use crate::{Plan, plan_settled, revision, status};
 
@@ -113,6 +116,12 @@ fn drive(world: &mut Snapshot) -> Result<usize, String> {
     Err(format!("{PLANS_MAX} plans did not end"))
 }
 
+fn takes_too_much(violations: &[Violation]) -> bool {
+    violations.iter().any(|violation| {
+        matches!(violation.rule, Rule::MinAvailable { .. }) && !violation.inherited
+    })
+}
+
 fn summaries(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(|step| step.summary()).collect()
 }
@@ -141,8 +150,9 @@ fn drive_upstream(world: &mut Snapshot) -> Result<usize, String> {
     Err("50 passes did not end".to_owned())
 }
 
-/// Whether Kubernetes is stuck at rest: an active ReplicaSet that looks scaled for ever.
-fn is_wedged(world: &Snapshot) -> bool {
+/// Whether an active ReplicaSet was sized for another number of wanted pods. At rest that is for ever:
+/// Kubernetes is stuck.
+fn looks_scaled(world: &Snapshot) -> bool {
     let wanted = world.deployment.spec.replicas;
     world.replica_sets.iter().any(|set| {
         let desired = revision::desired_replicas(&set.metadata.annotations);
@@ -181,6 +191,10 @@ struct Count {
     upstream_writes: usize,
     cut_short: usize,
     wedged: usize,
+    /// Worlds whose first plan takes too much away if it counts every pod that is reported.
+    unclamped: usize,
+    /// The same, in worlds with a scaling event.
+    unclamped_scaling: usize,
 }
 
 impl Count {
@@ -191,12 +205,16 @@ impl Count {
             upstream_writes,
             cut_short,
             wedged,
+            unclamped,
+            unclamped_scaling,
         } = other;
         self.worlds += worlds;
         self.merged_writes += merged_writes;
         self.upstream_writes += upstream_writes;
         self.cut_short += cut_short;
         self.wedged += wedged;
+        self.unclamped += unclamped;
+        self.unclamped_scaling += unclamped_scaling;
     }
 }
 
@@ -205,12 +223,21 @@ fn check(world: &Snapshot, count: &mut Count) -> Result<(), String> {
     let plan = plan_settled(world, Options::default());
     count.cut_short += usize::from(!plan.settled);
 
+    // The control: without the clamp, the linter must find fault.
+    let unclamped = look_ahead(world, Options::default(), Rules::Exact);
+    if takes_too_much(&lint(world, Options::default(), &unclamped)) {
+        match looks_scaled(world) {
+            true => count.unclamped_scaling += 1,
+            false => count.unclamped += 1,
+        }
+    }
+
     let mut settled = world.clone();
     count.merged_writes += drive(&mut settled)?;
 
     let mut upstream = world.clone();
     count.upstream_writes += drive_upstream(&mut upstream)?;
-    if is_wedged(&upstream) {
+    if looks_scaled(&upstream) {
         count.wedged += 1;
     } else if sizes(&settled) != sizes(&upstream) {
         let (ours, theirs) = (sizes(&settled), sizes(&upstream));
@@ -288,17 +315,35 @@ fn settled_plans_keep_the_bounds_in_every_small_world() {
     println!(
         "{} of {WORLDS} worlds, {} failed\n\
          writes until the world must move: {}, pass by pass {}\n\
-         {} first plans end early; Kubernetes is stuck in {} worlds",
+         {} first plans end early; Kubernetes is stuck in {} worlds\n\
+         without the clamp {} plans would take too much, and {} after a scaling event",
         total.worlds,
         failures.len(),
         total.merged_writes,
         total.upstream_writes,
         total.cut_short,
         total.wedged,
+        total.unclamped,
+        total.unclamped_scaling,
     );
     assert_eq!(total.worlds, WORLDS / stride);
+    assert!(total.unclamped_scaling > 0 || stride > STRIDE);
     failures.truncate(15);
     assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// Three wanted pods become one: scaling leaves two, and counting the two that it takes away as available, the
+/// rolling update would take the last one too.
+#[test]
+fn without_the_clamp_the_last_available_pod_goes() {
+    let sets = [(1, 1), (1, 1), (2, 2)];
+    let world = mk_world(3, 1, rolling(1, 0), sets, Some(2));
+    let takes_too_much = |rules| {
+        let plan = look_ahead(&world, Options::default(), rules);
+        takes_too_much(&lint(&world, Options::default(), &plan))
+    };
+    assert!(!takes_too_much(Rules::LookAhead));
+    assert!(takes_too_much(Rules::Exact));
 }
 
 fn variants() -> impl Iterator<Item = (i32, i32, Option<usize>, bool)> {

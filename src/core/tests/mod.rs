@@ -4,6 +4,7 @@ mod absurd;
 mod action;
 mod create;
 mod exhaustive;
+mod lint;
 mod random;
 mod report;
 mod revision;

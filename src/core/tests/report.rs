@@ -6,10 +6,11 @@ use super::world::{
     at, mk_condition, mk_deployment, mk_pod, mk_set, mk_set_status, mk_snapshot, mk_template, now,
     rolling, strings,
 };
-use crate::action::Action;
+use crate::action::{Action, apply};
 use crate::plan::{compute_status, plan_pass};
+use crate::plan_settled;
 use crate::report::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Cause, Phase, Report, report};
-use crate::revision::{DESIRED_REPLICAS, REVISION};
+use crate::revision::{DESIRED_REPLICAS, REVISION, ROLLBACK_TO};
 use crate::selector::LabelSelector;
 use crate::size::IntOrPercent;
 use crate::snapshot::{
@@ -466,6 +467,29 @@ fn a_blocker_names_the_pods_held_longest_and_20_at_most() {
 }
 
 #[test]
+fn a_crash_loop_is_told_from_a_slow_start() {
+    let cause = |container: Container| {
+        let pods = with_pods([pod("a", "Running", vec![container])]);
+        reported(&pods).blockers[0].cause
+    };
+    let crashed = |state: ContainerState, restarts: i32| Container {
+        restarts,
+        last_state: terminated(1, "Error", ""),
+        ..container(state)
+    };
+    // The kubelet says so, or it has happened before.
+    let backing_off = || waiting("CrashLoopBackOff", "");
+    assert_eq!(cause(crashed(backing_off(), 0)), Cause::CrashLoop);
+    let creating = || waiting("ContainerCreating", "");
+    assert_eq!(cause(crashed(creating(), 1)), Cause::CrashLoop);
+    assert_eq!(cause(crashed(creating(), 0)), Cause::Starting);
+    // One that runs again may crash again, until the kubelet has forgotten.
+    assert_eq!(cause(crashed(running(599), 1)), Cause::CrashLoop);
+    assert_eq!(cause(crashed(running(600), 1)), Cause::NotReady);
+    assert_eq!(cause(crashed(running(599), 0)), Cause::NotReady);
+}
+
+#[test]
 fn a_terminating_pod_does_not_count() {
     let mut going = pod("a", "Pending", vec![container(waiting("ErrImagePull", ""))]);
     going.metadata.deletion_timestamp = Some(now());
@@ -501,6 +525,23 @@ fn the_limits_hold_pods_back() {
         blocker(&snapshot, Cause::HeldByAvailability).message,
         "1 old pod is held: 1 available, the minimum is 3 of 4"
     );
+    let mut snapshot = half_way();
+    snapshot.replica_sets[0].replicas = 1;
+    snapshot.replica_sets[1].replicas = 4;
+    assert_eq!(
+        blocker(&snapshot, Cause::HeldBySurge).message,
+        "3 more new pods are held back: the ReplicaSets ask for 5 of 5 allowed pods"
+    );
+}
+
+#[test]
+fn what_is_not_there_is_not_held() {
+    let mut snapshot = half_way();
+    snapshot.replica_sets[0].replicas = 4;
+    snapshot.replica_sets[1].replicas = 1;
+    assert!(!causes(&snapshot).contains(&Cause::HeldBySurge));
+    snapshot.replica_sets.truncate(1);
+    assert!(!causes(&snapshot).contains(&Cause::HeldByAvailability));
 }
 
 #[test]
@@ -637,6 +678,25 @@ fn a_refused_replica_set_says_why() {
     assert_eq!(report.blockers[0].since, Some(at(-30)));
 }
 
+/// Somebody took the ReplicaSet of a finished rollout away, and a new one is refused: what is published still tells
+/// of the finished rollout, for the refused create ends the sync.
+#[test]
+fn a_refused_replica_set_is_no_complete_rollout() {
+    let mut snapshot = refused_create("Forbidden", "exceeded quota");
+    snapshot.deployment.status = crate::snapshot::DeploymentStatus {
+        observed_generation: 1,
+        replicas: 4,
+        updated_replicas: 4,
+        ready_replicas: 4,
+        available_replicas: 4,
+        ..Default::default()
+    };
+    let status = snapshot.deployment.status.clone();
+    let report = report(&snapshot, Options::default(), &status, &[]);
+    assert_eq!(report.phase, Phase::Stalled);
+    assert_eq!(report.blockers[0].cause, Cause::ReplicaSetRefused);
+}
+
 /// A Recreate whose old ReplicaSet is at 0.
 fn recreate(pods: impl FnOnce(&Snapshot) -> Vec<Pod>) -> Snapshot {
     let mut snapshot = half_way();
@@ -670,6 +730,18 @@ fn recreate_waits_for_old_pods() {
     );
     assert_eq!(found.remaining, Some(Span::from_seconds(25)));
     assert_eq!((found.since, found.pod_count), (None, 2));
+    let held = found.pods.iter();
+    let held: Vec<_> = held
+        .map(|pod| (pod.name.as_str(), pod.reason.as_str()))
+        .collect();
+    assert_eq!(held, [("b", "Terminating"), ("a", "Terminating")]);
+    let due = recreate(|world| vec![old_pod(world, "a", "Running", Some(0))]);
+    assert_eq!(blocker(&due, Cause::OldPodsRunning).remaining, None);
+    // Whoever wants none waits for the last one, too.
+    let mut none = going.clone();
+    none.deployment.spec.replicas = 0;
+    none.replica_sets[0].status = mk_set_status(1, 0);
+    assert!(causes(&none).contains(&Cause::OldPodsRunning));
 
     let late = recreate(|world| {
         vec![
@@ -743,6 +815,16 @@ fn a_stale_annotation_is_one_that_a_controller_has_left_behind() {
         "annotation desired-replicas of ReplicaSet web-v2 is stale: Kubernetes' own controller would take it \
          for a scaling event for ever"
     );
+    // A ReplicaSet of another size is scaled, and gets its annotation with it; not under Recreate.
+    let mut other = snapshot.clone();
+    other.replica_sets[0].replicas = 3;
+    assert!(!causes(&other).contains(&Cause::StaleAnnotation));
+    other.deployment.spec.strategy = Strategy::Recreate;
+    assert!(causes(&other).contains(&Cause::StaleAnnotation));
+    let annotations = &mut other.replica_sets[0].metadata.annotations;
+    annotations.insert(DESIRED_REPLICAS.to_owned(), "4".to_owned());
+    assert!(!causes(&other).contains(&Cause::StaleAnnotation));
+
     // Just scaled, it is no wedge.
     snapshot.deployment.metadata.generation = 2;
     assert!(!causes(&snapshot).contains(&Cause::StaleAnnotation));
@@ -894,10 +976,10 @@ fn what_must_be_mended_comes_before_what_follows_from_it() {
             Cause::ImagePull,
             Cause::ContainerConfig,
             Cause::CrashLoop,
-            Cause::PodFailed,
             Cause::Unschedulable,
             Cause::PodsRefused,
             Cause::NotReady,
+            Cause::PodFailed,
             Cause::Starting,
             Cause::MinReadySeconds,
             Cause::HeldBySurge,
@@ -943,6 +1025,12 @@ fn counts_come_with_their_arithmetic() {
             rolling(Int(1), Int(0)),
             (5, "4 + 1 = 5"),
             (4, "4 − 0 = 4"),
+        ),
+        (
+            4,
+            rolling(Int(0), Int(1)),
+            (4, "4 + 0 = 4"),
+            (3, "4 − 1 = 3"),
         ),
         (
             4,
@@ -1007,10 +1095,66 @@ fn the_report_of_a_plan_speaks_of_the_sizes_it_leaves() {
         report.replica_set
     );
     assert_eq!(report.reasons[0].reason, "NEW_TEMPLATE");
+    // An old template that has come back: its ReplicaSet gets a new number in this plan.
+    let mut back = half_way();
+    back.deployment.spec.template = mk_template("v1").into();
+    let plan = plan_settled(&back, Options::default());
+    let told = crate::report::report(&back, Options::default(), &plan.status, &plan.steps);
+    assert_eq!(
+        (told.revision.as_str(), told.replica_set.as_str()),
+        ("3", "web-v1")
+    );
     // Revision and name of one that exists.
     let there = reported(&half_way());
     assert_eq!(
         (there.revision.as_str(), there.replica_set.as_str()),
         ("2", "web-v2")
     );
+}
+
+#[test]
+fn every_write_has_its_reason() {
+    let planned = |world: &Snapshot| {
+        let plan = plan_settled(world, Options::default());
+        let report = report(world, Options::default(), &plan.status, &plan.steps);
+        let reasons = report.reasons.into_iter();
+        reasons.map(|reason| reason.reason).collect::<Vec<_>>()
+    };
+    // The third old pod makes room for the fourth new one.
+    let mut going_on = half_way();
+    going_on.replica_sets[0].status = mk_set_status(2, 2);
+    going_on.deployment.spec.strategy = rolling(0, 1);
+    assert_eq!(planned(&going_on), ["SCALE_DOWN", "SCALE_UP", "STATUS"]);
+    let mut growing = half_way();
+    growing.replica_sets[1] = mk_set(&growing.deployment, "v1", 1, 2);
+    assert_eq!(planned(&growing), ["SCALE_UP", "STATUS"]);
+
+    // A pass that writes the status is over before it gets to the rollback.
+    let mut asked = half_way();
+    for step in plan_settled(&asked, Options::default()).steps {
+        apply(&mut asked, &step.action.unwrap());
+    }
+    let annotations = &mut asked.deployment.metadata.annotations;
+    annotations.insert(ROLLBACK_TO.to_owned(), "1".to_owned());
+    assert_eq!(planned(&asked), ["ROLLBACK"]);
+    // There is no such revision: all that happens is that nobody asks any more.
+    let annotations = &mut asked.deployment.metadata.annotations;
+    annotations.insert(ROLLBACK_TO.to_owned(), "7".to_owned());
+    assert_eq!(planned(&asked), ["OWNER_ANNOTATIONS"]);
+}
+
+#[test]
+fn a_cause_has_a_stable_word() {
+    assert_eq!(Cause::ImagePull.to_string(), "IMAGE_PULL");
+    assert_eq!(Cause::HeldBySurge.as_str(), "HELD_BY_SURGE");
+}
+
+#[test]
+fn the_message_tells_of_pods_that_are_ending() {
+    let mut snapshot = half_way();
+    snapshot.replica_sets[1].status.terminating_replicas = Some(2);
+    let message = reported(&snapshot).message;
+    assert!(message.contains(", 3 old, 2 terminating)"), "{message}");
+    let message = reported(&half_way()).message;
+    assert!(message.contains(", 3 old)"), "{message}");
 }

@@ -1,6 +1,8 @@
 //! Going back to a revision, and the list of them, as `kubectl rollout undo` and `history`.
 
-use super::world::{mk_deployment, mk_set, mk_snapshot, mk_template, strings};
+use std::collections::BTreeMap;
+
+use super::world::{at, mk_deployment, mk_set, mk_snapshot, mk_template, strings};
 use crate::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
 use crate::snapshot::{Options, Snapshot};
 use crate::template::{Template, Value};
@@ -25,6 +27,16 @@ fn mk_history() -> Snapshot {
         annotations.insert("cause".to_owned(), cause.to_owned());
     }
     mk_snapshot(deployment, sets)
+}
+
+/// The fields of a template's only container.
+fn main_container(template: &mut Value) -> &mut BTreeMap<String, Value> {
+    let spec = template.as_map_mut().unwrap().get_mut("spec").unwrap();
+    let containers = spec.as_map_mut().unwrap().get_mut("containers").unwrap();
+    let Value::List(containers) = containers else {
+        panic!("no list");
+    };
+    containers[0].as_map_mut().unwrap()
 }
 
 fn undo(world: &Snapshot, revision: i64) -> Result<crate::Rollback, RollbackError> {
@@ -133,6 +145,23 @@ fn revisions_compare_as_numbers() {
 }
 
 #[test]
+fn of_equal_revisions_the_first_seen_is_the_higher() {
+    let target = |revisions: [&str; 3]| {
+        let mut world = mk_history();
+        for (set, revision) in world.replica_sets.iter_mut().zip(revisions) {
+            let annotations = &mut set.metadata.annotations;
+            annotations.insert(REVISION.to_owned(), revision.to_owned());
+        }
+        let back = undo(&world, 0).unwrap();
+        (back.to_revision, back.replica_set)
+    };
+    assert_eq!(target(["1", "x", "3"]), (1, "web-v1".to_owned()));
+    assert_eq!(target(["2", "2", "3"]), (2, "web-v1".to_owned()));
+    assert_eq!(target(["3", "3", "1"]), (3, "web-v2".to_owned()));
+    assert_eq!(target(["3", "2", "2"]), (2, "web-v2".to_owned()));
+}
+
+#[test]
 fn values_of_the_environment_are_not_shown_and_references_are_warned_of() {
     let mut world = mk_history();
     let mut template = mk_template("v2:latest");
@@ -141,12 +170,7 @@ fn values_of_the_environment_are_not_shown_and_references_are_warned_of() {
         ("value", "hunter2"),
     ])]);
     let from = Value::from([("secretRef", Value::from([("name", "keys")]))]);
-    let spec = template.as_map_mut().unwrap().get_mut("spec").unwrap();
-    let containers = spec.as_map_mut().unwrap().get_mut("containers").unwrap();
-    let Value::List(containers) = containers else {
-        panic!("no list");
-    };
-    let container = containers[0].as_map_mut().unwrap();
+    let container = main_container(&mut template);
     container.insert("env".to_owned(), env);
     container.insert("envFrom".to_owned(), Value::from(vec![from]));
     world.replica_sets[1].template = Template::from(template);
@@ -169,6 +193,74 @@ fn values_of_the_environment_are_not_shown_and_references_are_warned_of() {
             "the size stays 4: it belongs to no revision",
         ]
     );
+}
+
+/// A template whose only container has this variable.
+fn mk_env(name: &str, key: &str, value: impl Into<Value>) -> Value {
+    let variable = Value::from([("name", name.into()), (key, value.into())]);
+    let mut template = mk_template("v2");
+    let env = Value::from(vec![variable]);
+    main_container(&mut template).insert("env".to_owned(), env);
+    template
+}
+
+#[test]
+fn a_variable_that_changes_is_named_and_not_shown() {
+    let mut world = mk_history();
+    world.deployment.spec.template = mk_env("PASSWORD", "value", "hunter2").into();
+    world.replica_sets[1].template = mk_env("PASSWORD", "value", "hunter1").into();
+    let hidden = Some(Value::from("(not shown)"));
+    let changes = undo(&world, 2).unwrap().changes;
+    let [change] = changes.as_slice() else {
+        panic!("{changes:?}");
+    };
+    assert_eq!(
+        (change.path.as_str(), &change.from, &change.to),
+        (
+            "spec.containers[name=main].env[name=PASSWORD].value",
+            &hidden,
+            &hidden
+        )
+    );
+}
+
+#[test]
+fn where_a_variable_comes_from_is_shown() {
+    let from_key = |key: &str| {
+        let reference = Value::from([("name", "settings"), ("key", key)]);
+        mk_env(
+            "MODE",
+            "valueFrom",
+            Value::from([("configMapKeyRef", reference)]),
+        )
+    };
+    let mut world = mk_history();
+    world.deployment.spec.template = from_key("new").into();
+    world.replica_sets[1].template = from_key("old").into();
+    let back = undo(&world, 2).unwrap();
+    assert_eq!(back.changes[0].to, Some(Value::from("old")));
+    assert!(
+        back.warnings
+            .contains(&"ConfigMap settings keeps its present content".to_owned()),
+        "{:?}",
+        back.warnings
+    );
+}
+
+#[test]
+fn images_that_move_are_warned_of() {
+    let warned = |image: &str| {
+        let mut world = mk_history();
+        world.replica_sets[1].template = mk_template(image).into();
+        let warnings = undo(&world, 2).unwrap().warnings;
+        warnings.iter().any(|warning| warning.contains(image))
+    };
+    for image in ["web", "registry:5000/web", "web:latest", "a/b/web:latest"] {
+        assert!(warned(image), "{image}");
+    }
+    for image in ["web:1", "registry:5000/web:1", "web@sha256:0123"] {
+        assert!(!warned(image), "{image}");
+    }
 }
 
 #[test]
@@ -214,4 +306,28 @@ fn the_list_says_what_is_current_and_what_goes_next() {
     world.deployment.spec.revision_history_limit = i32::MAX;
     let list = list_revisions(&world, Options::default());
     assert!(list.iter().all(|revision| !revision.cleaned_up_next));
+}
+
+#[test]
+fn clean_up_counts_the_current_revision_and_waits_for_pods() {
+    let mut world = mk_history();
+    world.replica_sets[1] = mk_set(&world.deployment, "v2", 2, 0);
+    let next = |world: &Snapshot, limit| {
+        let mut world = world.clone();
+        world.deployment.spec.revision_history_limit = limit;
+        let list = list_revisions(&world, Options::default()).into_iter();
+        let going = list.filter(|revision| revision.cleaned_up_next);
+        going.map(|revision| revision.revision).collect::<Vec<_>>()
+    };
+    assert_eq!(next(&world, 0), [1, 2]);
+    assert_eq!(next(&world, 1), [1, 2]);
+    assert_eq!(next(&world, 2), [1]);
+    assert_eq!(next(&world, 3), [0; 0]);
+    // Its last pod is still ending.
+    world.replica_sets[0].status.replicas = 1;
+    assert_eq!(next(&world, 1), [2]);
+    // One that is being deleted already counts no more.
+    world.replica_sets[0].metadata.deletion_timestamp = Some(at(-1));
+    assert_eq!(next(&world, 1), [2]);
+    assert_eq!(next(&world, 2), [0; 0]);
 }

@@ -27,6 +27,10 @@ pub const REPLICA_SETS_MAX: usize = 10_000;
 pub const PODS_MAX: usize = 20_000;
 /// Failures that a snapshot may have.
 pub const FAILURES_MAX: usize = 1_000;
+/// Expressions that a selector may have. Each is held against every object.
+pub const EXPRESSIONS_MAX: usize = 100;
+/// Values that the expressions of a selector may have, taken together.
+pub const VALUES_MAX: usize = 1_000;
 
 /// How far a plan looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +99,7 @@ pub(super) fn request(
         )?;
         limit("snapshot.pods", snapshot.pods.len(), PODS_MAX)?;
         limit("snapshot.failures", snapshot.failures.len(), FAILURES_MAX)?;
+        limit_selector(snapshot)?;
     }
     let snapshot = snapshot.map(|snapshot| parser.snapshot(snapshot, &snapshot_path));
     let (options, horizon) = parser.options(options, &Path::Root("options"));
@@ -110,6 +115,25 @@ fn limit(what: &'static str, count: usize, max: usize) -> Result<(), Error> {
         return Err(Error::TooLarge { what, count, max });
     }
     Ok(())
+}
+
+/// Selectors are held against every object: their size multiplies with the number of these.
+fn limit_selector(snapshot: &proto::Snapshot) -> Result<(), Error> {
+    let spec = snapshot.deployment.as_ref().and_then(|it| it.spec.as_ref());
+    let Some(selector) = spec.and_then(|spec| spec.selector.as_ref()) else {
+        return Ok(());
+    };
+    let expressions = &selector.match_expressions;
+    limit(
+        "snapshot.deployment.spec.selector.match_expressions",
+        expressions.len(),
+        EXPRESSIONS_MAX,
+    )?;
+    limit(
+        "snapshot.deployment.spec.selector.match_expressions[].values",
+        expressions.iter().map(|it| it.values.len()).sum(),
+        VALUES_MAX,
+    )
 }
 
 /// What was found wrong so far. Its methods parse one thing each and always return something.

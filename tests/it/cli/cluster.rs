@@ -160,6 +160,18 @@ fn pods_are_complete() {
 }
 
 #[test]
+fn a_planned_deployment() {
+    let mut owner = super::input::from_yaml(DEPLOYMENT);
+    owner["apiVersion"] = json!("apps.rollplan.dev/v1alpha1");
+    owner["kind"] = json!("PlannedDeployment");
+    let kubectl = Kubectl::new(&[list(vec![owner])]);
+    let run = kubectl.run(&["plan", "pdeploy/web", "-o", "json"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    let get = GET.replace("deploy", "planneddeployments.apps.rollplan.dev");
+    assert_eq!(kubectl.calls(), [get]);
+}
+
+#[test]
 fn a_deployment_that_is_not_there() {
     let kubectl = Kubectl::new(&[example("mid-rollout")]);
     let run = kubectl.run(&["status", "other", "-n", "shop"]);
@@ -352,7 +364,7 @@ fn what_does_not_go_together() {
         ),
         (
             &["status", "rs/web"],
-            "only Deployments are looked at, as deploy/web",
+            "only Deployments are looked at, as deploy/web, and PlannedDeployments, as pdeploy/web",
         ),
         (&["wait", "-f", file], "unexpected argument '-f'"),
         (

@@ -99,11 +99,14 @@ fn settings_come_from_the_environment_too() {
         ],
         "",
     );
-    let err = refused(&["serve", "--drain-grace-seconds", "99999"], "");
-    assert!(
-        err.contains("drain_grace is 99999 s and may be 3600 s"),
-        "{err}"
+    let err = refused(&["serve", "--drain-grace", "99999"], "");
+    assert_eq!(
+        err,
+        "error: drain_grace is 99999s and must be from 0ns to 3600s\n"
     );
+    let err = refused(&["serve", "--tls-cert", "/no", "--tls-key", "/no"], "");
+    assert!(err.starts_with("error: tls /no cannot be read: "), "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
     let taken = service.url.strip_prefix("http://").unwrap();
     let err = refused(&["serve", "--listen", taken], "");
     assert!(
@@ -176,4 +179,22 @@ fn addresses_that_cannot_be() {
         );
         assert_eq!(err, format!("error: --server {url}: {why}\n"));
     }
+}
+
+/// docs/operations.md has every option of `serve` with its variable, and no other.
+#[test]
+fn the_table_of_settings_is_complete() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operations.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let rows: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `--")?.split_once("` | `"))
+        .map(|(option, rest)| (option, rest.split_once('`').unwrap().0))
+        .collect();
+    let help = answered(&["serve", "--help"], "");
+    for (option, variable) in &rows {
+        assert!(help.contains(&format!("--{option} <")), "{option}");
+        assert!(help.contains(&format!("[env: {variable}=")), "{variable}");
+    }
+    assert_eq!(help.matches("[env: ").count(), rows.len());
 }

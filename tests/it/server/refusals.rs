@@ -2,9 +2,13 @@
 
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::proto::{
-    ComputeStatusRequest, PlanRolloutRequest, PlanRolloutResponse, RollbackRequest,
+    ComputeStatusRequest, LabelSelectorRequirement, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest,
 };
-use rollplan::wire::{LISTED_VIOLATIONS_MAX, PODS_MAX, REQUEST_BYTES_MAX};
+use rollplan::wire::{
+    ANSWER_BYTES_MAX, EXPRESSIONS_MAX, LISTED_VIOLATIONS_MAX, PODS_MAX, REQUEST_BYTES_MAX,
+    VALUES_MAX,
+};
 use tonic::codec::CompressionEncoding;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
@@ -17,7 +21,7 @@ use super::{
 };
 
 /// Whatever the error, it has this code and one ErrorInfo with this reason.
-fn check(status: &Status, code: Code, reason: &str) {
+pub(super) fn check(status: &Status, code: Code, reason: &str) {
     assert_eq!(status.code(), code, "{status:?}");
     assert!(!status.message().is_empty());
     let info = status.get_details_error_info().unwrap();
@@ -67,7 +71,7 @@ async fn many_violations_are_cut_and_counted() {
     assert_eq!(metadata["omitted"], "79");
 }
 
-fn check_too_large(status: &Status, subject: &str) {
+pub(super) fn check_too_large(status: &Status, subject: &str) {
     check(status, Code::ResourceExhausted, "REQUEST_TOO_LARGE");
     let violations = status.get_details_quota_failure().unwrap().violations;
     assert_eq!(violations.len(), 1);
@@ -84,15 +88,62 @@ async fn too_many_objects_are_too_large() {
     check_too_large(&status, "snapshot.pods");
 }
 
-/// Trap: tonic answers OUT_OF_RANGE.
 #[tokio::test]
-async fn too_many_bytes_are_too_large() {
+async fn selectors_with_too_many_values_are_too_large() {
     let Serving { mut client, .. } = start().await;
-    let request = mk_request_with_bytes(REQUEST_BYTES_MAX);
+    let requirement = |values| LabelSelectorRequirement {
+        key: "app".to_owned(),
+        operator: "NotIn".to_owned(),
+        values: vec!["x".to_owned(); values],
+    };
+    let with = |expressions: Vec<LabelSelectorRequirement>| {
+        let mut request = mk_request();
+        let deployment = request.snapshot.as_mut().unwrap().deployment.as_mut();
+        let spec = deployment.unwrap().spec.as_mut().unwrap();
+        spec.selector.as_mut().unwrap().match_expressions = expressions;
+        request
+    };
+    let path = "snapshot.deployment.spec.selector.match_expressions";
+    // All expressions count together.
+    let request = with(vec![requirement(VALUES_MAX), requirement(1)]);
     let status = client.plan_rollout(request).await.unwrap_err();
-    check_too_large(&status, "request");
-    // The connection lives.
-    client.plan_rollout(mk_request()).await.unwrap();
+    check_too_large(&status, &format!("{path}[].values"));
+    let request = with(vec![requirement(1); EXPRESSIONS_MAX + 1]);
+    let status = client.plan_rollout(request).await.unwrap_err();
+    check_too_large(&status, path);
+    let request = with(vec![requirement(VALUES_MAX / 2); 2]);
+    client.plan_rollout(request).await.unwrap();
+}
+
+/// Clients refuse longer ones with an error that says nothing of the reason.
+#[tokio::test]
+async fn answers_that_clients_do_not_take_are_not_made() {
+    let Serving { mut client, .. } = start().await;
+    let mut request = mk_request();
+    let snapshot = request.snapshot.as_mut().unwrap();
+    let deployment = snapshot.deployment.as_mut().unwrap();
+    // It comes back in the plan: annotations are copied to a new ReplicaSet.
+    let metadata = deployment.metadata.as_mut().unwrap();
+    let long = "x".repeat(ANSWER_BYTES_MAX);
+    metadata.annotations.insert("long".to_owned(), long);
+    let status = client.plan_rollout(request).await.unwrap_err();
+    check(&status, Code::ResourceExhausted, "ANSWER_TOO_LARGE");
+    assert_eq!(
+        status.get_details_quota_failure().unwrap().violations[0].subject,
+        "answer"
+    );
+}
+
+#[tokio::test]
+async fn the_same_request_gives_the_same_bytes_of_error() {
+    let Serving { mut client, .. } = start().await;
+    let mut request = mk_request();
+    request.snapshot.as_mut().unwrap().now = None;
+    let first = client.plan_rollout(request.clone()).await.unwrap_err();
+    for _ in 0..20 {
+        let again = client.plan_rollout(request.clone()).await.unwrap_err();
+        assert_eq!(again.details(), first.details());
+    }
 }
 
 #[tokio::test]
@@ -160,7 +211,6 @@ async fn a_way_back_that_is_not_there_says_why() {
     assert!(status.get_details_resource_info().is_some());
 }
 
-/// Trap: tonic resets the stream, which clients see as CANCELLED.
 #[tokio::test]
 async fn a_panic_is_internal_and_other_calls_go_on() {
     let staged = Staged::default();

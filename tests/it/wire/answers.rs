@@ -150,6 +150,7 @@ fn every_action_has_its_message() {
                 owner: owner(),
                 status: status.clone(),
                 revision: Some("3".to_owned()),
+                selector: Some("app=web".to_owned()),
             },
             Printed::UpdateDeploymentStatus(proto::UpdateDeploymentStatus {
                 status: Some(proto::DeploymentStatus {
@@ -158,6 +159,7 @@ fn every_action_has_its_message() {
                     ..Default::default()
                 }),
                 revision: Some("3".to_owned()),
+                selector: Some("app=web".to_owned()),
             }),
         ),
     ];

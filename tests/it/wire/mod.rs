@@ -1,5 +1,6 @@
 //! Requests in, responses out.
 
+mod absurd;
 mod answers;
 mod fixtures;
 mod random;

@@ -1,0 +1,93 @@
+//! What benchmarks ask for: examples/mid-rollout.json, with templates of usual size.
+
+use std::fs;
+
+use prost::Message as _;
+use rollplan::proto;
+use rollplan::wire::RawStruct;
+use rollplan::wire::json::from_json as read_json;
+use serde_json::{Value, json};
+
+/// The saved rollout with its sets and pods repeated, under other names, up to these numbers.
+pub(super) fn request(sets: usize, pods: usize) -> proto::PlanRolloutRequest {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/mid-rollout.json");
+    let mut list: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let items = list["items"].as_array_mut().unwrap();
+    items.iter_mut().for_each(fill_template);
+    let items = &*items;
+    let text = |kind: &str| {
+        let items = items.iter().filter(move |item| item["kind"] == kind);
+        items.map(Value::to_string).collect::<Vec<_>>()
+    };
+    let read_all_sets = text("ReplicaSet").into_iter();
+    let mut replica_sets: Vec<proto::ReplicaSet> =
+        read_all_sets.map(|set| read_json(&set).unwrap()).collect();
+    for i in replica_sets.len()..sets {
+        let mut set = replica_sets[0].clone();
+        rename(&mut set.metadata, i);
+        set.spec.as_mut().unwrap().replicas = Some(0);
+        set.status = None;
+        let template =
+            template_of_its_own(set.spec.as_ref().unwrap().template.as_ref().unwrap(), i);
+        set.spec.as_mut().unwrap().template = Some(template);
+        replica_sets.push(set);
+    }
+    let read_all_pods = text("Pod").into_iter();
+    let first_pods: Vec<proto::Pod> = read_all_pods.map(|pod| read_json(&pod).unwrap()).collect();
+    let mut all_pods: Vec<proto::Pod> = first_pods.iter().take(pods).cloned().collect();
+    for i in all_pods.len()..pods {
+        let mut pod = first_pods[i % first_pods.len()].clone();
+        rename(&mut pod.metadata, i);
+        all_pods.push(pod);
+    }
+    proto::PlanRolloutRequest {
+        snapshot: Some(proto::Snapshot {
+            now: Some(prost_types::Timestamp {
+                seconds: 1_795_217_250,
+                nanos: 0,
+            }),
+            deployment: Some(read_json(&text("Deployment")[0]).unwrap()),
+            replica_sets,
+            pods: all_pods,
+            pods_complete: true,
+            failures: Vec::new(),
+        }),
+        options: None,
+    }
+}
+
+/// Makes the saved rollout's small template one of usual size: a sidecar, environment, volumes. About 5 KB.
+fn fill_template(object: &mut Value) {
+    let Some(spec) = object.pointer_mut("/spec/template/spec") else {
+        return;
+    };
+    let names = (0..24).map(|i| format!("SETTING_{i}"));
+    let env = names.map(|name| json!({"name": name, "value": format!("value of {name}")}));
+    let env: Value = env.collect();
+    let mounts = (0..6)
+        .map(|i| json!({"name": format!("volume-{i}"), "mountPath": format!("/etc/web/{i}")}));
+    let mounts: Value = mounts.collect();
+    let volumes = (0..6).map(|i| json!({"name": format!("volume-{i}"), "configMap": {"name": format!("web-{i}"), "defaultMode": 420}}));
+    spec["volumes"] = volumes.collect();
+    let mut sidecar = spec["containers"][0].clone();
+    sidecar["name"] = "sidecar".into();
+    spec["containers"].as_array_mut().unwrap().push(sidecar);
+    for container in spec["containers"].as_array_mut().unwrap() {
+        container["env"] = env.clone();
+        container["volumeMounts"] = mounts.clone();
+    }
+}
+
+fn rename(metadata: &mut Option<proto::ObjectMeta>, i: usize) {
+    let metadata = metadata.as_mut().unwrap();
+    metadata.name = format!("{}-{i}", metadata.name);
+    metadata.uid = format!("{}-{i}", metadata.uid);
+}
+
+fn template_of_its_own(template: &RawStruct, i: usize) -> RawStruct {
+    let mut fields = prost_types::Struct::decode(&template.encode_to_vec()[..]).unwrap();
+    fields
+        .fields
+        .insert(format!("unknown-{i}"), prost_types::Value::from(true));
+    RawStruct::decode(&fields.encode_to_vec()[..]).unwrap()
+}

@@ -1,0 +1,190 @@
+//! Callers: as many calls as are answered, or as many as are wanted whether they are answered or not.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::{Buf as _, BufMut as _, Bytes};
+use tokio::sync::mpsc;
+use tonic::client::Grpc;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status};
+use tonic_types::StatusExt as _;
+
+/// Connections, as a few callers would have them.
+const CONNECTIONS: usize = 4;
+
+/// Messages as they are: the caller must cost little.
+#[derive(Clone, Copy, Default)]
+pub(super) struct BytesCodec;
+
+impl Codec for BytesCodec {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        *self
+    }
+
+    fn decoder(&mut self) -> Self {
+        *self
+    }
+}
+
+impl Encoder for BytesCodec {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, buf: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buf.put(item);
+        Ok(())
+    }
+}
+
+impl Decoder for BytesCodec {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(buf.copy_to_bytes(buf.remaining())))
+    }
+}
+
+/// A server, and what it is asked.
+pub(super) struct Target {
+    channels: Vec<Channel>,
+    request: Bytes,
+}
+
+/// How an open loop went.
+pub(super) struct Open {
+    /// From when a call was due to its answer, in order.
+    pub(super) answered: Vec<Duration>,
+    pub(super) refused: usize,
+    pub(super) failed: usize,
+    pub(super) took: Duration,
+}
+
+impl Target {
+    pub(super) async fn connect(address: SocketAddr, request: &[u8]) -> Self {
+        let mut channels = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+            channels.push(endpoint.connect().await.unwrap());
+        }
+        Self {
+            channels,
+            request: Bytes::copy_from_slice(request),
+        }
+    }
+
+    fn call(&self, i: usize) -> impl Future<Output = Result<(), Status>> + Send + 'static {
+        let mut grpc = Grpc::new(self.channels[i % CONNECTIONS].clone());
+        let request = Request::new(self.request.clone());
+        async move {
+            let ready = grpc.ready().await;
+            ready.map_err(|error| Status::unavailable(error.to_string()))?;
+            let path = PathAndQuery::from_static("/rollplan.v1.RolloutPlanner/PlanRollout");
+            grpc.unary(request, path, BytesCodec).await.map(drop)
+        }
+    }
+
+    /// Calls answered in a second, each caller calling again as soon as it has an answer.
+    pub(super) async fn closed(&self, callers: usize, time: Duration) -> f64 {
+        let start = Instant::now();
+        let answered = self.run(callers, move |_| start.elapsed() < time).await;
+        answered as f64 / start.elapsed().as_secs_f64()
+    }
+
+    /// So many calls.
+    pub(super) async fn calls(&self, callers: usize, count: u64) {
+        self.run(callers, move |begun| begun < count).await;
+    }
+
+    async fn run(
+        &self,
+        callers: usize,
+        goes_on: impl Fn(u64) -> bool + Copy + Send + Sync + 'static,
+    ) -> u64 {
+        let begun = Arc::new(AtomicU64::new(0));
+        let tasks = (0..callers).map(|i| {
+            let begun = Arc::clone(&begun);
+            let target = Self {
+                channels: self.channels.clone(),
+                request: self.request.clone(),
+            };
+            tokio::spawn(async move {
+                let mut answered = 0;
+                while goes_on(begun.fetch_add(1, Ordering::Relaxed)) {
+                    target.call(i).await.unwrap();
+                    answered += 1;
+                }
+                answered
+            })
+        });
+        let mut answered = 0;
+        for task in tasks.collect::<Vec<_>>() {
+            answered += task.await.unwrap();
+        }
+        answered
+    }
+
+    /// Calls begun at this rate, however the others go.
+    pub(super) async fn open(&self, rate: f64, time: Duration) -> Open {
+        let (sender, mut ended) = mpsc::unbounded_channel();
+        let start = Instant::now();
+        let mut begun = 0_usize;
+        while start.elapsed() < time {
+            let due = (start.elapsed().as_secs_f64() * rate) as usize;
+            for i in begun..due {
+                // Late callers do not make the server look better.
+                let due = start + Duration::from_secs_f64(i as f64 / rate);
+                let (call, sender) = (self.call(i), sender.clone());
+                tokio::spawn(async move {
+                    let answer = call.await;
+                    let _ = sender.send((due.elapsed(), answer));
+                });
+            }
+            begun = due;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        drop(sender);
+        let mut open = Open {
+            answered: Vec::new(),
+            refused: 0,
+            failed: 0,
+            took: Duration::ZERO,
+        };
+        while let Some((took, answer)) = ended.recv().await {
+            match answer {
+                Ok(()) => open.answered.push(took),
+                Err(status)
+                    if status.code() == Code::ResourceExhausted
+                        && status.get_details_retry_info().is_some() =>
+                {
+                    open.refused += 1;
+                }
+                Err(status) => {
+                    println!("{status:?}");
+                    open.failed += 1;
+                }
+            }
+        }
+        open.took = start.elapsed();
+        open.answered.sort();
+        open
+    }
+}
+
+impl Open {
+    /// The time within which this share of the answers came.
+    pub(super) fn within(&self, share: f64) -> Duration {
+        let last = self.answered.len() - 1;
+        self.answered[(last as f64 * share) as usize]
+    }
+}

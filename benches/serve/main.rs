@@ -1,0 +1,131 @@
+//! What the service costs beside servers that do less, all in one run:
+//!
+//!     cargo bench --bench serve            (SECONDS for each measurement, default 3; CALLS for memory, default 100000)
+//!
+//! Each server is a process with one thread for calls; the caller has the rest of the machine. Calls are counted by
+//! the second, and by the second of the server's own processor time: the latter holds on a busy machine too.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a benchmark that cannot start says so"
+)]
+
+mod load;
+#[path = "../request.rs"]
+mod request;
+mod server;
+
+use std::env;
+use std::time::Duration;
+
+use prost::Message as _;
+
+use load::Target;
+use server::{Kind, Process};
+
+/// Calls under way at once where throughput is measured.
+const CALLERS: usize = 32;
+/// Turns that the servers take.
+const ROUNDS: usize = 5;
+
+fn number(name: &str, default: u64) -> u64 {
+    env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
+fn main() {
+    // The same program is the servers.
+    if let Ok(kind) = env::var("ROLLPLAN_BENCH_SERVER") {
+        return server::run(&kind);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(measure());
+}
+
+async fn measure() {
+    let time = Duration::from_secs(number("SECONDS", 3));
+    let request = request::request(3, 13).encode_to_vec();
+    println!(
+        "PlanRollout of {} bytes: 10 replicas, 3 ReplicaSets, 13 pods; {CALLERS} calls at once, {ROUNDS} rounds of {} s\n",
+        request.len(),
+        time.as_secs()
+    );
+    let mut servers = Vec::new();
+    for kind in Kind::ALL {
+        let process = Process::start(kind);
+        let target = Target::connect(process.address, &request).await;
+        servers.push((kind, process, target, Vec::new()));
+    }
+    let idle_kib: Vec<u64> = servers
+        .iter()
+        .map(|(_, it, ..)| it.resident_kib())
+        .collect();
+    // Warm.
+    for (_, _, target, _) in &servers {
+        target.closed(CALLERS, time / 4).await;
+    }
+    for _ in 0..ROUNDS {
+        for (_, process, target, rates) in &mut servers {
+            let busy = process.busy_seconds();
+            let start = std::time::Instant::now();
+            let rate = target.closed(CALLERS, time).await;
+            let answered = rate * start.elapsed().as_secs_f64();
+            rates.push((rate, answered / (process.busy_seconds() - busy)));
+        }
+    }
+    let medians = |rates: &[(f64, f64)]| {
+        let (by_clock, by_work): (Vec<_>, Vec<_>) = rates.iter().copied().unzip();
+        (median(by_clock), median(by_work))
+    };
+    let (ours, our_work) = medians(&servers[0].3);
+    println!(
+        "| server | calls a second | calls a second of its processor time | rollplan beside it | idle memory |"
+    );
+    println!("| --- | ---: | ---: | ---: | ---: |");
+    for ((kind, .., rates), kib) in servers.iter().zip(&idle_kib) {
+        let (rate, work) = medians(rates);
+        println!(
+            "| {} | {rate:.0} | {work:.0} | {:.0} % | {:.1} MiB |",
+            kind.name(),
+            100.0 * our_work / work,
+            *kib as f64 / 1024.0
+        );
+    }
+
+    let (_, process, target, _) = &servers[0];
+    println!("\n| calls offered a second | answered | refused | half within | 99 in 100 within |");
+    println!("| ---: | ---: | ---: | ---: | ---: |");
+    for share in [0.5, 0.9, 2.0] {
+        let offered = ours * share;
+        let open = target.open(offered, time * 2).await;
+        println!(
+            "| {:.0} ({share} of the most) | {:.0}/s | {:.0} % | {:.1} ms | {:.1} ms |",
+            offered,
+            open.answered.len() as f64 / open.took.as_secs_f64(),
+            100.0 * open.refused as f64 / (open.answered.len() + open.refused) as f64,
+            millis(open.within(0.5)),
+            millis(open.within(0.99)),
+        );
+        assert_eq!(open.failed, 0, "only refusals, with a time to come again");
+    }
+
+    let calls = number("CALLS", 100_000);
+    println!("\n| calls so far | memory |\n| ---: | ---: |");
+    for part in 1..=5 {
+        target.calls(CALLERS, calls / 5).await;
+        let mib = process.resident_kib() as f64 / 1024.0;
+        println!("| {} more | {mib:.1} MiB |", calls / 5 * part);
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

@@ -1,0 +1,230 @@
+//! The servers that are held beside each other, each as a process.
+
+use std::env;
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+use bytes::Bytes;
+use prost::Message as _;
+use rollplan::proto::rollout_planner_server::{RolloutPlanner, RolloutPlannerServer};
+use rollplan::proto::{
+    ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
+    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+};
+use rollplan::server::{Config, Server, Stop};
+use rollplan::wire;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status};
+use tower::service_fn;
+
+use super::load::BytesCodec;
+use super::request::request;
+
+/// What a server does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The service.
+    Rollplan,
+    /// All of the service, but an answer that is there already.
+    ConstantInService,
+    /// tonic and nothing else, the same decoding, and an answer that is there already.
+    Constant,
+    /// The same, and the templates decoded as protobuf's own type, as a server would that has no other.
+    ConstantEager,
+    /// tonic and nothing else; the request is neither decoded nor looked at.
+    Echo,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 5] = [
+        Self::Rollplan,
+        Self::ConstantInService,
+        Self::Constant,
+        Self::ConstantEager,
+        Self::Echo,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Rollplan => "rollplan",
+            Self::ConstantInService => "same layers, constant answer",
+            Self::Constant => "bare tonic, same decoding, constant answer",
+            Self::ConstantEager => "bare tonic, templates decoded too, constant answer",
+            Self::Echo => "bare tonic, opaque echo",
+        }
+    }
+}
+
+/// A server that serves.
+pub(super) struct Process {
+    child: Child,
+    pub(super) address: SocketAddr,
+}
+
+impl Process {
+    pub(super) fn start(kind: Kind) -> Self {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command
+            .env("ROLLPLAN_BENCH_SERVER", format!("{kind:?}"))
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let out = child.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        Self {
+            child,
+            address: line.trim().parse().unwrap(),
+        }
+    }
+
+    pub(super) fn resident_kib(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
+        let text = line.unwrap().trim().trim_end_matches(" kB");
+        text.parse().unwrap()
+    }
+}
+
+impl Process {
+    /// Processor time so far, in seconds, of all its threads.
+    pub(super) fn busy_seconds(&self) -> f64 {
+        /// As Linux counts it for programs, on every machine.
+        const TICKS_A_SECOND: f64 = 100.0;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // The name, in brackets, may hold anything; user and system time are the 12th and 13th after it.
+        let fields = stat.rsplit(") ").next().unwrap().split(' ');
+        let ticks: f64 = fields
+            .skip(11)
+            .take(2)
+            .map(|it| it.parse::<f64>().unwrap())
+            .sum();
+        ticks / TICKS_A_SECOND
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Serves for good.
+pub(super) fn run(kind: &str) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(async {
+        let config = Config {
+            listen: ([127, 0, 0, 1], 0).into(),
+            ..Config::default()
+        };
+        let (_stop, stopped) = watch::channel(Stop::No);
+        match kind {
+            "Rollplan" => {
+                let server = Server::bind(config).await.unwrap();
+                println!("{}", server.local_addr());
+                server.serve(stopped).await.unwrap();
+            }
+            "ConstantInService" => {
+                let server = Server::bind_with(config, Constant::new(false))
+                    .await
+                    .unwrap();
+                println!("{}", server.local_addr());
+                server.serve(stopped).await.unwrap();
+            }
+            "Constant" | "ConstantEager" => {
+                let incoming = listen().await;
+                let server = RolloutPlannerServer::new(Constant::new(kind == "ConstantEager"))
+                    .max_decoding_message_size(wire::REQUEST_BYTES_MAX);
+                let router = tonic::transport::Server::builder().add_service(server);
+                router.serve_with_incoming(incoming).await.unwrap();
+            }
+            "Echo" => {
+                let incoming = listen().await;
+                let server = tonic::transport::Server::builder();
+                let service = service_fn(async |request| {
+                    let mut grpc = tonic::server::Grpc::new(BytesCodec);
+                    let echo = service_fn(async |request: Request<Bytes>| {
+                        Ok::<_, Status>(Response::new(request.into_inner()))
+                    });
+                    Ok::<_, std::convert::Infallible>(grpc.unary(echo, request).await)
+                });
+                server.serve_with_incoming(service, incoming).await.unwrap();
+            }
+            other => panic!("there is no server {other}"),
+        }
+    });
+}
+
+async fn listen() -> TcpIncoming {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    println!("{}", listener.local_addr().unwrap());
+    // As the service does.
+    TcpIncoming::from(listener).with_nodelay(Some(true))
+}
+
+/// Answers each PlanRollout with the plan that the first one would get.
+struct Constant {
+    answer: PlanRolloutResponse,
+    is_eager: bool,
+}
+
+impl Constant {
+    fn new(is_eager: bool) -> Self {
+        let bytes = request(3, 13).encode_to_vec();
+        let answer = wire::plan_rollout_bytes(&bytes).unwrap();
+        let answer = PlanRolloutResponse::decode(&answer[..]).unwrap();
+        Self { answer, is_eager }
+    }
+}
+
+/// Decodes all templates, and drops them.
+fn decode_templates(request: PlanRolloutRequest) {
+    let snapshot = request.snapshot.unwrap();
+    let own = snapshot.deployment.unwrap().spec.unwrap().template;
+    let sets = snapshot.replica_sets.into_iter();
+    for template in sets.map(|set| set.spec.unwrap().template).chain([own]) {
+        let bytes = template.unwrap().encode_to_vec();
+        std::hint::black_box(prost_types::Struct::decode(&bytes[..]).unwrap());
+    }
+}
+
+#[tonic::async_trait]
+impl RolloutPlanner for Constant {
+    async fn plan_rollout(
+        &self,
+        request: Request<PlanRolloutRequest>,
+    ) -> Result<Response<PlanRolloutResponse>, Status> {
+        if self.is_eager {
+            decode_templates(request.into_inner());
+        }
+        Ok(Response::new(self.answer.clone()))
+    }
+
+    async fn compute_status(
+        &self,
+        _: Request<ComputeStatusRequest>,
+    ) -> Result<Response<ComputeStatusResponse>, Status> {
+        Err(Status::unimplemented("not measured"))
+    }
+
+    async fn rollback(
+        &self,
+        _: Request<RollbackRequest>,
+    ) -> Result<Response<RollbackResponse>, Status> {
+        Err(Status::unimplemented("not measured"))
+    }
+
+    async fn list_revisions(
+        &self,
+        _: Request<ListRevisionsRequest>,
+    ) -> Result<Response<ListRevisionsResponse>, Status> {
+        Err(Status::unimplemented("not measured"))
+    }
+}

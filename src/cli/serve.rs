@@ -1,0 +1,167 @@
+//! How `rollplan serve` is configured: every setting as an option and as a variable of the environment.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::error::Error;
+use super::span;
+use crate::server::{Config, TlsFiles};
+
+/// How to serve. What is not given is as in [`Config::default`].
+#[derive(Args, Debug)]
+pub(super) struct ServeArgs {
+    /// Where to listen for calls; port 0 takes any free one [default: 127.0.0.1:50051]
+    ///
+    /// Without --tls-cert calls are neither encrypted nor authenticated: let other machines in on purpose, as
+    /// with 0.0.0.0:50051 in a container.
+    #[arg(long, value_name = "ADDRESS:PORT", env = "ROLLPLAN_LISTEN")]
+    listen: Option<SocketAddr>,
+    /// Where to answer /metrics, /livez and /readyz in plain HTTP [default: nowhere]
+    #[arg(long, value_name = "ADDRESS:PORT", env = "ROLLPLAN_HTTP_LISTEN")]
+    http_listen: Option<SocketAddr>,
+    /// Certificate of the server in PEM, with those that lead to its root; read again when it changes
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "ROLLPLAN_TLS_CERT",
+        requires = "tls_key"
+    )]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate in PEM
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "ROLLPLAN_TLS_KEY",
+        requires = "tls_cert"
+    )]
+    tls_key: Option<PathBuf>,
+    /// Roots of clients' certificates in PEM; with it every client must show one
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "ROLLPLAN_TLS_CLIENT_CA",
+        requires = "tls_cert"
+    )]
+    tls_client_ca: Option<PathBuf>,
+    /// How long a call may take, whatever its own deadline [default: 10s]
+    #[arg(long, value_name = "TIME", env = "ROLLPLAN_DEADLINE_MAX", value_parser = span::parse)]
+    deadline_max: Option<Duration>,
+    /// Calls to the planner under way at once; more are refused, to be tried again [default: 100]
+    #[arg(long, value_name = "COUNT", env = "ROLLPLAN_CONCURRENT_CALLS_MAX")]
+    concurrent_calls_max: Option<usize>,
+    /// How long a request may take to arrive and still be admitted when as many calls as may be are under way [default: 50ms]
+    #[arg(long, value_name = "TIME", env = "ROLLPLAN_QUEUE_TIME_MAX", value_parser = span::parse)]
+    queue_time_max: Option<Duration>,
+    /// Large plans computed at once; more wait [default: one for each core]
+    #[arg(long, value_name = "COUNT", env = "ROLLPLAN_LARGE_PLANS_MAX")]
+    large_plans_max: Option<usize>,
+    /// MiB of requests held in memory; more are refused, to be tried again [default: 256]
+    #[arg(long, value_name = "MIB", env = "ROLLPLAN_BUFFER_MIB_MAX")]
+    buffer_mib_max: Option<usize>,
+    /// Connections open at once; more wait [default: 16384]
+    #[arg(long, value_name = "COUNT", env = "ROLLPLAN_CONNECTIONS_MAX")]
+    connections_max: Option<usize>,
+    /// Calls open at once on one connection [default: 256]
+    #[arg(long, value_name = "COUNT", env = "ROLLPLAN_STREAMS_MAX")]
+    streams_max: Option<u32>,
+    /// Bytes of headers of one call [default: 16384]
+    #[arg(long, value_name = "BYTES", env = "ROLLPLAN_HEADER_BYTES_MAX")]
+    header_bytes_max: Option<u32>,
+    /// After how much silence a connection is pinged [default: 60s]
+    #[arg(long, value_name = "TIME", env = "ROLLPLAN_KEEPALIVE_INTERVAL", value_parser = span::parse)]
+    keepalive_interval: Option<Duration>,
+    /// How long the answer to a ping may take [default: 20s]
+    #[arg(long, value_name = "TIME", env = "ROLLPLAN_KEEPALIVE_TIMEOUT", value_parser = span::parse)]
+    keepalive_timeout: Option<Duration>,
+    /// How old a connection may become, give or take a tenth [default: any age]
+    #[arg(long, value_name = "TIME", env = "ROLLPLAN_CONNECTION_AGE_MAX", value_parser = span::parse)]
+    connection_age_max: Option<Duration>,
+    /// How long to serve on after SIGTERM, readiness being withdrawn [default: 5s]
+    #[arg(long, value_name = "TIME", env = "ROLLPLAN_DRAIN_DELAY", value_parser = span::parse)]
+    drain_delay: Option<Duration>,
+    /// How long running calls may take to end after that [default: 20s]
+    #[arg(long, value_name = "TIME", env = "ROLLPLAN_DRAIN_GRACE", value_parser = span::parse)]
+    drain_grace: Option<Duration>,
+    /// Where to send traces by OTLP over gRPC, as http://127.0.0.1:4317 [default: nowhere]
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    otlp_endpoint: Option<String>,
+    /// Share of the traces begun here that are sent, 0 to 1 [default: 1]
+    ///
+    /// What a caller samples is sent in any case.
+    #[arg(long, value_name = "SHARE", env = "OTEL_TRACES_SAMPLER_ARG")]
+    trace_ratio: Option<f64>,
+    /// Log calls that take longer, even if they succeed [default: 1s]
+    #[arg(long, value_name = "TIME", env = "ROLLPLAN_SLOW_CALL", value_parser = span::parse)]
+    slow_call: Option<Duration>,
+}
+
+// === impl ServeArgs ===
+
+impl ServeArgs {
+    /// # Errors
+    ///
+    /// [`Error::Usage`] for options that do not go together.
+    pub(super) fn config(self) -> Result<Config, Error> {
+        let Self {
+            listen,
+            http_listen,
+            tls_cert,
+            tls_key,
+            tls_client_ca,
+            deadline_max,
+            concurrent_calls_max,
+            queue_time_max,
+            large_plans_max,
+            buffer_mib_max,
+            connections_max,
+            streams_max,
+            header_bytes_max,
+            keepalive_interval,
+            keepalive_timeout,
+            connection_age_max,
+            drain_delay,
+            drain_grace,
+            otlp_endpoint,
+            trace_ratio,
+            slow_call,
+        } = self;
+        let tls = match (tls_cert, tls_key, tls_client_ca) {
+            (Some(cert), Some(key), client_ca) => Some(TlsFiles {
+                cert,
+                key,
+                client_ca,
+            }),
+            (None, None, None) => None,
+            _ => {
+                return Err(Error::Usage(
+                    "--tls-cert and --tls-key go together, and --tls-client-ca with both".into(),
+                ));
+            }
+        };
+        let default = Config::default();
+        Ok(Config {
+            listen: listen.unwrap_or(default.listen),
+            http_listen,
+            tls,
+            deadline_max: deadline_max.unwrap_or(default.deadline_max),
+            concurrent_calls_max: concurrent_calls_max.unwrap_or(default.concurrent_calls_max),
+            queue_time_max: queue_time_max.unwrap_or(default.queue_time_max),
+            large_plans_max: large_plans_max.unwrap_or(default.large_plans_max),
+            buffer_mib_max: buffer_mib_max.unwrap_or(default.buffer_mib_max),
+            connections_max: connections_max.unwrap_or(default.connections_max),
+            streams_max: streams_max.unwrap_or(default.streams_max),
+            header_bytes_max: header_bytes_max.unwrap_or(default.header_bytes_max),
+            keepalive_interval: keepalive_interval.unwrap_or(default.keepalive_interval),
+            keepalive_timeout: keepalive_timeout.unwrap_or(default.keepalive_timeout),
+            connection_age_max,
+            drain_delay: drain_delay.unwrap_or(default.drain_delay),
+            drain_grace: drain_grace.unwrap_or(default.drain_grace),
+            otlp_endpoint: otlp_endpoint.filter(|endpoint| !endpoint.is_empty()),
+            trace_ratio: trace_ratio.unwrap_or(default.trace_ratio),
+            slow_call: slow_call.unwrap_or(default.slow_call),
+        })
+    }
+}

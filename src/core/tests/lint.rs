@@ -1,0 +1,152 @@
+//! The linter finds fault with plans that are spoilt on purpose, and says which.
+
+use super::world::{mk_deployment, mk_set, mk_snapshot, mk_template, rolling, strings};
+use crate::action::Action;
+use crate::lint::{Rule, lint};
+use crate::revision::{REVISION, ROLLBACK_TO};
+use crate::snapshot::{Options, Snapshot, Strategy};
+use crate::{Plan, plan_settled};
+
+/// 4 wanted, one more and one fewer allowed; 3 old pods and 2 new ones, all available.
+fn half_way() -> Snapshot {
+    let mut deployment = mk_deployment(4);
+    deployment.spec.strategy = rolling(1, 1);
+    deployment.spec.template = mk_template("v2").into();
+    deployment.metadata.annotations = strings([(REVISION, "2")]);
+    let sets = vec![
+        mk_set(&deployment, "v1", 1, 3),
+        mk_set(&deployment, "v2", 2, 2),
+    ];
+    mk_snapshot(deployment, sets)
+}
+
+fn plan(world: &Snapshot) -> Plan {
+    plan_settled(world, Options::default())
+}
+
+/// What is found, with the number of steps after which.
+fn found(world: &Snapshot, plan: &Plan) -> Vec<(usize, Rule)> {
+    let violations = lint(world, Options::default(), plan);
+    let own = violations.into_iter().filter(|found| !found.inherited);
+    own.map(|found| (found.after_steps, found.rule)).collect()
+}
+
+fn resize(plan: &mut Plan, index: usize, size: i32) {
+    match plan.steps[index].action.as_mut() {
+        Some(Action::ScaleReplicaSet { to, .. }) => *to = size,
+        Some(Action::CreateReplicaSet(set)) => set.replicas = size,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Only the bounds: a spoilt plan leaves something to do, too.
+fn bounds(world: &Snapshot, plan: &Plan) -> Vec<(usize, Rule)> {
+    let mut found = found(world, plan);
+    found.retain(|(_, rule)| !matches!(rule, Rule::Settled { .. }));
+    found
+}
+
+#[test]
+fn a_good_plan_has_no_fault() {
+    let world = half_way();
+    assert_eq!(plan(&world).steps.len(), 3, "down, up, status");
+    assert_eq!(found(&world, &plan(&world)), []);
+    // Others' pods count for nothing: of another owner, or of none and about to go.
+    let mut crowded = half_way();
+    let others = [("other", Some("other-uid")), ("going", None)];
+    for (image, owner) in others {
+        let mut set = mk_set(&crowded.deployment, image, 1, 100);
+        match owner {
+            Some(uid) => set.metadata.owner_references[0].uid = uid.to_owned(),
+            None => {
+                set.metadata.owner_references.clear();
+                set.metadata.deletion_timestamp = Some(crowded.now);
+            }
+        }
+        crowded.replica_sets.push(set);
+    }
+    assert_eq!(found(&crowded, &plan(&crowded)), []);
+}
+
+#[test]
+fn growing_beyond_the_surge_is_found() {
+    let world = half_way();
+    let mut ups_first = plan(&world);
+    ups_first.steps.swap(0, 1);
+    let too_many = Rule::MaxTotal { total: 7, max: 5 };
+    assert_eq!(bounds(&world, &ups_first), [(1, too_many)]);
+
+    let mut without_new = half_way();
+    without_new.replica_sets.truncate(1);
+    let mut creates = plan(&without_new);
+    let index = creates
+        .steps
+        .iter()
+        .position(|step| matches!(step.action, Some(Action::CreateReplicaSet(_))));
+    resize(&mut creates, index.unwrap(), 3);
+    let too_many = Rule::MaxTotal { total: 6, max: 5 };
+    assert_eq!(
+        bounds(&without_new, &creates),
+        [(index.unwrap() + 1, too_many)]
+    );
+
+    // The exception of Kubernetes' own: a rollback that was asked for by annotation.
+    let mut asked = world.clone();
+    let annotations = &mut asked.deployment.metadata.annotations;
+    annotations.insert(ROLLBACK_TO.to_owned(), "1".to_owned());
+    assert_eq!(bounds(&asked, &ups_first), []);
+}
+
+#[test]
+fn taking_too_much_is_found() {
+    let world = half_way();
+    let mut spoilt = plan(&world);
+    resize(&mut spoilt, 0, 0);
+    let too_few = Rule::MinAvailable {
+        available: 2,
+        min: 3,
+    };
+    assert_eq!(bounds(&world, &spoilt), [(1, too_few)]);
+    // Nothing is promised while paused, or under Recreate.
+    let mut paused = world.clone();
+    paused.deployment.spec.paused = true;
+    assert_eq!(bounds(&paused, &spoilt), []);
+    let mut recreate = world.clone();
+    recreate.deployment.spec.strategy = Strategy::Recreate;
+    assert!(
+        bounds(&recreate, &spoilt)
+            .iter()
+            .all(|(_, rule)| !matches!(rule, Rule::MinAvailable { .. }))
+    );
+    // A set without pods that was sized for another number is no scaling event, and excuses nothing.
+    let mut idle = world;
+    let mut stale = mk_set(&mk_deployment(9), "v0", 1, 0);
+    stale.metadata.owner_references = idle.replica_sets[0].metadata.owner_references.clone();
+    idle.replica_sets.push(stale);
+    assert_eq!(bounds(&idle, &spoilt).len(), 1);
+}
+
+#[test]
+fn a_second_write_is_found() {
+    let world = half_way();
+    let mut spoilt = plan(&world);
+    spoilt.steps.insert(1, spoilt.steps[0].clone());
+    let twice = Rule::OneWrite {
+        name: "web-v1".to_owned(),
+    };
+    assert_eq!(found(&world, &spoilt), [(2, twice)]);
+}
+
+#[test]
+fn what_is_left_to_do_is_found() {
+    let world = half_way();
+    let mut spoilt = plan(&world);
+    spoilt.steps.remove(1);
+    let [(2, Rule::Settled { steps })] = &found(&world, &spoilt)[..] else {
+        panic!("{:?}", found(&world, &spoilt));
+    };
+    assert_eq!(steps[0], "scale up ReplicaSet web-v2 from 2 to 4");
+    // A plan that says that more will follow may leave it.
+    spoilt.settled = false;
+    assert_eq!(found(&world, &spoilt), []);
+}

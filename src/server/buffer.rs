@@ -1,0 +1,379 @@
+//! Requests are taken in as a whole before anything is done with them, and answers are counted until the client
+//! has taken them: both in bounded memory.
+//!
+//! A call that is still being sent takes no turn of a call that can be answered, however slowly it comes. And
+//! with the whole request there it is known how much work it is.
+//!
+//! When the processors are busy calls wait before that, where no limit counts them: for their first turn on a thread,
+//! and for their bytes to be read. So one that took long to arrive is refused if as many others are under way as may
+//! be; one that arrives at once is not, however many others send slowly.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use metrics::Counter;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::Status;
+use tonic::body::Body;
+use tower::load_shed::error::Overloaded;
+use tower::{BoxError, Layer, Service, ServiceExt as _};
+
+use super::calls::Begun;
+use super::connection::Untaken;
+use super::errors;
+use super::offload::{AnswerBytes, LARGE_BYTES};
+use crate::wire::REQUEST_BYTES_MAX;
+
+/// The flag and the length before a message of gRPC.
+const PREFIX_BYTES: usize = 5;
+
+const KIB: usize = 1 << 10;
+
+/// See the text of this file.
+#[derive(Clone)]
+pub(super) struct BufferLayer {
+    budget: Budget,
+    queue_time_max: Duration,
+    calls_max: usize,
+    under_way: UnderWay,
+    shed: Counter,
+}
+
+/// How many calls are under way, those that are still being sent included.
+#[derive(Clone, Default)]
+struct UnderWay(Arc<AtomicUsize>);
+
+/// One of them.
+struct OneUnderWay(UnderWay);
+
+#[derive(Clone)]
+pub(super) struct Buffer<S> {
+    inner: S,
+    layer: BufferLayer,
+}
+
+/// Memory that may be held, in KiB. What is small is counted apart: who sends much, or does not take large answers,
+/// leaves room for the usual rollout.
+#[derive(Clone)]
+struct Budget {
+    small: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+}
+
+/// A part of it, given back when dropped.
+#[derive(Default)]
+struct Held {
+    small: Option<OwnedSemaphorePermit>,
+    large: Option<OwnedSemaphorePermit>,
+}
+
+/// A request that has arrived.
+struct Arrived {
+    frames: VecDeque<Bytes>,
+    bytes: usize,
+    _held: Held,
+}
+
+/// Why a request did not arrive.
+enum NotArrived {
+    /// The client has gone, or broke the protocol.
+    Gone,
+    TooLarge,
+    /// There is no memory for it now.
+    Shed,
+}
+
+// === impl UnderWay ===
+
+impl UnderWay {
+    /// One more, until it is dropped.
+    fn enter(self) -> OneUnderWay {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        OneUnderWay(self)
+    }
+}
+
+impl OneUnderWay {
+    fn others(&self) -> usize {
+        self.0.0.load(Ordering::Relaxed).saturating_sub(1)
+    }
+}
+
+impl Drop for OneUnderWay {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+// === impl BufferLayer ===
+
+impl BufferLayer {
+    pub(super) fn new(
+        mib: usize,
+        queue_time_max: Duration,
+        calls_max: usize,
+        shed: Counter,
+    ) -> Self {
+        Self {
+            queue_time_max,
+            calls_max,
+            under_way: UnderWay::default(),
+            budget: Budget {
+                small: Arc::new(Semaphore::new(mib * KIB / 4)),
+                large: Arc::new(Semaphore::new(mib * KIB / 4 * 3)),
+            },
+            shed,
+        }
+    }
+}
+
+impl<S> Layer<S> for BufferLayer {
+    type Service = Buffer<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        let layer = self.clone();
+        Buffer { inner, layer }
+    }
+}
+
+// === impl Buffer ===
+
+impl<S> Service<Request<Body>> for Buffer<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = BoxError> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // What is inside is asked once the request is there.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let Self { inner, layer } = self.clone();
+        let BufferLayer {
+            budget,
+            queue_time_max,
+            calls_max,
+            under_way,
+            shed,
+        } = layer;
+        Box::pin(async move {
+            let begun = request.extensions().get::<Begun>().copied();
+            let one = under_way.enter();
+            let must_go = || {
+                let is_late = begun.is_some_and(|Begun(at)| at.elapsed() > queue_time_max);
+                is_late && one.others() >= calls_max
+            };
+            // Before its bytes are read, if it is known then.
+            if must_go() {
+                return Ok(overloaded(&shed));
+            }
+            let untaken = request.extensions().get::<Untaken>().cloned();
+            let (parts, body) = request.into_parts();
+            let arrived = match arrive(body, &budget).await {
+                Ok(arrived) => arrived,
+                Err(NotArrived::Shed) => return Ok(overloaded(&shed)),
+                Err(NotArrived::TooLarge) => return Ok(errors::request_too_large().into_http()),
+                Err(NotArrived::Gone) => return Ok(gone().into_http()),
+            };
+            if must_go() {
+                return Ok(overloaded(&shed));
+            }
+            let request = Request::from_parts(parts, Body::new(arrived));
+            let answer = match inner.oneshot(request).await {
+                Ok(answer) => answer,
+                Err(error) if error.is::<Overloaded>() => return Ok(overloaded(&shed)),
+                // There is no other below.
+                Err(_) => return Ok(errors::bug().into_http()),
+            };
+            // Not so in tests without a connection.
+            let Some(untaken) = untaken else {
+                return Ok(answer);
+            };
+            let bytes = answer.extensions().get::<AnswerBytes>();
+            let mut held = Held::default();
+            if !budget.hold(&mut held, bytes.map_or(0, |AnswerBytes(bytes)| *bytes)) {
+                return Ok(overloaded(&shed));
+            }
+            Ok(answer.map(|body| count(body, untaken, held)))
+        })
+    }
+}
+
+fn overloaded(shed: &Counter) -> Response<Body> {
+    shed.increment(1);
+    errors::overloaded().into_http()
+}
+
+/// Nobody reads it.
+fn gone() -> Status {
+    Status::cancelled("the request was not sent to its end")
+}
+
+async fn arrive(mut body: Body, budget: &Budget) -> Result<Arrived, NotArrived> {
+    let mut arrived = Arrived {
+        frames: VecDeque::new(),
+        bytes: 0,
+        _held: Held::default(),
+    };
+    let mut prefix = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| NotArrived::Gone)?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if prefix.len() < PREFIX_BYTES {
+            let missing = PREFIX_BYTES - prefix.len();
+            prefix.extend_from_slice(&data[..missing.min(data.len())]);
+            // What is announced to be too large need not come.
+            if announced(&prefix).is_some_and(|bytes| bytes > REQUEST_BYTES_MAX) {
+                return Err(NotArrived::TooLarge);
+            }
+        }
+        arrived.bytes += data.len();
+        if arrived.bytes > REQUEST_BYTES_MAX + PREFIX_BYTES {
+            return Err(NotArrived::TooLarge);
+        }
+        if !budget.hold(&mut arrived._held, arrived.bytes) {
+            return Err(NotArrived::Shed);
+        }
+        arrived.frames.push_back(data);
+    }
+    Ok(arrived)
+}
+
+fn announced(prefix: &[u8]) -> Option<usize> {
+    let length: [u8; 4] = prefix.get(1..PREFIX_BYTES)?.try_into().ok()?;
+    Some(u32::from_be_bytes(length) as usize)
+}
+
+/// Holds the memory of an answer until the connection has let go of it.
+fn count(body: Body, untaken: Untaken, held: Held) -> Body {
+    let held = Arc::new(held);
+    Body::new(body.map_frame(move |frame| {
+        frame.map_data(|data| {
+            let held = Arc::clone(&held);
+            untaken.track(data, Box::new(held))
+        })
+    }))
+}
+
+// === impl Budget ===
+
+impl Budget {
+    /// Holds so much in total, if there is so much.
+    fn hold(&self, held: &mut Held, bytes: usize) -> bool {
+        let Held { small, large } = held;
+        grow(small, &self.small, bytes.min(LARGE_BYTES))
+            && grow(large, &self.large, bytes.saturating_sub(LARGE_BYTES))
+    }
+}
+
+fn grow(held: &mut Option<OwnedSemaphorePermit>, from: &Arc<Semaphore>, bytes: usize) -> bool {
+    let has = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+    let more = bytes.div_ceil(KIB).saturating_sub(has);
+    let more = u32::try_from(more).unwrap_or(u32::MAX);
+    if more == 0 {
+        return true;
+    }
+    let Ok(permit) = Arc::clone(from).try_acquire_many_owned(more) else {
+        return false;
+    };
+    match held {
+        Some(held) => held.merge(permit),
+        None => *held = Some(permit),
+    }
+    true
+}
+
+// === impl Arrived ===
+
+impl http_body::Body for Arrived {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = self.get_mut();
+        let next = this.frames.pop_front();
+        Poll::Ready(next.map(|data| {
+            this.bytes -= data.len();
+            Ok(Frame::data(data))
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use tower::service_fn;
+
+    use super::*;
+
+    const QUEUE_TIME_MAX: Duration = Duration::from_secs(60);
+
+    fn mk_layer() -> BufferLayer {
+        BufferLayer::new(32, QUEUE_TIME_MAX, 1, Counter::noop())
+    }
+
+    /// The status of a call that waited so long for its first turn.
+    async fn after(layer: &BufferLayer, waited: Duration) -> Option<Status> {
+        let inner =
+            service_fn(async |_: Request<Body>| Ok::<_, BoxError>(Response::new(Body::empty())));
+        let mut request = Request::new(Body::empty());
+        let begun = Instant::now().checked_sub(waited).unwrap();
+        request.extensions_mut().insert(Begun(begun));
+        errors::failure(&layer.layer(inner).oneshot(request).await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn who_had_to_wait_is_refused_if_there_are_many() {
+        let layer = mk_layer();
+        let late = QUEUE_TIME_MAX + Duration::from_secs(1);
+        assert!(after(&layer, late).await.is_none());
+        let other = layer.under_way.clone().enter();
+        assert!(after(&layer, Duration::ZERO).await.is_none());
+        let status = after(&layer, late).await;
+        assert_eq!(status.unwrap().code(), tonic::Code::ResourceExhausted);
+        // Whoever leaves makes room.
+        drop(other);
+        assert!(after(&layer, late).await.is_none());
+    }
+
+    #[test]
+    fn the_small_have_room_when_the_large_have_none() {
+        let budget = mk_layer().budget;
+        let (mut large, mut more, mut small) = Default::default();
+        assert!(budget.hold(&mut large, 20 << 20));
+        assert!(!budget.hold(&mut more, 10 << 20));
+        assert!(budget.hold(&mut small, LARGE_BYTES));
+        // It comes back.
+        drop(large);
+        assert!(budget.hold(&mut more, 10 << 20));
+    }
+}

@@ -1,0 +1,252 @@
+//! Counts calls: each is one started and one handled, whoever ends it and wherever.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::{Buf as _, Bytes};
+use http::{Request, Response};
+use http_body::{Frame, SizeHint};
+use metrics::Counter;
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tower::{Layer, Service};
+
+use super::errors;
+use super::metrics::{MethodMetrics, Metrics};
+
+/// See the text of this file.
+#[derive(Clone)]
+pub(super) struct CountLayer {
+    metrics: Arc<Metrics>,
+}
+
+#[derive(Clone)]
+pub(super) struct Count<S> {
+    inner: S,
+    metrics: Arc<Metrics>,
+}
+
+/// When a call came in, noted on its request before it had its first turn on a thread.
+#[derive(Clone, Copy)]
+pub(super) struct Begun(pub(super) Instant);
+
+/// A call that is under way. Dropped before it is known how it ended, it has been given up by the client.
+struct Call {
+    method: MethodMetrics,
+    metrics: Arc<Metrics>,
+    start: Instant,
+    code: Code,
+}
+
+/// Passes a body on, and counts its messages.
+struct Counted {
+    body: Body,
+    messages: Messages,
+    counter: Counter,
+    /// In an answer, whose end is the end of the call.
+    call: Option<Call>,
+}
+
+/// Finds where messages end, of which there may be several in a frame, or several frames in one.
+#[derive(Default)]
+struct Messages {
+    prefix: Vec<u8>,
+    /// Bytes of the current message that are still to come. `None` between messages.
+    missing: Option<usize>,
+}
+
+// === impl CountLayer ===
+
+impl CountLayer {
+    pub(super) fn new(metrics: Arc<Metrics>) -> Self {
+        Self { metrics }
+    }
+}
+
+impl<S> Layer<S> for CountLayer {
+    type Service = Count<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        let metrics = Arc::clone(&self.metrics);
+        Count { inner, metrics }
+    }
+}
+
+// === impl Count ===
+
+impl<S> Service<Request<Body>> for Count<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let call = Call::start(&self.metrics, request.uri().path());
+        request.extensions_mut().insert(Begun(call.start));
+        let received = call.method.received.clone();
+        let answer = self
+            .inner
+            .call(request.map(|body| Counted::body(body, received, None)));
+        Box::pin(async move {
+            let response = answer.await?;
+            Ok(match errors::failure(&response) {
+                Some(status) => {
+                    call.end(status.code());
+                    response
+                }
+                None => {
+                    let sent = call.method.sent.clone();
+                    response.map(|body| Counted::body(body, sent, Some(call)))
+                }
+            })
+        })
+    }
+}
+
+// === impl Call ===
+
+impl Call {
+    fn start(metrics: &Arc<Metrics>, path: &str) -> Self {
+        let method = metrics.series.method(path).clone();
+        method.started.increment(1);
+        if method.is_planner {
+            metrics.series.in_flight.increment(1);
+        }
+        Self {
+            method,
+            metrics: Arc::clone(metrics),
+            start: Instant::now(),
+            code: Code::Cancelled,
+        }
+    }
+
+    fn end(mut self, code: Code) {
+        self.code = code;
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.method.handled(self.code, self.start);
+        if self.method.is_planner {
+            self.metrics.series.in_flight.decrement(1);
+        }
+    }
+}
+
+// === impl Counted ===
+
+impl Counted {
+    fn body(body: Body, counter: Counter, call: Option<Call>) -> Body {
+        Body::new(Self {
+            body,
+            messages: Messages::default(),
+            counter,
+            call,
+        })
+    }
+}
+
+impl http_body::Body for Counted {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.body).poll_frame(cx);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(data) = frame.data_ref() {
+                    this.counter.increment(this.messages.count(data));
+                }
+                if let Some(trailers) = frame.trailers_ref()
+                    && let Some(call) = this.call.take()
+                {
+                    let status = Status::from_header_map(trailers);
+                    call.end(status.map_or(Code::Unknown, |status| status.code()));
+                }
+            }
+            Poll::Ready(Some(Err(status))) => {
+                if let Some(call) = this.call.take() {
+                    call.end(status.code());
+                }
+            }
+            Poll::Ready(None) | Poll::Pending => {}
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+// === impl Messages ===
+
+impl Messages {
+    /// How many messages end in this part of the stream.
+    fn count(&mut self, mut data: &[u8]) -> u64 {
+        const PREFIX_BYTES: usize = 5;
+        let mut ended = 0;
+        loop {
+            if let Some(missing) = self.missing {
+                if missing > data.len() {
+                    self.missing = Some(missing - data.len());
+                    return ended;
+                }
+                data.advance(missing);
+                self.missing = None;
+                ended += 1;
+            }
+            let part = data.len().min(PREFIX_BYTES - self.prefix.len());
+            self.prefix.extend_from_slice(&data[..part]);
+            data.advance(part);
+            let &[_, a, b, c, d] = &self.prefix[..] else {
+                return ended;
+            };
+            self.missing = Some(u32::from_be_bytes([a, b, c, d]) as usize);
+            self.prefix.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_counted_however_they_are_cut() {
+        let stream = [
+            &[0, 0, 0, 0, 3, 1, 2, 3][..],
+            &[0, 0, 0, 0, 0],
+            &[1, 0, 0, 1, 0],
+            &[7; 256],
+        ]
+        .concat();
+        for size in 1..=stream.len() {
+            let mut messages = Messages::default();
+            let ended: u64 = stream.chunks(size).map(|part| messages.count(part)).sum();
+            assert_eq!(ended, 3, "cut into {size}");
+        }
+        let mut messages = Messages::default();
+        assert_eq!(messages.count(&stream[..stream.len() - 1]), 2);
+    }
+}

@@ -1,0 +1,314 @@
+//! Clients that mean no good, or break. All the while others are answered, health too, and memory is bounded.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
+use rollplan::wire::REQUEST_BYTES_MAX;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+use tonic::Code;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+
+use super::observed::get;
+use super::process::Process;
+use super::raw::{self, framed};
+use super::{connect, mk_request};
+
+const PLAN: &str = "/rollplan.v1.RolloutPlanner/PlanRollout";
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// What a probe waits. Kubernetes' default is a second; the machine that tests may be busier than one that serves.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Lets good clients call while the attack goes on: each call must be answered, and health in time. Gives
+/// the most memory that the server took, in MiB.
+async fn withstand(server: &Process, attack: impl Future<Output = ()>) -> u64 {
+    let over = Arc::new(AtomicBool::new(false));
+    let answered = Arc::new(AtomicU32::new(0));
+    let good = {
+        let (over, answered, address) = (Arc::clone(&over), Arc::clone(&answered), server.address);
+        let http = server.http;
+        tokio::spawn(async move {
+            let channel = connect(address).await;
+            let mut client = RolloutPlannerClient::new(channel.clone());
+            let mut health = HealthClient::new(channel);
+            while !over.load(Ordering::Relaxed) || answered.load(Ordering::Relaxed) == 0 {
+                client.plan_rollout(mk_request()).await.unwrap();
+                let check = health.check(HealthCheckRequest::default());
+                timeout(PATIENCE, check).await.unwrap().unwrap();
+                let ready = timeout(PATIENCE, get(http, "/readyz")).await.unwrap();
+                assert_eq!(ready.0, 200);
+                // New clients as well.
+                let mut other = RolloutPlannerClient::new(connect(address).await);
+                other.plan_rollout(mk_request()).await.unwrap();
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    };
+    let mut most = 0;
+    tokio::pin!(attack);
+    loop {
+        most = most.max(server.resident_mib());
+        tokio::select! {
+            () = &mut attack => break,
+            () = sleep(Duration::from_millis(50)) => {}
+        }
+        assert!(!good.is_finished(), "{:?}", good.await);
+    }
+    over.store(true, Ordering::Relaxed);
+    good.await.unwrap();
+    most.max(server.resident_mib())
+}
+
+/// How many connections to try: ROLLPLAN_IDLE_CONNECTIONS, or as many as there may be open files, to 10,000.
+fn idle_connections() -> usize {
+    if let Ok(count) = std::env::var("ROLLPLAN_IDLE_CONNECTIONS") {
+        return count.parse().unwrap();
+    }
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let files = limits.lines().find(|it| it.starts_with("Max open files"));
+    let soft = files.unwrap().split_whitespace().nth(3).unwrap();
+    let soft: usize = soft.parse().unwrap_or(usize::MAX);
+    // Other tests open files too.
+    let count = 10_000.min(soft.saturating_sub(500));
+    println!("{count} idle connections");
+    count
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_connections_cost_little() {
+    let server = Process::start(&[]);
+    let before = server.resident_mib();
+    let count = idle_connections();
+    let mut idle = Vec::new();
+    let attack = async {
+        for i in 0..count {
+            let mut stream = TcpStream::connect(server.address).await.unwrap();
+            // Half of them say hello, half do not even that.
+            if i % 2 == 0 {
+                stream.write_all(PREFACE).await.unwrap();
+            }
+            idle.push(stream);
+        }
+    };
+    let most = withstand(&server, attack).await;
+    println!("{count} idle connections: {before} MiB before, {most} MiB at most");
+    // 20 KiB each would do.
+    assert!(most < before + 32 + count as u64 / 32, "{most} MiB");
+}
+
+/// Clients that ask for large answers and do not take them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_readers_are_bounded() {
+    let server = Process::start(&["--buffer-mib-max", "64"]);
+    let mut request = mk_request();
+    let deployment = request.snapshot.as_mut().unwrap().deployment.as_mut();
+    let metadata = deployment.unwrap().metadata.as_mut().unwrap();
+    // It comes back in the plan.
+    let long = "x".repeat(1 << 20);
+    metadata.annotations.insert("long".to_owned(), long);
+    let body = framed(&request);
+    let attack = async {
+        let attackers = (0..10).map(|_| {
+            let body = body.clone();
+            let address = server.address;
+            tokio::spawn(async move {
+                let mut raw = raw::connect(address).await;
+                let mut shed = 0;
+                let mut kept = Vec::new();
+                for _ in 0..30 {
+                    let sent = raw.send.clone().ready().await.unwrap();
+                    raw.send = sent;
+                    let (answer, mut stream) = raw
+                        .send
+                        .send_request(raw::request(PLAN, &[]), false)
+                        .unwrap();
+                    send(&mut stream, body.clone()).await;
+                    let (parts, body) = answer.await.unwrap().into_parts();
+                    if parts.headers.contains_key("grpc-status") {
+                        shed += 1;
+                    }
+                    // Its window stays as it is: one part of the answer comes, and no more.
+                    kept.push(body);
+                }
+                (raw, kept, shed)
+            })
+        });
+        let mut attackers: Vec<_> = attackers.collect();
+        let mut all = Vec::new();
+        for attacker in attackers.drain(..) {
+            all.push(attacker.await.unwrap());
+        }
+        // 300 answers of a MiB do not fit, so that some are refused.
+        assert!(all.iter().map(|(_, _, shed)| shed).sum::<u32>() > 0);
+    };
+    let most = withstand(&server, attack).await;
+    println!("slow readers: {most} MiB at most");
+    assert!(most < 350, "{most} MiB");
+}
+
+/// All of a body, as fast as the server takes it.
+async fn send(stream: &mut h2::SendStream<Bytes>, mut body: Bytes) {
+    while !body.is_empty() {
+        stream.reserve_capacity(body.len());
+        let capacity = std::future::poll_fn(|cx| stream.poll_capacity(cx)).await;
+        let Some(Ok(capacity)) = capacity else {
+            // Refused before it was all there.
+            return;
+        };
+        let part = body.split_to(capacity.min(body.len()));
+        if stream.send_data(part, body.is_empty()).is_err() {
+            return;
+        }
+    }
+}
+
+/// What is small on the wire and large in memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn compressed_bombs_are_bounded() {
+    use std::io::Write as _;
+
+    let server = Process::start(&[]);
+    let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    for _ in 0..16 {
+        bomb.write_all(&vec![0; REQUEST_BYTES_MAX]).unwrap();
+    }
+    let bomb = bomb.finish().unwrap();
+    let mut body = BytesMut::new();
+    body.put_u8(1);
+    body.put_u32(u32::try_from(bomb.len()).unwrap());
+    body.extend_from_slice(&bomb);
+    let body = body.freeze();
+    let attack = async {
+        let attackers = (0..4).map(|_| {
+            let (body, address) = (body.clone(), server.address);
+            tokio::spawn(async move {
+                let mut raw = raw::connect(address).await;
+                for _ in 0..8 {
+                    let request = raw::request(PLAN, &[("grpc-encoding", "gzip")]);
+                    let (answer, mut stream) = raw.send.send_request(request, false).unwrap();
+                    send(&mut stream, body.clone()).await;
+                    let status = raw::receive(answer).await.unwrap().status;
+                    assert_eq!(status.code(), Code::ResourceExhausted);
+                }
+            })
+        });
+        for attacker in attackers.collect::<Vec<_>>() {
+            attacker.await.unwrap();
+        }
+    };
+    let most = withstand(&server, attack).await;
+    println!("bombs: {most} MiB at most");
+    assert!(most < 300, "{most} MiB");
+}
+
+/// Calls given up as soon as they are begun, at a rate that no client has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_given_up_at_once_are_bounded() {
+    let server = Process::start(&[]);
+    let body = framed(&mk_request());
+    let attack = async {
+        let mut given_up = 0;
+        let mut connections = 0;
+        // The server closes connections that do this: rapid resets are an attack of their own.
+        while given_up < 20_000 && connections < 500 {
+            connections += 1;
+            let mut raw = raw::connect(server.address).await;
+            for _ in 0..1_000 {
+                let Ok(ready) = raw.send.clone().ready().await else {
+                    break;
+                };
+                raw.send = ready;
+                let Ok((answer, mut stream)) =
+                    raw.send.send_request(raw::request(PLAN, &[]), false)
+                else {
+                    break;
+                };
+                let _ = stream.send_data(body.clone(), true);
+                stream.send_reset(h2::Reason::CANCEL);
+                drop(answer);
+                given_up += 1;
+            }
+        }
+        println!("{given_up} calls given up on {connections} connections");
+        assert!(given_up >= 1_000);
+    };
+    let most = withstand(&server, attack).await;
+    println!("calls given up: {most} MiB at most");
+    assert!(most < 200, "{most} MiB");
+}
+
+async fn says(address: SocketAddr, bytes: &[u8]) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    // It may be closed before all is sent.
+    let _ = stream.write_all(bytes).await;
+    let mut answer = Vec::new();
+    let _ = timeout(Duration::from_secs(10), stream.read_to_end(&mut answer))
+        .await
+        .expect("garbage is answered by an end");
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let head = [length[1], length[2], length[3], kind, flags];
+    [&head[..], &stream.to_be_bytes(), payload].concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn garbage_and_floods_of_headers_end_their_connection_only() {
+    let server = Process::start(&[]);
+    let address = server.address;
+    let attack = async {
+        for _ in 0..20 {
+            says(address, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+            says(address, &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]).await;
+            says(address, &[0xff; 4096]).await;
+            // A frame of a size that was never agreed on.
+            says(address, &[PREFACE, &[0xff; 64]].concat()).await;
+            // Headers that never end: one stream, and CONTINUATION after CONTINUATION.
+            let mut flood = PREFACE.to_vec();
+            // A header with a literal name and value of 1 KiB each time, without END_HEADERS.
+            let mut header = vec![0x40, 1, b'a', 0x7f, 0x81, 7];
+            header.extend([b'x'; 1024]);
+            flood.extend(frame(1, 0, 1, &header));
+            for _ in 0..4_096 {
+                flood.extend(frame(9, 0, 1, &header));
+            }
+            says(address, &flood).await;
+        }
+        // More headers than a call may have, in a proper request.
+        let mut raw = raw::connect(address).await;
+        let long = "x".repeat(1 << 14);
+        let request = raw::request(PLAN, &[("a", &long), ("b", &long)]);
+        let answer = raw.call(request, framed(&mk_request())).await;
+        assert!(answer.is_err() || answer.unwrap().status.code() != Code::Ok);
+    };
+    let most = withstand(&server, attack).await;
+    println!("garbage: {most} MiB at most");
+    assert!(most < 100, "{most} MiB");
+}
+
+/// SIGTERM with calls half sent, streams open and a client that does not read: it ends, in time and well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_process_ends_in_bounded_time_whatever_hangs_on_it() {
+    let mut server = Process::start(&["--drain-delay", "1s", "--drain-grace", "2s"]);
+    let _silent = TcpStream::connect(server.address).await.unwrap();
+    let _watch = super::stop::watch(server.address).await;
+    let mut raw = raw::connect(server.address).await;
+    let request = raw::request(PLAN, &[]);
+    let (_answer, mut stream) = raw.send.send_request(request, false).unwrap();
+    stream
+        .send_data(framed(&mk_request()).slice(..50), false)
+        .unwrap();
+    server.terminate();
+    let status = tokio::task::spawn_blocking(move || server.ended(Duration::from_secs(20)));
+    assert_eq!(status.await.unwrap().code(), Some(0));
+}

@@ -1,0 +1,243 @@
+//! What the service says of itself: metrics, probes and traces.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
+    TraceService, TraceServiceServer,
+};
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
+use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyValue;
+use rollplan::proto::PlanRolloutRequest;
+use rollplan::server::{Config, Stop};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::{Code, Request, Response, Status};
+
+use super::{Serving, Staged, mk_config, mk_request, mk_request_with_pods, start_with};
+
+/// Status and text of a path.
+pub(super) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, text.to_owned())
+}
+
+/// The only sample with this name and these labels.
+pub(super) fn sample(text: &str, name: &str, labels: &[(&str, &str)]) -> f64 {
+    let values: Vec<f64> = text
+        .lines()
+        .filter(|line| {
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+                && labels
+                    .iter()
+                    .all(|(key, value)| line.contains(&format!("{key}=\"{value}\"")))
+        })
+        .map(|line| line.rsplit(' ').next().unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(values.len(), 1, "{name} {labels:?} in\n{text}");
+    values[0]
+}
+
+pub(super) fn mk_observed() -> Config {
+    Config {
+        http_listen: Some(([127, 0, 0, 1], 0).into()),
+        ..mk_config()
+    }
+}
+
+#[tokio::test]
+async fn calls_and_plans_are_counted() {
+    let Serving {
+        mut client,
+        channel,
+        http,
+        ..
+    } = start_with(mk_observed()).await;
+    let http = http.unwrap();
+    client.plan_rollout(mk_request()).await.unwrap();
+    client
+        .plan_rollout(mk_request_with_pods(500))
+        .await
+        .unwrap();
+    let mut wrong = mk_request();
+    wrong.snapshot = None;
+    client.plan_rollout(wrong).await.unwrap_err();
+    let mut grpc = tonic::client::Grpc::new(channel);
+    for method in ["/hunter2/One", "/hunter2/Two"] {
+        grpc.ready().await.unwrap();
+        let codec = tonic_prost::ProstCodec::<PlanRolloutRequest, PlanRolloutRequest>::default();
+        let path = PathAndQuery::from_static(method);
+        let request = Request::new(PlanRolloutRequest::default());
+        grpc.unary(request, path, codec).await.unwrap_err();
+    }
+    let (status, text) = get(http, "/metrics").await;
+    assert_eq!(status, 200);
+    let plan = ("grpc_method", "PlanRollout");
+    let count = |name, labels: &[(&str, &str)]| sample(&text, name, labels);
+    assert_eq!(count("grpc_server_started_total", &[plan]), 3.0);
+    assert_eq!(count("grpc_server_msg_received_total", &[plan]), 3.0);
+    assert_eq!(count("grpc_server_msg_sent_total", &[plan]), 2.0);
+    assert_eq!(count("grpc_server_handling_seconds_count", &[plan]), 3.0);
+    let handled = |labels: &[_]| count("grpc_server_handled_total", labels);
+    assert_eq!(handled(&[plan, ("grpc_code", "OK")]), 2.0);
+    assert_eq!(handled(&[plan, ("grpc_code", "InvalidArgument")]), 1.0);
+    let unknown = ("grpc_method", "unknown");
+    assert_eq!(handled(&[unknown, ("grpc_code", "Unimplemented")]), 2.0);
+    assert!(!text.contains("hunter2"));
+    assert_eq!(
+        count(
+            "rollplan_plans_total",
+            &[("strategy", "RollingUpdate"), ("outcome", "progressing")]
+        ),
+        2.0
+    );
+    assert_eq!(count("rollplan_plan_seconds_count", &[]), 2.0);
+    assert_eq!(count("rollplan_plan_steps_count", &[]), 2.0);
+    assert_eq!(count("rollplan_snapshot_pods_sum", &[]), 513.0);
+    assert!(count("process_resident_memory_bytes", &[]) > 1e6);
+}
+
+#[tokio::test]
+async fn a_call_that_the_client_gives_up_is_canceled() {
+    let staged = Staged::default();
+    let Serving {
+        mut client, http, ..
+    } = staged.start(mk_observed()).await;
+    let call =
+        tokio::spawn(async move { client.plan_rollout(PlanRolloutRequest::default()).await });
+    staged.started.notified().await;
+    call.abort();
+    let canceled = async {
+        loop {
+            let (_, text) = get(http.unwrap(), "/metrics").await;
+            let labels = [("grpc_method", "PlanRollout"), ("grpc_code", "Canceled")];
+            if sample(&text, "grpc_server_handled_total", &labels) == 1.0 {
+                assert_eq!(sample(&text, "rollplan_inflight_requests", &[]), 0.0);
+                break;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), canceled).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_http_port_knows_three_paths() {
+    let Serving { http, .. } = start_with(mk_observed()).await;
+    let http = http.unwrap();
+    assert_eq!(get(http, "/livez").await, (200, "ok\n".to_owned()));
+    assert_eq!(get(http, "/readyz").await, (200, "ok\n".to_owned()));
+    assert_eq!(get(http, "/").await.0, 404);
+    let mut stream = TcpStream::connect(http).await.unwrap();
+    stream
+        .write_all(b"POST /metrics HTTP/1.0\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.contains(" 405 "), "{answer}");
+}
+
+/// A collector of traces.
+struct Collector(mpsc::UnboundedSender<ExportTraceServiceRequest>);
+
+#[tonic::async_trait]
+impl TraceService for Collector {
+    async fn export(
+        &self,
+        request: Request<ExportTraceServiceRequest>,
+    ) -> Result<Response<ExportTraceServiceResponse>, Status> {
+        self.0.send(request.into_inner()).unwrap();
+        Ok(Response::new(ExportTraceServiceResponse::default()))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spans_reach_a_collector_below_those_of_the_caller() {
+    let (sender, mut received) = mpsc::unbounded_channel();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let router =
+        tonic::transport::Server::builder().add_service(TraceServiceServer::new(Collector(sender)));
+    tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
+
+    let config = Config {
+        otlp_endpoint: Some(endpoint),
+        // Only what the caller samples.
+        trace_ratio: 0.0,
+        ..mk_config()
+    };
+    let Serving {
+        mut client,
+        stop,
+        ended,
+        ..
+    } = start_with(config).await;
+    let call = |parent: &'static str, request| {
+        let mut request = Request::new(request);
+        let parent = tonic::metadata::MetadataValue::from_static(parent);
+        request.metadata_mut().insert("traceparent", parent);
+        request
+    };
+    let sampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let unsampled = "00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
+    client
+        .plan_rollout(call(sampled, mk_request()))
+        .await
+        .unwrap();
+    client
+        .plan_rollout(call(unsampled, mk_request()))
+        .await
+        .unwrap();
+    client.plan_rollout(mk_request()).await.unwrap();
+    let mut wrong = mk_request();
+    wrong.snapshot = None;
+    client.plan_rollout(call(sampled, wrong)).await.unwrap_err();
+    // What is not sent yet is sent before the end.
+    stop.send(Stop::Soon).unwrap();
+    ended.await.unwrap().unwrap();
+
+    let mut spans = Vec::new();
+    while let Ok(request) = received.try_recv() {
+        for resource in request.resource_spans {
+            let attributes = resource.resource.unwrap().attributes;
+            let name = attributes.iter().find(|it| it.key == "service.name");
+            let name = name.unwrap().value.clone().unwrap().value.unwrap();
+            assert_eq!(name, AnyValue::StringValue("rollplan".to_owned()));
+            spans.extend(resource.scope_spans.into_iter().flat_map(|it| it.spans));
+        }
+    }
+    assert_eq!(spans.len(), 2, "{spans:?}");
+    for (span, code) in spans.iter().zip([Code::Ok, Code::InvalidArgument]) {
+        assert_eq!(span.name, "rollplan.v1.RolloutPlanner/PlanRollout");
+        assert_eq!(
+            span.trace_id,
+            0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c_u128.to_be_bytes()
+        );
+        assert_eq!(span.parent_span_id, 0xb7ad_6b71_6920_3331_u64.to_be_bytes());
+        let attribute = |key: &str| {
+            let found = span.attributes.iter().find(|it| it.key == key).unwrap();
+            found.value.clone().unwrap().value.unwrap()
+        };
+        let text = |text: &str| AnyValue::StringValue(text.to_owned());
+        assert_eq!(attribute("rpc.system"), text("grpc"));
+        assert_eq!(attribute("rpc.service"), text("rollplan.v1.RolloutPlanner"));
+        assert_eq!(attribute("rpc.method"), text("PlanRollout"));
+        let number = AnyValue::IntValue(i64::from(code as i32));
+        assert_eq!(attribute("rpc.grpc.status_code"), number);
+        assert_eq!(span.attributes.len(), 4);
+    }
+}

@@ -1,0 +1,101 @@
+//! The server as a process of its own: what it takes of memory is its own, and signals reach it.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// A server that serves. Killed with the test.
+pub(super) struct Process {
+    child: Child,
+    pub(super) address: SocketAddr,
+    pub(super) http: SocketAddr,
+}
+
+impl Process {
+    /// Starts it and waits until it listens.
+    pub(super) fn start(args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rollplan"));
+        command.args(["serve", "--http-listen", "127.0.0.1:0"]);
+        // Machines that test may be busier than those that serve.
+        command.args(["--queue-time-max", "60s"]);
+        if !args.contains(&"--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        command
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        for (name, _) in std::env::vars() {
+            if name.starts_with("ROLLPLAN_") || name.starts_with("OTEL_") {
+                command.env_remove(name);
+            }
+        }
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (sender, said) = mpsc::channel();
+        // Reads to the end, or the server could not write.
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        let (mut address, mut http) = (None, None);
+        while address.is_none() {
+            let line = said
+                .recv_timeout(Duration::from_secs(60))
+                .expect("it says where it listens");
+            let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+            let message = line["message"].as_str().unwrap().to_owned();
+            let after = |words| message.strip_prefix(words).map(|it| it.parse().unwrap());
+            address = address.or(after("listening on "));
+            http = http.or(after("metrics and probes on "));
+        }
+        Self {
+            child,
+            address: address.unwrap(),
+            http: http.unwrap(),
+        }
+    }
+
+    /// Asks it to stop.
+    pub(super) fn terminate(&self) {
+        let pid = self.child.id().to_string();
+        let killed = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(killed.unwrap().success());
+    }
+
+    /// Waits until it has ended, which must be soon.
+    pub(super) fn ended(&mut self, within: Duration) -> ExitStatus {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(start.elapsed() < within, "it goes on");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// MiB of memory that are its own, as the system says.
+    pub(super) fn resident_mib(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
+        let kib: u64 = line
+            .unwrap()
+            .trim()
+            .trim_end_matches(" kB")
+            .parse()
+            .unwrap();
+        kib / 1024
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,257 @@
+//! Encrypted calls, while certificates change.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
+use rollplan::server::{Config, Server, Stop, TlsFiles};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tonic::transport::{Channel, Endpoint};
+use tower::service_fn;
+
+use super::mk_request;
+use super::observed::{get, mk_observed, sample};
+
+/// Who signs certificates.
+struct Authority {
+    pem: String,
+    der: CertificateDer<'static>,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A certificate and its key.
+struct Identity {
+    cert: rcgen::Certificate,
+    key: KeyPair,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let cert = params.self_signed(&key).unwrap();
+        Self {
+            pem: cert.pem(),
+            der: cert.der().clone(),
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    fn sign(&self) -> Identity {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["planner.test".to_owned()]).unwrap();
+        let cert = params.signed_by(&key, &self.issuer).unwrap();
+        Identity { cert, key }
+    }
+}
+
+/// Files that go with the test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("rollplan-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn files(&self, with_client_ca: bool) -> TlsFiles {
+        TlsFiles {
+            cert: self.0.join("tls.crt"),
+            key: self.0.join("tls.key"),
+            client_ca: with_client_ca.then(|| self.0.join("ca.crt")),
+        }
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        std::fs::write(self.0.join(file), text).unwrap();
+    }
+
+    /// As a rotation may do it: the key is there before its certificate, and for a moment they do not match.
+    fn rotate(&self, identity: &Identity) {
+        self.write("tls.key", &identity.key.serialize_pem());
+        self.write("tls.crt", &identity.cert.pem());
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A client that trusts this authority, and shows this certificate if any.
+fn client_config(trusted: &Authority, shown: Option<&Identity>) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted.der.clone()).unwrap();
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let mut config = match shown {
+        Some(Identity { cert, key }) => {
+            let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+            builder
+                .with_client_auth_cert(vec![cert.der().clone()], key)
+                .unwrap()
+        }
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    config
+}
+
+/// Connects, and tells the certificate that the server shows.
+async fn connect(
+    address: SocketAddr,
+    config: ClientConfig,
+) -> Result<(Channel, CertificateDer<'static>), tonic::transport::Error> {
+    let seen = Arc::new(Mutex::new(None));
+    let see = Arc::clone(&seen);
+    let connector = TlsConnector::from(Arc::new(config));
+    let connect = service_fn(move |_| {
+        let (connector, see) = (connector.clone(), Arc::clone(&see));
+        async move {
+            let stream = TcpStream::connect(address).await?;
+            let name = ServerName::try_from("planner.test").unwrap();
+            let stream = connector.connect(name, stream).await?;
+            let shown = stream.get_ref().1.peer_certificates().unwrap()[0].clone();
+            *see.lock().unwrap() = Some(shown.into_owned());
+            Ok::<_, std::io::Error>(TokioIo::new(stream))
+        }
+    });
+    let endpoint = Endpoint::from_static("http://planner.test");
+    let channel = endpoint.connect_with_connector(connect).await?;
+    let shown = seen.lock().unwrap().take().unwrap();
+    Ok((channel, shown))
+}
+
+async fn serve(files: TlsFiles) -> (SocketAddr, SocketAddr, watch::Sender<Stop>) {
+    let config = Config {
+        tls: Some(files),
+        ..mk_observed()
+    };
+    let server = Server::bind(config).await.unwrap();
+    let (address, http) = (server.local_addr(), server.http_addr().unwrap());
+    let (stop, stopped) = watch::channel(Stop::No);
+    tokio::spawn(server.serve(stopped));
+    (address, http, stop)
+}
+
+async fn until(condition: impl AsyncFn() -> bool) {
+    let holds = async {
+        while !condition().await {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_secs(60), holds).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_change_under_load_and_no_call_fails() {
+    let directory = Directory::new("rotation");
+    let authority = Authority::new();
+    let (first, second) = (authority.sign(), authority.sign());
+    directory.rotate(&first);
+    let (address, http, _stop) = serve(directory.files(false)).await;
+    let reloads = |outcome| async move {
+        let (_, text) = get(http, "/metrics").await;
+        sample(&text, "rollplan_tls_reloads_total", &[("outcome", outcome)])
+    };
+
+    // New connections all the while, each with a call; and one that stays.
+    let config = client_config(&authority, None);
+    let (stays, shown) = connect(address, config.clone()).await.unwrap();
+    assert_eq!(shown, *first.cert.der());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let see = Arc::clone(&seen);
+    let load_config = config.clone();
+    let load = tokio::spawn(async move {
+        loop {
+            let connected = connect(address, load_config.clone()).await;
+            let (channel, shown) = connected.unwrap();
+            for channel in [channel, stays.clone()] {
+                let mut client = RolloutPlannerClient::new(channel);
+                client.plan_rollout(mk_request()).await.unwrap();
+            }
+            see.lock().unwrap().push(shown);
+        }
+    });
+
+    // What cannot be used is not used.
+    directory.write("tls.crt", "no certificate");
+    until(async || reloads("failed").await >= 1.0).await;
+    directory.rotate(&second);
+    until(async || reloads("done").await >= 1.0).await;
+    let (_, shown) = connect(address, config).await.unwrap();
+    assert_eq!(shown, *second.cert.der());
+    until(async || seen.lock().unwrap().last() == Some(second.cert.der())).await;
+    assert_eq!(seen.lock().unwrap().first(), Some(first.cert.der()));
+    assert!(!load.is_finished(), "{:?}", load.await);
+    load.abort();
+    load.await.unwrap_err();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_must_show_a_certificate_of_the_authority_of_the_day() {
+    let directory = Directory::new("mutual");
+    let (servers, old, new) = (Authority::new(), Authority::new(), Authority::new());
+    directory.rotate(&servers.sign());
+    directory.write("ca.crt", &old.pem);
+    let (address, _, _stop) = serve(directory.files(true)).await;
+    let may = |shown: Option<Identity>| {
+        let config = client_config(&servers, shown.as_ref());
+        async move {
+            // With TLS 1.3 the client learns that it is refused at its first call.
+            match connect(address, config).await {
+                Ok((channel, _)) => {
+                    let mut client = RolloutPlannerClient::new(channel);
+                    client.plan_rollout(mk_request()).await.is_ok()
+                }
+                Err(_) => false,
+            }
+        }
+    };
+    assert!(!may(None).await);
+    assert!(may(Some(old.sign())).await);
+    assert!(!may(Some(new.sign())).await);
+    directory.write("ca.crt", &new.pem);
+    until(async || may(Some(new.sign())).await).await;
+    assert!(!may(Some(old.sign())).await);
+}
+
+/// Garbage instead of a handshake, and nothing at all.
+#[tokio::test]
+async fn who_does_not_encrypt_is_not_answered() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let directory = Directory::new("garbage");
+    let authority = Authority::new();
+    directory.rotate(&authority.sign());
+    let (address, _, _stop) = serve(directory.files(false)).await;
+    let _silent = TcpStream::connect(address).await.unwrap();
+    let mut plain = TcpStream::connect(address).await.unwrap();
+    plain
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = Vec::new();
+    // An alert of TLS at most.
+    let _ = plain.read_to_end(&mut answer).await;
+    assert!(answer.len() < 20, "{answer:?}");
+    let config = client_config(&authority, None);
+    let (channel, _) = connect(address, config).await.unwrap();
+    let mut client = RolloutPlannerClient::new(channel);
+    client.plan_rollout(mk_request()).await.unwrap();
+}

@@ -1,0 +1,320 @@
+//! Where tonic does something else than gRPC says. Each test shows first what tonic alone does, so that it tells
+//! when a trap is gone, and then that this service does not.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
+use rollplan::proto::rollout_planner_server::RolloutPlannerServer;
+use rollplan::proto::{ComputeStatusRequest, PlanRolloutRequest};
+use rollplan::server::{Config, Stop};
+use rollplan::wire::REQUEST_BYTES_MAX;
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::Code;
+use tonic::transport::Server;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_types::StatusExt as _;
+use tower::ServiceBuilder;
+
+use super::observed::{get, sample};
+use super::raw::{self, framed};
+use super::refusals::{check, check_too_large};
+use super::stop::{next, watch};
+use super::{
+    Serving, Staged, connect, mk_config, mk_request, mk_request_with_bytes, start, start_with,
+};
+
+const PLAN: &str = "/rollplan.v1.RolloutPlanner/PlanRollout";
+
+/// tonic alone, with the same answers.
+async fn stock(staged: &Staged, server: Server) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut server = server;
+    let router = server.add_service(RolloutPlannerServer::new(staged.clone()));
+    tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
+    address
+}
+
+/// The codes of calls that nobody answers, after these deadlines.
+async fn codes_after(address: SocketAddr, timeouts: &[&str]) -> Vec<Code> {
+    let mut raw = raw::connect(address).await;
+    let mut codes = Vec::new();
+    for timeout in timeouts {
+        let request = raw::request(PLAN, &[("grpc-timeout", timeout)]);
+        let body = framed(&PlanRolloutRequest::default());
+        codes.push(raw.call(request, body).await.unwrap().status.code());
+    }
+    codes
+}
+
+#[tokio::test]
+async fn trap_1_deadline_is_deadline_exceeded() {
+    let staged = Staged::default();
+    let timeouts = ["0m", "100u", "1m", "2m", "3m", "5m", "20m"];
+    let stock = stock(&staged, Server::builder()).await;
+    assert_eq!(codes_after(stock, &timeouts).await, [Code::Cancelled; 7]);
+
+    let ours = staged.start(mk_config()).await.address;
+    for _ in 0..30 {
+        let codes = codes_after(ours, &timeouts).await;
+        assert_eq!(codes, [Code::DeadlineExceeded; 7]);
+    }
+    // Without a deadline of its own a call has the server's.
+    let config = Config {
+        deadline_max: Duration::from_millis(20),
+        ..mk_config()
+    };
+    let mut client = staged.start(config).await.client;
+    let status = client.plan_rollout(PlanRolloutRequest::default()).await;
+    check(
+        &status.unwrap_err(),
+        Code::DeadlineExceeded,
+        "DEADLINE_EXCEEDED",
+    );
+}
+
+/// Begins a call, and waits until the connection takes no more of them.
+async fn call_over_age(staged: &Staged, address: SocketAddr) -> Result<Code, h2::Error> {
+    let mut raw = raw::connect(address).await;
+    let request = raw::request(PLAN, &[]);
+    let (answer, mut stream) = raw.send.send_request(request, false).unwrap();
+    let body = framed(&PlanRolloutRequest::default());
+    stream.send_data(body, true).unwrap();
+    staged.started.notified().await;
+    let answer = tokio::spawn(raw::receive(answer));
+    // A goodbye lets the call end, a cut does not.
+    let mut other = raw.send.clone();
+    let goodbye = async {
+        while other.clone().ready().await.is_ok() {
+            // Whether it may still be sent is only known by trying.
+            match other.send_request(raw::request("/unknown", &[]), true) {
+                Ok((answer, _)) => drop(answer.await),
+                Err(_) => break,
+            }
+        }
+    };
+    timeout(Duration::from_secs(30), goodbye).await.unwrap();
+    staged.go_on.notify_one();
+    Ok(answer.await.unwrap()?.status.code())
+}
+
+#[tokio::test]
+async fn trap_2_an_old_connection_says_goodbye_and_ends_its_calls() {
+    let staged = Staged::default();
+    let age = Duration::from_secs(1);
+    let server = Server::builder().max_connection_age(age / 10);
+    let stock = stock(&staged, server.max_connection_age_grace(age / 10)).await;
+    call_over_age(&staged, stock).await.unwrap_err();
+
+    let config = Config {
+        connection_age_max: Some(age),
+        ..mk_config()
+    };
+    let staged = Staged::default();
+    let ours = staged.start(config).await.address;
+    assert_eq!(call_over_age(&staged, ours).await.unwrap(), Code::Ok);
+}
+
+#[tokio::test]
+async fn trap_3_an_oversize_request_is_resource_exhausted() {
+    let stock = stock(&Staged::default(), Server::builder()).await;
+    let mut client = RolloutPlannerClient::new(connect(stock).await);
+    let status = client.plan_rollout(mk_request_with_bytes(4 << 20)).await;
+    assert_eq!(status.unwrap_err().code(), Code::OutOfRange);
+
+    let Serving { mut client, .. } = start().await;
+    let request = mk_request_with_bytes(REQUEST_BYTES_MAX);
+    let status = client.plan_rollout(request).await.unwrap_err();
+    check_too_large(&status, "request");
+    // The connection lives.
+    client.plan_rollout(mk_request()).await.unwrap();
+}
+
+#[tokio::test]
+async fn trap_4_a_panic_is_internal() {
+    let staged = Staged::default();
+    let stock = stock(&staged, Server::builder()).await;
+    let mut client = RolloutPlannerClient::new(connect(stock).await);
+    let status = client.compute_status(ComputeStatusRequest::default()).await;
+    assert_eq!(status.unwrap_err().code(), Code::Cancelled);
+
+    let Serving { mut client, .. } = staged.start(mk_config()).await;
+    let status = client.compute_status(ComputeStatusRequest::default()).await;
+    check(&status.unwrap_err(), Code::Internal, "INTERNAL_ERROR");
+}
+
+#[tokio::test]
+async fn trap_5_the_limit_of_calls_is_one_for_all_connections() {
+    let staged = Staged::default();
+    let server = Server::builder().concurrency_limit_per_connection(1);
+    let stock = stock(&staged, server.load_shed(true)).await;
+    for _ in 0..2 {
+        let mut client = RolloutPlannerClient::new(connect(stock).await);
+        tokio::spawn(async move { client.plan_rollout(PlanRolloutRequest::default()).await });
+        // Both are under way.
+        staged.started.notified().await;
+    }
+
+    let staged = Staged::default();
+    let config = Config {
+        concurrent_calls_max: 1,
+        ..mk_config()
+    };
+    let Serving {
+        address,
+        mut client,
+        ..
+    } = staged.start(config).await;
+    let running =
+        tokio::spawn(async move { client.plan_rollout(PlanRolloutRequest::default()).await });
+    staged.started.notified().await;
+    let other = connect(address).await;
+    let mut client = RolloutPlannerClient::new(other.clone());
+    let status = client.plan_rollout(PlanRolloutRequest::default()).await;
+    let status = status.unwrap_err();
+    check(&status, Code::ResourceExhausted, "OVERLOADED");
+    let retry = status.get_details_retry_info().unwrap();
+    assert_eq!(retry.retry_delay, Some(Duration::from_millis(100)));
+    // A planner that is full still says that it is well.
+    let answer = HealthClient::new(other)
+        .check(HealthCheckRequest::default())
+        .await;
+    assert_eq!(
+        answer.unwrap().into_inner().status(),
+        ServingStatus::Serving
+    );
+    staged.go_on.notify_one();
+    running.await.unwrap().unwrap();
+    // Its place is free again.
+    let call = client.plan_rollout(PlanRolloutRequest::default());
+    staged.go_on.notify_one();
+    call.await.unwrap();
+}
+
+#[tokio::test]
+async fn trap_6_calls_that_a_limit_ends_are_counted() {
+    let staged = Staged::default();
+    let seen = Arc::new(AtomicU32::new(0));
+    let counts = Arc::clone(&seen);
+    let layer = ServiceBuilder::new().map_response(move |response| {
+        counts.fetch_add(1, Ordering::Relaxed);
+        response
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let stock = listener.local_addr().unwrap();
+    let router = Server::builder()
+        .timeout(Duration::from_millis(20))
+        .layer(layer.into_inner())
+        .add_service(RolloutPlannerServer::new(staged.clone()));
+    tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
+    let mut client = RolloutPlannerClient::new(connect(stock).await);
+    let call = client.plan_rollout(PlanRolloutRequest::default()).await;
+    call.unwrap_err();
+    assert_eq!(seen.load(Ordering::Relaxed), 0);
+
+    let config = Config {
+        http_listen: Some(([127, 0, 0, 1], 0).into()),
+        concurrent_calls_max: 1,
+        deadline_max: Duration::from_millis(200),
+        ..mk_config()
+    };
+    let staged = Staged::default();
+    let Serving {
+        mut client, http, ..
+    } = staged.start(config).await;
+    let mut other = client.clone();
+    let late =
+        tokio::spawn(async move { client.plan_rollout(PlanRolloutRequest::default()).await });
+    staged.started.notified().await;
+    let shed = other.plan_rollout(PlanRolloutRequest::default()).await;
+    assert_eq!(shed.unwrap_err().code(), Code::ResourceExhausted);
+    let late = late.await.unwrap();
+    assert_eq!(late.unwrap_err().code(), Code::DeadlineExceeded);
+    let (_, text) = get(http.unwrap(), "/metrics").await;
+    let handled = |code| {
+        sample(
+            &text,
+            "grpc_server_handled_total",
+            &[("grpc_method", "PlanRollout"), ("grpc_code", code)],
+        )
+    };
+    assert_eq!(handled("DeadlineExceeded"), 1.0);
+    assert_eq!(handled("ResourceExhausted"), 1.0);
+    assert_eq!(handled("Canceled"), 0.0);
+    assert_eq!(sample(&text, "rollplan_shed_total", &[]), 1.0);
+    assert_eq!(sample(&text, "rollplan_inflight_requests", &[]), 0.0);
+}
+
+#[tokio::test]
+async fn trap_7_an_open_watch_does_not_hold_the_stop() {
+    let (reporter, health) = tonic_health::server::health_reporter();
+    reporter
+        .set_service_status("", tonic_health::ServingStatus::Serving)
+        .await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let stock = listener.local_addr().unwrap();
+    let (close, closing) = tokio::sync::oneshot::channel::<Infallible>();
+    let router = Server::builder().add_service(health);
+    let mut ended = tokio::spawn(
+        router.serve_with_incoming_shutdown(TcpListenerStream::new(listener), async {
+            drop(closing.await)
+        }),
+    );
+    let _watched = watch(stock).await;
+    drop(close);
+    timeout(Duration::from_millis(300), &mut ended)
+        .await
+        .unwrap_err();
+
+    let Serving {
+        address,
+        stop,
+        ended,
+        ..
+    } = start().await;
+    let mut health = watch(address).await;
+    stop.send(Stop::Gently).unwrap();
+    // The client is still there, and does not even read.
+    ended.await.unwrap().unwrap();
+    assert_eq!(next(&mut health).await, Some(ServingStatus::NotServing));
+    assert_eq!(next(&mut health).await, None);
+}
+
+/// A request that does not come to its end takes no place of one that does.
+#[tokio::test]
+async fn half_a_request_holds_up_nobody() {
+    let config = Config {
+        concurrent_calls_max: 1,
+        ..mk_config()
+    };
+    let Serving {
+        address,
+        mut client,
+        ..
+    } = start_with(config).await;
+    let mut raw = raw::connect(address).await;
+    let mut half = Vec::new();
+    for _ in 0..50 {
+        let request = raw::request(PLAN, &[]);
+        let (answer, mut stream) = raw.send.send_request(request, false).unwrap();
+        let bytes = framed(&mk_request());
+        stream.send_data(bytes.slice(..100), false).unwrap();
+        half.push((answer, stream, bytes));
+    }
+    client.plan_rollout(mk_request()).await.unwrap();
+    // And it may come to its end after all.
+    let (answer, mut stream, bytes) = half.pop().unwrap();
+    stream.send_data(bytes.slice(100..), true).unwrap();
+    let answer = raw::receive(answer).await.unwrap();
+    assert_eq!(answer.status.code(), Code::Ok);
+    assert_ne!(answer.data, Bytes::new());
+}

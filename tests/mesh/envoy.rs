@@ -1,0 +1,206 @@
+//! A real Envoy in front of servers.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+/// Ends with the test.
+pub(super) struct Envoy {
+    child: Child,
+    directory: PathBuf,
+    pub(super) address: SocketAddr,
+    admin: SocketAddr,
+}
+
+impl Envoy {
+    pub(super) async fn start(servers: &[SocketAddr]) -> Self {
+        // One directory for each: tests run beside each other.
+        let name = format!(
+            "rollplan-envoy-{}-{}",
+            std::process::id(),
+            servers[0].port()
+        );
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = |file: &str| directory.join(file).display().to_string();
+        let config = config(servers);
+        std::fs::write(path("envoy.json"), config.to_string()).unwrap();
+        let program = std::env::var("ENVOY").unwrap_or_else(|_| "envoy".to_owned());
+        let child = Command::new(&program)
+            .args(["-c", &path("envoy.json"), "--log-level", "warn"])
+            .args(["--admin-address-path", &path("admin"), "--concurrency", "1"])
+            .args(["--disable-hot-restart", "--use-dynamic-base-id"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{program}: {error}; see tests/run mesh"));
+        let mut envoy = Self {
+            child,
+            directory,
+            address: ([127, 0, 0, 1], 0).into(),
+            admin: ([127, 0, 0, 1], 0).into(),
+        };
+        let started = async {
+            loop {
+                assert!(envoy.child.try_wait().unwrap().is_none(), "Envoy ended");
+                let text = std::fs::read_to_string(envoy.directory.join("admin"));
+                if let Ok(admin) = text.unwrap_or_default().trim().parse() {
+                    envoy.admin = admin;
+                    break;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+            // "calls::127.0.0.1:41235"
+            loop {
+                let listeners = get(envoy.admin, "/listeners").await;
+                let address = listeners.lines().find_map(|it| it.strip_prefix("calls::"));
+                if let Some(Ok(address)) = address.map(str::parse) {
+                    envoy.address = address;
+                    break;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(Duration::from_secs(60), started).await.unwrap();
+        envoy
+    }
+
+    /// Until health checks say so of this many servers.
+    pub(super) async fn healthy(&self, count: u64) {
+        let healthy = async {
+            while self.stat("cluster.rollplan.membership_healthy").await != count {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(Duration::from_secs(60), healthy).await.unwrap();
+    }
+
+    pub(super) async fn stat(&self, name: &str) -> u64 {
+        let text = get(self.admin, &format!("/stats?filter={name}")).await;
+        let value = text
+            .lines()
+            .find_map(|it| it.strip_prefix(&format!("{name}: ")));
+        value.unwrap_or("0").parse().unwrap()
+    }
+}
+
+impl Drop for Envoy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// The text of a path in plain HTTP.
+pub(super) async fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    // Chunks leave their sizes between the lines, where nobody looks for them.
+    String::from_utf8_lossy(&answer).replace("\r\n", "\n")
+}
+
+/// The value of a series.
+pub(super) fn sample(text: &str, series: &str) -> u64 {
+    let value = text
+        .lines()
+        .find_map(|it| it.strip_prefix(&format!("{series} ")));
+    value.unwrap().parse().unwrap()
+}
+
+/// As docs/operations.md recommends it, with shorter times.
+fn config(servers: &[SocketAddr]) -> serde_json::Value {
+    let address = |address: &SocketAddr| {
+        json!({"socket_address": {
+            "address": address.ip().to_string(),
+            "port_value": address.port(),
+        }})
+    };
+    let any: SocketAddr = ([127, 0, 0, 1], 0).into();
+    let endpoints: Vec<_> = servers
+        .iter()
+        .map(|server| json!({"endpoint": {"address": address(server)}}))
+        .collect();
+    let http2 = json!({
+        "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+        "explicit_http_config": {"http2_protocol_options": {}},
+    });
+    let route = json!({
+        "match": {"prefix": "/"},
+        "route": {
+            "cluster": "rollplan",
+            "timeout": "10s",
+            "retry_policy": {
+                "retry_on": "unavailable,connect-failure,refused-stream,reset-before-request",
+                "num_retries": 3,
+                "retry_host_predicate": [{
+                    "name": "previous",
+                    "typed_config": {"@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"},
+                }],
+                "host_selection_retry_max_attempts": 3,
+            },
+        },
+    });
+    let manager = json!({
+        "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "calls",
+        "codec_type": "HTTP2",
+        "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [route]}]},
+        "http_filters": [{
+            "name": "router",
+            "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
+        }],
+    });
+    json!({
+        "admin": {"address": address(&any)},
+        "static_resources": {
+            "listeners": [{
+                "name": "calls",
+                "address": address(&any),
+                "filter_chains": [{"filters": [{"name": "http", "typed_config": manager}]}],
+            }],
+            "clusters": [{
+                "name": "rollplan",
+                "type": "STATIC",
+                "connect_timeout": "1s",
+                "lb_policy": "ROUND_ROBIN",
+                "typed_extension_protocol_options": {
+                    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": http2,
+                },
+                "load_assignment": {
+                    "cluster_name": "rollplan",
+                    "endpoints": [{"lb_endpoints": endpoints}],
+                },
+                "health_checks": [{
+                    "timeout": "1s",
+                    "interval": "0.2s",
+                    "no_traffic_interval": "0.2s",
+                    "unhealthy_threshold": 1,
+                    "healthy_threshold": 1,
+                    "grpc_health_check": {"service_name": "rollplan.v1.RolloutPlanner"},
+                }],
+                "outlier_detection": {
+                    "consecutive_5xx": 5,
+                    "consecutive_gateway_failure": 5,
+                    "enforcing_consecutive_gateway_failure": 100,
+                    "interval": "0.2s",
+                    "base_ejection_time": "60s",
+                    "max_ejection_percent": 34,
+                    // It says that it is healthy, and is not.
+                    "successful_active_health_check_uneject_host": false,
+                },
+                // The default of 3 retries at once is less than the calls that one server has.
+                "circuit_breakers": {"thresholds": [{"max_retries": 1000}]},
+            }],
+        },
+    })
+}

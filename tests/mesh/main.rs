@@ -1,0 +1,279 @@
+//! Three servers behind a real Envoy, and behind a client that balances by itself: nothing that happens to one of
+//! them is seen by callers.
+//!
+//!     bash tests/run mesh        (installs Envoy; ENVOY names another)
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that fails may panic"
+)]
+
+mod envoy;
+#[path = "../it/server/process.rs"]
+#[allow(dead_code, reason = "shared with the tests of a single server")]
+mod process;
+#[path = "../it/server/requests.rs"]
+#[allow(dead_code, reason = "shared with the tests of a single server")]
+mod requests;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
+use rollplan::proto::rollout_planner_server::{RolloutPlanner, RolloutPlannerServer};
+use rollplan::proto::{
+    ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
+    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+};
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::channel::Change;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Response, Status};
+
+use envoy::Envoy;
+use process::Process;
+use requests::mk_request;
+
+/// Callers that never stop, and how many answers they had.
+struct Load {
+    over: Arc<AtomicBool>,
+    answered: Arc<AtomicU64>,
+    callers: Vec<tokio::task::JoinHandle<()>>,
+}
+
+impl Load {
+    /// Each caller calls as soon as it has an answer. A call that fails is a test that fails.
+    fn start(callers: usize, client: &RolloutPlannerClient<Channel>, tries: u32) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let answered = Arc::new(AtomicU64::new(0));
+        let caller = |_| {
+            let mut client = client.clone();
+            let (over, answered) = (Arc::clone(&over), Arc::clone(&answered));
+            tokio::spawn(async move {
+                let request = mk_request();
+                while !over.load(Ordering::Relaxed) {
+                    call(&mut client, &request, tries).await;
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        };
+        let callers = (0..callers).map(caller).collect();
+        Self {
+            over,
+            answered,
+            callers,
+        }
+    }
+
+    async fn end(self) -> u64 {
+        self.over.store(true, Ordering::Relaxed);
+        for caller in self.callers {
+            caller.await.unwrap();
+        }
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    /// Until so many more have been answered.
+    async fn answers(&self, more: u64) {
+        let until = self.answered.load(Ordering::Relaxed) + more;
+        let answered = async {
+            while self.answered.load(Ordering::Relaxed) < until {
+                assert!(!self.callers.iter().any(|it| it.is_finished()));
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(Duration::from_secs(60), answered).await.unwrap();
+    }
+}
+
+async fn call(
+    client: &mut RolloutPlannerClient<Channel>,
+    request: &PlanRolloutRequest,
+    tries: u32,
+) {
+    for attempt in 1.. {
+        match client.plan_rollout(request.clone()).await {
+            Ok(_) => return,
+            // As AIP-194 has it, and what docs/api.md says of tonic's clients.
+            Err(status)
+                if attempt < tries
+                    && (status.code() == Code::Unavailable || is_of_the_connection(&status)) =>
+            {
+                sleep(Duration::from_millis(20)).await;
+            }
+            Err(status) => panic!("attempt {attempt}: {status:?}"),
+        }
+    }
+}
+
+/// Whether no server said this: tonic's client has other words than UNAVAILABLE for a call that crosses with the
+/// end of its connection, CANCELLED if it was not sent and UNKNOWN if it may have been.
+fn is_of_the_connection(status: &Status) -> bool {
+    let mut source = std::error::Error::source(status);
+    while let Some(error) = source {
+        if error.is::<hyper::Error>() {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}
+
+const REPLICA: [&str; 4] = ["--drain-delay", "2s", "--drain-grace", "10s"];
+
+fn replicas() -> Vec<Process> {
+    (0..3).map(|_| Process::start(&REPLICA)).collect()
+}
+
+fn addresses(replicas: &[Process]) -> Vec<SocketAddr> {
+    replicas.iter().map(|it| it.address).collect()
+}
+
+/// Ends a server as Kubernetes does, and starts another in its place.
+async fn restart(mut replica: Process) -> Process {
+    replica.terminate();
+    let address = replica.address.to_string();
+    tokio::task::spawn_blocking(move || {
+        let status = replica.ended(Duration::from_secs(30));
+        assert_eq!(status.code(), Some(0));
+        Process::start(&[&REPLICA[..], &["--listen", &address]].concat())
+    })
+    .await
+    .unwrap()
+}
+
+async fn client_of(address: SocketAddr) -> RolloutPlannerClient<Channel> {
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+    RolloutPlannerClient::new(endpoint.connect().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rolling_restart_behind_envoy_fails_no_call() {
+    let mut replicas = replicas();
+    let envoy = Envoy::start(&addresses(&replicas)).await;
+    envoy.healthy(3).await;
+    let client = client_of(envoy.address).await;
+    // No retries by the caller: what Envoy cannot mend is seen.
+    let load = Load::start(8, &client, 1);
+    load.answers(200).await;
+    for _ in 0..3 {
+        let replica = restart(replicas.remove(0)).await;
+        replicas.push(replica);
+        envoy.healthy(3).await;
+        load.answers(200).await;
+    }
+    let answered = load.end().await;
+    println!("{answered} calls, none failed");
+}
+
+/// All calls come over one connection, and go to all servers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_and_not_connections_are_balanced() {
+    let replicas = replicas();
+    let envoy = Envoy::start(&addresses(&replicas)).await;
+    envoy.healthy(3).await;
+    let mut client = client_of(envoy.address).await;
+    for _ in 0..300 {
+        client.plan_rollout(mk_request()).await.unwrap();
+    }
+    for replica in &replicas {
+        let started = envoy::sample(
+            &envoy::get(replica.http, "/metrics").await,
+            "grpc_server_started_total{grpc_type=\"unary\",grpc_service=\"rollplan.v1.RolloutPlanner\",grpc_method=\"PlanRollout\"}",
+        );
+        assert!((50..=150).contains(&started), "{started}");
+    }
+}
+
+/// A server that is healthy and cannot answer.
+struct Misbehaving;
+
+#[tonic::async_trait]
+impl RolloutPlanner for Misbehaving {
+    async fn plan_rollout(
+        &self,
+        _: Request<PlanRolloutRequest>,
+    ) -> Result<Response<PlanRolloutResponse>, Status> {
+        Err(Status::unavailable("staged"))
+    }
+
+    async fn compute_status(
+        &self,
+        _: Request<ComputeStatusRequest>,
+    ) -> Result<Response<ComputeStatusResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn rollback(
+        &self,
+        _: Request<RollbackRequest>,
+    ) -> Result<Response<RollbackResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn list_revisions(
+        &self,
+        _: Request<ListRevisionsRequest>,
+    ) -> Result<Response<ListRevisionsResponse>, Status> {
+        unreachable!()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_misbehaves_is_tried_elsewhere_and_ejected() {
+    let replicas = [Process::start(&REPLICA), Process::start(&REPLICA)];
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let misbehaving = listener.local_addr().unwrap();
+    let (reporter, health) = tonic_health::server::health_reporter();
+    reporter
+        .set_serving::<RolloutPlannerServer<Misbehaving>>()
+        .await;
+    let router = tonic::transport::Server::builder()
+        .add_service(RolloutPlannerServer::new(Misbehaving))
+        .add_service(health);
+    tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
+
+    let envoy = Envoy::start(&[addresses(&replicas), vec![misbehaving]].concat()).await;
+    envoy.healthy(3).await;
+    let mut client = client_of(envoy.address).await;
+    for _ in 0..100 {
+        client.plan_rollout(mk_request()).await.unwrap();
+    }
+    assert!(
+        envoy
+            .stat("cluster.rollplan.upstream_rq_retry_success")
+            .await
+            > 0
+    );
+    assert_eq!(
+        envoy
+            .stat("cluster.rollplan.outlier_detection.ejections_active")
+            .await,
+        1
+    );
+}
+
+/// Without a mesh: a client that knows all addresses, as from a headless Service, and calls one after the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rolling_restart_behind_a_balancing_client_fails_no_call_that_is_retried() {
+    let mut replicas = replicas();
+    let (channel, endpoints) = Channel::balance_channel(8);
+    for (key, address) in addresses(&replicas).into_iter().enumerate() {
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+        endpoints.send(Change::Insert(key, endpoint)).await.unwrap();
+    }
+    let load = Load::start(8, &RolloutPlannerClient::new(channel), 5);
+    load.answers(200).await;
+    for _ in 0..3 {
+        let replica = restart(replicas.remove(0)).await;
+        replicas.push(replica);
+        load.answers(200).await;
+    }
+    let answered = load.end().await;
+    println!("{answered} calls, none failed");
+}

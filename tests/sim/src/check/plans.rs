@@ -1,0 +1,88 @@
+//! What must hold of each plan.
+
+use rollplan_core::Plan;
+use rollplan_core::action::{Action, Step};
+use rollplan_core::lint::{Rule, lint};
+use rollplan_core::snapshot::{Options, Snapshot};
+use rollplan_core::time::Span;
+
+use crate::flaw::Flaw;
+use crate::tally::Tally;
+use crate::world::World;
+
+pub(super) fn summaries(plan: &Plan) -> Vec<String> {
+    plan.steps.iter().map(Step::summary).collect()
+}
+
+impl World {
+    pub(crate) fn check_plan(&mut self, snapshot: &Snapshot, plan: &Plan) {
+        if let Some(span) = plan.requeue_after {
+            self.tallies.count(Tally::CheckTimer);
+            if span == Span::default() {
+                self.violate("timer", "asks to be asked again at once".to_owned());
+            }
+        }
+        self.check_undisturbed(plan);
+        if !snapshot.failures.is_empty() || self.flaw == Flaw::NoClamp {
+            // A planner without the clamp is left to the world: the linter would see it at once.
+            return;
+        }
+        self.tallies.count(Tally::CheckLinted);
+        for found in lint(snapshot, Options::default(), plan) {
+            let released = plan
+                .steps
+                .iter()
+                .any(|step| matches!(step.action, Some(Action::ReleaseReplicaSet { .. })));
+            if found.inherited {
+                self.tallies.count(Tally::ExemptInherited);
+            } else if released && matches!(found.rule, Rule::MinAvailable { .. }) {
+                // As Kubernetes: one that is released may count as the new one in the same sync.
+                self.tallies.count(Tally::ExemptTakenAway);
+            } else {
+                let steps = summaries(plan);
+                self.violate("lint", format!("{found:?} in {steps:?}"));
+            }
+        }
+    }
+
+    /// Nothing has changed but by the adapter's own hand: a settled plan that was carried out leaves nothing to
+    /// do, and of one that was cut short no size is reversed.
+    fn check_undisturbed(&mut self, plan: &Plan) {
+        let Some(before) = self.adapter.undisturbed.take() else {
+            return;
+        };
+        if before.settled && before.complete {
+            self.tallies.count(Tally::CheckSettled);
+            let idle = plan.steps.iter().all(|step| step.call.is_none());
+            if !idle && !before.consistent {
+                self.tallies.count(Tally::ExemptInconsistent);
+            } else if !idle {
+                let steps = summaries(plan);
+                self.violate("settled", format!("after a settled plan comes {steps:?}"));
+            }
+            return;
+        }
+        if before.settled {
+            self.tallies.count(Tally::CheckNotUndone);
+        }
+        for action in plan.steps.iter().filter_map(|step| step.action.as_ref()) {
+            let Action::ScaleReplicaSet { set, from, to, .. } = action else {
+                continue;
+            };
+            let direction = if to > from { 1 } else { -1 };
+            let reversed = before.directions.get(&set.name);
+            if reversed.is_none_or(|earlier| *earlier == direction) {
+                continue;
+            }
+            if !before.settled {
+                self.tallies.count(Tally::ExemptReversed);
+            } else {
+                let name = &set.name;
+                self.violate(
+                    "undone",
+                    format!("{name} goes from {from} to {to}, and back"),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Whether the report tells the truth: a rollout that is done is reported as done, and one that is stuck with the
+//! reason that it is truly stuck for.
+
+use std::collections::BTreeSet;
+
+use rollplan_core::report::{Cause, Phase, report};
+use rollplan_core::revision::ROLLBACK_TO;
+use rollplan_core::snapshot::{Deployment, Options, Strategy};
+
+use crate::pods::{PodState, StoredPod};
+use crate::script::Fault;
+use crate::server::StoredSet;
+use crate::tally::Tally;
+use crate::world::World;
+
+impl World {
+    /// Nothing moves, or the adapter is refused again and again.
+    pub(crate) fn check_report(&mut self) {
+        let Some(deployment) = self.store.deployment.clone() else {
+            return;
+        };
+        if deployment.metadata.deletion_timestamp.is_some() {
+            return;
+        }
+        let Some(snapshot) = self.snapshot(true) else {
+            return;
+        };
+        let plan = self.flaw.plan(&snapshot, Options::default());
+        let report = report(&snapshot, Options::default(), &plan.status, &plan.steps);
+        let truth = self.truth(&deployment);
+        let wanted = deployment.spec.replicas;
+        let refused =
+            self.quota_sets && !deployment.spec.paused && self.roles(&deployment).0.is_none();
+        let complete = !refused
+            && truth.replicas == wanted
+            && truth.updated == wanted
+            && truth.available == wanted;
+        let first = report.blockers.first().map(|blocker| blocker.cause);
+        if complete {
+            self.tallies.count(Tally::CheckComplete);
+            if report.phase != Phase::Complete || first.is_some() {
+                let message = format!("complete, reported as {:?}, {first:?}", report.phase);
+                self.violate("report", message);
+            }
+            return;
+        }
+        let causes = self.causes(&deployment);
+        self.tallies.count(Tally::CheckStuck);
+        let Some(true_first) = causes.first() else {
+            let message = format!(
+                "stuck for no reason: {truth:?}, report {:?}",
+                report.message
+            );
+            return self.violate("stuck", message);
+        };
+        if causes.len() > 1 {
+            self.tallies.count(Tally::StuckSeveral);
+        }
+        self.tallies.count(match true_first {
+            Cause::Paused => Tally::StuckPaused,
+            Cause::ReplicaSetRefused => Tally::StuckReplicaSetRefused,
+            Cause::ImagePull => Tally::StuckImagePull,
+            Cause::ContainerConfig => Tally::StuckConfig,
+            Cause::CrashLoop => Tally::StuckCrashLoop,
+            Cause::Unschedulable => Tally::StuckUnschedulable,
+            Cause::PodsRefused => Tally::StuckPodsRefused,
+            Cause::OldPodsRunning => Tally::StuckOldPods,
+            _ => Tally::StuckNotReady,
+        });
+        if first != Some(*true_first) {
+            let message = format!(
+                "stuck for {causes:?}, reported {first:?}: {}",
+                report.message
+            );
+            self.violate("report", message);
+        }
+    }
+
+    /// What truly holds the rollout, the first to mend first.
+    fn causes(&self, deployment: &Deployment) -> BTreeSet<Cause> {
+        if deployment.spec.paused {
+            return BTreeSet::from([Cause::Paused]);
+        }
+        let (new, old) = self.roles(deployment);
+        let wanted = deployment.spec.replicas;
+        let mut causes = BTreeSet::new();
+        let size = new.as_ref().map_or(0, |stored| stored.set.replicas);
+        let old_pods = old
+            .iter()
+            .flat_map(|stored| self.store.pods_of(&stored.set.metadata.uid));
+        let waits = deployment.spec.strategy == Strategy::Recreate
+            && size < wanted
+            && old_pods.into_iter().any(|pod| pod.may_run());
+        if waits {
+            causes.insert(Cause::OldPodsRunning);
+        }
+        let Some(new) = new else {
+            // A rollback that is asked for by annotation creates before it waits.
+            let annotations = &deployment.metadata.annotations;
+            let creates = !waits || annotations.contains_key(ROLLBACK_TO);
+            if self.quota_sets && creates {
+                causes.insert(Cause::ReplicaSetRefused);
+            }
+            return causes;
+        };
+        let seconds = new.set.min_ready_seconds;
+        let pods: Vec<_> = self
+            .store
+            .pods_of(&new.set.metadata.uid)
+            .filter(|pod| pod.is_active())
+            .collect();
+        for pod in &pods {
+            if !pod.is_available(seconds, self.now) {
+                causes.insert(self.cause(pod));
+            }
+        }
+        // As Kubernetes: the refusal of an old ReplicaSet's pods is one of the Deployment.
+        let short = |stored: &StoredSet| {
+            let pods = self.store.pods_of(&stored.set.metadata.uid);
+            let active = pods.filter(|pod| pod.is_active()).count();
+            active < usize::try_from(stored.set.replicas).unwrap_or(0)
+        };
+        let refused = short(&new) || old.iter().any(|stored| short(stored));
+        if refused && self.quota_pods.is_some() {
+            causes.insert(Cause::PodsRefused);
+        }
+        causes
+    }
+
+    fn cause(&self, pod: &StoredPod) -> Cause {
+        match (pod.state, self.fault(pod.template)) {
+            (PodState::Pending, Fault::Unschedulable) => Cause::Unschedulable,
+            (PodState::Scheduled, Fault::ImagePull) => Cause::ImagePull,
+            (PodState::Scheduled, Fault::Config) => Cause::ContainerConfig,
+            (PodState::Crashed, _) => Cause::CrashLoop,
+            // One that ends now and then counts as ending again and again, until it has run for ten minutes.
+            (PodState::Running, _) if pod.restarts > 0 && self.now - pod.started < 600 => {
+                Cause::CrashLoop
+            }
+            (PodState::Running, Fault::NeverReady) => Cause::NotReady,
+            (PodState::Ready, _) => Cause::MinReadySeconds,
+            _ => Cause::Starting,
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Pods, and the scheduler and kubelets that move them on.
+
+use std::sync::Arc;
+
+use rollplan_core::snapshot::{
+    Container, ContainerState, ObjectMeta, OwnerReference, Pod, PodCondition,
+};
+
+use crate::clock;
+use crate::script::Fault;
+
+/// Nodes that pods are spread over.
+const NODES: u32 = 2;
+
+/// A pod as the API server has it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StoredPod {
+    /// Unique for all time; its name is made of it.
+    pub(crate) number: u32,
+    pub(crate) set_uid: Arc<str>,
+    pub(crate) set_name: Arc<str>,
+    pub(crate) template: u8,
+    pub(crate) state: PodState,
+    pub(crate) node: Option<u32>,
+    pub(crate) created: i64,
+    pub(crate) started: i64,
+    pub(crate) ready_since: Option<i64>,
+    pub(crate) restarts: u8,
+    pub(crate) deleting: Option<i64>,
+}
+
+/// How far a pod has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum PodState {
+    /// No node has it.
+    Pending,
+    /// A node prepares its container.
+    Scheduled,
+    /// Its container has ended and waits to start again.
+    Crashed,
+    /// Its container runs.
+    Running,
+    /// Its container runs and is ready.
+    Ready,
+    /// It was evicted.
+    Failed,
+}
+
+/// What became of a pod.
+pub(crate) enum Moved {
+    To(StoredPod),
+    Gone,
+}
+
+// === impl StoredPod ===
+
+impl StoredPod {
+    pub(crate) fn name(&self) -> String {
+        format!("{}-{}", self.set_name, self.number)
+    }
+
+    /// Whether its ReplicaSet counts it.
+    pub(crate) fn is_active(&self) -> bool {
+        self.deleting.is_none() && self.state != PodState::Failed
+    }
+
+    /// Whether something of it may still run.
+    pub(crate) fn may_run(&self) -> bool {
+        self.state != PodState::Failed
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.is_active() && self.state == PodState::Ready
+    }
+
+    pub(crate) fn is_available(&self, min_ready_seconds: i32, now: i64) -> bool {
+        let since = self.ready_since.filter(|_| self.is_ready());
+        since.is_some_and(|since| since + i64::from(min_ready_seconds) <= now)
+    }
+
+    /// What scheduler or kubelet do with it next, if anything.
+    pub(crate) fn advance(&self, fault: Fault, now: i64) -> Option<Moved> {
+        if self.deleting.is_some() {
+            let stays = fault == Fault::NeverEnds && self.node.is_some() && self.may_run();
+            return (!stays).then_some(Moved::Gone);
+        }
+        let mut pod = self.clone();
+        match (self.state, fault) {
+            (PodState::Ready | PodState::Failed, _)
+            | (PodState::Pending, Fault::Unschedulable)
+            | (PodState::Scheduled, Fault::ImagePull | Fault::Config)
+            | (PodState::Running, Fault::NeverReady)
+            | (PodState::Crashed, Fault::CrashLoop) => return None,
+            (PodState::Pending, _) => {
+                pod.node = Some(self.number % NODES);
+                pod.state = PodState::Scheduled;
+            }
+            (PodState::Running, Fault::CrashLoop) => {
+                pod.state = PodState::Crashed;
+                pod.restarts = pod.restarts.saturating_add(1);
+            }
+            (PodState::Scheduled | PodState::Crashed, _) => {
+                pod.state = PodState::Running;
+                pod.started = now;
+            }
+            (PodState::Running, _) => {
+                pod.state = PodState::Ready;
+                pod.ready_since = Some(now);
+            }
+        }
+        Some(Moved::To(pod))
+    }
+
+    /// The pod after its container has ended and started again.
+    pub(crate) fn crashed(&self, now: i64) -> Self {
+        Self {
+            state: PodState::Running,
+            started: now,
+            ready_since: None,
+            restarts: self.restarts.saturating_add(1),
+            ..self.clone()
+        }
+    }
+
+    /// The pod as Kubernetes reports it. `fault` is what is wrong with its template.
+    pub(crate) fn reported(&self, fault: Fault) -> Pod {
+        let phase = match self.state {
+            PodState::Pending | PodState::Scheduled => "Pending",
+            PodState::Running | PodState::Ready | PodState::Crashed => "Running",
+            PodState::Failed => "Failed",
+        };
+        let scheduled = match (self.node, fault) {
+            (Some(_), _) => ("True", ""),
+            (None, Fault::Unschedulable) => ("False", "Unschedulable"),
+            (None, _) => ("Unknown", ""),
+        };
+        let ready_text = if self.state == PodState::Ready {
+            "True"
+        } else {
+            "False"
+        };
+        let since = clock::at(self.ready_since.unwrap_or(self.created));
+        let condition = |kind: &str, (status, reason): (&str, &str)| PodCondition {
+            kind: kind.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: String::new(),
+            last_transition_time: Some(since),
+        };
+        let evicted = if self.state == PodState::Failed {
+            "Evicted"
+        } else {
+            ""
+        };
+        Pod {
+            metadata: ObjectMeta {
+                name: self.name(),
+                namespace: "default".to_owned(),
+                uid: format!("pod-{}", self.number),
+                creation_timestamp: Some(clock::at(self.created)),
+                deletion_timestamp: self.deleting.map(clock::at),
+                owner_references: vec![OwnerReference {
+                    api_version: "apps/v1".to_owned(),
+                    kind: "ReplicaSet".to_owned(),
+                    name: self.set_name.to_string(),
+                    uid: self.set_uid.to_string(),
+                    controller: Some(true),
+                    block_owner_deletion: Some(true),
+                }],
+                ..ObjectMeta::default()
+            },
+            phase: phase.to_owned(),
+            reason: evicted.to_owned(),
+            message: String::new(),
+            conditions: vec![
+                condition("PodScheduled", scheduled),
+                condition("Ready", (ready_text, "")),
+            ],
+            containers: vec![self.container(fault)],
+        }
+    }
+
+    fn container(&self, fault: Fault) -> Container {
+        let waiting = |reason: &str| ContainerState::Waiting {
+            reason: reason.to_owned(),
+            message: String::new(),
+        };
+        let ended = ContainerState::Terminated {
+            exit_code: 1,
+            reason: "Error".to_owned(),
+            message: String::new(),
+            finished_at: Some(clock::at(self.started)),
+        };
+        let running = ContainerState::Running {
+            started_at: Some(clock::at(self.started)),
+        };
+        let state = match (self.state, fault) {
+            (PodState::Pending, _) => ContainerState::Unknown,
+            (PodState::Scheduled, Fault::ImagePull) => waiting("ImagePullBackOff"),
+            (PodState::Scheduled, Fault::Config) => waiting("CreateContainerConfigError"),
+            (PodState::Scheduled, _) => waiting("ContainerCreating"),
+            (PodState::Crashed, _) => waiting("CrashLoopBackOff"),
+            (PodState::Running | PodState::Ready, _) => running,
+            (PodState::Failed, _) => ended.clone(),
+        };
+        Container {
+            name: "main".to_owned(),
+            init: false,
+            image: format!("v{}", self.template),
+            ready: self.state == PodState::Ready,
+            restarts: self.restarts.into(),
+            state,
+            last_state: match self.restarts {
+                0 => ContainerState::Unknown,
+                _ => ended,
+            },
+        }
+    }
+}

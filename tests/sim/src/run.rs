@@ -1,0 +1,113 @@
+//! Running scripts: one, or those of many seeds over all cores.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::check::Violation;
+use crate::flaw::Flaw;
+use crate::generate::generate;
+use crate::script::Script;
+use crate::summary::Summary;
+use crate::tally::Tallies;
+use crate::world::World;
+
+/// What came of a world.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What happened in it.
+    pub tallies: Tallies,
+    /// What was not as it must be, if anything.
+    pub violation: Option<Violation>,
+}
+
+/// Runs a script, and lets the world come to its end.
+#[must_use]
+pub fn run(script: &Script, flaw: Flaw) -> Outcome {
+    run_traced(script, flaw, false)
+}
+
+/// As [`run`]; prints what happens, if asked to.
+#[must_use]
+pub fn run_traced(script: &Script, flaw: Flaw, traced: bool) -> Outcome {
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let mut world = World::new(script.setup, flaw);
+        world.traced = traced;
+        for event in &script.events {
+            world.step(*event);
+            if world.violation.is_some() {
+                break;
+            }
+        }
+        if world.violation.is_none() {
+            world.end();
+        }
+        Outcome {
+            tallies: world.tallies,
+            violation: world.violation,
+        }
+    }));
+    result.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Outcome {
+            tallies: Tallies::default(),
+            violation: Some(Violation {
+                check: "panic",
+                message: text.unwrap_or_default(),
+            }),
+        }
+    })
+}
+
+/// A world that went wrong.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The seed of its script.
+    pub seed: u64,
+    /// What went wrong.
+    pub violation: Violation,
+}
+
+/// Runs the worlds of `count` seeds from `first` on, on every core, up to so many failures.
+#[must_use]
+pub fn run_many(first: u64, count: u64, failures_max: usize, flaw: Flaw) -> Summary {
+    /// Seeds that a worker takes at a time.
+    const SHARE: u64 = 64;
+    let next = AtomicU64::new(0);
+    let enough = AtomicBool::new(false);
+    let work = || {
+        let mut summary = Summary::default();
+        while !enough.load(Ordering::Relaxed) {
+            let begin = next.fetch_add(SHARE, Ordering::Relaxed);
+            if begin >= count {
+                break;
+            }
+            for offset in begin..count.min(begin + SHARE) {
+                let seed = first.wrapping_add(offset);
+                let outcome = run(&generate(seed), flaw);
+                summary.add(&outcome.tallies);
+                if let Some(violation) = outcome.violation {
+                    summary.failures.push(Failure { seed, violation });
+                    if summary.failures.len() >= failures_max {
+                        enough.store(true, Ordering::Relaxed);
+                        break;
+                    }
+                }
+            }
+        }
+        summary
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut total = Summary::default();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            match worker.join() {
+                Ok(summary) => total.merge(summary),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    total.failures.sort_by_key(|failure| failure.seed);
+    total
+}

@@ -1,0 +1,391 @@
+//! Bodies of calls, applied to typed objects. Only what a plan may name is known here: a path or field beyond
+//! that is answered with 400, and the checks call it a violation.
+
+use rollplan_core::action::NewReplicaSet;
+use rollplan_core::selector::LabelSelector;
+use rollplan_core::snapshot::{
+    Condition, Deployment, DeploymentStatus, ObjectMeta, OwnerReference, ReplicaSet, StringMap,
+};
+use rollplan_core::template::{self, Template};
+use rollplan_core::time::Time;
+use serde_json::{Map, Value};
+
+use super::call::{Answer, Refusal, check_versions};
+
+/// The JSON value as the planner's own.
+fn to_core(value: &Value) -> template::Value {
+    match value {
+        Value::Null => template::Value::Null,
+        Value::Bool(value) => (*value).into(),
+        Value::Number(number) => number
+            .as_i64()
+            .map_or(template::Value::Null, template::Value::from),
+        Value::String(text) => text.as_str().into(),
+        Value::Array(items) => template::Value::List(items.iter().map(to_core).collect()),
+        Value::Object(entries) => template::Value::Map(
+            entries
+                .iter()
+                .map(|(key, value)| (key.clone(), to_core(value)))
+                .collect(),
+        ),
+    }
+}
+
+/// The number of a template, from the image of its container.
+pub(super) fn template_number(template: &template::Value) -> u8 {
+    let containers = template.at(&["spec", "containers"]);
+    let container = containers.and_then(|list| list.as_list()?.first());
+    let image = container.and_then(|container| container.get("image")?.as_str());
+    let number = image.and_then(|image| image.strip_prefix('v')?.parse().ok());
+    number.unwrap_or(u8::MAX)
+}
+
+fn object<'a>(value: &'a Value, what: &str) -> Answer<&'a Map<String, Value>> {
+    value
+        .as_object()
+        .ok_or_else(|| Refusal::malformed(format!("{what} is no object")))
+}
+
+fn text<'a>(value: &'a Value, what: &str) -> Answer<&'a str> {
+    value
+        .as_str()
+        .ok_or_else(|| Refusal::malformed(format!("{what} is no text")))
+}
+
+fn integer(value: &Value, what: &str) -> Answer<i32> {
+    let number = value.as_i64().and_then(|number| i32::try_from(number).ok());
+    number
+        .filter(|number| *number >= 0)
+        .ok_or_else(|| Refusal::malformed(format!("{what} is no size")))
+}
+
+fn strings(value: &Value, what: &str) -> Answer<StringMap> {
+    let entries = object(value, what)?.iter();
+    entries
+        .map(|(key, value)| Ok((key.clone(), text(value, what)?.to_owned())))
+        .collect()
+}
+
+fn flag(value: Option<&Value>) -> Option<bool> {
+    value.and_then(Value::as_bool)
+}
+
+fn owners(value: &Value) -> Answer<Vec<OwnerReference>> {
+    if value.is_null() {
+        return Ok(Vec::new());
+    }
+    let list = value
+        .as_array()
+        .ok_or_else(|| Refusal::malformed("ownerReferences is no list"))?;
+    list.iter()
+        .map(|owner| {
+            let field = |key: &str| text(&owner[key], key).map(str::to_owned);
+            Ok(OwnerReference {
+                api_version: field("apiVersion")?,
+                kind: field("kind")?,
+                name: field("name")?,
+                uid: field("uid")?,
+                controller: flag(owner.get("controller")),
+                block_owner_deletion: flag(owner.get("blockOwnerDeletion")),
+            })
+        })
+        .collect()
+}
+
+/// The body of a create.
+pub(super) fn new_set(body: &Value) -> Answer<NewReplicaSet> {
+    let (metadata, spec) = (&body["metadata"], &body["spec"]);
+    if body["apiVersion"] != "apps/v1" || body["kind"] != "ReplicaSet" {
+        return Err(Refusal::malformed("no apps/v1 ReplicaSet"));
+    }
+    let labels = strings(&metadata["labels"], "labels")?;
+    let selector = LabelSelector {
+        match_labels: strings(&spec["selector"]["matchLabels"], "matchLabels")?,
+        match_expressions: Vec::new(),
+    };
+    let template = to_core(&spec["template"]);
+    let template_labels = template.at(&["metadata", "labels"]);
+    let selected = selector.match_labels.iter().all(|(key, value)| {
+        let label = template_labels.and_then(|labels| labels.get(key)?.as_str());
+        label == Some(value)
+    });
+    if !selected {
+        let mut refusal = Refusal::new(422, "Invalid", "selector does not match template labels");
+        refusal.causes = vec!["FieldValueInvalid".to_owned()];
+        return Err(refusal);
+    }
+    Ok(NewReplicaSet {
+        metadata: ObjectMeta {
+            name: text(&metadata["name"], "name")?.to_owned(),
+            namespace: text(&metadata["namespace"], "namespace")?.to_owned(),
+            labels,
+            annotations: strings(&metadata["annotations"], "annotations")?,
+            owner_references: owners(&metadata["ownerReferences"])?,
+            ..ObjectMeta::default()
+        },
+        replicas: integer(&spec["replicas"], "replicas")?,
+        min_ready_seconds: integer(&spec["minReadySeconds"], "minReadySeconds")?,
+        selector,
+        template,
+        revision: 0,
+    })
+}
+
+/// The operations of a JSON Patch: what to do, where, and with what.
+fn operations(body: &Value) -> Answer<Vec<(&str, String, &Value)>> {
+    let list = body
+        .as_array()
+        .ok_or_else(|| Refusal::malformed("a JSON Patch is a list"))?;
+    let operation = |operation: &'_ Value| -> Answer<()> {
+        let known = ["op", "path", "value"];
+        match object(operation, "operation")?
+            .keys()
+            .find(|key| !known.contains(&key.as_str()))
+        {
+            Some(key) => Err(Refusal::malformed(format!("operation with {key}"))),
+            None => Ok(()),
+        }
+    };
+    list.iter()
+        .map(|entry| {
+            operation(entry)?;
+            let path = text(&entry["path"], "path")?;
+            Ok((text(&entry["op"], "op")?, path.to_owned(), &entry["value"]))
+        })
+        .collect()
+}
+
+fn unescaped(token: &str) -> String {
+    token.replace("~1", "/").replace("~0", "~")
+}
+
+fn test(holds: bool, path: &str) -> Answer<()> {
+    match holds {
+        true => Ok(()),
+        false => Err(Refusal::unapplied(path)),
+    }
+}
+
+fn annotations_json(annotations: &StringMap) -> Value {
+    match annotations.is_empty() {
+        true => Value::Null,
+        false => Value::Object(
+            annotations
+                .iter()
+                .map(|(key, value)| (key.clone(), Value::from(value.as_str())))
+                .collect(),
+        ),
+    }
+}
+
+/// What a plan may test of any object.
+fn test_metadata(metadata: &ObjectMeta, path: &str, value: &Value) -> Answer<()> {
+    match path {
+        "/metadata/uid" => test(*value == metadata.uid.as_str(), path),
+        "/metadata/generation" => test(*value == metadata.generation, path),
+        "/metadata/resourceVersion" => test(*value == metadata.resource_version.as_str(), path),
+        "/metadata/annotations" => test(*value == annotations_json(&metadata.annotations), path),
+        _ => Err(Refusal::malformed(format!("test of {path}"))),
+    }
+}
+
+/// Size, annotations and minReadySeconds of a ReplicaSet.
+pub(super) fn json_patch_set(set: &mut ReplicaSet, body: &Value) -> Answer<()> {
+    for (op, path, value) in operations(body)? {
+        match (op, path.as_str()) {
+            ("test", path) => test_metadata(&set.metadata, path, value)?,
+            ("add", "/metadata/annotations") => {
+                set.metadata.annotations = strings(value, "annotations")?;
+            }
+            ("add", "/spec/minReadySeconds") => {
+                set.min_ready_seconds = integer(value, "minReadySeconds")?;
+            }
+            ("add", "/spec/replicas") => set.replicas = integer(value, "replicas")?,
+            ("add", path) if path.starts_with("/metadata/annotations/") => {
+                // Into a map that is not there nothing can be added.
+                test(!set.metadata.annotations.is_empty(), path)?;
+                let key = unescaped(&path["/metadata/annotations/".len()..]);
+                let value = text(value, "annotation")?.to_owned();
+                set.metadata.annotations.insert(key, value);
+            }
+            (op, path) => return Err(Refusal::malformed(format!("{op} {path}"))),
+        }
+    }
+    Ok(())
+}
+
+/// Template and annotations of the owner.
+pub(super) fn json_patch_owner(owner: &mut Deployment, body: &Value) -> Answer<()> {
+    for (op, path, value) in operations(body)? {
+        match (op, path.as_str()) {
+            ("test", path) => test_metadata(&owner.metadata, path, value)?,
+            ("add", "/metadata/annotations") => {
+                owner.metadata.annotations = strings(value, "annotations")?;
+            }
+            ("replace", "/spec/template") => {
+                owner.spec.template = Template::from(to_core(value));
+            }
+            (op, path) => return Err(Refusal::malformed(format!("{op} {path}"))),
+        }
+    }
+    Ok(())
+}
+
+/// The preconditions of a merge patch, and the metadata that it changes.
+fn merge_metadata<'a>(metadata: &ObjectMeta, body: &'a Value) -> Answer<Vec<(&'a str, &'a Value)>> {
+    let fields = object(&body["metadata"], "metadata")?;
+    let field = |key: &str| fields.get(key).and_then(Value::as_str);
+    check_versions(metadata, field("uid"), field("resourceVersion"))?;
+    Ok(fields
+        .iter()
+        .map(|(key, value)| (key.as_str(), value))
+        .filter(|(key, _)| !matches!(*key, "uid" | "resourceVersion"))
+        .collect())
+}
+
+fn only(body: &Value, known: &[&str]) -> Answer<()> {
+    let unknown = object(body, "body")?
+        .keys()
+        .find(|key| !known.contains(&key.as_str()));
+    match unknown {
+        Some(key) => Err(Refusal::malformed(format!("merge of {key}"))),
+        None => Ok(()),
+    }
+}
+
+/// The owners of a ReplicaSet.
+pub(super) fn merge_patch_set(set: &mut ReplicaSet, body: &Value) -> Answer<()> {
+    only(body, &["metadata"])?;
+    for (key, value) in merge_metadata(&set.metadata, body)? {
+        match key {
+            "ownerReferences" => set.metadata.owner_references = owners(value)?,
+            other => return Err(Refusal::malformed(format!("merge of metadata.{other}"))),
+        }
+    }
+    Ok(())
+}
+
+/// Annotations and status of the owner. A custom resource drops metadata that comes with a status, and what is
+/// no status from the status subresource.
+pub(super) fn merge_patch_owner(
+    owner: &mut Deployment,
+    body: &Value,
+    subresource: &str,
+) -> Answer<()> {
+    only(body, &["metadata", "status"])?;
+    let keeps_metadata = subresource.is_empty() || owner.is_native();
+    for (key, value) in merge_metadata(&owner.metadata, body)? {
+        match key {
+            "annotations" if keeps_metadata => {
+                for (key, value) in object(value, "annotations")? {
+                    match value {
+                        Value::Null => _ = owner.metadata.annotations.remove(key),
+                        value => {
+                            let value = text(value, "annotation")?.to_owned();
+                            owner.metadata.annotations.insert(key.clone(), value);
+                        }
+                    }
+                }
+            }
+            "annotations" => {}
+            other => return Err(Refusal::malformed(format!("merge of metadata.{other}"))),
+        }
+    }
+    match (subresource, body.get("status")) {
+        ("status", Some(status)) => {
+            check_selector(owner, status)?;
+            merge_status(&mut owner.status, status)
+        }
+        ("status", None) | ("", None) => Ok(()),
+        _ => Err(Refusal::malformed("status without the subresource")),
+    }
+}
+
+/// The scale subresource of a custom resource reads the selector from the status; Kubernetes' own Deployment has no
+/// such field.
+fn check_selector(owner: &Deployment, status: &Value) -> Answer<()> {
+    let expected = (!owner.is_native()).then(|| owner.spec.selector.to_string());
+    let written = status.get("selector").and_then(Value::as_str);
+    if written == expected.as_deref() {
+        Ok(())
+    } else {
+        Err(Refusal::malformed(format!("status.selector {written:?}")))
+    }
+}
+
+fn merge_status(status: &mut DeploymentStatus, body: &Value) -> Answer<()> {
+    for (key, value) in object(body, "status")? {
+        let number = || integer(value, key);
+        let nullable = || match value {
+            Value::Null => Ok(None),
+            _ => number().map(Some),
+        };
+        match key.as_str() {
+            "observedGeneration" => {
+                status.observed_generation = value
+                    .as_i64()
+                    .ok_or_else(|| Refusal::malformed("observedGeneration"))?;
+            }
+            "replicas" => status.replicas = number()?,
+            "updatedReplicas" => status.updated_replicas = number()?,
+            "readyReplicas" => status.ready_replicas = number()?,
+            "availableReplicas" => status.available_replicas = number()?,
+            "unavailableReplicas" => status.unavailable_replicas = number()?,
+            "terminatingReplicas" => status.terminating_replicas = nullable()?,
+            "collisionCount" => status.collision_count = nullable()?,
+            "conditions" => {
+                let list = value
+                    .as_array()
+                    .ok_or_else(|| Refusal::malformed("conditions is no list"))?;
+                status.conditions = list.iter().map(condition).collect::<Answer<_>>()?;
+            }
+            "selector" => {}
+            other => return Err(Refusal::malformed(format!("status.{other}"))),
+        }
+    }
+    Ok(())
+}
+
+fn condition(value: &Value) -> Answer<Condition> {
+    let field = |key: &str| text(&value[key], key).map(str::to_owned);
+    Ok(Condition {
+        kind: field("type")?,
+        status: field("status")?,
+        reason: field("reason")?,
+        message: field("message")?,
+        last_update_time: time(&value["lastUpdateTime"])?,
+        last_transition_time: time(&value["lastTransitionTime"])?,
+    })
+}
+
+fn time(value: &Value) -> Answer<Option<Time>> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let parsed = humantime::parse_rfc3339(text(value, "time")?)
+        .map_err(|error| Refusal::malformed(error.to_string()))?;
+    let since = parsed.duration_since(std::time::UNIX_EPOCH);
+    let seconds = since
+        .ok()
+        .and_then(|span| i64::try_from(span.as_secs()).ok());
+    Ok(seconds.and_then(|seconds| Time::new(seconds, 0)))
+}
+
+/// The preconditions of a delete.
+pub(super) fn delete_preconditions(set: &ReplicaSet, body: &Value) -> Answer<()> {
+    if body["propagationPolicy"] != "Background" {
+        return Err(Refusal::malformed("propagationPolicy"));
+    }
+    let preconditions = object(&body["preconditions"], "preconditions")?;
+    for (key, value) in preconditions {
+        let holds = match key.as_str() {
+            "uid" => *value == set.metadata.uid.as_str(),
+            "resourceVersion" => *value == set.metadata.resource_version.as_str(),
+            other => return Err(Refusal::malformed(format!("precondition on {other}"))),
+        };
+        if !holds {
+            return Err(Refusal::conflict());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! What users do, autoscalers among them: to the Deployment, and, as they should not, to its ReplicaSets.
+
+use std::sync::Arc;
+
+use rollplan_core::revision::ROLLBACK_TO;
+use rollplan_core::rollback;
+use rollplan_core::snapshot::{Deployment, DeploymentSpec, Options, Snapshot};
+
+use crate::clock;
+use crate::script::{Event, Propagation};
+use crate::server::{StoredSet, Writer};
+use crate::tally::Tally;
+use crate::world::World;
+
+/// An annotation that goes along to the ReplicaSet.
+const NOTE: &str = "example.com/note";
+
+impl World {
+    pub(crate) fn act_as_user(&mut self, event: Event) {
+        match event {
+            Event::Scale(replicas) => self.edit(Tally::Scaled, |spec| spec.replicas = replicas),
+            Event::Pause => self.edit(Tally::Paused, |spec| spec.paused = true),
+            Event::Resume => self.edit(Tally::Resumed, |spec| spec.paused = false),
+            Event::Template(number) => {
+                let templates = Arc::clone(&self.templates);
+                if let Some(template) = templates.get(usize::from(number)) {
+                    self.edit(Tally::Retemplated, |spec| spec.template = template.clone());
+                }
+            }
+            Event::Strategy(strategy) => {
+                self.edit(Tally::Restrategised, |spec| spec.strategy = strategy);
+            }
+            Event::MinReady(seconds) => {
+                self.edit(Tally::Tuned, |spec| spec.min_ready_seconds = seconds);
+            }
+            Event::History(limit) => {
+                self.edit(Tally::Tuned, |spec| spec.revision_history_limit = limit);
+            }
+            Event::Deadline(seconds) => {
+                self.edit(Tally::Tuned, |spec| {
+                    spec.progress_deadline_seconds = seconds
+                });
+            }
+            Event::Annotate(value) => self.annotate(Tally::Annotated, NOTE, value.to_string()),
+            Event::RollbackTo(revision) => {
+                self.annotate(Tally::RollbackAsked, ROLLBACK_TO, revision.to_string());
+            }
+            Event::Undo(revision) => self.undo(revision.into()),
+            Event::Delete(how) => self.delete(how),
+            Event::Create => self.create(),
+            Event::Resize(choice, size) => self.meddle(Tally::Resized, choice, |stored| {
+                stored.set.replicas = size;
+            }),
+            Event::Relabel(choice) => self.meddle(Tally::Relabelled, choice, |stored| {
+                let label = stored.set.metadata.labels.entry("app".to_owned());
+                let label = label.or_default();
+                *label = if label == "web" { "gone" } else { "web" }.to_owned();
+            }),
+            Event::Disown(choice) => self.meddle(Tally::Disowned, choice, |stored| {
+                stored.set.metadata.owner_references.clear();
+            }),
+            _ => {}
+        }
+    }
+
+    /// Changes the spec, which counts a generation if it is another one then.
+    fn edit(&mut self, tally: Tally, change: impl FnOnce(&mut DeploymentSpec)) {
+        let Some(before) = self.alive() else {
+            return;
+        };
+        let mut after = Deployment::clone(&before);
+        change(&mut after.spec);
+        if differs(&before.spec, &after.spec) {
+            after.metadata.generation += 1;
+            self.tallies.count(tally);
+            self.store.put_deployment(after, Writer::Other);
+        }
+    }
+
+    fn alive(&self) -> Option<Arc<Deployment>> {
+        let alive =
+            |deployment: &&Arc<Deployment>| deployment.metadata.deletion_timestamp.is_none();
+        self.store.deployment.as_ref().filter(alive).cloned()
+    }
+
+    fn annotate(&mut self, tally: Tally, key: &str, value: String) {
+        if let Some(before) = self.alive() {
+            let mut after = Deployment::clone(&before);
+            after.metadata.annotations.insert(key.to_owned(), value);
+            self.tallies.count(tally);
+            self.store.put_deployment(after, Writer::Other);
+        }
+    }
+
+    /// `rollplan undo`, on the world as it is.
+    fn undo(&mut self, revision: i64) {
+        let Some(deployment) = self.alive() else {
+            return;
+        };
+        let sets = self.store.sets.values();
+        let snapshot = Snapshot {
+            now: clock::at(self.now),
+            deployment: (*deployment).clone(),
+            replica_sets: sets.map(|stored| stored.set.clone()).collect(),
+            pods: Arc::new([]),
+            pods_complete: false,
+            failures: Vec::new(),
+        };
+        let Ok(rollback) = rollback(&snapshot, Options::default(), revision) else {
+            return;
+        };
+        for call in rollback.steps.iter().filter_map(|step| step.call.as_ref()) {
+            let answer = self.store.call(call, clock::at(self.now), Writer::Other);
+            self.tallies.count(Tally::Undone);
+            self.check_undo(&rollback.replica_set, answer);
+        }
+    }
+
+    fn delete(&mut self, how: Propagation) {
+        let Some(deployment) = self.alive() else {
+            return;
+        };
+        match how {
+            Propagation::Background => {
+                self.tallies.count(Tally::Deleted);
+                self.store.remove_deployment();
+            }
+            Propagation::Foreground => {
+                self.tallies.count(Tally::Deleted);
+                let mut deleting = Deployment::clone(&deployment);
+                deleting.metadata.deletion_timestamp = Some(clock::at(self.now));
+                deleting.metadata.generation += 1;
+                self.store.put_deployment(deleting, Writer::Other);
+            }
+            Propagation::Orphan => {
+                self.tallies.count(Tally::Orphaned);
+                let uid = deployment.metadata.uid.clone();
+                self.store.remove_deployment();
+                let sets: Vec<Arc<StoredSet>> = self.store.sets.values().cloned().collect();
+                for stored in sets {
+                    let mut orphan = StoredSet::clone(&stored);
+                    let owners = &mut orphan.set.metadata.owner_references;
+                    owners.retain(|owner| owner.uid != uid);
+                    _ = self.store.update_set(&stored, orphan, Writer::Other);
+                }
+            }
+        }
+    }
+
+    fn create(&mut self) {
+        if self.store.deployment.is_none() {
+            self.tallies.count(Tally::Created);
+            self.create_deployment(0);
+        }
+    }
+
+    /// Changes a ReplicaSet that is ours. A stranger's is left alone.
+    fn meddle(&mut self, tally: Tally, choice: u8, change: impl FnOnce(&mut StoredSet)) {
+        let Some(before) = self.chosen_set(choice) else {
+            return;
+        };
+        if before.set.metadata.name == "web-stranger" {
+            return;
+        }
+        let mut after = StoredSet::clone(&before);
+        change(&mut after);
+        let version_before = self.store.version;
+        _ = self.store.update_set(&before, after, Writer::Other);
+        if self.store.version != version_before {
+            self.tallies.count(tally);
+        }
+    }
+}
+
+fn differs(a: &DeploymentSpec, b: &DeploymentSpec) -> bool {
+    !a.template.same_as(&b.template)
+        || (a.replicas, a.paused, a.strategy) != (b.replicas, b.paused, b.strategy)
+        || a.min_ready_seconds != b.min_ready_seconds
+        || a.revision_history_limit != b.revision_history_limit
+        || a.progress_deadline_seconds != b.progress_deadline_seconds
+}

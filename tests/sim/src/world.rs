@@ -1,0 +1,361 @@
+//! A world: what is stored, who acts in it, and one event after another. Nothing in it is random.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rollplan_core::revision::POD_TEMPLATE_HASH;
+use rollplan_core::selector::LabelSelector;
+use rollplan_core::snapshot::{
+    Deployment, DeploymentSpec, DeploymentStatus, ObjectMeta, OwnerReference, ReplicaSet,
+    ReplicaSetStatus, StringMap,
+};
+use rollplan_core::template::{Template, Value};
+
+use crate::adapter::{Adapter, View};
+use crate::check::Violation;
+use crate::clock;
+use crate::flaw::Flaw;
+use crate::pods::{Moved, PodState, StoredPod};
+use crate::script::{Answer, Event, Fault, Setup, TEMPLATES};
+use crate::server::{Store, StoredSet, Writer};
+use crate::tally::{Tallies, Tally};
+
+/// A world at some moment.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub(crate) setup: Setup,
+    pub(crate) flaw: Flaw,
+    pub(crate) store: Store,
+    pub(crate) adapter: Adapter,
+    /// Seconds since it began.
+    pub(crate) now: i64,
+    pub(crate) pods_made: u32,
+    pub(crate) templates: Arc<[Template]>,
+    pub(crate) faults: [Fault; TEMPLATES as usize],
+    pub(crate) quota_pods: Option<u8>,
+    pub(crate) quota_sets: bool,
+    pub(crate) next_answer: Option<Answer>,
+    /// How many pods each ReplicaSet lost other than by our scaling, by uid.
+    lost: BTreeMap<String, u32>,
+    pub(crate) tallies: Tallies,
+    /// The first thing that was not as it must be.
+    pub(crate) violation: Option<Violation>,
+    /// Whether pods are ready as soon as they move on.
+    pub(crate) brisk: bool,
+    /// Whether to print what happens.
+    pub(crate) traced: bool,
+}
+
+/// The template of a number: its pods run the image v0, v1, ...
+fn template(number: u8) -> Template {
+    let container = Value::from([("image", format!("v{number}")), ("name", "main".to_owned())]);
+    Template::from(Value::from([
+        (
+            "metadata",
+            Value::from([("labels", Value::from([("app", "web")]))]),
+        ),
+        (
+            "spec",
+            Value::from([("containers", Value::from(vec![container]))]),
+        ),
+    ]))
+}
+
+fn labels(hash: &str) -> StringMap {
+    let entries = [("app", "web"), (POD_TEMPLATE_HASH, hash)];
+    entries
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+// === impl World ===
+
+impl World {
+    /// The world before anything has happened in it.
+    #[must_use]
+    pub fn new(setup: Setup, flaw: Flaw) -> Self {
+        let mut world = Self {
+            setup,
+            flaw,
+            store: Store::default(),
+            adapter: Adapter::default(),
+            now: 0,
+            pods_made: 0,
+            templates: (0..TEMPLATES).map(template).collect(),
+            faults: [Fault::None; TEMPLATES as usize],
+            quota_pods: None,
+            quota_sets: false,
+            next_answer: None,
+            lost: BTreeMap::new(),
+            tallies: Tallies::default(),
+            violation: None,
+            brisk: false,
+            traced: false,
+        };
+        world.create_deployment(0);
+        if setup.stranger {
+            let owner = OwnerReference {
+                api_version: "apps/v1".to_owned(),
+                kind: "Deployment".to_owned(),
+                name: "other".to_owned(),
+                uid: "other-uid".to_owned(),
+                controller: Some(true),
+                block_owner_deletion: Some(true),
+            };
+            world.place_set("web-stranger", 0, 1, vec![owner]);
+        }
+        if setup.orphan {
+            world.place_set("web-orphan", TEMPLATES - 1, 2, vec![]);
+        }
+        world.adapter.view = View::list(&mut world.store);
+        world.adapter.queued = true;
+        world
+    }
+
+    /// Creates the Deployment as the setup has it.
+    pub(crate) fn create_deployment(&mut self, template: u8) {
+        let setup = self.setup;
+        let (api_version, kind) = match setup.custom {
+            true => ("apps.rollplan.dev/v1", "PlannedDeployment"),
+            false => ("apps/v1", "Deployment"),
+        };
+        let deployment = Deployment {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            metadata: ObjectMeta {
+                name: "web".to_owned(),
+                namespace: "default".to_owned(),
+                uid: self.store.new_uid("web"),
+                generation: 1,
+                creation_timestamp: Some(clock::at(self.now)),
+                ..ObjectMeta::default()
+            },
+            spec: DeploymentSpec {
+                replicas: setup.replicas,
+                selector: LabelSelector {
+                    match_labels: [("app".to_owned(), "web".to_owned())].into(),
+                    match_expressions: Vec::new(),
+                },
+                template: self.templates[usize::from(template)].clone(),
+                strategy: setup.strategy,
+                min_ready_seconds: setup.min_ready_seconds,
+                revision_history_limit: setup.history,
+                paused: false,
+                progress_deadline_seconds: setup.deadline_seconds,
+            },
+            status: DeploymentStatus::default(),
+        };
+        self.store.put_deployment(deployment, Writer::Other);
+    }
+
+    fn place_set(&mut self, name: &str, number: u8, replicas: i32, owners: Vec<OwnerReference>) {
+        let metadata = ObjectMeta {
+            name: name.to_owned(),
+            namespace: "default".to_owned(),
+            uid: self.store.new_uid("rs"),
+            generation: 1,
+            creation_timestamp: Some(clock::at(self.now)),
+            labels: labels(name),
+            owner_references: owners,
+            ..ObjectMeta::default()
+        };
+        let set = ReplicaSet {
+            metadata,
+            replicas,
+            min_ready_seconds: 0,
+            template: self.templates[usize::from(number)].clone(),
+            status: ReplicaSetStatus::default(),
+            available_max: ReplicaSet::UNTOUCHED,
+        };
+        let stored = StoredSet {
+            set,
+            template: number,
+            lost: 0,
+            changed_by: Writer::Other,
+        };
+        self.store.put_set(stored, Writer::Other);
+    }
+
+    /// What is wrong with the pods of a template.
+    pub(crate) fn fault(&self, template: u8) -> Fault {
+        self.faults
+            .get(usize::from(template))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// A ReplicaSet lost available pods, and not because we wanted fewer.
+    pub(crate) fn lose(&mut self, set_uid: &str, count: usize) {
+        if count > 0 {
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            *self.lost.entry(set_uid.to_owned()).or_default() += count;
+        }
+    }
+
+    pub(crate) fn lost_of(&self, set_uid: &str) -> u32 {
+        self.lost.get(set_uid).copied().unwrap_or(0)
+    }
+
+    /// The ReplicaSet that a choice falls on.
+    pub(crate) fn chosen_set(&self, choice: u8) -> Option<Arc<StoredSet>> {
+        let count = self.store.sets.len();
+        let index = usize::from(choice).checked_rem(count)?;
+        self.store.sets.values().nth(index).cloned()
+    }
+
+    fn chosen_pod(&self, choice: u8, fits: impl Fn(&StoredPod) -> bool) -> Option<Arc<StoredPod>> {
+        let pods = || self.store.pods.values().filter(|pod| fits(pod));
+        let index = usize::from(choice).checked_rem(pods().count())?;
+        pods().nth(index).cloned()
+    }
+
+    /// Prints what happens, where that is asked for.
+    pub(crate) fn trace(&self, text: impl FnOnce() -> String) {
+        if self.traced {
+            println!("{:>6} s  {}", self.now, text());
+        }
+    }
+
+    /// Lets an event happen.
+    pub fn step(&mut self, event: Event) {
+        self.trace(|| event.to_string());
+        match event {
+            Event::Watch(kind, count) => {
+                for _ in 0..count {
+                    self.deliver(kind);
+                }
+            }
+            Event::Adapter => _ = self.step_adapter(),
+            Event::Die => self.kill_adapter(),
+            Event::Sync(choice) => {
+                if let Some(stored) = self.chosen_set(choice) {
+                    self.sync_set(&stored);
+                }
+            }
+            Event::Pod(choice) => {
+                let moves =
+                    |pod: &StoredPod| pod.advance(self.fault(pod.template), self.now).is_some();
+                if let Some(pod) = self.chosen_pod(choice, moves) {
+                    self.advance_pod(&pod);
+                }
+            }
+            Event::Crash(choice) => {
+                if let Some(pod) = self.chosen_pod(choice, StoredPod::is_ready) {
+                    self.tallies.count(Tally::PodCrashed);
+                    self.lose_pod(&pod);
+                    self.store.put_pod(pod.crashed(self.now));
+                }
+            }
+            Event::Evict(choice) => {
+                let fits = |pod: &StoredPod| pod.is_active() && pod.node.is_some();
+                if let Some(pod) = self.chosen_pod(choice, fits) {
+                    self.tallies.count(Tally::PodEvicted);
+                    self.lose_pod(&pod);
+                    let mut evicted = StoredPod::clone(&pod);
+                    evicted.state = PodState::Failed;
+                    self.store.put_pod(evicted);
+                }
+            }
+            Event::DeletePod(choice) => {
+                if let Some(pod) = self.chosen_pod(choice, |pod| pod.deleting.is_none()) {
+                    self.tallies.count(Tally::PodDeleted);
+                    self.lose_pod(&pod);
+                    self.delete_pod(&pod);
+                }
+            }
+            Event::Collect => _ = self.collect(),
+            Event::Time(seconds) => self.wait(seconds.into()),
+            Event::Calm => self.calm(),
+            Event::Answer(answer) => self.next_answer = Some(answer),
+            Event::QuotaPods(max) => self.quota_pods = max,
+            Event::QuotaSets(refused) => self.quota_sets = refused,
+            Event::Break(number, fault) => {
+                if let Some(slot) = self.faults.get_mut(usize::from(number)) {
+                    *slot = fault;
+                    self.tallies.count(Tally::Broken);
+                }
+            }
+            user => self.act_as_user(user),
+        }
+    }
+
+    /// Scheduler or kubelet move a pod on, if they can.
+    pub(crate) fn advance_pod(&mut self, pod: &Arc<StoredPod>) -> bool {
+        match pod.advance(self.fault(pod.template), self.now) {
+            Some(Moved::To(mut moved)) => {
+                while self.brisk
+                    && let Some(Moved::To(next)) = moved.advance(self.fault(pod.template), self.now)
+                {
+                    moved = next;
+                }
+                self.store.put_pod(moved);
+            }
+            Some(Moved::Gone) => self.store.remove_pod(pod.number),
+            None => return false,
+        }
+        self.tallies.count(Tally::PodMoved);
+        true
+    }
+
+    /// Notes that a pod stops being available, if it is.
+    fn lose_pod(&mut self, pod: &StoredPod) {
+        let set = self.store.set_by_uid(&pod.set_uid);
+        let seconds = set.map_or(0, |stored| stored.set.min_ready_seconds);
+        if pod.is_available(seconds, self.now) {
+            self.lose(&pod.set_uid, 1);
+        }
+    }
+
+    pub(crate) fn wait(&mut self, seconds: i64) {
+        self.tallies.count(Tally::Waited);
+        self.now += seconds;
+        self.adapter.disturb();
+    }
+
+    /// The garbage collector removes what belongs to nobody that exists. Says whether there was anything.
+    pub(crate) fn collect(&mut self) -> bool {
+        let version_before = self.store.version;
+        let owner = self.store.deployment.clone();
+        let gone: Vec<String> = self
+            .store
+            .sets
+            .values()
+            .filter(|stored| {
+                let controller = stored.set.metadata.controller();
+                controller.is_some_and(|controller| {
+                    let alive = owner.as_ref().filter(|owner| {
+                        owner.metadata.uid == controller.uid
+                            && owner.metadata.deletion_timestamp.is_none()
+                    });
+                    alive.is_none() && controller.uid != "other-uid"
+                })
+            })
+            .map(|stored| stored.set.metadata.name.clone())
+            .collect();
+        for name in &gone {
+            self.store.remove_set(name, Writer::Other);
+        }
+        if gone.is_empty() && owner.is_some_and(|owner| owner.metadata.deletion_timestamp.is_some())
+        {
+            self.store.remove_deployment();
+        }
+        let ownerless = self.store.pods.values();
+        let ownerless: Vec<Arc<StoredPod>> = ownerless
+            .filter(|pod| self.store.set_by_uid(&pod.set_uid).is_none())
+            .cloned()
+            .collect();
+        for pod in ownerless {
+            if !pod.may_run() {
+                self.store.remove_pod(pod.number);
+            } else if pod.deleting.is_none() {
+                self.delete_pod(&pod);
+            }
+        }
+        let collected = self.store.version != version_before;
+        if collected {
+            self.tallies.count(Tally::Collected);
+        }
+        collected
+    }
+}
