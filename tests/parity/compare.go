@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
@@ -148,7 +147,7 @@ func claimOrder(r *Result) {
 func createdHash(w *World, r *Result) {
 	// The name upstream would use is renamed even where nobody tried it: where it is taken, ours may have seen that in
 	// the snapshot and have tried nothing (see Ours.collide, whose renaming has been undone at this point).
-	taken := controller.ComputeHash(&w.Deployment.Spec.Template, w.Deployment.Status.CollisionCount)
+	taken := w.upstreamHash()
 	attempts := append([]*appsv1.ReplicaSet{{ObjectMeta: metav1.ObjectMeta{Name: cut(w.Deployment.Name, taken), Labels: map[string]string{hashLabel: taken}}}}, r.Attempts...)
 	for _, rs := range attempts {
 		hash := rs.Labels[hashLabel]

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,16 +111,24 @@ var exemptions = []Exemption{
 		},
 	},
 	{
-		Name:   "own-selector",
-		Reason: "a set that does not match its own selector (no API server stores one)",
+		Name:    "resized-old-set",
+		Settled: true,
+		Reason:  "the whole is to shrink, and an active set's max-replicas tells of a smaller whole than is allowed: upstream lets it grow, a settled plan of ours does not",
 		Applies: func(w *World) bool {
+			d := w.Deployment
+			allowed, sum, small := int64(*d.Spec.Replicas)+int64(util.MaxSurge(*d)), int64(0), false
 			for _, rs := range owned(w) {
-				selector, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector)
-				if err != nil || !selector.Matches(labels.Set(rs.Spec.Template.Labels)) {
-					return true
+				if *rs.Spec.Replicas == 0 {
+					continue
 				}
+				sum += int64(*rs.Spec.Replicas)
+				before, err := strconv.ParseInt(rs.Annotations[util.MaxReplicasAnnotation], 10, 32)
+				if err != nil || before == 0 { // then the whole is what the status counts
+					before = int64(d.Status.Replicas)
+				}
+				small = small || before < allowed
 			}
-			return false
+			return small && sum > allowed
 		},
 	},
 }

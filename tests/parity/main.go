@@ -13,13 +13,19 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // unitSize is how many snapshots come out of one seeded unit: so many random worlds, or so many steps of one life.
@@ -35,7 +41,8 @@ type config struct {
 	n, workers, maxReports, unit int
 	seed                         uint64
 	planner, replay, out         string
-	settled                      bool
+	settled, against             bool
+	custom, rollouts             bool
 	start                        func() (Planner, error) // nil: upstream alone
 }
 
@@ -48,9 +55,18 @@ func main() {
 	flag.StringVar(&c.replay, "replay", "", "compare the one snapshot in this request `file`")
 	flag.StringVar(&c.out, "out", filepath.Join(os.TempDir(), "rollplan-parity"), "where failing requests are written")
 	flag.BoolVar(&c.settled, "settled", false, "compare HORIZON_SETTLED with upstream repeated until it rests, instead of pass with pass")
-	flag.IntVar(&c.workers, "workers", runtime.NumCPU(), "how many snapshots at a time")
+	flag.BoolVar(&c.against, "refusals", false, "let the server refuse one call, or be newer than the snapshot (faults.go)")
+	flag.BoolVar(&c.custom, "custom", false, "let the owner be a custom resource on our side (custom.go)")
+	flag.BoolVar(&c.rollouts, "rollouts", false, "lead n whole rollouts side by side, instead of single passes (rollouts.go)")
+	// Twice as many as cores: a worker waits while its planner, a process of its own, works.
+	flag.IntVar(&c.workers, "workers", 2*runtime.NumCPU(), "how many snapshots at a time; the same seed gives the same snapshots whatever their number")
 	flag.IntVar(&c.maxReports, "reports", 5, "how many differences (each of another kind) to shrink and print")
+	coverage := flag.Bool("coverage", false, "then measure what 20,000 of these snapshots reach of upstream's code (parity/coverage)")
+	profile := flag.String("profile", "", "write a CPU profile to this `file`")
 	flag.Parse()
+	if os.Getenv("GOGC") == "" { // much short-lived garbage, little that stays
+		debug.SetGCPercent(400)
+	}
 	if c.planner != "none" {
 		c.start = func() (Planner, error) { return startPlanner(c.planner) }
 	}
@@ -62,12 +78,34 @@ func main() {
 		_, _ = crand.Read(b[:])
 		c.seed = uint64(binary.LittleEndian.Uint32(b[:])) + 1
 	}
+	if c.rollouts {
+		failed, err := rollouts(&c)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		os.Exit(min(failed, 1))
+	}
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		must(err)
+		must(pprof.StartCPUProfile(f))
+	}
 	s, err := run(&c)
+	pprof.StopCPUProfile()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
 	s.print(&c)
+	if *coverage {
+		cmd := exec.Command("go", "run", "./parity/coverage", "-n", strconv.Itoa(min(c.n, 20000)), "-seed", strconv.FormatUint(c.seed, 10))
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+	}
 	if s.failed > 0 {
 		os.Exit(1)
 	}
@@ -85,6 +123,7 @@ type stats struct {
 	mu             sync.Mutex
 	passed, failed int
 	exempted       map[string]int
+	stricter       map[string]int // compared by a rule of faults.go
 	refused        int
 	writes         map[string]int // upstream's, by kind
 	silent         int
@@ -116,6 +155,11 @@ func (s *stats) print(c *config) {
 			fmt.Printf("  %6d differ on purpose: %s (%s)\n", n, e.Name, e.Reason)
 		}
 	}
+	for _, e := range stricter {
+		if n := s.stricter[e.Name]; n > 0 {
+			fmt.Printf("  %6d compared otherwise: %s (%s)\n", n, e.Name, e.Reason)
+		}
+	}
 	type kind struct {
 		name string
 		n    int
@@ -128,7 +172,7 @@ func (s *stats) print(c *config) {
 	for _, k := range kinds {
 		fmt.Printf("  %6d differ in: %s\n", k.n, k.name)
 	}
-	fmt.Printf("%d passed, %d failed\n", s.passed, s.failed)
+	fmt.Printf("seed %d: %d snapshots, %d passed, %d differ on purpose, %d failed, in %s\n", c.seed, total, s.passed, total-s.passed-s.failed, s.failed, took.Round(time.Second))
 }
 
 // worker owns one upstream controller and one planner process.
@@ -136,6 +180,8 @@ type worker struct {
 	up     *Upstream
 	ours   *Ours // nil: upstream alone
 	settle bool
+	then   *World // the world of the next plan, where that was compared too (custom.go)
+	named  string // the stricter rule of faults.go that the last comparison followed
 }
 
 func newWorker(c *config) (*worker, error) {
@@ -168,7 +214,19 @@ func (w *worker) compare(world *World, seen func(*Result)) ([]Difference, *Resul
 	if w.ours == nil {
 		return nil, up, nil, nil
 	}
-	our, err := w.ours.Pass(world, up)
+	var our *Result
+	var err error
+	var diffs []Difference
+	switch {
+	case world.Fault != nil || world.Newer != nil:
+		diffs, our, w.named, err = w.compareAgainst(world, up)
+	case world.Owner != nil:
+		diffs, our, err = w.compareCustom(world, up)
+	default:
+		if our, err = w.ours.Pass(world, up); err == nil {
+			diffs = Compare(world, up, our)
+		}
+	}
 	var gone *plannerGone
 	if errors.As(err, &gone) {
 		return nil, up, nil, err
@@ -176,11 +234,11 @@ func (w *worker) compare(world *World, seen func(*Result)) ([]Difference, *Resul
 	if err != nil {
 		return []Difference{{What: "no plan", Upstream: writeLines(up.Writes), Ours: err.Error()}}, up, &Result{Err: err}, nil
 	}
-	return Compare(world, up, our), up, our, nil
+	return diffs, up, our, nil
 }
 
 func run(c *config) (*stats, error) {
-	s := &stats{exempted: map[string]int{}, kinds: map[string]int{}, writes: map[string]int{}, ended: map[string]int{}, began: time.Now()}
+	s := &stats{exempted: map[string]int{}, stricter: map[string]int{}, kinds: map[string]int{}, writes: map[string]int{}, ended: map[string]int{}, began: time.Now()}
 	workers := make([]*worker, c.workers)
 	for i := range workers {
 		w, err := newWorker(c)
@@ -238,6 +296,7 @@ func run(c *config) (*stats, error) {
 // unit compares the snapshots of one unit.
 func (w *worker) unit(c *config, s *stats, unit, count int) error {
 	g := newGenerator(c.seed, uint64(unit), clockOf(unit))
+	worse := newGenerator(^c.seed, uint64(unit), clockOf(unit))
 	var sim *simulation
 	if unit/2%2 == 1 {
 		sim = newSimulation(g)
@@ -250,6 +309,23 @@ func (w *worker) unit(c *config, s *stats, unit, count int) error {
 		} else {
 			world = g.World().AsStored()
 		}
+		if c.against {
+			up := w.up.Pass(world, NewServer(world))
+			if seen != nil {
+				seen(up)
+				seen = nil
+			}
+			if world = worse.against(world, up, up.Looked); world == nil {
+				continue
+			}
+		}
+		if c.custom {
+			if ru := world.Deployment.Spec.Strategy.RollingUpdate; ru != nil && zero(ru.MaxSurge) && zero(ru.MaxUnavailable) {
+				continue // our server would refuse to store this spec again, and the revision is written to it
+			}
+			world.Owner = &metav1.TypeMeta{APIVersion: "apps.example.com/v1alpha1", Kind: "Rollout"}
+		}
+		w.named, w.then = "", nil
 		diffs, up, _, err := w.compare(world, seen)
 		if err != nil {
 			return err
@@ -278,12 +354,19 @@ func (s *stats) count(w *worker, c *config, world *World, up *Result, diffs []Di
 		s.refused++
 		s.ended[endOf(world, up)]++
 	}
+	if w.named != "" {
+		s.stricter[w.named]++
+	}
 	if len(diffs) == 0 {
 		s.passed++
 		s.mu.Unlock()
 		return
 	}
-	if name := exempt(world, c.settled); name != "" {
+	name := exempt(world, c.settled)
+	if name == "" && w.then != nil {
+		name = exempt(w.then, false)
+	}
+	if name != "" {
 		s.exempted[name]++
 		s.mu.Unlock()
 		return
@@ -318,6 +401,10 @@ func endOf(w *World, r *Result) string {
 		why = "already exists"
 	case strings.Contains(why, "quota"), strings.Contains(why, "webhook"), strings.Contains(why, "terminated"):
 		why = "refused"
+	case strings.Contains(why, "not found"):
+		why = "404"
+	case strings.Contains(why, "is invalid"):
+		why = "422"
 	case len(why) > 120:
 		why = why[:120]
 	}
@@ -326,6 +413,19 @@ func endOf(w *World, r *Result) string {
 
 // kindOf is what a shrunk world must go on failing in: the first difference, and the first field in it.
 func kindOf(w *World, diffs []Difference) string {
+	if w.Fault != nil || w.Newer != nil {
+		calm := *w
+		calm.Fault, calm.Newer = nil, nil
+		what := ""
+		if w.Fault != nil {
+			what = fmt.Sprintf("refuses %s with %d, lost %v", w.Fault.On, w.Fault.Code, w.Fault.Lost)
+		} else if w.Newer.Set != "" {
+			what = "has a set " + string(w.Newer.How)
+		} else {
+			what = "has its Deployment " + string(w.Newer.How)
+		}
+		return kindOf(&calm, diffs) + " (the server " + what + ")"
+	}
 	if w.Refuse != RefuseNothing {
 		calm := *w
 		calm.Refuse = RefuseNothing
@@ -374,7 +474,7 @@ func fieldOf(u, o any) string {
 func (w *worker) report(c *config, world *World, kind, where string) string {
 	small := shrink(world, func(try *World) bool {
 		diffs, _, _, err := w.compare(try, nil)
-		return err == nil && len(diffs) > 0 && kindOf(try, diffs) == kind && exempt(try, c.settled) == ""
+		return err == nil && len(diffs) > 0 && kindOf(try, diffs) == kind && exempt(try, c.settled) == "" && (w.then == nil || exempt(w.then, false) == "")
 	})
 	var b strings.Builder
 	fmt.Fprintf(&b, "=== %s: %s\n", where, kind)
@@ -466,10 +566,19 @@ func describe(w *World) string {
 	for _, p := range w.Pods {
 		fmt.Fprintf(&b, "pod %s: %s, owners %v\n", p.Name, p.Status.Phase, p.OwnerReferences)
 	}
+	if w.Fault != nil || w.Newer != nil {
+		fmt.Fprintf(&b, "the server: refuses %s, has %s\n", js(w.Fault), js(w.Newer))
+	}
 	if w.Refuse != "" {
 		fmt.Fprintf(&b, "the server refuses: %s\n", w.Refuse)
 	}
 	return b.String()
+}
+
+func js(v any) string {
+	b, err := json.Marshal(v)
+	must(err)
+	return string(b)
 }
 
 func orNil[T any](p *T) string {

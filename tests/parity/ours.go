@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/kubernetes/pkg/controller"
 )
 
 // defaultPlanner answers one JSON request a line with one JSON response a line.
@@ -142,10 +141,25 @@ func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Resu
 	var events []Event
 	var failed *StepFailure
 	var failedErr error
-	ended := false
+	ended, endedAt, wentOn := false, "", false
 	for i, step := range resp.Steps {
 		if step.Call != nil {
-			if err := o.call(server, step.Call); err != nil {
+			if err := o.call(w, server, step.Call); err != nil {
+				if w.Fault != nil && server.fired || w.Newer != nil {
+					if !step.goesOn(err) && !(step.Call.Verb == "VERB_DELETE" && apierrors.IsNotFound(err)) {
+						endedAt = string(kindOfCall(step))
+					} else if len(step.ToleratedHTTPCodes) == 0 && step.ContinueOnFailure {
+						wentOn = true
+					}
+					if definite(err) && (endedAt != "" || wentOn) && w.Newer == nil && failed == nil {
+						failed = failureOf(w, server, step.Call, err)
+					}
+					if endedAt != "" {
+						ended = true
+						break
+					}
+					continue
+				}
 				if step.Call.Verb == "VERB_CREATE" && definite(err) {
 					failed = failureOf(w, server, step.Call, err)
 					break
@@ -172,7 +186,10 @@ func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Resu
 	}
 	r.Events, r.Err, r.Response = events, failedErr, resp
 	r.Deployment = server.deployments[key(w.Deployment.Namespace, w.Deployment.Name)]
-	r.Ended = ended
+	if r.Deployment == nil { // gone from the server
+		r.Deployment = w.Deployment.DeepCopy()
+	}
+	r.Ended, r.EndedAt, r.WentOn = ended, endedAt, wentOn
 	r.NowFrom, r.NowTo = w.Now.Truncate(time.Second), w.Now
 	if len(resp.Status) > 0 {
 		st := &appsv1.DeploymentStatus{}
@@ -193,7 +210,28 @@ func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Resu
 
 // definite says whether a refusal is one that the contract wants reported: not a stale precondition.
 func definite(err error) bool {
-	return !apierrors.IsConflict(err)
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Code == 422 && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0) {
+		return false
+	}
+	return !apierrors.IsConflict(err) && !apierrors.IsTimeout(err)
+}
+
+// kindOfCall names the kind of a step, in the words of faults.go.
+func kindOfCall(step PlanStep) FaultOn {
+	for _, k := range []struct {
+		set bool
+		on  FaultOn
+	}{
+		{step.CreateReplicaSet != nil, OnCreate}, {step.ScaleReplicaSet != nil, OnScale}, {step.UpdateReplicaSet != nil, OnAnnotate},
+		{step.AdoptReplicaSet != nil || step.ReleaseReplicaSet != nil, OnClaim}, {step.DeleteReplicaSet != nil, OnDelete},
+		{step.CheckOwner != nil, OnCheck}, {step.UpdateDeploymentStatus != nil, OnStatus}, {step.UpdateDeployment != nil, OnOwner},
+	} {
+		if k.set {
+			return k.on
+		}
+	}
+	return "a step without its action"
 }
 
 func failureOf(w *World, server *Server, call *ApiCall, err error) *StepFailure {
@@ -219,12 +257,26 @@ func failureOf(w *World, server *Server, call *ApiCall, err error) *StepFailure 
 }
 
 // call makes one call on the server.
-func (o *Ours) call(s *Server, c *ApiCall) error {
-	if c.APIVersion != "apps/v1" {
-		return fmt.Errorf("call to %s %s: this world has apps/v1 only", c.APIVersion, c.Kind)
-	}
+func (o *Ours) call(w *World, s *Server, c *ApiCall) error {
 	body := []byte(c.BodyJSON)
-	switch c.Verb + " " + c.Kind {
+	kind := c.Kind
+	switch (metav1.TypeMeta{APIVersion: c.APIVersion, Kind: c.Kind}) {
+	case w.owner():
+		kind = native.Kind
+		if w.Owner != nil && c.Subresource == "status" {
+			var err error
+			if body, err = selectorApart(w, body); err != nil {
+				return err
+			}
+			if err := metadataDropped(body); err != nil {
+				return err
+			}
+		}
+	case metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"}:
+	default:
+		return fmt.Errorf("call to %s %s: no such kind in this world", c.APIVersion, c.Kind)
+	}
+	switch c.Verb + " " + kind {
 	case "VERB_CREATE ReplicaSet":
 		rs := &appsv1.ReplicaSet{}
 		if err := strict(body, rs); err != nil {
@@ -279,7 +331,7 @@ func collided(up *Result) bool {
 // the snapshot holds a set with the very name upstream is about to use, our side gets it under the name that we are
 // about to use. The hash we use is found by asking for the same Deployment with no set at all.
 func (o *Ours) collide(w *World) (*World, func(*Result), error) {
-	theirs := controller.ComputeHash(&w.Deployment.Spec.Template, w.Deployment.Status.CollisionCount)
+	theirs := w.upstreamHash()
 	theirName := cut(w.Deployment.Name, theirs)
 	taken := false
 	for _, rs := range w.ReplicaSets {
@@ -289,7 +341,7 @@ func (o *Ours) collide(w *World) (*World, func(*Result), error) {
 		return w, nil, nil
 	}
 	probe := w.DeepCopy()
-	probe.ReplicaSets, probe.Pods, probe.PodsComplete, probe.Refuse = nil, nil, true, RefuseNothing
+	probe.ReplicaSets, probe.Pods, probe.PodsComplete, probe.Refuse, probe.Fault, probe.Newer = nil, nil, true, RefuseNothing, nil, nil
 	d := probe.Deployment
 	d.Spec.Paused, d.DeletionTimestamp, d.Finalizers = false, nil, nil
 	delete(d.Annotations, appsv1.DeprecatedRollbackTo)
@@ -323,5 +375,15 @@ func (o *Ours) collide(w *World) (*World, func(*Result), error) {
 		there.pod(p)
 	}
 	there.deployment(out.Deployment)
+	if out.Fault != nil {
+		fault := *out.Fault
+		fault.Name = there.text(fault.Name)
+		out.Fault = &fault
+	}
+	if out.Newer != nil {
+		newer := *out.Newer
+		newer.Set = there.text(newer.Set)
+		out.Newer = &newer
+	}
 	return out, back.result, nil
 }

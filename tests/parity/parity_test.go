@@ -161,12 +161,6 @@ func (m *mirror) stamp(w *World, r *Result, s *appsv1.DeploymentStatus) {
 	conditionTimes(w, &c)
 }
 
-func js(v any) string {
-	b, err := json.Marshal(v)
-	must(err)
-	return string(b)
-}
-
 func mirrored(wrong func(*PlanResponse)) *config {
 	return &config{n: 2000, workers: 2, unit: -1, seed: 11, maxReports: 1, planner: "mirror", start: func() (Planner, error) {
 		return &mirror{up: NewUpstream(), wrong: wrong}, nil

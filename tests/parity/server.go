@@ -43,7 +43,10 @@ type Server struct {
 	rv          int64
 	created     int
 	refuse      Refuse
+	fault       *Fault
+	fired       bool // the fault was met
 
+	looked   bool // somebody asked for the Deployment before an adoption
 	writes   []Write
 	refused  []string
 	attempts []*appsv1.ReplicaSet // every set somebody tried to create, refused or not: its name may turn up in messages
@@ -90,12 +93,16 @@ func NewServer(w *World) *Server {
 		sets:        map[string]*appsv1.ReplicaSet{},
 		rv:          1_000_000,
 		refuse:      w.Refuse,
+		fault:       w.Fault,
 	}
 	s.deployments[key(w.Deployment.Namespace, w.Deployment.Name)] = w.Deployment.DeepCopy()
 	s.seen(w.Deployment.ResourceVersion)
 	for _, rs := range w.ReplicaSets {
 		s.seen(rs.ResourceVersion)
 		s.sets[key(rs.Namespace, rs.Name)] = rs.DeepCopy()
+	}
+	if w.Newer != nil {
+		w.Newer.do(s)
 	}
 	return s
 }
@@ -114,7 +121,12 @@ func (s *Server) refusal(op, kind, name string, err error) error {
 
 // --- Deployments
 
+// GetDeployment is GET: how upstream asks, before an adoption, whether the Deployment is still there.
 func (s *Server) GetDeployment(namespace, name string) (*appsv1.Deployment, error) {
+	s.looked = true
+	if err := s.fails(OnCheck, deploymentGR, name); err != nil {
+		return nil, s.refusal("get", "Deployment", name, err)
+	}
 	d, ok := s.deployments[key(namespace, name)]
 	if !ok {
 		return nil, apierrors.NewNotFound(deploymentGR, name)
@@ -163,11 +175,19 @@ func (s *Server) updateDeployment(in *appsv1.Deployment, subresource string) (*a
 	if sameBytes(out, old) {
 		return old.DeepCopy(), nil
 	}
+	on := OnOwner
+	if subresource == "status" {
+		on = OnStatus
+	}
+	refused := s.fails(on, deploymentGR, in.Name)
+	if refused != nil && !s.fault.Lost {
+		return nil, refused
+	}
 	s.rv++
 	out.ResourceVersion = strconv.FormatInt(s.rv, 10)
 	s.deployments[key(in.Namespace, in.Name)] = out
 	s.writes = append(s.writes, Write{Op: "update", Kind: "Deployment", Subresource: subresource, Namespace: in.Namespace, Name: in.Name, Deployment: out.DeepCopy()})
-	return out.DeepCopy(), nil
+	return out.DeepCopy(), refused
 }
 
 // PatchDeployment is PATCH on the Deployment or its status.
@@ -181,6 +201,11 @@ func (s *Server) PatchDeployment(namespace, name, subresource string, pt types.P
 		return nil, s.refusal("patch", "Deployment/"+subresource, name, err)
 	}
 	legacyscheme.Scheme.Default(patched)
+	if subresource == "" && sameBytes(patched, old) { // our look at the owner before an adoption
+		if err := s.fails(OnCheck, deploymentGR, name); err != nil {
+			return nil, s.refusal("patch", "Deployment/", name, err)
+		}
+	}
 	return s.UpdateDeployment(patched, subresource)
 }
 
@@ -224,6 +249,10 @@ func (s *Server) createReplicaSet(in *appsv1.ReplicaSet) (*appsv1.ReplicaSet, er
 	if _, taken := s.sets[key(in.Namespace, in.Name)]; taken {
 		return nil, apierrors.NewAlreadyExists(replicaSetGR, in.Name)
 	}
+	refused := s.fails(OnCreate, replicaSetGR, "")
+	if refused != nil && !s.fault.Lost {
+		return nil, refused
+	}
 	out := &appsv1.ReplicaSet{}
 	if err := legacyscheme.Scheme.Convert(internal, out, nil); err != nil {
 		return nil, err
@@ -233,7 +262,7 @@ func (s *Server) createReplicaSet(in *appsv1.ReplicaSet) (*appsv1.ReplicaSet, er
 	out = throughProtobufRS(out)
 	s.sets[key(in.Namespace, in.Name)] = out
 	s.writes = append(s.writes, Write{Op: "create", Kind: "ReplicaSet", Namespace: in.Namespace, Name: in.Name, Set: out.DeepCopy()})
-	return out.DeepCopy(), nil
+	return out.DeepCopy(), refused
 }
 
 // UpdateReplicaSet is PUT on the ReplicaSet.
@@ -276,12 +305,22 @@ func (s *Server) updateReplicaSet(in *appsv1.ReplicaSet, subresource string) (*a
 	if sameBytes(out, old) {
 		return old.DeepCopy(), nil
 	}
+	claim := !apiequality.Semantic.DeepEqual(old.OwnerReferences, out.OwnerReferences)
+	on := OnAnnotate
+	if claim {
+		on = OnClaim
+	} else if *old.Spec.Replicas != *out.Spec.Replicas {
+		on = OnScale
+	}
+	refused := s.fails(on, replicaSetGR, in.Name)
+	if refused != nil && !s.fault.Lost {
+		return nil, refused
+	}
 	s.rv++
 	out.ResourceVersion = strconv.FormatInt(s.rv, 10)
 	s.sets[key(in.Namespace, in.Name)] = out
-	claim := !apiequality.Semantic.DeepEqual(old.OwnerReferences, out.OwnerReferences)
 	s.writes = append(s.writes, Write{Op: "update", Kind: "ReplicaSet", Namespace: in.Namespace, Name: in.Name, Claim: claim, Set: out.DeepCopy()})
-	return out.DeepCopy(), nil
+	return out.DeepCopy(), refused
 }
 
 // PatchReplicaSet is PATCH on the ReplicaSet.
@@ -312,6 +351,10 @@ func (s *Server) DeleteReplicaSet(namespace, name string, opts metav1.DeleteOpti
 			return s.refusal("delete", "ReplicaSet", name, apierrors.NewConflict(replicaSetGR, name, fmt.Errorf("precondition failed")))
 		}
 	}
+	lost := s.fails(OnDelete, replicaSetGR, name)
+	if lost != nil && !s.fault.Lost {
+		return s.refusal("delete", "ReplicaSet", name, lost)
+	}
 	if len(old.Finalizers) > 0 {
 		if old.DeletionTimestamp != nil {
 			return nil
@@ -327,6 +370,9 @@ func (s *Server) DeleteReplicaSet(namespace, name string, opts metav1.DeleteOpti
 		delete(s.sets, key(namespace, name))
 	}
 	s.writes = append(s.writes, Write{Op: "delete", Kind: "ReplicaSet", Namespace: namespace, Name: name, Set: old.DeepCopy()})
+	if lost != nil {
+		return s.refusal("delete", "ReplicaSet", name, lost)
+	}
 	return nil
 }
 

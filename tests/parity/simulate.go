@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,6 +23,8 @@ type simulation struct {
 	w       *World
 	version int
 	healthy float64 // how likely pods become ready
+	busy    float64 // how likely the user does something
+	pace    int     // the least number of seconds between two steps
 }
 
 func newSimulation(g *generator) *simulation {
@@ -40,7 +43,7 @@ func newSimulation(g *generator) *simulation {
 	if g.p(0.8) {
 		d.Spec.Paused = false
 	}
-	return &simulation{g: g, w: &World{Now: g.now, Deployment: d, PodsComplete: true}, version: 1, healthy: pick(g, 1, 0.9, 0.5, 0.1)}
+	return &simulation{g: g, w: &World{Now: g.now, Deployment: d, PodsComplete: true}, version: 1, healthy: pick(g, 1, 0.9, 0.5, 0.1), busy: 0.18}
 }
 
 // step takes upstream's result over and lets the world move on.
@@ -53,8 +56,13 @@ func (s *simulation) step(r *Result) {
 		s.nowInside(r, &c.LastTransitionTime)
 	}
 	s.w.ReplicaSets = nil
+	var sets []*appsv1.ReplicaSet
 	for _, k := range sortedKeys(r.Sets) {
-		rs := r.Sets[k].DeepCopy()
+		sets = append(sets, r.Sets[k].DeepCopy())
+	}
+	// By age, not by name: two lives whose sets have other names go on alike (rollouts.go).
+	slices.SortStableFunc(sets, func(a, b *appsv1.ReplicaSet) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	for _, rs := range sets {
 		if rs.DeletionTimestamp != nil && g.p(0.5) {
 			continue // its finalizer has gone
 		}
@@ -67,11 +75,11 @@ func (s *simulation) step(r *Result) {
 	}
 	s.w.Refuse = RefuseNothing
 
-	s.shift(pick(g, 0, 1, 2, 5, 15, 40, 200, 700))
+	s.shift(max(s.pace, pick(g, 0, 1, 2, 5, 15, 40, 200, 700)))
 	for _, rs := range s.w.ReplicaSets {
 		s.replicaSetController(rs)
 	}
-	if g.p(0.18) {
+	if g.p(s.busy) {
 		s.user()
 	}
 	s.pods()
@@ -124,14 +132,14 @@ func (s *simulation) replicaSetController(rs *appsv1.ReplicaSet) {
 			st.ReadyReplicas++
 		}
 	}
-	if g.p(0.08) && st.ReadyReplicas > 0 { // one falls ill
+	if g.p(0.08) && s.busy > 0 && st.ReadyReplicas > 0 { // one falls ill
 		st.ReadyReplicas--
 	}
 	st.AvailableReplicas = min(st.AvailableReplicas, st.ReadyReplicas)
 	if rs.Spec.MinReadySeconds == 0 || g.p(0.5) {
 		st.AvailableReplicas = st.ReadyReplicas
 	}
-	if g.p(0.04) {
+	if g.p(0.04) && s.busy > 0 {
 		st.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "quota", LastTransitionTime: g.ago(0)}}
 	} else if g.p(0.5) {
 		st.Conditions = nil

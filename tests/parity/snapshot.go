@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/controller"
 )
 
 // World is a snapshot, as typed objects, and the rules of the server it is run against.
@@ -24,6 +25,11 @@ type World struct {
 	Pods         []*corev1.Pod
 	PodsComplete bool
 	Refuse       Refuse
+	Fault        *Fault           // a call that the server refuses
+	Newer        *Change          // what the server has and the snapshot has not
+	Owner        *metav1.TypeMeta // our side's owner is of this kind; nil: a Deployment of apps/v1
+	hash         string           // upstreamHash of
+	hashed       *appsv1.Deployment
 	Noise        uint64 // not 0: our side's JSON says what is empty or absent in other words (see noise)
 }
 
@@ -49,8 +55,10 @@ type RequestOptions struct {
 }
 
 type WorldRules struct {
-	Refuse Refuse `json:"refuse,omitempty"`
-	Noise  uint64 `json:"noise,omitempty"`
+	Refuse Refuse  `json:"refuse,omitempty"`
+	Fault  *Fault  `json:"fault,omitempty"`
+	Newer  *Change `json:"newer,omitempty"`
+	Noise  uint64  `json:"noise,omitempty"`
 }
 
 // StepFailure is the contract's.
@@ -90,6 +98,16 @@ type PlanStep struct {
 	ContinueOnFailure bool     `json:"continueOnFailure"`
 	// Answers for which ContinueOnFailure holds; empty means all.
 	ToleratedHTTPCodes []int32 `json:"toleratedHttpCodes"`
+
+	CreateReplicaSet       json.RawMessage `json:"createReplicaSet,omitempty"`
+	ScaleReplicaSet        json.RawMessage `json:"scaleReplicaSet,omitempty"`
+	UpdateReplicaSet       json.RawMessage `json:"updateReplicaSet,omitempty"`
+	AdoptReplicaSet        json.RawMessage `json:"adoptReplicaSet,omitempty"`
+	ReleaseReplicaSet      json.RawMessage `json:"releaseReplicaSet,omitempty"`
+	DeleteReplicaSet       json.RawMessage `json:"deleteReplicaSet,omitempty"`
+	UpdateDeployment       json.RawMessage `json:"updateDeployment,omitempty"`
+	UpdateDeploymentStatus json.RawMessage `json:"updateDeploymentStatus,omitempty"`
+	CheckOwner             json.RawMessage `json:"checkOwner,omitempty"`
 }
 
 // goesOn says whether the plan goes on after the call of this step has failed.
@@ -101,11 +119,29 @@ func (s *PlanStep) goesOn(err error) bool {
 	return errors.As(err, &status) && slices.Contains(s.ToleratedHTTPCodes, status.Status().Code)
 }
 
+var native = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}
+
+// owner is what our side takes the Deployment for.
+func (w *World) owner() metav1.TypeMeta {
+	if w.Owner != nil {
+		return *w.Owner
+	}
+	return native
+}
+
+// upstreamHash is what upstream puts into the name of the set that it would create. It is dear, and asked for often.
+func (w *World) upstreamHash() string {
+	if w.hashed != w.Deployment {
+		w.hash, w.hashed = controller.ComputeHash(&w.Deployment.Spec.Template, w.Deployment.Status.CollisionCount), w.Deployment
+	}
+	return w.hash
+}
+
 // Request makes the world's request. The objects keep Go's JSON of what the API server holds: what kubectl prints.
 func (w *World) Request(horizon string) *Request {
 	r := &Request{Snapshot: RequestSnapshot{Now: w.Now.UTC().Format(time.RFC3339Nano), PodsComplete: w.PodsComplete}, Options: RequestOptions{Horizon: horizon}}
 	d := *w.Deployment
-	d.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}
+	d.TypeMeta = w.owner()
 	r.Snapshot.Deployment = &d
 	for _, rs := range w.ReplicaSets {
 		c := *rs
@@ -117,8 +153,8 @@ func (w *World) Request(horizon string) *Request {
 		c.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 		r.Snapshot.Pods = append(r.Snapshot.Pods, &c)
 	}
-	if w.Refuse != RefuseNothing || w.Noise != 0 {
-		r.World = &WorldRules{Refuse: w.Refuse, Noise: w.Noise}
+	if w.Refuse != RefuseNothing || w.Noise != 0 || w.Fault != nil || w.Newer != nil {
+		r.World = &WorldRules{Refuse: w.Refuse, Noise: w.Noise, Fault: w.Fault, Newer: w.Newer}
 	}
 	return r
 }
@@ -139,7 +175,10 @@ func WorldFromRequest(data []byte) (*World, *Request, error) {
 	}
 	w := &World{Now: now, Deployment: r.Snapshot.Deployment, ReplicaSets: r.Snapshot.ReplicaSets, Pods: r.Snapshot.Pods, PodsComplete: r.Snapshot.PodsComplete}
 	if r.World != nil {
-		w.Refuse, w.Noise = r.World.Refuse, r.World.Noise
+		w.Refuse, w.Noise, w.Fault, w.Newer = r.World.Refuse, r.World.Noise, r.World.Fault, r.World.Newer
+	}
+	if kind := w.Deployment.TypeMeta; kind != native && kind != (metav1.TypeMeta{}) {
+		w.Owner, w.Deployment.TypeMeta = &kind, native
 	}
 	legacyscheme.Scheme.Default(w.Deployment)
 	for _, rs := range w.ReplicaSets {
@@ -151,14 +190,15 @@ func WorldFromRequest(data []byte) (*World, *Request, error) {
 // AsStored sends every object through protobuf once, which is how the controller meets it: quantities in canonical
 // form, empty maps and lists gone, whole seconds (upstream.md 16).
 func (w *World) AsStored() *World {
-	out := &World{Now: w.Now, PodsComplete: w.PodsComplete, Refuse: w.Refuse, Noise: w.Noise, Deployment: throughProtobufD(w.Deployment)}
+	out := *w
+	out.Deployment, out.ReplicaSets, out.Pods = throughProtobufD(w.Deployment), nil, nil
 	for _, rs := range w.ReplicaSets {
 		out.ReplicaSets = append(out.ReplicaSets, throughProtobufRS(rs))
 	}
 	for _, p := range w.Pods {
 		out.Pods = append(out.Pods, throughProtobufPod(p))
 	}
-	return out
+	return &out
 }
 
 // DeepCopy copies the world.

@@ -51,6 +51,9 @@ type Result struct {
 	Refused     []string // what the server refused
 	Err         error
 	Ended       bool          // ours only: the world refused a call, and the steps after it were not made
+	EndedAt     string        // and which kind of call that was (FaultOn), if the server is one of faults.go
+	WentOn      bool          // ours only: a call failed that the plan goes on after
+	Looked      bool          // upstream only: it asked for the Deployment before an adoption
 	Requeue     time.Duration // 0: none
 	RateLimited bool
 	NowFrom     time.Time // condition times in [NowFrom, NowTo] are "now"
@@ -123,7 +126,11 @@ func (u *Upstream) Pass(w *World, server *Server) *Result {
 	r := server.result()
 	r.Events, r.Err, r.Requeue, r.RateLimited = u.events, err, u.queue.after, u.queue.limited
 	r.NowFrom, r.NowTo = from.Truncate(time.Second), time.Now()
+	r.Looked = server.looked
 	r.Deployment = server.deployments[key(w.Deployment.Namespace, w.Deployment.Name)]
+	if r.Deployment == nil { // gone from the server
+		r.Deployment = w.Deployment.DeepCopy()
+	}
 	r.Status = &r.Deployment.Status
 	return r
 }

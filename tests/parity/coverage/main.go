@@ -53,6 +53,9 @@ func measure(n int, seed uint64, all bool) error {
 	if err := run([]string{"GOCOVERDIR=" + data}, binary, "-planner", "none", "-n", strconv.Itoa(n), "-seed", strconv.FormatUint(seed, 10)); err != nil {
 		return err
 	}
+	if err := run([]string{"GOCOVERDIR=" + data}, binary, "-planner", "none", "-refusals", "-n", strconv.Itoa(n), "-seed", strconv.FormatUint(seed, 10)); err != nil {
+		return err
+	}
 	if err := run(nil, "go", "tool", "covdata", "textfmt", "-i", data, "-o", text); err != nil {
 		return err
 	}

@@ -1,0 +1,174 @@
+//! What must hold of every answer, whatever was asked. Each check panics with what is wrong.
+
+use std::fmt::Debug;
+
+use prost::{Message, Name};
+use rollplan::proto::{
+    ComputeStatusRequest, Horizon, ListRevisionsRequest, PlanRolloutRequest, RollbackRequest,
+};
+use rollplan::wire::{self, Error, json};
+use rollplan_core::Plan;
+use rollplan_core::lint::{Rule, lint};
+use rollplan_core::revision;
+use rollplan_core::size::Limits;
+use rollplan_core::snapshot::{Snapshot, Strategy};
+
+/// Bytes of an answer for each byte of its request. A ReplicaSet of the fewest bytes, about 60, is scaled by a
+/// step of about 800, all of its texts in there up to four times and escaped in JSON to up to six times their
+/// length.
+const ANSWER_FACTOR_MAX: usize = 32;
+/// Bytes of an answer to next to nothing.
+const ANSWER_BYTES_MIN: usize = 64 << 10;
+
+/// Asks everything there is to ask about a snapshot, and checks the answers.
+pub fn check_request(request: &PlanRolloutRequest) {
+    let asked_bytes = request.encoded_len();
+    let bound = |answer: usize| {
+        let max = ANSWER_BYTES_MIN + ANSWER_FACTOR_MAX * asked_bytes;
+        assert!(answer <= max, "{asked_bytes} bytes ask for {answer}");
+    };
+    let PlanRolloutRequest { snapshot, options } = request.clone();
+    if let Some(plan) = twice(request, wire::plan_rollout) {
+        bound(plan.encoded_len());
+        check_json(&plan);
+    }
+    let status = ComputeStatusRequest {
+        snapshot: snapshot.clone(),
+        options,
+    };
+    if let Some(status) = twice(&status, wire::compute_status) {
+        bound(status.encoded_len());
+    }
+    let back = RollbackRequest {
+        snapshot: snapshot.clone(),
+        to_revision: 0,
+        options,
+    };
+    if let Some(back) = twice(&back, wire::rollback) {
+        bound(back.encoded_len());
+    }
+    let list = ListRevisionsRequest { snapshot };
+    if let Some(list) = twice(&list, wire::list_revisions) {
+        bound(list.encoded_len());
+    }
+}
+
+/// Asks twice: the answers are the same to the byte. Returns what was answered, if it was.
+fn twice<Q, A>(request: &Q, answer: impl Fn(Q) -> Result<A, Error>) -> Option<A>
+where
+    Q: Clone,
+    A: Message + Debug,
+{
+    match (answer(request.clone()), answer(request.clone())) {
+        (Ok(first), Ok(second)) => {
+            assert_eq!(first.encode_to_vec(), second.encode_to_vec());
+            Some(first)
+        }
+        (Err(first), Err(second)) => {
+            check_error(&first);
+            assert_eq!(first.to_string(), second.to_string());
+            None
+        }
+        (first, second) => panic!("{first:?}, then {second:?}"),
+    }
+}
+
+/// An answer has a JSON form, and is read back from it.
+fn check_json<A>(answer: &A)
+where
+    A: Message + Name + Default + PartialEq + Debug,
+{
+    let text = json::to_json(answer).expect("an answer has a JSON form");
+    let read: A = json::from_json(&text).expect("an answer is read back");
+    assert_eq!(read, *answer, "an answer survives JSON");
+}
+
+/// A refusal is short, and names the field where a field is wrong.
+pub fn check_error(error: &Error) {
+    assert!(!matches!(error, Error::Descriptors { .. }), "{error}");
+    if let Error::InvalidArgument(violations) = error {
+        assert!(!violations.is_empty());
+        assert!(violations.listed.len() <= wire::LISTED_VIOLATIONS_MAX);
+        for violation in &violations.listed {
+            assert!(!violation.field.is_empty(), "{violation:?}");
+            assert!(!violation.description.is_empty(), "{violation:?}");
+            assert!(violation.field.len() <= 1024, "{violation:?}");
+            assert!(violation.description.len() <= 1024, "{violation:?}");
+        }
+    }
+}
+
+/// Plans a request that is right, and lints the plan: nothing is violated that was not before. The order of the
+/// objects does not matter.
+pub fn check_plan(request: &PlanRolloutRequest) {
+    let snapshot = wire::parse_snapshot(request.snapshot.clone()).expect("a right snapshot");
+    let (options, _) = wire::parse_options(request.options).expect("right options");
+    let pass = rollplan_core::plan_pass(&snapshot, options);
+    let settled = rollplan_core::plan_settled(&snapshot, options);
+    for violation in lint(&snapshot, options, &settled) {
+        let exempt = matches!(violation.rule, Rule::MaxTotal { .. }) && is_tampered(&snapshot);
+        assert!(violation.inherited || exempt, "{violation:?}");
+    }
+    for plan in [&pass, &settled] {
+        check_numbers(plan);
+    }
+    let mut turned = request.clone();
+    let turned_snapshot = turned.snapshot.as_mut().expect("there is one");
+    turned_snapshot.replica_sets.reverse();
+    turned_snapshot.pods.reverse();
+    for horizon in [Horizon::Pass, Horizon::Settled] {
+        let ask = |request: &PlanRolloutRequest| {
+            let mut request = request.clone();
+            request.options.get_or_insert_default().horizon = horizon.into();
+            wire::plan_rollout(request).expect("a right request")
+        };
+        assert_eq!(ask(request), ask(&turned), "the order of objects matters");
+    }
+}
+
+fn check_numbers(plan: &Plan) {
+    use rollplan_core::action::Action;
+    for action in plan.steps.iter().filter_map(|step| step.action.as_ref()) {
+        match action {
+            Action::ScaleReplicaSet { from, to, .. } => assert!(*from >= 0 && *to >= 0),
+            Action::CreateReplicaSet(set) => assert!(set.replicas >= 0),
+            _ => {}
+        }
+    }
+    let status = &plan.status;
+    for number in [
+        status.replicas,
+        status.updated_replicas,
+        status.ready_replicas,
+        status.available_replicas,
+        status.unavailable_replicas,
+        status.terminating_replicas.unwrap_or(0),
+    ] {
+        assert!(number >= 0, "{status:?}");
+    }
+    if let Some(span) = plan.requeue_after {
+        assert!(span.seconds() >= 1, "{span:?}");
+    }
+}
+
+/// Where a ReplicaSet says that all of them together were allowed fewer pods than they are now, and they are to
+/// shrink, it grows all the same: Kubernetes' own doing, and no history of scaling leads there (docs/parity.md).
+fn is_tampered(snapshot: &Snapshot) -> bool {
+    let spec = &snapshot.deployment.spec;
+    let Strategy::RollingUpdate {
+        max_surge,
+        max_unavailable,
+    } = spec.strategy
+    else {
+        return false;
+    };
+    let max_total = Limits::rolling(spec.replicas, max_surge, max_unavailable).max_total();
+    let active = || snapshot.replica_sets.iter().filter(|set| set.replicas > 0);
+    let total: i64 = active().map(|set| i64::from(set.replicas)).sum();
+    let grows = active().any(|set| {
+        let annotated = revision::max_replicas(&set.metadata.annotations).filter(|&max| max != 0);
+        let before = annotated.unwrap_or(snapshot.deployment.status.replicas);
+        before != 0 && before < max_total
+    });
+    total > i64::from(max_total) && grows
+}

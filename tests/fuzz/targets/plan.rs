@@ -1,0 +1,13 @@
+//! Worlds that are right and may be absurd, planned.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use rollplan_fuzz::answers::{check_plan, check_request};
+use rollplan_fuzz::world::World;
+
+fuzz_target!(|world: World| {
+    let request = world.into_request();
+    check_request(&request);
+    check_plan(&request);
+});

@@ -1,0 +1,30 @@
+//! Bytes, as they come from the wire.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use prost::Message as _;
+use rollplan::proto::{ListRevisionsRequest, PlanRolloutRequest, RollbackRequest};
+use rollplan::wire;
+use rollplan_fuzz::answers::{check_error, check_request};
+
+fuzz_target!(|bytes: &[u8]| {
+    for answer in [
+        wire::plan_rollout_bytes(bytes),
+        wire::compute_status_bytes(bytes),
+    ] {
+        match answer {
+            Ok(_) => {}
+            Err(error) => check_error(&error),
+        }
+    }
+    if let Ok(request) = RollbackRequest::decode(bytes) {
+        _ = wire::rollback(request);
+    }
+    if let Ok(request) = ListRevisionsRequest::decode(bytes) {
+        _ = wire::list_revisions(request);
+    }
+    if let Ok(request) = PlanRolloutRequest::decode(bytes) {
+        check_request(&request);
+    }
+});

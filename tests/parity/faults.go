@@ -1,0 +1,381 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Fault is one call that the server refuses, whoever makes it and however often. Calls are told apart by what they
+// would change, since upstream's are PUTs of whole objects and ours are patches.
+type Fault struct {
+	On   FaultOn `json:"on"`
+	Name string  `json:"name,omitempty"` // of the object; empty for a create
+	Code int     `json:"code"`
+	Lost bool    `json:"lost,omitempty"` // the write is made and its answer lost
+}
+
+// FaultOn is a kind of call.
+type FaultOn string
+
+const (
+	OnCreate   FaultOn = "create"
+	OnScale    FaultOn = "scale"
+	OnAnnotate FaultOn = "annotate" // annotations or minReadySeconds of a ReplicaSet
+	OnClaim    FaultOn = "claim"    // adopt or release
+	OnDelete   FaultOn = "delete"
+	OnCheck    FaultOn = "check" // the look at the Deployment before an adoption: GET upstream, an empty PATCH of ours
+	OnStatus   FaultOn = "status"
+	OnOwner    FaultOn = "owner" // the Deployment itself: a rollback
+)
+
+// on is the kind of a write that was made.
+func (w *World) on(x Write) FaultOn {
+	switch {
+	case x.Op == "create":
+		return OnCreate
+	case x.Op == "delete":
+		return OnDelete
+	case x.Claim:
+		return OnClaim
+	case x.Kind == "Deployment" && x.Subresource == "status":
+		return OnStatus
+	case x.Kind == "Deployment":
+		return OnOwner
+	}
+	for _, rs := range w.ReplicaSets {
+		if rs.Name == x.Name && rs.Namespace == x.Namespace && *rs.Spec.Replicas != *x.Set.Spec.Replicas {
+			return OnScale
+		}
+	}
+	return OnAnnotate
+}
+
+// fails is the refusal of a call, if it is the one that the server refuses.
+func (s *Server) fails(on FaultOn, gr schema.GroupResource, name string) error {
+	f := s.fault
+	if f == nil || f.On != on || f.Name != name {
+		return nil
+	}
+	s.fired = true
+	switch f.Code {
+	case 403:
+		return apierrors.NewForbidden(gr, name, errors.New("exceeded quota"))
+	case 404:
+		return apierrors.NewNotFound(gr, name)
+	case 409:
+		return apierrors.NewConflict(gr, name, errors.New("the object has been modified"))
+	case 422:
+		return apierrors.NewInvalid(schema.GroupKind{Group: gr.Group, Kind: gr.Resource}, name, field.ErrorList{field.Invalid(field.NewPath("spec"), "x", "refused by a webhook")})
+	case 504:
+		return apierrors.NewTimeoutError("the server did not answer in time", 0)
+	}
+	return apierrors.NewInternalError(errors.New("a webhook is down"))
+}
+
+// --- A server that is newer than the snapshot.
+
+// Change is what has happened on the server since the snapshot was taken.
+type Change struct {
+	Set string `json:"set,omitempty"` // name of the ReplicaSet; empty: the Deployment
+	How How    `json:"how"`
+}
+
+// How is a kind of change.
+type How string
+
+const (
+	Busy     How = "busy"     // its status was written: another resourceVersion
+	Resized  How = "resized"  // its spec was written: another generation as well
+	Gone     How = "gone"     // it was deleted
+	Replaced How = "replaced" // it was deleted, and another one has its name
+	Deleting How = "deleting" // it is being deleted
+)
+
+func (c *Change) do(s *Server) {
+	s.rv++
+	change := func(m *metav1.ObjectMeta) {
+		m.ResourceVersion = fmt.Sprint(s.rv)
+		switch c.How {
+		case Resized:
+			m.Generation++
+		case Replaced:
+			m.UID += "9"
+		case Deleting:
+			m.Generation++
+			m.DeletionTimestamp, m.DeletionGracePeriodSeconds = s.now.DeepCopy(), new(int64)
+			m.Finalizers = append(m.Finalizers, metav1.FinalizerDeleteDependents)
+		}
+	}
+	if c.Set == "" {
+		for k, d := range s.deployments {
+			if c.How == Gone {
+				delete(s.deployments, k)
+			}
+			change(&d.ObjectMeta)
+		}
+		return
+	}
+	for k, rs := range s.sets {
+		if rs.Name != c.Set {
+			continue
+		}
+		change(&rs.ObjectMeta)
+		switch c.How {
+		case Gone:
+			delete(s.sets, k)
+		case Resized:
+			rs.Spec.MinReadySeconds += 3
+		case Busy: // something that no decision reads
+			rs.Status.Conditions = append(rs.Status.Conditions, appsv1.ReplicaSetCondition{Type: "Busy", Status: corev1.ConditionTrue, LastTransitionTime: s.now})
+		}
+	}
+}
+
+// --- What is compared in such worlds.
+
+// against is a world in which the server does not take the pass as it comes, made from one in which it does: r is
+// what upstream did there. Nil if nothing was written.
+func (g *generator) against(w *World, r *Result, looked bool) *World {
+	type call struct {
+		on   FaultOn
+		name string
+	}
+	var calls []call
+	for _, x := range r.Writes {
+		c := call{w.on(x), x.Name}
+		if c.on == OnCreate {
+			c.name = ""
+		}
+		calls = append(calls, c)
+	}
+	if looked {
+		calls = append(calls, call{OnCheck, w.Deployment.Name})
+	}
+	if len(calls) == 0 || w.Refuse != RefuseNothing || collided(r) {
+		return nil
+	}
+	out := *w
+	c := calls[g.r.IntN(len(calls))]
+	if c.on == OnCreate || g.p(0.6) {
+		out.Fault = &Fault{On: c.on, Name: c.name, Code: pick(g, 403, 404, 409, 422, 500, 504)}
+		if c.on == OnCreate && out.Fault.Code == 409 { // has no precondition that could be stale
+			out.Fault.Code = 500
+		}
+		out.Fault.Lost = out.Fault.Code == 504 && c.on != OnCheck && g.p(0.5)
+		return &out
+	}
+	out.Newer = &Change{How: pick(g, Busy, Resized, Gone, Replaced, Deleting)}
+	if c.on != OnStatus && c.on != OnOwner && c.on != OnCheck {
+		out.Newer.Set = c.name
+		for _, rs := range w.ReplicaSets {
+			if rs.Name == c.name && rs.DeletionTimestamp != nil && out.Newer.How == Deleting {
+				return nil
+			}
+		}
+	} else if w.Deployment.DeletionTimestamp != nil && out.Newer.How == Deleting {
+		return nil
+	}
+	return &out
+}
+
+// stricter are the deliberate differences that only a server like these can show, each with what must hold instead.
+var stricter = []struct {
+	Name, Reason string
+	Applies      func(w *World, up, our *Result) bool
+}{
+	{"busy-set", "a size or annotations of a set whose status alone has moved: upstream's PUT is refused for its resourceVersion, ours tests uid and generation; it must do what upstream does with a fresh cache", busySet},
+	{"strict-claim", "upstream's adoptions and releases carry the set's uid alone and merge lists, ours replace the list and carry resourceVersion too; ours must be a part of upstream's", func(w *World, up, our *Result) bool {
+		return w.Newer != nil && w.Newer.Set != "" && our.EndedAt == string(OnClaim)
+	}},
+	{"strict-check", "before an adoption upstream asks for the Deployment's uid and whether it is being deleted, ours for its resourceVersion too; ours must be a part of upstream's", func(w *World, up, our *Result) bool {
+		return w.Newer != nil && w.Newer.Set == "" && our.EndedAt == string(OnCheck)
+	}},
+	{"strict-delete", "upstream deletes whatever has the name, ours carries uid and resourceVersion; ours must be a part of upstream's", func(w *World, up, our *Result) bool {
+		return w.Newer != nil && our.EndedAt == string(OnDelete)
+	}},
+	{"failed-scale-down", "after a scale-down of an old set has failed upstream makes no other and cleans up, ours goes on with the plan; but for further scale-downs ours must be a part of upstream's", func(w *World, up, our *Result) bool {
+		return our.WentOn
+	}},
+	{"create-timeout", "a create whose outcome is not known: upstream reports ReplicaSetCreateError, ours looks again; nothing else may be written", func(w *World, up, our *Result) bool {
+		return w.Fault != nil && w.Fault.On == OnCreate && w.Fault.Code == 504
+	}},
+}
+
+func busySet(w *World, up, our *Result) bool {
+	return w.Newer != nil && w.Newer.Set != "" && w.Newer.How == Busy && our.EndedAt == ""
+}
+
+// compareAgainst compares a pass against a server that refuses a call, or is newer than the snapshot.
+//
+//   - Up to the refusal both sides make the same writes. A refused adoption or release alone stops neither upstream's
+//     others nor ours for good: in the first plan ours may lack them.
+//   - Fed back as the contract wants it, the refusal leads ours, on the same snapshot, to all that upstream does in
+//     this pass. (Conflicts and lost answers are not fed back: look again.)
+func (w *worker) compareAgainst(world *World, up *Result) ([]Difference, *Result, string, error) {
+	theirs, back := world, func(*Result) {}
+	if collided(up) {
+		mapped, undo, err := w.ours.collide(world)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		if theirs = mapped; undo != nil {
+			back = undo
+		}
+	}
+	first, failure, err := w.ours.carryOut(theirs, "HORIZON_PASS", nil)
+	if err != nil {
+		return nil, first, "", err
+	}
+	var second *Result
+	if failure != nil {
+		var again *StepFailure
+		if second, again, err = w.ours.carryOut(theirs, "HORIZON_PASS", []StepFailure{*failure}); err != nil {
+			return nil, first, "", err
+		}
+		if again != nil {
+			return []Difference{{"the refused call is planned again although its failure was reported", "", dump(again.Call)}}, first, "", nil
+		}
+		second.Attempts = append(second.Attempts, first.Attempts...)
+		back(second)
+	}
+	back(first)
+	for _, s := range stricter {
+		if !s.Applies(world, up, first) {
+			continue
+		}
+		var diffs []Difference
+		switch s.Name {
+		case "busy-set":
+			server := NewServer(world)
+			fresh := *world
+			fresh.Newer = nil
+			fresh.ReplicaSets = nil
+			for _, k := range sortedKeys(server.sets) {
+				fresh.ReplicaSets = append(fresh.ReplicaSets, server.sets[k])
+			}
+			fresh.ReplicaSets = inOrderOf(world.ReplicaSets, fresh.ReplicaSets)
+			diffs = Compare(&fresh, w.up.Pass(&fresh, NewServer(&fresh)), first)
+		case "failed-scale-down":
+			withoutScaleDowns(world, up, first)
+			diffs = partOf(world, up, first, true)
+			if second != nil {
+				diffs = append(diffs, compareFedBack(world, up, second)...)
+			}
+		default:
+			diffs = partOf(world, up, first, true)
+		}
+		return diffs, first, s.Name, nil
+	}
+	if second == nil && first.EndedAt == "" && !first.WentOn {
+		return Compare(world, up, first), first, "", nil
+	}
+	diffs := partOf(world, up, first, first.EndedAt != "" && moreFollows(world, first))
+	if second != nil && len(diffs) == 0 {
+		diffs = compareFedBack(world, up, second)
+		first = second
+	}
+	return diffs, first, "", nil
+}
+
+// compareFedBack compares a plan that was made with a failure: its status comes first (see statusLast).
+func compareFedBack(w *World, up, our *Result) []Difference {
+	c := *up
+	c.Writes = append([]Write(nil), up.Writes...)
+	statusLast(&c)
+	return Compare(w, &c, our)
+}
+
+// moreFollows: whether upstream may have done more in this pass: other claims, or the status that tells of a refused
+// create. Ours does so when it has heard of the refusal.
+func moreFollows(w *World, r *Result) bool {
+	return r.EndedAt == string(OnClaim) || r.EndedAt == string(OnCheck) || r.EndedAt == string(OnCreate)
+}
+
+// partOf says whether our writes are the first ones of upstream's, and, unless less is allowed, all of them.
+func partOf(w *World, up, our *Result, less bool) []Difference {
+	up, our = normalised(w, up), normalised(w, our)
+	u, o := up.Writes, our.Writes
+	if less {
+		u = nil
+		for _, x := range up.Writes { // claims come in any order: those that ours has made
+			for _, y := range o {
+				if x.Op == y.Op && x.Kind == y.Kind && x.Name == y.Name && x.Subresource == y.Subresource {
+					u = append(u, x)
+					break
+				}
+			}
+		}
+	}
+	if a, b := writeLines(u), writeLines(o); a != b {
+		return []Difference{{"writes", a, b}}
+	}
+	for i := range u {
+		if a, b := dump(u[i]), dump(o[i]); a != b {
+			return []Difference{{fmt.Sprintf("write %d", i), a, b}}
+		}
+	}
+	return nil
+}
+
+// normalised is a normalised copy.
+func normalised(w *World, r *Result) *Result {
+	c := *r
+	c.Writes = append([]Write(nil), r.Writes...)
+	for i := range c.Writes {
+		c.Writes[i].Set, c.Writes[i].Deployment = c.Writes[i].Set.DeepCopy(), c.Writes[i].Deployment.DeepCopy()
+	}
+	c.Events = append([]Event(nil), r.Events...)
+	c.Attempts = append([]*appsv1.ReplicaSet(nil), r.Attempts...)
+	normalise(w, &c)
+	return &c
+}
+
+// withoutScaleDowns drops the scale-downs that ours made and upstream did not, after one had failed.
+func withoutScaleDowns(w *World, up, our *Result) {
+	made := map[string]int{}
+	for _, x := range up.Writes {
+		if w.on(x) == OnScale {
+			made[x.Name]++
+		}
+	}
+	var writes []Write
+	for _, x := range our.Writes {
+		if w.on(x) == OnScale {
+			if made[x.Name] == 0 && *x.Set.Spec.Replicas < sizeOf(w, x.Name) {
+				continue
+			}
+			made[x.Name]--
+		}
+		writes = append(writes, x)
+	}
+	our.Writes = writes
+}
+
+func sizeOf(w *World, set string) int32 {
+	for _, rs := range w.ReplicaSets {
+		if rs.Name == set {
+			return *rs.Spec.Replicas
+		}
+	}
+	return 0
+}
+
+// inOrderOf sorts sets as they lie in the snapshot.
+func inOrderOf(order, sets []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
+	var out []*appsv1.ReplicaSet
+	for _, o := range order {
+		for _, rs := range sets {
+			if rs.Namespace == o.Namespace && rs.Name == o.Name {
+				out = append(out, rs)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,367 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+// Each row of the table "Deliberate differences" in docs/parity.md, on a world made by hand: what upstream does, and
+// what ours does. A row that no longer holds fails here.
+
+// both is a worker with the planner that this checkout builds.
+func both(t *testing.T) *worker {
+	t.Helper()
+	setUpstreamClock(baseTime)
+	planner := os.Getenv("ROLLPLAN_PARITY_PLANNER")
+	if planner == "" {
+		planner = filepath.Join("..", defaultPlanner)
+	}
+	w, err := newWorker(&config{planner: planner, start: func() (Planner, error) { return startPlanner(planner) }})
+	if err != nil {
+		t.Fatalf("%v\nbuild it first: cargo build --release --example plan_lines", err)
+	}
+	t.Cleanup(w.close)
+	return w
+}
+
+// rolling is a Deployment at rest with a revision, and no set yet.
+func rolling(replicas int32, surge, unavailable intstr.IntOrString) *World {
+	g := newGenerator(1, 0, baseTime)
+	t := defaulted(corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:new"}}}})
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: namespace, UID: deploymentUID, ResourceVersion: "500", Generation: 1, CreationTimestamp: g.ago(9000), Annotations: map[string]string{util.RevisionAnnotation: "9"}},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Template: t, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			Strategy:             appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable}},
+			RevisionHistoryLimit: ptr(int32(10)), ProgressDeadlineSeconds: ptr(int32(600)),
+		},
+		Status: appsv1.DeploymentStatus{ObservedGeneration: 1, Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: util.ReplicaSetUpdatedReason, LastUpdateTime: g.ago(10), LastTransitionTime: g.ago(10)}}},
+	}
+	return &World{Now: baseTime, Deployment: d, PodsComplete: true}
+}
+
+func count(n int) intstr.IntOrString { return intstr.FromInt(n) }
+
+// set adds a set, all of its pods available; an image of "new" is the Deployment's template.
+func (w *World) set(image string, size int32, change ...func(*appsv1.ReplicaSet)) *World {
+	i := len(w.ReplicaSets) + 1
+	d := w.Deployment
+	name := fmt.Sprintf("web-%d", i)
+	t := *d.Spec.Template.DeepCopy()
+	t.Spec.Containers[0].Image = "web:" + image
+	t.Labels[hashLabel] = name
+	selector := d.Spec.Selector.DeepCopy()
+	if selector.MatchLabels == nil {
+		selector.MatchLabels = map[string]string{}
+	}
+	selector.MatchLabels[hashLabel] = name
+	g := newGenerator(1, 0, baseTime)
+	rs := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: namespace, UID: types.UID(fmt.Sprintf("a0000000-0000-0000-0000-%012d", i)), ResourceVersion: fmt.Sprint(100 + i), Generation: 1, CreationTimestamp: g.ago(8000 - 100*i), Labels: t.Labels,
+			Annotations:     map[string]string{util.RevisionAnnotation: fmt.Sprint(i), util.DesiredReplicasAnnotation: fmt.Sprint(*d.Spec.Replicas), util.MaxReplicasAnnotation: fmt.Sprint(*d.Spec.Replicas + util.MaxSurge(*d))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, deploymentGVK)},
+		},
+		Spec:   appsv1.ReplicaSetSpec{Replicas: &size, Template: t, Selector: selector},
+		Status: appsv1.ReplicaSetStatus{Replicas: size, FullyLabeledReplicas: size, ReadyReplicas: size, AvailableReplicas: size, ObservedGeneration: 1},
+	}
+	if image == "new" {
+		rs.Annotations[util.RevisionAnnotation] = "9"
+	}
+	for _, c := range change {
+		c(rs)
+	}
+	w.ReplicaSets = append(w.ReplicaSets, rs)
+	return w
+}
+
+// with changes the Deployment.
+func (w *World) with(change func(*appsv1.Deployment)) *World {
+	change(w.Deployment)
+	return w
+}
+
+// did is what happened, in a line: writes to ReplicaSets, calls that were refused for another reason than an earlier
+// write of the pass, warnings, a timer that goes off at once, and the revision at the end.
+func did(w *World, r *Result) string {
+	var out []string
+	for _, x := range r.Writes {
+		if x.Kind == "ReplicaSet" {
+			line := string(w.on(x)) + " " + x.Name
+			if x.Op == "create" {
+				line = "create"
+			}
+			if x.Op != "delete" {
+				line += fmt.Sprintf("=%d", *x.Set.Spec.Replicas)
+			}
+			out = append(out, line)
+		}
+	}
+	for _, x := range r.Refused {
+		if !strings.Contains(x, "has been modified") {
+			out = append(out, "refused "+strings.Fields(x)[0])
+		}
+	}
+	for _, e := range r.Events {
+		if e.Type == corev1.EventTypeWarning {
+			out = append(out, e.Reason)
+		}
+	}
+	if r.RateLimited || r.Requeue > 0 && r.Requeue < 2*time.Second {
+		out = append(out, "again at once")
+	}
+	return strings.Join(append(out, "revision "+r.Deployment.Annotations[util.RevisionAnnotation]), ", ")
+}
+
+func recreate(d *appsv1.Deployment) {
+	d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+}
+
+var pins = []struct {
+	row            string // the first column of the table
+	world          func() *World
+	upstream, ours string // what they do to the sets
+	settled        bool
+}{
+	{
+		row: "overflow", // util/deployment_util.go:526
+		world: func() *World {
+			w := rolling(33801, intstr.FromString("285%"), count(0)).set("old", 33801).set("new", 33801)
+			for _, rs := range w.ReplicaSets {
+				rs.Annotations[util.DesiredReplicasAnnotation] = "67602"
+				rs.Annotations[util.MaxReplicasAnnotation] = "260000"
+			}
+			return w
+		},
+		upstream: "scale web-2=129735, scale web-1=399, revision 9", ours: "scale web-2=113216, scale web-1=16918, revision 9",
+	},
+	{
+		row: "revision overflow", // sync.go:153
+		world: func() *World {
+			return rolling(1, count(1), count(0)).set("old", 1, func(rs *appsv1.ReplicaSet) {
+				rs.Annotations[util.RevisionAnnotation] = fmt.Sprint(int64(math.MaxInt64))
+			}).with(func(d *appsv1.Deployment) { d.Annotations = nil })
+		},
+		upstream: "create=1, revision -9223372036854775808", ours: "create=1, revision 9223372036854775807",
+	},
+	{
+		row: "Recreate, lagging old set", // recreate.go:100
+		world: func() *World {
+			return rolling(2, count(1), count(0)).with(recreate).set("old", 0, func(rs *appsv1.ReplicaSet) { rs.Generation = 2 })
+		},
+		upstream: "create=2, revision 2", ours: "revision 9",
+	},
+	{
+		row: "Recreate, pods unknown", // recreate.go:103
+		world: func() *World {
+			w := rolling(2, count(1), count(0)).with(recreate).set("old", 0)
+			w.PodsComplete = false
+			return w
+		},
+		upstream: "create=2, revision 2", ours: "revision 9",
+	},
+	{
+		row: "paused, history limit 0", // sync.go:79
+		world: func() *World {
+			return rolling(3, count(1), count(0)).set("old", 0, func(rs *appsv1.ReplicaSet) { rs.Annotations = nil }).with(func(d *appsv1.Deployment) {
+				d.Spec.Paused, d.Spec.RevisionHistoryLimit = true, ptr(int32(0))
+				c := &d.Status.Conditions[0]
+				c.Status, c.Reason = corev1.ConditionUnknown, util.PausedDeployReason
+			})
+		},
+		upstream: "scale web-1=3, delete web-1, revision 9", ours: "scale web-1=3, revision 9",
+	},
+	{
+		row: "selector that cannot match", // sync.go:199
+		world: func() *World {
+			return rolling(1, count(1), count(0)).with(func(d *appsv1.Deployment) {
+				d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: hashLabel, Operator: metav1.LabelSelectorOpDoesNotExist}}
+			})
+		},
+		upstream: "refused create, ReplicaSetCreateError, revision 9", ours: "ReplicaSetCreateError, revision 9",
+	},
+	{
+		row: "timer after completion", // progress.go:190
+		world: func() *World {
+			w := rolling(2, count(1), count(0)).set("new", 2, func(rs *appsv1.ReplicaSet) { rs.Status.AvailableReplicas, rs.Status.ReadyReplicas = 1, 1 })
+			return w.with(func(d *appsv1.Deployment) {
+				long := newGenerator(1, 0, baseTime).ago(5000)
+				d.Status = appsv1.DeploymentStatus{
+					ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 1, AvailableReplicas: 1, UnavailableReplicas: 1,
+					Conditions: []appsv1.DeploymentCondition{
+						{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: util.NewRSAvailableReason, Message: "done", LastUpdateTime: long, LastTransitionTime: long},
+						{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Reason: util.MinimumReplicasUnavailable, Message: "Deployment does not have minimum availability.", LastUpdateTime: long, LastTransitionTime: long},
+					},
+				}
+			})
+		},
+		upstream: "again at once, revision 9", ours: "revision 9",
+	},
+	{
+		row: "failed scale-down of an old set", // rolling.go:146
+		world: func() *World {
+			w := rolling(3, count(1), count(1)).set("old", 1).set("older", 1).set("new", 3)
+			w.Fault = &Fault{On: OnScale, Name: "web-1", Code: 504}
+			return w
+		},
+		upstream: "refused update, revision 9", ours: "scale web-2=0, refused update, revision 9",
+	},
+	{
+		row: "size of a set whose status has moved", // sync.go:424
+		world: func() *World {
+			w := rolling(3, count(1), count(1)).set("new", 1)
+			w.Newer = &Change{Set: "web-1", How: Busy}
+			return w
+		},
+		upstream: "revision 9", ours: "scale web-1=3, revision 9",
+	},
+	{
+		row: "adoption or release of a set that has moved", // controller_ref_manager.go:354, 366
+		world: func() *World {
+			w := rolling(1, count(1), count(1)).set("new", 1, func(rs *appsv1.ReplicaSet) { rs.OwnerReferences = nil })
+			w.Newer = &Change{Set: "web-1", How: Busy}
+			return w
+		},
+		upstream: "claim web-1=1, revision 9", ours: "revision 9",
+	},
+	{
+		row: "adoption for a Deployment that has moved", // deployment_controller.go:552
+		world: func() *World {
+			w := rolling(1, count(1), count(1)).set("new", 1, func(rs *appsv1.ReplicaSet) { rs.OwnerReferences = nil })
+			w.Newer = &Change{How: Busy}
+			return w
+		},
+		upstream: "claim web-1=1, revision 9", ours: "revision 9",
+	},
+	{
+		row: "deletion of another set of the same name", // sync.go:469
+		world: func() *World {
+			w := rolling(1, count(1), count(1)).set("old", 0).set("new", 1).with(func(d *appsv1.Deployment) {
+				d.Spec.RevisionHistoryLimit = ptr(int32(0))
+				d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.ReadyReplicas = 1, 1, 1, 1
+			})
+			w.Newer = &Change{Set: "web-1", How: Replaced}
+			return w
+		},
+		upstream: "delete web-1, revision 9", ours: "refused delete, revision 9",
+	},
+	{
+		row: "create that timed out", // sync.go:271
+		world: func() *World {
+			w := rolling(1, count(1), count(1))
+			w.Fault = &Fault{On: OnCreate, Code: 504}
+			return w
+		},
+		upstream: "refused create, ReplicaSetCreateError, revision 9", ours: "refused create, revision 9",
+	},
+	{
+		row: "count of available pods", // rolling.go:200: a later pass counts pods that an earlier one has taken away
+		world: func() *World {
+			w := rolling(1, count(1), count(0)).set("old", 1).set("older", 1).set("new", 2)
+			for _, rs := range w.ReplicaSets {
+				rs.Annotations[util.DesiredReplicasAnnotation], rs.Annotations[util.MaxReplicasAnnotation] = "3", "4"
+			}
+			return w
+		},
+		upstream: "scale web-3=0, annotate web-1=1, annotate web-2=1, scale web-1=0, scale web-2=0, scale web-3=1, revision 9",
+		ours:     "annotate web-2=1, scale web-1=0, scale web-3=0, revision 9", settled: true,
+	},
+	{
+		row: "stale `desired-replicas`", // sync.go:551
+		world: func() *World {
+			stale := func(rs *appsv1.ReplicaSet) { rs.Annotations[util.DesiredReplicasAnnotation] = "7" }
+			return rolling(2, count(1), count(0)).with(recreate).set("old", 1, stale).set("new", 1, stale)
+		},
+		upstream: "revision 9", ours: "annotate web-2=1, scale web-1=0, revision 9", settled: true,
+	},
+	{
+		row: "resized old set", // util/deployment_util.go:526
+		world: func() *World {
+			w := rolling(4, count(0), count(2))
+			w.set("new", 4, func(rs *appsv1.ReplicaSet) { rs.Status.AvailableReplicas = 0 })
+			w.set("old", 4, func(rs *appsv1.ReplicaSet) { rs.Annotations[util.MaxReplicasAnnotation] = "1" })
+			return w.with(func(d *appsv1.Deployment) {
+				d.Spec.Paused = true
+				c := &d.Status.Conditions[0]
+				c.Status, c.Reason = corev1.ConditionUnknown, util.PausedDeployReason
+			})
+		},
+		upstream: "scale web-1=0, scale web-2=16, annotate web-2=4, revision 9", ours: "annotate web-2=4, scale web-1=0, revision 9", settled: true,
+	},
+}
+
+func TestDeliberateDifferences(t *testing.T) {
+	w := both(t)
+	for _, p := range pins {
+		t.Run(p.row, func(t *testing.T) {
+			world := p.world().AsStored()
+			var up, our *Result
+			var err error
+			switch {
+			case p.settled:
+				up = again(w.up, world)
+				our, err = w.ours.settle(world)
+			case world.Fault != nil || world.Newer != nil:
+				up = w.up.Pass(world, NewServer(world))
+				our, _, err = w.ours.carryOut(world, "HORIZON_PASS", nil)
+			default:
+				up = w.up.Pass(world, NewServer(world))
+				our, err = w.ours.Pass(world, up)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := did(world, up); got != p.upstream {
+				t.Errorf("upstream: %q, want %q", got, p.upstream)
+			}
+			if got := did(world, our); got != p.ours {
+				t.Errorf("ours: %q, want %q", got, p.ours)
+			}
+		})
+	}
+}
+
+// again is upstream run again and again on a world that moves by its writes alone: no pod has gone yet.
+func again(u *Upstream, world *World) *Result {
+	now, writes := world, []Write(nil)
+	for range 10 {
+		r := u.Pass(now, NewServer(now))
+		writes = append(writes, r.Writes...)
+		if len(r.Writes) == 0 {
+			r.Writes, r.Refused = writes, nil
+			return r
+		}
+		now = next(now, r)
+		for _, rs := range now.ReplicaSets { // without the clamp
+			rs.Status.AvailableReplicas = r.Sets[key(rs.Namespace, rs.Name)].Status.AvailableReplicas
+		}
+	}
+	panic("upstream does not come to rest")
+}
+
+// TestUnknownTemplateFields pins "template fields unknown to v1.36": the typed client drops them (generated.pb.go of
+// k8s.io/api/core/v1 skips unknown fields), and the template is the old one; ours compares them, and rolls out.
+func TestUnknownTemplateFields(t *testing.T) {
+	w := both(t)
+	world := rolling(1, count(1), count(0)).set("new", 1).AsStored()
+	if got := did(world, w.up.Pass(world, NewServer(world))); got != "revision 9" {
+		t.Errorf("upstream: %q", got)
+	}
+	request := strings.Replace(string(mustBytes(world.forPlanner("HORIZON_PASS", nil))), `"spec":{"containers"`, `"spec":{"fromTheFuture":"x","containers"`, 1)
+	answer, err := w.ours.planner.Plan([]byte(request))
+	if err != nil || !strings.Contains(string(answer), "VERB_CREATE") {
+		t.Errorf("ours: %s, %v", answer, err)
+	}
+}

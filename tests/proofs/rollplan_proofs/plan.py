@@ -1,0 +1,214 @@
+"""Plans of whole worlds, computed with the arithmetic that is proved: `pass/proportional.rs` and `settle.rs`.
+
+Only what a plan writes into sizes is modelled, in the order in which it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import cast
+
+from .rolling import ReplicaSet, Rollout, scale_new, scale_old_sizes
+from .rules import PLANNER, Rules
+from .size import Limits, clamp, fraction, proportional, rolling_limits, rounded_down, rounded_up
+
+WORD = 2**31 - 1
+PASSES_MAX = 64
+"""As `settle.rs` has it."""
+EXACT = replace(PLANNER, counts_at_most_the_size=False)
+"""The rules of `HORIZON_PASS`: Kubernetes' own."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit as a user gives it."""
+
+    number: int
+    percent: bool = False
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A ReplicaSet as a snapshot has it, and its two annotations."""
+
+    size: int
+    reported: int
+    desired: int | None
+    max_total: int | None
+
+
+@dataclass(frozen=True)
+class World:
+    """A Deployment under a rolling update. ReplicaSets are oldest first; `new` is the index of the current one."""
+
+    replicas: int
+    surge: Limit
+    unavailable: Limit
+    sets: tuple[Seen, ...]
+    new: int | None
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write of a size. `before` is None for a ReplicaSet that is created, whose index is the next free one."""
+
+    index: int
+    before: int | None
+    after: int
+
+
+def limits_of(world: World, rules: Rules) -> Limits:
+    """The limits, resolved."""
+
+    def pods(limit: Limit, *, up: bool) -> int:
+        if not limit.percent:
+            return limit.number
+        rounded = rounded_up if up else rounded_down
+        return cast(int, rounded(limit.number * world.replicas, WORD))
+
+    surge, unavailable = pods(world.surge, up=True), pods(world.unavailable, up=False)
+    return rolling_limits(world.replicas, surge, unavailable, WORD, rules)
+
+
+class Planner:
+    """A world that passes are run on."""
+
+    def __init__(self, world: World, rules: Rules) -> None:
+        self.limits = limits_of(world, rules)
+        self.rules = rules
+        self.wanted = world.replicas
+        self.sets = [ReplicaSet(seen.size, seen.reported, seen.size) for seen in world.sets]
+        self.desired = [seen.desired for seen in world.sets]
+        self.max_total = [seen.max_total for seen in world.sets]
+        self.new = world.new
+        # What the Deployment's status says: what stands in for an annotation that is not there.
+        self.all_before = cast(int, clamp(sum(seen.size for seen in world.sets), WORD))
+
+    def old(self) -> list[int]:
+        """Old ReplicaSets, oldest first."""
+        return [index for index in range(len(self.sets)) if index != self.new]
+
+    def size(self, index: int) -> int:
+        """A number, for here nothing is a term."""
+        return cast(int, self.sets[index].size)
+
+    def run_pass(self) -> tuple[list[Write], bool]:
+        """One pass: what it writes into sizes, and whether it writes anything into ReplicaSets at all."""
+        active = [index for index in range(len(self.sets)) if self.size(index) > 0]
+        if any(self.desired[index] not in (None, self.wanted) for index in active):
+            return self.scale_all(active)
+        writes = self.roll()
+        return writes, bool(writes)
+
+    def write(self, index: int, size: int) -> list[Write]:
+        """Writes a size and, along with it, the annotations."""
+        before = self.size(index)
+        self.sets[index] = self.sets[index].resized(size)
+        self.desired[index] = self.wanted
+        self.max_total[index] = cast(int, self.limits.max_total())
+        return [Write(index, before, size)] if size != before else []
+
+    def scale_all(self, active: list[int]) -> tuple[list[Write], bool]:
+        """`scale_all`."""
+        new = self.new
+        if len(active) == 1:
+            wedged = self.rules.counts_at_most_the_size
+            if self.size(active[0]) == self.wanted and not wedged:
+                return [], False
+            return self.write(active[0], self.wanted), True
+        newest_first = [index for index in reversed(self.old()) if index in active]
+        if new is not None and self.is_saturated(new):
+            writes = [write for index in newest_first for write in self.write(index, 0)]
+            return writes, bool(writes)
+        order = newest_first + ([new] if new in active and new is not None else [])
+        total, allowed = sum(map(self.size, order)), cast(int, self.limits.scaled_total())
+        if total < allowed:
+            order.sort(key=lambda index: (-self.size(index), -index))
+        elif total > allowed:
+            order.sort(key=lambda index: (-self.size(index), index))
+        sizes = [self.size(index) for index in order]
+        befores = [self.max_total[index] or self.all_before for index in order]
+        if self.rules.counts_at_most_the_size and total > allowed:
+            # A settled plan lets nothing grow while the whole shrinks, whatever an annotation tells.
+            befores = [max(before, allowed) for before in befores]
+        wishes = [fraction(self.limits, size, before) for size, before in zip(sizes, befores, strict=True)]
+        scaled = cast(list[int], proportional(self.limits, sizes, wishes))
+        return [write for index, size in zip(order, scaled, strict=True) for write in self.write(index, size)], True
+
+    def is_saturated(self, new: int) -> bool:
+        """`is_saturated`."""
+        one = self.sets[new]
+        return one.size == self.wanted == self.desired[new] and one.counted(self.rules) == self.wanted
+
+    def roll(self) -> list[Write]:
+        """`RollingUpdate::rollout`."""
+        writes = []
+        old = self.old()
+        if self.new is None:
+            size = cast(int, self.limits.new_set_size(0, sum(map(self.size, old))))
+            self.new = len(self.sets)
+            self.sets.append(ReplicaSet(size, 0, size))
+            self.desired.append(self.wanted)
+            self.max_total.append(cast(int, self.limits.max_total()))
+            writes.append(Write(self.new, None, size))
+        rollout = Rollout(tuple(self.sets[index] for index in old), self.sets[self.new])
+        grown = self.write_if(self.new, cast(int, scale_new(self.limits, rollout).new.size))
+        if grown:
+            return writes + grown
+        scaled = scale_old_sizes(self.limits, rollout)
+        for sizes in [scaled.unhealthy, scaled.healthy]:
+            for index, size in zip(old, sizes, strict=True):
+                writes += self.write_if(index, cast(int, size))
+        return writes
+
+    def write_if(self, index: int, size: int) -> list[Write]:
+        """Writes a size if it is another one."""
+        return self.write(index, size) if size != self.size(index) else []
+
+
+def plan_pass(world: World) -> list[Write]:
+    """`plan_pass`: the sizes that one pass writes."""
+    return Planner(world, EXACT).run_pass()[0]
+
+
+def plan_settled(world: World) -> list[Write]:
+    """`plan_settled`: the sizes that a settled plan writes, merged and in order."""
+    planner = Planner(world, PLANNER)
+    before = [seen.size for seen in world.sets]
+    after: list[int] = list(before)
+    created: int | None = None
+    for _ in range(PASSES_MAX):
+        writes, any_write = planner.run_pass()
+        if reverses(writes, before, after):
+            break
+        for write in writes:
+            if write.index < len(before):
+                after[write.index] = write.after
+            else:
+                created = write.after
+        if not any_write:
+            break
+    indices = range(len(before))
+    changes = [Write(index, before[index], after[index]) for index in indices if before[index] != after[index]]
+    downs = [write for write in changes if write.after < before[write.index]]
+    ups = [write for write in changes if write.after > before[write.index]]
+    new = [] if created is None else [Write(len(before), None, created)]
+    return [*downs, *new, *ups]
+
+
+def reverses(writes: Iterable[Write], before: list[int], after: list[int]) -> bool:
+    """Whether a pass turns a size back that the plan has already changed: `Merged::accepts`."""
+    for write in writes:
+        if write.before is None:
+            continue
+        created = write.index >= len(before)
+        so_far = 1 if created else sign(after[write.index] - before[write.index])
+        if so_far not in (0, sign(write.after - write.before)):
+            return True
+    return False
+
+
+def sign(number: int) -> int:
+    """-1, 0 or 1."""
+    return (number > 0) - (number < 0)

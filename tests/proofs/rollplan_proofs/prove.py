@@ -1,0 +1,148 @@
+"""Proves every theorem and refutes every control: `python -m rollplan_proofs.prove`. Anything else is a failure."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import time
+from dataclasses import dataclass
+
+import z3
+
+from .algebra import no
+from .claims import Claim, Control, Theorem
+from .rules import PLANNER
+from .theorems_rolling import ROLLING
+from .theorems_scaling import SCALING
+
+THEOREMS = [*ROLLING, *SCALING]
+TIMEOUT_MS = 300_000
+"""For one question. The slowest takes a small part of it."""
+SMALL = 8
+"""Counterexamples are looked for among numbers up to this first: they are to be read."""
+
+
+def ask(conditions: list[object], timeout_ms: int = TIMEOUT_MS) -> tuple[z3.CheckSatResult, z3.Solver]:
+    """Whether there are numbers that fulfil all conditions."""
+    solver = z3.Solver()
+    solver.set("timeout", timeout_ms)
+    for condition in conditions:
+        solver.add(condition)
+    return solver.check(), solver
+
+
+def prove(theorem: Theorem, sets: int) -> str | None:
+    """What is wrong with the theorem for so many ReplicaSets."""
+    claim = theorem.claim(sets, PLANNER)
+    if sets == max(theorem.sizes):
+        # With no ReplicaSet at all, some things cannot happen.
+        result, _ = ask([*claim.assumed, claim.happens])
+        if result != z3.sat:
+            return f"{sets} sets: what it is about never happens ({result})"
+    result, solver = ask([*claim.assumed, no(claim.concluded)])
+    if result == z3.sat:
+        return f"{sets} sets: NOT TRUE\n{show(claim, solver.model())}"
+    return None if result == z3.unsat else f"{sets} sets: not decided ({solver.reason_unknown()})"
+
+
+def refute(theorem: Theorem, control: Control) -> tuple[bool, str]:
+    """Whether the claim fails as it must, and by which numbers."""
+    claim = (control.claim or theorem.claim)(control.sets, control.rules)
+    conditions = [*claim.assumed, no(claim.concluded)]
+    small = [abs_at_most(variable) for variable in variables(conditions)]
+    for more in [small, []]:
+        result, solver = ask([*conditions, *more])
+        if result == z3.sat:
+            return True, show(claim, solver.model())
+    return False, f"still true ({result})"
+
+
+def variables(conditions: list[object]) -> list[z3.ExprRef]:
+    """The unknowns of the conditions."""
+    seen: set[int] = set()
+    found = []
+    left = [condition for condition in conditions if isinstance(condition, z3.ExprRef)]
+    while left:
+        term = left.pop()
+        if term.get_id() in seen:
+            continue
+        seen.add(term.get_id())
+        if z3.is_const(term) and term.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+            found.append(term)
+        left += term.children()
+    return found
+
+
+def abs_at_most(variable: z3.ExprRef) -> z3.BoolRef:
+    """That the number is a small one."""
+    return z3.And(variable >= -SMALL, variable <= SMALL)
+
+
+def show(claim: Claim, model: z3.ModelRef) -> str:
+    """The numbers of a counterexample."""
+    lines = []
+    for name, term in claim.shown:
+        value = term if isinstance(term, int) else model.eval(term, model_completion=True)
+        lines.append(f"      {name} = {value}")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Question:
+    """One theorem for so many ReplicaSets, or one of its controls."""
+
+    theorem: int
+    sets: int | None = None
+    control: int | None = None
+
+
+def answer(question: Question) -> tuple[bool, str, float]:
+    """Whether it is as it must be, what to say of it, and the seconds of processor time."""
+    started = time.process_time()
+    theorem = THEOREMS[question.theorem]
+    if question.control is not None:
+        control = theorem.controls[question.control]
+        good, numbers = refute(theorem, control)
+        text = f"  {'fails as it must' if good else 'FAILED TO FAIL'}: {control.what}\n{numbers}"
+    else:
+        wrong = prove(theorem, question.sets or 0)
+        good, text = wrong is None, "" if wrong is None else f"  {wrong}"
+    return good, text, time.process_time() - started
+
+
+def questions(index: int) -> list[Question]:
+    """All about one theorem, the largest first: they take longest."""
+    theorem = THEOREMS[index]
+    proofs = [Question(index, sets=sets) for sets in reversed(theorem.sizes)]
+    return proofs + [Question(index, control=control) for control in range(len(theorem.controls))]
+
+
+def main() -> int:
+    """Prove and refute."""
+    words = sys.argv[1:]
+    chosen = [
+        index for index, theorem in enumerate(THEOREMS) if not words or any(word in theorem.says for word in words)
+    ]
+    failures = 0
+    with multiprocessing.Pool(maxtasksperchild=1) as pool:
+        asked = {index: pool.map_async(answer, questions(index), chunksize=1) for index in chosen}
+        for index in chosen:
+            answers = asked[index].get()
+            theorem = THEOREMS[index]
+            proofs = answers[: len(theorem.sizes)]
+            proved = all(good for good, _, _ in proofs)
+            failures += sum(not good for good, _, _ in answers)
+            seconds = sum(took for _, _, took in proofs)
+            print(f"{'PROVED' if proved else 'FAILED'}{of_how_many(theorem)} in {seconds:.1f} s: {theorem.says}")
+            print("\n".join(text for _, text, _ in answers if text), flush=True)
+    print(f"{len(chosen)} theorems, {failures} failures; z3 {z3.get_version_string()}")
+    return 1 if failures or not chosen else 0
+
+
+def of_how_many(theorem: Theorem) -> str:
+    """For how many ReplicaSets."""
+    return "" if len(theorem.sizes) == 1 else f" for {min(theorem.sizes)} to {max(theorem.sizes)} sets"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

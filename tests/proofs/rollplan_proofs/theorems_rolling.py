@@ -1,0 +1,351 @@
+"""Theorems about a rolling update: one pass from any state in the middle of a plan, and whole plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TypeAlias
+
+from .algebra import Bool, Int, add, choose, every, if_then, larger, no, smaller, some
+from .claims import Claim, Control, Theorem, any_limits, any_rollout, number, shown_limits, shown_rollout
+from .rolling import ReplicaSet, Rollout, differs, rolling_pass, scale_new, scale_old, scale_old_sizes
+from .rules import PLANNER, Rules
+from .size import Limits, rolling_limits, rounded_down, rounded_up
+
+Shown: TypeAlias = list[tuple[str, Int]]
+
+
+def limits_of_percentages(rules: Rules) -> tuple[Limits, list[Bool], Int]:
+    """Limits as a user gives them, each in pods or in percent, and percent times wanted pods of unavailability.
+
+    Percent times wanted pods is any number, and zero where none is wanted: nothing else about the product is needed.
+    """
+    replicas, word = number("replicas"), number("word")
+    surge_pods, surge_hundredths = number("maxSurge in pods"), number("maxSurge in percent x replicas")
+    pods, hundredths = number("maxUnavailable in pods"), number("maxUnavailable in percent x replicas")
+    surge_given, given = number("maxSurge is in percent"), number("maxUnavailable is in percent")
+    rounded = rounded_down if rules.unavailable_rounds_down else rounded_up
+    surge = choose(surge_given == 1, rounded_up(surge_hundredths, word), surge_pods)
+    unavailable = choose(given == 1, rounded(hundredths, word), pods)
+    assumed: list[Bool] = [replicas >= 0, replicas <= word]
+    for percent, product, whole in [(surge_given, surge_hundredths, surge_pods), (given, hundredths, pods)]:
+        assumed += [
+            some(percent == 0, percent == 1), product >= 0, whole >= 0, whole <= word,
+            if_then(replicas == 0, product == 0),
+        ]  # fmt: skip
+    return rolling_limits(replicas, surge, unavailable, word, rules), assumed, choose(given == 1, hundredths, -1)
+
+
+def limits_in_range(_: int, rules: Rules) -> Claim:
+    limits, assumed, _ = limits_of_percentages(rules)
+    within = every(
+        limits.max_unavailable >= 0, limits.max_unavailable <= limits.replicas,
+        limits.max_surge >= 0, limits.max_surge <= limits.word,
+    )  # fmt: skip
+    return Claim(assumed, within, limits.max_unavailable > 0, shown_limits(limits))
+
+
+def limits_leave_room(_: int, rules: Rules) -> Claim:
+    limits, assumed, _ = limits_of_percentages(rules)
+    room = some(limits.replicas == 0, limits.max_surge + limits.max_unavailable >= 1)
+    return Claim(assumed, room, limits.replicas > 0, shown_limits(limits))
+
+
+def availability_in_percent(old: int, rules: Rules) -> Claim:
+    limits, assumed, hundredths = limits_of_percentages(rules)
+    rollout, about_it = any_rollout(old, limits)
+    after = scale_old(limits, rollout)
+    enough = 100 * limits.replicas - hundredths
+    # Without surge, less than one pod in percent is one pod, or nothing could ever be replaced.
+    one = every(limits.max_surge == 0, hundredths < 100)
+    kept = some(
+        after.available() == rollout.available(), 100 * after.available() >= enough,
+        every(one, after.available() >= limits.replicas - 1),
+    )  # fmt: skip
+    shown = [("maxUnavailable in percent x replicas", hundredths), *shown_limits(limits)]
+    shown += [*shown_rollout("before", rollout), *shown_rollout("after", after)]
+    return Claim([*assumed, *about_it, hundredths >= 0], kept, after.available() < rollout.available(), shown)
+
+
+def transitions(limits: Limits, rollout: Rollout) -> tuple[Rollout, Rollout]:
+    """What a pass may do: scale the new ReplicaSet, or the old ones."""
+    return scale_new(limits, rollout), scale_old(limits, rollout)
+
+
+def of_both(old: int, rules: Rules) -> tuple[Limits, Rollout, list[Bool], tuple[Rollout, Rollout], Shown]:
+    """A state, and both transitions from it."""
+    limits, assumed = any_limits(rules)
+    rollout, about_it = any_rollout(old, limits)
+    after = transitions(limits, rollout)
+    shown = [*shown_limits(limits), *shown_rollout("before", rollout)]
+    for name, each in zip(["new set scaled", "old sets scaled"], after, strict=True):
+        shown += shown_rollout(name, each)
+    return limits, rollout, [*assumed, *about_it], after, shown
+
+
+def something_changes(rollout: Rollout, after: tuple[Rollout, Rollout]) -> Bool:
+    return every(*(differs(each.all(), rollout.all()) for each in after))
+
+
+def surge_is_kept(old: int, rules: Rules) -> Claim:
+    limits, rollout, assumed, after, shown = of_both(old, rules)
+    kept = []
+    for each in after:
+        pairs = list(zip(each.all(), rollout.all(), strict=True))
+        grows = some(*(a.size > b.size for a, b in pairs))
+        kept += [
+            if_then(grows, each.total() <= limits.max_total()),
+            each.total() <= larger(rollout.total(), limits.max_total()),
+        ]
+    return Claim(assumed, every(*kept), scale_new(limits, rollout).total() > rollout.total(), shown)
+
+
+def availability_is_kept(old: int, rules: Rules) -> Claim:
+    limits, rollout, assumed, after, shown = of_both(old, rules)
+    least = smaller(limits.min_available(), rollout.available())
+    kept = every(*(each.available() >= least for each in after))
+    return Claim(assumed, kept, after[1].available() < rollout.available(), shown)
+
+
+def clean_up_is_kept_small(old: int, rules: Rules) -> Claim:
+    limits, assumed = any_limits(rules)
+    rollout, about_it = any_rollout(old, limits)
+    sizes = scale_old_sizes(limits, rollout).unhealthy
+    total = add(sizes) + rollout.new.size
+    new_unavailable = rollout.new.size - rollout.new.available()
+    kept = some(total == rollout.total(), total >= limits.min_available() + new_unavailable)
+    shown = [*shown_limits(limits), *shown_rollout("before", rollout), ("total after clean-up", total)]
+    return Claim([*assumed, *about_it], kept, total < rollout.total(), shown)
+
+
+def sizes_stay_numbers(old: int, rules: Rules) -> Claim:
+    limits, rollout, assumed, after, shown = of_both(old, rules)
+    within = [every(each.size >= 0, each.size <= limits.word) for both in after for each in both.all()]
+    within += [limits.max_total() >= 0, limits.max_total() <= limits.word]
+    return Claim(assumed, every(*within), something_changes(rollout, after), shown)
+
+
+def measure(limits: Limits, rollout: Rollout) -> Int:
+    """How much is left to do: old pods, and how far the new ReplicaSet is from the wanted number."""
+    away = limits.replicas - rollout.new.size
+    return add(each.size for each in rollout.old) + larger(away, -away)
+
+
+def measure_falls(old: int, rules: Rules) -> Claim:
+    limits, rollout, assumed, after, shown = of_both(old, rules)
+    falls = [measure(limits, rollout) >= 0]
+    for each in after:
+        changed = differs(each.all(), rollout.all())
+        falls.append(if_then(changed, measure(limits, each) < measure(limits, rollout)))
+    return Claim(assumed, every(*falls), something_changes(rollout, after), shown)
+
+
+def sizes_go_one_way(old: int, rules: Rules) -> Claim:
+    limits, rollout, assumed, after, shown = of_both(old, rules)
+    wanted, size = limits.replicas, rollout.new.size
+    new = after[0].new.size
+    towards = some(every(size <= new, new <= wanted), every(size >= new, new >= wanted))
+    down = [a.size <= b.size for a, b in zip(after[1].old, rollout.old, strict=True)]
+    return Claim(assumed, every(towards, *down), something_changes(rollout, after), shown)
+
+
+def passes(limits: Limits, rollout: Rollout, count: int) -> list[Rollout]:
+    """The states after each of so many passes."""
+    states = []
+    for _ in range(count):
+        rollout = rolling_pass(limits, rollout)
+        states.append(rollout)
+    return states
+
+
+def rests_after_one(old: int, rules: Rules) -> Claim:
+    """Old ones scaled, then the new one or not: the old ones are at rest. And the new one is after it was scaled."""
+    limits, assumed = any_limits(rules)
+    rollout, about_it = any_rollout(old, limits)
+    scaled = scale_old(limits, rollout)
+    grown = scale_new(limits, scaled)
+    assumed += [*about_it, rollout.new.size <= limits.replicas]
+    rests = every(
+        no(differs(scale_old(limits, scaled).all(), scaled.all())),
+        no(differs(scale_old(limits, grown).all(), grown.all())),
+        no(differs(scale_new(limits, grown).all(), grown.all())),
+    )
+    shown = [*shown_limits(limits), *shown_rollout("before", rollout), *shown_rollout("after", grown)]
+    return Claim(assumed, rests, every(differs(scaled.all(), rollout.all()), differs(grown.all(), scaled.all())), shown)
+
+
+def three_passes_are_all(old: int, rules: Rules) -> Claim:
+    limits, assumed = any_limits(rules)
+    rollout, about_it = any_rollout(old, limits)
+    *_, second, third, fourth = passes(limits, rollout, 4)
+    shown = [*shown_limits(limits), *shown_rollout("before", rollout), *shown_rollout("third", third)]
+    rests = no(differs(fourth.all(), third.all()))
+    return Claim([*assumed, *about_it], rests, differs(third.all(), second.all()), shown)
+
+
+def two_passes_are_all(old: int, rules: Rules) -> Claim:
+    """Not true: what the third pass is for."""
+    claim = three_passes_are_all(old, rules)
+    return replace(claim, concluded=no(claim.happens))
+
+
+def prefixes(before: list[ReplicaSet], after: list[Int], rules: Rules) -> list[list[ReplicaSet]]:
+    """The states after each step of the merged plan: downs, then ups, each by age."""
+    states = [before]
+    for way in [smaller, larger] if rules.downs_first else [larger, smaller]:
+        for index, size in enumerate(after):
+            state = list(states[-1])
+            state[index] = state[index].resized(way(state[index].size, size))
+            states.append(state)
+    return states
+
+
+def bounds_at_prefixes(limits: Limits, states: list[list[ReplicaSet]]) -> Bool:
+    """Both bounds after every step, as `lint` states them."""
+    least = smaller(limits.min_available(), add(each.available() for each in states[0]))
+    kept: list[Bool] = []
+    for earlier, later in pairwise(states):
+        total, total_earlier = add(each.size for each in later), add(each.size for each in earlier)
+        kept.append(some(total <= limits.max_total(), total <= total_earlier))
+        kept.append(add(each.available() for each in later) >= least)
+    return every(*kept)
+
+
+def merged_plan_keeps_bounds(old: int, rules: Rules) -> Claim:
+    """Of any change that keeps the bounds as a whole, of any sets up and of any down."""
+    limits, assumed = any_limits(rules)
+    rollout, about_it = any_rollout(old, limits)
+    before = list(rollout.all())
+    after = [number(f"set{index}.after") for index in range(len(before))]
+    ended = [one.resized(size) for one, size in zip(before, after, strict=True)]
+    grows = some(*(size > one.size for one, size in zip(before, after, strict=True)))
+    assumed += [
+        *about_it, *(size >= 0 for size in after),
+        if_then(grows, add(after) <= limits.max_total()),
+        add(one.available() for one in ended) >= smaller(limits.min_available(), rollout.available()),
+    ]  # fmt: skip
+    states = prefixes(before, list(after), rules)
+    shown = [*shown_limits(limits), *shown_rollout("before", rollout)]
+    shown += [(f"after set{index}.size", size) for index, size in enumerate(after)]
+    return Claim(assumed, bounds_at_prefixes(limits, states), grows, shown)
+
+
+def whole_plan_keeps_bounds(old: int, rules: Rules) -> Claim:
+    """From any state, as a snapshot or a scaling pass leaves it, to every prefix of what follows."""
+    limits, assumed = any_limits(rules)
+    rollout, about_it = any_rollout(old, limits)
+    first, second, third = passes(limits, rollout, 3)
+    assumed += about_it
+    states = prefixes(list(rollout.all()), [each.size for each in third.all()], rules)
+    shown = [*shown_limits(limits)]
+    for name, each in [("before", rollout), ("first pass", first), ("second", second), ("third", third)]:
+        shown += shown_rollout(name, each)
+    return Claim(assumed, bounds_at_prefixes(limits, states), differs(third.all(), second.all()), shown)
+
+
+def rollouts_get_on(old: int, rules: Rules) -> Claim:
+    """All pods available and the rollout not done: a pass does something. One more pod than wanted must be a number."""
+    claim = rollouts_get_on_at_any_number(old, rules)
+    return replace(claim, assumed=[*claim.assumed, number("replicas") < number("word")])
+
+
+def rollouts_get_on_at_any_number(old: int, rules: Rules) -> Claim:
+    """Not true: no surge fits beside the largest number of pods."""
+    limits, assumed, _ = limits_of_percentages(rules)
+    rollout, about_it = any_rollout(old, limits)
+    healthy = [each.available() == each.size for each in rollout.all()]
+    done = every(rollout.new.size == limits.replicas, *(each.size == 0 for each in rollout.old))
+    after = rolling_pass(limits, rollout)
+    goes_on = some(done, differs(after.all(), rollout.all()))
+    shown = [*shown_limits(limits), *shown_rollout("before", rollout)]
+    return Claim([*assumed, *about_it, *healthy], goes_on, no(done), shown)
+
+
+def but(**rules: bool) -> Rules:
+    """The planner's rules, but for these."""
+    return replace(PLANNER, **rules)
+
+
+CLAMP = Control("without the clamp: pods count that are no longer wanted", but(counts_at_most_the_size=False))
+NO_CLEAN_UP = Control("unavailable pods do not go first", but(unhealthy_go_first=False))
+
+ROLLING = [
+    Theorem(
+        "limits: unavailability is from zero to the wanted pods, surge at least zero",
+        limits_in_range,
+        [Control("unavailability may exceed the wanted pods", but(unavailable_within_wanted=False), sets=0)],
+        [0],
+    ),
+    Theorem(
+        "limits: something may always be replaced",
+        limits_leave_room,
+        [Control("both may be zero", but(both_zero_means_one=False), sets=0)],
+        [0],
+    ),
+    Theorem(
+        "surge: a pass grows something only to replicas + maxSurge in all, and what is above does not grow",
+        surge_is_kept,
+        [Control("the new ReplicaSet does not look at the room", but(new_set_within_room=False))],
+    ),
+    Theorem(
+        "availability: no pass takes what is certain to be available below replicas - maxUnavailable",
+        availability_is_kept,
+        [CLAMP, Control("each old ReplicaSet takes all that is to spare", but(spare_is_shared=False))],
+    ),
+    Theorem(
+        "availability, in percent: the exact percentage is kept, not only the rounded one",
+        availability_in_percent,
+        [Control("unavailability is rounded up", but(unavailable_rounds_down=False))],
+    ),
+    Theorem(
+        "clean-up of unavailable pods leaves the minimum beside the new ReplicaSet's unavailable pods",
+        clean_up_is_kept_small,
+        [Control("it takes all unavailable pods", but(unhealthy_within_room=False))],
+    ),
+    Theorem(
+        "sizes stay from zero to the largest number",
+        sizes_stay_numbers,
+        [
+            Control("more may go than a ReplicaSet has", but(healthy_within_size=False)),
+            Control("results are not held within the word", but(held_within_word=False)),
+        ],
+    ),
+    Theorem(
+        "measure: old pods + |replicas - new pods| falls with every pass that changes a size",
+        measure_falls,
+        [Control("the new ReplicaSet takes all room", but(new_set_within_wanted=False))],
+    ),
+    Theorem(
+        "a plan never undoes itself: the new ReplicaSet only goes towards replicas, old ones only down",
+        sizes_go_one_way,
+        [Control("the new ReplicaSet takes all room", but(new_set_within_wanted=False))],
+    ),
+    Theorem(
+        "rest: the old ReplicaSets are done after one pass, and the new one after one",
+        rests_after_one,
+        [NO_CLEAN_UP],
+    ),
+    Theorem(
+        "settled: the fourth pass of a plan changes no size",
+        three_passes_are_all,
+        [NO_CLEAN_UP, Control("the third already changes none", claim=two_passes_are_all)],
+    ),
+    Theorem(
+        "merged: downs before ups keep both bounds at every prefix, if the whole keeps them",
+        merged_plan_keeps_bounds,
+        [Control("ups before downs", but(downs_first=False))],
+    ),
+    Theorem(
+        "settled: both bounds hold at every prefix of a whole plan",
+        whole_plan_keeps_bounds,
+        [CLAMP, Control("ups before downs", but(downs_first=False))],
+    ),
+    Theorem(
+        "progress: with all pods available, a rollout that is not done goes on (replicas + 1 being a number)",
+        rollouts_get_on,
+        [
+            Control("both limits may be zero", but(both_zero_means_one=False)),
+            Control("as many pods are wanted as there are numbers", claim=rollouts_get_on_at_any_number),
+        ],
+    ),
+]  # fmt: skip

@@ -1,0 +1,61 @@
+"""Worlds to compare on: all small ones, and random ones of any size."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+
+from .plan import WORD, Limit, Seen, World
+
+REPLICAS_MAX = 3
+LIMIT_MAX = 2
+SIZE_MAX = 2
+SETS = 3
+
+
+def small() -> Iterator[World]:
+    """All worlds of three ReplicaSets with up to 2 pods each, 0 to 3 wanted pods now and before, limits to 2."""
+    pods = [(size, available) for size in range(SIZE_MAX + 1) for available in range(size + 1)]
+    counts, limits = range(REPLICAS_MAX + 1), range(LIMIT_MAX + 1)
+    for wanted, before, surge, unavailable in itertools.product(counts, counts, limits, limits):
+        for new in [None, *range(SETS)]:
+            for sizes in itertools.product(pods, repeat=SETS):
+                sets = tuple(Seen(size, available, before, before + surge) for size, available in sizes)
+                yield World(wanted, Limit(surge), Limit(unavailable), sets, new)
+
+
+def anything(chance: random.Random) -> World:
+    """Any world: small or large numbers, reports that contradict sizes, annotations that say anything."""
+    scale = chance.choice([4, 20, 1000, 10**6, WORD])
+    wanted = count(chance, scale)
+    surge, unavailable = limit(chance, scale), limit(chance, scale)
+    total = chance.randint(0, 9)
+    before = wanted if chance.random() < 0.6 else count(chance, scale)
+    allowed = min(before + (before if surge.percent else surge.number), WORD)
+    consistent = chance.random() < 0.7
+    sets = []
+    for _ in range(total):
+        size = 0 if chance.random() < 0.2 else count(chance, max(scale // 3, 1))
+        reported = size if chance.random() < 0.4 else chance.randint(0, size)
+        desired: int | None = before
+        max_total: int | None = allowed
+        if not consistent:
+            reported = chance.choice([reported, count(chance, scale)])
+            desired = chance.choice([desired, desired, count(chance, scale), None])
+            max_total = chance.choice([max_total, max_total, count(chance, scale), 0, 1, None])
+        sets.append(Seen(size, reported, desired, max_total))
+    new = chance.randrange(total) if total and chance.random() < 0.85 else None
+    return World(wanted, surge, unavailable, tuple(sets), new)
+
+
+def count(chance: random.Random, scale: int) -> int:
+    """A number from zero; often one of the ends."""
+    return chance.choice([chance.randint(0, scale), chance.randint(0, scale), chance.randint(0, 3), 0, scale])
+
+
+def limit(chance: random.Random, scale: int) -> Limit:
+    """A limit in pods or in percent."""
+    if chance.random() < 0.5:
+        return Limit(count(chance, max(scale // 4, 1)))
+    return Limit(chance.choice([0, 1, 25, 50, 100, chance.randint(0, 300), chance.randint(0, 2 * 10**9), WORD]), True)
