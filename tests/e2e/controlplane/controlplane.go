@@ -27,6 +27,8 @@ type Options struct {
 	NativeController bool
 	// Pods is how pods live.
 	Pods PodLife
+	// Audit keeps a log of every write, see AuditLog.
+	Audit bool
 }
 
 // ControlPlane is a running one.
@@ -78,7 +80,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.writeKubeconfig(token); err != nil {
+	if err := c.WriteKubeconfig(c.Kubeconfig(), token); err != nil {
 		return err
 	}
 	steps := []struct {
@@ -116,14 +118,21 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	c.apiserver, err = c.spawn("kube-apiserver", "--etcd-servers", c.addresses.etcdClient,
+	args := []string{"--etcd-servers", c.addresses.etcdClient,
 		"--bind-address", host, "--secure-port", port, "--cert-dir", c.path("certs"),
 		// Endpoints of the API server itself may not be loopback addresses, and no pod here asks for them.
 		"--endpoint-reconciler-type=none",
 		"--token-auth-file", c.path("tokens.csv"), "--authorization-mode=Node,RBAC",
 		"--service-account-key-file", c.path("sa.pub"), "--service-account-signing-key-file", c.path("sa.key"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.96.0.0/16",
-		"--allow-privileged=true")
+		"--allow-privileged=true"}
+	if c.options.Audit {
+		if err := os.WriteFile(c.path("audit-policy.yaml"), []byte(auditPolicy), 0o644); err != nil {
+			return err
+		}
+		args = append(args, "--audit-policy-file", c.path("audit-policy.yaml"), "--audit-log-path", c.AuditLog())
+	}
+	c.apiserver, err = c.spawn("kube-apiserver", args...)
 	if err != nil {
 		return err
 	}
@@ -135,6 +144,28 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) (err error) {
 		return err
 	})
 }
+
+// auditPolicy logs who wrote what, once for each request and without the objects.
+const auditPolicy = `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: Metadata, verbs: [create, update, patch, delete, get, list]}
+- {level: None}
+`
+
+// AuditLog is where the API server writes an event for each request, if Options ask for it.
+func (c *ControlPlane) AuditLog() string { return c.path("audit.log") }
+
+// KillAPIServer kills the API server without warning, and returns when a new one is ready.
+func (c *ControlPlane) KillAPIServer(ctx context.Context) error {
+	c.apiserver.kill()
+	return c.startAPIServer(ctx)
+}
+
+// NativeUsage is what the controller manager, with all controllers that it runs, has used so far.
+func (c *ControlPlane) NativeUsage() (Usage, error) { return usageOf(c.controllers.cmd.Process.Pid) }
 
 func (c *ControlPlane) startControllers(context.Context) (err error) {
 	controllers := "--controllers=*"
@@ -281,6 +312,9 @@ func (c *ControlPlane) Dir() string { return c.dir }
 // Kubeconfig is the path of an administrator's kubeconfig.
 func (c *ControlPlane) Kubeconfig() string { return c.path("kubeconfig") }
 
+// Etcd is the URL of the store, which knows the order of all changes.
+func (c *ControlPlane) Etcd() string { return c.addresses.etcdClient }
+
 // Env is the environment for programs that talk to this control plane, with its programs first in PATH.
 func (c *ControlPlane) Env() []string {
 	return append(os.Environ(),
@@ -332,7 +366,12 @@ func (c *ControlPlane) AwaitNamespace(ctx context.Context, name string) error {
 func (c *ControlPlane) path(name string) string { return filepath.Join(c.dir, name) }
 
 func (c *ControlPlane) spawn(name string, args ...string) (*process, error) {
-	return spawn(name, c.path(name+".log"), c.programs.Path(name), args...)
+	var env []string
+	if name == "kwok" {
+		// Its v0.7.0 fills a map from several goroutines when it starts, and sometimes dies of it; not on one thread.
+		env = []string{"GOMAXPROCS=1"}
+	}
+	return spawn(name, c.path(name+".log"), c.programs.Path(name), env, args...)
 }
 
 // writeKeys writes the key that signs service account tokens and the administrator's token, which it returns.
@@ -356,18 +395,19 @@ func (c *ControlPlane) writeKeys() (string, error) {
 		os.WriteFile(c.path("tokens.csv"), []byte(token+",admin,admin,system:masters\n"), 0o600))
 }
 
-func (c *ControlPlane) writeKubeconfig(token string) error {
-	return os.WriteFile(c.Kubeconfig(), fmt.Appendf(nil, `apiVersion: v1
+// WriteKubeconfig writes a kubeconfig for whoever the token belongs to.
+func (c *ControlPlane) WriteKubeconfig(path, token string) error {
+	return os.WriteFile(path, fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 clusters:
 - name: rollplan
   cluster: {server: "https://%s", certificate-authority: %q}
 users:
-- name: admin
+- name: user
   user: {token: %s}
 contexts:
 - name: rollplan
-  context: {cluster: rollplan, user: admin}
+  context: {cluster: rollplan, user: user}
 current-context: rollplan
 `, c.addresses.api, c.path("certs/apiserver.crt"), token), 0o600)
 }

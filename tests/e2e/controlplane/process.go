@@ -22,7 +22,7 @@ type process struct {
 }
 
 // spawn starts a program whose output is appended to the log file.
-func spawn(name, log, path string, args ...string) (*process, error) {
+func spawn(name, log, path string, env []string, args ...string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -30,6 +30,7 @@ func spawn(name, log, path string, args ...string) (*process, error) {
 	defer out.Close()
 	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Env = append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		// A Ctrl-C in a terminal is ours to handle: the parts must end in order.
 		Setpgid: true,
@@ -72,6 +73,12 @@ func (p *process) stop(grace time.Duration) error {
 	return fmt.Errorf("%s was still there %s after SIGTERM and was killed", p.name, grace)
 }
 
+// kill ends the process without warning and waits for it.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have gone by itself
+	<-p.done
+}
+
 // await asks until the condition holds. It ends early when the process has ended: then it never will.
 func (p *process) await(ctx context.Context, what string, cond func(context.Context) error) error {
 	return poll(ctx, p.done, what, func(ctx context.Context) error {
@@ -97,11 +104,16 @@ func Poll(ctx context.Context, what string, cond func(context.Context) error) er
 func poll(ctx context.Context, abort <-chan struct{}, what string, cond func(context.Context) error) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
+	var last error
 	for {
 		err := cond(ctx)
 		if err == nil {
 			return nil
 		}
+		if ctx.Err() != nil && last != nil {
+			err = last // the condition could only say that its time was over
+		}
+		last = err
 		if errors.Is(err, errEnded) {
 			return err
 		}

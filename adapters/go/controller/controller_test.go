@@ -1,0 +1,105 @@
+package controller
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"rollplan.dev/rollplan/adapters/go/rollplan"
+	"rollplan.dev/rollplan/adapters/go/rollplanv1"
+)
+
+// planner answers with the next of some plans, and counts the requests.
+type planner struct {
+	rollplanv1.RolloutPlannerClient
+	plans    []*rollplanv1.PlanRolloutResponse
+	requests int
+}
+
+func (p *planner) PlanRollout(context.Context, *rollplanv1.PlanRolloutRequest, ...grpc.CallOption) (*rollplanv1.PlanRolloutResponse, error) {
+	p.requests++
+	plan := p.plans[0]
+	p.plans = p.plans[1:]
+	return plan, nil
+}
+
+var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
+
+func newReconciler(plans ...*rollplanv1.PlanRolloutResponse) (*reconciler, *planner) {
+	owner := object(rollplan.Deployment)
+	owner.SetNamespace("shop")
+	owner.SetName("web")
+	cluster := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(owner).Build()
+	p := &planner{plans: plans}
+	return &reconciler{
+		rollouts: &rollplan.Rollouts{Kind: rollplan.Deployment, Planner: p, Reader: cluster, Writer: cluster},
+		cache:    cluster,
+		interval: time.Second,
+		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMax),
+	}, p
+}
+
+// refused is a plan whose call the API server refuses: there is no such ReplicaSet.
+func refused() *rollplanv1.PlanRolloutResponse {
+	return &rollplanv1.PlanRolloutResponse{Steps: []*rollplanv1.Step{{Call: &rollplanv1.ApiCall{
+		Verb: rollplanv1.Verb_VERB_PATCH, ApiVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: "web-1",
+		ContentType: "application/merge-patch+json", BodyJson: "{}",
+	}}}}
+}
+
+func TestTheLimiterIsResetByAPlanWithoutFailuresOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		timer := &rollplanv1.PlanRolloutResponse{RequeueAfter: durationpb.New(time.Hour)}
+		r, _ := newReconciler(refused(), timer, timer)
+		queue := keptLimiter{r.limiter}
+		look := func() (reconcile.Result, error) {
+			time.Sleep(r.interval)
+			return r.Reconcile(t.Context(), request)
+		}
+		if _, err := look(); err == nil {
+			t.Fatal("a refused call is no error")
+		}
+		queue.When(request) // as the queue does after an error
+		result, err := look()
+		if err != nil || result.RequeueAfter != 2*retryFirst {
+			t.Errorf("the plan with the failure: look again after %s, %v", result.RequeueAfter, err)
+		}
+		queue.Forget(request) // as the queue does without one
+		if n := r.limiter.NumRequeues(request); n != 2 {
+			t.Errorf("%d retries are remembered, want 2", n)
+		}
+		if result, err = look(); err != nil || result.RequeueAfter != time.Hour || r.limiter.NumRequeues(request) != 0 {
+			t.Errorf("the plan after it: look again after %s, %v; %d retries are remembered", result.RequeueAfter, err, r.limiter.NumRequeues(request))
+		}
+	})
+}
+
+func TestLooksArePutOffNotDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		plan := &rollplanv1.PlanRolloutResponse{}
+		r, p := newReconciler(plan, plan)
+		for _, step := range []struct {
+			pass     time.Duration
+			again    time.Duration
+			requests int
+		}{
+			{0, 0, 1},
+			{400 * time.Millisecond, 600 * time.Millisecond, 1},
+			{600 * time.Millisecond, 0, 2},
+		} {
+			time.Sleep(step.pass)
+			if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != step.again || p.requests != step.requests {
+				t.Errorf("after %s: %v, %v, %d requests; want %+v", step.pass, result, err, p.requests, step)
+			}
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package rollplan
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"rollplan.dev/rollplan/adapters/go/rollplanv1"
+)
+
+// service answers PlanRollout as a test says.
+type service struct {
+	rollplanv1.UnimplementedRolloutPlannerServer
+	plan func(context.Context, *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error)
+}
+
+func (s service) PlanRollout(ctx context.Context, request *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
+	return s.plan(ctx, request)
+}
+
+// serve runs a service on a socket and returns a client of it.
+func serve(t *testing.T, s service, timeout time.Duration) *Client {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	rollplanv1.RegisterRolloutPlannerServer(server, s)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	c, err := NewClient(listener.Addr().String(), timeout, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestRetries(t *testing.T) {
+	shed, err := status.New(codes.ResourceExhausted, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Millisecond)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		what  string
+		err   error
+		calls int
+	}{
+		{"an answer", nil, 1},
+		{"going away", status.Error(codes.Unavailable, "stopping"), 3},
+		{"shedding load", shed.Err(), 3},
+		{"a request that is too large", status.Error(codes.ResourceExhausted, "too large"), 1},
+		{"a request that is wrong", status.Error(codes.InvalidArgument, "wrong"), 1},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			calls := 0
+			c := serve(t, service{plan: func(context.Context, *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
+				calls++
+				return &rollplanv1.PlanRolloutResponse{}, test.err
+			}}, time.Minute)
+			_, err := c.PlanRollout(t.Context(), &rollplanv1.PlanRolloutRequest{})
+			if status.Code(err) != status.Code(test.err) || calls != test.calls {
+				t.Errorf("%d calls end with %v, want %d and %v", calls, err, test.calls, test.err)
+			}
+		})
+	}
+}
+
+func TestRetrySucceeds(t *testing.T) {
+	calls := 0
+	c := serve(t, service{plan: func(context.Context, *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
+		if calls++; calls == 1 {
+			return nil, status.Error(codes.Unavailable, "stopping")
+		}
+		return &rollplanv1.PlanRolloutResponse{}, nil
+	}}, time.Minute)
+	if _, err := c.PlanRollout(t.Context(), &rollplanv1.PlanRolloutRequest{}); err != nil || calls != 2 {
+		t.Errorf("%d calls end with %v", calls, err)
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	c := serve(t, service{plan: func(ctx context.Context, _ *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
+		<-ctx.Done()
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}}, time.Millisecond)
+	if _, err := c.PlanRollout(t.Context(), &rollplanv1.PlanRolloutRequest{}); status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("a service that does not answer: %v", err)
+	}
+}

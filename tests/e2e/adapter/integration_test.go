@@ -1,0 +1,146 @@
+package adapter
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rollplan.dev/rollplan/tests/e2e/adapter/integration"
+	"rollplan.dev/rollplan/tests/e2e/controlplane"
+)
+
+// integrationCases are the tests of k8s.io/kubernetes/test/integration/deployment in the version that go.mod pins.
+const integrationCases = 17
+
+// TestIntegrationCases runs Kubernetes' own integration tests of Deployments as they are, but that ours is started where
+// they start the Deployment controller. They bring their own API server and ReplicaSet controller.
+func TestIntegrationCases(t *testing.T) {
+	ctx := withTimeout(t, 25*time.Minute)
+	programs, err := controlplane.Build(ctx, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := buildIntegration(ctx, t, programs)
+	address := serve(ctx, t)
+
+	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.timeout=20m")
+	cmd.Dir, cmd.WaitDelay = t.TempDir(), 10*time.Second
+	cmd.Env = append(os.Environ(), "PATH="+programs.Dir+string(os.PathListSeparator)+os.Getenv("PATH"),
+		deployment.PlannerEnv+"="+address, deployment.AdapterEnv+"="+binaries.Adapter)
+	output, err := os.CreateTemp("", "rollplan-integration-*.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	cmd.Stdout, cmd.Stderr = output, output
+	// When it panics, etcd and the adapter of the case are left.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	failure := cmd.Run()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	out, err := os.ReadFile(output.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range results.FindAll(out, -1) {
+		t.Logf("%s", bytes.TrimSpace(line))
+	}
+	if passed := len(passes.FindAll(out, -1)); failure != nil || passed != integrationCases {
+		t.Fatalf("%v, %d of %d passed; see %s", failure, passed, integrationCases, output.Name())
+	}
+	if err := os.Remove(output.Name()); err != nil {
+		t.Error(err)
+	}
+}
+
+var (
+	results = regexp.MustCompile(`(?m)^\s*(--- (PASS|FAIL|SKIP): .*|\w+_test\.go:\d+: .*)$`)
+	passes  = regexp.MustCompile(`(?m)^--- PASS: `)
+)
+
+// buildIntegration builds upstream's tests with half of the package exchanged. They are not copied into the checkout:
+// the compiler sees them there through an overlay.
+func buildIntegration(ctx context.Context, t *testing.T, programs controlplane.Programs) string {
+	t.Helper()
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream := filepath.Join(strings.TrimSpace(string(out)), "test/integration/deployment")
+	dir := t.TempDir()
+	patched := func(name string, changes map[string]string) string {
+		text, err := os.ReadFile(filepath.Join(upstream, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line, instead := range changes {
+			pattern := regexp.MustCompile(line)
+			if !pattern.Match(text) {
+				t.Fatalf("upstream's %s has another form than we know: nothing in it matches %s", name, line)
+			}
+			text = pattern.ReplaceAll(text, []byte(instead))
+		}
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	util := patched("util.go", map[string]string{
+		`(?m)^	config := restclient\.CopyConfig\(server\.ClientConfig\)$`: "$0\n	Config = config",
+		`(?m)^	go dc\.Run\(ctx, 5\)\n	return cancelFn$`:                   "	Discard(dc.Run)\n	stopAdapter := RunAdapter(t)\n	return func() { stopAdapter(); cancelFn() }",
+	})
+	// One case turns the gate on and off while the controller runs, which a process learns by a flag.
+	cases := patched("deployment_test.go", map[string]string{
+		`(?m)^	featuregatetesting\.SetFeatureGateDuringTest\(.*\)$`: "$0\n	GateChanged(t)",
+	})
+	here, err := filepath.Abs("integration")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {
+		filepath.Join(here, "util.go"):            util,
+		filepath.Join(here, "main_test.go"):       filepath.Join(upstream, "main_test.go"),
+		filepath.Join(here, "deployment_test.go"): cases,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// Kept from one run to the next, so that it is not linked again.
+	binary := programs.Path("integration.test")
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-buildvcs=false", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "./integration")
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("build upstream's integration tests: %v", err)
+	}
+	return binary
+}
+
+// serve runs the service until the test ends, and returns its address.
+func serve(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	address, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, binaries.Rollplan, "serve", "--listen", address)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Cancel()
+		_ = cmd.Wait()
+	})
+	return address
+}

@@ -1,0 +1,206 @@
+// Package adapter runs the rollplan service and an adapter on a control plane, and tries the two together there.
+package adapter
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"rollplan.dev/rollplan/tests/e2e/controlplane"
+)
+
+// Binaries are the paths of what is tested.
+type Binaries struct {
+	// Rollplan is the service and command line.
+	Rollplan string
+	// Adapter takes the flags of rollplan-controller.
+	Adapter string
+}
+
+const (
+	// RollplanEnv is the path of the rollplan binary. There is no default: a test of an old build says nothing.
+	RollplanEnv = "ROLLPLAN_BIN"
+	// AdapterEnv is the path of another adapter that takes the same flags. By default the Go adapter is built.
+	AdapterEnv = "ROLLPLAN_ADAPTER"
+)
+
+// FindBinaries builds the Go adapter into a folder, unless the environment names another adapter.
+func FindBinaries(ctx context.Context, progress io.Writer, dir string) (Binaries, error) {
+	b := Binaries{Rollplan: os.Getenv(RollplanEnv), Adapter: os.Getenv(AdapterEnv)}
+	if b.Rollplan == "" {
+		return b, fmt.Errorf("set %s to the rollplan binary to test: cargo build, then %[1]s=$PWD/target/debug/rollplan", RollplanEnv)
+	}
+	if _, err := exec.LookPath(b.Rollplan); err != nil {
+		return b, fmt.Errorf("%s: %w", RollplanEnv, err)
+	}
+	if b.Adapter != "" {
+		return b, nil
+	}
+	root, err := repository(ctx)
+	if err != nil {
+		return b, err
+	}
+	b.Adapter = filepath.Join(dir, "rollplan-controller")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", b.Adapter, "./cmd/rollplan-controller")
+	cmd.Dir = filepath.Join(root, "adapters/go")
+	cmd.Stdout, cmd.Stderr = progress, progress
+	if err := cmd.Run(); err != nil {
+		return b, fmt.Errorf("build the Go adapter: %w", err)
+	}
+	return b, nil
+}
+
+// repository is the root of this checkout.
+func repository(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "rollplan.dev/rollplan/tests").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the checkout: %w", err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(out))), nil
+}
+
+// Mode is what an adapter works on.
+type Mode string
+
+const (
+	// Takeover works on apps/v1 Deployments.
+	Takeover Mode = "takeover"
+	// CustomResource works on PlannedDeployments.
+	CustomResource Mode = "custom-resource"
+)
+
+// systemNamespace holds the adapter's account and lease.
+const systemNamespace = "rollplan-system"
+
+// System is a control plane with the service and adapters on it.
+type System struct {
+	*controlplane.ControlPlane
+	Typed   kubernetes.Interface
+	Dynamic dynamic.Interface
+
+	binaries   Binaries
+	mode       Mode
+	address    string
+	kubeconfig string
+	service    *controlplane.Program
+	adapters   map[string]*controlplane.Program
+	flags      map[string][]string
+}
+
+// Install prepares a control plane for an adapter: account, rights, and the custom resource if the mode needs it. The
+// adapter may then do only what adapters/config/rbac.yaml allows.
+func Install(ctx context.Context, cp *controlplane.ControlPlane, binaries Binaries, mode Mode) (*System, error) {
+	root, err := repository(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := cp.CreateNamespace(ctx, systemNamespace); err != nil {
+		return nil, err
+	}
+	commands := [][]string{
+		{"apply", "-f", filepath.Join(root, "adapters/config/rbac.yaml")},
+		{"create", "serviceaccount", "adapter", "-n", systemNamespace},
+		{"create", "clusterrolebinding", "rollplan", "--clusterrole=rollplan-" + string(mode), "--serviceaccount=" + systemNamespace + ":adapter"},
+		{"create", "rolebinding", "rollplan", "-n", systemNamespace, "--clusterrole=rollplan-election", "--serviceaccount=" + systemNamespace + ":adapter"},
+	}
+	if mode == CustomResource {
+		commands = append(commands,
+			[]string{"apply", "-f", filepath.Join(root, "adapters/config/planneddeployment-crd.yaml")},
+			[]string{"wait", "--for=condition=Established", "--timeout=60s", "crd/planneddeployments.apps.rollplan.dev"})
+	}
+	for _, command := range commands {
+		if _, err := cp.Kubectl(ctx, command...); err != nil {
+			return nil, err
+		}
+	}
+	token, err := cp.Kubectl(ctx, "create", "token", "adapter", "-n", systemNamespace, "--duration=24h")
+	if err != nil {
+		return nil, err
+	}
+	s := &System{
+		ControlPlane: cp, binaries: binaries, mode: mode,
+		kubeconfig: filepath.Join(cp.Dir(), "adapter.kubeconfig"),
+		adapters:   map[string]*controlplane.Program{}, flags: map[string][]string{},
+	}
+	if err := cp.WriteKubeconfig(s.kubeconfig, strings.TrimSpace(token)); err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig())
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = 500, 1000
+	if s.Typed, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if s.Dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if s.address, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// StartService starts the service, always at the same address: one that was killed comes back where it was.
+func (s *System) StartService() (err error) {
+	s.service, err = s.Run("rollplan", s.binaries.Rollplan, "serve", "--listen", s.address)
+	return err
+}
+
+// Service is the running service.
+func (s *System) Service() *controlplane.Program { return s.service }
+
+// StartAdapter starts an adapter under a name of ours.
+func (s *System) StartAdapter(name string, flags ...string) (err error) {
+	s.flags[name] = flags
+	s.adapters[name], err = s.Run(name, s.binaries.Adapter, append([]string{
+		"--mode", string(s.mode), "--planner", s.address, "--kubeconfig", s.kubeconfig,
+		"--leader-elect-namespace", systemNamespace, "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
+		"--kube-api-qps", "500", "--kube-api-burst", "1000"}, flags...)...)
+	return err
+}
+
+// RestartAdapter starts an adapter that has ended, with the flags that it had.
+func (s *System) RestartAdapter(name string) error { return s.StartAdapter(name, s.flags[name]...) }
+
+// Adapter is a running adapter.
+func (s *System) Adapter(name string) *controlplane.Program { return s.adapters[name] }
+
+// Stop ends service and adapters, which must end by themselves when they are asked to.
+func (s *System) Stop() error {
+	for name, adapter := range s.adapters {
+		if adapter.Ended() {
+			return fmt.Errorf("adapter %s has ended by itself; see %s", name, adapter.Log())
+		}
+		if err := adapter.Stop(); err != nil {
+			return err
+		}
+	}
+	if s.service == nil {
+		return nil
+	}
+	if s.service.Ended() {
+		return fmt.Errorf("the service has ended by itself; see %s", s.service.Log())
+	}
+	return s.service.Stop()
+}
+
+// freeAddress is one that nothing listens on.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"rollplan.dev/rollplan/tests/e2e/adapter"
+)
+
+// fleet is the Deployments that are rolled out.
+type fleet struct {
+	*adapter.System
+	namespace string
+}
+
+// writers change Deployments at the same time, as a busy team would.
+const writers = 10
+
+func names(prefix string, n int) []string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("%s-%d", prefix, i))
+	}
+	return all
+}
+
+func (f *fleet) create(ctx context.Context, name string, size int) error {
+	labels := map[string]string{"app": name}
+	_, err := f.Typed.AppsV1().Deployments(f.namespace).Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(size)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/web:1"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// image changes the image to one of a tag.
+func (f *fleet) image(tag string) func(context.Context, string, int) error {
+	patch := []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"registry.example/web:` + tag + `"}]}}}}`)
+	return func(ctx context.Context, name string, _ int) error {
+		_, err := f.Typed.AppsV1().Deployments(f.namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+		return err
+	}
+}
+
+// rollOut changes all and returns how long it takes until the last one is complete.
+func (f *fleet) rollOut(ctx context.Context, names []string, size int, change func(context.Context, string, int) error) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute)
+	defer cancel()
+	var mu sync.Mutex
+	complete := map[string]int64{}
+	done := make(chan struct{}, 1)
+	see := func(object any) {
+		d, ok := object.(*appsv1.Deployment)
+		if !ok {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		delete(complete, d.Name)
+		s, want := d.Status, int32(size)
+		if s.ObservedGeneration == d.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want {
+			complete[d.Name] = d.Generation
+		}
+		select {
+		case done <- struct{}{}:
+		default:
+		}
+	}
+	watch := cache.NewListWatchFromClient(f.Typed.AppsV1().RESTClient(), "deployments", f.namespace, fields.Everything())
+	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: watch, ObjectType: &appsv1.Deployment{},
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, object any) { see(object) }},
+	})
+	go controller.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), controller.HasSynced) {
+		return 0, errors.New("the watch has not started")
+	}
+	mu.Lock()
+	clear(complete) // what was complete before the change
+	mu.Unlock()
+
+	start := time.Now()
+	if err := inParallel(names, func(name string) error { return change(ctx, name, size) }); err != nil {
+		return 0, err
+	}
+	// A Deployment that was complete before its change has been seen changing by now or will be: the generation tells.
+	wanted := map[string]int64{}
+	list, err := f.Typed.AppsV1().Deployments(f.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	for _, d := range list.Items {
+		wanted[d.Name] = d.Generation
+	}
+	for {
+		mu.Lock()
+		missing := 0
+		for _, name := range names {
+			if complete[name] != wanted[name] {
+				missing++
+			}
+		}
+		mu.Unlock()
+		if missing == 0 {
+			return time.Since(start), nil
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return 0, fmt.Errorf("%d of %d are not complete: %w", missing, len(names), ctx.Err())
+		}
+	}
+}
+
+func inParallel(names []string, do func(string) error) error {
+	work := make(chan string)
+	errs := make(chan error, len(names))
+	var running sync.WaitGroup
+	for range writers {
+		running.Go(func() {
+			for name := range work {
+				errs <- do(name)
+			}
+		})
+	}
+	for _, name := range names {
+		work <- name
+	}
+	close(work)
+	running.Wait()
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,131 @@
+// Command sidebyside rolls out the same Deployments with Kubernetes' own controller and with ours, on the same control
+// plane and with the same limits of API calls, and writes what each took into docs/benchmarks.md.
+//
+//	ROLLPLAN_BIN=$PWD/../target/release/rollplan go run ./e2e/cmd/sidebyside [-deployments 500] [-big 1000]
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"rollplan.dev/rollplan/tests/e2e/adapter"
+	"rollplan.dev/rollplan/tests/e2e/controlplane"
+)
+
+// replicas is the size of each of the many Deployments.
+const replicas = 4
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "sidebyside:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	deployments := flag.Int("deployments", 500, fmt.Sprintf("Deployments of %d replicas", replicas))
+	big := flag.Int("big", 1000, "replicas of the one big Deployment")
+	document := flag.String("write", "../docs/benchmarks.md", "document whose section is written anew; empty: print only")
+	flag.Parse()
+
+	programs, err := controlplane.Build(ctx, os.Stderr)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "rollplan-sidebyside-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	binaries, err := adapter.FindBinaries(ctx, os.Stderr, dir)
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(filepath.ToSlash(binaries.Rollplan), "/release/") {
+		fmt.Fprintf(os.Stderr, "note: %s may be a debug build\n", binaries.Rollplan)
+	}
+	var results []result
+	for _, native := range []bool{true, false} {
+		r, err := measure(ctx, programs, binaries, native, *deployments, *big)
+		if err != nil {
+			return err
+		}
+		results = append(results, r)
+	}
+	text := render(results[0], results[1], *deployments, *big, programs.K8sVersion)
+	fmt.Print(text)
+	if *document == "" {
+		return nil
+	}
+	return replaceSection(*document, text)
+}
+
+// measure runs all phases with one controller on a fresh control plane.
+func measure(ctx context.Context, programs controlplane.Programs, binaries adapter.Binaries, native bool, deployments, big int) (r result, err error) {
+	cp, err := controlplane.Start(ctx, programs, controlplane.Options{NativeController: native, Audit: true})
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, cp.Stop(err != nil)) }()
+	s, err := adapter.Install(ctx, cp, binaries, adapter.Takeover)
+	if err != nil {
+		return r, err
+	}
+	if !native {
+		defer func() { err = errors.Join(err, s.Stop()) }()
+		if err := errors.Join(s.StartService(), s.StartAdapter("adapter", "--leader-elect=false")); err != nil {
+			return r, err
+		}
+	}
+	f := &fleet{System: s, namespace: "fleet"}
+	if err := cp.CreateNamespace(ctx, f.namespace); err != nil {
+		return r, err
+	}
+	many := names("web", deployments)
+	one := []string{"big"}
+	phases := []struct {
+		what     string
+		names    []string
+		replicas int
+		change   func(context.Context, string, int) error
+	}{
+		{fmt.Sprintf("create %d of %d", deployments, replicas), many, replicas, f.create},
+		{fmt.Sprintf("update %d of %d", deployments, replicas), many, replicas, f.image("2")},
+		{fmt.Sprintf("undo %d of %d", deployments, replicas), many, replicas, f.image("1")},
+		{fmt.Sprintf("create 1 of %d", big), one, big, f.create},
+		{fmt.Sprintf("update 1 of %d", big), one, big, f.image("2")},
+	}
+	audit := &auditLog{path: cp.AuditLog()}
+	if _, err := audit.untilQuiet(ctx, native); err != nil {
+		return r, err
+	}
+	for _, p := range phases {
+		fmt.Fprintf(os.Stderr, "native=%t: %s\n", native, p.what)
+		took, err := f.rollOut(ctx, p.names, p.replicas, p.change)
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", p.what, err)
+		}
+		calls, err := audit.untilQuiet(ctx, native)
+		if err != nil {
+			return r, err
+		}
+		r.phases = append(r.phases, phase{p.what, len(p.names), took, calls})
+	}
+	if r.controllers, err = cp.NativeUsage(); err != nil || native {
+		return r, err
+	}
+	if r.adapter, err = s.Adapter("adapter").Usage(); err != nil {
+		return r, err
+	}
+	r.service, err = s.Service().Usage()
+	return r, err
+}
