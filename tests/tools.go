@@ -11,6 +11,7 @@ import (
 	_ "k8s.io/kubernetes/cmd/kubectl"
 	_ "k8s.io/kubernetes/pkg/controller/deployment"
 	_ "k8s.io/kubernetes/test/e2e"
+	_ "k8s.io/kubernetes/test/integration/framework"
 
 	_ "go.etcd.io/etcd/server/v3/etcdmain"
 )
