@@ -97,6 +97,21 @@ var exemptions = []Exemption{
 		},
 	},
 	{
+		Name:   "clean-up-order",
+		Reason: "more than twelve old sets, and one whose revision is no number: upstream's order is what its sort makes of a list in the order of a map; ours is sorted by insertion, as upstream does with up to twelve",
+		Applies: func(w *World) bool {
+			sets, unnumbered := 0, false
+			for _, rs := range owned(w) {
+				if rs.DeletionTimestamp == nil {
+					sets++
+					_, err := util.Revision(rs)
+					unnumbered = unnumbered || err != nil
+				}
+			}
+			return sets > 12 && unnumbered
+		},
+	},
+	{
 		Name:    "stale-desired-replicas",
 		Settled: true,
 		Reason:  "an active set whose desired-replicas is not the Deployment's: upstream may take that for a scaling event for ever; a settled plan of ours refreshes the annotation and goes on",

@@ -5,6 +5,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -364,4 +366,59 @@ func TestUnknownTemplateFields(t *testing.T) {
 	if err != nil || !strings.Contains(string(answer), "VERB_CREATE") {
 		t.Errorf("ours: %s, %v", answer, err)
 	}
+}
+
+// TestCleanUpOrder pins "the order of clean-up" of docs/parity.md: of more than twelve sets upstream deletes what its
+// sort makes of a list in the order of a map, if one has a revision that is no number. Ours is an order in which no
+// two neighbours are the wrong way round by upstream's own comparison.
+func TestCleanUpOrder(t *testing.T) {
+	w := both(t)
+	world := rolling(1, count(1), count(0)).set("new", 1).with(func(d *appsv1.Deployment) {
+		d.Spec.RevisionHistoryLimit, d.Annotations[util.RevisionAnnotation] = ptr(int32(0)), "20"
+		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.ReadyReplicas = 1, 1, 1, 1
+	})
+	world.ReplicaSets[0].Annotations[util.RevisionAnnotation] = "20"
+	for i := range 14 {
+		world.set(fmt.Sprint("old", i), 0, func(rs *appsv1.ReplicaSet) { rs.Annotations[util.RevisionAnnotation] = fmt.Sprint(i * 5 % 14) })
+	}
+	world.ReplicaSets[9].Annotations[util.RevisionAnnotation] = "none"
+	world = world.AsStored()
+
+	old := slices.Clone(world.ReplicaSets[1:])
+	orders := map[string]bool{}
+	for range 10 {
+		sorted := slices.Clone(old)
+		sort.Sort(util.ReplicaSetsByRevision(sorted))
+		orders[names(sorted)] = true
+		old = append(old[1:], old[0])
+	}
+	if len(orders) < 2 {
+		t.Error("upstream has an order: the exemption has no reason")
+	}
+	our, _, err := w.ours.carryOut(world, "HORIZON_PASS", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleted := []*appsv1.ReplicaSet{}
+	for _, x := range our.Writes {
+		if x.Op == "delete" {
+			deleted = append(deleted, world.ReplicaSets[slices.IndexFunc(world.ReplicaSets, func(rs *appsv1.ReplicaSet) bool { return rs.Name == x.Name })])
+		}
+	}
+	if len(deleted) != 14 {
+		t.Errorf("ours deletes %s", names(deleted))
+	}
+	for i := range len(deleted) - 1 {
+		if util.ReplicaSetsByRevision(deleted).Less(i+1, i) {
+			t.Errorf("ours deletes %s: %s is before %s", names(deleted), deleted[i].Name, deleted[i+1].Name)
+		}
+	}
+}
+
+func names(sets []*appsv1.ReplicaSet) string {
+	out := make([]string, len(sets))
+	for i, rs := range sets {
+		out[i] = rs.Name
+	}
+	return strings.Join(out, " ")
 }

@@ -2,8 +2,6 @@
 //!
 //! Kubernetes source: `cleanupDeployment` in `pkg/controller/deployment/sync.go`.
 
-use std::cmp::Ordering;
-
 use super::{Flow, Held, Pass, Stop};
 use crate::action::{Action, OnFailure};
 use crate::revision;
@@ -54,31 +52,33 @@ impl Pass<'_> {
     }
 
     /// `ReplicaSetsByRevision`. Sets whose revision is not a number are compared by age alone, which is no
-    /// order at all: what comes out depends on what goes in and on how it is sorted. Go sorts up to twelve
-    /// by insertion, and so do we; beyond that its result is as good as any.
+    /// order at all: what comes out depends on what goes in and on how it is sorted. Go sorts up to twelve by
+    /// insertion, and so do we; what it makes of more, out of a list in the order of a map, is as good as any.
     fn sort_by_revision(&self, sets: &mut [&Held]) {
-        let numbered = |set: &Held| revision::revision_of(self.annotations(set));
-        let compare = |a: &Held, b: &Held| -> Ordering {
+        let mut numbered: Vec<(Option<i64>, &Held)> = sets
+            .iter()
+            .map(|set| (revision::revision_of(self.annotations(set)), *set))
+            .collect();
+        let compare = |(a_number, a): &(Option<i64>, &Held), (b_number, b): &(_, &Held)| {
             let by_age = || revision::by_age(self.cached(a), self.cached(b));
-            match (numbered(a), numbered(b)) {
-                (Some(a), Some(b)) => a.cmp(&b).then_with(by_age),
+            match (a_number, b_number) {
+                (Some(a), Some(b)) => a.cmp(b).then_with(by_age),
                 _ => by_age(),
             }
         };
-        if sets.iter().all(|set| numbered(set).is_some()) {
-            sets.sort_by(|a, b| compare(a, b));
-            return;
-        }
-        if sets.len() > 12 {
-            sets.sort_by_cached_key(|set| (numbered(set), set.index));
-            return;
-        }
-        for end in 1..sets.len() {
-            let mut at = end;
-            while at > 0 && compare(sets[at], sets[at - 1]).is_lt() {
-                sets.swap(at, at - 1);
-                at -= 1;
+        if numbered.iter().all(|(number, _)| number.is_some()) {
+            numbered.sort_by(compare);
+        } else {
+            for end in 1..numbered.len() {
+                let mut at = end;
+                while at > 0 && compare(&numbered[at], &numbered[at - 1]).is_lt() {
+                    numbered.swap(at, at - 1);
+                    at -= 1;
+                }
             }
+        }
+        for (place, (_, set)) in sets.iter_mut().zip(numbered) {
+            *place = set;
         }
     }
 }

@@ -71,7 +71,12 @@ impl Pass<'_> {
             }
         }
         let sizes = size::proportional(self.limits, &shares);
-        for (set, size) in active.into_iter().zip(sizes) {
+        let mut scaled: Vec<(&Held, i32)> = active.into_iter().zip(sizes).collect();
+        if self.rules == Rules::LookAhead {
+            // Growth counts on the room that the others make: where one of these was refused, nothing grows.
+            scaled.sort_by_key(|(set, size)| *size > set.replicas);
+        }
+        for (set, size) in scaled {
             self.scale_set(set, size, true, OnFailure::Stop)?;
         }
         Ok(())

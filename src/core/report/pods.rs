@@ -201,7 +201,7 @@ impl Survey<'_> {
     /// Recreate waits for the last old pod, and for a list that is known to be complete.
     pub(super) fn old_pods_running(&self) -> Option<Blocker> {
         let wanted = i64::from(self.limits.replicas);
-        let is_sized = self.new_size >= wanted && wanted > 0;
+        let is_sized = self.new_size == wanted && wanted > 0;
         if self.is_rolling() || self.old.is_empty() || is_sized {
             return None;
         }

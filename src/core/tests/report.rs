@@ -802,6 +802,9 @@ fn a_recreate_half_way_waits_too() {
     );
     snapshot.replica_sets[0].replicas = 4;
     assert!(!causes(&snapshot).contains(&Cause::OldPodsRunning));
+    // It does not shrink before they are gone, either.
+    snapshot.replica_sets[0].replicas = 5;
+    assert!(causes(&snapshot).contains(&Cause::OldPodsRunning));
 }
 
 #[test]

@@ -251,8 +251,7 @@ fn history_is_cleaned_up_as_upstream() {
     check_clean_up(1, &[(1, 0, 0), (1, 0, 0), (1, 0, 0)], &[1, 2]);
 }
 
-/// Go's sort puts up to twelve in order by insertion, which matters where the order is none; of more our order
-/// is by number, those without one first.
+/// Go's sort puts up to twelve in order by insertion, which matters where the order is none.
 #[test]
 fn sets_without_a_number_are_cleaned_up_in_some_order() {
     let mut deployment = mk_deployment(1);
@@ -289,6 +288,6 @@ fn sets_without_a_number_are_cleaned_up_in_some_order() {
     ];
     assert_eq!(
         clean_up(&thirteen),
-        ["10", "9", "11", "8", "12", "7", "6", "5", "4", "3"]
+        ["9", "8", "7", "6", "5", "4", "3", "2", "1", "10"]
     );
 }

@@ -65,6 +65,7 @@ tallies! {
     ExemptPodsFailed = "availability: pods failed since they were counted",
     ExemptUnobserved = "availability: a size was not observed yet",
     ExemptTakenAway = "availability: a ReplicaSet was taken away or released",
+    ExemptShrunk = "availability: someone else shrank a ReplicaSet",
     ExemptNewlyAvailable = "availability: pods became available since they were counted",
     ExemptResized = "total: someone else grew a ReplicaSet",
     ExemptRollback = "total, Recreate: a rollback annotation creates first",

@@ -133,7 +133,7 @@ impl World {
         let ours = self.ours(running);
         let (mut left, mut cost) = (0, 0);
         let (mut seen_left, mut seen_cost) = (0, 0);
-        let (mut failed, mut unobserved) = (0, 0);
+        let (mut failed, mut unobserved, mut shrunk) = (0, 0, 0);
         for stored in &ours {
             let set = &stored.set;
             let uid = &set.metadata.uid;
@@ -148,6 +148,10 @@ impl World {
             };
             let seen_kept = known.available.min(set.replicas);
             seen_left += i64::from(seen_kept);
+            if uid != target && stored.changed_by == Writer::Other {
+                let believed = running.sizes.get(uid).copied().unwrap_or(0);
+                shrunk += i64::from(known.available.min(believed) - seen_kept).max(0);
+            }
             if uid == target {
                 seen_cost = known.available.min(from) - seen_kept;
             }
@@ -187,6 +191,7 @@ impl World {
             (failed, Tally::ExemptPodsFailed),
             (unobserved, Tally::ExemptUnobserved),
             (gone, Tally::ExemptTakenAway),
+            (shrunk, Tally::ExemptShrunk),
         ] {
             if number > 0 {
                 self.tallies.count(tally);
@@ -195,11 +200,11 @@ impl World {
         if seen_left < min && seen_cost <= 0 {
             // What was taken was not available when it was seen.
             self.tallies.count(Tally::ExemptNewlyAvailable);
-        } else if left + failed + unobserved + gone < min {
+        } else if left + failed + unobserved + gone + shrunk < min {
             let name = &after.set.metadata.name;
             let message = format!(
                 "{left} left of {min} by shrinking {name}; since it was seen {failed} failed, \
-                 {unobserved} were not observed, {gone} were taken away"
+                 {unobserved} were not observed, {gone} were taken away, {shrunk} shrunk by others"
             );
             self.violate("available", message);
         }

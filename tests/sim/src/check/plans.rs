@@ -76,6 +76,8 @@ impl World {
             }
             if !before.settled {
                 self.tallies.count(Tally::ExemptReversed);
+            } else if !before.consistent {
+                self.tallies.count(Tally::ExemptInconsistent);
             } else {
                 let name = &set.name;
                 self.violate(

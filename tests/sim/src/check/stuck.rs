@@ -29,8 +29,7 @@ impl World {
         let report = report(&snapshot, Options::default(), &plan.status, &plan.steps);
         let truth = self.truth(&deployment);
         let wanted = deployment.spec.replicas;
-        let refused =
-            self.quota_sets && !deployment.spec.paused && self.roles(&deployment).0.is_none();
+        let refused = self.is_create_refused(&deployment);
         let complete = !refused
             && truth.replicas == wanted
             && truth.updated == wanted
@@ -82,23 +81,14 @@ impl World {
             return BTreeSet::from([Cause::Paused]);
         }
         let (new, old) = self.roles(deployment);
-        let wanted = deployment.spec.replicas;
         let mut causes = BTreeSet::new();
         let size = new.as_ref().map_or(0, |stored| stored.set.replicas);
-        let old_pods = old
-            .iter()
-            .flat_map(|stored| self.store.pods_of(&stored.set.metadata.uid));
-        let waits = deployment.spec.strategy == Strategy::Recreate
-            && size < wanted
-            && old_pods.into_iter().any(|pod| pod.may_run());
-        if waits {
+        // Recreate neither grows nor shrinks the new ReplicaSet while an old pod runs.
+        if size != deployment.spec.replicas && self.waits_for_old_pods(deployment) {
             causes.insert(Cause::OldPodsRunning);
         }
         let Some(new) = new else {
-            // A rollback that is asked for by annotation creates before it waits.
-            let annotations = &deployment.metadata.annotations;
-            let creates = !waits || annotations.contains_key(ROLLBACK_TO);
-            if self.quota_sets && creates {
+            if self.is_create_refused(deployment) {
                 causes.insert(Cause::ReplicaSetRefused);
             }
             return causes;
@@ -125,6 +115,23 @@ impl World {
             causes.insert(Cause::PodsRefused);
         }
         causes
+    }
+
+    fn waits_for_old_pods(&self, deployment: &Deployment) -> bool {
+        let (_, old) = self.roles(deployment);
+        let mut pods = old
+            .iter()
+            .flat_map(|stored| self.store.pods_of(&stored.set.metadata.uid));
+        deployment.spec.strategy == Strategy::Recreate && pods.any(|pod| pod.may_run())
+    }
+
+    /// Whether a ReplicaSet is to be created, and a quota keeps it from being.
+    fn is_create_refused(&self, deployment: &Deployment) -> bool {
+        // A rollback that is asked for by annotation creates before it waits.
+        let creates = deployment.metadata.annotations.contains_key(ROLLBACK_TO)
+            || !self.waits_for_old_pods(deployment);
+        let is_new_missing = self.roles(deployment).0.is_none();
+        self.quota_sets && creates && is_new_missing && !deployment.spec.paused
     }
 
     fn cause(&self, pod: &StoredPod) -> Cause {
