@@ -206,6 +206,9 @@ var stricter = []struct {
 	{"create-timeout", "a create whose outcome is not known: upstream reports ReplicaSetCreateError, ours looks again; nothing else may be written", func(w *World, up, our *Result) bool {
 		return w.Fault != nil && w.Fault.On == OnCreate && w.Fault.Code == 504
 	}},
+	{"idle-status", "after a create upstream writes a status that changes nothing, and is refused since the Deployment has moved; ours has no such write and goes on. Upstream's must be the first of ours, and the next one not the Deployment's", func(w *World, up, our *Result) bool {
+		return w.Newer != nil && w.Newer.Set == "" && len(our.Writes) > len(up.Writes) && len(up.Writes) > 0 && up.Writes[len(up.Writes)-1].Op == "create"
+	}},
 }
 
 func busySet(w *World, up, our *Result) bool {
@@ -262,6 +265,15 @@ func (w *worker) compareAgainst(world *World, up *Result) ([]Difference, *Result
 			}
 			fresh.ReplicaSets = inOrderOf(world.ReplicaSets, fresh.ReplicaSets)
 			diffs = Compare(&fresh, w.up.Pass(&fresh, NewServer(&fresh)), first)
+		case "idle-status":
+			// Where the Deployment has not moved, what follows the create upstream is no status.
+			unmoved := *world
+			unmoved.Newer = nil
+			all := w.up.Pass(&unmoved, NewServer(&unmoved)).Writes
+			if len(all) <= len(up.Writes) || all[len(up.Writes)].Kind == "Deployment" {
+				return []Difference{{"the refused status changes something", dump(all), dump(up.Writes)}}, first, s.Name, nil
+			}
+			diffs = partOf(world, first, up, true)
 		case "failed-scale-down":
 			withoutScaleDowns(world, up, first)
 			diffs = partOf(world, up, first, true)

@@ -269,6 +269,18 @@ var pins = []struct {
 		upstream: "refused create, ReplicaSetCreateError, revision 9", ours: "refused create, revision 9",
 	},
 	{
+		row: "status after a create that changes nothing", // sync.go:297
+		world: func() *World {
+			w := rolling(0, count(0), count(1)).set("old", 1).with(func(d *appsv1.Deployment) {
+				d.Annotations[util.RevisionAnnotation] = "2"
+				d.Status.Conditions[0].Reason = util.NewReplicaSetReason
+			})
+			w.Newer = &Change{How: Busy}
+			return w
+		},
+		upstream: "create=0, revision 2", ours: "create=0, scale web-1=0, revision 2",
+	},
+	{
 		row: "count of available pods", // rolling.go:200: a later pass counts pods that an earlier one has taken away
 		world: func() *World {
 			w := rolling(1, count(1), count(0)).set("old", 1).set("older", 1).set("new", 2)
