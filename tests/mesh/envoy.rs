@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
@@ -18,18 +20,74 @@ pub(super) struct Envoy {
     admin: SocketAddr,
 }
 
+/// What an Envoy is for.
+#[derive(Clone, Copy)]
+pub(super) enum Role<'a> {
+    /// Between callers and all servers.
+    Balancer,
+    /// Beside a caller: balances, and shows who it is.
+    Caller(&'a Identity),
+    /// Beside a server: takes only calls of those who show that they belong to the mesh.
+    Server(&'a Identity),
+}
+
+/// What a mesh gives to each of its members, in PEM.
+pub(super) struct Identity {
+    authority: String,
+    cert: String,
+    key: String,
+}
+
+impl Identity {
+    pub(super) fn new() -> Self {
+        let authority_key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        // With one name for all, Envoy would take a certificate for one that has signed itself.
+        params.distinguished_name.push(DnType::CommonName, "mesh");
+        let authority = params.self_signed(&authority_key).unwrap().pem();
+        let issuer = Issuer::new(params, authority_key);
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["planner.test".to_owned()]).unwrap();
+        let cert = params.signed_by(&key, &issuer).unwrap().pem();
+        Self {
+            authority,
+            cert,
+            key: key.serialize_pem(),
+        }
+    }
+
+    /// For one end of a connection, `UpstreamTlsContext` or `DownstreamTlsContext`.
+    fn transport_socket(&self, context: &str) -> Value {
+        let common = json!({
+            "alpn_protocols": ["h2"],
+            "tls_certificates": [{
+                "certificate_chain": {"inline_string": self.cert},
+                "private_key": {"inline_string": self.key},
+            }],
+            "validation_context": {"trusted_ca": {"inline_string": self.authority}},
+        });
+        let mut config = json!({
+            "@type": format!("type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.{context}"),
+            "common_tls_context": common,
+        });
+        if context == "DownstreamTlsContext" {
+            config["require_client_certificate"] = json!(true);
+        }
+        json!({"name": "tls", "typed_config": config})
+    }
+}
+
 impl Envoy {
-    pub(super) async fn start(servers: &[SocketAddr]) -> Self {
-        // One directory for each: tests run beside each other.
-        let name = format!(
-            "rollplan-envoy-{}-{}",
-            std::process::id(),
-            servers[0].port()
-        );
+    pub(super) async fn start(servers: &[SocketAddr], role: Role<'_>) -> Self {
+        // One directory for each: several run beside each other.
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("rollplan-envoy-{}-{number}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&directory).unwrap();
         let path = |file: &str| directory.join(file).display().to_string();
-        let config = config(servers);
+        let config = config(servers, role);
         std::fs::write(path("envoy.json"), config.to_string()).unwrap();
         let program = std::env::var("ENVOY").unwrap_or_else(|_| "envoy".to_owned());
         let child = Command::new(&program)
@@ -118,7 +176,7 @@ pub(super) fn sample(text: &str, series: &str) -> u64 {
 }
 
 /// As docs/operations.md recommends it, with shorter times.
-fn config(servers: &[SocketAddr]) -> serde_json::Value {
+fn config(servers: &[SocketAddr], role: Role<'_>) -> Value {
     let address = |address: &SocketAddr| {
         json!({"socket_address": {
             "address": address.ip().to_string(),
@@ -160,47 +218,60 @@ fn config(servers: &[SocketAddr]) -> serde_json::Value {
             "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
         }],
     });
+    let mut chain = json!({"filters": [{"name": "http", "typed_config": manager}]});
+    let mut cluster = json!({
+        "name": "rollplan",
+        "type": "STATIC",
+        "connect_timeout": "1s",
+        "lb_policy": "ROUND_ROBIN",
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": http2,
+        },
+        "load_assignment": {
+            "cluster_name": "rollplan",
+            "endpoints": [{"lb_endpoints": endpoints}],
+        },
+        // The default of 3 retries at once is less than the calls that one server has.
+        "circuit_breakers": {"thresholds": [{"max_retries": 1000}]},
+    });
+    match role {
+        Role::Balancer => watch(&mut cluster),
+        Role::Caller(identity) => {
+            watch(&mut cluster);
+            cluster["transport_socket"] = identity.transport_socket("UpstreamTlsContext");
+        }
+        // Which server to call is for the caller's side to say.
+        Role::Server(identity) => {
+            chain["transport_socket"] = identity.transport_socket("DownstreamTlsContext");
+        }
+    }
     json!({
         "admin": {"address": address(&any)},
         "static_resources": {
-            "listeners": [{
-                "name": "calls",
-                "address": address(&any),
-                "filter_chains": [{"filters": [{"name": "http", "typed_config": manager}]}],
-            }],
-            "clusters": [{
-                "name": "rollplan",
-                "type": "STATIC",
-                "connect_timeout": "1s",
-                "lb_policy": "ROUND_ROBIN",
-                "typed_extension_protocol_options": {
-                    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": http2,
-                },
-                "load_assignment": {
-                    "cluster_name": "rollplan",
-                    "endpoints": [{"lb_endpoints": endpoints}],
-                },
-                "health_checks": [{
-                    "timeout": "1s",
-                    "interval": "0.2s",
-                    "no_traffic_interval": "0.2s",
-                    "unhealthy_threshold": 1,
-                    "healthy_threshold": 1,
-                    "grpc_health_check": {"service_name": "rollplan.v1.RolloutPlanner"},
-                }],
-                "outlier_detection": {
-                    "consecutive_5xx": 5,
-                    "consecutive_gateway_failure": 5,
-                    "enforcing_consecutive_gateway_failure": 100,
-                    "interval": "0.2s",
-                    "base_ejection_time": "60s",
-                    "max_ejection_percent": 34,
-                    // It says that it is healthy, and is not.
-                    "successful_active_health_check_uneject_host": false,
-                },
-                // The default of 3 retries at once is less than the calls that one server has.
-                "circuit_breakers": {"thresholds": [{"max_retries": 1000}]},
-            }],
+            "listeners": [{"name": "calls", "address": address(&any), "filter_chains": [chain]}],
+            "clusters": [cluster],
         },
     })
+}
+
+/// Asks the servers of a cluster how they are, and counts how they answer.
+fn watch(cluster: &mut Value) {
+    cluster["health_checks"] = json!([{
+        "timeout": "1s",
+        "interval": "0.2s",
+        "no_traffic_interval": "0.2s",
+        "unhealthy_threshold": 1,
+        "healthy_threshold": 1,
+        "grpc_health_check": {"service_name": "rollplan.v1.RolloutPlanner"},
+    }]);
+    cluster["outlier_detection"] = json!({
+        "consecutive_5xx": 5,
+        "consecutive_gateway_failure": 5,
+        "enforcing_consecutive_gateway_failure": 100,
+        "interval": "0.2s",
+        "base_ejection_time": "60s",
+        "max_ejection_percent": 34,
+        // It says that it is healthy, and is not.
+        "successful_active_health_check_uneject_host": false,
+    });
 }

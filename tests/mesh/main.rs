@@ -35,7 +35,7 @@ use tonic::transport::channel::Change;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Response, Status};
 
-use envoy::Envoy;
+use envoy::{Envoy, Identity, Role};
 use process::Process;
 use requests::mk_request;
 
@@ -155,7 +155,7 @@ async fn client_of(address: SocketAddr) -> RolloutPlannerClient<Channel> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_behind_envoy_fails_no_call() {
     let mut replicas = replicas();
-    let envoy = Envoy::start(&addresses(&replicas)).await;
+    let envoy = Envoy::start(&addresses(&replicas), Role::Balancer).await;
     envoy.healthy(3).await;
     let client = client_of(envoy.address).await;
     // No retries by the caller: what Envoy cannot mend is seen.
@@ -171,11 +171,47 @@ async fn a_rolling_restart_behind_envoy_fails_no_call() {
     println!("{answered} calls, none failed");
 }
 
+/// As a mesh has it: an Envoy beside each server and one beside the caller, and between them nothing but calls of those
+/// who have shown who they are. The servers know nothing of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rolling_restart_between_sidecars_fails_no_call() {
+    let identity = Identity::new();
+    let mut replicas = replicas();
+    let mut sidecars = Vec::new();
+    for server in addresses(&replicas) {
+        sidecars.push(Envoy::start(&[server], Role::Server(&identity)).await);
+    }
+    let servers: Vec<_> = sidecars.iter().map(|sidecar| sidecar.address).collect();
+    let caller = Envoy::start(&servers, Role::Caller(&identity)).await;
+    caller.healthy(3).await;
+    let client = client_of(caller.address).await;
+    let load = Load::start(8, &client, 1);
+    load.answers(200).await;
+    for _ in 0..3 {
+        let replica = restart(replicas.remove(0)).await;
+        replicas.push(replica);
+        caller.healthy(3).await;
+        load.answers(200).await;
+    }
+    let answered = load.end().await;
+    println!("{answered} calls, none failed");
+
+    let outsiders = [
+        Envoy::start(&servers, Role::Balancer).await,
+        Envoy::start(&servers, Role::Caller(&Identity::new())).await,
+    ];
+    for outsider in &outsiders {
+        let mut client = client_of(outsider.address).await;
+        let refused = client.plan_rollout(mk_request()).await.unwrap_err();
+        assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+    }
+}
+
 /// All calls come over one connection, and go to all servers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_and_not_connections_are_balanced() {
     let replicas = replicas();
-    let envoy = Envoy::start(&addresses(&replicas)).await;
+    let envoy = Envoy::start(&addresses(&replicas), Role::Balancer).await;
     envoy.healthy(3).await;
     let mut client = client_of(envoy.address).await;
     for _ in 0..300 {
@@ -238,7 +274,8 @@ async fn a_server_that_misbehaves_is_tried_elsewhere_and_ejected() {
         .add_service(health);
     tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
 
-    let envoy = Envoy::start(&[addresses(&replicas), vec![misbehaving]].concat()).await;
+    let servers = [addresses(&replicas), vec![misbehaving]].concat();
+    let envoy = Envoy::start(&servers, Role::Balancer).await;
     envoy.healthy(3).await;
     let mut client = client_of(envoy.address).await;
     for _ in 0..100 {
