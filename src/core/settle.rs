@@ -332,6 +332,7 @@ impl<'a> Merged<'a> {
             .chain(by_age(ups))
             .chain(by_age(deletes))
             .chain(owner_last)
+            .map(Step::with_call)
             .collect()
     }
 }
@@ -390,7 +391,7 @@ fn set_step(before: &ReplicaSet, write: &SetWrite) -> Option<Step> {
 
 fn with_action(action: Action, events: Vec<Event>, on_failure: OnFailure) -> Step {
     Step {
-        call: Some(action.call()),
+        call: None,
         action: Some(action),
         events,
         on_failure,
