@@ -32,7 +32,7 @@ pub fn plan_pass(snapshot: &Snapshot, options: Options) -> Plan {
     };
     Plan {
         settled: outcome.steps.is_empty() && outcome.stop.is_none(),
-        steps: outcome.steps,
+        steps: outcome.steps.into_iter().map(Step::with_call).collect(),
         status: outcome.status,
         requeue_after,
     }

@@ -26,7 +26,7 @@ pub fn plan_settled(snapshot: &Snapshot, options: Options) -> Plan {
 /// [`plan_settled`] by these rules: tests show what others would break.
 pub(crate) fn look_ahead(snapshot: &Snapshot, options: Options, rules: Rules) -> Plan {
     let mut outcome = pass::run(snapshot, options, rules);
-    let mut world = None;
+    let mut world: Option<Snapshot> = None;
     let mut merged = Merged::new(snapshot);
     let mut stop = None;
     let mut settled = false;
@@ -39,9 +39,11 @@ pub(crate) fn look_ahead(snapshot: &Snapshot, options: Options, rules: Rules) ->
         let last = idle || outcome.refused || ends_look_ahead(snapshot, &outcome);
         stop = outcome.stop;
         merged.refused |= outcome.refused;
-        let world = world.get_or_insert_with(|| snapshot.clone());
-        let actions = outcome.steps.iter().filter_map(|step| step.action.as_ref());
-        apply_all(world, &actions.collect::<Vec<_>>());
+        if !idle {
+            let world = world.get_or_insert_with(|| snapshot.clone());
+            let actions = outcome.steps.iter().filter_map(|step| step.action.as_ref());
+            apply_all(world, &actions.collect::<Vec<_>>());
+        }
         for step in outcome.steps {
             // Of what a stale pass has to say by events alone, the pass that gets through will speak.
             if step.action.is_some() || outcome.stop != Some(Stop::Stale) {
@@ -51,7 +53,7 @@ pub(crate) fn look_ahead(snapshot: &Snapshot, options: Options, rules: Rules) ->
         if last {
             break;
         }
-        outcome = pass::run(world, options, rules);
+        outcome = pass::run(world.as_ref().unwrap_or(snapshot), options, rules);
     }
     let world = world.as_ref().unwrap_or(snapshot);
     let steps = merged.into_steps(world);
@@ -332,6 +334,7 @@ impl<'a> Merged<'a> {
             .chain(by_age(ups))
             .chain(by_age(deletes))
             .chain(owner_last)
+            .map(Step::with_call)
             .collect()
     }
 }
@@ -390,7 +393,7 @@ fn set_step(before: &ReplicaSet, write: &SetWrite) -> Option<Step> {
 
 fn with_action(action: Action, events: Vec<Event>, on_failure: OnFailure) -> Step {
     Step {
-        call: Some(action.call()),
+        call: None,
         action: Some(action),
         events,
         on_failure,

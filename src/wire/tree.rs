@@ -1,7 +1,7 @@
 //! A template, read where it lies: the bytes of a `google.protobuf.Struct` as a [`Tree`] of the planner.
 //!
 //! [`Tape::read`] walks the bytes once, checks all of them, and notes where things are: one small cell for each
-//! key, value, list and map, with the texts left in place. The planner's digest then runs over the cells.
+//! key, value, list and map, with the texts left in place. The planner then compares cells with cells.
 //! Nothing is built until somebody asks for a [`Value`].
 
 use rollplan_core::template::{MAX_DEPTH, Node, Number, Source, Tree, Value};
@@ -16,25 +16,21 @@ pub(super) struct Tape<'a> {
 }
 
 /// One thing in a Struct. The cells of a list or map follow its own, up to `end`; those of a map are keys, each
-/// followed by its value.
+/// followed by its value. A map names the first of its keys, and each key the next one, by their order: of a key that
+/// comes again only the last is among them. [`NONE`] follows the last.
 #[derive(Clone, Copy, Debug)]
 enum Cell<'a> {
     Null,
     Bool(bool),
     Number(Number),
     String(&'a str),
-    List {
-        end: usize,
-    },
-    Map {
-        end: usize,
-    },
-    /// Not live where the same key comes again: the last one counts.
-    Key {
-        text: &'a str,
-        live: bool,
-    },
+    List { end: usize },
+    Map { end: usize, first: usize },
+    Key { text: &'a str, next: usize },
 }
+
+/// Where no key is: the first cell is the Struct's own.
+const NONE: usize = 0;
 
 /// A step on the way into a Struct.
 #[derive(Clone, Copy, Debug)]
@@ -122,25 +118,25 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
                 }
             }
         }
-        self.drop_repeated(first_key);
-        self.keys.truncate(first_key);
+        let first = self.link(first_key);
         let end = self.cells.len();
-        self.cells[start] = Cell::Map { end };
+        self.cells[start] = Cell::Map { end, first };
     }
 
-    fn entry(&mut self, key: &'a [u8], value: Option<Kind<'a>>, depth: usize) {
+    fn entry(&mut self, key: &'a [u8], value: Kind<'a>, depth: usize) {
         let Ok(text) = str::from_utf8(key) else {
             return self.fault(Reason::InvalidUtf8);
         };
         self.keys.push(self.cells.len());
-        self.cells.push(Cell::Key { text, live: true });
+        self.cells.push(Cell::Key { text, next: NONE });
         self.path.push(Segment::Key(text));
         self.value(value, depth + 1);
         self.path.pop();
     }
 
-    /// Keeps the last of equal keys. Keys are sorted and not compared each with each: there may be many.
-    fn drop_repeated(&mut self, first_key: usize) {
+    /// Links the keys of the map that was read last, and says which is the first. Keys are sorted and not compared each
+    /// with each: there may be many.
+    fn link(&mut self, first_key: usize) -> usize {
         let cells = &mut self.cells;
         let text = |cells: &[Cell<'a>], at: usize| match cells[at] {
             Cell::Key { text, .. } => text,
@@ -148,32 +144,33 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
         };
         let keys = &mut self.keys[first_key..];
         keys.sort_unstable_by(|&a, &b| text(cells, a).cmp(text(cells, b)).then(a.cmp(&b)));
-        for pair in keys.windows(2) {
-            let key = text(cells, pair[0]);
-            if key == text(cells, pair[1]) {
-                cells[pair[0]] = Cell::Key {
-                    text: key,
-                    live: false,
-                };
+        let mut next = NONE;
+        for &at in keys.iter().rev() {
+            let key = text(cells, at);
+            // Of equal keys the last one counts.
+            if next == NONE || key != text(cells, next) {
+                cells[at] = Cell::Key { text: key, next };
+                next = at;
             }
         }
+        self.keys.truncate(first_key);
+        next
     }
 
-    fn value(&mut self, value: Option<Kind<'a>>, depth: usize) {
+    fn value(&mut self, value: Kind<'a>, depth: usize) {
         let cell = match value {
-            // A Value that says nothing is one of a sender that knows no better than null.
-            None | Some(Kind::Null) => Cell::Null,
-            Some(Kind::Bool(value)) => Cell::Bool(value),
-            Some(Kind::Number(number)) => self.number(number),
-            Some(Kind::String(bytes)) => match str::from_utf8(bytes) {
+            Kind::Null => Cell::Null,
+            Kind::Bool(value) => Cell::Bool(value),
+            Kind::Number(number) => self.number(number),
+            Kind::String(bytes) => match str::from_utf8(bytes) {
                 Ok(text) => Cell::String(text),
                 Err(_) => {
                     self.fault(Reason::InvalidUtf8);
                     Cell::Null
                 }
             },
-            Some(Kind::Struct(bytes)) => return self.map(Repeated(bytes), depth),
-            Some(Kind::List(bytes)) => return self.list(bytes, depth),
+            Kind::Struct(bytes) => return self.map(Repeated(bytes), depth),
+            Kind::List(bytes) => return self.list(bytes, depth),
         };
         self.cells.push(cell);
     }
@@ -218,23 +215,48 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
 
 // The encoding. A function returns `None` where the bytes are malformed. A field that may come once and comes
 // twice is malformed too: no encoder writes that, and merging the two would be a guess at what was meant.
+//
+// Nearly all that templates consist of is small and written in the one way that encoders write it. That is tried first,
+// by [`short`], and is several times faster.
+
+/// A field of this first byte, shorter than 128 bytes, and what follows it. `None` says only that it is not just that.
+#[inline]
+fn short(bytes: &[u8], first: u8) -> Option<(&[u8], &[u8])> {
+    match bytes {
+        [byte, length, rest @ ..] if *byte == first && *length < 0x80 => {
+            rest.split_at_checked(usize::from(*length))
+        }
+        _ => None,
+    }
+}
 
 /// Key and value of an entry of a map. A missing key is the empty one.
-fn split_entry(mut bytes: &[u8]) -> Option<(&[u8], Option<Kind<'_>>)> {
+fn split_entry(mut bytes: &[u8]) -> Option<(&[u8], Kind<'_>)> {
+    if let Some((key, rest)) = short(bytes, 1 << 3 | 2)
+        && let Some((value, [])) = short(rest, 2 << 3 | 2)
+    {
+        return Some((key, value_kind(value)?));
+    }
     let (mut key, mut value) = (None, None);
     while !bytes.is_empty() {
         match field(&mut bytes)? {
             (1, Field::Bytes(bytes)) if key.is_none() => key = Some(bytes),
-            (2, Field::Bytes(bytes)) if value.is_none() => value = Some(value_kind(bytes)?),
+            (2, Field::Bytes(bytes)) if value.is_none() => value = Some(bytes),
             (1 | 2, _) => return None,
             _ => {}
         }
     }
-    Some((key.unwrap_or_default(), value.flatten()))
+    Some((
+        key.unwrap_or_default(),
+        value_kind(value.unwrap_or_default())?,
+    ))
 }
 
-/// What a `google.protobuf.Value` holds, if it says so.
-fn value_kind(mut bytes: &[u8]) -> Option<Option<Kind<'_>>> {
+/// What a `google.protobuf.Value` holds. One that says nothing is of a sender that knows no better than null.
+fn value_kind(mut bytes: &[u8]) -> Option<Kind<'_>> {
+    if let Some((text, [])) = short(bytes, 3 << 3 | 2) {
+        return Some(Kind::String(text));
+    }
     let mut kind = None;
     while !bytes.is_empty() {
         let found = match field(&mut bytes)? {
@@ -251,7 +273,7 @@ fn value_kind(mut bytes: &[u8]) -> Option<Option<Kind<'_>>> {
             return None;
         }
     }
-    Some(kind)
+    Some(kind.unwrap_or(Kind::Null))
 }
 
 /// Field 1 of a message that has nothing else: the entries of a Struct, the items of a ListValue. Yields `None`
@@ -262,6 +284,10 @@ impl<'a> Iterator for Repeated<'a> {
     type Item = Option<&'a [u8]>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some((bytes, rest)) = short(self.0, 1 << 3 | 2) {
+            self.0 = rest;
+            return Some(Some(bytes));
+        }
         while !self.0.is_empty() {
             match field(&mut self.0) {
                 Some((1, Field::Bytes(bytes))) => return Some(Some(bytes)),
@@ -353,26 +379,21 @@ pub(super) struct Items<'t, 'a> {
     end: usize,
 }
 
-/// The entries of a map on a [`Tape`], each key once.
+/// The entries of a map on a [`Tape`], by key, each once.
 #[derive(Debug)]
-pub(super) struct Entries<'t, 'a>(Items<'t, 'a>);
+pub(super) struct Entries<'t, 'a> {
+    cells: &'t [Cell<'a>],
+    next: usize,
+}
 
 impl<'t, 'a> Cursor<'t, 'a> {
     /// The place behind this one and all that it holds.
     fn behind(self) -> Self {
         let at = match self.cells[self.at] {
-            Cell::List { end } | Cell::Map { end } => end,
+            Cell::List { end } | Cell::Map { end, .. } => end,
             _ => self.at + 1,
         };
         Self { at, ..self }
-    }
-
-    fn items(self, end: usize) -> Items<'t, 'a> {
-        let next = Self {
-            at: self.at + 1,
-            ..self
-        };
-        Items { next, end }
     }
 }
 
@@ -387,8 +408,17 @@ impl<'t, 'a> Tree<'a> for Cursor<'t, 'a> {
             Cell::Bool(value) => Node::Bool(value),
             Cell::Number(number) => Node::Number(number),
             Cell::String(text) => Node::String(text),
-            Cell::List { end } => Node::List(self.items(end)),
-            Cell::Map { end } => Node::Map(Entries(self.items(end))),
+            Cell::List { end } => {
+                let next = Self {
+                    at: self.at + 1,
+                    ..self
+                };
+                Node::List(Items { next, end })
+            }
+            Cell::Map { first, .. } => Node::Map(Entries {
+                cells: self.cells,
+                next: first,
+            }),
         }
     }
 }
@@ -410,13 +440,16 @@ impl<'t, 'a> Iterator for Entries<'t, 'a> {
     type Item = (&'a str, Cursor<'t, 'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let key = self.0.next()?;
-            let value = self.0.next()?;
-            if let Cell::Key { text, live: true } = key.cells[key.at] {
-                return Some((text, value));
-            }
-        }
+        let Cell::Key { text, next } = self.cells[self.next] else {
+            // The Struct's own, where no key is.
+            return None;
+        };
+        let value = Cursor {
+            cells: self.cells,
+            at: self.next + 1,
+        };
+        self.next = next;
+        Some((text, value))
     }
 }
 

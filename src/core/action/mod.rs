@@ -242,6 +242,14 @@ impl OnFailure {
 }
 
 impl Step {
+    /// The same step, with the call that carries its action.
+    pub(crate) fn with_call(self) -> Self {
+        Self {
+            call: self.action.as_ref().map(Action::call),
+            ..self
+        }
+    }
+
     /// One line for people.
     #[must_use]
     pub fn summary(&self) -> String {

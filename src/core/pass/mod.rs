@@ -42,7 +42,7 @@ pub(crate) enum Rules {
 
 /// What one pass comes to.
 pub(crate) struct Outcome {
-    /// The writes, in order.
+    /// The writes, in order, their calls yet to be made.
     pub(crate) steps: Vec<Step>,
     /// The status that the server has after them.
     pub(crate) status: DeploymentStatus,

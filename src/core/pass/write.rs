@@ -144,21 +144,24 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Adds an action to the plan, unless it was refused when the last plan was carried out.
+    /// Adds an action to the plan, unless it was refused when the last plan was carried out. Its call is for whoever
+    /// makes a plan of it: most actions of a look-ahead are merged into others.
     pub(crate) fn act(
         &mut self,
         action: Action,
         on_failure: OnFailure,
     ) -> Result<(), &'a StepFailure> {
-        let call = action.call();
         let failures = &self.snapshot.failures;
-        if let Some(failure) = failures.iter().find(|failure| failure.call == call) {
-            self.refused = true;
-            return Err(failure);
+        if !failures.is_empty() {
+            let call = action.call();
+            if let Some(failure) = failures.iter().find(|failure| failure.call == call) {
+                self.refused = true;
+                return Err(failure);
+            }
         }
         self.steps.push(Step {
             action: Some(action),
-            call: Some(call),
+            call: None,
             events: Vec::new(),
             on_failure,
         });

@@ -20,7 +20,7 @@ use super::value::{Number, Value};
 pub const MAX_DEPTH: usize = 100;
 
 /// The label that the controller adds to a ReplicaSet's template, which is no difference (`EqualIgnoreHash` upstream).
-const HASH_LABEL: &[&str] = &["metadata", "labels", "pod-template-hash"];
+pub(super) const HASH_LABEL: &[&str] = &["metadata", "labels", "pod-template-hash"];
 
 /// A template in the form in which equal templates are identical: two are equal to Kubernetes (`EqualIgnoreHash`
 /// upstream) exactly if their canonical forms are the same value.
@@ -41,13 +41,6 @@ pub fn canonical(template: &Value) -> Value {
     form_of::<_, Value>(template)
 }
 
-/// Whether Kubernetes calls two templates equal, the label `pod-template-hash` aside: whether their [`canonical`] forms
-/// are the same.
-#[must_use]
-pub fn equal(a: &Value, b: &Value) -> bool {
-    a == b || canonical(a) == canonical(b)
-}
-
 /// Something that can be made of a canonical form, from the leaves up.
 pub(super) trait Form: Sized {
     fn null() -> Self;
@@ -65,13 +58,13 @@ pub(super) fn form_of<'a, T: Tree<'a>, F: Form>(template: T) -> F {
 }
 
 /// A canonical form that knows whether Go decodes it to the zero of its type.
-struct Folded<F> {
-    form: F,
+pub(super) struct Folded<F> {
+    pub(super) form: F,
     zero: bool,
 }
 
 /// Brings a value that is present into the form of its kind. `skip` is the path of an entry below it that is left out.
-fn walk<'a, T: Tree<'a>, F: Form>(
+pub(super) fn walk<'a, T: Tree<'a>, F: Form>(
     kind: &Kind,
     node: Node<'a, T>,
     skip: &[&str],
@@ -136,7 +129,7 @@ fn walk<'a, T: Tree<'a>, F: Form>(
 }
 
 /// The form of a field of a struct, if Go sees a difference to its absence.
-fn field_form<'a, T: Tree<'a>, F: Form>(
+pub(super) fn field_form<'a, T: Tree<'a>, F: Form>(
     of: &Struct,
     key: &str,
     node: Node<'a, T>,
@@ -166,13 +159,13 @@ fn counted<F>(fold: impl FnOnce(&mut bool) -> F) -> Folded<F> {
 }
 
 /// What is left of a path below this key, if the path leads there.
-fn below<'p, 's>(path: &'p [&'s str], key: &str) -> Option<&'p [&'s str]> {
+pub(super) fn below<'p, 's>(path: &'p [&'s str], key: &str) -> Option<&'p [&'s str]> {
     path.split_first()
         .and_then(|(first, rest)| (*first == key).then_some(rest))
 }
 
 /// A value of which the shape says nothing.
-fn as_it_is<'a, T: Tree<'a>, F: Form>(node: Node<'a, T>, depth: usize) -> F {
+pub(super) fn as_it_is<'a, T: Tree<'a>, F: Form>(node: Node<'a, T>, depth: usize) -> F {
     match node {
         Node::Null => F::null(),
         Node::Bool(value) => F::bool(value),

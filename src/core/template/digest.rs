@@ -6,8 +6,8 @@
 //! `{"a": ...}` differ.
 //!
 //! Good enough that no two templates that are met will collide by accident; not a defence against someone who makes
-//! them collide, for the keys are no secret. Where a wrong answer would cost a rollout, [`equal()`](super::equal())
-//! confirms.
+//! them collide, for the keys are no secret. It names templates, in debug output and in sets of states; where a wrong
+//! answer would cost a rollout, [`equal()`](super::equal()) decides.
 
 use std::fmt;
 

@@ -5,7 +5,8 @@
 //! and a zero are the same for one field and different for the next, and `1024` is `1Ki` where a quantity stands.
 //!
 //! [`canonical()`] turns a template into a form in which equal templates are identical, by a table of the template's
-//! shape that is generated from the Go types. [`digest()`] is 128 bits of that form, taken without building it.
+//! shape that is generated from the Go types. [`equal()`] compares two such forms and [`digest()`] is 128 bits of one, both
+//! without building them.
 //! [`template_hash`] and [`sha256_of_canonical`] are names made from it that reach the cluster, so they are stable
 //! across releases and platforms.
 //!
@@ -16,6 +17,7 @@ mod digest;
 mod kind;
 mod name;
 mod quantity;
+mod same;
 mod sha256;
 #[rustfmt::skip] // generated
 mod shape;
@@ -27,10 +29,11 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use canonical::{MAX_DEPTH, canonical, equal};
+pub use canonical::{MAX_DEPTH, canonical};
 pub use digest::{TemplateDigest, digest};
 pub use name::template_hash;
 pub use quantity::Quantity;
+pub use same::equal;
 pub use sha256::sha256_of_canonical;
 pub use shape::API_VERSION;
 pub use stored::{Source, Template};

@@ -1,7 +1,7 @@
 //! SHA-256 (FIPS 180-4), for the digest of a template that is written into the cluster.
 //!
 //! An annotation is read by other programs and other releases for years, so it carries a hash that anyone can
-//! recompute. The planner's own comparisons use [`digest()`](super::digest()), which is faster and stays inside.
+//! recompute. [`digest()`](super::digest()) is faster and stays inside.
 
 use std::fmt::Write as _;
 

@@ -12,6 +12,7 @@ use super::*;
 #[track_caller]
 fn check(a: &Value, b: &Value, want: bool) {
     let context = || format!("\na: {}\nb: {}", a.to_json(), b.to_json());
+    assert_eq!(canonical(a) == canonical(b), want, "forms{}", context());
     assert_eq!(equal(a, b), want, "equal{}", context());
     assert_eq!(equal(b, a), want, "equal, other way round{}", context());
     assert_eq!(digest(a) == digest(b), want, "digest{}", context());

@@ -8,11 +8,11 @@ use super::value::{Number, Value};
 /// A node of a JSON-like tree that can be read without being taken out of its encoding.
 ///
 /// What the implementer sees to: a map yields each key **once** (of a repeated key, the last entry counts, as in
-/// protobuf), in any order; and walking to the end always ends.
+/// protobuf), in the order of the keys' bytes; and walking to the end always ends.
 pub trait Tree<'a>: Copy {
     /// The items of a list, in order.
     type Items: Iterator<Item = Self>;
-    /// The entries of a map.
+    /// The entries of a map, by key.
     type Entries: Iterator<Item = (&'a str, Self)>;
 
     /// What this node is, and the way to what it holds.

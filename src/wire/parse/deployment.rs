@@ -4,12 +4,15 @@ use prost_types::value::Kind;
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::{Condition, Deployment, DeploymentSpec, DeploymentStatus, Strategy};
+use rollplan_core::template::Template;
 
 use super::Parser;
 use super::meta::Needed;
 use super::path::Path;
 use crate::proto;
 use crate::wire::error::Reason;
+use crate::wire::raw_struct::RawStruct;
+use crate::wire::tree::Tape;
 
 const API_VERSION: &str = "apps/v1";
 const KIND: &str = "Deployment";
@@ -20,20 +23,23 @@ const REVISION_HISTORY_LIMIT: i32 = 10;
 const PROGRESS_DEADLINE_SECONDS: i32 = 600;
 
 impl Parser {
-    /// The Deployment. An absent one has been noted and is parsed as an empty one that breaks no rule.
-    pub(super) fn deployment(
+    /// The Deployment, and its template as it was read. An absent one has been noted and is parsed as an empty one that
+    /// breaks no rule.
+    pub(super) fn deployment<'r>(
         &mut self,
         deployment: Option<proto::Deployment>,
+        template: &'r Option<RawStruct>,
         path: &Path<'_>,
-    ) -> Deployment {
+    ) -> (Deployment, Option<Tape<'r>>) {
         let Some(deployment) = deployment else {
-            return Deployment {
+            let deployment = Deployment {
                 api_version: API_VERSION.to_owned(),
                 kind: KIND.to_owned(),
                 metadata: Default::default(),
                 spec: empty_spec(),
                 status: DeploymentStatus::default(),
             };
+            return (deployment, None);
         };
         let proto::Deployment {
             api_version,
@@ -49,17 +55,18 @@ impl Parser {
         };
         let metadata = self.metadata(metadata, needed, &path.field("metadata"));
         let spec_path = path.field("spec");
-        let spec = match self.required(spec, &spec_path) {
-            Some(spec) => self.deployment_spec(spec, &spec_path),
-            None => empty_spec(),
+        let (spec, template) = match self.required(spec, &spec_path) {
+            Some(spec) => self.deployment_spec(spec, template, &spec_path),
+            None => (empty_spec(), None),
         };
-        Deployment {
+        let deployment = Deployment {
             api_version,
             kind,
             metadata,
             spec,
             status: self.deployment_status(status.unwrap_or_default(), &path.field("status")),
-        }
+        };
+        (deployment, template)
     }
 
     /// Absent is Kubernetes' own Deployment. Half of another kind says nothing: a write to it could not be
@@ -84,11 +91,17 @@ impl Parser {
         (api_version, kind)
     }
 
-    fn deployment_spec(&mut self, spec: proto::DeploymentSpec, path: &Path<'_>) -> DeploymentSpec {
+    fn deployment_spec<'r>(
+        &mut self,
+        spec: proto::DeploymentSpec,
+        template: &'r Option<RawStruct>,
+        path: &Path<'_>,
+    ) -> (DeploymentSpec, Option<Tape<'r>>) {
         let proto::DeploymentSpec {
             replicas,
             selector,
-            template,
+            // Beside the rest, to outlive it.
+            template: _,
             strategy,
             min_ready_seconds,
             revision_history_limit,
@@ -102,10 +115,8 @@ impl Parser {
             None => LabelSelector::default(),
         };
         let template_path = path.field("template");
-        let template = match self.required(template, &template_path) {
-            Some(template) => self.template(template, &template_path),
-            None => Self::no_template(),
-        };
+        let template = self.required(template.as_ref(), &template_path);
+        let tape = template.map(|template| self.tape(template, &template_path));
         let strategy = self.strategy(strategy.unwrap_or_default(), &path.field("strategy"));
         let min_ready_seconds = self.count(min_ready_seconds, &path.field("min_ready_seconds"));
         let history = self.optional_count(
@@ -116,16 +127,17 @@ impl Parser {
             progress_deadline_seconds,
             &path.field("progress_deadline_seconds"),
         );
-        DeploymentSpec {
+        let spec = DeploymentSpec {
             replicas: replicas.unwrap_or(REPLICAS),
             selector,
-            template,
+            template: template.map_or_else(Self::no_template, |raw| Template::new(raw.clone())),
             strategy,
             min_ready_seconds,
             revision_history_limit: history.unwrap_or(REVISION_HISTORY_LIMIT),
             paused,
             progress_deadline_seconds: deadline.unwrap_or(PROGRESS_DEADLINE_SECONDS),
-        }
+        };
+        (spec, tape)
     }
 
     fn strategy(&mut self, strategy: proto::DeploymentStrategy, path: &Path<'_>) -> Strategy {

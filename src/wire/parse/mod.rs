@@ -19,6 +19,7 @@ use rollplan_core::time::Time;
 
 use self::path::Path;
 use super::error::{Error, Reason, Violations};
+use super::tree::Tape;
 use crate::proto;
 
 /// ReplicaSets that a snapshot may have.
@@ -142,9 +143,10 @@ struct Parser {
     violations: Violations,
 }
 
-/// What other objects are held against: which Deployment it is.
+/// What other objects are held against: which Deployment it is, and its template.
 struct Owner<'a> {
     deployment: &'a Deployment,
+    template: Option<Tape<'a>>,
 }
 
 impl Owner<'_> {
@@ -229,9 +231,13 @@ impl Parser {
         let now = now.and_then(|now| self.time(now, &now_path));
         let deployment_path = path.field("deployment");
         let deployment = self.required(deployment, &deployment_path);
-        let deployment = self.deployment(deployment, &deployment_path);
+        let spec = deployment.as_ref().and_then(|it| it.spec.as_ref());
+        // Slices of the request: nothing is copied.
+        let template = spec.and_then(|spec| spec.template.clone());
+        let (deployment, template) = self.deployment(deployment, &template, &deployment_path);
         let owner = Owner {
             deployment: &deployment,
+            template,
         };
         let replica_sets = self.replica_sets(replica_sets, &owner, &path.field("replica_sets"));
         let pods = self.pods(pods, &owner, &path.field("pods"));

@@ -73,7 +73,7 @@ impl Parser {
         let min_ready_seconds = self.count(min_ready_seconds, &seconds_path);
         let template_path = spec_path.field("template");
         let template = match template {
-            Some(template) => self.template(template, &template_path),
+            Some(template) => self.set_template(template, owner, &template_path),
             None => {
                 // Whatever is or may become the Deployment's is told from others by its template.
                 let orphan = near

@@ -1,31 +1,43 @@
-//! Pod templates: checked, their digest taken, and left as they came.
+//! Pod templates: checked, compared, and left as they came.
 
-use rollplan_core::template::{MAX_DEPTH, Template, Value, digest};
+use rollplan_core::template::{MAX_DEPTH, Template, Value, equal};
 
-use super::Parser;
 use super::path::Path;
+use super::{Owner, Parser};
 use crate::wire::error::Reason;
 use crate::wire::raw_struct::RawStruct;
 use crate::wire::tree::{Segment, Tape};
 
 impl Parser {
-    pub(super) fn template(&mut self, raw: RawStruct, path: &Path<'_>) -> Template {
-        let digest = {
-            let mut fault = |segments: &[Segment<'_>], reason| {
-                let inside = Path::Inside(path, segments);
-                match reason {
-                    Reason::TooDeep => self.violation(
-                        &inside,
-                        reason,
-                        format_args!("is more than {MAX_DEPTH} levels deep"),
-                    ),
-                    _ => self.violation(&inside, reason, describe(reason)),
-                }
-            };
-            let tape = Tape::read(&raw, &mut fault);
-            digest(tape.root())
+    /// Reads a template to its end.
+    pub(super) fn tape<'r>(&mut self, raw: &'r RawStruct, path: &Path<'_>) -> Tape<'r> {
+        let mut fault = |segments: &[Segment<'_>], reason| {
+            let inside = Path::Inside(path, segments);
+            match reason {
+                Reason::TooDeep => self.violation(
+                    &inside,
+                    reason,
+                    format_args!("is more than {MAX_DEPTH} levels deep"),
+                ),
+                _ => self.violation(&inside, reason, describe(reason)),
+            }
         };
-        Template::new(digest, raw)
+        Tape::read(raw, &mut fault)
+    }
+
+    /// The template of a ReplicaSet. Here both it and the Deployment's are at hand to be compared.
+    pub(super) fn set_template(
+        &mut self,
+        raw: RawStruct,
+        owner: &Owner<'_>,
+        path: &Path<'_>,
+    ) -> Template {
+        let tape = self.tape(&raw, path);
+        let own = owner.template.as_ref();
+        match own.map(|own| equal(own.root(), tape.root())) {
+            Some(same) => Template::compared(raw, &owner.deployment.spec.template, same),
+            None => Template::new(raw),
+        }
     }
 
     /// What stands in for a template that is not there.

@@ -7,7 +7,7 @@ use prost::encoding::encode_varint;
 use prost_types::value::Kind;
 use rollplan::proto;
 use rollplan::wire::{self, Error, RawStruct, Reason};
-use rollplan_core::template::{MAX_DEPTH, Template, Value, digest};
+use rollplan_core::template::{MAX_DEPTH, Template, Value, digest, equal};
 
 use super::random::Random;
 use super::{Parts as _, examples, mk_request, request};
@@ -174,6 +174,44 @@ fn real_templates_in_any_order_are_read_as_they_are() {
         }
     }
     assert!(count > 20, "{count} templates");
+}
+
+/// The template of a ReplicaSet is compared with the Deployment's in their bytes.
+#[test]
+fn templates_are_compared_in_their_bytes_as_they_are_when_decoded() {
+    let mut random = Random(7);
+    let mut answers = [0, 0];
+    for _ in 0..5_000 {
+        let parts = |random: &mut Random| [random_value(random, 1), random_value(random, 1)];
+        let [spec, metadata] = parts(&mut random);
+        let template = |spec: &Value, metadata: &Value| {
+            BTreeMap::from([
+                ("spec".to_owned(), spec.clone()),
+                ("metadata".to_owned(), metadata.clone()),
+            ])
+        };
+        let own = template(&spec, &metadata);
+        let other = match random.below(4) {
+            0 => template(&random_value(&mut random, 1), &metadata),
+            1 => template(&spec, &random_value(&mut random, 1)),
+            _ => own.clone(),
+        };
+        let mut request = mk_request();
+        request.spec().template = Some(raw(&encode_map(&own, &mut random)));
+        request.set_spec(0).template = Some(raw(&encode_map(&other, &mut random)));
+        let snapshot = wire::parse_snapshot(request.snapshot).unwrap();
+        let set = &snapshot.replica_sets[0].template;
+        let want = equal(&Value::Map(own), &Value::Map(other));
+        assert_eq!(
+            set.same_as(&snapshot.deployment.spec.template),
+            want,
+            "{} and {}",
+            set.value().to_json(),
+            snapshot.deployment.spec.template.value().to_json()
+        );
+        answers[usize::from(want)] += 1;
+    }
+    assert!(answers.iter().all(|count| *count > 200), "{answers:?}");
 }
 
 #[test]
