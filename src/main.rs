@@ -2,6 +2,12 @@
 
 use std::process::ExitCode;
 
+use mimalloc::MiMalloc;
+
+/// A call makes more than a thousand small allocations, which this one makes for a third of the price.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
 fn main() -> ExitCode {
     rollplan::cli::run(std::env::args_os()).into()
 }

@@ -22,7 +22,12 @@ use std::time::Duration;
 use prost::Message as _;
 
 use load::Target;
+use mimalloc::MiMalloc;
 use server::{Kind, Process};
+
+/// The program's own, for all of the servers.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Calls under way at once where throughput is measured.
 const CALLERS: usize = 32;
