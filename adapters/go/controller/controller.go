@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,7 +63,7 @@ func Add(ctx context.Context, mgr manager.Manager, rollouts *rollplan.Rollouts, 
 		interval: options.Interval,
 		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMax),
 	}
-	owner, set, pod := object(rollouts.Kind), object(rollplan.ReplicaSet), object(rollplan.Pod)
+	owner, set, pod := object(rollouts.Kind), object(rollplan.ReplicaSet), &corev1.Pod{}
 	toOwner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), owner, handler.OnlyControllerOwner())
 	return builder.ControllerManagedBy(mgr).
 		Named("rollplan").
@@ -138,7 +139,7 @@ func (r *reconciler) podDeleted(ctx context.Context, deleted event.DeleteEvent, 
 			return
 		}
 		key := client.ObjectKey{Namespace: owned.GetNamespace(), Name: reference.Name}
-		if err := r.cache.Get(ctx, key, owner); err != nil || owner.GetUID() != reference.UID {
+		if err := r.cache.Get(ctx, key, owner, client.UnsafeDisableDeepCopy); err != nil || owner.GetUID() != reference.UID {
 			return // then nothing waits for it
 		}
 		owned = owner

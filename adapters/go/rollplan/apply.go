@@ -46,6 +46,7 @@ func (r *Rollouts) carryOut(ctx context.Context, owner *unstructured.Unstructure
 			}
 			if !done(step, err) {
 				s.refuted(step.GetCall(), err)
+				s.confirmed = s.confirmed && step.GetCall().GetKind() != ReplicaSet.Kind
 				failed = append(failed, &CallError{step, err})
 				if goesOn(step) {
 					continue

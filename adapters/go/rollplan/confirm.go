@@ -11,13 +11,15 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// confirm reads the ReplicaSets of a Deployment from the API server itself, once for each generation that is acted on,
-// and says whether the cache was behind.
+// confirm reads the ReplicaSets of a Deployment from the API server itself, and says whether the cache was behind.
 //
 // A cache has a watch for each kind, and they lag independently: after an API server has gone, or when a copy that was
 // waiting takes over, it may show the newest template beside sizes from long ago. Each write tests the object that it
-// changes. But how large a ReplicaSet may grow depends on the sizes of the others, and nothing tests those. Within a
-// generation nobody but us changes sizes, and our own writes are remembered.
+// changes. But how large a ReplicaSet may grow depends on the sizes of the others, and nothing tests those.
+//
+// Sizes change by our own writes, which are remembered until the cache shows them. So there is to read once before the
+// first of them, what another copy wrote before us; and again after a call whose outcome is not what was planned, after
+// a created object did not show up, and after Kubernetes' own controller has been at work.
 func (r *Rollouts) confirm(ctx context.Context, owner *unstructured.Unstructured, s *state) (news bool, err error) {
 	selector, err := selectorOf(owner)
 	if err != nil {
@@ -35,7 +37,7 @@ func (r *Rollouts) confirm(ctx context.Context, owner *unstructured.Unstructured
 			news = s.learn(set) || news
 		}
 	}
-	s.confirmed = owner.GetGeneration()
+	s.confirmed = true
 	return news, nil
 }
 

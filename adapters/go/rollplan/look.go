@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,7 +47,8 @@ func (r *Rollouts) Snapshot(ctx context.Context, key types.NamespacedName) (*rol
 // look reads a Deployment with all that belongs to it. It returns nil if there is no such Deployment.
 func (r *Rollouts) look(ctx context.Context, key types.NamespacedName, s *state) (*seen, error) {
 	owner := object(r.Kind)
-	if err := r.Reader.Get(ctx, key, owner); apierrors.IsNotFound(err) {
+	// It may be the cache's own, as all that is looked at here: nobody changes it.
+	if err := r.Reader.Get(ctx, key, owner, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
 		r.Forget(key)
 		return nil, nil
 	} else if err != nil {
@@ -55,6 +57,7 @@ func (r *Rollouts) look(ctx context.Context, key types.NamespacedName, s *state)
 	s.belongsTo(owner.GetUID())
 	now := time.Now()
 	if err := s.native.check(owner, now); err != nil {
+		s.confirmed = false
 		if r.Recorder != nil {
 			r.Recorder.Event(owner, "Warning", "NativeController", err.Error())
 		}
@@ -87,7 +90,7 @@ func (r *Rollouts) look(ctx context.Context, key types.NamespacedName, s *state)
 			return nil, err
 		}
 		for _, pod := range list {
-			message, err := convert(s.converted, converted, pod, &rollplanv1.Pod{})
+			message, err := convert(s.converted, converted, &pod, &rollplanv1.Pod{})
 			if err != nil {
 				return nil, fmt.Errorf("convert pod %s: %w", pod.GetName(), err)
 			}
@@ -125,55 +128,55 @@ func selectorOf(owner *unstructured.Unstructured) (labels.Selector, error) {
 
 // replicaSets are those that the Deployment owns, and those without an owner that it selects.
 func (r *Rollouts) replicaSets(ctx context.Context, owner *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	owned, err := r.list(ctx, ReplicaSet, owner.GetNamespace(), owner.GetUID())
-	if err != nil {
-		return nil, err
-	}
-	orphans, err := r.list(ctx, ReplicaSet, owner.GetNamespace(), noController)
-	if err != nil {
-		return nil, err
-	}
-	for _, orphan := range orphans {
-		if Selects(owner, orphan) {
-			owned = append(owned, orphan)
+	var found []*unstructured.Unstructured
+	for _, controller := range []types.UID{owner.GetUID(), noController} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(ReplicaSet.GroupVersion().WithKind(ReplicaSet.Kind + "List"))
+		if err := r.list(ctx, list, owner.GetNamespace(), controller); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			set := &list.Items[i]
+			if controls(controller, set) && (controller != noController || Selects(owner, set)) {
+				found = append(found, set)
+			}
 		}
 	}
-	return owned, nil
+	return found, nil
 }
 
 // pods are those of the ReplicaSets.
-func (r *Rollouts) pods(ctx context.Context, owner *unstructured.Unstructured, sets []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	var all []*unstructured.Unstructured
+func (r *Rollouts) pods(ctx context.Context, owner *unstructured.Unstructured, sets []*unstructured.Unstructured) ([]corev1.Pod, error) {
+	var found []corev1.Pod
 	for _, set := range sets {
-		list, err := r.list(ctx, Pod, owner.GetNamespace(), set.GetUID())
-		if err != nil {
+		list := &corev1.PodList{}
+		if err := r.list(ctx, list, owner.GetNamespace(), set.GetUID()); err != nil {
 			return nil, err
 		}
-		all = append(all, list...)
+		for _, pod := range list.Items {
+			if controls(set.GetUID(), &pod) {
+				found = append(found, pod)
+			}
+		}
 	}
-	return all, nil
+	return found, nil
 }
 
-// list reads the objects that something controls. They may be the cache's own: nobody changes them.
-func (r *Rollouts) list(ctx context.Context, kind schema.GroupVersionKind, namespace string, controller types.UID) ([]*unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+// list reads the objects that something controls, and where there is no index also others.
+func (r *Rollouts) list(ctx context.Context, list client.ObjectList, namespace string, controller types.UID) error {
 	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
 	if r.indexed {
 		options = append(options, client.MatchingFields{controllerField: string(controller)})
 	}
 	if err := r.Reader.List(ctx, list, options...); err != nil {
-		return nil, fmt.Errorf("list %s in %s: %w", kind.Kind, namespace, err)
+		return fmt.Errorf("list %T in %s: %w", list, namespace, err)
 	}
-	var found []*unstructured.Unstructured
-	for i := range list.Items {
-		item := &list.Items[i]
-		owner := metav1.GetControllerOfNoCopy(item)
-		if controller == noController && owner == nil || owner != nil && owner.UID == controller {
-			found = append(found, item)
-		}
-	}
-	return found, nil
+	return nil
+}
+
+func controls(controller types.UID, object client.Object) bool {
+	owner := metav1.GetControllerOfNoCopy(object)
+	return owner == nil && controller == noController || owner != nil && owner.UID == controller
 }
 
 func object(kind schema.GroupVersionKind) *unstructured.Unstructured {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -21,26 +20,39 @@ const nativeQuiet = time.Minute
 type nativeWatch struct {
 	looked bool
 	// last is the time of its last write, by the API server's clock.
-	last metav1.Time
+	last time.Time
 	// heldUntil is how long the Deployment is left alone, by ours.
 	heldUntil time.Time
 }
 
 func (n *nativeWatch) check(owner *unstructured.Unstructured, now time.Time) error {
-	for _, entry := range owner.GetManagedFields() {
-		if entry.Manager != "kube-controller-manager" || entry.Subresource != "status" || entry.Time == nil {
-			continue
-		}
-		if n.looked && n.last.Before(entry.Time) {
+	if at := nativeStatusWrite(owner); n.last.Before(at) {
+		if n.looked {
 			n.heldUntil = now.Add(nativeQuiet)
 		}
-		if n.last.Before(entry.Time) {
-			n.last = *entry.Time
-		}
+		n.last = at
 	}
 	n.looked = true
 	if now.Before(n.heldUntil) {
 		return ErrNativeController
 	}
 	return nil
+}
+
+// nativeStatusWrite is the time of the last status write of Kubernetes' own controller that is still to be seen. It
+// reads the managed fields where they are: GetManagedFields converts them, which costs more than a plan.
+func nativeStatusWrite(owner *unstructured.Unstructured) (last time.Time) {
+	metadata, _ := owner.Object["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	for _, entry := range entries {
+		fields, _ := entry.(map[string]any)
+		if fields["manager"] != "kube-controller-manager" || fields["subresource"] != "status" {
+			continue
+		}
+		text, _ := fields["time"].(string)
+		if at, err := time.Parse(time.RFC3339, text); err == nil && last.Before(at) {
+			last = at
+		}
+	}
+	return last
 }

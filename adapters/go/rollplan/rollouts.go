@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,11 +25,8 @@ var (
 	PlannedDeployment = schema.GroupVersionKind{Group: "apps.rollplan.dev", Version: "v1alpha1", Kind: "PlannedDeployment"}
 )
 
-// Kinds that rollouts consist of.
-var (
-	ReplicaSet = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
-	Pod        = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
-)
+// ReplicaSet is the kind that rollouts consist of.
+var ReplicaSet = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
 
 // Rollouts looks at Deployments of one kind, asks for plans and carries them out. Methods may be called at the same
 // time; calls for one key wait for each other.
@@ -37,7 +35,7 @@ type Rollouts struct {
 	Kind schema.GroupVersionKind
 	// Planner is asked for plans, as by a [Client].
 	Planner rollplanv1.RolloutPlannerClient
-	// Reader is a cache, or the API server itself.
+	// Reader is a cache, or the API server itself. Its scheme must know pods; all else is read unstructured.
 	Reader client.Reader
 	// Writer makes the calls. Its reads must not come from a cache.
 	Writer client.Client
@@ -48,6 +46,10 @@ type Rollouts struct {
 	// AllPods sends the pods of every Deployment, so that reports name them. Otherwise they are sent for Recreate
 	// only, which decides by them.
 	AllPods bool
+	// StatusInterval is how long a status waits that only tells how far a rollout has come, so that one write tells of
+	// all that happens within it. Sync then asks to look again. What ends a rollout, one way or the other, is written
+	// at once, and so is what comes with another write. Zero: nothing waits.
+	StatusInterval time.Duration
 
 	indexed bool
 	mu      sync.Mutex
@@ -74,7 +76,7 @@ func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, 
 	if err != nil || seen == nil {
 		return Result{}, err
 	}
-	if s.confirmed != seen.owner.GetGeneration() && writesReplicaSets(response) {
+	if !s.confirmed && writesReplicaSets(response) {
 		news, err := r.confirm(ctx, seen.owner, s)
 		if err != nil {
 			return Result{}, err
@@ -84,6 +86,9 @@ func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, 
 				return Result{}, err
 			}
 		}
+	}
+	if wait := s.putOff(response, r.StatusInterval, time.Now()); wait > 0 {
+		return Result{Response: response, RequeueAfter: wait}, nil
 	}
 	result := Result{
 		Response:     response,
@@ -182,15 +187,15 @@ func (r *Rollouts) state(key types.NamespacedName) *state {
 // IndexOwners prepares a cache for reading ReplicaSets and pods by their controller. Call it before the cache starts,
 // and only if Reader is that cache.
 func (r *Rollouts) IndexOwners(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, kind := range []schema.GroupVersionKind{ReplicaSet, Pod} {
-		err := indexer.IndexField(ctx, object(kind), controllerField, func(object client.Object) []string {
-			if owner := metav1.GetControllerOf(object); owner != nil {
+	for _, kind := range []client.Object{object(ReplicaSet), &corev1.Pod{}} {
+		err := indexer.IndexField(ctx, kind, controllerField, func(object client.Object) []string {
+			if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
 				return []string{string(owner.UID)}
 			}
 			return []string{noController}
 		})
 		if err != nil {
-			return fmt.Errorf("index %s by controller: %w", kind.Kind, err)
+			return fmt.Errorf("index by controller: %w", err)
 		}
 	}
 	r.indexed = true

@@ -52,6 +52,8 @@ type world struct {
 	// refuse answers calls in the server's place.
 	refuse map[string]error
 	calls  []string
+	// lists are how often the server itself was read.
+	lists int
 }
 
 var key = types.NamespacedName{Namespace: "shop", Name: "web"}
@@ -84,6 +86,10 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			}
 			return c.Delete(ctx, object)
 		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			w.lists++
+			return c.List(ctx, list, options...)
+		},
 	}).Build()
 	w.Rollouts = &Rollouts{Kind: Deployment, Planner: w.planner, Writer: w.server, Recorder: w.events}
 	w.catchUp()
@@ -94,7 +100,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 func (w *world) catchUp() {
 	w.t.Helper()
 	var objects []client.Object
-	for _, kind := range []schema.GroupVersionKind{Deployment, ReplicaSet, Pod} {
+	for _, kind := range []schema.GroupVersionKind{Deployment, ReplicaSet, corev1.SchemeGroupVersion.WithKind("Pod")} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := w.server.List(w.t.Context(), list); err != nil {
@@ -104,7 +110,11 @@ func (w *world) catchUp() {
 			objects = append(objects, &list.Items[i])
 		}
 	}
-	w.Reader = fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(objects...).Build()
+	pods := runtime.NewScheme() // of what else is typed, the stand-in would drop unknown fields
+	if err := corev1.AddToScheme(pods); err != nil {
+		w.t.Fatal(err)
+	}
+	w.Reader = fake.NewClientBuilder().WithScheme(pods).WithObjects(objects...).Build()
 }
 
 // sync looks once, with these plans next, and returns the request.
@@ -247,7 +257,7 @@ func TestOwnWritesAreSeenBeforeTheCacheShowsThem(t *testing.T) {
 	}
 }
 
-func TestSizesAreConfirmedOnceForEachGeneration(t *testing.T) {
+func TestSizesAreConfirmedBeforeTheFirstWrite(t *testing.T) {
 	owner := web()
 	w := newWorld(t, owner, set("web-1", 2, false, "web"))
 	// Another copy has gone on meanwhile, and its ReplicaSets have not come by the watch yet.
@@ -273,6 +283,26 @@ func TestSizesAreConfirmedOnceForEachGeneration(t *testing.T) {
 	// Until the cache has caught up, the newer ones count.
 	if request, _ := w.sync(false, create("web-3", 1)); sizes(request) != "web-1=4 web-2=1" || len(w.planner.requests) != 4 {
 		t.Errorf("the next plan is made with %s, after %d requests", sizes(request), len(w.planner.requests))
+	}
+	// What we write ourselves we know; what came of a call that failed we do not.
+	for _, test := range []struct {
+		what  string
+		after func()
+		reads int
+	}{
+		{"our own writes", func() {}, 0},
+		{"a call without an answer", func() {
+			w.refuse["patch web-1"] = errors.New("connection reset")
+			w.sync(false, scale("web-1", 2))
+			delete(w.refuse, "patch web-1")
+		}, 1},
+		{"that read", func() {}, 0},
+	} {
+		test.after()
+		before := w.lists
+		if w.sync(false, scale("web-1", 4)); w.lists-before != test.reads {
+			t.Errorf("after %s: %d reads, want %d", test.what, w.lists-before, test.reads)
+		}
 	}
 }
 
@@ -420,5 +450,40 @@ func TestGone(t *testing.T) {
 	}
 	if len(w.states) > 0 {
 		t.Errorf("still remembered: %v", w.states)
+	}
+}
+
+func TestProgressWaits(t *testing.T) {
+	const interval = time.Second
+	status := &rollplanv1.Step{Action: &rollplanv1.Step_UpdateDeploymentStatus{UpdateDeploymentStatus: &rollplanv1.UpdateDeploymentStatus{}}}
+	progress := []*rollplanv1.Step{status}
+	now := time.Now()
+	s := newState()
+	for _, look := range []struct {
+		what     string
+		at       time.Duration
+		phase    rollplanv1.Phase
+		steps    []*rollplanv1.Step
+		failures int
+		wait     time.Duration
+	}{
+		{"progress", 0, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval},
+		{"more of it", interval / 4, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval * 3 / 4},
+		{"the time is over", interval, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, 0},
+		{"progress after it", interval, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval},
+		{"another write", interval * 3 / 2, rollplanv1.Phase_PHASE_PROGRESSING, []*rollplanv1.Step{scale("web-1", 2), status}, 0, 0},
+		{"progress after that", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval},
+		{"the end", interval * 2, rollplanv1.Phase_PHASE_COMPLETE, progress, 0, 0},
+		{"no progress any more", interval * 2, rollplanv1.Phase_PHASE_STALLED, progress, 0, 0},
+		{"what was refused", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, progress, 1, 0},
+		{"nothing to write", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, nil, 0, 0},
+		{"an event", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, []*rollplanv1.Step{{
+			Action: status.Action, Events: []*rollplanv1.Event{{Reason: "Why"}}}}, 0, 0},
+	} {
+		s.failures = make([]*rollplanv1.StepFailure, look.failures)
+		plan := &rollplanv1.PlanRolloutResponse{Steps: look.steps, Report: &rollplanv1.RolloutReport{Phase: look.phase}}
+		if wait := s.putOff(plan, interval, now.Add(look.at)); wait != look.wait {
+			t.Errorf("%s waits %s, want %s", look.what, wait, look.wait)
+		}
 	}
 }

@@ -1,12 +1,9 @@
 package rollplan
 
 import (
-	"maps"
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,15 +19,22 @@ const createdSeenWithin = time.Minute
 // state is what is remembered of one Deployment from one look to the next.
 type state struct {
 	mu sync.Mutex
-	// owner is whose state this is: another Deployment may get the name.
+	memory
+}
+
+// memory is forgotten when another Deployment gets the name.
+type memory struct {
+	// owner is whose state this is.
 	owner types.UID
 	// written are objects as our own writes left them, until the cache has caught up. Without them a late watch would
 	// have the planner order what it has just ordered.
 	written map[types.UID]write
 	// converted are the messages of the last snapshot: making them costs more than the plan.
 	converted map[types.UID]conversion
-	// confirmed is the generation for which the ReplicaSets were read from the API server itself.
-	confirmed int64
+	// confirmed says that nothing is missing of what was written of the ReplicaSets, by whomever.
+	confirmed bool
+	// waiting is since when there is a status that has been put off. Zero: there is none.
+	waiting time.Time
 	// failures are what the API server refused of the last plan.
 	failures []*rollplanv1.StepFailure
 	native   nativeWatch
@@ -44,20 +48,32 @@ type write struct {
 	at      time.Time
 }
 
-type conversion struct {
-	version string
-	message proto.Message
-}
-
 func newState() *state {
-	return &state{written: map[types.UID]write{}}
+	return &state{memory: memory{written: map[types.UID]write{}}}
 }
 
 // belongsTo forgets everything about another Deployment that had the name before.
 func (s *state) belongsTo(owner types.UID) {
 	if s.owner != owner {
-		s.owner, s.written, s.converted, s.failures, s.native, s.confirmed = owner, map[types.UID]write{}, nil, nil, nativeWatch{}, 0
+		s.memory = memory{owner: owner, written: map[types.UID]write{}}
 	}
+}
+
+// putOff is how long a plan is still to wait that does no more than tell how far a rollout has come. Zero: not at all.
+func (s *state) putOff(plan *rollplanv1.PlanRolloutResponse, interval time.Duration, now time.Time) time.Duration {
+	steps := plan.GetSteps()
+	progress := plan.GetReport().GetPhase() == rollplanv1.Phase_PHASE_PROGRESSING &&
+		len(steps) == 1 && steps[0].GetUpdateDeploymentStatus() != nil && len(steps[0].GetEvents()) == 0
+	if progress && len(s.failures) == 0 {
+		if s.waiting.IsZero() {
+			s.waiting = now
+		}
+		if wait := interval - now.Sub(s.waiting); wait > 0 {
+			return wait
+		}
+	}
+	s.waiting = time.Time{}
+	return 0
 }
 
 // refuted forgets our own write to an object that the API server says does not exist.
@@ -132,7 +148,7 @@ func (s *state) overlay(kind string, cached []*unstructured.Unstructured, now ti
 			// The cache has seen it go; or it has not come for so long that the API server must be asked again.
 			delete(s.written, uid)
 			if own.created {
-				s.confirmed = 0
+				s.confirmed = false
 			}
 		}
 	}
@@ -144,31 +160,4 @@ func (s *state) overlay(kind string, cached []*unstructured.Unstructured, now ti
 func older(a, b *unstructured.Unstructured) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order < 0
-}
-
-// convert makes the message of an object, or takes the one it made of the same version before.
-func convert[T proto.Message](from, to map[types.UID]conversion, object *unstructured.Unstructured, message T) (T, error) {
-	uid, version := object.GetUID(), object.GetResourceVersion()
-	if known, ok := from[uid]; ok && known.version == version {
-		if same, ok := known.message.(T); ok {
-			to[uid] = known
-			return same, nil
-		}
-	}
-	content := maps.Clone(object.Object)
-	if metadata, ok := content["metadata"].(map[string]any); ok {
-		// The largest part of many objects, and nothing that the service reads.
-		metadata = maps.Clone(metadata)
-		delete(metadata, "managedFields")
-		content["metadata"] = metadata
-	}
-	text, err := (&unstructured.Unstructured{Object: content}).MarshalJSON()
-	if err != nil {
-		return message, err
-	}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, message); err != nil {
-		return message, err
-	}
-	to[uid] = conversion{version: version, message: message}
-	return message, nil
 }

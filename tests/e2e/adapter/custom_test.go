@@ -190,17 +190,30 @@ func (c custom) commands(ctx context.Context, t *testing.T) {
 	}
 }
 
-// autoscale has an autoscaler find the pods through the scale subresource. There are no metrics here, so that it can
-// only keep to its minimum, which is above the size.
+// autoscale has Kubernetes' own autoscaler find the pods through the scale subresource, and size them: to its minimum
+// while there are no metrics, and to its maximum when all of them are twice as busy as they should be.
 func (c custom) autoscale(ctx context.Context, t *testing.T) {
 	t.Helper()
-	c.run(ctx, t, "autoscale", "pdeploy/web", "--min=6", "--max=8", "--cpu-percent=50")
-	c.pods(ctx, t, "web", "2", 6)
-	scale := c.run(ctx, t, "get", "--raw", "/apis/apps.rollplan.dev/v1alpha1/namespaces/"+c.namespace+"/planneddeployments/web/scale")
-	if !strings.Contains(scale, `"selector":"app=web"`) || !strings.Contains(scale, `"replicas":6`) {
+	c.create(ctx, t, "busy", map[string]any{"replicas": 2}, map[string]any{"resources": map[string]any{"requests": map[string]any{"cpu": "1000m"}}})
+	c.complete(ctx, t, "busy", 1)
+	c.run(ctx, t, "autoscale", "pdeploy/busy", "--min=3", "--max=5", "--cpu-percent=50")
+	c.pods(ctx, t, "busy", "1", 3)
+	scale := c.run(ctx, t, "get", "--raw", "/apis/apps.rollplan.dev/v1alpha1/namespaces/"+c.namespace+"/planneddeployments/busy/scale")
+	if !strings.Contains(scale, `"selector":"app=busy"`) || !strings.Contains(scale, `"replicas":3`) {
 		t.Errorf("scale is %s", scale)
 	}
-	c.run(ctx, t, "delete", "hpa/web")
+	serveMetrics(ctx, t, c.System, "1") // which is what each container asks for
+	c.pods(ctx, t, "busy", "1", 5)
+	c.complete(ctx, t, "busy", 1)
+	await(ctx, t, "the autoscaler to have seen the new pods", func(ctx context.Context) error {
+		out := c.run(ctx, t, "get", "hpa/busy", "-o", "jsonpath={.status.currentReplicas} {.status.desiredReplicas} {.status.currentMetrics[0].resource.current.averageUtilization}")
+		if out != "5 5 100" {
+			return fmt.Errorf("current, wanted and used are %s", out)
+		}
+		return nil
+	})
+	c.run(ctx, t, "delete", "hpa/busy", "pdeploy/busy", "--timeout="+waitTimeout)
+	c.run(ctx, t, "delete", "apiservice/v1beta1.metrics.k8s.io")
 }
 
 // templateRefused has the API server refuse a ReplicaSet: a condition and an event say why, and once it is mended the

@@ -37,18 +37,20 @@ const (
 	sizeMax, availableMin = 5, 3
 )
 
-// TestFaults kills service, adapters and API server at random moments, and stops the service for a while, during many
-// rollouts. Limits must hold all the time, and every rollout must end.
+// TestFaults kills service, adapters and API server at random moments, and stops or overloads the service for a while,
+// during many rollouts. Limits must hold all the time, and every rollout must end.
 func TestFaults(t *testing.T) {
 	ctx := withTimeout(t, 60*time.Minute)
 	s := install(ctx, t, controlplane.Options{}, Takeover)
+	overload := startOverload(t, s.Address())
 	for _, name := range []string{"adapter-1", "adapter-2"} {
 		// A lease that passes on soon; 10 s would be kinder to a busy machine and longer.
-		if err := s.StartAdapter(name, "--leader-elect", "--leader-elect-lease-duration=6s", "--planner-timeout=2s"); err != nil {
+		if err := s.StartAdapter(name, "--leader-elect", "--leader-elect-lease-duration=6s", "--planner-timeout=2s", "--planner="+overload.address); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f := newFleet(ctx, t, s)
+	f.overload = overload
 	sets, pods := watchReplicaSets(ctx, t, s, f.namespace), watchPods(ctx, t, s, f.namespace)
 	created := f.settle(ctx, t, 1)
 	mark := pods.mark()
@@ -66,6 +68,7 @@ func TestFaults(t *testing.T) {
 		return
 	}
 
+	overload.check(t)
 	f.whole(ctx, t, created/fleetSize)
 	sets.check(t, fmt.Sprintf("the sizes of a Deployment add up to at most %d", sizeMax), func(sets map[string]*appsv1.ReplicaSet) bool {
 		sums := map[types.UID]int32{}
@@ -121,6 +124,8 @@ type fleet struct {
 	kubectl
 	rollouts int
 	chance   *rand.Rand
+	// overload is before the service, where a test wants it.
+	overload *overload
 }
 
 func newFleet(ctx context.Context, t *testing.T, s *System) *fleet {
@@ -221,6 +226,9 @@ func (f *fleet) whole(ctx context.Context, t *testing.T, versions int) {
 
 // breakThings does harm until the context ends, and leaves everything running.
 func (f *fleet) breakThings(ctx context.Context, t *testing.T) {
+	// Also the shortest run has these.
+	f.overload.during(loadSheds, slowMax)
+	f.overload.during(loadSlow, slowMax)
 	for {
 		select {
 		case <-ctx.Done():
@@ -246,7 +254,7 @@ func (f *fleet) breakOne(ctx context.Context, t *testing.T) error {
 			}
 		}
 	}
-	switch chance := f.chance.IntN(10); {
+	switch chance := f.chance.IntN(13); {
 	case chance < 3:
 		t.Log("kill the service")
 		f.Service().Kill()
@@ -263,6 +271,14 @@ func (f *fleet) breakOne(ctx context.Context, t *testing.T) error {
 		t.Log("kill", name)
 		f.Adapter(name).Kill()
 		return f.RestartAdapter(name)
+	case chance < 11:
+		t.Log("have the service shed calls for a while")
+		f.overload.during(loadSheds, time.Duration(500+f.chance.IntN(3000))*time.Millisecond)
+		return nil
+	case chance < 12:
+		t.Log("have the service be slow for a while")
+		f.overload.during(loadSlow, time.Duration(500+f.chance.IntN(3000))*time.Millisecond)
+		return nil
 	default:
 		t.Log("kill the API server")
 		return f.KillAPIServer(ctx)

@@ -157,6 +157,9 @@ func (s *System) StartService() (err error) {
 	return err
 }
 
+// Address is where the service listens.
+func (s *System) Address() string { return s.address }
+
 // Service is the running service.
 func (s *System) Service() *controlplane.Program { return s.service }
 

@@ -75,7 +75,7 @@ func start(t *testing.T) {
 	running = exec.Command(os.Getenv(AdapterEnv), "--mode=takeover", "--planner", os.Getenv(PlannerEnv), "--kubeconfig", kubeconfig,
 		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0",
 		// The cases take a status that is complete for one that has seen what they did a moment ago.
-		"--min-interval=0",
+		"--min-interval=0", "--status-interval=0",
 		"--kube-api-qps=500", "--kube-api-burst=1000", fmt.Sprintf("--terminating-replicas=%t", terminating))
 	running.Stdout, running.Stderr = os.Stdout, os.Stderr
 	if err := running.Start(); err != nil {

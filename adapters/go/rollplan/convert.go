@@ -1,0 +1,83 @@
+package rollplan
+
+import (
+	"encoding/json"
+	"maps"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollplan.dev/rollplan/adapters/go/rollplanv1"
+)
+
+// conversion is the message of one version of an object.
+type conversion struct {
+	version string
+	message proto.Message
+}
+
+// convert makes the message of an object, or takes the one it made of the same version before.
+func convert[T proto.Message](from, to map[types.UID]conversion, object client.Object, message T) (T, error) {
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	if known, ok := from[uid]; ok && known.version == version {
+		if same, ok := known.message.(T); ok {
+			to[uid] = known
+			return same, nil
+		}
+	}
+	if err := fill(message, object); err != nil {
+		return message, err
+	}
+	to[uid] = conversion{version: version, message: message}
+	return message, nil
+}
+
+// fill parses the object's JSON into the message, all but the template: that is most of it, and becomes a message
+// without the detour.
+func fill(message proto.Message, object client.Object) error {
+	var content any = object
+	var template map[string]any
+	if o, ok := object.(*unstructured.Unstructured); ok {
+		content, template = withoutTemplate(o.Object)
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, message); err != nil || template == nil {
+		return err
+	}
+	converted, err := structpb.NewStruct(template)
+	if err != nil {
+		return err
+	}
+	switch m := message.(type) {
+	case *rollplanv1.Deployment:
+		m.Spec.Template = converted
+	case *rollplanv1.ReplicaSet:
+		m.Spec.Template = converted
+	}
+	return nil
+}
+
+// withoutTemplate takes the template out of an object, and the managed fields, which the service does not read.
+func withoutTemplate(object map[string]any) (rest, template map[string]any) {
+	rest = maps.Clone(object)
+	if metadata, ok := rest["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "managedFields")
+		rest["metadata"] = metadata
+	}
+	if spec, ok := rest["spec"].(map[string]any); ok {
+		if template, ok = spec["template"].(map[string]any); ok {
+			spec = maps.Clone(spec)
+			delete(spec, "template")
+			rest["spec"] = spec
+		}
+	}
+	return rest, template
+}
