@@ -175,6 +175,9 @@ func (c *ControlPlane) startControllers(context.Context) (err error) {
 	c.controllers, err = c.spawn("kube-controller-manager", "--kubeconfig", c.Kubeconfig(), controllers,
 		"--leader-elect=false", "--secure-port=0", "--service-account-private-key-file", c.path("sa.key"),
 		"--root-ca-file", c.path("certs/apiserver.crt"),
+		// After an API server was killed again and again, its watch of node leases comes back late. It would take the node
+		// for dead then and its pods for unready, which they stay: only a real kubelet would say otherwise.
+		"--node-monitor-grace-period=10m",
 		// The defaults pace a production cluster; tests change dozens of Deployments at once.
 		"--kube-api-qps=500", "--kube-api-burst=1000")
 	return err
