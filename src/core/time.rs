@@ -188,7 +188,9 @@ mod tests {
             (Time::MIN.seconds(), 0, "0001-01-01T00:00:00Z"),
             (Time::MAX.seconds(), 0, "9999-12-31T23:59:59Z"),
         ] {
-            assert_eq!(Time::new(seconds, nanos).unwrap().to_string(), text);
+            let time = Time::new(seconds, nanos).unwrap();
+            assert_eq!(time.to_string(), text);
+            assert_eq!((time.seconds(), time.nanos()), (seconds, nanos));
         }
     }
 
