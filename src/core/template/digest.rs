@@ -48,14 +48,6 @@ enum Tag {
 
 // === impl TemplateDigest ===
 
-impl TemplateDigest {
-    /// The bytes, for use as a key elsewhere.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
 impl fmt::Display for TemplateDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

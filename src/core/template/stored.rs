@@ -141,4 +141,15 @@ mod tests {
             assert!(set.same_as(&set.clone()));
         }
     }
+
+    #[test]
+    fn a_template_prints_its_digest_alone() {
+        let template = template("", "secret", "1");
+        let printed = format!("{template:?}");
+        assert_eq!(
+            printed,
+            format!("Template(TemplateDigest({}))", template.digest())
+        );
+        assert!(!printed.contains("secret"));
+    }
 }

@@ -285,6 +285,7 @@ fn instants_print_as_they_were_in_utc() {
         "2023-12-31T23:30:00.250-01:00",
         Some("2024-01-01T00:30:00.25Z"),
     );
+    check("2000-01-01T04:30:00+05:30", Some("1999-12-31T23:00:00Z"));
     for bad in [
         "",
         "2024",
@@ -299,6 +300,8 @@ fn instants_print_as_they_were_in_utc() {
         "2024-01-01T00:00:00.Z",
         "2024-01-01 00:00:00Z",
         "2024-01-01T00:00:00+1:00",
+        "2024-01-01T00:00:00-24:00",
+        "2024-01-01T00:00:00+00:60",
         "2024-01-01T00:00:00Zé",
         "é024-01-01T00:00:00Z",
         "0000-01-01T00:00:00+01:00",
@@ -413,6 +416,28 @@ fn what_lies_too_deep_counts_as_null() {
         &nested(limit + 2000, Value::from(2)),
         true,
     );
+
+    // A level is a level whichever way it is reached: by lists and maps, known or not.
+    let below = |path: &[&str], level: usize, innermost: i32| {
+        let maps = path.len()..level - 1;
+        let value = maps.fold(Value::from([("a", innermost)]), |inner, _| {
+            Value::from([("a", inner)])
+        });
+        path.iter().rev().fold(value, |inner, key| match *key {
+            "[]" => Value::List(vec![inner]),
+            key => Value::from([(key, inner)]),
+        })
+    };
+    for path in [
+        &["spec", "containers", "[]", "fromTheFuture"][..],
+        &["spec", "containers", "[]", "fromTheFuture", "[]"],
+        &["spec", "nodeSelector", "disk"],
+        &["metadata", "annotations", "note", "[]"],
+    ] {
+        let compare = |level, want| check(&below(path, level, 1), &below(path, level, 2), want);
+        compare(MAX_DEPTH, false);
+        compare(MAX_DEPTH + 1, true);
+    }
 }
 
 // === Upstream's answers ===
@@ -554,6 +579,8 @@ fn absurd_quantities_are_exact_and_cheap() {
     same("1e-1000000", "1n");
     same("-1e-2147483648", "-1n");
     same("0e2147483647", "0");
+    // The largest that is not capped.
+    same("9007199254740991Ki", "9223372036854774784");
     assert_ne!(Quantity::parse("1e1000000"), Quantity::parse("1e1000001"));
     for refused in ["1e2147483648", "1e-2147483649", "1e99999999999999999999"] {
         assert_eq!(Quantity::parse(refused), None, "{refused}");
