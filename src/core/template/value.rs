@@ -65,15 +65,6 @@ impl Value {
         matches!(self, Self::Null)
     }
 
-    /// The bool, if this is one.
-    #[must_use]
-    pub fn as_bool(&self) -> Option<bool> {
-        match self {
-            Self::Bool(value) => Some(*value),
-            _ => None,
-        }
-    }
-
     /// The number, if this is one.
     #[must_use]
     pub fn as_number(&self) -> Option<Number> {
@@ -81,12 +72,6 @@ impl Value {
             Self::Number(number) => Some(*number),
             _ => None,
         }
-    }
-
-    /// The integer, if this is one.
-    #[must_use]
-    pub fn as_i64(&self) -> Option<i64> {
-        self.as_number()?.as_i64()
     }
 
     /// The text, if this is a string.
