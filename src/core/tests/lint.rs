@@ -74,7 +74,14 @@ fn growing_beyond_the_surge_is_found() {
     let mut ups_first = plan(&world);
     ups_first.steps.swap(0, 1);
     let too_many = Rule::MaxTotal { total: 7, max: 5 };
-    assert_eq!(bounds(&world, &ups_first), [(1, too_many)]);
+    assert_eq!(bounds(&world, &ups_first), [(1, too_many.clone())]);
+    // Pods count of one that is to be adopted, and of one that is going.
+    let mut orphaned = world.clone();
+    orphaned.replica_sets[0].metadata.owner_references.clear();
+    assert_eq!(bounds(&orphaned, &ups_first), [(1, too_many.clone())]);
+    let mut going = world.clone();
+    going.replica_sets[0].metadata.deletion_timestamp = Some(world.now);
+    assert_eq!(bounds(&going, &ups_first), [(1, too_many)]);
 
     let mut without_new = half_way();
     without_new.replica_sets.truncate(1);
