@@ -183,16 +183,16 @@ fn promised_available(snapshot: &Snapshot, options: Options) -> Option<i64> {
         let outcome = pass::run(&world, options, Rules::Exact);
         let actions = outcome.steps.iter().filter_map(|step| step.action.as_ref());
         let actions: Vec<&Action> = actions.collect();
-        // Kubernetes may see the event for ever.
-        if actions.is_empty() {
-            break;
-        }
         for action in &actions {
             if let Action::ScaleReplicaSet { set, to, .. } = action {
                 pods.resize(&set.name, *to);
             }
         }
         apply_all(&mut world, &actions);
+        // Kubernetes may see the event for ever, and what is refused is refused again.
+        if actions.is_empty() || outcome.refused {
+            break;
+        }
     }
     Some(min.min(pods.available()))
 }

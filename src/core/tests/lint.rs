@@ -4,7 +4,7 @@ use super::world::{mk_deployment, mk_set, mk_snapshot, mk_template, rolling, str
 use crate::action::Action;
 use crate::lint::{Rule, lint};
 use crate::revision::{REVISION, ROLLBACK_TO};
-use crate::snapshot::{Options, Snapshot, Strategy};
+use crate::snapshot::{Options, Snapshot, StepFailure, Strategy};
 use crate::{Plan, plan_settled};
 
 /// 4 wanted, one more and one fewer allowed; 3 old pods and 2 new ones, all available.
@@ -156,4 +156,27 @@ fn what_is_left_to_do_is_found() {
     // A plan that says that more will follow may leave it.
     spoilt.settled = false;
     assert_eq!(found(&world, &spoilt), []);
+}
+
+/// A ReplicaSet that cannot be adopted in the middle of a scaling event: every pass asks for it anew.
+#[test]
+fn a_refusal_that_stays_ends_the_search_for_what_scaling_leaves() {
+    let mut world = half_way();
+    world.deployment.spec.replicas = 6;
+    let mut orphan = mk_set(&world.deployment, "v0", 1, 1);
+    orphan.metadata.owner_references.clear();
+    world.replica_sets.push(orphan);
+    let adopts = plan(&world).steps.into_iter().find_map(|step| {
+        let adopts = matches!(step.action, Some(Action::AdoptReplicaSet { .. }));
+        step.call.filter(|_| adopts)
+    });
+    world.failures.push(StepFailure {
+        call: adopts.unwrap(),
+        http_code: 422,
+        reason: "Invalid".to_owned(),
+        message: String::new(),
+        causes: Vec::new(),
+        existing: None,
+    });
+    assert_eq!(found(&world, &plan(&world)), []);
 }
