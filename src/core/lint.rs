@@ -72,7 +72,16 @@ fn claimed(snapshot: &Snapshot) -> impl Iterator<Item = &ReplicaSet> {
         deployment.spec.selector.matches(&metadata.labels)
             && metadata.namespace == deployment.metadata.namespace
             && controller.is_none_or(|controller| controller.uid == deployment.metadata.uid)
-            && !(controller.is_none() && metadata.deletion_timestamp.is_some())
+            && (controller.is_some()
+                || metadata.deletion_timestamp.is_none() && !is_gone(snapshot, set))
+    })
+}
+
+/// Whether the server has answered that there is no such ReplicaSet, as when it was to be adopted.
+fn is_gone(snapshot: &Snapshot, set: &ReplicaSet) -> bool {
+    snapshot.failures.iter().any(|failure| {
+        let call = &failure.call;
+        failure.http_code == 404 && call.kind == "ReplicaSet" && call.name == set.metadata.name
     })
 }
 

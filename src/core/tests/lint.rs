@@ -179,4 +179,8 @@ fn a_refusal_that_stays_ends_the_search_for_what_scaling_leaves() {
         existing: None,
     });
     assert_eq!(found(&world, &plan(&world)), []);
+    // One that turned out to be gone has no pods to count.
+    world.failures[0].http_code = 404;
+    world.replica_sets[2].replicas = 100;
+    assert_eq!(found(&world, &plan(&world)), []);
 }
