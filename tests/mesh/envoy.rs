@@ -6,11 +6,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
+
+use crate::certificates::{Authority, Identity};
 
 /// Ends with the test.
 pub(super) struct Envoy {
@@ -26,34 +27,24 @@ pub(super) enum Role<'a> {
     /// Between callers and all servers.
     Balancer,
     /// Beside a caller: balances, and shows who it is.
-    Caller(&'a Identity),
+    Caller(&'a Member),
     /// Beside a server: takes only calls of those who show that they belong to the mesh.
-    Server(&'a Identity),
+    Server(&'a Member),
 }
 
-/// What a mesh gives to each of its members, in PEM.
-pub(super) struct Identity {
-    authority: String,
-    cert: String,
-    key: String,
+/// What a mesh gives to each of its members.
+pub(super) struct Member {
+    authority: Authority,
+    identity: Identity,
 }
 
-impl Identity {
+impl Member {
     pub(super) fn new() -> Self {
-        let authority_key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // With one name for all, Envoy would take a certificate for one that has signed itself.
-        params.distinguished_name.push(DnType::CommonName, "mesh");
-        let authority = params.self_signed(&authority_key).unwrap().pem();
-        let issuer = Issuer::new(params, authority_key);
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["planner.test".to_owned()]).unwrap();
-        let cert = params.signed_by(&key, &issuer).unwrap().pem();
+        let authority = Authority::new();
+        let identity = authority.sign();
         Self {
             authority,
-            cert,
-            key: key.serialize_pem(),
+            identity,
         }
     }
 
@@ -62,10 +53,10 @@ impl Identity {
         let common = json!({
             "alpn_protocols": ["h2"],
             "tls_certificates": [{
-                "certificate_chain": {"inline_string": self.cert},
-                "private_key": {"inline_string": self.key},
+                "certificate_chain": {"inline_string": self.identity.cert.pem()},
+                "private_key": {"inline_string": self.identity.key.serialize_pem()},
             }],
-            "validation_context": {"trusted_ca": {"inline_string": self.authority}},
+            "validation_context": {"trusted_ca": {"inline_string": self.authority.pem}},
         });
         let mut config = json!({
             "@type": format!("type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.{context}"),
@@ -236,13 +227,13 @@ fn config(servers: &[SocketAddr], role: Role<'_>) -> Value {
     });
     match role {
         Role::Balancer => watch(&mut cluster),
-        Role::Caller(identity) => {
+        Role::Caller(member) => {
             watch(&mut cluster);
-            cluster["transport_socket"] = identity.transport_socket("UpstreamTlsContext");
+            cluster["transport_socket"] = member.transport_socket("UpstreamTlsContext");
         }
         // Which server to call is for the caller's side to say.
-        Role::Server(identity) => {
-            chain["transport_socket"] = identity.transport_socket("DownstreamTlsContext");
+        Role::Server(member) => {
+            chain["transport_socket"] = member.transport_socket("DownstreamTlsContext");
         }
     }
     json!({

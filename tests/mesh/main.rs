@@ -9,6 +9,9 @@
     reason = "a test that fails may panic"
 )]
 
+#[path = "../it/server/certificates.rs"]
+#[allow(dead_code, reason = "shared with the tests of a single server")]
+mod certificates;
 mod envoy;
 #[path = "../it/server/process.rs"]
 #[allow(dead_code, reason = "shared with the tests of a single server")]
@@ -35,7 +38,7 @@ use tonic::transport::channel::Change;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Response, Status};
 
-use envoy::{Envoy, Identity, Role};
+use envoy::{Envoy, Member, Role};
 use process::Process;
 use requests::mk_request;
 
@@ -68,6 +71,18 @@ impl Load {
             answered,
             callers,
         }
+    }
+
+    /// Restarts one server after the other, and goes on when the others know of it.
+    async fn outlives(self, replicas: &mut Vec<Process>, known: impl AsyncFn()) {
+        self.answers(200).await;
+        for _ in 0..replicas.len() {
+            let replica = restart(replicas.remove(0)).await;
+            replicas.push(replica);
+            known().await;
+            self.answers(200).await;
+        }
+        println!("{} calls, none failed", self.end().await);
     }
 
     async fn end(self) -> u64 {
@@ -160,45 +175,31 @@ async fn a_rolling_restart_behind_envoy_fails_no_call() {
     let client = client_of(envoy.address).await;
     // No retries by the caller: what Envoy cannot mend is seen.
     let load = Load::start(8, &client, 1);
-    load.answers(200).await;
-    for _ in 0..3 {
-        let replica = restart(replicas.remove(0)).await;
-        replicas.push(replica);
-        envoy.healthy(3).await;
-        load.answers(200).await;
-    }
-    let answered = load.end().await;
-    println!("{answered} calls, none failed");
+    load.outlives(&mut replicas, async || envoy.healthy(3).await)
+        .await;
 }
 
 /// As a mesh has it: an Envoy beside each server and one beside the caller, and between them nothing but calls of those
 /// who have shown who they are. The servers know nothing of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_between_sidecars_fails_no_call() {
-    let identity = Identity::new();
+    let member = Member::new();
     let mut replicas = replicas();
     let mut sidecars = Vec::new();
     for server in addresses(&replicas) {
-        sidecars.push(Envoy::start(&[server], Role::Server(&identity)).await);
+        sidecars.push(Envoy::start(&[server], Role::Server(&member)).await);
     }
     let servers: Vec<_> = sidecars.iter().map(|sidecar| sidecar.address).collect();
-    let caller = Envoy::start(&servers, Role::Caller(&identity)).await;
+    let caller = Envoy::start(&servers, Role::Caller(&member)).await;
     caller.healthy(3).await;
     let client = client_of(caller.address).await;
     let load = Load::start(8, &client, 1);
-    load.answers(200).await;
-    for _ in 0..3 {
-        let replica = restart(replicas.remove(0)).await;
-        replicas.push(replica);
-        caller.healthy(3).await;
-        load.answers(200).await;
-    }
-    let answered = load.end().await;
-    println!("{answered} calls, none failed");
+    load.outlives(&mut replicas, async || caller.healthy(3).await)
+        .await;
 
     let outsiders = [
         Envoy::start(&servers, Role::Balancer).await,
-        Envoy::start(&servers, Role::Caller(&Identity::new())).await,
+        Envoy::start(&servers, Role::Caller(&Member::new())).await,
     ];
     for outsider in &outsiders {
         let mut client = client_of(outsider.address).await;
@@ -305,12 +306,5 @@ async fn a_rolling_restart_behind_a_balancing_client_fails_no_call_that_is_retri
         endpoints.send(Change::Insert(key, endpoint)).await.unwrap();
     }
     let load = Load::start(8, &RolloutPlannerClient::new(channel), 5);
-    load.answers(200).await;
-    for _ in 0..3 {
-        let replica = restart(replicas.remove(0)).await;
-        replicas.push(replica);
-        load.answers(200).await;
-    }
-    let answered = load.end().await;
-    println!("{answered} calls, none failed");
+    load.outlives(&mut replicas, async || ()).await;
 }

@@ -2,6 +2,7 @@
 
 mod abuse;
 mod answers;
+mod certificates;
 mod discovery;
 mod monitoring;
 mod observed;

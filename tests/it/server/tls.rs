@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::server::{Config, Server, Stop, TlsFiles};
 use tokio::net::TcpStream;
@@ -19,42 +18,9 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
+use super::certificates::{Authority, Identity};
 use super::mk_request;
 use super::observed::{get, mk_observed, sample};
-
-/// Who signs certificates.
-struct Authority {
-    pem: String,
-    der: CertificateDer<'static>,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-/// A certificate and its key.
-struct Identity {
-    cert: rcgen::Certificate,
-    key: KeyPair,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let cert = params.self_signed(&key).unwrap();
-        Self {
-            pem: cert.pem(),
-            der: cert.der().clone(),
-            issuer: Issuer::new(params, key),
-        }
-    }
-
-    fn sign(&self) -> Identity {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["planner.test".to_owned()]).unwrap();
-        let cert = params.signed_by(&key, &self.issuer).unwrap();
-        Identity { cert, key }
-    }
-}
 
 /// Files that go with the test.
 struct Directory(PathBuf);

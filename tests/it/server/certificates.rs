@@ -1,0 +1,42 @@
+//! Certificates that live as long as a test.
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use tokio_rustls::rustls::pki_types::CertificateDer;
+
+/// Who signs certificates.
+pub(super) struct Authority {
+    pub(super) pem: String,
+    pub(super) der: CertificateDer<'static>,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A certificate and its key.
+pub(super) struct Identity {
+    pub(super) cert: rcgen::Certificate,
+    pub(super) key: KeyPair,
+}
+
+impl Authority {
+    pub(super) fn new() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        // With one name for all, Envoy would take a certificate for one that has signed itself.
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "authority");
+        let cert = params.self_signed(&key).unwrap();
+        Self {
+            pem: cert.pem(),
+            der: cert.der().clone(),
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    pub(super) fn sign(&self) -> Identity {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["planner.test".to_owned()]).unwrap();
+        let cert = params.signed_by(&key, &self.issuer).unwrap();
+        Identity { cert, key }
+    }
+}
