@@ -17,27 +17,30 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use metrics::Counter;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tonic::Status;
 use tonic::body::Body;
 use tower::load_shed::error::Overloaded;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
+use super::budget::{Budget, Held};
 use super::calls::Begun;
 use super::connection::Untaken;
 use super::errors;
-use super::offload::{AnswerBytes, LARGE_BYTES};
+use super::offload::AnswerBytes;
 use crate::wire::REQUEST_BYTES_MAX;
 
 /// The flag and the length before a message of gRPC.
 const PREFIX_BYTES: usize = 5;
 
-const KIB: usize = 1 << 10;
+/// Frames with fewer bytes are copied together: each that is kept takes memory beside its bytes, and keeps others
+/// alive that it was read with.
+const FRAME_BYTES_MIN: usize = 4 << 10;
 
 /// See the text of this file.
 #[derive(Clone)]
@@ -49,12 +52,15 @@ pub(super) struct BufferLayer {
     shed: Counter,
 }
 
-/// How many calls are under way, those that are still being sent included.
+/// How many calls are under way, those that are still being sent included, unless their clients keep them waiting.
 #[derive(Clone, Default)]
 struct UnderWay(Arc<AtomicUsize>);
 
-/// One of them.
-struct OneUnderWay(UnderWay);
+/// One of them, unless it waits for its client.
+struct OneUnderWay {
+    all: UnderWay,
+    is_counted: bool,
+}
 
 #[derive(Clone)]
 pub(super) struct Buffer<S> {
@@ -62,24 +68,11 @@ pub(super) struct Buffer<S> {
     layer: BufferLayer,
 }
 
-/// Memory that may be held, in KiB. What is small is counted apart: who sends much, or does not take large answers,
-/// leaves room for the usual rollout.
-#[derive(Clone)]
-struct Budget {
-    small: Arc<Semaphore>,
-    large: Arc<Semaphore>,
-}
-
-/// A part of it, given back when dropped.
-#[derive(Default)]
-struct Held {
-    small: Option<OwnedSemaphorePermit>,
-    large: Option<OwnedSemaphorePermit>,
-}
-
 /// A request that has arrived.
 struct Arrived {
     frames: VecDeque<Bytes>,
+    /// Frames too small to be kept as they are, put together.
+    small: BytesMut,
     bytes: usize,
     _held: Held,
 }
@@ -98,20 +91,45 @@ enum NotArrived {
 impl UnderWay {
     /// One more, until it is dropped.
     fn enter(self) -> OneUnderWay {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        OneUnderWay(self)
+        let mut one = OneUnderWay {
+            all: self,
+            is_counted: false,
+        };
+        one.count(true);
+        one
     }
 }
 
 impl OneUnderWay {
     fn others(&self) -> usize {
-        self.0.0.load(Ordering::Relaxed).saturating_sub(1)
+        let all = self.all.0.load(Ordering::Relaxed);
+        all.saturating_sub(usize::from(self.is_counted))
+    }
+
+    /// What comes of waiting for the client, who may take so long and still be counted.
+    async fn wait<T>(&mut self, time: Duration, mut client: impl Future<Output = T> + Unpin) -> T {
+        if let Ok(came) = timeout(time, &mut client).await {
+            return came;
+        }
+        self.count(false);
+        let came = client.await;
+        self.count(true);
+        came
+    }
+
+    fn count(&mut self, is_counted: bool) {
+        match (self.is_counted, is_counted) {
+            (false, true) => self.all.0.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.all.0.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
+        self.is_counted = is_counted;
     }
 }
 
 impl Drop for OneUnderWay {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
+        self.count(false);
     }
 }
 
@@ -119,7 +137,7 @@ impl Drop for OneUnderWay {
 
 impl BufferLayer {
     pub(super) fn new(
-        mib: usize,
+        budget: Budget,
         queue_time_max: Duration,
         calls_max: usize,
         shed: Counter,
@@ -128,10 +146,7 @@ impl BufferLayer {
             queue_time_max,
             calls_max,
             under_way: UnderWay::default(),
-            budget: Budget {
-                small: Arc::new(Semaphore::new(mib * KIB / 4)),
-                large: Arc::new(Semaphore::new(mib * KIB / 4 * 3)),
-            },
+            budget,
             shed,
         }
     }
@@ -173,24 +188,25 @@ where
         } = layer;
         Box::pin(async move {
             let begun = request.extensions().get::<Begun>().copied();
-            let one = under_way.enter();
-            let must_go = || {
+            let mut one = under_way.enter();
+            let must_go = |one: &OneUnderWay| {
                 let is_late = begun.is_some_and(|Begun(at)| at.elapsed() > queue_time_max);
                 is_late && one.others() >= calls_max
             };
             // Before its bytes are read, if it is known then.
-            if must_go() {
+            if must_go(&one) {
                 return Ok(overloaded(&shed));
             }
             let untaken = request.extensions().get::<Untaken>().cloned();
             let (parts, body) = request.into_parts();
-            let arrived = match arrive(body, &budget).await {
+            let arriving = arrive(body, &budget, &mut one, queue_time_max);
+            let arrived = match arriving.await {
                 Ok(arrived) => arrived,
                 Err(NotArrived::Shed) => return Ok(overloaded(&shed)),
                 Err(NotArrived::TooLarge) => return Ok(errors::request_too_large().into_http()),
                 Err(NotArrived::Gone) => return Ok(gone().into_http()),
             };
-            if must_go() {
+            if must_go(&one) {
                 return Ok(overloaded(&shed));
             }
             let request = Request::from_parts(parts, Body::new(arrived));
@@ -224,14 +240,21 @@ fn gone() -> Status {
     Status::cancelled("the request was not sent to its end")
 }
 
-async fn arrive(mut body: Body, budget: &Budget) -> Result<Arrived, NotArrived> {
+async fn arrive(
+    mut body: Body,
+    budget: &Budget,
+    one: &mut OneUnderWay,
+    queue_time_max: Duration,
+) -> Result<Arrived, NotArrived> {
     let mut arrived = Arrived {
         frames: VecDeque::new(),
+        small: BytesMut::new(),
         bytes: 0,
         _held: Held::default(),
     };
     let mut prefix = Vec::new();
-    while let Some(frame) = body.frame().await {
+    // What a client does not send keeps nobody else waiting.
+    while let Some(frame) = one.wait(queue_time_max, body.frame()).await {
         let frame = frame.map_err(|_| NotArrived::Gone)?;
         let Ok(data) = frame.into_data() else {
             continue;
@@ -251,8 +274,9 @@ async fn arrive(mut body: Body, budget: &Budget) -> Result<Arrived, NotArrived> 
         if !budget.hold(&mut arrived._held, arrived.bytes) {
             return Err(NotArrived::Shed);
         }
-        arrived.frames.push_back(data);
+        arrived.push(data);
     }
+    arrived.join_small();
     Ok(arrived)
 }
 
@@ -272,35 +296,23 @@ fn count(body: Body, untaken: Untaken, held: Held) -> Body {
     }))
 }
 
-// === impl Budget ===
-
-impl Budget {
-    /// Holds so much in total, if there is so much.
-    fn hold(&self, held: &mut Held, bytes: usize) -> bool {
-        let Held { small, large } = held;
-        grow(small, &self.small, bytes.min(LARGE_BYTES))
-            && grow(large, &self.large, bytes.saturating_sub(LARGE_BYTES))
-    }
-}
-
-fn grow(held: &mut Option<OwnedSemaphorePermit>, from: &Arc<Semaphore>, bytes: usize) -> bool {
-    let has = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-    let more = bytes.div_ceil(KIB).saturating_sub(has);
-    let more = u32::try_from(more).unwrap_or(u32::MAX);
-    if more == 0 {
-        return true;
-    }
-    let Ok(permit) = Arc::clone(from).try_acquire_many_owned(more) else {
-        return false;
-    };
-    match held {
-        Some(held) => held.merge(permit),
-        None => *held = Some(permit),
-    }
-    true
-}
-
 // === impl Arrived ===
+
+impl Arrived {
+    fn push(&mut self, data: Bytes) {
+        if data.len() < FRAME_BYTES_MIN {
+            return self.small.extend_from_slice(&data);
+        }
+        self.join_small();
+        self.frames.push_back(data);
+    }
+
+    fn join_small(&mut self) {
+        if !self.small.is_empty() {
+            self.frames.push_back(self.small.split().freeze());
+        }
+    }
+}
 
 impl http_body::Body for Arrived {
     type Data = Bytes;
@@ -338,7 +350,7 @@ mod tests {
     const QUEUE_TIME_MAX: Duration = Duration::from_secs(60);
 
     fn mk_layer() -> BufferLayer {
-        BufferLayer::new(32, QUEUE_TIME_MAX, 1, Counter::noop())
+        BufferLayer::new(Budget::new(32), QUEUE_TIME_MAX, 1, Counter::noop())
     }
 
     /// The status of a call that waited so long for its first turn.
@@ -365,15 +377,44 @@ mod tests {
         assert!(after(&layer, late).await.is_none());
     }
 
-    #[test]
-    fn the_small_have_room_when_the_large_have_none() {
-        let budget = mk_layer().budget;
-        let (mut large, mut more, mut small) = Default::default();
-        assert!(budget.hold(&mut large, 20 << 20));
-        assert!(!budget.hold(&mut more, 10 << 20));
-        assert!(budget.hold(&mut small, LARGE_BYTES));
-        // It comes back.
-        drop(large);
-        assert!(budget.hold(&mut more, 10 << 20));
+    #[tokio::test(start_paused = true)]
+    async fn who_is_kept_waiting_by_a_client_keeps_nobody_waiting() {
+        let layer = mk_layer();
+        let mut waits = layer.under_way.clone().enter();
+        let other = layer.under_way.clone().enter();
+        assert_eq!(other.others(), 1);
+        let never = std::future::pending::<()>();
+        let long = QUEUE_TIME_MAX * 2;
+        let waiting = waits.wait(QUEUE_TIME_MAX, Box::pin(never));
+        timeout(long, waiting).await.unwrap_err();
+        assert_eq!(other.others(), 0);
+        // Given up meanwhile.
+        drop(waits);
+        assert_eq!(other.others(), 0);
+        let mut waits = layer.under_way.clone().enter();
+        waits
+            .wait(QUEUE_TIME_MAX, Box::pin(tokio::time::sleep(long)))
+            .await;
+        assert_eq!(other.others(), 1);
+    }
+
+    #[tokio::test]
+    async fn small_frames_are_kept_together() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(10_000).collect();
+        let mut sent = vec![Bytes::from(vec![0; FRAME_BYTES_MIN])];
+        sent.extend(bytes.iter().map(|byte| Bytes::copy_from_slice(&[*byte])));
+        let all = sent.concat();
+        let frames = sent.into_iter().map(Frame::data);
+        let frames = tokio_stream::iter(frames.map(Ok::<_, Infallible>));
+        let body = Body::new(http_body_util::StreamBody::new(frames));
+        let layer = mk_layer();
+        let mut one = layer.under_way.clone().enter();
+        let arrived = arrive(body, &layer.budget, &mut one, QUEUE_TIME_MAX).await;
+        let Ok(arrived) = arrived else {
+            panic!("it fits");
+        };
+        assert_eq!(arrived.frames.len(), 2);
+        let arrived = arrived.collect().await.unwrap().to_bytes();
+        assert_eq!(arrived, all);
     }
 }

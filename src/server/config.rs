@@ -21,13 +21,14 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// How long a call may take, whatever its own deadline says. Default 10 s.
     pub deadline_max: Duration,
-    /// Calls to the planner that may be under way at once; more are shed. Default 100: at 0.3 ms of one core
-    /// for a usual plan, what is admitted last waits 15 ms for two cores.
+    /// Calls to the planner that may be under way at once, and half as many large ones beside them; more are shed.
+    /// Default 100: at 0.3 ms of one core for a usual plan, what is admitted last waits 15 ms for two cores.
     pub concurrent_calls_max: usize,
     /// How long a request may take to arrive, waiting for a processor included, and still be admitted when
     /// [`concurrent_calls_max`](Self::concurrent_calls_max) others are under way or arriving. Default 50 ms.
     pub queue_time_max: Duration,
-    /// Large plans that may be computed at once; more wait for their turn. Default one for each core.
+    /// Large plans that may be computed at once; more of those under way wait for their turn. Default one for each
+    /// core.
     pub large_plans_max: usize,
     /// MiB of requests that may be held while they arrive and wait; more are shed. Default 256.
     pub buffer_mib_max: usize,
@@ -99,6 +100,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Large calls that may be under way at once, those that wait for their turn included.
+    pub(super) fn large_calls_max(&self) -> usize {
+        (self.concurrent_calls_max / 2).max(self.large_plans_max)
+    }
+
     pub(super) fn check(&self) -> Result<(), Error> {
         const MS: Duration = Duration::from_millis(1);
         const SECOND: Duration = Duration::from_secs(1);

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use metrics::Counter;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
@@ -25,12 +25,18 @@ pub(super) const TAKE_TIME_MAX: Duration = Duration::from_secs(30);
 /// How often a connection is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
+/// What a client says first, in HTTP/2. Who has not said it yet cannot be told that the server stops.
+const PREFACE_BYTES: usize = 24;
+
 /// See the text of this file.
 pub(super) struct Connection {
     stream: Stream,
     /// The longest silence: clients that live answer pings.
     silence_max: Duration,
     last_read: Instant,
+    bytes_read: usize,
+    /// Its sender is dropped when the server stops.
+    stopping: watch::Receiver<()>,
     look: Pin<Box<Sleep>>,
     untaken: Untaken,
     closed: Closed,
@@ -76,31 +82,36 @@ impl Connection {
         stream: TcpStream,
         silence_max: Duration,
         closed: Closed,
+        stopping: watch::Receiver<()>,
         place: OwnedSemaphorePermit,
     ) -> Self {
-        Self::new(Stream::Plain(stream), silence_max, closed, place)
+        Self::new(Stream::Plain(stream), silence_max, closed, stopping, place)
     }
 
     pub(super) fn encrypted(
         stream: TlsStream<TcpStream>,
         silence_max: Duration,
         closed: Closed,
+        stopping: watch::Receiver<()>,
         place: OwnedSemaphorePermit,
     ) -> Self {
         let stream = Stream::Encrypted(Box::new(stream));
-        Self::new(stream, silence_max, closed, place)
+        Self::new(stream, silence_max, closed, stopping, place)
     }
 
     fn new(
         stream: Stream,
         silence_max: Duration,
         closed: Closed,
+        stopping: watch::Receiver<()>,
         place: OwnedSemaphorePermit,
     ) -> Self {
         Self {
             stream,
             silence_max,
             last_read: Instant::now(),
+            bytes_read: 0,
+            stopping,
             look: Box::pin(sleep(LOOK_INTERVAL)),
             untaken: Untaken::default(),
             closed,
@@ -126,6 +137,9 @@ impl Connection {
     fn poll_look(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while self.look.as_mut().poll(cx).is_ready() {
             let now = Instant::now();
+            if self.bytes_read < PREFACE_BYTES && self.stopping.has_changed().is_err() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
             if now - self.last_read >= self.silence_max {
                 self.closed.silent.increment(1);
                 return Err(io::ErrorKind::TimedOut.into());
@@ -147,12 +161,14 @@ impl AsyncRead for Connection {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
+        let before = buf.filled().len();
         let read = match &mut this.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
             Stream::Encrypted(stream) => Pin::new(stream).poll_read(cx, buf),
         };
         if read.is_ready() {
             this.last_read = Instant::now();
+            this.bytes_read += buf.filled().len() - before;
         }
         this.unless_closed(cx, read)
     }
@@ -270,7 +286,7 @@ mod tests {
     const SILENCE_MAX: Duration = Duration::from_secs(100);
 
     /// A connection, and its other end.
-    async fn mk_connection() -> (Connection, TcpStream) {
+    async fn mk_connection(stopping: watch::Receiver<()>) -> (Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
@@ -280,7 +296,7 @@ mod tests {
             slow: Counter::noop(),
         };
         let server = server.unwrap().0;
-        let connection = Connection::plain(server, SILENCE_MAX, closed, place);
+        let connection = Connection::plain(server, SILENCE_MAX, closed, stopping, place);
         // From here on time passes when there is nothing else to do.
         tokio::time::pause();
         (connection, client.unwrap())
@@ -302,13 +318,32 @@ mod tests {
 
     #[tokio::test]
     async fn silence_ends_a_connection() {
-        let (mut connection, _client) = mk_connection().await;
+        let (_stop, stopping) = watch::channel(());
+        let (mut connection, _client) = mk_connection(stopping).await;
+        check(closes_after(&mut connection).await, SILENCE_MAX);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_says_nothing_does_not_hold_the_stop() {
+        let (stop, stopping) = watch::channel(());
+        drop(stop);
+        let (mut connection, _client) = mk_connection(stopping).await;
+        check(closes_after(&mut connection).await, LOOK_INTERVAL);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_open_is_told_of_the_stop_and_not_cut() {
+        let (stop, stopping) = watch::channel(());
+        drop(stop);
+        let (mut connection, _client) = mk_connection(stopping).await;
+        connection.bytes_read = PREFACE_BYTES;
         check(closes_after(&mut connection).await, SILENCE_MAX);
     }
 
     #[tokio::test]
     async fn an_answer_that_is_not_taken_ends_a_connection_and_one_that_is_does_not() {
-        let (mut connection, _client) = mk_connection().await;
+        let (_stop, stopping) = watch::channel(());
+        let (mut connection, _client) = mk_connection(stopping).await;
         let taken = connection
             .untaken
             .track(Bytes::from_static(b"a"), Box::new(()));

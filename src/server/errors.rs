@@ -210,9 +210,11 @@ pub(super) fn failure(response: &Response<Body>) -> Option<Status> {
 
 fn completed(status: &Status) -> Status {
     let reason = match status.code() {
-        // Longer than the limit: before it is decompressed the one, while it is the other.
-        Code::OutOfRange | Code::ResourceExhausted => {
-            return request_too_large();
+        // Longer than the limit once decompressed. What is sent too long to the planner has not come this far.
+        Code::ResourceExhausted => return request_too_large(),
+        // Longer than is taken by what is served beside the planner.
+        Code::OutOfRange => {
+            return over_quota("REQUEST_TOO_LARGE", "request", status.message(), &[]);
         }
         // Bytes that are no message, or no frame.
         Code::Internal => "MALFORMED_REQUEST",

@@ -55,16 +55,6 @@ impl Health {
             self.reporter.set_service_status(service, status).await;
         }
     }
-
-    /// Ends open Watch streams, the last status having been sent: they end on no account of their own, and
-    /// would hold up every drain to the end of its grace. Checks are answered NOT_FOUND from here on.
-    pub(super) async fn end_watches(mut self) {
-        // Connections get to say that they take no more calls first, or a client would watch again.
-        tokio::task::yield_now().await;
-        for service in SERVICES {
-            self.reporter.clear_service_status(service).await;
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -44,11 +44,11 @@ impl Listener {
         if let Some(tls) = self.tls.clone() {
             tokio::spawn(until(stop.clone(), reload(tls)));
         }
-        tokio::spawn(until(stop, self.accept(sender)));
+        tokio::spawn(until(stop.clone(), self.accept(sender, stop)));
         ReceiverStream::new(receiver)
     }
 
-    async fn accept(self, connections: Connections) {
+    async fn accept(self, connections: Connections, stop: watch::Receiver<()>) {
         let Self {
             listener,
             tls,
@@ -73,15 +73,19 @@ impl Listener {
             let closed = closed.clone();
             match &tls {
                 None => {
-                    let connection = Connection::plain(stream, silence_max, closed, place);
+                    let stop = stop.clone();
+                    let connection = Connection::plain(stream, silence_max, closed, stop, place);
                     // Serving has ended, or is about to.
                     let _ = connections.send(Ok(connection)).await;
                 }
                 Some(tls) => {
-                    let encrypt = encrypt(tls.clone(), stream, silence_max, closed, place);
-                    let connections = connections.clone();
+                    let stream = timeout(HANDSHAKE_TIME_MAX, tls.acceptor().accept(stream));
+                    let (stop, connections) = (stop.clone(), connections.clone());
                     tokio::spawn(async move {
-                        if let Some(connection) = encrypt.await {
+                        // What a client does wrong here is nobody's business but its own.
+                        if let Ok(Ok(stream)) = stream.await {
+                            let connection =
+                                Connection::encrypted(stream, silence_max, closed, stop, place);
                             let _ = connections.send(Ok(connection)).await;
                         }
                     });
@@ -89,19 +93,6 @@ impl Listener {
             }
         }
     }
-}
-
-async fn encrypt(
-    tls: Tls,
-    stream: TcpStream,
-    silence_max: Duration,
-    closed: Closed,
-    place: OwnedSemaphorePermit,
-) -> Option<Connection> {
-    // What a client does wrong here is nobody's business but its own.
-    let stream = timeout(HANDSHAKE_TIME_MAX, tls.acceptor().accept(stream));
-    let stream = stream.await.ok()?.ok()?;
-    Some(Connection::encrypted(stream, silence_max, closed, place))
 }
 
 async fn reload(tls: Tls) {

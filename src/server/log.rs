@@ -179,6 +179,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use serde_json::Value;
+    use tokio::sync::watch;
     use tracing::subscriber;
 
     use super::*;
@@ -261,7 +262,8 @@ mod tests {
         let _guard = subscriber::set_default(subscriber(move || writer.clone()));
         let (_, health) = Health::new().await;
         let metrics = Arc::new(Metrics::new().unwrap());
-        let routes = stack::routes(config, &metrics, planner, health).unwrap();
+        let routes =
+            stack::routes(config, &metrics, planner, health, &watch::Sender::new(())).unwrap();
         let stack = stack::stack(config, &metrics, Tracing::off(), routes);
         let request: PlanRolloutRequest = json::from_json(&request.to_string()).unwrap();
         let mut request = tonic::Request::new(request);

@@ -4,6 +4,7 @@
 //! programs and tests that have these already. stack.rs shows what a call passes through, from top to bottom.
 
 mod admin;
+mod budget;
 mod buffer;
 mod calls;
 mod config;
@@ -15,9 +16,11 @@ mod listener;
 mod log;
 mod metrics;
 mod offload;
+mod places;
 mod planner;
 mod stack;
 mod stop;
+mod streams;
 mod tls;
 mod trace;
 
@@ -104,6 +107,8 @@ pub struct Server {
     health: Health,
     metrics: Arc<Metrics>,
     tracing: Tracing,
+    /// Dropped when no more connections and streams are to be.
+    stopping: watch::Sender<()>,
 }
 
 /// Everything that `rollplan serve` does once its arguments are read: serves until SIGTERM or SIGINT, and then
@@ -181,7 +186,8 @@ impl Server {
         config.log();
         let (health, health_service) = Health::new().await;
         let planner = planner(Arc::clone(&metrics));
-        let routes = stack::routes(&config, &metrics, planner, health_service)?;
+        let stopping = watch::Sender::new(());
+        let routes = stack::routes(&config, &metrics, planner, health_service, &stopping)?;
         let (listener, local_addr) = listen(config.listen).await?;
         let http = match config.http_listen {
             Some(address) => Some(listen(address).await?),
@@ -197,6 +203,7 @@ impl Server {
             health,
             metrics,
             tracing,
+            stopping,
         })
     }
 
@@ -231,9 +238,9 @@ impl Server {
             health,
             metrics,
             tracing,
+            stopping,
         } = self;
         let stack = stack::stack(&config, &metrics, tracing.clone(), routes);
-        let (accepting, accepts) = watch::channel(());
         let connections = Listener {
             listener,
             tls,
@@ -241,7 +248,7 @@ impl Server {
             silence_max: config.keepalive_interval + config.keepalive_timeout * 2,
             closed: metrics.series.closed.clone(),
         }
-        .connections(accepts);
+        .connections(stopping.subscribe());
         let (close, closing) = oneshot::channel::<()>();
         let mut serving = pin!(stack::transport(&config).serve_with_incoming_shutdown(
             stack,
@@ -285,14 +292,10 @@ impl Server {
             ended = &mut serving => return ended.map_err(|source| Error::Serve { source }),
             () = stop::delay(&mut stop, drain_delay) => {}
         }
-        drop(accepting);
+        drop(stopping);
         drop(close);
-        let drained = async {
-            let (ended, ()) = tokio::join!(serving, health.end_watches());
-            ended
-        };
         let ended = tokio::select! {
-            ended = drained => Some(ended),
+            ended = &mut serving => Some(ended),
             () = stop::grace(&mut stop, drain_grace) => None,
         };
         // It waits for an answer of the collector, which the threads of this runtime read.

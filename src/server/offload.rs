@@ -136,7 +136,7 @@ where
     })
 }
 
-fn is_large(request: &Request<Body>) -> bool {
+pub(super) fn is_large(request: &Request<Body>) -> bool {
     let encoding = request.headers().get("grpc-encoding");
     // What a few compressed bytes grow to is only known afterwards.
     let is_compressed = encoding.is_some_and(|encoding| encoding != "identity");

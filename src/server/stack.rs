@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
+use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
 use tonic::service::{LayerExt as _, Routes};
 use tonic_health::pb::health_server::{Health, HealthServer};
-use tower::limit::GlobalConcurrencyLimitLayer;
 use tower::{Service, ServiceBuilder};
 use tower_http::catch_panic::CatchPanicLayer;
 
+use super::budget::Budget;
 use super::buffer::BufferLayer;
 use super::calls::CountLayer;
 use super::config::Config;
@@ -22,11 +23,16 @@ use super::deadline::DeadlineLayer;
 use super::log::CallLogLayer;
 use super::metrics::Metrics;
 use super::offload::OffloadLayer;
+use super::places::PlacesLayer;
+use super::streams::StreamsLayer;
 use super::trace::Tracing;
 use super::{Error, errors};
 use crate::proto::FILE_DESCRIPTOR_SET;
 use crate::proto::rollout_planner_server::{RolloutPlanner, RolloutPlannerServer};
 use crate::wire::REQUEST_BYTES_MAX;
+
+/// Bytes that may be sent to ask for health or descriptors: names, and the call is held in memory with them.
+const ASKED_BYTES_MAX: usize = 4 << 10;
 
 /// Every call passes through these, from top to bottom, and its answer from bottom to top. No limit of tonic's
 /// own is used: they lie outside of all this, so that their answers would be neither logged nor counted.
@@ -62,6 +68,7 @@ pub(super) fn routes(
     metrics: &Metrics,
     planner: impl RolloutPlanner,
     health: HealthServer<impl Health>,
+    stopping: &watch::Sender<()>,
 ) -> Result<Routes, Error> {
     let planner = RolloutPlannerServer::new(planner)
         // The contract's limit, for the bytes sent and again for what they decompress to.
@@ -72,19 +79,19 @@ pub(super) fn routes(
         // For clients that ask for it.
         .send_compressed(CompressionEncoding::Gzip);
     let shed = metrics.series.shed.clone();
+    let budget = Budget::new(config.buffer_mib_max);
     let planner = ServiceBuilder::new()
         // Above the limit: a request that is still arriving, however slowly, takes nobody's place.
         .layer(BufferLayer::new(
-            config.buffer_mib_max,
+            budget.clone(),
             config.queue_time_max,
             config.concurrent_calls_max,
             shed,
         ))
-        // A call that finds no place is refused at once: a queue would only make it late as well.
-        .load_shed()
-        // One limit for all connections: behind a sidecar all calls come over a few.
-        .layer(GlobalConcurrencyLimitLayer::new(
+        // Refuses what is too much. Above the turns of large calls: those that wait for one are under way too.
+        .layer(PlacesLayer::new(
             config.concurrent_calls_max,
+            config.large_calls_max(),
         ))
         // Innermost: decoding, planning and encoding are what takes time.
         .layer(OffloadLayer::new(config.large_plans_max))
@@ -95,11 +102,17 @@ pub(super) fn routes(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let broken = |source| Error::Reflection { source };
+    let v1 = reflection().build_v1().map_err(broken)?;
+    let v1alpha = reflection().build_v1alpha().map_err(broken)?;
+    // Health has no limit of memory that others might have used up: its answers are of a few bytes.
+    let for_health = StreamsLayer::new(stopping.subscribe());
+    let for_reflection = for_health.clone().within(budget);
+    let health = health.max_decoding_message_size(ASKED_BYTES_MAX);
     Ok(Routes::new(planner)
-        .add_service(health)
+        .add_service(for_health.named_layer(health))
         // Some tools ask the one, some the other; neither falls back.
-        .add_service(reflection().build_v1().map_err(broken)?)
-        .add_service(reflection().build_v1alpha().map_err(broken)?)
+        .add_service(for_reflection.named_layer(v1.max_decoding_message_size(ASKED_BYTES_MAX)))
+        .add_service(for_reflection.named_layer(v1alpha.max_decoding_message_size(ASKED_BYTES_MAX)))
         .prepare())
 }
 

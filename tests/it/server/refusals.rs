@@ -13,9 +13,13 @@ use tonic::codec::CompressionEncoding;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
+use tonic_health::pb::HealthCheckRequest;
 use tonic_prost::ProstCodec;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_types::StatusExt as _;
 
+use super::raw::{self, framed};
 use super::{
     Serving, Staged, mk_config, mk_request, mk_request_with_bytes, mk_request_with_pods, start,
 };
@@ -185,6 +189,40 @@ async fn unknown_methods_are_unimplemented() {
     for path in ["/rollplan.v1.RolloutPlanner/Unknown", "/unknown.v1/Unknown"] {
         let status = call(channel.clone(), path).await;
         check(&status, Code::Unimplemented, "UNKNOWN_METHOD");
+    }
+}
+
+/// What is served beside the planner holds requests in memory of nobody's account, so it takes short ones only.
+#[tokio::test]
+async fn health_and_reflection_take_names_and_no_more() {
+    let Serving { address, .. } = start().await;
+    let mut raw = raw::connect(address).await;
+    let service = "x".repeat(4 << 10);
+    let body = framed(&HealthCheckRequest { service });
+    let request = raw::request("/grpc.health.v1.Health/Check", &[]);
+    let answer = raw.call(request, body).await.unwrap();
+    check_too_large(&answer.status, "request");
+
+    for version in ["v1", "v1alpha"] {
+        let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
+        // The two versions have the same bytes.
+        let ask = |host: String| {
+            framed(&ServerReflectionRequest {
+                host,
+                message_request: Some(MessageRequest::ListServices(String::new())),
+            })
+        };
+        let short = raw.call(raw::request(&path, &[]), ask("x".to_owned()));
+        assert!(!short.await.unwrap().data.is_empty());
+        // Announced, and never sent to its end: it is not waited for.
+        let (answer, mut stream) = raw
+            .send
+            .send_request(raw::request(&path, &[]), false)
+            .unwrap();
+        let long = ask("x".repeat(4 << 10));
+        stream.send_data(long.slice(..100), false).unwrap();
+        let answer = raw::receive(answer).await.unwrap();
+        assert!(answer.data.is_empty());
     }
 }
 

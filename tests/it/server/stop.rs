@@ -6,14 +6,19 @@ use std::time::Duration;
 use rollplan::proto::PlanRolloutRequest;
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::server::{self, Config, Server, Stop};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Streaming};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 
 use super::observed::get;
+use super::refusals::check;
 use super::{Serving, Staged, connect, mk_config, mk_request, start, start_with};
 
 /// Watches the health of the server, which serves.
@@ -28,6 +33,12 @@ pub(super) async fn watch(address: std::net::SocketAddr) -> Streaming<HealthChec
 
 pub(super) async fn next(watch: &mut Streaming<HealthCheckResponse>) -> Option<ServingStatus> {
     Some(watch.message().await.unwrap()?.status())
+}
+
+/// It ends as the server does, and says why.
+pub(super) async fn check_ends(watch: &mut Streaming<HealthCheckResponse>) {
+    let status = watch.message().await.unwrap_err();
+    check(&status, Code::Unavailable, "STOPPING");
 }
 
 #[tokio::test]
@@ -71,6 +82,49 @@ async fn an_idle_connection_does_not_hold_the_stop() {
     TcpStream::connect(address).await.unwrap_err();
 }
 
+/// Neither a connection over which nothing was ever said holds it.
+#[tokio::test]
+async fn a_connection_without_a_word_does_not_hold_the_stop() {
+    let Serving {
+        address,
+        stop,
+        ended,
+        ..
+    } = start().await;
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    // Half of what HTTP/2 begins with, so that it is known to have been accepted.
+    silent.write_all(b"PRI * HTTP").await.unwrap();
+    // Accepted in this order.
+    RolloutPlannerClient::new(connect(address).await)
+        .plan_rollout(mk_request())
+        .await
+        .unwrap();
+    stop.send(Stop::Gently).unwrap();
+    ended.await.unwrap().unwrap();
+    let mut rest = Vec::new();
+    // However it is cut.
+    let _ = silent.read_to_end(&mut rest).await;
+}
+
+/// Nor does a client that may still ask for descriptors.
+#[tokio::test]
+async fn an_open_reflection_does_not_hold_the_stop() {
+    let Serving {
+        channel,
+        stop,
+        ended,
+        ..
+    } = start().await;
+    let (_asks, asked) = mpsc::channel(1);
+    let mut client = ServerReflectionClient::new(channel);
+    let answers = client.server_reflection_info(ReceiverStream::new(asked));
+    let mut answers = answers.await.unwrap().into_inner();
+    stop.send(Stop::Gently).unwrap();
+    ended.await.unwrap().unwrap();
+    let status = answers.message().await.unwrap_err();
+    check(&status, Code::Unavailable, "STOPPING");
+}
+
 #[tokio::test]
 async fn a_running_call_ends_before_the_server_does() {
     let staged = Staged::default();
@@ -88,7 +142,7 @@ async fn a_running_call_ends_before_the_server_does() {
 
     stop.send(Stop::Gently).unwrap();
     assert_eq!(next(&mut health).await, Some(ServingStatus::NotServing));
-    assert_eq!(next(&mut health).await, None);
+    check_ends(&mut health).await;
     assert!(!ended.is_finished());
     assert!(!running.is_finished());
 

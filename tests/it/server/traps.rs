@@ -11,9 +11,10 @@ use bytes::Bytes;
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::proto::rollout_planner_server::RolloutPlannerServer;
 use rollplan::proto::{ComputeStatusRequest, PlanRolloutRequest};
-use rollplan::server::{Config, Stop};
+use rollplan::server::{Config, LARGE_BYTES, Stop};
 use rollplan::wire::REQUEST_BYTES_MAX;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::Code;
@@ -27,7 +28,7 @@ use tower::ServiceBuilder;
 use super::observed::{get, sample};
 use super::raw::{self, framed};
 use super::refusals::{check, check_too_large};
-use super::stop::{next, watch};
+use super::stop::{check_ends, next, watch};
 use super::{
     Serving, Staged, connect, mk_config, mk_request, mk_request_with_bytes, start, start_with,
 };
@@ -286,7 +287,7 @@ async fn trap_7_an_open_watch_does_not_hold_the_stop() {
     // The client is still there, and does not even read.
     ended.await.unwrap().unwrap();
     assert_eq!(next(&mut health).await, Some(ServingStatus::NotServing));
-    assert_eq!(next(&mut health).await, None);
+    check_ends(&mut health).await;
 }
 
 /// A request that does not come to its end takes no place of one that does.
@@ -317,4 +318,45 @@ async fn half_a_request_holds_up_nobody() {
     let answer = raw::receive(answer).await.unwrap();
     assert_eq!(answer.status.code(), Code::Ok);
     assert_ne!(answer.data, Bytes::new());
+}
+
+/// Large calls that wait for their turn take no place of a small one, which is answered at once.
+#[tokio::test]
+async fn large_calls_hold_up_no_small_one() {
+    let staged = Staged::default();
+    let config = Config {
+        concurrent_calls_max: 4,
+        large_plans_max: 1,
+        ..mk_config()
+    };
+    let Serving { client, .. } = staged.start(config).await;
+    let call = |request: PlanRolloutRequest| {
+        let mut client = client.clone();
+        tokio::spawn(async move { client.plan_rollout(request).await })
+    };
+    let large = || mk_request_with_bytes(LARGE_BYTES);
+    let computed = call(large());
+    staged.started.notified().await;
+    // Half as many may be under way as small ones; of three more two find no place, whichever.
+    let mut more: Vec<_> = (0..3).map(|_| call(large())).collect();
+    let mut shed = 0;
+    while shed < 2 {
+        let ended = more.iter().position(JoinHandle::is_finished);
+        let Some(ended) = ended else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        let status = more.remove(ended).await.unwrap().unwrap_err();
+        check(&status, Code::ResourceExhausted, "OVERLOADED");
+        shed += 1;
+    }
+    let small = call(PlanRolloutRequest::default());
+    staged.started.notified().await;
+    staged.go_on.notify_waiters();
+    small.await.unwrap().unwrap();
+    computed.await.unwrap().unwrap();
+    // And the one that waited has its turn.
+    staged.started.notified().await;
+    staged.go_on.notify_one();
+    more.remove(0).await.unwrap().unwrap();
 }

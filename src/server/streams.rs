@@ -1,0 +1,247 @@
+//! Answers of what is served beside the planner, health and reflection: streams that end on no account of their own,
+//! of which a client may keep as many as it may have calls, and read none.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body::{Frame, SizeHint};
+use tokio::sync::{oneshot, watch};
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tower::{Layer, Service};
+
+use super::budget::{Budget, Held};
+use super::connection::Untaken;
+use super::errors::{self, refusal};
+
+/// Ends open streams when the server stops, which they would hold up to the end of its grace, and counts what is not
+/// taken of them.
+#[derive(Clone)]
+pub(super) struct StreamsLayer {
+    stopping: watch::Receiver<()>,
+    budget: Option<Budget>,
+}
+
+#[derive(Clone)]
+pub(super) struct Streams<S> {
+    inner: S,
+    layer: StreamsLayer,
+}
+
+/// What a client asks, for as long as somebody answers: who waits for more of it keeps its connection open.
+struct Asked {
+    body: Body,
+    answered: oneshot::Receiver<Infallible>,
+}
+
+/// An answer that is being given.
+struct Open {
+    body: Body,
+    stopped: Stopped,
+    /// Tells [`Asked`] of the end.
+    answering: Option<oneshot::Sender<Infallible>>,
+    /// Not in tests without a connection.
+    untaken: Option<Untaken>,
+    budget: Option<Budget>,
+}
+
+type Stopped = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+// === impl StreamsLayer ===
+
+impl StreamsLayer {
+    /// For streams of small answers. They end when the sender of `stopping` is dropped.
+    pub(super) fn new(stopping: watch::Receiver<()>) -> Self {
+        Self {
+            stopping,
+            budget: None,
+        }
+    }
+
+    /// For streams whose answers need room.
+    pub(super) fn within(self, budget: Budget) -> Self {
+        Self {
+            budget: Some(budget),
+            ..self
+        }
+    }
+
+    fn stopped(&self) -> Stopped {
+        let mut stopping = self.stopping.clone();
+        // Nothing is ever sent: it ends with its sender.
+        Box::pin(async move { while stopping.changed().await.is_ok() {} })
+    }
+}
+
+impl<S> Layer<S> for StreamsLayer {
+    type Service = Streams<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        let layer = self.clone();
+        Streams { inner, layer }
+    }
+}
+
+// === impl Streams ===
+
+impl<S> Service<Request<Body>> for Streams<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let untaken = request.extensions().get::<Untaken>().cloned();
+        let stopped = self.layer.stopped();
+        let (answering, answered) = oneshot::channel();
+        let budget = self.layer.budget.clone();
+        let asked = request.map(|body| Body::new(Asked { body, answered }));
+        let answer = self.inner.call(asked);
+        Box::pin(async move {
+            Ok(answer.await?.map(|body| {
+                Body::new(Open {
+                    body,
+                    stopped,
+                    answering: Some(answering),
+                    untaken,
+                    budget,
+                })
+            }))
+        })
+    }
+}
+
+// === impl Asked ===
+
+impl http_body::Body for Asked {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Pending => {
+                // It never gets anything: it ends with its sender.
+                let _ = ready!(Pin::new(&mut self.answered).poll(cx));
+                Poll::Ready(None)
+            }
+            frame => frame,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+// === impl Open ===
+
+impl Open {
+    fn end(&mut self, status: &Status) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        self.answering = None;
+        self.body = Body::empty();
+        let mut trailers = HeaderMap::new();
+        Poll::Ready(Some(match status.add_header(&mut trailers) {
+            Ok(()) => Ok(Frame::trailers(trailers)),
+            Err(status) => Err(status),
+        }))
+    }
+}
+
+impl http_body::Body for Open {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        if this.answering.is_none() {
+            return Poll::Ready(None);
+        }
+        let frame = match Pin::new(&mut this.body).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => frame,
+            Poll::Ready(ended) => return Poll::Ready(ended),
+            Poll::Pending => {
+                ready!(this.stopped.as_mut().poll(cx));
+                let status = refusal(Code::Unavailable, "the server is stopping", "STOPPING", &[]);
+                return this.end(&status);
+            }
+        };
+        let (Some(untaken), Some(data)) = (&this.untaken, frame.data_ref()) else {
+            return Poll::Ready(Some(Ok(frame)));
+        };
+        let mut held = Held::default();
+        if let Some(budget) = &this.budget
+            && !budget.hold(&mut held, data.len())
+        {
+            return this.end(&errors::overloaded());
+        }
+        let tracked = frame.map_data(|data| untaken.track(data, Box::new(held)));
+        Poll::Ready(Some(Ok(tracked)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.answering.is_none() || self.body.is_end_stream()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::{BodyExt as _, Full, StreamBody};
+    use tower::{ServiceExt as _, service_fn};
+
+    use super::*;
+
+    /// What comes of a body that says `first` and then nothing more.
+    async fn frames(layer: &StreamsLayer, first: &'static [u8]) -> (Vec<Bytes>, Option<Status>) {
+        let endless = service_fn(move |_: Request<Body>| async move {
+            let first = tokio_stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(first)))]);
+            let more = tokio_stream::pending();
+            let body = StreamBody::new(tokio_stream::StreamExt::chain(first, more));
+            Ok::<_, Infallible>(Response::new(Body::new(body)))
+        });
+        let mut request = Request::new(Body::new(Full::<Bytes>::default()));
+        request.extensions_mut().insert(Untaken::default());
+        let answer = layer.layer(endless).oneshot(request).await;
+        let body = answer.unwrap().into_body().collect().await.unwrap();
+        let status = body.trailers().and_then(Status::from_header_map);
+        (vec![body.to_bytes()], status)
+    }
+
+    #[tokio::test]
+    async fn a_stream_ends_with_the_server() {
+        let (stop, stopping) = watch::channel(());
+        drop(stop);
+        let (said, status) = frames(&StreamsLayer::new(stopping), b"said before").await;
+        assert_eq!(said, ["said before"]);
+        assert_eq!(status.unwrap().code(), Code::Unavailable);
+    }
+
+    #[tokio::test]
+    async fn a_stream_ends_where_there_is_no_room_for_its_answers() {
+        let (_stop, stopping) = watch::channel(());
+        let layer = StreamsLayer::new(stopping).within(Budget::new(0));
+        let (said, status) = frames(&layer, b"no room").await;
+        assert_eq!(said, [""]);
+        assert_eq!(status.unwrap().code(), Code::ResourceExhausted);
+    }
+}
