@@ -125,6 +125,10 @@ where
         Ok(collected) => {
             let trailers = collected.trailers().cloned();
             let data = collected.to_bytes();
+            // A status alone: the stream must end with its headers, or clients look for it elsewhere.
+            if data.is_empty() && trailers.is_none() {
+                return Ok(Response::from_parts(parts, Body::empty()));
+            }
             parts.extensions.insert(AnswerBytes(data.len()));
             let frames = [Some(Frame::data(data)), trailers.map(Frame::trailers)];
             let frames = frames.into_iter().flatten().map(Ok::<_, Infallible>);

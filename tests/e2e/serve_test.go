@@ -31,15 +31,20 @@ func TestServe(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	address := startServer(ctx, t, rollplan(t))
+	call := func(input string, args ...string) (out, errOut string, err error) {
+		var stdout, stderr bytes.Buffer
+		cmd := exec.CommandContext(ctx, programs.Path("grpcurl"), append([]string{"-plaintext"}, args...)...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &stdout, &stderr
+		err = cmd.Run()
+		return stdout.String(), stderr.String(), err
+	}
 	grpcurl := func(input string, args ...string) string {
 		t.Helper()
-		var out, errOut bytes.Buffer
-		cmd := exec.CommandContext(ctx, programs.Path("grpcurl"), append([]string{"-plaintext"}, args...)...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errOut
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, errOut.String())
+		out, errOut, err := call(input, args...)
+		if err != nil {
+			t.Fatalf("grpcurl %s: %v\n%s", strings.Join(args, " "), err, errOut)
 		}
-		return out.String()
+		return out
 	}
 
 	if services := strings.Fields(grpcurl("", address, "list")); !slices.Contains(services, service) {
@@ -56,6 +61,14 @@ func TestServe(t *testing.T) {
 	}
 	if !slices.Equal(actions, []string{"scaleReplicaSet", "scaleReplicaSet"}) {
 		t.Errorf("actions are %v\n%s", actions, answer)
+	}
+
+	// Errors as grpc-go sees them, which is stricter than other clients about where a status may stand.
+	_, errOut, err := call("{}", "-d", "@", address, service+"/PlanRollout")
+	for _, want := range []string{"Code: InvalidArgument", "INVALID_REQUEST", "snapshot"} {
+		if !strings.Contains(errOut, want) {
+			t.Errorf("a request without a snapshot: %v\n%s\nwithout %q", err, errOut, want)
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ pub(super) struct Raw {
 pub(super) struct Answer {
     pub(super) status: Status,
     pub(super) data: Bytes,
+    /// The headers were all of it.
+    pub(super) is_status_alone: bool,
 }
 
 pub(super) async fn connect(address: SocketAddr) -> Raw {
@@ -66,6 +68,7 @@ impl Raw {
 
 pub(super) async fn receive(answer: h2::client::ResponseFuture) -> Result<Answer, h2::Error> {
     let (parts, mut body) = answer.await?.into_parts();
+    let is_status_alone = body.is_end_stream();
     let mut data = BytesMut::new();
     while let Some(part) = body.data().await {
         let part = part?;
@@ -79,5 +82,6 @@ pub(super) async fn receive(answer: h2::client::ResponseFuture) -> Result<Answer
     Ok(Answer {
         status: status.unwrap_or_else(|| Status::new(Code::Unknown, "no status")),
         data: data.freeze(),
+        is_status_alone,
     })
 }

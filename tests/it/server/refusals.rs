@@ -1,10 +1,12 @@
 //! Every error has the code that gRPC means for it, and details for programs.
 
+use bytes::Bytes;
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, LabelSelectorRequirement, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest,
+    RollbackRequest, Snapshot,
 };
+use rollplan::server::LARGE_BYTES;
 use rollplan::wire::{
     ANSWER_BYTES_MAX, EXPRESSIONS_MAX, LISTED_VIOLATIONS_MAX, PODS_MAX, REQUEST_BYTES_MAX,
     VALUES_MAX,
@@ -181,6 +183,51 @@ async fn bytes_that_are_no_message_are_malformed() {
     let Serving { channel, .. } = start().await;
     let status = call(channel, "/rollplan.v1.RolloutPlanner/PlanRollout").await;
     check(&status, Code::Internal, "MALFORMED_REQUEST");
+}
+
+/// An error is its headers and nothing after them. Otherwise clients other than tonic's look for the status after the
+/// message, find none, and say INTERNAL; and tonic's closes its connection after some hundred empty frames.
+#[tokio::test]
+async fn an_error_ends_with_its_headers() {
+    let Serving { address, .. } = start().await;
+    let mut raw = raw::connect(address).await;
+    const PLAN: &str = "/rollplan.v1.RolloutPlanner/PlanRollout";
+    let huge = Bytes::from_static(&[0, 0xff, 0xff, 0xff, 0xff]);
+    let large = framed(&PlanRolloutRequest {
+        snapshot: mk_request_with_bytes(LARGE_BYTES)
+            .snapshot
+            .map(|it| Snapshot { now: None, ..it }),
+        options: None,
+    });
+    for (path, headers, body, code) in [
+        (
+            PLAN,
+            &[][..],
+            framed(&PlanRolloutRequest::default()),
+            Code::InvalidArgument,
+        ),
+        (PLAN, &[], large, Code::InvalidArgument),
+        (PLAN, &[], huge, Code::ResourceExhausted),
+        (
+            PLAN,
+            &[],
+            Bytes::from_static(&[0, 0, 0, 0, 1, 7]),
+            Code::Internal,
+        ),
+        (
+            PLAN,
+            &[("grpc-encoding", "br")],
+            framed(&mk_request()),
+            Code::Unimplemented,
+        ),
+        ("/unknown/Unknown", &[], Bytes::new(), Code::Unimplemented),
+    ] {
+        let answer = raw.call(raw::request(path, headers), body).await.unwrap();
+        assert_eq!(answer.status.code(), code, "{:?}", answer.status);
+        assert!(answer.is_status_alone, "{:?}", answer.status);
+    }
+    let answer = raw.call(raw::request(PLAN, &[]), framed(&mk_request()));
+    assert!(!answer.await.unwrap().is_status_alone);
 }
 
 #[tokio::test]

@@ -52,7 +52,9 @@ async fn codes_after(address: SocketAddr, timeouts: &[&str]) -> Vec<Code> {
     for timeout in timeouts {
         let request = raw::request(PLAN, &[("grpc-timeout", timeout)]);
         let body = framed(&PlanRolloutRequest::default());
-        codes.push(raw.call(request, body).await.unwrap().status.code());
+        let answer = raw.call(request, body).await.unwrap();
+        assert!(answer.is_status_alone);
+        codes.push(answer.status.code());
     }
     codes
 }
