@@ -16,6 +16,7 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 use tower::{Layer, Service};
 use tracing::{Instrument as _, Subscriber, field};
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::errors;
@@ -24,11 +25,20 @@ use super::trace::{CallSpan, Tracing};
 /// Bytes of a path that are logged. Ours are shorter; the path of an unknown method is the client's.
 const METHOD_BYTES_MAX: usize = 100;
 
-/// Sends logs and panics to standard error. A program that has its own subscriber keeps it.
-pub(super) fn init() {
-    if tracing::subscriber::set_global_default(subscriber(io::stderr)).is_ok() {
+/// Lines that wait to be written. What comes when so many wait is lost: who does not read the log must not stop calls.
+const WAITING_LINES_MAX: usize = 4096;
+
+/// Sends logs and panics to standard error, until what is returned is dropped. A program that has its own subscriber
+/// keeps it.
+pub(super) fn init() -> WorkerGuard {
+    let (writer, guard) = NonBlockingBuilder::default()
+        .buffered_lines_limit(WAITING_LINES_MAX)
+        .lossy(true)
+        .finish(io::stderr());
+    if tracing::subscriber::set_global_default(subscriber(writer)).is_ok() {
         panic::set_hook(Box::new(log_panic));
     }
+    guard
 }
 
 fn subscriber<W>(writer: W) -> impl Subscriber + Send + Sync

@@ -119,7 +119,8 @@ pub struct Server {
 /// See [`Error`]. [`Error::Config`] is the caller's mistake, and found before any port is bound.
 pub fn run(config: Config) -> Result<(), Error> {
     config.check()?;
-    log::init();
+    // The last lines are written when this is dropped.
+    let _log = log::init();
     let start = |source| Error::Start { source };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

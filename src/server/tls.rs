@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use metrics::Counter;
 use tokio_rustls::TlsAcceptor;
@@ -39,6 +39,13 @@ pub(super) struct Tls {
 struct Current {
     read: Contents,
     config: Arc<ServerConfig>,
+    failing: Option<Failing>,
+}
+
+/// Files that cannot be used.
+struct Failing {
+    problem: String,
+    is_logged: bool,
 }
 
 /// How reloads went.
@@ -65,42 +72,68 @@ impl Tls {
         let config = read.to_config(&files)?;
         Ok(Self {
             files: Arc::new(files),
-            current: Arc::new(RwLock::new(Current { read, config })),
+            current: Arc::new(RwLock::new(Current {
+                read,
+                config,
+                failing: None,
+            })),
             reloads,
         })
     }
 
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        TlsAcceptor::from(Arc::clone(&current.config))
+        TlsAcceptor::from(Arc::clone(&self.current().config))
     }
 
-    /// Takes the files as they are now. What cannot be used is left: it may be half of a change.
+    /// Takes the files as they are now. What cannot be used is left, and told of if it is there again the next time:
+    /// it may be half of a change.
     ///
     /// Files are compared as a whole, not by their times: Kubernetes swaps a link to their directory.
     pub(super) fn reload(&self) {
-        let failed = |error: Error| {
-            self.reloads.failed.increment(1);
-            tracing::error!("certificates are not renewed: {error}");
+        let read = Contents::read(&self.files);
+        // Nobody else writes, so that what is seen here stays as it is.
+        let is_same = |read: &Contents| *read == self.current().read;
+        let renewed = match read {
+            Ok(read) if is_same(&read) => Ok(None),
+            Ok(read) => read
+                .to_config(&self.files)
+                .map(|config| Some((read, config))),
+            Err(error) => Err(error),
         };
-        let read = match Contents::read(&self.files) {
-            Ok(read) => read,
-            Err(error) => return failed(error),
-        };
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        if read == current.read {
-            return;
-        }
-        drop(current);
-        match read.to_config(&self.files) {
-            Ok(config) => {
-                let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-                *current = Current { read, config };
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let failing = current.failing.take();
+        match renewed {
+            Ok(None) => {}
+            Ok(Some((read, config))) => {
+                *current = Current {
+                    read,
+                    config,
+                    failing: None,
+                };
                 self.reloads.done.increment(1);
                 tracing::info!("certificates are renewed");
             }
-            Err(error) => failed(error),
+            Err(error) => current.failing = Some(self.failed(error.to_string(), failing)),
         }
+    }
+
+    fn failed(&self, problem: String, before: Option<Failing>) -> Failing {
+        let is_again = before.is_some();
+        let was_logged = before.is_some_and(|it| it.is_logged && it.problem == problem);
+        if is_again {
+            self.reloads.failed.increment(1);
+            if !was_logged {
+                tracing::error!("certificates are not renewed: {problem}");
+            }
+        }
+        Failing {
+            problem,
+            is_logged: is_again,
+        }
+    }
+
+    fn current(&self) -> RwLockReadGuard<'_, Current> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -175,4 +208,76 @@ fn root_store(pem: &[u8], path: &Path) -> Result<RootCertStore, Error> {
         })?;
     }
     Ok(roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// Files of a test, gone with it.
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            let name = format!("rollplan-unit-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn files(&self) -> TlsFiles {
+            TlsFiles {
+                cert: self.0.join("cert"),
+                key: self.0.join("key"),
+                client_ca: None,
+            }
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn half_of_a_change_is_waited_for_and_what_stays_wrong_is_counted() {
+        let directory = Directory::new("reload");
+        let files = directory.files();
+        let write = |cert: &rcgen::CertifiedKey<rcgen::KeyPair>| {
+            fs::write(&files.cert, cert.cert.pem()).unwrap();
+        };
+        let mk = || rcgen::generate_simple_self_signed(["planner.test".to_owned()]).unwrap();
+        let (first, second) = (mk(), mk());
+        write(&first);
+        fs::write(&files.key, first.signing_key.serialize_pem()).unwrap();
+        let (done, failed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let reloads = Reloads {
+            done: Counter::from_arc(Arc::clone(&done)),
+            failed: Counter::from_arc(Arc::clone(&failed)),
+        };
+        let tls = Tls::read(files.clone(), reloads).unwrap();
+        let counts = |tls: &Tls| {
+            tls.reload();
+            (done.load(Ordering::Relaxed), failed.load(Ordering::Relaxed))
+        };
+        assert_eq!(counts(&tls), (0, 0));
+        // The certificate has come, its key has not.
+        write(&second);
+        assert_eq!(counts(&tls), (0, 0));
+        fs::write(&files.key, second.signing_key.serialize_pem()).unwrap();
+        assert_eq!(counts(&tls), (1, 0));
+        fs::write(&files.cert, "no certificate").unwrap();
+        assert_eq!(counts(&tls), (1, 0));
+        assert_eq!(counts(&tls), (1, 1));
+        // For as long as it lasts.
+        assert_eq!(counts(&tls), (1, 2));
+        fs::remove_file(&files.cert).unwrap();
+        assert_eq!(counts(&tls), (1, 3));
+        write(&second);
+        assert_eq!(counts(&tls), (1, 3));
+    }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
+use rollplan::proto::PlanRolloutRequest;
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::wire::REQUEST_BYTES_MAX;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -16,7 +17,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::observed::get;
-use super::process::Process;
+use super::process::{Log, Process};
 use super::raw::{self, framed};
 use super::{connect, mk_request};
 
@@ -294,6 +295,20 @@ async fn garbage_and_floods_of_headers_end_their_connection_only() {
     let most = withstand(&server, attack).await;
     println!("garbage: {most} MiB at most");
     assert!(most < 100, "{most} MiB");
+}
+
+/// Each call that fails has a line in the log. Where it goes may stand still, as a full disk does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_nobody_reads_stops_no_call() {
+    let server = Process::start_with(&[], Log::Unread);
+    let mut client = RolloutPlannerClient::new(connect(server.address).await);
+    // Their lines are more than a pipe holds, four times over.
+    for _ in 0..1_000 {
+        let call = client.plan_rollout(PlanRolloutRequest::default());
+        let status = timeout(PATIENCE, call).await.unwrap().unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument);
+    }
+    client.plan_rollout(mk_request()).await.unwrap();
 }
 
 /// SIGTERM with calls half sent, streams open and a client that does not read: it ends, in time and well.

@@ -13,9 +13,21 @@ pub(super) struct Process {
     pub(super) http: SocketAddr,
 }
 
+/// What becomes of the log.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Log {
+    Read,
+    /// Nobody reads it once the server listens, nor closes it.
+    Unread,
+}
+
 impl Process {
     /// Starts it and waits until it listens.
     pub(super) fn start(args: &[&str]) -> Self {
+        Self::start_with(args, Log::Read)
+    }
+
+    pub(super) fn start_with(args: &[&str], log: Log) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rollplan"));
         command.args(["serve", "--http-listen", "127.0.0.1:0"]);
         // Machines that test may be busier than those that serve.
@@ -38,7 +50,9 @@ impl Process {
         // Reads to the end, or the server could not write.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                let _ = sender.send(line);
+                while sender.send(line.clone()).is_err() && log == Log::Unread {
+                    std::thread::park();
+                }
             }
         });
         let (mut address, mut http) = (None, None);
