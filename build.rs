@@ -34,6 +34,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .btree_map(".")
         // Templates are kept as they came, and decoded only where one must look into them.
         .extern_path(".google.protobuf.Struct", "crate::wire::RawStruct")
+        // Messages are weighed before they are decoded.
+        .codec_path("crate::server::Codec")
         .compile_fds_with_config(descriptors, config)?;
     Ok(())
 }

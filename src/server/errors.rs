@@ -54,7 +54,12 @@ impl Name for ErrorInfo {
 pub fn to_status(error: &wire::Error) -> Status {
     match error {
         wire::Error::InvalidArgument(violations) => invalid_request(violations),
-        wire::Error::TooLarge { what, count, max } => too_large(what, Some(*count), *max),
+        wire::Error::TooLarge {
+            what,
+            unit,
+            count,
+            max,
+        } => too_large(what, unit, Some(*count), *max),
         wire::Error::AnswerTooLarge { bytes, max } => answer_too_large(*bytes, *max),
         wire::Error::Undecodable { message, .. } => refusal(
             Code::Internal,
@@ -143,7 +148,7 @@ pub(super) fn overloaded() -> Status {
 
 /// A request with more bytes than the contract allows.
 pub(super) fn request_too_large() -> Status {
-    too_large("request", None, REQUEST_BYTES_MAX)
+    too_large("request", "bytes", None, REQUEST_BYTES_MAX)
 }
 
 /// An error with an `ErrorInfo` and no further details.
@@ -230,12 +235,7 @@ fn completed(status: &Status) -> Status {
     refusal(status.code(), message, reason, &[])
 }
 
-fn too_large(what: &str, count: Option<usize>, max: usize) -> Status {
-    let unit = if what == "request" {
-        "bytes"
-    } else {
-        "entries"
-    };
+fn too_large(what: &str, unit: &str, count: Option<usize>, max: usize) -> Status {
     let message = match count {
         Some(count) => format!("{what} has {count} {unit} and may have {max}"),
         None => format!("{what} has more than {max} {unit}"),
@@ -442,6 +442,7 @@ mod tests {
     fn what_is_too_large_is_a_quota() {
         let status = to_status(&wire::Error::TooLarge {
             what: "snapshot.pods",
+            unit: "entries",
             count: 20_001,
             max: 20_000,
         });

@@ -7,6 +7,7 @@ mod admin;
 mod budget;
 mod buffer;
 mod calls;
+mod codec;
 mod config;
 mod connection;
 mod deadline;
@@ -34,6 +35,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tonic::service::Routes;
 
+pub use codec::Codec;
 pub use config::{Config, TlsFiles};
 pub use errors::{DOMAIN, to_status};
 pub use offload::LARGE_BYTES;

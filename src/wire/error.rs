@@ -30,11 +30,13 @@ pub enum Error {
     #[error("{0}")]
     InvalidArgument(Violations),
     /// The request is larger than the limits of the contract.
-    #[error("{what} has {count} entries and may have {max}")]
+    #[error("{what} has {count} {unit} and may have {max}")]
     TooLarge {
-        /// What is too large, as a field path: "snapshot.pods".
+        /// What is too large, as a field path: "snapshot.pods". Or "request".
         what: &'static str,
-        /// How many entries it has.
+        /// What is counted: "entries".
+        unit: &'static str,
+        /// How many it has.
         count: usize,
         /// How many it may have.
         max: usize,

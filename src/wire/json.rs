@@ -19,9 +19,13 @@ use crate::proto::FILE_DESCRIPTOR_SET;
 static DESCRIPTORS: LazyLock<Option<DescriptorPool>> =
     LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET).ok());
 
+/// The descriptors of the contract, and of what it imports.
+pub(super) fn descriptors() -> Option<&'static DescriptorPool> {
+    DESCRIPTORS.as_ref()
+}
+
 fn descriptor<M: Name>() -> Result<MessageDescriptor, Error> {
-    DESCRIPTORS
-        .as_ref()
+    descriptors()
         .and_then(|pool| pool.get_message_by_name(&M::full_name()))
         .ok_or(Error::Descriptors { message: M::NAME })
 }

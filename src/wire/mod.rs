@@ -12,6 +12,7 @@ mod print_report;
 mod print_revision;
 mod raw_struct;
 mod tree;
+mod weigh;
 
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
 pub use parse::{
@@ -22,6 +23,7 @@ pub use print::{print_plan, print_status, print_step};
 pub use print_report::print_report;
 pub use print_revision::{print_revisions, print_rollback};
 pub use raw_struct::RawStruct;
+pub use weigh::{DECODED_BYTES_MAX, weigh};
 
 use prost::{Message, Name};
 use rollplan_core::Plan;
@@ -136,11 +138,13 @@ pub fn compute_status_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
 fn decode<M: Message + Name + Default>(bytes: &[u8]) -> Result<M, Error> {
     if bytes.len() > REQUEST_BYTES_MAX {
         return Err(Error::TooLarge {
-            what: "bytes of the request",
+            what: "request",
+            unit: "bytes",
             count: bytes.len(),
             max: REQUEST_BYTES_MAX,
         });
     }
+    weigh::<M>(bytes)?;
     M::decode(bytes).map_err(|source| Error::Undecodable {
         message: M::NAME,
         source,

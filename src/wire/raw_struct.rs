@@ -22,6 +22,9 @@ pub struct RawStruct {
 // === impl RawStruct ===
 
 impl RawStruct {
+    /// What one more entry takes in memory, beside its bytes.
+    pub(super) const ENTRY_BYTES: usize = size_of::<Bytes>();
+
     /// The entries of the map as encoded messages of a key and a value. A key may come more than once; the
     /// last one counts.
     pub(super) fn entries(&self) -> impl ExactSizeIterator<Item = &[u8]> {

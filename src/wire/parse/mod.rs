@@ -113,7 +113,12 @@ pub(super) fn request(
 
 fn limit(what: &'static str, count: usize, max: usize) -> Result<(), Error> {
     if count > max {
-        return Err(Error::TooLarge { what, count, max });
+        return Err(Error::TooLarge {
+            what,
+            unit: "entries",
+            count,
+            max,
+        });
     }
     Ok(())
 }

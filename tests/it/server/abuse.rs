@@ -19,6 +19,7 @@ use tonic_health::pb::health_client::HealthClient;
 use super::observed::get;
 use super::process::{Log, Process};
 use super::raw::{self, framed};
+use super::refusals::check;
 use super::{connect, mk_request};
 
 const PLAN: &str = "/rollplan.v1.RolloutPlanner/PlanRollout";
@@ -171,33 +172,63 @@ async fn send(stream: &mut h2::SendStream<Bytes>, mut body: Bytes) {
     }
 }
 
-/// What is small on the wire and large in memory.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn compressed_bombs_are_bounded() {
+/// A compressed message, as gRPC sends it.
+fn compressed(message: &[u8], times: usize) -> Bytes {
     use std::io::Write as _;
 
-    let server = Process::start(&[]);
-    let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    for _ in 0..16 {
-        bomb.write_all(&vec![0; REQUEST_BYTES_MAX]).unwrap();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    for _ in 0..times {
+        encoder.write_all(message).unwrap();
     }
-    let bomb = bomb.finish().unwrap();
+    let encoded = encoder.finish().unwrap();
     let mut body = BytesMut::new();
     body.put_u8(1);
-    body.put_u32(u32::try_from(bomb.len()).unwrap());
-    body.extend_from_slice(&bomb);
-    let body = body.freeze();
+    body.put_u32(u32::try_from(encoded.len()).unwrap());
+    body.extend_from_slice(&encoded);
+    body.freeze()
+}
+
+/// A message with these fields, one after the other, in fields of these tags.
+fn nested(tags: &[u8], fields: &[u8]) -> Vec<u8> {
+    tags.iter().rev().fold(fields.to_vec(), |inside, tag| {
+        let mut outside = vec![*tag];
+        prost::encoding::encode_varint(inside.len() as u64, &mut outside);
+        outside.extend(inside);
+        outside
+    })
+}
+
+/// What is small on the wire and large in memory: decompressed, or decoded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn compressed_bombs_are_bounded() {
+    let server = Process::start(&[]);
+    const COUNT: usize = 1 << 20;
+    // Tags of the fields snapshot, pods, status and container_statuses, all of them messages.
+    const SNAPSHOT: u8 = (1 << 3) | 2;
+    const PODS: u8 = (4 << 3) | 2;
+    const STATUS: u8 = (5 << 3) | 2;
+    const CONTAINERS: u8 = (7 << 3) | 2;
+    let bombs = [
+        compressed(&vec![0; REQUEST_BYTES_MAX], 16),
+        compressed(&nested(&[SNAPSHOT], &[PODS, 0].repeat(COUNT)), 1),
+        // Few enough to be decoded, and too many to be planned for.
+        compressed(&nested(&[SNAPSHOT], &[PODS, 0].repeat(COUNT / 8)), 1),
+        compressed(
+            &nested(&[SNAPSHOT, PODS, STATUS], &[CONTAINERS, 0].repeat(COUNT)),
+            1,
+        ),
+    ];
     let attack = async {
         let attackers = (0..4).map(|_| {
-            let (body, address) = (body.clone(), server.address);
+            let (bombs, address) = (bombs.clone(), server.address);
             tokio::spawn(async move {
                 let mut raw = raw::connect(address).await;
-                for _ in 0..8 {
+                for body in bombs.iter().cycle().take(8) {
                     let request = raw::request(PLAN, &[("grpc-encoding", "gzip")]);
                     let (answer, mut stream) = raw.send.send_request(request, false).unwrap();
                     send(&mut stream, body.clone()).await;
                     let status = raw::receive(answer).await.unwrap().status;
-                    assert_eq!(status.code(), Code::ResourceExhausted);
+                    check(&status, Code::ResourceExhausted, "REQUEST_TOO_LARGE");
                 }
             })
         });
