@@ -28,7 +28,8 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// See the text of this file.
 pub(super) struct Connection {
     stream: Stream,
-    /// The longest silence: clients that live answer pings.
+    /// The longest silence: clients that live answer pings. Where pings are sent, whoever sends them closes the
+    /// connection after it; where they are not, it is done here, a look later.
     silence_max: Duration,
     last_read: Instant,
     look: Pin<Box<Sleep>>,
@@ -126,8 +127,7 @@ impl Connection {
     fn poll_look(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while self.look.as_mut().poll(cx).is_ready() {
             let now = Instant::now();
-            if now - self.last_read >= self.silence_max {
-                self.closed.silent.increment(1);
+            if now - self.last_read >= self.silence_max + LOOK_INTERVAL {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             if self.untaken.longest(now) >= TAKE_TIME_MAX {
@@ -137,6 +137,15 @@ impl Connection {
             self.look.as_mut().reset(now + LOOK_INTERVAL);
         }
         Ok(())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // Its client's own end of it would have been read.
+        if self.last_read.elapsed() >= self.silence_max {
+            self.closed.silent.increment(1);
+        }
     }
 }
 

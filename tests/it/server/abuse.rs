@@ -17,10 +17,8 @@ use tonic_health::pb::health_client::HealthClient;
 
 use super::observed::get;
 use super::process::Process;
-use super::raw::{self, framed};
+use super::raw::{self, PLAN, framed};
 use super::{connect, mk_request};
-
-const PLAN: &str = "/rollplan.v1.RolloutPlanner/PlanRollout";
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
@@ -299,7 +297,9 @@ async fn garbage_and_floods_of_headers_end_their_connection_only() {
 /// SIGTERM with calls half sent, streams open and a client that does not read: it ends, in time and well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_process_ends_in_bounded_time_whatever_hangs_on_it() {
-    let mut server = Process::start(&["--drain-delay", "1s", "--drain-grace", "2s"]);
+    // Neither ends by its own deadline.
+    let times = ["--deadline-max", "1h", "--drain-delay", "1s"];
+    let mut server = Process::start(&[&times[..], &["--drain-grace", "2s"]].concat());
     let _silent = TcpStream::connect(server.address).await.unwrap();
     let _watch = super::stop::watch(server.address).await;
     let mut raw = raw::connect(server.address).await;
@@ -308,7 +308,7 @@ async fn the_process_ends_in_bounded_time_whatever_hangs_on_it() {
     stream
         .send_data(framed(&mk_request()).slice(..50), false)
         .unwrap();
-    server.terminate();
+    server.signal("TERM");
     let status = tokio::task::spawn_blocking(move || server.ended(Duration::from_secs(20)));
     assert_eq!(status.await.unwrap().code(), Some(0));
 }
