@@ -7,6 +7,7 @@ mod discovery;
 mod limits;
 mod monitoring;
 mod observed;
+mod offload;
 mod process;
 mod raw;
 mod refusals;
