@@ -15,6 +15,7 @@ mod requests;
 mod signals;
 mod stop;
 mod tls;
+mod traces;
 mod traps;
 
 use std::sync::Arc;

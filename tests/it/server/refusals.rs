@@ -16,6 +16,7 @@ use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 use tonic_types::StatusExt as _;
 
+use super::raw::{self, PLAN};
 use super::{
     Serving, Staged, mk_config, mk_request, mk_request_with_bytes, mk_request_with_pods, start,
 };
@@ -209,6 +210,21 @@ async fn a_way_back_that_is_not_there_says_why() {
     let status = client.rollback(request(false, 99)).await.unwrap_err();
     check(&status, Code::NotFound, "REVISION_NOT_FOUND");
     assert!(status.get_details_resource_info().is_some());
+    let mut alone = request(false, 0);
+    alone.snapshot.as_mut().unwrap().replica_sets.clear();
+    let status = client.rollback(alone).await.unwrap_err();
+    check(&status, Code::FailedPrecondition, "NO_EARLIER_REVISION");
+    let violations = status.get_details_precondition_failure().unwrap();
+    assert_eq!(violations.violations[0].r#type, "NO_EARLIER_REVISION");
+}
+
+#[tokio::test]
+async fn a_compression_that_there_is_not_says_so() {
+    let mut raw = raw::connect(start().await.address).await;
+    let request = raw::request(PLAN, &[("grpc-encoding", "br")]);
+    let answer = raw.call(request, raw::framed(&mk_request())).await;
+    let status = answer.unwrap().status;
+    check(&status, Code::Unimplemented, "UNSUPPORTED_ENCODING");
 }
 
 #[tokio::test]
