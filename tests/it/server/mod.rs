@@ -12,6 +12,7 @@ mod process;
 mod raw;
 mod refusals;
 mod requests;
+mod secrets;
 mod settings;
 mod signals;
 mod stop;

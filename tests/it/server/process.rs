@@ -11,6 +11,8 @@ pub(super) struct Process {
     child: Child,
     pub(super) address: SocketAddr,
     pub(super) http: SocketAddr,
+    /// What it says on standard error after that it listens, line by line.
+    pub(super) said: mpsc::Receiver<String>,
 }
 
 /// `rollplan serve`, with nothing set in the environment.
@@ -61,6 +63,7 @@ impl Process {
             child,
             address: address.unwrap(),
             http: http.unwrap(),
+            said,
         }
     }
 
