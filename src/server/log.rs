@@ -68,7 +68,7 @@ pub(super) struct CallLog<S> {
     slow_call: Duration,
 }
 
-/// A call that is under way. Dropped before its end, the client has given it up.
+/// A call that is under way. Dropped before its end, the client has given it up, or the server after its grace.
 struct Running {
     start: Instant,
     slow_call: Duration,
@@ -153,7 +153,7 @@ impl Drop for Running {
         if let Some(call) = &self.call
             && took >= self.slow_call
         {
-            log_slow(took, call, "slow call given up by the client");
+            log_slow(took, call, "slow call given up");
         }
     }
 }
@@ -427,7 +427,7 @@ mod tests {
             let lines = written.lines();
             assert_eq!(lines.len(), count);
             for line in lines {
-                assert_eq!(line["message"], "slow call given up by the client");
+                assert_eq!(line["message"], "slow call given up");
                 assert_eq!(line["span"]["method"], "unknown");
                 assert!(line["seconds"].is_f64());
             }

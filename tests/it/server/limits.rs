@@ -44,9 +44,12 @@ async fn next_frame(stream: &mut TcpStream) -> Option<u8> {
 /// Waits until the connection is closed, and says what came until then.
 async fn until_closed(stream: &mut TcpStream) -> Vec<u8> {
     let mut kinds = Vec::new();
-    while let Some(kind) = next_frame(stream).await {
-        kinds.push(kind);
-    }
+    let closed = async {
+        while let Some(kind) = next_frame(stream).await {
+            kinds.push(kind);
+        }
+    };
+    timeout(PATIENCE, closed).await.expect("it is closed");
     kinds
 }
 
@@ -184,7 +187,8 @@ async fn a_connection_that_does_not_take_an_answer_is_closed() {
     tokio::time::pause();
     let start = Instant::now();
     // Nothing is said of what came, so that no more comes.
-    while let Some(Ok(_)) = body.data().await {}
+    let ended = async { while let Some(Ok(_)) = body.data().await {} };
+    timeout(PATIENCE, ended).await.expect("it is closed");
     let took = start.elapsed();
     assert!(took >= Duration::from_secs(30), "{took:?}");
     assert!(took < Duration::from_secs(41), "{took:?}");
