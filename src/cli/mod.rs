@@ -33,10 +33,19 @@ use crate::server;
 /// What the program is called as a plugin of kubectl, and how it is run then.
 const PLUGIN: (&str, &str) = ("kubectl-rollplan", "kubectl rollplan");
 
+/// The verb that no person types: its errors end in a log, where each is a line.
+const SERVE: &str = "serve";
+
 /// Runs the command line with these arguments, the first being the program's name.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
-    let command = match parse(args.into_iter().collect()) {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let is_serve = args.get(1).is_some_and(|verb| verb == SERVE);
+    let command = match parse(args) {
         Ok(CommandLine { command }) => command,
+        Err(error) if is_serve && error.use_stderr() => {
+            complain(format_args!("{}", first_line(&error)));
+            return Exit::Usage;
+        }
         Err(error) => return usage(&error),
     };
     match guarded(|| dispatch(command)) {
@@ -68,6 +77,13 @@ fn usage(error: &clap::Error) -> Exit {
         0 => Exit::Done,
         _ => Exit::Usage,
     }
+}
+
+/// What is wrong, without advice and usage.
+fn first_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines = text.lines().take_while(|line| !line.is_empty());
+    lines.map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
 fn dispatch(command: Command) -> Result<Exit, Error> {

@@ -31,7 +31,8 @@ const PREFACE_BYTES: usize = 24;
 /// See the text of this file.
 pub(super) struct Connection {
     stream: Stream,
-    /// The longest silence: clients that live answer pings.
+    /// The longest silence: clients that live answer pings. Where pings are sent, whoever sends them closes the
+    /// connection after it; where they are not, it is done here, a look later.
     silence_max: Duration,
     last_read: Instant,
     bytes_read: usize,
@@ -140,8 +141,7 @@ impl Connection {
             if self.bytes_read < PREFACE_BYTES && self.stopping.has_changed().is_err() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            if now - self.last_read >= self.silence_max {
-                self.closed.silent.increment(1);
+            if now - self.last_read >= self.silence_max + LOOK_INTERVAL {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             if self.untaken.longest(now) >= TAKE_TIME_MAX {
@@ -151,6 +151,15 @@ impl Connection {
             self.look.as_mut().reset(now + LOOK_INTERVAL);
         }
         Ok(())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // Its client's own end of it would have been read.
+        if self.last_read.elapsed() >= self.silence_max {
+            self.closed.silent.increment(1);
+        }
     }
 }
 

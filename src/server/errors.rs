@@ -196,7 +196,11 @@ pub(super) fn complete(mut response: Response<Body>) -> Response<Body> {
     if !status.details().is_empty() {
         return response;
     }
-    let completed = completed(&status);
+    let completed = if is_unsupported_encoding(&response, &status) {
+        refusal(status.code(), status.message(), "UNSUPPORTED_ENCODING", &[])
+    } else {
+        completed(&status)
+    };
     // It fails for headers that cannot be, which base64 and percent-encoding make sure of.
     if completed.add_header(response.headers_mut()).is_ok() {
         response.extensions_mut().insert(completed);
@@ -211,6 +215,11 @@ pub(super) fn failure(response: &Response<Body>) -> Option<Status> {
         None => Status::from_header_map(response.headers())?,
     };
     (status.code() != Code::Ok).then_some(status)
+}
+
+/// Of what is not implemented, only compression comes with a list of what is.
+fn is_unsupported_encoding(response: &Response<Body>, status: &Status) -> bool {
+    status.code() == Code::Unimplemented && response.headers().contains_key("grpc-accept-encoding")
 }
 
 fn completed(status: &Status) -> Status {
@@ -299,7 +308,8 @@ fn with_source(error: &wire::Error) -> String {
     }
 }
 
-const CUT: &str = "...";
+/// Stands for what is cut.
+pub(super) const CUT: &str = "...";
 
 /// Cut between characters, to at most so many bytes.
 fn cut_end(text: &str, bytes_max: usize) -> String {
@@ -474,7 +484,7 @@ mod tests {
         assert_eq!(status.code(), Code::Unimplemented);
         assert_eq!(status.message(), "Content is compressed with `br`");
         let info = status.get_details_error_info().unwrap();
-        assert_eq!(info.reason, "UNKNOWN_METHOD");
+        assert_eq!(info.reason, "UNSUPPORTED_ENCODING");
         assert_eq!(info.domain, DOMAIN);
     }
 

@@ -1,6 +1,8 @@
 //! Lines of JSON on standard error. None holds an annotation, an environment value, or any other text of a
-//! workload besides the namespace and the name of its Deployment: violations are logged by field and rule.
+//! workload besides the namespace and the name of its Deployment: violations are logged by field and rule, of
+//! fields only the contract's own names.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::future::Future;
@@ -20,10 +22,8 @@ use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::errors;
+use super::metrics;
 use super::trace::{CallSpan, Tracing};
-
-/// Bytes of a path that are logged. Ours are shorter; the path of an unknown method is the client's.
-const METHOD_BYTES_MAX: usize = 100;
 
 /// Lines that wait to be written. What comes when so many wait is lost: who does not read the log must not stop calls.
 const WAITING_LINES_MAX: usize = 4096;
@@ -64,7 +64,7 @@ fn log_panic(panicked: &PanicHookInfo<'_>) {
 }
 
 /// One line for each call that fails or is slow, and one span for each call. Streams that fail later, and calls
-/// that the client gives up, have no line.
+/// that the client soon gives up, have no line.
 #[derive(Clone)]
 pub(super) struct CallLogLayer {
     tracing: Tracing,
@@ -76,6 +76,13 @@ pub(super) struct CallLog<S> {
     inner: S,
     tracing: Tracing,
     slow_call: Duration,
+}
+
+/// A call that is under way. Dropped before its end, the client has given it up, or the server after its grace.
+struct Running {
+    start: Instant,
+    slow_call: Duration,
+    call: Option<CallSpan>,
 }
 
 // === impl CallLogLayer ===
@@ -115,32 +122,55 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let start = Instant::now();
-        let path = request.uri().path().trim_start_matches('/');
-        let method = &path[..path.floor_char_boundary(METHOD_BYTES_MAX)];
-        let call = self.tracing.start(request.headers(), method);
+        let method = metrics::shown(request.uri().path());
+        let running = Running {
+            start: Instant::now(),
+            slow_call: self.slow_call,
+            call: Some(self.tracing.start(request.headers(), method)),
+        };
         let span = tracing::info_span!("call", method, deployment = field::Empty);
-        let slow_call = self.slow_call;
         let answer = self.inner.call(request);
         let logged = async move {
+            let running = running;
             let response = answer.await?;
-            let failure = errors::failure(&response);
-            let took = start.elapsed();
-            match &failure {
-                Some(status) => log_failure(status, took, &call),
-                None if took >= slow_call => log_slow(took, &call),
-                None => {}
-            }
-            call.end(failure.map_or(Code::Ok, |status| status.code()));
+            running.end(errors::failure(&response));
             Ok(response)
         };
         Box::pin(logged.instrument(span))
     }
 }
 
-fn log_slow(took: Duration, call: &CallSpan) {
+// === impl Running ===
+
+impl Running {
+    fn end(mut self, failure: Option<Status>) {
+        let Some(call) = self.call.take() else {
+            return;
+        };
+        let took = self.start.elapsed();
+        match &failure {
+            Some(status) => log_failure(status, took, &call),
+            None if took >= self.slow_call => log_slow(took, &call, "slow call"),
+            None => {}
+        }
+        call.end(failure.map_or(Code::Ok, |status| status.code()));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let took = self.start.elapsed();
+        if let Some(call) = &self.call
+            && took >= self.slow_call
+        {
+            log_slow(took, call, "slow call given up");
+        }
+    }
+}
+
+fn log_slow(took: Duration, call: &CallSpan, message: &str) {
     let trace_id = call.trace_id().map(field::display);
-    tracing::warn!(seconds = took.as_secs_f64(), trace_id, "slow call");
+    tracing::warn!(seconds = took.as_secs_f64(), trace_id, "{message}");
 }
 
 fn log_failure(status: &Status, took: Duration, call: &CallSpan) {
@@ -154,7 +184,8 @@ fn log_failure(status: &Status, took: Duration, call: &CallSpan) {
         for violation in &bad_request.field_violations {
             let separator = if text.is_empty() { "" } else { ", " };
             // Writing to a String does not fail.
-            let _ = write!(text, "{separator}{} {}", violation.field, violation.reason);
+            let field = contract_names(&violation.field);
+            let _ = write!(text, "{separator}{field} {}", violation.reason);
         }
         text
     });
@@ -184,9 +215,22 @@ fn log_failure(status: &Status, took: Duration, call: &CallSpan) {
     }
 }
 
+/// A path up to where its names are the caller's: keys of maps, and all that is inside a template. (The middle of a
+/// long path is cut, and what follows may be the end of a key.)
+fn contract_names(path: &str) -> Cow<'_, str> {
+    const TEMPLATE: &str = ".spec.template";
+    let template = path.find(TEMPLATE).map(|at| at + TEMPLATE.len());
+    let ends = [path.find("[\""), path.find(errors::CUT), template];
+    match ends.into_iter().flatten().min() {
+        Some(end) if end < path.len() => Cow::Owned(format!("{}[*]", &path[..end])),
+        _ => Cow::Borrowed(path),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
+    use std::thread;
 
     use serde_json::Value;
     use tokio::sync::watch;
@@ -246,6 +290,21 @@ mod tests {
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
 
+    impl Written {
+        /// Without their times.
+        fn lines(&self) -> Vec<Value> {
+            let written = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+            assert!(!written.contains("hunter2"), "{written}");
+            let line = |line| {
+                let mut line: Value = serde_json::from_str(line).unwrap();
+                let time = line.as_object_mut().unwrap().remove("timestamp");
+                assert!(time.unwrap().is_string());
+                line
+            };
+            written.lines().map(line).collect()
+        }
+    }
+
     impl io::Write for Written {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
@@ -282,16 +341,12 @@ mod tests {
             request.metadata_mut().insert("traceparent", traceparent);
         }
         let _ = RolloutPlannerClient::new(stack).plan_rollout(request).await;
-        let written = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
-        assert!(!written.contains("hunter2"), "{written}");
-        let line = |line| {
-            let mut line: Value = serde_json::from_str(line).unwrap();
-            let line_fields = line.as_object_mut().unwrap();
-            assert!(line_fields.remove("timestamp").unwrap().is_string());
-            assert!(line_fields.remove("seconds").unwrap().is_f64());
-            line
-        };
-        written.lines().map(line).collect()
+        let mut lines = written.lines();
+        for line in &mut lines {
+            assert!(line["seconds"].is_f64());
+            line.as_object_mut().unwrap().remove("seconds");
+        }
+        lines
     }
 
     fn mk_request(replicas: i32) -> Value {
@@ -370,6 +425,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_slow_call_that_the_client_gives_up_is_logged() {
+        for (slow_call, count) in [(Duration::ZERO, 1), (Duration::from_secs(3600), 0)] {
+            let written = Written::default();
+            let writer = written.clone();
+            let _guard = subscriber::set_default(subscriber(move || writer.clone()));
+            let hangs = tower::service_fn(|_| std::future::pending());
+            let mut service = CallLogLayer::new(Tracing::off(), slow_call).layer(hangs);
+            let call = service.call(Request::new(Body::empty()));
+            tokio::time::timeout(Duration::ZERO, call)
+                .await
+                .unwrap_err();
+            let lines = written.lines();
+            assert_eq!(lines.len(), count);
+            for line in lines {
+                assert_eq!(line["message"], "slow call given up");
+                assert_eq!(line["span"]["method"], "unknown");
+                assert!(line["seconds"].is_f64());
+            }
+        }
+    }
+
+    #[tokio::test]
     async fn a_panic_is_logged_without_its_text() {
         let expected = serde_json::json!({
             "level": "ERROR",
@@ -380,5 +457,61 @@ mod tests {
             "span": {"name": "call", "method": "rollplan.v1.RolloutPlanner/PlanRollout"},
         });
         assert_eq!(check(Panicking, mk_request(3)).await, [expected]);
+    }
+
+    #[test]
+    fn fields_are_logged_up_to_where_their_names_are_the_callers() {
+        let deployment = "snapshot.deployment.spec";
+        for (path, logged) in [
+            (
+                "snapshot.pods[3].metadata.name",
+                "snapshot.pods[3].metadata.name",
+            ),
+            (
+                &format!("{deployment}.template"),
+                &format!("{deployment}.template"),
+            ),
+            (
+                &format!("{deployment}.template.metadata.annotations.hunter2"),
+                &format!("{deployment}.template[*]"),
+            ),
+            (
+                "snapshot.replica_sets[1].spec.selector.match_labels[\"a\\\"].hunter2\"]",
+                "snapshot.replica_sets[1].spec.selector.match_labels[*]",
+            ),
+            (
+                "snapshot.replica_sets[1].sp...hunter2\"]",
+                "snapshot.replica_sets[1].sp[*]",
+            ),
+        ] {
+            assert_eq!(contract_names(path), logged);
+        }
+    }
+
+    #[test]
+    fn of_a_panic_only_place_and_literal_are_logged() {
+        let written = Written::default();
+        let writer = written.clone();
+        let _guard = subscriber::set_default(subscriber(move || writer.clone()));
+        // Other tests panic as they always do.
+        let (own, others) = (thread::current().id(), panic::take_hook());
+        panic::set_hook(Box::new(move |panicked| {
+            if thread::current().id() == own {
+                log_panic(panicked);
+            } else {
+                others(panicked);
+            }
+        }));
+        let secret = "hunter2";
+        panic::catch_unwind(|| panic!("the value is {secret}")).unwrap_err();
+        panic::catch_unwind(|| panic!("a rule is broken")).unwrap_err();
+        let lines = written.lines();
+        for (line, text) in lines.iter().zip([Value::Null, "a rule is broken".into()]) {
+            assert_eq!(line["message"], "panicked");
+            assert_eq!(line["text"], text);
+            let location = line["location"].as_str().unwrap();
+            assert!(location.starts_with(file!()), "{location}");
+        }
+        assert_eq!(lines.len(), 2);
     }
 }

@@ -76,6 +76,19 @@ const PHASES: [(Phase, &str); 7] = [
     (Phase::Refused, "refused"),
 ];
 
+/// How methods that there are not are called.
+const UNKNOWN: &str = "unknown";
+
+/// The service and method of a path, if they are served. Others are the client's words.
+pub(super) fn shown(path: &str) -> &str {
+    let name = path.trim_start_matches('/');
+    let named = name.split_once('/');
+    let is_served = METHODS
+        .iter()
+        .any(|(_, service, method)| named == Some((*service, *method)));
+    if is_served { name } else { UNKNOWN }
+}
+
 /// Everything that is counted, and its text.
 pub(super) struct Metrics {
     pub(super) series: Series,
@@ -171,7 +184,7 @@ impl Series {
         });
         Self {
             methods: METHODS.map(MethodMetrics::register),
-            unknown: MethodMetrics::register(("unary", "unknown", "unknown")),
+            unknown: MethodMetrics::register(("unary", UNKNOWN, UNKNOWN)),
             plans,
             plan_seconds: histogram!("rollplan_plan_seconds"),
             plan_steps: histogram!("rollplan_plan_steps"),

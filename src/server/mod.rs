@@ -248,7 +248,7 @@ impl Server {
             listener,
             tls,
             connections_max: config.connections_max,
-            silence_max: config.keepalive_interval + config.keepalive_timeout * 2,
+            silence_max: config.keepalive_interval + config.keepalive_timeout,
             closed: metrics.series.closed.clone(),
         }
         .connections(stopping.subscribe());

@@ -80,7 +80,7 @@ impl Tracing {
             &Headers(headers),
         );
         let span = self.tracer.as_ref().map(|tracer| {
-            let (service, name) = method.split_once('/').unwrap_or(("", method));
+            let (service, name) = method.split_once('/').unwrap_or((method, method));
             let builder = SpanBuilder::from_name(method.to_owned())
                 .with_kind(SpanKind::Server)
                 .with_attributes([

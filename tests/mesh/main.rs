@@ -151,7 +151,7 @@ fn addresses(replicas: &[Process]) -> Vec<SocketAddr> {
 
 /// Ends a server as Kubernetes does, and starts another in its place.
 async fn restart(mut replica: Process) -> Process {
-    replica.terminate();
+    replica.signal("TERM");
     let address = replica.address.to_string();
     tokio::task::spawn_blocking(move || {
         let status = replica.ended(Duration::from_secs(30));
@@ -296,7 +296,8 @@ async fn a_server_that_misbehaves_is_tried_elsewhere_and_ejected() {
     );
 }
 
-/// Without a mesh: a client that knows all addresses, as from a headless Service, and calls one after the other.
+/// Without a mesh: a client that knows all addresses, as from a headless Service, and picks one of them for
+/// each call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_behind_a_balancing_client_fails_no_call_that_is_retried() {
     let mut replicas = replicas();

@@ -3,6 +3,7 @@ package rollplan
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -29,6 +32,24 @@ func (s service) PlanRollout(ctx context.Context, request *rollplanv1.PlanRollou
 // serve runs a service on a socket and returns a client of it.
 func serve(t *testing.T, s service, timeout time.Duration) *Client {
 	t.Helper()
+	return ask(t, listen(t, s), timeout)
+}
+
+// ask makes a client of an address.
+func ask(t *testing.T, address string, timeout time.Duration, options ...grpc.DialOption) *Client {
+	t.Helper()
+	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	c, err := NewClient(address, timeout, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// listen runs a service on a socket and returns its address.
+func listen(t *testing.T, s service) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -37,12 +58,7 @@ func serve(t *testing.T, s service, timeout time.Duration) *Client {
 	rollplanv1.RegisterRolloutPlannerServer(server, s)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	c, err := NewClient(listener.Addr().String(), timeout, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	return c
+	return listener.Addr().String()
 }
 
 func TestRetries(t *testing.T) {
@@ -95,5 +111,46 @@ func TestDeadline(t *testing.T) {
 	}}, time.Millisecond)
 	if _, err := c.PlanRollout(t.Context(), &rollplanv1.PlanRolloutRequest{}); status.Code(err) != codes.DeadlineExceeded {
 		t.Errorf("a service that does not answer: %v", err)
+	}
+}
+
+// A name with several addresses, as a headless Service has: each of them gets its share of the calls.
+func TestCallsAreSpreadOverAllAddresses(t *testing.T) {
+	const servers, rounds = 3, 10
+	var calls [servers]atomic.Int32
+	var state resolver.State
+	for i := range calls {
+		address := listen(t, service{plan: func(context.Context, *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
+			calls[i].Add(1)
+			return &rollplanv1.PlanRolloutResponse{}, nil
+		}})
+		state.Addresses = append(state.Addresses, resolver.Address{Addr: address})
+	}
+	names := manual.NewBuilderWithScheme("test")
+	names.InitialState(state)
+	c := ask(t, "test:///rollplan", time.Minute, grpc.WithResolvers(names))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	call := func() {
+		if _, err := c.PlanRollout(ctx, &rollplanv1.PlanRolloutRequest{}); err != nil {
+			t.Fatalf("calls by server: %v, %v, %v: %v", calls[0].Load(), calls[1].Load(), calls[2].Load(), err)
+		}
+	}
+	// Until there is a connection to each, those there are share the calls.
+	for i := range calls {
+		for calls[i].Load() == 0 {
+			call()
+		}
+	}
+	for i := range calls {
+		calls[i].Store(0)
+	}
+	for range rounds * servers {
+		call()
+	}
+	for i := range calls {
+		if got := calls[i].Load(); got != rounds {
+			t.Errorf("server %d has answered %d of %d calls, want %d", i, got, rounds*servers, rounds)
+		}
 	}
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
 
 use super::examples::{examples, time_of};
-use super::{DEPLOYMENT, NOW, POD, answered, command, refused, rollplan};
+use super::{DEPLOYMENT, NOW, POD, command, refused, rollplan};
 
 /// A running service. Ends with the test.
 struct Service {
@@ -13,13 +13,9 @@ struct Service {
 }
 
 impl Service {
-    fn start(args: &[&str], envs: &[(&str, &str)]) -> Self {
-        let mut command = command(&[&["serve"], args].concat());
-        let mut child = command
-            .envs(envs.iter().copied())
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
+    fn start() -> Self {
+        let mut command = command(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut child = command.stdin(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = lines.by_ref().find_map(|line| {
             let line = line.unwrap();
@@ -45,7 +41,7 @@ impl Drop for Service {
 
 #[test]
 fn a_service_prints_the_same_bytes() {
-    let service = Service::start(&["--listen", "127.0.0.1:0"], &[]);
+    let service = Service::start();
     for example in examples() {
         let (file, now) = (format!("examples/{example}.json"), time_of(&example));
         for verb in ["plan", "status", "history", "undo"] {
@@ -78,41 +74,6 @@ fn a_service_prints_the_same_bytes() {
         .env("ROLLPLAN_SERVER", bare)
         .output();
     assert_eq!(run.unwrap().status.code(), Some(0));
-}
-
-#[test]
-fn settings_come_from_the_environment_too() {
-    let service = Service::start(
-        &[],
-        &[
-            ("ROLLPLAN_LISTEN", "127.0.0.1:0"),
-            ("ROLLPLAN_DRAIN_GRACE_SECONDS", "1"),
-        ],
-    );
-    answered(
-        &[
-            "plan",
-            "-f",
-            "examples/mid-rollout.json",
-            "--server",
-            &service.url,
-        ],
-        "",
-    );
-    let err = refused(&["serve", "--drain-grace", "99999"], "");
-    assert_eq!(
-        err,
-        "error: drain_grace is 99999s and must be from 0ns to 3600s\n"
-    );
-    let err = refused(&["serve", "--tls-cert", "/no", "--tls-key", "/no"], "");
-    assert!(err.starts_with("error: tls /no cannot be read: "), "{err}");
-    assert_eq!(err.lines().count(), 1, "{err}");
-    let taken = service.url.strip_prefix("http://").unwrap();
-    let err = refused(&["serve", "--listen", taken], "");
-    assert!(
-        err.contains(&format!("error: cannot listen on {taken}: ")),
-        "{err}"
-    );
 }
 
 #[test]
@@ -179,22 +140,4 @@ fn addresses_that_cannot_be() {
         );
         assert_eq!(err, format!("error: --server {url}: {why}\n"));
     }
-}
-
-/// docs/operations.md has every option of `serve` with its variable, and no other.
-#[test]
-fn the_table_of_settings_is_complete() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operations.md");
-    let text = std::fs::read_to_string(path).unwrap();
-    let rows: Vec<_> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `--")?.split_once("` | `"))
-        .map(|(option, rest)| (option, rest.split_once('`').unwrap().0))
-        .collect();
-    let help = answered(&["serve", "--help"], "");
-    for (option, variable) in &rows {
-        assert!(help.contains(&format!("--{option} <")), "{option}");
-        assert!(help.contains(&format!("[env: {variable}=")), "{variable}");
-    }
-    assert_eq!(help.matches("[env: ").count(), rows.len());
 }

@@ -18,11 +18,9 @@ use tonic_health::pb::health_client::HealthClient;
 
 use super::observed::get;
 use super::process::{Log, Process};
-use super::raw::{self, framed};
+use super::raw::{self, PLAN, framed};
 use super::refusals::check;
 use super::{connect, mk_request};
-
-const PLAN: &str = "/rollplan.v1.RolloutPlanner/PlanRollout";
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
@@ -201,7 +199,7 @@ fn nested(tags: &[u8], fields: &[u8]) -> Vec<u8> {
 /// What is small on the wire and large in memory: decompressed, or decoded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn compressed_bombs_are_bounded() {
-    let server = Process::start(&[]);
+    let server = Process::start(&["--large-plans-max", "2"]);
     const COUNT: usize = 1 << 20;
     // Tags of the fields snapshot, pods, status and container_statuses, all of them messages.
     const SNAPSHOT: u8 = (1 << 3) | 2;
@@ -238,7 +236,8 @@ async fn compressed_bombs_are_bounded() {
     };
     let most = withstand(&server, attack).await;
     println!("bombs: {most} MiB at most");
-    assert!(most < 300, "{most} MiB");
+    // Two at once, and what a server takes anyway: docs/operations.md.
+    assert!(most < 2 * 200 + 50, "{most} MiB");
 }
 
 /// Calls given up as soon as they are begun, at a rate that no client has.
@@ -345,7 +344,9 @@ async fn a_log_that_nobody_reads_stops_no_call() {
 /// SIGTERM with calls half sent, streams open and a client that does not read: it ends, in time and well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_process_ends_in_bounded_time_whatever_hangs_on_it() {
-    let mut server = Process::start(&["--drain-delay", "1s", "--drain-grace", "2s"]);
+    // Neither ends by its own deadline.
+    let times = ["--deadline-max", "1h", "--drain-delay", "1s"];
+    let mut server = Process::start(&[&times[..], &["--drain-grace", "2s"]].concat());
     let _silent = TcpStream::connect(server.address).await.unwrap();
     let _watch = super::stop::watch(server.address).await;
     let mut raw = raw::connect(server.address).await;
@@ -354,7 +355,7 @@ async fn the_process_ends_in_bounded_time_whatever_hangs_on_it() {
     stream
         .send_data(framed(&mk_request()).slice(..50), false)
         .unwrap();
-    server.terminate();
+    server.signal("TERM");
     let status = tokio::task::spawn_blocking(move || server.ended(Duration::from_secs(20)));
     assert_eq!(status.await.unwrap().code(), Some(0));
 }

@@ -2,26 +2,28 @@
 
 use std::collections::BTreeSet;
 
+use rollplan::proto::PlanRolloutRequest;
+use rollplan::server::Config;
 use tokio_stream::once;
 use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use super::{Serving, start};
+use super::refusals::check;
+use super::{Serving, Staged, mk_config, start};
 
 const SERVICES: [&str; 2] = ["grpc.health.v1.Health", "rollplan.v1.RolloutPlanner"];
 
 /// Both versions have the same messages under other names.
 macro_rules! check_reflection {
-    ($version:ident) => {{
+    ($version:ident, $channel:expr) => {{
         use tonic_reflection::pb::$version::ServerReflectionRequest;
         use tonic_reflection::pb::$version::server_reflection_client::ServerReflectionClient;
         use tonic_reflection::pb::$version::server_reflection_request::MessageRequest;
         use tonic_reflection::pb::$version::server_reflection_response::MessageResponse;
 
-        let Serving { channel, .. } = start().await;
-        let mut client = ServerReflectionClient::new(channel);
+        let mut client = ServerReflectionClient::new($channel);
         let mut ask = async |request| {
             let request = ServerReflectionRequest {
                 host: String::new(),
@@ -53,12 +55,12 @@ macro_rules! check_reflection {
 
 #[tokio::test]
 async fn reflection_v1_has_every_service() {
-    check_reflection!(v1);
+    check_reflection!(v1, start().await.channel);
 }
 
 #[tokio::test]
 async fn reflection_v1alpha_has_every_service() {
-    check_reflection!(v1alpha);
+    check_reflection!(v1alpha, start().await.channel);
 }
 
 #[tokio::test]
@@ -80,5 +82,36 @@ async fn health_of_an_unknown_service_is_not_found() {
         service: "rollplan.v1.Unknown".to_owned(),
     };
     let status = client.check(request).await.unwrap_err();
-    assert_eq!(status.code(), Code::NotFound);
+    check(&status, Code::NotFound, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn tools_and_balancers_are_answered_while_the_planner_is_full() {
+    let config = Config {
+        concurrent_calls_max: 1,
+        ..mk_config()
+    };
+    let staged = Staged::default();
+    let Serving {
+        channel,
+        mut client,
+        ..
+    } = staged.start(config).await;
+    let mut other = client.clone();
+    let running =
+        tokio::spawn(async move { other.plan_rollout(PlanRolloutRequest::default()).await });
+    staged.started.notified().await;
+    let shed = client.plan_rollout(PlanRolloutRequest::default()).await;
+    assert_eq!(shed.unwrap_err().code(), Code::ResourceExhausted);
+    let health = HealthClient::new(channel.clone())
+        .check(HealthCheckRequest::default())
+        .await;
+    assert_eq!(
+        health.unwrap().into_inner().status(),
+        ServingStatus::Serving
+    );
+    check_reflection!(v1, channel.clone());
+    check_reflection!(v1alpha, channel);
+    staged.go_on.notify_one();
+    running.await.unwrap().unwrap();
 }

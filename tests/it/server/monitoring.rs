@@ -1,6 +1,6 @@
 //! What dashboard and alerts ask for is there.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -12,89 +12,236 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// Names of metrics in a query of PromQL: ours all begin with one of these.
-fn metrics(query: &str) -> BTreeSet<String> {
-    query
-        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-        .filter(|word| {
-            ["grpc_server_", "rollplan_", "process_"]
-                .iter()
-                .any(|start| word.starts_with(start))
-        })
-        .map(str::to_owned)
-        .collect()
+/// What a query of PromQL wants of one metric.
+#[derive(Debug, Default, PartialEq)]
+struct Asked {
+    metric: String,
+    /// Labels that it is grouped by.
+    by: Vec<String>,
+    matchers: Vec<Matcher>,
 }
 
-/// Labels and the values that they are held against: `name="a"`, `name=~"a|b"`.
-fn values(query: &str) -> Vec<(String, String)> {
-    let mut found = Vec::new();
+/// `label="value"`, `label!="value"`, `label=~"value|value"`.
+#[derive(Debug, PartialEq)]
+struct Matcher {
+    label: String,
+    is_negative: bool,
+    values: Vec<String>,
+}
+
+/// Name and labels of a series.
+type Series = (String, BTreeMap<String, String>);
+
+/// What Prometheus adds to whatever it scrapes.
+const OF_TARGETS: [&str; 2] = ["instance", "job"];
+
+/// What is between the brackets that a text begins with, and what comes after.
+fn bracketed(text: &str, open: char, close: char) -> Option<(&str, &str)> {
+    text.trim_start().strip_prefix(open)?.split_once(close)
+}
+
+/// Metrics in a query, ours all beginning with one of these, each with the grouping that it is in.
+fn asked(query: &str) -> Vec<Asked> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let (mut found, mut by) = (Vec::new(), Vec::new());
     let mut rest = query;
-    while let Some((before, after)) = rest.split_once('"') {
-        let (text, tail) = after.split_once('"').unwrap();
-        let name = before.trim_end_matches(['=', '~', '!']);
-        let start = name.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        let name = &name[start.map_or(0, |at| at + 1)..];
-        found.extend(text.split('|').map(|it| (name.to_owned(), it.to_owned())));
+    while let Some(start) = rest.find(is_name) {
+        let tail = &rest[start..];
+        let (word, tail) = tail.split_at(tail.find(|c| !is_name(c)).unwrap_or(tail.len()));
         rest = tail;
+        match word {
+            "sum" | "count" => by.clear(),
+            "by" => {
+                let (labels, _) = bracketed(tail, '(', ')').unwrap();
+                by = labels.split(',').map(|it| it.trim().to_owned()).collect();
+            }
+            _ if ["grpc_server_", "rollplan_", "process_"]
+                .iter()
+                .any(|start| word.starts_with(start)) =>
+            {
+                let braced = bracketed(tail, '{', '}');
+                let matchers = braced.map_or(Vec::new(), |(text, after)| {
+                    rest = after;
+                    text.split(',').map(matcher).collect()
+                });
+                found.push(Asked {
+                    metric: word.to_owned(),
+                    by: by.clone(),
+                    matchers,
+                });
+            }
+            _ => {}
+        }
     }
     found
 }
 
-fn check(queries: &[String], scrape: &str) {
-    let lines: Vec<&str> = scrape.lines().filter(|it| !it.starts_with('#')).collect();
-    let name = |line: &str| line.split(['{', ' ']).next().unwrap().to_owned();
-    let there: BTreeSet<String> = lines.iter().map(|line| name(line)).collect();
-    for query in queries {
-        let asked = metrics(query);
-        assert!(!asked.is_empty(), "{query}");
-        for metric in asked {
-            assert!(there.contains(&metric), "no {metric} for {query}");
+fn matcher(text: &str) -> Matcher {
+    let (label, value) = text.split_once('=').unwrap();
+    let is_negative = label.ends_with('!');
+    let values = value.trim_start_matches('~').trim_matches('"');
+    Matcher {
+        label: label.trim_end_matches('!').to_owned(),
+        is_negative,
+        values: values.split('|').map(str::to_owned).collect(),
+    }
+}
+
+fn series(scrape: &str) -> Vec<Series> {
+    let lines = scrape
+        .lines()
+        .filter(|it| !it.starts_with('#') && !it.is_empty());
+    lines
+        .map(|line| {
+            let end = line.find(['{', ' ']).unwrap();
+            let labels = bracketed(&line[end..], '{', '}').map_or("", |(labels, _)| labels);
+            let labels = labels.split_terminator(',').map(|label| {
+                let (name, value) = label.split_once('=').unwrap();
+                (name.to_owned(), value.trim_matches('"').to_owned())
+            });
+            (line[..end].to_owned(), labels.collect())
+        })
+        .collect()
+}
+
+/// Each metric is there, has the labels that are asked for with their values, and all of them together. `shown` are
+/// the labels that the answer is named by.
+fn check(query: &str, shown: &[&str], there: &[Series]) -> Result<(), String> {
+    let all = asked(query);
+    if all.is_empty() {
+        return Err(format!("nothing is asked by {query}"));
+    }
+    for Asked {
+        metric,
+        by,
+        matchers,
+    } in &all
+    {
+        let series: Vec<_> = there.iter().filter(|(name, _)| name == metric).collect();
+        if series.is_empty() {
+            return Err(format!("no {metric}"));
         }
-        for (label, value) in values(query) {
-            let pair = format!("{label}=\"{value}\"");
-            assert!(lines.iter().any(|it| it.contains(&pair)), "no {pair}");
+        let labels = by.iter().chain(matchers.iter().map(|it| &it.label));
+        for label in labels.filter(|it| !OF_TARGETS.contains(&it.as_str())) {
+            if !series.iter().all(|(_, labels)| labels.contains_key(label)) {
+                return Err(format!("{metric} has no {label}"));
+            }
+        }
+        let mut left = series.clone();
+        for Matcher {
+            label,
+            values,
+            is_negative,
+        } in matchers
+        {
+            for value in values {
+                if !series.iter().any(|(_, labels)| labels[label] == *value) {
+                    return Err(format!("{metric} has no {label} of {value}"));
+                }
+            }
+            left.retain(|(_, labels)| values.contains(&labels[label]) != *is_negative);
+        }
+        if left.is_empty() {
+            return Err(format!("no {metric} has all of {matchers:?}"));
         }
     }
+    for label in shown {
+        if !OF_TARGETS.contains(label) && !all.iter().all(|it| it.by.iter().any(|by| by == label)) {
+            return Err(format!("{label} is shown of {query}"));
+        }
+    }
+    Ok(())
+}
+
+/// Labels in a text for people: `{{label}}`, `{{ $labels.label }}`.
+fn shown(text: &str) -> Vec<&str> {
+    let parts = text.split("{{").skip(1);
+    parts
+        .map(|part| {
+            let name = part.split_once("}}").unwrap().0.trim();
+            name.trim_start_matches("$labels.")
+        })
+        .collect()
 }
 
 #[tokio::test]
 async fn dashboard_and_alerts_ask_for_what_is_there() {
     let http = start_with(mk_observed()).await.http.unwrap();
     let (_, scrape) = get(http, "/metrics").await;
+    let there = series(&scrape);
 
     let dashboard: Value = serde_json::from_str(&read("dashboard.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
-    let queries: Vec<String> = targets
-        .map(|target| target["expr"].as_str().unwrap().to_owned())
+    let text = |target: &Value, name: &str| target[name].as_str().unwrap().to_owned();
+    let targets: Vec<_> = targets
+        .map(|target| (text(target, "expr"), text(target, "legendFormat")))
         .collect();
-    assert!(queries.len() >= 15);
-    check(&queries, &scrape);
+    assert!(targets.len() >= 15);
+    for (query, legend) in targets {
+        assert_eq!(check(&query, &shown(&legend), &there), Ok(()), "{query}");
+    }
 
     // Between `expr:` and what follows it.
     let alerts = read("alerts.yaml");
-    let queries: Vec<String> = alerts
-        .split("expr:")
-        .skip(1)
-        .map(|rest| {
-            let end = rest.find("\n        for:").unwrap();
-            rest[..end].to_owned()
-        })
-        .collect();
-    assert!(queries.len() >= 9);
-    check(&queries, &scrape);
+    let alerts: Vec<_> = alerts.split("expr:").skip(1).collect();
+    assert!(alerts.len() >= 9);
+    for alert in alerts {
+        let (query, texts) = alert.split_once("\n        for:").unwrap();
+        assert_eq!(check(query, &shown(texts), &there), Ok(()), "{query}");
+    }
 }
 
 #[test]
 fn queries_are_read_right() {
-    let query = r#"sum by (x) (rate(rollplan_a_total{b=~"c|d",e!="f"}[5m])) / process_g"#;
-    assert_eq!(
-        metrics(query).into_iter().collect::<Vec<_>>(),
-        ["process_g", "rollplan_a_total"]
-    );
-    let pairs = [("b", "c"), ("b", "d"), ("e", "f")];
-    assert_eq!(
-        values(query),
-        pairs.map(|(name, value)| (name.to_owned(), value.to_owned()))
-    );
+    let query = r#"sum by (x, y) (rate(rollplan_a_total{b=~"c|d",e!="f"}[5m])) / count(process_g)"#;
+    let matcher = |label: &str, is_negative, values: &[&str]| Matcher {
+        label: label.to_owned(),
+        is_negative,
+        values: values.iter().map(|&it| it.to_owned()).collect(),
+    };
+    let expected = [
+        Asked {
+            metric: "rollplan_a_total".to_owned(),
+            by: vec!["x".to_owned(), "y".to_owned()],
+            matchers: vec![matcher("b", false, &["c", "d"]), matcher("e", true, &["f"])],
+        },
+        Asked {
+            metric: "process_g".to_owned(),
+            ..Asked::default()
+        },
+    ];
+    assert_eq!(asked(query), expected);
+    assert_eq!(shown("{{a}} of {{ $labels.b }}"), ["a", "b"]);
+}
+
+#[test]
+fn a_query_for_what_is_not_there_is_found() {
+    let scrape =
+        "# HELP\nrollplan_a{b=\"c\",d=\"e\"} 1\nrollplan_a{b=\"f\",d=\"g\"} 1\nprocess_b 2\n";
+    let there = series(scrape);
+    let check = |query: &str, shown: &[&str]| check(query, shown, &there).is_ok();
+    assert!(check(
+        r#"sum by (b) (rollplan_a{b="c",d!="g"}) / count(process_b)"#,
+        &[]
+    ));
+    assert!(check(
+        "sum by (b, instance) (rollplan_a)",
+        &["b", "instance"]
+    ));
+    for wrong in [
+        "rollplan_b",
+        "sum(up)",
+        "sum by (c) (rollplan_a)",
+        r#"rollplan_a{c="c"}"#,
+        r#"rollplan_a{c!="c"}"#,
+        r#"rollplan_a{b="e"}"#,
+        r#"rollplan_a{b=~"c|x"}"#,
+        r#"rollplan_a{b="c",d="g"}"#,
+        r#"process_b{b="c"}"#,
+        "rollplan_a / sum by (b) (process_b)",
+    ] {
+        assert!(!check(wrong, &[]), "{wrong}");
+    }
+    assert!(!check("sum by (b) (rollplan_a)", &["d"]));
 }

@@ -1,24 +1,15 @@
-//! What the service says of itself: metrics, probes and traces.
+//! What the service says of itself: metrics and probes.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
-    TraceService, TraceServiceServer,
-};
-use opentelemetry_proto::tonic::collector::trace::v1::{
-    ExportTraceServiceRequest, ExportTraceServiceResponse,
-};
-use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyValue;
 use rollplan::proto::PlanRolloutRequest;
-use rollplan::server::{Config, Stop};
+use rollplan::server::Config;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
-use tokio_stream::wrappers::TcpListenerStream;
+use tonic::Request;
 use tonic::codegen::http::uri::PathAndQuery;
-use tonic::{Code, Request, Response, Status};
 
 use super::{Serving, Staged, mk_config, mk_request, mk_request_with_pods, start_with};
 
@@ -149,95 +140,4 @@ async fn the_http_port_knows_three_paths() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.contains(" 405 "), "{answer}");
-}
-
-/// A collector of traces.
-struct Collector(mpsc::UnboundedSender<ExportTraceServiceRequest>);
-
-#[tonic::async_trait]
-impl TraceService for Collector {
-    async fn export(
-        &self,
-        request: Request<ExportTraceServiceRequest>,
-    ) -> Result<Response<ExportTraceServiceResponse>, Status> {
-        self.0.send(request.into_inner()).unwrap();
-        Ok(Response::new(ExportTraceServiceResponse::default()))
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn spans_reach_a_collector_below_those_of_the_caller() {
-    let (sender, mut received) = mpsc::unbounded_channel();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let router =
-        tonic::transport::Server::builder().add_service(TraceServiceServer::new(Collector(sender)));
-    tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
-
-    let config = Config {
-        otlp_endpoint: Some(endpoint),
-        // Only what the caller samples.
-        trace_ratio: 0.0,
-        ..mk_config()
-    };
-    let Serving {
-        mut client,
-        stop,
-        ended,
-        ..
-    } = start_with(config).await;
-    let call = |parent: &'static str, request| {
-        let mut request = Request::new(request);
-        let parent = tonic::metadata::MetadataValue::from_static(parent);
-        request.metadata_mut().insert("traceparent", parent);
-        request
-    };
-    let sampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    let unsampled = "00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
-    client
-        .plan_rollout(call(sampled, mk_request()))
-        .await
-        .unwrap();
-    client
-        .plan_rollout(call(unsampled, mk_request()))
-        .await
-        .unwrap();
-    client.plan_rollout(mk_request()).await.unwrap();
-    let mut wrong = mk_request();
-    wrong.snapshot = None;
-    client.plan_rollout(call(sampled, wrong)).await.unwrap_err();
-    // What is not sent yet is sent before the end.
-    stop.send(Stop::Soon).unwrap();
-    ended.await.unwrap().unwrap();
-
-    let mut spans = Vec::new();
-    while let Ok(request) = received.try_recv() {
-        for resource in request.resource_spans {
-            let attributes = resource.resource.unwrap().attributes;
-            let name = attributes.iter().find(|it| it.key == "service.name");
-            let name = name.unwrap().value.clone().unwrap().value.unwrap();
-            assert_eq!(name, AnyValue::StringValue("rollplan".to_owned()));
-            spans.extend(resource.scope_spans.into_iter().flat_map(|it| it.spans));
-        }
-    }
-    assert_eq!(spans.len(), 2, "{spans:?}");
-    for (span, code) in spans.iter().zip([Code::Ok, Code::InvalidArgument]) {
-        assert_eq!(span.name, "rollplan.v1.RolloutPlanner/PlanRollout");
-        assert_eq!(
-            span.trace_id,
-            0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c_u128.to_be_bytes()
-        );
-        assert_eq!(span.parent_span_id, 0xb7ad_6b71_6920_3331_u64.to_be_bytes());
-        let attribute = |key: &str| {
-            let found = span.attributes.iter().find(|it| it.key == key).unwrap();
-            found.value.clone().unwrap().value.unwrap()
-        };
-        let text = |text: &str| AnyValue::StringValue(text.to_owned());
-        assert_eq!(attribute("rpc.system"), text("grpc"));
-        assert_eq!(attribute("rpc.service"), text("rollplan.v1.RolloutPlanner"));
-        assert_eq!(attribute("rpc.method"), text("PlanRollout"));
-        let number = AnyValue::IntValue(i64::from(code as i32));
-        assert_eq!(attribute("rpc.grpc.status_code"), number);
-        assert_eq!(span.attributes.len(), 4);
-    }
 }

@@ -11,6 +11,20 @@ pub(super) struct Process {
     child: Child,
     pub(super) address: SocketAddr,
     pub(super) http: SocketAddr,
+    /// What it says on standard error after that it listens, line by line.
+    pub(super) said: mpsc::Receiver<String>,
+}
+
+/// `rollplan serve`, with nothing set in the environment.
+pub(super) fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rollplan"));
+    command.arg("serve").stdin(Stdio::null());
+    for (name, _) in std::env::vars() {
+        if name.starts_with("ROLLPLAN_") || name.starts_with("OTEL_") {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// What becomes of the log.
@@ -28,30 +42,27 @@ impl Process {
     }
 
     pub(super) fn start_with(args: &[&str], log: Log) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rollplan"));
-        command.args(["serve", "--http-listen", "127.0.0.1:0"]);
+        let mut command = command();
+        command.args(["--http-listen", "127.0.0.1:0"]);
         // Machines that test may be busier than those that serve.
         command.args(["--queue-time-max", "60s"]);
         if !args.contains(&"--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
-        command
-            .args(args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
-        for (name, _) in std::env::vars() {
-            if name.starts_with("ROLLPLAN_") || name.starts_with("OTEL_") {
-                command.env_remove(name);
-            }
-        }
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        command.args(args);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (sender, said) = mpsc::channel();
         // Reads to the end, or the server could not write.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                while sender.send(line.clone()).is_err() && log == Log::Unread {
-                    std::thread::park();
+                let is_listening = line.contains("listening on");
+                let _ = sender.send(line);
+                if log == Log::Unread && is_listening {
+                    loop {
+                        std::thread::park();
+                    }
                 }
             }
         });
@@ -70,14 +81,19 @@ impl Process {
             child,
             address: address.unwrap(),
             http: http.unwrap(),
+            said,
         }
     }
 
-    /// Asks it to stop.
-    pub(super) fn terminate(&self) {
+    /// Sends it a signal, as TERM.
+    pub(super) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
-        let killed = Command::new("kill").args(["-TERM", &pid]).status();
+        let killed = Command::new("kill").args(["-s", name, &pid]).status();
         assert!(killed.unwrap().success());
+    }
+
+    pub(super) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
     }
 
     /// Waits until it has ended, which must be soon.

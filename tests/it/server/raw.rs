@@ -9,6 +9,8 @@ use tokio::net::TcpStream;
 use tonic::codegen::http::{HeaderMap, Method, Request};
 use tonic::{Code, Status};
 
+pub(super) const PLAN: &str = "/rollplan.v1.RolloutPlanner/PlanRollout";
+
 /// A connection.
 pub(super) struct Raw {
     pub(super) send: SendRequest<Bytes>,

@@ -21,7 +21,7 @@ use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_types::StatusExt as _;
 
-use super::raw::{self, framed};
+use super::raw::{self, PLAN, framed};
 use super::{
     Serving, Staged, mk_config, mk_request, mk_request_with_bytes, mk_request_with_pods, start,
 };
@@ -191,7 +191,6 @@ async fn bytes_that_are_no_message_are_malformed() {
 async fn an_error_ends_with_its_headers() {
     let Serving { address, .. } = start().await;
     let mut raw = raw::connect(address).await;
-    const PLAN: &str = "/rollplan.v1.RolloutPlanner/PlanRollout";
     let huge = Bytes::from_static(&[0, 0xff, 0xff, 0xff, 0xff]);
     let large = framed(&PlanRolloutRequest {
         snapshot: mk_request_with_bytes(LARGE_BYTES)
@@ -294,6 +293,21 @@ async fn a_way_back_that_is_not_there_says_why() {
     let status = client.rollback(request(false, 99)).await.unwrap_err();
     check(&status, Code::NotFound, "REVISION_NOT_FOUND");
     assert!(status.get_details_resource_info().is_some());
+    let mut alone = request(false, 0);
+    alone.snapshot.as_mut().unwrap().replica_sets.clear();
+    let status = client.rollback(alone).await.unwrap_err();
+    check(&status, Code::FailedPrecondition, "NO_EARLIER_REVISION");
+    let violations = status.get_details_precondition_failure().unwrap();
+    assert_eq!(violations.violations[0].r#type, "NO_EARLIER_REVISION");
+}
+
+#[tokio::test]
+async fn a_compression_that_there_is_not_says_so() {
+    let mut raw = raw::connect(start().await.address).await;
+    let request = raw::request(PLAN, &[("grpc-encoding", "br")]);
+    let answer = raw.call(request, raw::framed(&mk_request())).await;
+    let status = answer.unwrap().status;
+    check(&status, Code::Unimplemented, "UNSUPPORTED_ENCODING");
 }
 
 #[tokio::test]

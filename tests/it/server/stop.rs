@@ -9,6 +9,7 @@ use rollplan::server::{self, Config, Server, Stop};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Streaming};
@@ -143,6 +144,13 @@ async fn a_running_call_ends_before_the_server_does() {
     stop.send(Stop::Gently).unwrap();
     assert_eq!(next(&mut health).await, Some(ServingStatus::NotServing));
     check_ends(&mut health).await;
+    // Nobody new is let in, though the old ones are still served.
+    let refused = async {
+        while TcpStream::connect(address).await.is_ok() {
+            yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(20), refused).await.unwrap();
     assert!(!ended.is_finished());
     assert!(!running.is_finished());
 
@@ -150,6 +158,25 @@ async fn a_running_call_ends_before_the_server_does() {
     running.await.unwrap().unwrap();
     ended.await.unwrap().unwrap();
     TcpStream::connect(address).await.unwrap_err();
+}
+
+/// Whoever has no more patience need not have it for the grace either.
+#[tokio::test]
+async fn now_is_now() {
+    let staged = Staged::default();
+    let Serving {
+        mut client,
+        stop,
+        ended,
+        ..
+    } = staged.start(mk_config()).await;
+    let running =
+        tokio::spawn(async move { client.plan_rollout(PlanRolloutRequest::default()).await });
+    staged.started.notified().await;
+    stop.send(Stop::Now).unwrap();
+    let ended = timeout(Duration::from_secs(20), ended).await.unwrap();
+    ended.unwrap().unwrap();
+    assert!(!running.is_finished());
 }
 
 #[tokio::test]

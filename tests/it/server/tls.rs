@@ -23,29 +23,33 @@ use super::mk_request;
 use super::observed::{get, mk_observed, sample};
 
 /// Files that go with the test.
-struct Directory(PathBuf);
+pub(super) struct Directory(PathBuf);
 
 impl Directory {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("rollplan-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
+    pub(super) fn path(&self, file: &str) -> PathBuf {
+        self.0.join(file)
+    }
+
     fn files(&self, with_client_ca: bool) -> TlsFiles {
         TlsFiles {
-            cert: self.0.join("tls.crt"),
-            key: self.0.join("tls.key"),
-            client_ca: with_client_ca.then(|| self.0.join("ca.crt")),
+            cert: self.path("tls.crt"),
+            key: self.path("tls.key"),
+            client_ca: with_client_ca.then(|| self.path("ca.crt")),
         }
     }
 
-    fn write(&self, file: &str, text: &str) {
-        std::fs::write(self.0.join(file), text).unwrap();
+    pub(super) fn write(&self, file: &str, text: &str) {
+        std::fs::write(self.path(file), text).unwrap();
     }
 
     /// As a rotation may do it: the key is there before its certificate, and for a moment they do not match.
-    fn rotate(&self, identity: &Identity) {
+    pub(super) fn rotate(&self, identity: &Identity) {
         self.write("tls.key", &identity.key.serialize_pem());
         self.write("tls.crt", &identity.cert.pem());
     }

@@ -26,14 +26,12 @@ use tonic_types::StatusExt as _;
 use tower::ServiceBuilder;
 
 use super::observed::{get, sample};
-use super::raw::{self, framed};
+use super::raw::{self, PLAN, framed};
 use super::refusals::{check, check_too_large};
 use super::stop::{check_ends, next, watch};
 use super::{
     Serving, Staged, connect, mk_config, mk_request, mk_request_with_bytes, start, start_with,
 };
-
-const PLAN: &str = "/rollplan.v1.RolloutPlanner/PlanRollout";
 
 /// tonic alone, with the same answers.
 async fn stock(staged: &Staged, server: Server) -> SocketAddr {

@@ -1,0 +1,130 @@
+//! What is on standard error is read by many: nothing of a workload is in it but the name of its Deployment.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
+use rollplan::proto::{PlanRolloutRequest, RollbackRequest};
+use rollplan::wire::json;
+use serde_json::{Value, json};
+use tonic::Code;
+
+use super::connect;
+use super::process::Process;
+use super::raw::{self, PLAN, framed};
+
+const SECRET: &str = "hunter2";
+
+/// A snapshot with the secret wherever a workload may have one. `wrong` has it where the contract is broken, too.
+fn mk_snapshot(wrong: bool) -> Value {
+    let too_large: u64 = (1 << 53) + 1;
+    let annotation = if wrong {
+        json!(too_large)
+    } else {
+        json!(SECRET)
+    };
+    let mut labels = json!({"app": "web"});
+    if wrong {
+        labels["hunter2 is no key"] = json!(SECRET);
+    }
+    json!({
+        "now": "2026-01-01T00:00:00Z",
+        "deployment": {
+            "metadata": {
+                "namespace": "shop",
+                "name": "web",
+                "uid": "1",
+                "resourceVersion": "1",
+                "annotations": {SECRET: SECRET},
+            },
+            "spec": {
+                "replicas": 3,
+                "selector": {"matchLabels": labels},
+                "strategy": {"type": if wrong { SECRET } else { "Recreate" }},
+                "template": {
+                    "metadata": {
+                        "labels": {"app": "web"},
+                        "annotations": {SECRET: annotation, "hunter2 quoted": annotation},
+                    },
+                    "spec": {"containers": [{
+                        "name": "app",
+                        "image": SECRET,
+                        "args": [SECRET],
+                        "env": [{"name": SECRET, "value": SECRET}],
+                    }]},
+                },
+            },
+        },
+    })
+}
+
+fn mk_plan(wrong: bool) -> PlanRolloutRequest {
+    let request = json!({"snapshot": mk_snapshot(wrong)});
+    json::from_json(&request.to_string()).unwrap()
+}
+
+#[tokio::test]
+async fn nothing_of_a_workload_is_logged() {
+    // Every call is slow.
+    let mut server = Process::start(&["--slow-call", "0s"]);
+    let mut client = RolloutPlannerClient::new(connect(server.address).await);
+    client.plan_rollout(mk_plan(false)).await.unwrap();
+    let invalid = client.plan_rollout(mk_plan(true)).await.unwrap_err();
+    assert_eq!(invalid.code(), Code::InvalidArgument);
+    // The caller is told.
+    let told = String::from_utf8_lossy(invalid.details()).into_owned();
+    assert!(told.contains("annotations.hunter2"), "{told}");
+    assert!(told.contains(r#"annotations["hunter2 quoted"]"#), "{told}");
+    assert!(
+        told.contains(r#"match_labels["hunter2 is no key"]"#),
+        "{told}"
+    );
+    let absent = RollbackRequest {
+        snapshot: mk_plan(false).snapshot,
+        to_revision: 9,
+        ..RollbackRequest::default()
+    };
+    client.rollback(absent).await.unwrap_err();
+    let mut raw = raw::connect(server.address).await;
+    let whole = framed(&mk_plan(false));
+    // A message that ends within a field.
+    let cut = whole.len() - 6;
+    let mut prefix = vec![0];
+    prefix.extend(u32::try_from(cut).unwrap().to_be_bytes());
+    let malformed = [&prefix, &whole[5..5 + cut]].concat();
+    let answer = raw.call(raw::request(PLAN, &[]), malformed.into()).await;
+    assert_eq!(answer.unwrap().status.code(), Code::Internal);
+    let elsewhere = raw::request("/hunter2.v1.Planner/Plan", &[]);
+    let answer = raw.call(elsewhere, whole).await;
+    assert_eq!(answer.unwrap().status.code(), Code::Unimplemented);
+    drop((client, raw));
+    server.signal("TERM");
+    assert_eq!(server.ended(Duration::from_secs(60)).code(), Some(0));
+
+    let mut lines = BTreeMap::<String, Vec<Value>>::new();
+    // To the end: there is nobody left who writes.
+    for line in &server.said {
+        assert!(!line.contains(SECRET), "{line}");
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let message = line["message"].as_str().unwrap().to_owned();
+        lines.entry(message).or_default().push(line);
+    }
+    assert_eq!(lines["slow call"].len(), 1, "{lines:?}");
+    let failed = &lines["call failed"];
+    let fields = |name: &str| failed.iter().map(|line| &line[name]).collect::<Vec<_>>();
+    let codes = ["InvalidArgument", "NotFound", "Internal", "Unimplemented"];
+    assert_eq!(fields("code"), codes);
+    let template = "snapshot.deployment.spec.template[*] UNSAFE_INTEGER";
+    let violations = [
+        "snapshot.deployment.spec.selector.match_labels[*] INVALID_LABEL_KEY",
+        "snapshot.deployment.spec.strategy.type UNKNOWN_STRATEGY",
+        template,
+        template,
+    ];
+    let logged = failed[0]["violations"].as_str().unwrap();
+    for violation in violations {
+        assert!(logged.contains(violation), "{logged}");
+    }
+    assert_eq!(failed[0]["span"]["deployment"], "shop/web");
+    assert_eq!(failed[3]["span"]["method"], "unknown");
+}

@@ -1,0 +1,257 @@
+//! Every setting: as an option, as a variable, in the log, and in docs/operations.md.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use rollplan::server::Config;
+use serde_json::{Value, json};
+
+use super::certificates::Authority;
+use super::process::command;
+use super::tls::Directory;
+
+/// The first line of the log, without what every line has.
+fn logged(args: &[String], variables: &[(String, String)]) -> BTreeMap<String, Value> {
+    let mut child = command()
+        .args(args)
+        .envs(variables.iter().cloned())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    said.read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut line: BTreeMap<String, Value> = serde_json::from_str(&line).expect(&line);
+    assert_eq!(line.remove("message"), Some(json!("rollplan starts")));
+    for field in ["timestamp", "level"] {
+        assert!(line.remove(field).is_some());
+    }
+    line
+}
+
+/// Option, value as it is given, and as it is logged. None is the default.
+fn settings(directory: &Directory) -> Vec<(&'static str, String, Value)> {
+    let file = |name: &str| {
+        let path = directory.path(name).display().to_string();
+        (path.clone(), json!(path))
+    };
+    let own = |(given, logged): (&str, Value)| (given.to_owned(), logged);
+    [
+        ("listen", own(("127.0.0.1:0", json!("127.0.0.1:0")))),
+        ("http-listen", own(("[::]:0", json!("[::]:0")))),
+        ("tls-cert", file("tls.crt")),
+        ("tls-key", file("tls.key")),
+        ("tls-client-ca", file("ca.crt")),
+        ("deadline-max", own(("11s", json!(11.0)))),
+        ("concurrent-calls-max", own(("12", json!(12)))),
+        ("queue-time-max", own(("13ms", json!(0.013)))),
+        ("large-plans-max", own(("999", json!(999)))),
+        ("buffer-mib-max", own(("33", json!(33)))),
+        ("connections-max", own(("14", json!(14)))),
+        ("streams-max", own(("15", json!(15)))),
+        ("header-bytes-max", own(("1600", json!(1600)))),
+        ("keepalive-interval", own(("17s", json!(17.0)))),
+        ("keepalive-timeout", own(("18s", json!(18.0)))),
+        ("connection-age-max", own(("19m", json!(1140.0)))),
+        ("drain-delay", own(("21s", json!(21.0)))),
+        ("drain-grace", own(("22s", json!(22.0)))),
+        (
+            "otlp-endpoint",
+            own(("http://127.0.0.1:1", json!("http://127.0.0.1:1"))),
+        ),
+        ("trace-ratio", own(("0.25", json!(0.25)))),
+        ("slow-call", own(("23s", json!(23.0)))),
+    ]
+    .map(|(option, (given, logged))| (option, given, logged))
+    .into()
+}
+
+/// The field of the log that has the value of an option.
+fn field(option: &str) -> String {
+    let name = option.replace('-', "_");
+    let is_time = [
+        "deadline",
+        "queue_time",
+        "keepalive",
+        "_age",
+        "drain",
+        "slow",
+    ]
+    .iter()
+    .any(|part| name.contains(part));
+    if is_time { name + "_seconds" } else { name }
+}
+
+/// Option, variable and default of each row in docs/operations.md.
+fn rows() -> Vec<[String; 3]> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operations.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let rows = text.lines().filter(|line| line.starts_with("| `--"));
+    rows.map(|row| {
+        let cells: Vec<&str> = row
+            .split('|')
+            .map(|it| it.trim().trim_matches('`'))
+            .collect();
+        [&cells[1][2..], cells[2], cells[3]].map(str::to_owned)
+    })
+    .collect()
+}
+
+#[test]
+fn every_setting_is_taken_from_its_option_and_from_its_variable() {
+    let directory = Directory::new("settings");
+    let authority = Authority::new();
+    directory.rotate(&authority.sign());
+    directory.write("ca.crt", &authority.pem);
+    let settings = settings(&directory);
+
+    let mut expected: BTreeMap<String, Value> = settings
+        .iter()
+        .map(|(option, _, logged)| (field(option), logged.clone()))
+        .collect();
+    expected.extend(constants());
+    let args: Vec<String> = settings
+        .iter()
+        .flat_map(|(option, given, _)| [format!("--{option}"), given.clone()])
+        .collect();
+    assert_eq!(logged(&args, &[]), expected);
+
+    let rows = rows();
+    let variable = |option: &str| {
+        let row = rows.iter().find(|[it, ..]| it == option);
+        row.unwrap_or_else(|| panic!("no row for {option}"))[1].clone()
+    };
+    let variables: Vec<(String, String)> = settings
+        .iter()
+        .map(|(option, given, _)| (variable(option), given.clone()))
+        .collect();
+    assert_eq!(logged(&[], &variables), expected);
+    // The option wins.
+    let args = ["--streams-max".to_owned(), "77".to_owned()];
+    expected.insert("streams_max".to_owned(), json!(77));
+    assert_eq!(logged(&args, &variables), expected);
+}
+
+/// What is logged and cannot be set.
+fn constants() -> [(String, Value); 3] {
+    [
+        ("version", json!(env!("CARGO_PKG_VERSION"))),
+        ("request_bytes_max", json!(16 << 20)),
+        ("answer_bytes_max", json!(4 << 20)),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+}
+
+/// docs/operations.md has every option of `serve` with its variable and its default, and no other.
+#[test]
+fn the_table_of_settings_is_true() {
+    let help = command().arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let rows = rows();
+    assert_eq!(help.matches("[env: ").count(), rows.len());
+    // Of its own the server would take a port that may be taken.
+    let listen = ["--listen".to_owned(), "127.0.0.1:0".to_owned()];
+    let mut logged = logged(&listen, &[]);
+    let default = json!(Config::default().listen.to_string());
+    logged.insert("listen".to_owned(), default);
+    for (name, value) in constants() {
+        assert_eq!(logged.remove(&name), Some(value), "{name}");
+    }
+    for [option, variable, default] in &rows {
+        let (_, told) = help.split_once(&format!("--{option} <")).expect(option);
+        let told = told.split("\n      --").next().unwrap();
+        assert!(told.contains(&format!("[env: {variable}=")), "{told}");
+        let told = told.split_once("[default: ");
+        let told = told.map(|(_, rest)| rest.split_once(']').unwrap().0);
+        match told {
+            None | Some("nowhere" | "any age") => assert_eq!(default, "none", "{option}"),
+            Some(told) => assert_eq!(default, told, "{option}"),
+        }
+        let value = logged.remove(&field(option));
+        assert_eq!(read(default), value, "{option}");
+    }
+    assert_eq!(logged, BTreeMap::new());
+}
+
+/// A default of the table as it is logged.
+fn read(text: &str) -> Option<Value> {
+    let number = |text: &str| text.parse::<f64>().ok();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Some(match text {
+        "none" => return None,
+        "one for each core" => json!(cores),
+        // A share, which is no whole number.
+        "1" => json!(1.0),
+        _ => {
+            if let Some(milliseconds) = text.strip_suffix("ms") {
+                json!(number(milliseconds).unwrap() / 1000.0)
+            } else if let Some(seconds) = text.strip_suffix('s') {
+                json!(number(seconds).unwrap())
+            } else {
+                text.parse::<u64>()
+                    .map_or(json!(text), |count| json!(count))
+            }
+        }
+    })
+}
+
+/// Why a server does not start, which must be one line.
+fn refused(args: &[&str], variables: &[(&str, &str)]) -> String {
+    let run = command()
+        .args(args)
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert_eq!(run.status.code(), Some(2), "{said}");
+    assert_eq!(said.matches('\n').count(), 1, "{said}");
+    said.trim_end().to_owned()
+}
+
+#[test]
+fn what_cannot_be_set_is_told_in_one_line_that_names_it() {
+    let invalid =
+        "error: invalid value 'here' for '--listen <ADDRESS:PORT>': invalid socket address syntax";
+    assert_eq!(refused(&["--listen", "here"], &[]), invalid);
+    assert_eq!(refused(&[], &[("ROLLPLAN_LISTEN", "here")]), invalid);
+    assert_eq!(
+        refused(&["--tls-cert", "/no"], &[]),
+        "error: the following required arguments were not provided: --tls-key <FILE>"
+    );
+    assert_eq!(
+        refused(&["--lisen", "127.0.0.1:0"], &[]),
+        "error: unexpected argument '--lisen' found"
+    );
+    assert_eq!(
+        refused(&["--drain-grace", "99999s"], &[]),
+        "error: drain_grace is 99999s and must be from 0ns to 3600s"
+    );
+    let said = refused(&["--tls-cert", "/no", "--tls-key", "/no"], &[]);
+    assert!(
+        said.starts_with("error: tls /no cannot be read: "),
+        "{said}"
+    );
+}
+
+/// It is the only thing that is found when a port is bound: by then there is a line in the log.
+#[test]
+fn a_port_that_is_taken_is_named_whichever_it_is() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for args in [
+        ["--listen", &*taken, "--http-listen", "127.0.0.1:0"],
+        ["--listen", "127.0.0.1:0", "--http-listen", &*taken],
+    ] {
+        let run = command().args(args).output().unwrap();
+        let said = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(2), "{said}");
+        let lines: Vec<&str> = said.lines().collect();
+        assert!(lines[0].contains("rollplan starts"), "{said}");
+        let named = format!("error: cannot listen on {taken}: ");
+        assert!(lines[1].starts_with(&named), "{said}");
+        assert_eq!(lines.len(), 2, "{said}");
+    }
+}

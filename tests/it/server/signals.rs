@@ -1,0 +1,119 @@
+//! How the process ends: by which signals, when, and with which exit code.
+
+use std::process::Command;
+use std::time::Duration;
+
+use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::observed::get;
+use super::process::Process;
+use super::raw::{self, PLAN, framed};
+use super::{connect, mk_request};
+
+/// Much more than anything here takes, and much less than what is waited for in vain.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Times that nobody waits for: where they are heeded, only another signal ends the process.
+const FOREVER: [&str; 6] = [
+    "--deadline-max",
+    "1h",
+    "--drain-delay",
+    "1h",
+    "--drain-grace",
+    "1h",
+];
+
+async fn until(what: &str, condition: impl AsyncFn() -> bool) {
+    let holds = async {
+        while !condition().await {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, holds).await.expect(what);
+}
+
+async fn withdrawn(server: &Process) {
+    until("readiness is withdrawn", async || {
+        get(server.http, "/readyz").await.0 == 503
+    })
+    .await;
+}
+
+async fn closed(server: &Process) {
+    until("the port is closed", async || {
+        TcpStream::connect(server.address).await.is_err()
+    })
+    .await;
+}
+
+/// A call that never ends, being never sent as a whole.
+async fn hang(server: &Process) -> impl Sized + use<> {
+    let mut raw = raw::connect(server.address).await;
+    let request = raw::request(PLAN, &[]);
+    let (answer, mut stream) = raw.send.send_request(request, false).unwrap();
+    let part = framed(&mk_request()).slice(..50);
+    stream.send_data(part, false).unwrap();
+    // By an answer on the same connection the server knows of both.
+    let check = raw::request(PLAN, &[]);
+    raw.call(check, framed(&mk_request())).await.unwrap();
+    (raw, answer, stream)
+}
+
+#[tokio::test]
+async fn each_further_sigterm_cuts_a_time_short() {
+    let mut server = Process::start(&FOREVER);
+    let _hangs = hang(&server).await;
+    server.signal("TERM");
+    withdrawn(&server).await;
+    // It goes on serving.
+    let mut client = RolloutPlannerClient::new(connect(server.address).await);
+    client.plan_rollout(mk_request()).await.unwrap();
+    server.signal("TERM");
+    closed(&server).await;
+    assert!(server.is_running());
+    server.signal("TERM");
+    assert_eq!(server.ended(PATIENCE).code(), Some(0));
+}
+
+#[tokio::test]
+async fn sigint_does_not_wait_for_balancers_and_a_second_one_for_nothing() {
+    let mut server = Process::start(&FOREVER);
+    let _hangs = hang(&server).await;
+    server.signal("INT");
+    closed(&server).await;
+    assert!(server.is_running());
+    server.signal("INT");
+    assert_eq!(server.ended(PATIENCE).code(), Some(0));
+    // With nothing under way, one is enough.
+    let mut server = Process::start(&FOREVER);
+    server.signal("INT");
+    assert_eq!(server.ended(PATIENCE).code(), Some(0));
+}
+
+#[tokio::test]
+async fn what_still_runs_is_left_after_the_grace() {
+    let times = ["--drain-delay", "0s", "--drain-grace", "1s"];
+    let mut server = Process::start(&[&FOREVER[..2], &times].concat());
+    let _hangs = hang(&server).await;
+    let asked = Instant::now();
+    server.signal("TERM");
+    assert_eq!(server.ended(PATIENCE).code(), Some(0));
+    assert!(asked.elapsed() >= Duration::from_secs(1));
+}
+
+/// Without files there is no port, and no runtime to begin with.
+#[test]
+fn a_process_that_cannot_start_ends_with_70() {
+    // The loader of the program needs one file, the runtime more.
+    let script = "ulimit -n 4; exec \"$0\" serve --listen 127.0.0.1:0";
+    let run = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_rollplan")])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert_eq!(run.status.code(), Some(70), "{said}");
+    assert!(said.starts_with("error: cannot start: "), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}

@@ -1,0 +1,201 @@
+//! Traces: what reaches a collector, and what a collector cannot do to the server.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
+    TraceService, TraceServiceServer,
+};
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
+use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyValue;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use rollplan::server::{Config, Stop};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::{Code, Request, Response, Status};
+
+use super::raw;
+use super::{Serving, mk_config, mk_request, start_with};
+
+/// A collector of traces.
+struct Collector(mpsc::UnboundedSender<ExportTraceServiceRequest>);
+
+#[tonic::async_trait]
+impl TraceService for Collector {
+    async fn export(
+        &self,
+        request: Request<ExportTraceServiceRequest>,
+    ) -> Result<Response<ExportTraceServiceResponse>, Status> {
+        self.0.send(request.into_inner()).unwrap();
+        Ok(Response::new(ExportTraceServiceResponse::default()))
+    }
+}
+
+impl Collector {
+    /// Where it listens, and what it gets.
+    async fn start() -> (
+        SocketAddr,
+        mpsc::UnboundedReceiver<ExportTraceServiceRequest>,
+    ) {
+        let (sender, received) = mpsc::unbounded_channel();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router =
+            tonic::transport::Server::builder().add_service(TraceServiceServer::new(Self(sender)));
+        tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
+        (address, received)
+    }
+}
+
+/// With traces sent there.
+fn mk_traced(collector: SocketAddr, trace_ratio: f64) -> Config {
+    Config {
+        otlp_endpoint: Some(format!("http://{collector}")),
+        trace_ratio,
+        ..mk_config()
+    }
+}
+
+/// All spans that have come.
+fn spans(received: &mut mpsc::UnboundedReceiver<ExportTraceServiceRequest>) -> Vec<Span> {
+    let mut spans = Vec::new();
+    while let Ok(request) = received.try_recv() {
+        for resource in request.resource_spans {
+            let attributes = resource.resource.unwrap().attributes;
+            let name = attributes.iter().find(|it| it.key == "service.name");
+            let name = name.unwrap().value.clone().unwrap().value.unwrap();
+            assert_eq!(name, text("rollplan"));
+            spans.extend(resource.scope_spans.into_iter().flat_map(|it| it.spans));
+        }
+    }
+    spans
+}
+
+fn text(text: &str) -> AnyValue {
+    AnyValue::StringValue(text.to_owned())
+}
+
+fn attribute(span: &Span, key: &str) -> AnyValue {
+    let found = span.attributes.iter().find(|it| it.key == key).unwrap();
+    found.value.clone().unwrap().value.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spans_reach_a_collector_below_those_of_the_caller() {
+    let (collector, mut received) = Collector::start().await;
+    // Only what the caller samples.
+    let Serving {
+        mut client,
+        address,
+        stop,
+        ended,
+        ..
+    } = start_with(mk_traced(collector, 0.0)).await;
+    let call = |parent: &'static str, request| {
+        let mut request = Request::new(request);
+        let parent = tonic::metadata::MetadataValue::from_static(parent);
+        request.metadata_mut().insert("traceparent", parent);
+        request
+    };
+    let sampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let unsampled = "00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
+    client
+        .plan_rollout(call(sampled, mk_request()))
+        .await
+        .unwrap();
+    client
+        .plan_rollout(call(unsampled, mk_request()))
+        .await
+        .unwrap();
+    client.plan_rollout(mk_request()).await.unwrap();
+    let mut wrong = mk_request();
+    wrong.snapshot = None;
+    client.plan_rollout(call(sampled, wrong)).await.unwrap_err();
+    let unknown = raw::request("/hunter2/Plan", &[("traceparent", sampled)]);
+    let mut raw = raw::connect(address).await;
+    let (answer, _) = raw.send.send_request(unknown, true).unwrap();
+    raw::receive(answer).await.unwrap();
+    // What is not sent yet is sent before the end.
+    stop.send(Stop::Soon).unwrap();
+    ended.await.unwrap().unwrap();
+
+    let mut spans = spans(&mut received);
+    // Its path is the client's own words.
+    let unknown = spans.pop().unwrap();
+    assert_eq!(unknown.name, "unknown");
+    assert_eq!(attribute(&unknown, "rpc.service"), text("unknown"));
+    assert_eq!(attribute(&unknown, "rpc.method"), text("unknown"));
+    assert_eq!(spans.len(), 2, "{spans:?}");
+    for (span, code) in spans.iter().zip([Code::Ok, Code::InvalidArgument]) {
+        assert_eq!(span.name, "rollplan.v1.RolloutPlanner/PlanRollout");
+        assert_eq!(
+            span.trace_id,
+            0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c_u128.to_be_bytes()
+        );
+        assert_eq!(span.parent_span_id, 0xb7ad_6b71_6920_3331_u64.to_be_bytes());
+        assert_eq!(attribute(span, "rpc.system"), text("grpc"));
+        assert_eq!(
+            attribute(span, "rpc.service"),
+            text("rollplan.v1.RolloutPlanner")
+        );
+        assert_eq!(attribute(span, "rpc.method"), text("PlanRollout"));
+        let number = AnyValue::IntValue(i64::from(code as i32));
+        assert_eq!(attribute(span, "rpc.grpc.status_code"), number);
+        assert_eq!(span.attributes.len(), 4);
+    }
+}
+
+/// Without a caller that says so, chance decides which traces are sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_traces_begun_here_a_share_is_sent() {
+    const CALLS: usize = 100;
+    // That of 100 by halves fewer than 20 or more than 80 are sent happens once in 10^9 runs.
+    let request = mk_request();
+    for (ratio, least, most) in [(0.0, 0, 0), (0.5, 20, 80), (1.0, CALLS, CALLS)] {
+        let (collector, mut received) = Collector::start().await;
+        let Serving {
+            mut client,
+            stop,
+            ended,
+            ..
+        } = start_with(mk_traced(collector, ratio)).await;
+        for _ in 0..CALLS {
+            client.plan_rollout(request.clone()).await.unwrap();
+        }
+        stop.send(Stop::Soon).unwrap();
+        ended.await.unwrap().unwrap();
+        let sent = spans(&mut received).len();
+        assert!(sent >= least && sent <= most, "{sent} at {ratio}");
+    }
+}
+
+/// After what time a server has stopped that has a span for this collector.
+async fn stops_after(collector: SocketAddr) -> Duration {
+    let Serving {
+        mut client,
+        stop,
+        ended,
+        ..
+    } = start_with(mk_traced(collector, 1.0)).await;
+    client.plan_rollout(mk_request()).await.unwrap();
+    let asked = Instant::now();
+    stop.send(Stop::Soon).unwrap();
+    ended.await.unwrap().unwrap();
+    asked.elapsed()
+}
+
+/// The exporter itself would wait for ten seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_collector_that_hangs_or_is_not_there_does_not_hold_the_stop() {
+    // It takes connections, as the system does for it, and reads nothing.
+    let hung = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let took = stops_after(hung.local_addr().unwrap()).await;
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    let absent = hung.local_addr().unwrap();
+    drop(hung);
+    let took = stops_after(absent).await;
+    assert!(took < Duration::from_secs(8), "{took:?}");
+}
