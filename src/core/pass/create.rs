@@ -74,8 +74,8 @@ impl Pass<'_> {
             self.limits.max_total(),
         );
         if !deployment.is_native() {
-            let digest = template::sha256_of_canonical(deployment.spec.template.value());
-            annotations.insert(TEMPLATE_DIGEST.to_owned(), digest);
+            let digest = deployment.spec.template.canonical_sha256();
+            annotations.insert(TEMPLATE_DIGEST.to_owned(), digest.to_owned());
         }
         NewReplicaSet {
             metadata: ObjectMeta {
