@@ -3,6 +3,9 @@
 //! [`Tape::read`] walks the bytes once, checks all of them, and notes where things are: one small cell for each
 //! key, value, list and map, with the texts left in place. The planner then compares cells with cells.
 //! Nothing is built until somebody asks for a [`Value`].
+//!
+//! Templates of one Deployment differ in little. [`Tape::read_beside`] looks at another tape along the way: a list or
+//! map whose bytes are those that the other has in the same place is neither read nor compared again.
 
 use rollplan_core::template::{MAX_DEPTH, Node, Number, Source, Tree, Value};
 
@@ -13,6 +16,9 @@ use super::raw_struct::RawStruct;
 #[derive(Debug)]
 pub(super) struct Tape<'a> {
     cells: Vec<Cell<'a>>,
+    /// The tape that this one was read beside.
+    other: Option<&'a Tape<'a>>,
+    is_faulty: bool,
 }
 
 /// One thing in a Struct. The cells of a list or map follow its own, up to `end`; those of a map are keys, each
@@ -24,13 +30,31 @@ enum Cell<'a> {
     Bool(bool),
     Number(Number),
     String(&'a str),
-    List { end: usize },
-    Map { end: usize, first: usize },
-    Key { text: &'a str, next: usize },
+    List {
+        end: usize,
+        bytes: &'a [u8],
+    },
+    Map {
+        end: usize,
+        first: usize,
+        bytes: &'a [u8],
+    },
+    Key {
+        text: &'a str,
+        next: usize,
+    },
+    /// The list or map that the other tape has there.
+    Same {
+        at: usize,
+    },
 }
 
 /// Where no key is: the first cell is the Struct's own.
 const NONE: usize = 0;
+
+/// Keys of another map that are looked at for one: senders write them in an order of theirs, and one map may have a few
+/// that the other has not.
+const KEYS_TRIED: usize = 16;
 
 /// A step on the way into a Struct.
 #[derive(Clone, Copy, Debug)]
@@ -55,34 +79,140 @@ impl<F: FnMut(&[Segment<'_>], Reason)> Faults for F {
 impl<'a> Tape<'a> {
     /// Reads a Struct to its end. Whatever is at fault reads as `null`.
     pub(super) fn read(raw: &'a RawStruct, faults: &mut impl Faults) -> Self {
+        // Kubernetes' templates take about this many bytes for each key or value.
+        Self::read_from(raw, None, raw.len() / 8 + 1, faults)
+    }
+
+    /// As [`read`](Self::read), for a Struct that may be much like another. What lies within bytes that the other has in
+    /// the same place was found without fault there, or else the other is not looked at; and places are as deep as each
+    /// other.
+    pub(super) fn read_beside(
+        raw: &'a RawStruct,
+        other: &'a Tape<'a>,
+        faults: &mut impl Faults,
+    ) -> Self {
+        if other.is_faulty {
+            return Self::read(raw, faults);
+        }
+        Self::read_from(raw, Some(other), CELLS_THAT_DIFFER, faults)
+    }
+
+    fn read_from(
+        raw: &'a RawStruct,
+        other: Option<&'a Tape<'a>>,
+        cells: usize,
+        faults: &mut impl Faults,
+    ) -> Self {
         let mut reader = Reader {
-            // Kubernetes' templates take about this many bytes for each key or value.
-            cells: Vec::with_capacity(raw.len() / 8 + 1),
-            keys: Vec::new(),
-            path: Vec::new(),
+            cells: Vec::with_capacity(cells),
+            keys: Vec::with_capacity(KEYS_AT_ONCE),
+            path: Vec::with_capacity(LEVELS),
+            other: other.map_or(&[], |other| &other.cells),
+            is_faulty: false,
             faults,
         };
-        reader.map(raw.entries().map(Some), 0);
+        let entries = raw.entries().map(Some);
+        reader.map(entries, &[], 0, other.map(|_| 0));
         Self {
             cells: reader.cells,
+            other,
+            is_faulty: reader.is_faulty,
         }
     }
 
     /// The whole Struct.
     pub(super) fn root<'t>(&'t self) -> Cursor<'t, 'a> {
-        Cursor {
-            cells: &self.cells,
-            at: 0,
-        }
+        Cursor { tape: self, at: 0 }
     }
 }
 
+// Room that spares growing: a template as most are.
+const CELLS_THAT_DIFFER: usize = 64;
+const KEYS_AT_ONCE: usize = 64;
+const LEVELS: usize = 16;
+
 struct Reader<'a, 'f, F> {
     cells: Vec<Cell<'a>>,
-    /// Cells of the keys of all maps that are being read, the innermost last.
-    keys: Vec<usize>,
+    /// The keys of all maps that are being read and their cells, the innermost last.
+    keys: Vec<(&'a str, usize)>,
     path: Vec<Segment<'a>>,
+    /// Cells of the tape to read beside.
+    other: &'a [Cell<'a>],
+    is_faulty: bool,
     faults: &'f mut F,
+}
+
+/// The list or map of the other tape that is in the place of the one being read.
+struct Beside<'a> {
+    cells: &'a [Cell<'a>],
+    start: usize,
+    /// Its item or key that is expected next.
+    next: usize,
+    end: usize,
+}
+
+// === impl Beside ===
+
+impl<'a> Beside<'a> {
+    fn new(cells: &'a [Cell<'a>], start: usize, end: usize) -> Self {
+        Self {
+            cells,
+            start,
+            next: start,
+            end,
+        }
+    }
+
+    /// The items of the list there, if there is one.
+    fn list(cells: &'a [Cell<'a>], at: Option<usize>) -> Self {
+        match at.map(|at| (at, cells[at])) {
+            Some((at, Cell::List { end, .. })) => Self::new(cells, at + 1, end),
+            _ => Self::new(cells, 0, 0),
+        }
+    }
+
+    /// The entries of the map there, if there is one.
+    fn map(cells: &'a [Cell<'a>], at: Option<usize>) -> Self {
+        match at.map(|at| (at, cells[at])) {
+            Some((at, Cell::Map { end, .. })) => Self::new(cells, at + 1, end),
+            _ => Self::new(cells, 0, 0),
+        }
+    }
+
+    /// The next item.
+    fn item(&mut self) -> Option<usize> {
+        let item = Some(self.next).filter(|&at| at < self.end)?;
+        self.next = behind(self.cells, item);
+        Some(item)
+    }
+
+    /// The value of a key, if it is not far: in most maps it is the next.
+    fn value(&mut self, key: &str) -> Option<usize> {
+        if self.start == self.end {
+            return None;
+        }
+        let mut at = self.next;
+        for _ in 0..KEYS_TRIED {
+            if at == self.end {
+                at = self.start;
+            }
+            let next = behind(self.cells, at + 1);
+            if matches!(self.cells[at], Cell::Key { text, .. } if text == key) {
+                self.next = next;
+                return Some(at + 1);
+            }
+            at = next;
+        }
+        None
+    }
+}
+
+/// The cell behind one and all that it holds.
+fn behind(cells: &[Cell<'_>], at: usize) -> usize {
+    match cells[at] {
+        Cell::List { end, .. } | Cell::Map { end, .. } => end,
+        _ => at + 1,
+    }
 }
 
 /// What a Value holds, its insides unread.
@@ -97,21 +227,30 @@ enum Kind<'a> {
 
 impl<'a, F: Faults> Reader<'a, '_, F> {
     fn fault(&mut self, reason: Reason) {
+        self.is_faulty = true;
         self.faults.fault(&self.path, reason);
     }
 
-    /// Reads a map of encoded entries. An entry of `None` is where its bytes cannot be read any further.
-    fn map(&mut self, entries: impl Iterator<Item = Option<&'a [u8]>>, depth: usize) {
+    /// Reads a map of encoded entries, beside what the other tape has in its place. An entry of `None` is where its bytes
+    /// cannot be read any further.
+    fn map(
+        &mut self,
+        entries: impl Iterator<Item = Option<&'a [u8]>>,
+        bytes: &'a [u8],
+        depth: usize,
+        beside: Option<usize>,
+    ) {
         if depth >= MAX_DEPTH {
             self.fault(Reason::TooDeep);
             return self.cells.push(Cell::Null);
         }
+        let mut beside = Beside::map(self.other, beside);
         let start = self.cells.len();
         let first_key = self.keys.len();
         self.cells.push(Cell::Null);
         for entry in entries {
             match entry.and_then(split_entry) {
-                Some((key, value)) => self.entry(key, value, depth),
+                Some((key, value)) => self.entry(key, value, depth, &mut beside),
                 None => {
                     self.fault(Reason::MalformedStruct);
                     break;
@@ -120,44 +259,42 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
         }
         let first = self.link(first_key);
         let end = self.cells.len();
-        self.cells[start] = Cell::Map { end, first };
+        self.cells[start] = Cell::Map { end, first, bytes };
     }
 
-    fn entry(&mut self, key: &'a [u8], value: Kind<'a>, depth: usize) {
+    fn entry(&mut self, key: &'a [u8], value: Kind<'a>, depth: usize, beside: &mut Beside<'a>) {
         let Ok(text) = str::from_utf8(key) else {
             return self.fault(Reason::InvalidUtf8);
         };
-        self.keys.push(self.cells.len());
+        self.keys.push((text, self.cells.len()));
         self.cells.push(Cell::Key { text, next: NONE });
         self.path.push(Segment::Key(text));
-        self.value(value, depth + 1);
+        self.value(value, depth + 1, beside.value(text));
         self.path.pop();
     }
 
     /// Links the keys of the map that was read last, and says which is the first. Keys are sorted and not compared each
     /// with each: there may be many.
     fn link(&mut self, first_key: usize) -> usize {
-        let cells = &mut self.cells;
-        let text = |cells: &[Cell<'a>], at: usize| match cells[at] {
-            Cell::Key { text, .. } => text,
-            _ => "",
-        };
         let keys = &mut self.keys[first_key..];
-        keys.sort_unstable_by(|&a, &b| text(cells, a).cmp(text(cells, b)).then(a.cmp(&b)));
+        // As most senders write them.
+        if !keys.is_sorted() {
+            keys.sort_unstable();
+        }
         let mut next = NONE;
-        for &at in keys.iter().rev() {
-            let key = text(cells, at);
+        let mut last = None;
+        for &(text, at) in keys.iter().rev() {
             // Of equal keys the last one counts.
-            if next == NONE || key != text(cells, next) {
-                cells[at] = Cell::Key { text: key, next };
-                next = at;
+            if last != Some(text) {
+                self.cells[at] = Cell::Key { text, next };
+                (next, last) = (at, Some(text));
             }
         }
         self.keys.truncate(first_key);
         next
     }
 
-    fn value(&mut self, value: Kind<'a>, depth: usize) {
+    fn value(&mut self, value: Kind<'a>, depth: usize, beside: Option<usize>) {
         let cell = match value {
             Kind::Null => Cell::Null,
             Kind::Bool(value) => Cell::Bool(value),
@@ -169,8 +306,14 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
                     Cell::Null
                 }
             },
-            Kind::Struct(bytes) => return self.map(Repeated(bytes), depth),
-            Kind::List(bytes) => return self.list(bytes, depth),
+            Kind::Struct(bytes) => match beside.map(|at| (at, self.other[at])) {
+                Some((at, Cell::Map { bytes: other, .. })) if other == bytes => Cell::Same { at },
+                _ => return self.map(Repeated(bytes), bytes, depth, beside),
+            },
+            Kind::List(bytes) => match beside.map(|at| (at, self.other[at])) {
+                Some((at, Cell::List { bytes: other, .. })) if other == bytes => Cell::Same { at },
+                _ => return self.list(bytes, depth, beside),
+            },
         };
         self.cells.push(cell);
     }
@@ -188,18 +331,19 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
         Cell::Null
     }
 
-    fn list(&mut self, bytes: &'a [u8], depth: usize) {
+    fn list(&mut self, bytes: &'a [u8], depth: usize, beside: Option<usize>) {
         if depth >= MAX_DEPTH {
             self.fault(Reason::TooDeep);
             return self.cells.push(Cell::Null);
         }
+        let mut beside = Beside::list(self.other, beside);
         let start = self.cells.len();
         self.cells.push(Cell::Null);
         for (index, item) in Repeated(bytes).enumerate() {
             match item.and_then(value_kind) {
                 Some(value) => {
                     self.path.push(Segment::Index(index));
-                    self.value(value, depth + 1);
+                    self.value(value, depth + 1, beside.item());
                     self.path.pop();
                 }
                 None => {
@@ -209,7 +353,7 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
             }
         }
         let end = self.cells.len();
-        self.cells[start] = Cell::List { end };
+        self.cells[start] = Cell::List { end, bytes };
     }
 }
 
@@ -368,7 +512,7 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
 /// A place on a [`Tape`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'t, 'a> {
-    cells: &'t [Cell<'a>],
+    tape: &'t Tape<'a>,
     at: usize,
 }
 
@@ -382,18 +526,17 @@ pub(super) struct Items<'t, 'a> {
 /// The entries of a map on a [`Tape`], by key, each once.
 #[derive(Debug)]
 pub(super) struct Entries<'t, 'a> {
-    cells: &'t [Cell<'a>],
+    tape: &'t Tape<'a>,
     next: usize,
 }
 
 impl<'t, 'a> Cursor<'t, 'a> {
-    /// The place behind this one and all that it holds.
-    fn behind(self) -> Self {
-        let at = match self.cells[self.at] {
-            Cell::List { end } | Cell::Map { end, .. } => end,
-            _ => self.at + 1,
-        };
-        Self { at, ..self }
+    /// The place itself, where it is on the other tape.
+    fn new(tape: &'t Tape<'a>, at: usize) -> Self {
+        match (tape.cells[at], tape.other) {
+            (Cell::Same { at }, Some(tape)) => Self { tape, at },
+            _ => Self { tape, at },
+        }
     }
 }
 
@@ -402,24 +545,23 @@ impl<'t, 'a> Tree<'a> for Cursor<'t, 'a> {
     type Entries = Entries<'t, 'a>;
 
     fn node(self) -> Node<'a, Self> {
-        match self.cells[self.at] {
-            // A key is no place that is ever handed out.
-            Cell::Null | Cell::Key { .. } => Node::Null,
+        let Self { tape, at } = self;
+        match tape.cells[at] {
+            // A key is no place that is ever handed out, nor is one that is on the other tape.
+            Cell::Null | Cell::Key { .. } | Cell::Same { .. } => Node::Null,
             Cell::Bool(value) => Node::Bool(value),
             Cell::Number(number) => Node::Number(number),
             Cell::String(text) => Node::String(text),
-            Cell::List { end } => {
-                let next = Self {
-                    at: self.at + 1,
-                    ..self
-                };
+            Cell::List { end, .. } => {
+                let next = Self { tape, at: at + 1 };
                 Node::List(Items { next, end })
             }
-            Cell::Map { first, .. } => Node::Map(Entries {
-                cells: self.cells,
-                next: first,
-            }),
+            Cell::Map { first, .. } => Node::Map(Entries { tape, next: first }),
         }
+    }
+
+    fn place(self) -> *const () {
+        (&raw const self.tape.cells[self.at]).cast()
     }
 }
 
@@ -427,12 +569,12 @@ impl<'t, 'a> Iterator for Items<'t, 'a> {
     type Item = Cursor<'t, 'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let item = self.next;
-        if item.at >= self.end {
+        let Cursor { tape, at } = self.next;
+        if at >= self.end {
             return None;
         }
-        self.next = item.behind();
-        Some(item)
+        self.next.at = behind(&tape.cells, at);
+        Some(Cursor::new(tape, at))
     }
 }
 
@@ -440,14 +582,11 @@ impl<'t, 'a> Iterator for Entries<'t, 'a> {
     type Item = (&'a str, Cursor<'t, 'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Cell::Key { text, next } = self.cells[self.next] else {
+        let Cell::Key { text, next } = self.tape.cells[self.next] else {
             // The Struct's own, where no key is.
             return None;
         };
-        let value = Cursor {
-            cells: self.cells,
-            at: self.next + 1,
-        };
+        let value = Cursor::new(self.tape, self.next + 1);
         self.next = next;
         Some((text, value))
     }
