@@ -2,6 +2,7 @@
 //! one are brought up to date on the way, as Kubernetes does.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use super::{Flow, Found, Held, Pass, conditions, quote};
 use crate::action::OnFailure;
@@ -51,13 +52,15 @@ impl Pass<'_> {
 
     pub(super) fn sync_new_set(&mut self, mut set: Held, new_revision: i64) -> Flow<Held> {
         let deployment = self.owner.deployment;
-        let mut annotations = self.annotations(&set).clone();
+        let mut annotations = Cow::Borrowed(self.annotations(&set));
         let changed = revision::sync_annotations(
             &deployment.metadata.annotations,
             &mut annotations,
             new_revision,
         );
-        set.annotations = Some(annotations);
+        if let Cow::Owned(annotations) = annotations {
+            set.annotations = Some(Rc::new(annotations));
+        }
         if changed || set.min_ready_seconds != deployment.spec.min_ready_seconds {
             set.min_ready_seconds = deployment.spec.min_ready_seconds;
             return self.write_set(set, OnFailure::Stop);
