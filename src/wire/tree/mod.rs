@@ -1,14 +1,21 @@
-//! A template, read where it lies: the bytes of a `google.protobuf.Struct` as a [`Tree`] of the planner.
+//! A template, read where it lies: the bytes of a `google.protobuf.Struct` as a tree of the planner.
 //!
 //! [`Tape::read`] walks the bytes once, checks all of them, and notes where things are: one small cell for each
 //! key, value, list and map, with the texts left in place. The planner then compares cells with cells.
-//! Nothing is built until somebody asks for a [`Value`].
+//! Nothing is built until somebody asks for a value.
 //!
 //! Templates of one Deployment differ in little. [`Tape::read_beside`] looks at another tape along the way: a list or
 //! map whose bytes are those that the other has in the same place is neither read nor compared again.
 
-use rollplan_core::template::{MAX_DEPTH, Node, Number, Source, Tree, Value};
+mod beside;
+mod cursor;
+mod encoding;
 
+use rollplan_core::template::{MAX_DEPTH, Number};
+
+use self::beside::Beside;
+use self::cursor::Cursor;
+use self::encoding::{Kind, Repeated, split_entry, value_kind};
 use super::error::Reason;
 use super::raw_struct::RawStruct;
 
@@ -51,10 +58,6 @@ enum Cell<'a> {
 
 /// Where no key is: the first cell is the Struct's own.
 const NONE: usize = 0;
-
-/// Keys of another map that are looked at for one: senders write them in an order of theirs, and one map may have a few
-/// that the other has not.
-const KEYS_TRIED: usize = 16;
 
 /// A step on the way into a Struct.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +125,7 @@ impl<'a> Tape<'a> {
 
     /// The whole Struct.
     pub(super) fn root<'t>(&'t self) -> Cursor<'t, 'a> {
-        Cursor { tape: self, at: 0 }
+        Cursor::new(self, 0)
     }
 }
 
@@ -140,89 +143,6 @@ struct Reader<'a, 'f, F> {
     other: &'a [Cell<'a>],
     is_faulty: bool,
     faults: &'f mut F,
-}
-
-/// The list or map of the other tape that is in the place of the one being read.
-struct Beside<'a> {
-    cells: &'a [Cell<'a>],
-    start: usize,
-    /// Its item or key that is expected next.
-    next: usize,
-    end: usize,
-}
-
-// === impl Beside ===
-
-impl<'a> Beside<'a> {
-    fn new(cells: &'a [Cell<'a>], start: usize, end: usize) -> Self {
-        Self {
-            cells,
-            start,
-            next: start,
-            end,
-        }
-    }
-
-    /// The items of the list there, if there is one.
-    fn list(cells: &'a [Cell<'a>], at: Option<usize>) -> Self {
-        match at.map(|at| (at, cells[at])) {
-            Some((at, Cell::List { end, .. })) => Self::new(cells, at + 1, end),
-            _ => Self::new(cells, 0, 0),
-        }
-    }
-
-    /// The entries of the map there, if there is one.
-    fn map(cells: &'a [Cell<'a>], at: Option<usize>) -> Self {
-        match at.map(|at| (at, cells[at])) {
-            Some((at, Cell::Map { end, .. })) => Self::new(cells, at + 1, end),
-            _ => Self::new(cells, 0, 0),
-        }
-    }
-
-    /// The next item.
-    fn item(&mut self) -> Option<usize> {
-        let item = Some(self.next).filter(|&at| at < self.end)?;
-        self.next = behind(self.cells, item);
-        Some(item)
-    }
-
-    /// The value of a key, if it is not far: in most maps it is the next.
-    fn value(&mut self, key: &str) -> Option<usize> {
-        if self.start == self.end {
-            return None;
-        }
-        let mut at = self.next;
-        for _ in 0..KEYS_TRIED {
-            if at == self.end {
-                at = self.start;
-            }
-            let next = behind(self.cells, at + 1);
-            if matches!(self.cells[at], Cell::Key { text, .. } if text == key) {
-                self.next = next;
-                return Some(at + 1);
-            }
-            at = next;
-        }
-        None
-    }
-}
-
-/// The cell behind one and all that it holds.
-fn behind(cells: &[Cell<'_>], at: usize) -> usize {
-    match cells[at] {
-        Cell::List { end, .. } | Cell::Map { end, .. } => end,
-        _ => at + 1,
-    }
-}
-
-/// What a Value holds, its insides unread.
-enum Kind<'a> {
-    Null,
-    Number(f64),
-    String(&'a [u8]),
-    Bool(bool),
-    Struct(&'a [u8]),
-    List(&'a [u8]),
 }
 
 impl<'a, F: Faults> Reader<'a, '_, F> {
@@ -354,265 +274,5 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
         }
         let end = self.cells.len();
         self.cells[start] = Cell::List { end, bytes };
-    }
-}
-
-// The encoding. A function returns `None` where the bytes are malformed. A field that may come once and comes
-// twice is malformed too: no encoder writes that, and merging the two would be a guess at what was meant.
-//
-// Nearly all that templates consist of is small and written in the one way that encoders write it. That is tried first,
-// by [`short`], and is several times faster.
-
-/// A field of this first byte, shorter than 128 bytes, and what follows it. `None` says only that it is not just that.
-#[inline]
-fn short(bytes: &[u8], first: u8) -> Option<(&[u8], &[u8])> {
-    match bytes {
-        [byte, length, rest @ ..] if *byte == first && *length < 0x80 => {
-            rest.split_at_checked(usize::from(*length))
-        }
-        _ => None,
-    }
-}
-
-/// Key and value of an entry of a map. A missing key is the empty one.
-fn split_entry(mut bytes: &[u8]) -> Option<(&[u8], Kind<'_>)> {
-    if let Some((key, rest)) = short(bytes, 1 << 3 | 2)
-        && let Some((value, [])) = short(rest, 2 << 3 | 2)
-    {
-        return Some((key, value_kind(value)?));
-    }
-    let (mut key, mut value) = (None, None);
-    while !bytes.is_empty() {
-        match field(&mut bytes)? {
-            (1, Field::Bytes(bytes)) if key.is_none() => key = Some(bytes),
-            (2, Field::Bytes(bytes)) if value.is_none() => value = Some(bytes),
-            (1 | 2, _) => return None,
-            _ => {}
-        }
-    }
-    Some((
-        key.unwrap_or_default(),
-        value_kind(value.unwrap_or_default())?,
-    ))
-}
-
-/// What a `google.protobuf.Value` holds. One that says nothing is of a sender that knows no better than null.
-fn value_kind(mut bytes: &[u8]) -> Option<Kind<'_>> {
-    if let Some((text, [])) = short(bytes, 3 << 3 | 2) {
-        return Some(Kind::String(text));
-    }
-    let mut kind = None;
-    while !bytes.is_empty() {
-        let found = match field(&mut bytes)? {
-            (1, Field::Varint(_)) => Kind::Null,
-            (2, Field::Fixed64(bits)) => Kind::Number(f64::from_bits(bits)),
-            (3, Field::Bytes(text)) => Kind::String(text),
-            (4, Field::Varint(value)) => Kind::Bool(value != 0),
-            (5, Field::Bytes(fields)) => Kind::Struct(fields),
-            (6, Field::Bytes(values)) => Kind::List(values),
-            (1..=6, _) => return None,
-            _ => continue,
-        };
-        if kind.replace(found).is_some() {
-            return None;
-        }
-    }
-    Some(kind.unwrap_or(Kind::Null))
-}
-
-/// Field 1 of a message that has nothing else: the entries of a Struct, the items of a ListValue. Yields `None`
-/// and ends where the bytes are malformed.
-struct Repeated<'a>(&'a [u8]);
-
-impl<'a> Iterator for Repeated<'a> {
-    type Item = Option<&'a [u8]>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if let Some((bytes, rest)) = short(self.0, 1 << 3 | 2) {
-            self.0 = rest;
-            return Some(Some(bytes));
-        }
-        while !self.0.is_empty() {
-            match field(&mut self.0) {
-                Some((1, Field::Bytes(bytes))) => return Some(Some(bytes)),
-                Some((1, _)) | None => {
-                    self.0 = &[];
-                    return Some(None);
-                }
-                Some(_) => {}
-            }
-        }
-        None
-    }
-}
-
-/// A field as it is encoded. Groups are not: protobuf gave them up before Struct came.
-enum Field<'a> {
-    Varint(u64),
-    Fixed64(u64),
-    Bytes(&'a [u8]),
-    Fixed32,
-}
-
-#[inline]
-fn field<'a>(bytes: &mut &'a [u8]) -> Option<(u64, Field<'a>)> {
-    let key = varint(bytes)?;
-    let (tag, wire_type) = (key >> 3, key & 7);
-    if tag == 0 || key > u64::from(u32::MAX) {
-        return None;
-    }
-    let field = match wire_type {
-        0 => Field::Varint(varint(bytes)?),
-        1 => Field::Fixed64(u64::from_le_bytes(*take_array(bytes)?)),
-        2 => {
-            let length = usize::try_from(varint(bytes)?).ok()?;
-            let (taken, rest) = bytes.split_at_checked(length)?;
-            *bytes = rest;
-            Field::Bytes(taken)
-        }
-        5 => {
-            take_array::<4>(bytes)?;
-            Field::Fixed32
-        }
-        _ => return None,
-    };
-    Some((tag, field))
-}
-
-fn take_array<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
-    let (taken, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(taken)
-}
-
-#[inline]
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let (&first, rest) = bytes.split_first()?;
-    if first < 0x80 {
-        *bytes = rest;
-        return Some(u64::from(first));
-    }
-    let mut value = 0_u64;
-    // Ten bytes of seven bits; the tenth has room for one.
-    for (i, &byte) in bytes.iter().take(10).enumerate() {
-        if i == 9 && byte > 1 {
-            return None;
-        }
-        value |= u64::from(byte & 0x7f) << (7 * i);
-        if byte < 0x80 {
-            *bytes = &bytes[i + 1..];
-            return Some(value);
-        }
-    }
-    None
-}
-
-// === impl Tree for Cursor ===
-
-/// A place on a [`Tape`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cursor<'t, 'a> {
-    tape: &'t Tape<'a>,
-    at: usize,
-}
-
-/// Places on a [`Tape`] one after the other: the items of a list.
-#[derive(Debug)]
-pub(super) struct Items<'t, 'a> {
-    next: Cursor<'t, 'a>,
-    end: usize,
-}
-
-/// The entries of a map on a [`Tape`], by key, each once.
-#[derive(Debug)]
-pub(super) struct Entries<'t, 'a> {
-    tape: &'t Tape<'a>,
-    next: usize,
-}
-
-impl<'t, 'a> Cursor<'t, 'a> {
-    /// The place itself, where it is on the other tape.
-    fn new(tape: &'t Tape<'a>, at: usize) -> Self {
-        match (tape.cells[at], tape.other) {
-            (Cell::Same { at }, Some(tape)) => Self { tape, at },
-            _ => Self { tape, at },
-        }
-    }
-}
-
-impl<'t, 'a> Tree<'a> for Cursor<'t, 'a> {
-    type Items = Items<'t, 'a>;
-    type Entries = Entries<'t, 'a>;
-
-    fn node(self) -> Node<'a, Self> {
-        let Self { tape, at } = self;
-        match tape.cells[at] {
-            // A key is no place that is ever handed out, nor is one that is on the other tape.
-            Cell::Null | Cell::Key { .. } | Cell::Same { .. } => Node::Null,
-            Cell::Bool(value) => Node::Bool(value),
-            Cell::Number(number) => Node::Number(number),
-            Cell::String(text) => Node::String(text),
-            Cell::List { end, .. } => {
-                let next = Self { tape, at: at + 1 };
-                Node::List(Items { next, end })
-            }
-            Cell::Map { first, .. } => Node::Map(Entries { tape, next: first }),
-        }
-    }
-
-    fn place(self) -> *const () {
-        (&raw const self.tape.cells[self.at]).cast()
-    }
-}
-
-impl<'t, 'a> Iterator for Items<'t, 'a> {
-    type Item = Cursor<'t, 'a>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let Cursor { tape, at } = self.next;
-        if at >= self.end {
-            return None;
-        }
-        self.next.at = behind(&tape.cells, at);
-        Some(Cursor::new(tape, at))
-    }
-}
-
-impl<'t, 'a> Iterator for Entries<'t, 'a> {
-    type Item = (&'a str, Cursor<'t, 'a>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let Cell::Key { text, next } = self.tape.cells[self.next] else {
-            // The Struct's own, where no key is.
-            return None;
-        };
-        let value = Cursor::new(self.tape, self.next + 1);
-        self.next = next;
-        Some((text, value))
-    }
-}
-
-// === impl Source for RawStruct ===
-
-impl Source for RawStruct {
-    fn value(&self) -> Value {
-        // Faults were found when the template was taken in.
-        let tape = Tape::read(self, &mut |_: &[Segment<'_>], _| {});
-        to_value(tape.root())
-    }
-}
-
-fn to_value<'a>(tree: Cursor<'_, 'a>) -> Value {
-    match tree.node() {
-        Node::Null => Value::Null,
-        Node::Bool(value) => Value::Bool(value),
-        Node::Number(number) => Value::Number(number),
-        Node::String(text) => Value::String(text.to_owned()),
-        Node::List(items) => Value::List(items.map(to_value).collect()),
-        Node::Map(entries) => Value::Map(
-            entries
-                .map(|(key, value)| (key.to_owned(), to_value(value)))
-                .collect(),
-        ),
     }
 }
