@@ -12,7 +12,7 @@ mod request;
 use divan::Bencher;
 use divan::counter::BytesCount;
 use prost::Message as _;
-use request::request;
+use request::{request, shuffled_request};
 use rollplan::proto;
 use rollplan::wire;
 use rollplan::wire::json::from_json as read_json;
@@ -108,6 +108,15 @@ fn plan_pass(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
 #[divan::bench(args = SIZES)]
 fn bytes_to_bytes(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     let bytes = request(sets, pods).encode_to_vec();
+    bencher
+        .counter(BytesCount::of_slice(&bytes))
+        .bench(|| wire::plan_rollout_bytes(&bytes));
+}
+
+/// All of it, where no two templates have their keys in the same order.
+#[divan::bench(args = SIZES)]
+fn bytes_to_bytes_shuffled(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
+    let bytes = shuffled_request(sets, pods).encode_to_vec();
     bencher
         .counter(BytesCount::of_slice(&bytes))
         .bench(|| wire::plan_rollout_bytes(&bytes));

@@ -8,8 +8,23 @@ use rollplan::wire::RawStruct;
 use rollplan::wire::json::from_json as read_json;
 use serde_json::{Value, json};
 
-/// The saved rollout with its sets and pods repeated, under other names, up to these numbers.
+/// The saved rollout with its sets and pods repeated, under other names, up to these numbers. The keys of templates come
+/// in byte order, as from kubectl and from senders that sort.
 pub(super) fn request(sets: usize, pods: usize) -> proto::PlanRolloutRequest {
+    let mut request = shuffled_request(sets, pods);
+    let snapshot = request.snapshot.as_mut().unwrap();
+    let own = snapshot.deployment.as_mut().unwrap().spec.as_mut();
+    let sets = snapshot.replica_sets.iter_mut();
+    let sets = sets.filter_map(|set| set.spec.as_mut()?.template.as_mut());
+    for template in sets.chain(own.unwrap().template.as_mut()) {
+        *template = encoded(&decoded(template));
+    }
+    request
+}
+
+/// The same with keys in an order that differs from template to template, and from run to run, as Go sends them unless
+/// asked for more: that of the hash maps in which JSON becomes a message.
+pub(super) fn shuffled_request(sets: usize, pods: usize) -> proto::PlanRolloutRequest {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/mid-rollout.json");
     let mut list: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let items = list["items"].as_array_mut().unwrap();
@@ -85,9 +100,16 @@ fn rename(metadata: &mut Option<proto::ObjectMeta>, i: usize) {
 }
 
 fn template_of_its_own(template: &RawStruct, i: usize) -> RawStruct {
-    let mut fields = prost_types::Struct::decode(&template.encode_to_vec()[..]).unwrap();
-    fields
-        .fields
+    let mut own = decoded(template);
+    own.fields
         .insert(format!("unknown-{i}"), prost_types::Value::from(true));
-    RawStruct::decode(&fields.encode_to_vec()[..]).unwrap()
+    encoded(&own)
+}
+
+fn decoded(template: &RawStruct) -> prost_types::Struct {
+    prost_types::Struct::decode(&template.encode_to_vec()[..]).unwrap()
+}
+
+fn encoded(template: &prost_types::Struct) -> RawStruct {
+    RawStruct::decode(&template.encode_to_vec()[..]).unwrap()
 }

@@ -1,6 +1,7 @@
 //! What the service costs beside servers that do less, all in one run:
 //!
 //!     cargo bench --bench serve            (SECONDS for each measurement, default 3; CALLS for memory, default 100000)
+//!     KEYS=shuffled cargo bench ...        (templates with their keys in any order, rather than sorted)
 //!
 //! Each server is a process with one thread for calls; the caller has the rest of the machine. Calls are counted by
 //! the second, and by the second of the server's own processor time: the latter holds on a busy machine too.
@@ -13,6 +14,10 @@
 
 mod load;
 #[path = "../request.rs"]
+#[allow(
+    dead_code,
+    reason = "the other benchmark measures keys in any order too"
+)]
 mod request;
 mod server;
 
@@ -59,7 +64,11 @@ fn main() {
 
 async fn measure() {
     let time = Duration::from_secs(number("SECONDS", 3));
-    let request = request::request(3, 13).encode_to_vec();
+    let request = match env::var("KEYS").as_deref() {
+        Ok("shuffled") => request::shuffled_request(3, 13),
+        _ => request::request(3, 13),
+    };
+    let request = request.encode_to_vec();
     println!(
         "PlanRollout of {} bytes: 10 replicas, 3 ReplicaSets, 13 pods; {CALLERS} calls at once, {ROUNDS} rounds of {} s\n",
         request.len(),

@@ -1,6 +1,7 @@
 //! The servers that are held beside each other, each as a process.
 
 use std::env;
+use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -113,6 +114,18 @@ impl Drop for Process {
     }
 }
 
+/// The service's own lines are made and written, as in production, but not kept.
+fn log_to_nowhere() {
+    let log = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_span_list(false)
+        .with_target(false)
+        .with_writer(File::create("/dev/null").unwrap())
+        .finish();
+    tracing::subscriber::set_global_default(log).unwrap();
+}
+
 /// Serves for good.
 pub(super) fn run(kind: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -127,11 +140,13 @@ pub(super) fn run(kind: &str) {
         let (_stop, stopped) = watch::channel(Stop::No);
         match kind {
             "Rollplan" => {
+                log_to_nowhere();
                 let server = Server::bind(config).await.unwrap();
                 println!("{}", server.local_addr());
                 server.serve(stopped).await.unwrap();
             }
             "ConstantInService" => {
+                log_to_nowhere();
                 let server = Server::bind_with(config, Constant::new(false))
                     .await
                     .unwrap();

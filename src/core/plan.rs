@@ -24,16 +24,16 @@ pub struct Plan {
 /// first error.
 #[must_use]
 pub fn plan_pass(snapshot: &Snapshot, options: Options) -> Plan {
-    let outcome = pass::run(snapshot, options, Rules::Exact);
+    let (outcome, status) = pass::run_to_status(snapshot, options, Rules::Exact);
     let requeue_after = match outcome.stop {
         // Nothing will ever be created in this namespace again.
         Some(Stop::NamespaceTerminating) => None,
-        _ => status::requeue_after(&snapshot.deployment, &outcome.status, snapshot.now),
+        _ => status::requeue_after(&snapshot.deployment, &status, snapshot.now),
     };
     Plan {
         settled: outcome.steps.is_empty() && outcome.stop.is_none(),
         steps: outcome.steps.into_iter().map(Step::with_call).collect(),
-        status: outcome.status,
+        status: status.into_owned(),
         requeue_after,
     }
 }

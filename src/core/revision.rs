@@ -2,6 +2,8 @@
 //!
 //! Kubernetes source: `pkg/controller/deployment/util/deployment_util.go`.
 
+use std::borrow::Cow;
+
 use crate::snapshot::{ReplicaSet, StringMap};
 
 /// Number of the rollout that a ReplicaSet last served, and that a Deployment is at.
@@ -85,16 +87,20 @@ pub fn next_revision(highest: i64) -> i64 {
 ///
 /// A revision that is not a number is left alone, and then nothing counts as changed, although other
 /// annotations were copied: they are written along with the next change. Kubernetes does just so.
-pub fn sync_annotations(deployment: &StringMap, set: &mut StringMap, new_revision: i64) -> bool {
+pub fn sync_annotations(
+    deployment: &StringMap,
+    set: &mut Cow<'_, StringMap>,
+    new_revision: i64,
+) -> bool {
     let mut changed = false;
     for (key, value) in deployment {
         if !is_skipped(key) && set.get(key) != Some(value) {
-            set.insert(key.clone(), value.clone());
+            set.to_mut().insert(key.clone(), value.clone());
             changed = true;
         }
     }
-    let old_text = set.get(REVISION).cloned();
-    let old_revision = match old_text.as_deref() {
+    let old_text = set.get(REVISION);
+    let old_revision = match old_text.map(String::as_str) {
         None | Some("") => 0,
         Some(text) => match text.parse::<i64>() {
             Ok(number) => number,
@@ -102,7 +108,8 @@ pub fn sync_annotations(deployment: &StringMap, set: &mut StringMap, new_revisio
         },
     };
     if old_revision < new_revision {
-        set.insert(REVISION.to_owned(), new_revision.to_string());
+        let set = set.to_mut();
+        let old_text = set.insert(REVISION.to_owned(), new_revision.to_string());
         changed = true;
         if let Some(old_text) = old_text {
             remember_revision(set, &old_text);
@@ -136,12 +143,12 @@ fn remember_revision(set: &mut StringMap, old_revision: &str) {
 }
 
 /// Writes the sizes that a ReplicaSet is scaled for; says whether that is a change.
-pub fn set_replicas_annotations(set: &mut StringMap, desired: i32, max: i32) -> bool {
+pub fn set_replicas_annotations(set: &mut Cow<'_, StringMap>, desired: i32, max: i32) -> bool {
     let mut changed = false;
     for (key, number) in [(DESIRED_REPLICAS, desired), (MAX_REPLICAS, max)] {
         let text = number.to_string();
         if set.get(key) != Some(&text) {
-            set.insert(key.to_owned(), text);
+            set.to_mut().insert(key.to_owned(), text);
             changed = true;
         }
     }

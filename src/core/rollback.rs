@@ -2,7 +2,7 @@
 //!
 //! Kubernetes source: `pkg/polymorphichelpers/rollback.go` of kubectl.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
@@ -200,15 +200,11 @@ fn collect_changes(
     if let (Some(Value::List(from)), Some(Value::List(to))) = (from, to)
         && let (Some(from), Some(to)) = (by_name(from), by_name(to))
     {
-        let names: BTreeSet<&str> = from.iter().chain(&to).map(|(name, _)| *name).collect();
+        let names: BTreeSet<&str> = from.keys().chain(to.keys()).copied().collect();
         for name in names {
-            let item = |items: &[(&str, &'_ Value)]| -> Option<Value> {
-                let found = items.iter().find(|(other, _)| *other == name);
-                found.map(|(_, item)| (*item).clone())
-            };
             let path = format!("{path}[name={name}]");
-            let (from, to) = (item(&from), item(&to));
-            collect_changes(&path, from.as_ref(), to.as_ref(), in_env, changes);
+            let (from, to) = (from.get(name).copied(), to.get(name).copied());
+            collect_changes(&path, from, to, in_env, changes);
         }
         return;
     }
@@ -238,15 +234,12 @@ fn hidden(value: &Value, in_env: bool) -> Value {
 }
 
 /// The items by their names, if all have one and no two the same.
-fn by_name(items: &[Value]) -> Option<Vec<(&str, &Value)>> {
-    let named: Option<Vec<(&str, &Value)>> = items
+fn by_name(items: &[Value]) -> Option<BTreeMap<&str, &Value>> {
+    let named = items
         .iter()
-        .map(|item| Some((item.get("name")?.as_str()?, item)))
-        .collect();
-    named.filter(|named| {
-        let names: BTreeSet<&str> = named.iter().map(|(name, _)| *name).collect();
-        names.len() == named.len()
-    })
+        .map(|item| Some((item.get("name")?.as_str()?, item)));
+    let named: Option<BTreeMap<&str, &Value>> = named.collect();
+    named.filter(|named| named.len() == items.len())
 }
 
 /// What a template alone does not bring back.

@@ -181,60 +181,63 @@ impl<'a> Merged<'a> {
     }
 
     fn take(&mut self, step: Step) {
-        let Step {
-            action,
-            call: _,
-            events,
-            on_failure,
-        } = &step;
-        match action {
+        let (action, events, on_failure) = match step {
+            Step {
+                action: Some(action),
+                events,
+                on_failure,
+                ..
+            } => (action, events, on_failure),
             // A later pass that comes to the same refusal says the same again.
-            None if self.events.contains(&step) => {}
-            None => self.events.push(step),
-            Some(Action::AdoptReplicaSet { set, .. }) => {
+            step if self.events.contains(&step) => return,
+            step => return self.events.push(step),
+        };
+        match action {
+            Action::AdoptReplicaSet { ref set, .. } => {
                 self.adopted.insert(set.name.clone());
-                self.claims.push(step);
+                self.claims.push(with_action(action, events, on_failure));
             }
-            Some(Action::CheckOwner { .. } | Action::ReleaseReplicaSet { .. }) => {
-                self.claims.push(step);
+            Action::CheckOwner { .. } | Action::ReleaseReplicaSet { .. } => {
+                self.claims.push(with_action(action, events, on_failure));
             }
-            Some(Action::CreateReplicaSet(set)) => self.created = Some(set.clone()),
-            Some(Action::UpdateReplicaSet { set, change }) => {
-                self.take_change(&set.name, change, None, *on_failure);
+            Action::CreateReplicaSet(set) => self.created = Some(set),
+            Action::UpdateReplicaSet { set, change } => {
+                self.take_change(set.name, change, None, on_failure);
             }
-            Some(Action::ScaleReplicaSet {
+            Action::ScaleReplicaSet {
                 set, to, change, ..
-            }) => self.take_change(&set.name, change, Some(*to), *on_failure),
+            } => self.take_change(set.name, change, Some(to), on_failure),
             // One write an object: what was just adopted is deleted by the next plan.
-            Some(Action::DeleteReplicaSet { set }) if self.adopted.contains(&set.name) => {}
-            Some(Action::DeleteReplicaSet { set }) => {
-                self.sets.entry(set.name.clone()).or_default().deleted = true;
+            Action::DeleteReplicaSet { set } if self.adopted.contains(&set.name) => {}
+            Action::DeleteReplicaSet { set } => {
+                self.sets.entry(set.name).or_default().deleted = true;
             }
-            Some(Action::UpdateDeployment { .. }) => self.owner = Some(step),
-            Some(Action::UpdateDeploymentStatus { .. }) => self.take_status(&step, events),
+            Action::UpdateDeployment { .. } => {
+                self.owner = Some(with_action(action, events, on_failure));
+            }
+            Action::UpdateDeploymentStatus { .. } => self.take_status(action, events),
         }
     }
 
     fn take_change(
         &mut self,
-        name: &str,
-        change: &SetChange,
+        name: String,
+        change: SetChange,
         replicas: Option<i32>,
         on_failure: OnFailure,
     ) {
         if let Some(created) = &mut self.created
             && created.metadata.name == name
         {
-            let annotations = change.annotations.clone();
-            created.metadata.annotations.extend(annotations);
+            created.metadata.annotations.extend(change.annotations);
             created.replicas = replicas.unwrap_or(created.replicas);
             created.min_ready_seconds = change
                 .min_ready_seconds
                 .unwrap_or(created.min_ready_seconds);
             return;
         }
-        let write = self.sets.entry(name.to_owned()).or_default();
-        write.change.annotations.extend(change.annotations.clone());
+        let write = self.sets.entry(name).or_default();
+        write.change.annotations.extend(change.annotations);
         write.change.min_ready_seconds =
             change.min_ready_seconds.or(write.change.min_ready_seconds);
         if replicas.is_some() {
@@ -244,38 +247,17 @@ impl<'a> Merged<'a> {
     }
 
     /// The last status counts; a revision that an earlier pass carries up goes along with it.
-    fn take_status(&mut self, step: &Step, events: &[Event]) {
-        let Some(Action::UpdateDeploymentStatus {
-            owner,
-            status,
-            revision,
-            selector,
-        }) = &step.action
-        else {
-            return;
-        };
-        let earlier = match &self.owner {
+    fn take_status(&mut self, mut action: Action, events: Vec<Event>) {
+        let earlier = match self.owner.as_mut().and_then(|step| step.action.as_mut()) {
             // One owner write a plan: the status of a custom resource waits for the next one.
-            Some(Step {
-                action: Some(Action::UpdateDeployment { .. }),
-                ..
-            }) => return,
-            Some(Step {
-                action: Some(Action::UpdateDeploymentStatus { revision, .. }),
-                ..
-            }) => revision.clone(),
+            Some(Action::UpdateDeployment { .. }) => return,
+            Some(Action::UpdateDeploymentStatus { revision, .. }) => revision.take(),
             Some(_) | None => None,
         };
-        self.owner = Some(with_action(
-            Action::UpdateDeploymentStatus {
-                owner: owner.clone(),
-                status: status.clone(),
-                revision: revision.clone().or(earlier),
-                selector: selector.clone(),
-            },
-            events.to_vec(),
-            OnFailure::Stop,
-        ));
+        if let Action::UpdateDeploymentStatus { revision, .. } = &mut action {
+            *revision = revision.take().or(earlier);
+        }
+        self.owner = Some(with_action(action, events, OnFailure::Stop));
     }
 
     /// Checks, events by themselves, claims, annotations, scale-downs, creates and scale-ups, deletes, owner.

@@ -4,11 +4,11 @@
 //! every status update. Writes to lists of owners and to the Deployment carry uid and resourceVersion in a
 //! merge patch, which the server answers with 409 when they are stale.
 
+use super::json::Json;
 use super::{Action, NewReplicaSet, OwnerChange, SetChange, Target};
 use crate::revision::REVISION;
-use crate::selector::{LabelSelector, Operator};
-use crate::snapshot::{Condition, DeploymentStatus, OwnerReference, StringMap};
-use crate::template::Value;
+use crate::selector::{LabelSelector, Operator, Requirement};
+use crate::snapshot::{Condition, DeploymentStatus, OwnerReference};
 use crate::time::Time;
 
 const JSON: &str = "application/json";
@@ -53,7 +53,7 @@ impl Action {
     pub fn call(&self) -> ApiCall {
         match self {
             Self::CheckOwner { owner } => {
-                patch(owner, "", MERGE_PATCH, merge_patch(owner, [], None))
+                patch(owner, "", MERGE_PATCH, merge_patch(owner, None, None))
             }
             Self::AdoptReplicaSet {
                 set,
@@ -64,7 +64,7 @@ impl Action {
                 owner_references,
             } => {
                 let owners = ("ownerReferences", owners_json(owner_references));
-                patch(set, "", MERGE_PATCH, merge_patch(set, [owners], None))
+                patch(set, "", MERGE_PATCH, merge_patch(set, Some(owners), None))
             }
             Self::CreateReplicaSet(set) => create(set),
             Self::UpdateReplicaSet { set, change } => {
@@ -81,15 +81,11 @@ impl Action {
                 revision,
                 selector,
             } => {
-                let annotations = revision.iter().map(|revision| {
-                    let revision = Value::from([(REVISION, revision.as_str())]);
+                let annotations = revision.as_deref().map(|revision| {
+                    let revision = Json::Object(vec![(REVISION, revision.into())]);
                     ("annotations", revision)
                 });
-                let mut status = status_json(status);
-                let selector = selector
-                    .iter()
-                    .map(|text| ("selector", text.as_str().into()));
-                insert_all(&mut status, selector);
+                let status = status_json(status, selector.as_deref());
                 let body = merge_patch(owner, annotations, Some(status));
                 patch(owner, "status", MERGE_PATCH, body)
             }
@@ -102,7 +98,7 @@ fn call(
     verb: Verb,
     subresource: &str,
     content_type: &str,
-    body: &Value,
+    body: Json<'_>,
 ) -> ApiCall {
     ApiCall {
         verb,
@@ -112,64 +108,64 @@ fn call(
         name: target.name.clone(),
         subresource: subresource.to_owned(),
         content_type: content_type.to_owned(),
-        body_json: body.to_json(),
+        body_json: body.into_text(),
     }
 }
 
-fn patch(target: &Target, subresource: &str, content_type: &str, body: Value) -> ApiCall {
-    call(target, Verb::Patch, subresource, content_type, &body)
+fn patch(target: &Target, subresource: &str, content_type: &str, body: Json<'_>) -> ApiCall {
+    call(target, Verb::Patch, subresource, content_type, body)
 }
 
 /// A merge patch of metadata, and of the status where there is one, that holds only for the object as the
 /// snapshot has it.
 fn merge_patch<'a>(
-    target: &Target,
-    metadata: impl IntoIterator<Item = (&'a str, Value)>,
-    status: Option<Value>,
-) -> Value {
-    let mut fields = object([("uid", target.uid.as_str().into())]);
-    if let (Some(fields), Some(version)) = (fields.as_map_mut(), &target.resource_version) {
-        fields.insert("resourceVersion".to_owned(), version.as_str().into());
-    }
-    insert_all(&mut fields, metadata);
-    let mut body = object([("metadata", fields)]);
-    insert_all(&mut body, status.map(|status| ("status", status)));
-    body
+    target: &'a Target,
+    metadata: Option<(&'a str, Json<'a>)>,
+    status: Option<Json<'a>>,
+) -> Json<'a> {
+    let version = target.resource_version.as_deref();
+    let mut fields = vec![("uid", target.uid.as_str().into())];
+    fields.extend(version.map(|version| ("resourceVersion", version.into())));
+    fields.extend(metadata);
+    let mut body = vec![("metadata", Json::Object(fields))];
+    body.extend(status.map(|status| ("status", status)));
+    Json::Object(body)
 }
 
 /// A JSON Patch of size, annotations and `minReadySeconds` that holds only for this ReplicaSet at this
 /// generation.
-fn set_patch(set: &Target, change: &SetChange, replicas: Option<i32>) -> Value {
+fn set_patch<'a>(set: &'a Target, change: &'a SetChange, replicas: Option<i32>) -> Json<'a> {
     // A generation that the snapshot does not have is absent on the server too.
-    let generation = match set.generation {
-        0 => Value::Null,
-        generation => generation.into(),
-    };
+    let generation = Some(set.generation).filter(|&generation| generation != 0);
     let mut operations = vec![
-        operation("test", "/metadata/uid", set.uid.as_str().into()),
+        operation("test", "/metadata/uid", set.uid.as_str()),
         operation("test", "/metadata/generation", generation),
     ];
     if change.first_annotations && !change.annotations.is_empty() {
-        operations.push(operation("test", "/metadata/annotations", Value::Null));
-        let annotations = strings(&change.annotations);
+        operations.push(operation("test", "/metadata/annotations", Json::Null));
+        let annotations = Json::strings(&change.annotations);
         operations.push(operation("add", "/metadata/annotations", annotations));
     } else {
         for (key, value) in &change.annotations {
             let path = format!("/metadata/annotations/{}", escape_pointer(key));
-            operations.push(operation("add", &path, value.as_str().into()));
+            operations.push(operation("add", path, value.as_str()));
         }
     }
     if let Some(seconds) = change.min_ready_seconds {
-        operations.push(operation("add", "/spec/minReadySeconds", seconds.into()));
+        operations.push(operation("add", "/spec/minReadySeconds", seconds));
     }
     if let Some(replicas) = replicas {
-        operations.push(operation("add", "/spec/replicas", replicas.into()));
+        operations.push(operation("add", "/spec/replicas", replicas));
     }
-    Value::List(operations)
+    Json::List(operations)
 }
 
-fn operation(op: &str, path: &str, value: Value) -> Value {
-    object([("op", op.into()), ("path", path.into()), ("value", value)])
+fn operation<'a>(op: &'a str, path: impl Into<Json<'a>>, value: impl Into<Json<'a>>) -> Json<'a> {
+    Json::Object(vec![
+        ("op", op.into()),
+        ("path", path.into()),
+        ("value", value.into()),
+    ])
 }
 
 /// A key as one token of a JSON Pointer (RFC 6901).
@@ -178,21 +174,21 @@ fn escape_pointer(key: &str) -> String {
 }
 
 fn create(set: &NewReplicaSet) -> ApiCall {
-    let metadata = object([
+    let metadata = Json::Object(vec![
         ("name", set.metadata.name.as_str().into()),
         ("namespace", set.metadata.namespace.as_str().into()),
-        ("labels", strings(&set.metadata.labels)),
-        ("annotations", strings(&set.metadata.annotations)),
+        ("labels", Json::strings(&set.metadata.labels)),
+        ("annotations", Json::strings(&set.metadata.annotations)),
         (
             "ownerReferences",
             owners_json(&set.metadata.owner_references),
         ),
     ]);
-    let spec = object([
+    let spec = Json::Object(vec![
         ("replicas", set.replicas.into()),
         ("minReadySeconds", set.min_ready_seconds.into()),
         ("selector", selector_json(&set.selector)),
-        ("template", set.template.clone()),
+        ("template", Json::Template(&set.template)),
     ]);
     let target = Target {
         api_version: "apps/v1".to_owned(),
@@ -201,88 +197,60 @@ fn create(set: &NewReplicaSet) -> ApiCall {
         name: set.metadata.name.clone(),
         ..Target::default()
     };
-    let body = object([
+    let body = Json::Object(vec![
         ("apiVersion", target.api_version.as_str().into()),
         ("kind", target.kind.as_str().into()),
         ("metadata", metadata),
         ("spec", spec),
     ]);
-    call(&target, Verb::Create, "", JSON, &body)
+    call(&target, Verb::Create, "", JSON, body)
 }
 
 fn delete(set: &Target) -> ApiCall {
-    let mut preconditions = object([("uid", set.uid.as_str().into())]);
     let version = set.resource_version.as_deref();
-    insert_all(
-        &mut preconditions,
-        version.map(|version| ("resourceVersion", version.into())),
-    );
-    let options = object([
+    let mut preconditions = vec![("uid", set.uid.as_str().into())];
+    preconditions.extend(version.map(|version| ("resourceVersion", version.into())));
+    let options = Json::Object(vec![
         ("apiVersion", "v1".into()),
         ("kind", "DeleteOptions".into()),
-        ("preconditions", preconditions),
+        ("preconditions", Json::Object(preconditions)),
         ("propagationPolicy", "Background".into()),
     ]);
-    call(set, Verb::Delete, "", JSON, &options)
+    call(set, Verb::Delete, "", JSON, options)
 }
 
 fn update_owner(owner: &Target, change: &OwnerChange) -> ApiCall {
     let Some(template) = &change.template else {
-        let mut annotations = strings(&change.annotations);
+        let added = change.annotations.iter();
+        let added = added.map(|(key, value)| (key.as_str(), value.as_str().into()));
         let removed = change.removed_annotations.iter();
-        insert_all(
-            &mut annotations,
-            removed.map(|key| (key.as_str(), Value::Null)),
-        );
-        let body = merge_patch(owner, [("annotations", annotations)], None);
+        let removed = removed.map(|key| (key.as_str(), Json::Null));
+        let annotations = Json::Object(added.chain(removed).collect());
+        let body = merge_patch(owner, Some(("annotations", annotations)), None);
         return patch(owner, "", MERGE_PATCH, body);
     };
     // As `kubectl rollout undo`: a merge patch would leave keys of the newer template behind.
-    let mut operations = vec![operation(
-        "test",
-        "/metadata/uid",
-        owner.uid.as_str().into(),
-    )];
-    if let Some(version) = &owner.resource_version {
-        let version = version.as_str().into();
+    let mut operations = vec![operation("test", "/metadata/uid", owner.uid.as_str())];
+    if let Some(version) = owner.resource_version.as_deref() {
         operations.push(operation("test", "/metadata/resourceVersion", version));
     }
-    let annotations = strings(&change.all_annotations);
+    let annotations = Json::strings(&change.all_annotations);
     operations.push(operation("add", "/metadata/annotations", annotations));
-    operations.push(operation("replace", "/spec/template", template.clone()));
-    patch(owner, "", JSON_PATCH, Value::List(operations))
+    let template = Json::Template(template);
+    operations.push(operation("replace", "/spec/template", template));
+    patch(owner, "", JSON_PATCH, Json::List(operations))
 }
 
 // Values as the Kubernetes API has them.
 
-fn object<const N: usize>(entries: [(&str, Value); N]) -> Value {
-    Value::from(entries)
-}
-
-fn insert_all<'a>(object: &mut Value, entries: impl IntoIterator<Item = (&'a str, Value)>) {
-    if let Some(object) = object.as_map_mut() {
-        for (key, value) in entries {
-            object.insert(key.to_owned(), value);
-        }
-    }
-}
-
-fn strings(map: &StringMap) -> Value {
-    Value::Map(
-        map.iter()
-            .map(|(key, value)| (key.clone(), value.as_str().into()))
-            .collect(),
-    )
-}
-
-fn owners_json(owners: &[OwnerReference]) -> Value {
+fn owners_json(owners: &[OwnerReference]) -> Json<'_> {
     if owners.is_empty() {
-        return Value::Null;
+        return Json::Null;
     }
-    Value::List(owners.iter().map(owner_json).collect())
+    Json::List(owners.iter().map(owner_json).collect())
 }
 
-fn owner_json(owner: &OwnerReference) -> Value {
+fn owner_json(owner: &OwnerReference) -> Json<'_> {
     let OwnerReference {
         api_version,
         kind,
@@ -291,56 +259,47 @@ fn owner_json(owner: &OwnerReference) -> Value {
         controller,
         block_owner_deletion,
     } = owner;
-    let mut json = object([
+    let mut json = vec![
         ("apiVersion", api_version.as_str().into()),
         ("kind", kind.as_str().into()),
         ("name", name.as_str().into()),
         ("uid", uid.as_str().into()),
-    ]);
-    insert_all(
-        &mut json,
-        controller.map(|flag| ("controller", flag.into())),
-    );
-    insert_all(
-        &mut json,
-        block_owner_deletion.map(|flag| ("blockOwnerDeletion", flag.into())),
-    );
-    json
+    ];
+    json.extend(controller.map(|flag| ("controller", flag.into())));
+    json.extend(block_owner_deletion.map(|flag| ("blockOwnerDeletion", flag.into())));
+    Json::Object(json)
 }
 
-fn selector_json(selector: &LabelSelector) -> Value {
-    let mut json = object([("matchLabels", strings(&selector.match_labels))]);
+fn selector_json(selector: &LabelSelector) -> Json<'_> {
+    let mut json = vec![("matchLabels", Json::strings(&selector.match_labels))];
     if !selector.match_expressions.is_empty() {
-        let expressions = selector
-            .match_expressions
-            .iter()
-            .map(|requirement| {
-                let (operator, values) = match &requirement.operator {
-                    Operator::In(values) => ("In", Some(values)),
-                    Operator::NotIn(values) => ("NotIn", Some(values)),
-                    Operator::Exists => ("Exists", None),
-                    Operator::DoesNotExist => ("DoesNotExist", None),
-                };
-                let mut json = object([
-                    ("key", requirement.key.as_str().into()),
-                    ("operator", operator.into()),
-                ]);
-                let values = values.map(|values| values.iter().map(|value| value.as_str().into()));
-                insert_all(
-                    &mut json,
-                    values.map(|values| ("values", Value::List(values.collect()))),
-                );
-                json
-            })
-            .collect();
-        insert_all(&mut json, [("matchExpressions", Value::List(expressions))]);
+        let expressions = selector.match_expressions.iter().map(expression_json);
+        json.push(("matchExpressions", Json::List(expressions.collect())));
     }
-    json
+    Json::Object(json)
+}
+
+fn expression_json(requirement: &Requirement) -> Json<'_> {
+    let (operator, values) = match &requirement.operator {
+        Operator::In(values) => ("In", Some(values)),
+        Operator::NotIn(values) => ("NotIn", Some(values)),
+        Operator::Exists => ("Exists", None),
+        Operator::DoesNotExist => ("DoesNotExist", None),
+    };
+    let mut json = vec![
+        ("key", requirement.key.as_str().into()),
+        ("operator", operator.into()),
+    ];
+    json.extend(values.map(|values| {
+        let values = values.iter().map(|value| value.as_str().into());
+        ("values", Json::List(values.collect()))
+    }));
+    Json::Object(json)
 }
 
 /// The whole status: zeros by name and `null` for what is gone, since a merge patch keeps what it does not
 /// name.
-fn status_json(status: &DeploymentStatus) -> Value {
+fn status_json<'a>(status: &'a DeploymentStatus, selector: Option<&'a str>) -> Json<'a> {
     let DeploymentStatus {
         observed_generation,
         replicas,
@@ -352,23 +311,23 @@ fn status_json(status: &DeploymentStatus) -> Value {
         collision_count,
         conditions,
     } = status;
-    object([
+    let conditions = conditions.iter().map(condition_json);
+    let mut json = vec![
         ("observedGeneration", (*observed_generation).into()),
         ("replicas", (*replicas).into()),
         ("updatedReplicas", (*updated_replicas).into()),
         ("readyReplicas", (*ready_replicas).into()),
         ("availableReplicas", (*available_replicas).into()),
         ("unavailableReplicas", (*unavailable_replicas).into()),
-        ("terminatingReplicas", or_null(*terminating_replicas)),
-        ("collisionCount", or_null(*collision_count)),
-        (
-            "conditions",
-            Value::List(conditions.iter().map(condition_json).collect()),
-        ),
-    ])
+        ("terminatingReplicas", (*terminating_replicas).into()),
+        ("collisionCount", (*collision_count).into()),
+        ("conditions", Json::List(conditions.collect())),
+    ];
+    json.extend(selector.map(|text| ("selector", text.into())));
+    Json::Object(json)
 }
 
-fn condition_json(condition: &Condition) -> Value {
+fn condition_json(condition: &Condition) -> Json<'_> {
     let Condition {
         kind,
         status,
@@ -377,17 +336,13 @@ fn condition_json(condition: &Condition) -> Value {
         last_update_time,
         last_transition_time,
     } = condition;
-    let time = |time: &Option<Time>| or_null(time.map(|time| time.whole_seconds().to_string()));
-    object([
+    let time = |time: &Option<Time>| time.map(|time| time.whole_seconds().to_string());
+    Json::Object(vec![
         ("type", kind.as_str().into()),
         ("status", status.as_str().into()),
         ("reason", reason.as_str().into()),
         ("message", message.as_str().into()),
-        ("lastUpdateTime", time(last_update_time)),
-        ("lastTransitionTime", time(last_transition_time)),
+        ("lastUpdateTime", time(last_update_time).into()),
+        ("lastTransitionTime", time(last_transition_time).into()),
     ])
-}
-
-fn or_null<T: Into<Value>>(value: Option<T>) -> Value {
-    value.map_or(Value::Null, Into::into)
 }

@@ -4,6 +4,7 @@
 mod apply;
 mod call;
 mod event;
+mod json;
 
 pub use apply::apply;
 pub(crate) use apply::apply_all;

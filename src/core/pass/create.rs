@@ -62,7 +62,7 @@ impl Pass<'_> {
         selector
             .match_labels
             .insert(POD_TEMPLATE_HASH.to_owned(), hash.clone());
-        let mut annotations = StringMap::new();
+        let mut annotations = Cow::Owned(StringMap::new());
         revision::sync_annotations(
             &deployment.metadata.annotations,
             &mut annotations,
@@ -74,15 +74,16 @@ impl Pass<'_> {
             self.limits.max_total(),
         );
         if !deployment.is_native() {
-            let digest = template::sha256_of_canonical(deployment.spec.template.value());
-            annotations.insert(TEMPLATE_DIGEST.to_owned(), digest);
+            let digest = deployment.spec.template.canonical_sha256();
+            let annotations = annotations.to_mut();
+            annotations.insert(TEMPLATE_DIGEST.to_owned(), digest.to_owned());
         }
         NewReplicaSet {
             metadata: ObjectMeta {
                 name: set_name(&deployment.metadata.name, &hash),
                 namespace: deployment.metadata.namespace.clone(),
                 labels,
-                annotations,
+                annotations: annotations.into_owned(),
                 owner_references: vec![Target::owner(deployment).controller_reference()],
                 ..ObjectMeta::default()
             },
@@ -131,7 +132,7 @@ impl Pass<'_> {
             return Ok(held);
         }
         let collisions = self.owner.status.collision_count.unwrap_or(0);
-        self.owner.status.collision_count = Some(collisions.saturating_add(1));
+        self.owner.status.to_mut().collision_count = Some(collisions.saturating_add(1));
         self.write_status()?;
         Err(Stop::NameTaken)
     }

@@ -2,12 +2,12 @@
 //! one are brought up to date on the way, as Kubernetes does.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use super::{Flow, Found, Held, Pass, conditions, quote};
 use crate::action::OnFailure;
 use crate::revision::{self, REVISION, TEMPLATE_DIGEST};
 use crate::snapshot::ReplicaSet;
-use crate::template::sha256_of_canonical;
 
 impl Pass<'_> {
     /// `getAllReplicaSetsAndSyncRevision` and the first half of `getNewReplicaSet`: looks the ReplicaSets up,
@@ -44,21 +44,23 @@ impl Pass<'_> {
     /// the defaults that the ReplicaSet's has: there, what we noted when we created the set decides as well.
     pub(super) fn has_current_template(&self, set: &ReplicaSet) -> bool {
         let deployment = self.owner.deployment;
-        set.template.same_as(&deployment.spec.template)
-            || !deployment.is_native()
-                && set.metadata.annotations.get(TEMPLATE_DIGEST)
-                    == Some(&sha256_of_canonical(deployment.spec.template.value()))
+        let template = &deployment.spec.template;
+        let is_noted = |digest: &String| digest == template.canonical_sha256();
+        let note = || set.metadata.annotations.get(TEMPLATE_DIGEST);
+        set.template.same_as(template) || !deployment.is_native() && note().is_some_and(is_noted)
     }
 
     pub(super) fn sync_new_set(&mut self, mut set: Held, new_revision: i64) -> Flow<Held> {
         let deployment = self.owner.deployment;
-        let mut annotations = self.annotations(&set).clone();
+        let mut annotations = Cow::Borrowed(self.annotations(&set));
         let changed = revision::sync_annotations(
             &deployment.metadata.annotations,
             &mut annotations,
             new_revision,
         );
-        set.annotations = Some(annotations);
+        if let Cow::Owned(annotations) = annotations {
+            set.annotations = Some(Rc::new(annotations));
+        }
         if changed || set.min_ready_seconds != deployment.spec.min_ready_seconds {
             set.min_ready_seconds = deployment.spec.min_ready_seconds;
             return self.write_set(set, OnFailure::Stop);

@@ -1,6 +1,7 @@
 //! ReplicaSets in the controller's hands, and which of these copies are stale.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use super::{Pass, Rules};
 use crate::action::Target;
@@ -24,7 +25,7 @@ pub(crate) struct Held {
     pub(crate) replicas: i32,
     pub(super) min_ready_seconds: i32,
     /// Annotations where they differ from the cached ones.
-    pub(super) annotations: Option<StringMap>,
+    pub(super) annotations: Option<Rc<StringMap>>,
 }
 
 /// The new ReplicaSet, if there is one, and the old ones.
@@ -54,7 +55,7 @@ impl Pass<'_> {
 
     pub(crate) fn annotations<'s>(&'s self, set: &'s Held) -> &'s StringMap {
         set.annotations
-            .as_ref()
+            .as_deref()
             .unwrap_or(&self.sets[set.index].cached.metadata.annotations)
     }
 

@@ -44,8 +44,6 @@ pub(crate) enum Rules {
 pub(crate) struct Outcome {
     /// The writes, in order, their calls yet to be made.
     pub(crate) steps: Vec<Step>,
-    /// The status that the server has after them.
-    pub(crate) status: DeploymentStatus,
     /// Why the pass ended early, if it did.
     pub(crate) stop: Option<Stop>,
     /// Whether a call of the pass was refused when it was last tried.
@@ -104,9 +102,9 @@ pub(crate) struct Pass<'a> {
 struct Owner<'a> {
     deployment: &'a Deployment,
     revision: Option<Cow<'a, str>>,
-    status: DeploymentStatus,
+    status: Cow<'a, DeploymentStatus>,
     stored_revision: Option<Cow<'a, str>>,
-    stored_status: DeploymentStatus,
+    stored_status: Cow<'a, DeploymentStatus>,
     /// Whether this pass has written it: what the controller holds is stale from then on.
     written: bool,
 }
@@ -117,7 +115,7 @@ pub(crate) fn observe(snapshot: &Snapshot, options: Options) -> DeploymentStatus
     let mut pass = Pass::new(snapshot, options, Rules::Exact);
     let deployment = &snapshot.deployment;
     if deployment.spec.selector.is_empty() || pass.claim().is_err() {
-        return pass.owner.status;
+        return pass.owner.status.into_owned();
     }
     let deleting = deployment.metadata.deletion_timestamp.is_some();
     // In memory, the condition is set even where its write is refused.
@@ -157,17 +155,26 @@ pub(crate) fn roles(
 
 /// Runs one pass.
 pub(crate) fn run(snapshot: &Snapshot, options: Options, rules: Rules) -> Outcome {
+    run_to_status(snapshot, options, rules).0
+}
+
+/// Runs one pass, and says which status the server has after it.
+pub(crate) fn run_to_status(
+    snapshot: &Snapshot,
+    options: Options,
+    rules: Rules,
+) -> (Outcome, Cow<'_, DeploymentStatus>) {
     let mut pass = Pass::new(snapshot, options, rules);
     let stop = pass.sync().err();
     if pass.refused {
         pass.put_status_first();
     }
-    Outcome {
+    let outcome = Outcome {
         steps: pass.steps,
-        status: pass.owner.stored_status,
         stop,
         refused: pass.refused,
-    }
+    };
+    (outcome, pass.owner.stored_status)
 }
 
 // === impl Pass ===
@@ -185,9 +192,9 @@ impl<'a> Pass<'a> {
             owner: Owner {
                 deployment,
                 revision: revision.clone(),
-                status: deployment.status.clone(),
+                status: Cow::Borrowed(&deployment.status),
                 stored_revision: revision,
-                stored_status: deployment.status.clone(),
+                stored_status: Cow::Borrowed(&deployment.status),
                 written: false,
             },
             sets: Vec::new(),
@@ -227,7 +234,7 @@ impl<'a> Pass<'a> {
         self.record(Event::warning("SelectingAll", message));
         let generation = self.owner.deployment.metadata.generation;
         if self.owner.status.observed_generation < generation {
-            self.owner.status.observed_generation = generation;
+            self.owner.status.to_mut().observed_generation = generation;
             self.write_status()?;
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! The status that a pass publishes.
 
+use std::borrow::Cow;
+
 use super::{Flow, Found, Pass};
 use crate::snapshot::{Condition, DeploymentStatus, ReplicaSet};
 use crate::status::{self, Sizes};
@@ -7,13 +9,13 @@ use crate::status::{self, Sizes};
 impl Pass<'_> {
     /// `syncDeploymentStatus`.
     pub(super) fn sync_status(&mut self, found: &Found) -> Flow<()> {
-        self.owner.status = self.calculate_status(found);
+        self.owner.status = Cow::Owned(self.calculate_status(found));
         self.write_status()
     }
 
     /// `syncRolloutStatus`.
     pub(super) fn sync_rollout_status(&mut self, found: &Found) -> Flow<()> {
-        self.owner.status = self.calculate_rollout_status(found);
+        self.owner.status = Cow::Owned(self.calculate_rollout_status(found));
         self.write_status()
     }
 
@@ -62,6 +64,6 @@ impl Pass<'_> {
             message,
             self.snapshot.now,
         );
-        status::set_condition(&mut self.owner.status, condition);
+        status::set_condition(self.owner.status.to_mut(), condition);
     }
 }

@@ -47,7 +47,7 @@ impl Pass<'_> {
         };
         let name = quote(&self.owner.deployment.metadata.name);
         let template = &self.cached(target).template;
-        if self.owner.deployment.spec.template.same_as(template) {
+        if template.same_as(&self.owner.deployment.spec.template) {
             let message = format!(
                 "The rollback revision contains the same template as current deployment {name}"
             );

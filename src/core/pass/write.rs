@@ -1,6 +1,9 @@
 //! The writes of a pass: each is compared with what the server has by now, and refused where the copy it is made
 //! from is stale.
 
+use std::borrow::Cow;
+use std::rc::Rc;
+
 use super::{Flow, Held, Pass, Stop};
 use crate::action::{Action, Event, OnFailure, OwnerChange, SetChange, Step, Target};
 use crate::revision::{self, REVISION};
@@ -19,18 +22,22 @@ impl<'a> Pass<'a> {
         if !force && set.replicas == size {
             return Ok((false, set.clone()));
         }
-        let mut scaled = set.clone();
-        let mut annotations = self.annotations(set).clone();
+        let mut annotations = Cow::Borrowed(self.annotations(set));
         let stale = revision::set_replicas_annotations(
             &mut annotations,
             self.limits.replicas,
             self.limits.max_total(),
         );
         if set.replicas == size && !stale {
-            return Ok((false, scaled));
+            return Ok((false, set.clone()));
         }
-        scaled.annotations = Some(annotations);
-        scaled.replicas = size;
+        let mut scaled = Held {
+            replicas: size,
+            ..set.clone()
+        };
+        if let Cow::Owned(annotations) = annotations {
+            scaled.annotations = Some(Rc::new(annotations));
+        }
         let resized = set.replicas != size;
         let scaled = self.write_set(scaled, on_failure)?;
         let name = &self.cached(set).metadata.name;
@@ -127,7 +134,7 @@ impl<'a> Pass<'a> {
             }
             revision => Action::UpdateDeploymentStatus {
                 owner: target,
-                status: owner.status.clone(),
+                status: owner.status.clone().into_owned(),
                 revision,
                 selector: (!owner.deployment.is_native())
                     .then(|| owner.deployment.spec.selector.to_string()),

@@ -186,7 +186,6 @@ struct Survey<'a> {
     new_size: i64,
     old_size: i64,
     pods: Vec<&'a Pod>,
-    old_pods: Vec<&'a Pod>,
 }
 
 /// Reports on a rollout. `status` and `steps` are those of the plan; with no steps, of what is.
@@ -237,25 +236,13 @@ impl<'a> Survey<'a> {
             let name = set.metadata.name.as_str();
             i64::from(sizes.get(name).copied().unwrap_or(set.replicas))
         };
-        // Looked up, not searched: there may be ten thousand pods and as many ReplicaSets.
-        let of = |sets: &[&ReplicaSet]| {
-            let uids: BTreeSet<&str> = sets.iter().map(|set| set.metadata.uid.as_str()).collect();
-            let pods = snapshot.pods.iter();
-            pods.filter(|pod| {
-                let owner = pod.metadata.controller();
-                owner.is_some_and(|owner| uids.contains(owner.uid.as_str()))
-            })
-            .collect::<Vec<_>>()
-        };
-        let new_sets: Vec<&ReplicaSet> = new.into_iter().collect();
         Self {
             snapshot,
             limits: pass::limits(&snapshot.deployment),
             status,
             new_size: new.map_or(created, size),
             old_size: old.iter().map(|set| size(set)).sum(),
-            pods: of(&new_sets),
-            old_pods: of(&old),
+            pods: pods_of(snapshot, new.as_slice()),
             new,
             old,
         }
@@ -352,6 +339,17 @@ impl<'a> Survey<'a> {
         let strategy = self.snapshot.deployment.spec.strategy;
         matches!(strategy, Strategy::RollingUpdate { .. })
     }
+}
+
+/// The pods of some ReplicaSets, which are looked up, not searched: there may be ten thousand of either.
+fn pods_of<'a>(snapshot: &'a Snapshot, sets: &[&ReplicaSet]) -> Vec<&'a Pod> {
+    let uids: BTreeSet<&str> = sets.iter().map(|set| set.metadata.uid.as_str()).collect();
+    let pods = snapshot.pods.iter();
+    pods.filter(|pod| {
+        let owner = pod.metadata.controller();
+        owner.is_some_and(|owner| uids.contains(owner.uid.as_str()))
+    })
+    .collect()
 }
 
 fn created(steps: &[Step]) -> Option<&crate::action::NewReplicaSet> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::text::{KUBERNETES_MAX, agree, because, count, last_line, one_line};
-use super::{BlockedPod, Blocker, Cause, Survey};
+use super::{BlockedPod, Blocker, Cause, Survey, pods_of};
 use crate::snapshot::{Container, ContainerState, Pod, PodCondition};
 use crate::time::{Span, Time};
 
@@ -206,7 +206,7 @@ impl Survey<'_> {
             return None;
         }
         let now = self.snapshot.now;
-        let pods = self.old_pods.iter();
+        let pods = pods_of(self.snapshot, &self.old).into_iter();
         let mut running: Vec<_> = pods
             .filter(|pod| !matches!(pod.phase.as_str(), "Failed" | "Succeeded"))
             .collect();

@@ -1,8 +1,9 @@
 //! Whether two templates are the same one, without their canonical forms being built.
 //!
 //! Both are walked side by side, down to the first difference. The walk goes into what both have alike, lists and maps
-//! of a kind; anything else is decided by the forms of just these two nodes, so that the rules stay where they are, in
-//! [`canonical`](super::canonical()). It may do so because a form is made of the forms of what it holds.
+//! of a kind, unless the two are one and the same; anything else is decided by the forms of just these two nodes, so
+//! that the rules stay where they are, in [`canonical`](super::canonical()). It may do so because a form is made of the
+//! forms of what it holds.
 
 use std::cmp::Ordering;
 use std::iter::{self, Peekable};
@@ -17,7 +18,17 @@ use super::value::Value;
 /// [`canonical`](super::canonical()) forms are the same.
 #[must_use]
 pub fn equal<'a>(a: impl Tree<'a>, b: impl Tree<'a>) -> bool {
-    same_nodes(&TEMPLATE, a.node(), b.node(), HASH_LABEL, 0)
+    same_trees(&TEMPLATE, a, b, HASH_LABEL, 0)
+}
+
+fn same_trees<'a, A: Tree<'a>, B: Tree<'a>>(
+    kind: &Kind,
+    a: A,
+    b: B,
+    skip: &[&str],
+    depth: usize,
+) -> bool {
+    a.place() == b.place() || same_nodes(kind, a.node(), b.node(), skip, depth)
 }
 
 fn same_nodes<'a, A: Tree<'a>, B: Tree<'a>>(
@@ -37,14 +48,14 @@ fn same_nodes<'a, A: Tree<'a>, B: Tree<'a>>(
                 (Some([]), _, _) => true,
                 (skip, Some(a), Some(b)) => {
                     let skip = skip.unwrap_or_default();
-                    same_nodes(of, a.node(), b.node(), skip, depth + 1)
+                    same_trees(of, a, b, skip, depth + 1)
                 }
                 (_, _, None) | (_, None, _) => false,
             })
         }
         (Kind::List(of), Node::List(mut a), Node::List(mut b)) if depth < MAX_DEPTH => loop {
             match (a.next(), b.next()) {
-                (Some(a), Some(b)) if same_nodes(of, a.node(), b.node(), &[], depth + 1) => {}
+                (Some(a), Some(b)) if same_trees(of, a, b, &[], depth + 1) => {}
                 (a, b) => return a.is_none() && b.is_none(),
             }
         },
@@ -63,6 +74,9 @@ fn same_fields<'a, A: Tree<'a>, B: Tree<'a>>(
     skip: &[&str],
     depth: usize,
 ) -> bool {
+    if a.is_some() && a.map(A::place) == b.map(B::place) {
+        return true;
+    }
     match (a.map(A::node), b.map(B::node)) {
         // Whatever the field is.
         (Some(Node::String(a)), Some(Node::String(b))) if a == b => true,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::{TemplateDigest, Value, digest, equal};
+use super::{TemplateDigest, Value, digest, equal, sha256_of_canonical};
 
 /// Where a template is decoded from. The wire ring keeps the bytes it received.
 pub trait Source: fmt::Debug + Send + Sync {
@@ -20,6 +20,7 @@ struct Inner {
     source: Option<Box<dyn Source>>,
     value: OnceLock<Value>,
     digest: OnceLock<TemplateDigest>,
+    sha256: OnceLock<String>,
     /// What it was first compared with, and whether both are the same: a plan asks several times.
     compared: OnceLock<(Weak<Inner>, bool)>,
 }
@@ -50,6 +51,13 @@ impl Template {
     #[must_use]
     pub fn digest(&self) -> TemplateDigest {
         *self.0.digest.get_or_init(|| digest(self.value()))
+    }
+
+    /// The [`sha256_of_canonical`] of it.
+    #[must_use]
+    pub fn canonical_sha256(&self) -> &str {
+        let sha256 = || sha256_of_canonical(self.value());
+        self.0.sha256.get_or_init(sha256)
     }
 
     /// The template as it was stored.
@@ -139,6 +147,16 @@ mod tests {
             assert!(set.same_as(&template("b", image, cpu)));
             assert!(!set.same_as(&template("", "v3", cpu)));
             assert!(set.same_as(&set.clone()));
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_the_template() {
+        let template = template("a", "v1", "1");
+        for _ in 0..2 {
+            let sha256 = sha256_of_canonical(template.value());
+            assert_eq!(template.canonical_sha256(), sha256);
+            assert_eq!(template.digest(), digest(template.value()));
         }
     }
 

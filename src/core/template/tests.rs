@@ -677,6 +677,10 @@ impl<'a> Tree<'a> for Backwards<'a> {
             }
         }
     }
+
+    fn place(self) -> *const () {
+        self.0.place()
+    }
 }
 
 #[test]

@@ -17,6 +17,9 @@ pub trait Tree<'a>: Copy {
 
     /// What this node is, and the way to what it holds.
     fn node(self) -> Node<'a, Self>;
+
+    /// Where it lies. Two nodes in one place are one: nothing needs to be read to know that they are the same.
+    fn place(self) -> *const ();
 }
 
 /// One node of a [`Tree`].
@@ -55,6 +58,10 @@ impl<'a> Tree<'a> for &'a Value {
             Value::List(items) => Node::List(items.iter()),
             Value::Map(entries) => Node::Map(ValueEntries(entries.iter())),
         }
+    }
+
+    fn place(self) -> *const () {
+        std::ptr::from_ref(self).cast()
     }
 }
 

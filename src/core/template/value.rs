@@ -153,8 +153,8 @@ impl Value {
     }
 }
 
-/// Escapes what RFC 8259 demands: quotes, backslashes and control characters below U+0020.
-fn write_string(json: &mut String, text: &str) {
+/// Appends a text in quotes, and escapes what RFC 8259 demands: quotes, backslashes and control characters below U+0020.
+pub(crate) fn write_string(json: &mut String, text: &str) {
     json.push('"');
     let mut plain = 0;
     for (i, byte) in text.bytes().enumerate() {

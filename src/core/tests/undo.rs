@@ -225,6 +225,45 @@ fn a_variable_that_changes_is_named_and_not_shown() {
 }
 
 #[test]
+fn named_items_are_matched_in_the_order_of_their_names() {
+    let variable = |name: &str, key: &str| {
+        let reference = Value::from([("fieldPath", key)]);
+        Value::from([("name", Value::from(name)), ("valueFrom", reference)])
+    };
+    let template = |env: Vec<Value>| {
+        let mut template = mk_template("v2");
+        main_container(&mut template).insert("env".to_owned(), Value::from(env));
+        template
+    };
+    let paths = |from: Vec<Value>, to: Vec<Value>| {
+        let mut world = mk_history();
+        world.deployment.spec.template = template(from).into();
+        world.replica_sets[1].template = template(to).into();
+        let changes = undo(&world, 2).unwrap().changes.into_iter();
+        changes.map(|change| change.path).collect::<Vec<_>>()
+    };
+    let from = vec![
+        variable("C", "c"),
+        variable("B", "b"),
+        variable("A", "other"),
+    ];
+    let to = vec![variable("A", "a"), variable("D", "d"), variable("C", "c")];
+    let env = "spec.containers[name=main].env";
+    assert_eq!(
+        paths(from.clone(), to.clone()),
+        [
+            format!("{env}[name=A].valueFrom.fieldPath"),
+            format!("{env}[name=B]"),
+            format!("{env}[name=D]"),
+        ]
+    );
+    // Two of a name cannot be told apart: the list changes as a whole.
+    let twice = vec![variable("A", "a"), variable("A", "b")];
+    assert_eq!(paths(from, twice.clone()), [env]);
+    assert_eq!(paths(twice, to), [env]);
+}
+
+#[test]
 fn where_a_variable_comes_from_is_shown() {
     let from_key = |key: &str| {
         let reference = Value::from([("name", "settings"), ("key", key)]);

@@ -116,7 +116,7 @@ impl Parser {
         };
         let template_path = path.field("template");
         let template = self.required(template.as_ref(), &template_path);
-        let tape = template.map(|template| self.tape(template, &template_path));
+        let tape = template.map(|template| self.tape(template, None, &template_path));
         let strategy = self.strategy(strategy.unwrap_or_default(), &path.field("strategy"));
         let min_ready_seconds = self.count(min_ready_seconds, &path.field("min_ready_seconds"));
         let history = self.optional_count(

@@ -264,7 +264,7 @@ impl Parser {
         path: &Path<'_>,
         field: &'static str,
     ) {
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::with_capacity(objects.size_hint().1.unwrap_or(0));
         for (index, key) in objects {
             if !key.is_empty() && !seen.insert(key) {
                 let description = format_args!("an earlier object has {key:?} too");

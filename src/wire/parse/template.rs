@@ -9,8 +9,13 @@ use crate::wire::raw_struct::RawStruct;
 use crate::wire::tree::{Segment, Tape};
 
 impl Parser {
-    /// Reads a template to its end.
-    pub(super) fn tape<'r>(&mut self, raw: &'r RawStruct, path: &Path<'_>) -> Tape<'r> {
+    /// Reads a template to its end, beside another one if there is one.
+    pub(super) fn tape<'r>(
+        &mut self,
+        raw: &'r RawStruct,
+        other: Option<&'r Tape<'r>>,
+        path: &Path<'_>,
+    ) -> Tape<'r> {
         let mut fault = |segments: &[Segment<'_>], reason| {
             let inside = Path::Inside(path, segments);
             match reason {
@@ -22,7 +27,10 @@ impl Parser {
                 _ => self.violation(&inside, reason, describe(reason)),
             }
         };
-        Tape::read(raw, &mut fault)
+        match other {
+            Some(other) => Tape::read_beside(raw, other, &mut fault),
+            None => Tape::read(raw, &mut fault),
+        }
     }
 
     /// The template of a ReplicaSet. Here both it and the Deployment's are at hand to be compared.
@@ -32,8 +40,8 @@ impl Parser {
         owner: &Owner<'_>,
         path: &Path<'_>,
     ) -> Template {
-        let tape = self.tape(&raw, path);
         let own = owner.template.as_ref();
+        let tape = self.tape(&raw, own, path);
         match own.map(|own| equal(own.root(), tape.root())) {
             Some(same) => Template::compared(raw, &owner.deployment.spec.template, same),
             None => Template::new(raw),

@@ -2,6 +2,7 @@
 
 mod absurd;
 mod answers;
+mod beside;
 mod fixtures;
 mod random;
 mod templates;

@@ -42,7 +42,7 @@ fn field(tag: u64, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend(bytes);
 }
 
-fn encode_map(entries: &BTreeMap<String, Value>, random: &mut Random) -> Vec<u8> {
+pub(super) fn encode_map(entries: &BTreeMap<String, Value>, random: &mut Random) -> Vec<u8> {
     let mut entries: Vec<_> = entries.iter().collect();
     random.shuffle(&mut entries);
     let mut out = Vec::new();
@@ -91,7 +91,7 @@ fn encode_value(value: &Value, random: &mut Random) -> Vec<u8> {
 }
 
 /// Any value, with keys that the planner's table of templates knows and others.
-fn random_value(random: &mut Random, depth: usize) -> Value {
+pub(super) fn random_value(random: &mut Random, depth: usize) -> Value {
     const KEYS: &[&str] = &[
         "metadata",
         "labels",

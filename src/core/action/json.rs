@@ -1,0 +1,113 @@
+//! JSON of what others hold, written once: the bodies of API calls.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::snapshot::StringMap;
+use crate::template::{Value, write_string};
+
+/// A JSON value that borrows its texts.
+#[derive(Clone, Debug)]
+pub(super) enum Json<'a> {
+    Null,
+    Bool(bool),
+    Integer(i64),
+    Text(Cow<'a, str>),
+    List(Vec<Json<'a>>),
+    /// Each key once, in any order.
+    Object(Vec<(&'a str, Json<'a>)>),
+    /// A pod template.
+    Template(&'a Value),
+}
+
+impl<'a> Json<'a> {
+    /// Texts by texts.
+    pub(super) fn strings(map: &'a StringMap) -> Self {
+        let entries = map.iter();
+        Self::Object(
+            entries
+                .map(|(key, value)| (key.as_str(), value.as_str().into()))
+                .collect(),
+        )
+    }
+
+    /// Compact text, the keys in byte order, as [`Value::to_json`] has it.
+    pub(super) fn into_text(mut self) -> String {
+        // Most bodies are patches of a few fields.
+        let mut text = String::with_capacity(512);
+        self.write(&mut text);
+        text
+    }
+
+    fn write(&mut self, text: &mut String) {
+        match self {
+            Self::Null => text.push_str("null"),
+            Self::Bool(true) => text.push_str("true"),
+            Self::Bool(false) => text.push_str("false"),
+            // Writing to a String cannot fail.
+            Self::Integer(number) => _ = write!(text, "{number}"),
+            Self::Text(string) => write_string(text, string),
+            Self::List(items) => {
+                text.push('[');
+                for (i, item) in items.iter_mut().enumerate() {
+                    if i > 0 {
+                        text.push(',');
+                    }
+                    item.write(text);
+                }
+                text.push(']');
+            }
+            Self::Object(entries) => {
+                entries.sort_unstable_by_key(|(key, _)| *key);
+                text.push('{');
+                for (i, (key, value)) in entries.iter_mut().enumerate() {
+                    if i > 0 {
+                        text.push(',');
+                    }
+                    write_string(text, key);
+                    text.push(':');
+                    value.write(text);
+                }
+                text.push('}');
+            }
+            Self::Template(value) => value.write_json(text),
+        }
+    }
+}
+
+impl From<bool> for Json<'_> {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<i32> for Json<'_> {
+    fn from(value: i32) -> Self {
+        Self::Integer(value.into())
+    }
+}
+
+impl From<i64> for Json<'_> {
+    fn from(value: i64) -> Self {
+        Self::Integer(value)
+    }
+}
+
+impl<'a> From<&'a str> for Json<'a> {
+    fn from(value: &'a str) -> Self {
+        Self::Text(Cow::Borrowed(value))
+    }
+}
+
+impl From<String> for Json<'_> {
+    fn from(value: String) -> Self {
+        Self::Text(Cow::Owned(value))
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Json<'_> {
+    /// `null` where there is nothing.
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}

@@ -1,0 +1,115 @@
+//! Reading a tape: the planner's [`Tree`].
+
+use rollplan_core::template::{Node, Source, Tree, Value};
+
+use super::beside::behind;
+use super::{Cell, Segment, Tape};
+use crate::wire::raw_struct::RawStruct;
+
+/// A place on a [`Tape`].
+#[derive(Clone, Copy, Debug)]
+pub(in crate::wire) struct Cursor<'t, 'a> {
+    tape: &'t Tape<'a>,
+    at: usize,
+}
+
+/// Places on a [`Tape`] one after the other: the items of a list.
+#[derive(Debug)]
+pub(in crate::wire) struct Items<'t, 'a> {
+    next: Cursor<'t, 'a>,
+    end: usize,
+}
+
+/// The entries of a map on a [`Tape`], by key, each once.
+#[derive(Debug)]
+pub(in crate::wire) struct Entries<'t, 'a> {
+    tape: &'t Tape<'a>,
+    next: usize,
+}
+
+impl<'t, 'a> Cursor<'t, 'a> {
+    /// The place itself, where it is on the other tape.
+    pub(super) fn new(tape: &'t Tape<'a>, at: usize) -> Self {
+        match (tape.cells[at], tape.other) {
+            (Cell::Same { at }, Some(tape)) => Self { tape, at },
+            _ => Self { tape, at },
+        }
+    }
+}
+
+impl<'t, 'a> Tree<'a> for Cursor<'t, 'a> {
+    type Items = Items<'t, 'a>;
+    type Entries = Entries<'t, 'a>;
+
+    fn node(self) -> Node<'a, Self> {
+        let Self { tape, at } = self;
+        match tape.cells[at] {
+            // A key is no place that is ever handed out, nor is one that is on the other tape.
+            Cell::Null | Cell::Key { .. } | Cell::Same { .. } => Node::Null,
+            Cell::Bool(value) => Node::Bool(value),
+            Cell::Number(number) => Node::Number(number),
+            Cell::String(text) => Node::String(text),
+            Cell::List { end, .. } => {
+                let next = Self { tape, at: at + 1 };
+                Node::List(Items { next, end })
+            }
+            Cell::Map { first, .. } => Node::Map(Entries { tape, next: first }),
+        }
+    }
+
+    fn place(self) -> *const () {
+        (&raw const self.tape.cells[self.at]).cast()
+    }
+}
+
+impl<'t, 'a> Iterator for Items<'t, 'a> {
+    type Item = Cursor<'t, 'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Cursor { tape, at } = self.next;
+        if at >= self.end {
+            return None;
+        }
+        self.next.at = behind(&tape.cells, at);
+        Some(Cursor::new(tape, at))
+    }
+}
+
+impl<'t, 'a> Iterator for Entries<'t, 'a> {
+    type Item = (&'a str, Cursor<'t, 'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Cell::Key { text, next } = self.tape.cells[self.next] else {
+            // The Struct's own, where no key is.
+            return None;
+        };
+        let value = Cursor::new(self.tape, self.next + 1);
+        self.next = next;
+        Some((text, value))
+    }
+}
+
+// === impl Source for RawStruct ===
+
+impl Source for RawStruct {
+    fn value(&self) -> Value {
+        // Faults were found when the template was taken in.
+        let tape = Tape::read(self, &mut |_: &[Segment<'_>], _| {});
+        to_value(tape.root())
+    }
+}
+
+fn to_value<'a>(tree: Cursor<'_, 'a>) -> Value {
+    match tree.node() {
+        Node::Null => Value::Null,
+        Node::Bool(value) => Value::Bool(value),
+        Node::Number(number) => Value::Number(number),
+        Node::String(text) => Value::String(text.to_owned()),
+        Node::List(items) => Value::List(items.map(to_value).collect()),
+        Node::Map(entries) => Value::Map(
+            entries
+                .map(|(key, value)| (key.to_owned(), to_value(value)))
+                .collect(),
+        ),
+    }
+}

@@ -1,0 +1,159 @@
+//! The encoding of a Struct. A function returns `None` where the bytes are malformed. A field that may come once and comes
+//! twice is malformed too: no encoder writes that, and merging the two would be a guess at what was meant.
+//!
+//! Nearly all that templates consist of is small and written in the one way that encoders write it. That is tried first,
+//! by [`short`], and is several times faster.
+
+/// What a Value holds, its insides unread.
+pub(super) enum Kind<'a> {
+    Null,
+    Number(f64),
+    String(&'a [u8]),
+    Bool(bool),
+    Struct(&'a [u8]),
+    List(&'a [u8]),
+}
+
+/// A field of this first byte, shorter than 128 bytes, and what follows it. `None` says only that it is not just that.
+#[inline]
+fn short(bytes: &[u8], first: u8) -> Option<(&[u8], &[u8])> {
+    match bytes {
+        [byte, length, rest @ ..] if *byte == first && *length < 0x80 => {
+            rest.split_at_checked(usize::from(*length))
+        }
+        _ => None,
+    }
+}
+
+/// Key and value of an entry of a map. A missing key is the empty one.
+pub(super) fn split_entry(mut bytes: &[u8]) -> Option<(&[u8], Kind<'_>)> {
+    if let Some((key, rest)) = short(bytes, 1 << 3 | 2)
+        && let Some((value, [])) = short(rest, 2 << 3 | 2)
+    {
+        return Some((key, value_kind(value)?));
+    }
+    let (mut key, mut value) = (None, None);
+    while !bytes.is_empty() {
+        match field(&mut bytes)? {
+            (1, Field::Bytes(bytes)) if key.is_none() => key = Some(bytes),
+            (2, Field::Bytes(bytes)) if value.is_none() => value = Some(bytes),
+            (1 | 2, _) => return None,
+            _ => {}
+        }
+    }
+    Some((
+        key.unwrap_or_default(),
+        value_kind(value.unwrap_or_default())?,
+    ))
+}
+
+/// What a `google.protobuf.Value` holds. One that says nothing is of a sender that knows no better than null.
+pub(super) fn value_kind(mut bytes: &[u8]) -> Option<Kind<'_>> {
+    if let Some((text, [])) = short(bytes, 3 << 3 | 2) {
+        return Some(Kind::String(text));
+    }
+    let mut kind = None;
+    while !bytes.is_empty() {
+        let found = match field(&mut bytes)? {
+            (1, Field::Varint(_)) => Kind::Null,
+            (2, Field::Fixed64(bits)) => Kind::Number(f64::from_bits(bits)),
+            (3, Field::Bytes(text)) => Kind::String(text),
+            (4, Field::Varint(value)) => Kind::Bool(value != 0),
+            (5, Field::Bytes(fields)) => Kind::Struct(fields),
+            (6, Field::Bytes(values)) => Kind::List(values),
+            (1..=6, _) => return None,
+            _ => continue,
+        };
+        if kind.replace(found).is_some() {
+            return None;
+        }
+    }
+    Some(kind.unwrap_or(Kind::Null))
+}
+
+/// Field 1 of a message that has nothing else: the entries of a Struct, the items of a ListValue. Yields `None`
+/// and ends where the bytes are malformed.
+pub(super) struct Repeated<'a>(pub(super) &'a [u8]);
+
+impl<'a> Iterator for Repeated<'a> {
+    type Item = Option<&'a [u8]>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some((bytes, rest)) = short(self.0, 1 << 3 | 2) {
+            self.0 = rest;
+            return Some(Some(bytes));
+        }
+        while !self.0.is_empty() {
+            match field(&mut self.0) {
+                Some((1, Field::Bytes(bytes))) => return Some(Some(bytes)),
+                Some((1, _)) | None => {
+                    self.0 = &[];
+                    return Some(None);
+                }
+                Some(_) => {}
+            }
+        }
+        None
+    }
+}
+
+/// A field as it is encoded. Groups are not: protobuf gave them up before Struct came.
+enum Field<'a> {
+    Varint(u64),
+    Fixed64(u64),
+    Bytes(&'a [u8]),
+    Fixed32,
+}
+
+#[inline]
+fn field<'a>(bytes: &mut &'a [u8]) -> Option<(u64, Field<'a>)> {
+    let key = varint(bytes)?;
+    let (tag, wire_type) = (key >> 3, key & 7);
+    if tag == 0 || key > u64::from(u32::MAX) {
+        return None;
+    }
+    let field = match wire_type {
+        0 => Field::Varint(varint(bytes)?),
+        1 => Field::Fixed64(u64::from_le_bytes(*take_array(bytes)?)),
+        2 => {
+            let length = usize::try_from(varint(bytes)?).ok()?;
+            let (taken, rest) = bytes.split_at_checked(length)?;
+            *bytes = rest;
+            Field::Bytes(taken)
+        }
+        5 => {
+            take_array::<4>(bytes)?;
+            Field::Fixed32
+        }
+        _ => return None,
+    };
+    Some((tag, field))
+}
+
+fn take_array<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(taken)
+}
+
+#[inline]
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let (&first, rest) = bytes.split_first()?;
+    if first < 0x80 {
+        *bytes = rest;
+        return Some(u64::from(first));
+    }
+    let mut value = 0_u64;
+    // Ten bytes of seven bits; the tenth has room for one.
+    for (i, &byte) in bytes.iter().take(10).enumerate() {
+        if i == 9 && byte > 1 {
+            return None;
+        }
+        value |= u64::from(byte & 0x7f) << (7 * i);
+        if byte < 0x80 {
+            *bytes = &bytes[i + 1..];
+            return Some(value);
+        }
+    }
+    None
+}

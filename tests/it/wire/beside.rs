@@ -1,0 +1,139 @@
+//! The template of a ReplicaSet is read beside the Deployment's. What is found in it, and whether the two are the
+//! same, is what reading it alone and comparing values would come to.
+
+use prost::Message as _;
+use rollplan::wire::{self, Error, RawStruct, Reason};
+use rollplan_core::snapshot::Snapshot;
+use rollplan_core::template::{Value, equal};
+
+use super::random::Random;
+use super::templates::{encode_map, random_value};
+use super::{Parts as _, examples, mk_request, request};
+
+const SET: &str = "snapshot.replica_sets[0].spec.template";
+
+/// The snapshot, or what is wrong with the ReplicaSet's template. `None`: only the Deployment's is at fault.
+fn read(own: &RawStruct, set: &RawStruct) -> Result<Option<Snapshot>, Vec<(String, Reason)>> {
+    let mut request = mk_request();
+    request.spec().template = Some(own.clone());
+    request.set_spec(0).template = Some(set.clone());
+    match wire::parse_snapshot(request.snapshot) {
+        Ok(snapshot) => Ok(Some(snapshot)),
+        Err(Error::InvalidArgument(violations)) => {
+            let listed = violations.listed.into_iter();
+            let of_set = listed.filter(|one| one.field.starts_with(SET));
+            let of_set: Vec<_> = of_set.map(|one| (one.field, one.reason)).collect();
+            if of_set.is_empty() {
+                Ok(None)
+            } else {
+                Err(of_set)
+            }
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn encode(value: &Value, random: &mut Random) -> Vec<u8> {
+    encode_map(value.as_map().unwrap(), random)
+}
+
+/// Writes something over some place, most often a deep one.
+fn change(value: &mut Value, random: &mut Random) {
+    let inner = match value {
+        Value::Map(entries) if !entries.is_empty() => {
+            let at = random.below(entries.len());
+            entries.values_mut().nth(at)
+        }
+        Value::List(items) if !items.is_empty() => {
+            let at = random.below(items.len());
+            match random.below(8) {
+                // The others move up, or change places.
+                0 => return drop(items.remove(at)),
+                1 => return items.swap(0, at),
+                2 => return items.insert(0, items[at].clone()),
+                _ => items.get_mut(at),
+            }
+        }
+        _ => None,
+    };
+    match inner {
+        Some(inner) if random.below(8) > 0 => change(inner, random),
+        Some(inner) => *inner = random_value(random, 4),
+        None => *value = random_value(random, 4),
+    }
+}
+
+fn break_bytes(bytes: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..=random.below(3) {
+        let at = random.below(bytes.len());
+        match random.below(4) {
+            0 => bytes[at] = random.next() as u8,
+            1 => bytes[at] ^= 1 << random.below(8),
+            2 if at > 0 => _ = bytes.remove(at),
+            _ => bytes.insert(at, random.next() as u8),
+        }
+    }
+}
+
+#[test]
+fn a_template_read_beside_another_is_as_if_read_alone() {
+    let seed = std::env::var("ROLLPLAN_SEED").map_or(9, |seed| seed.parse().unwrap());
+    let mut random = Random(seed);
+    let mut templates = Vec::new();
+    for (_, example) in examples() {
+        let snapshot = wire::parse_snapshot(request(&example).snapshot).unwrap();
+        templates.push(snapshot.deployment.spec.template.value().clone());
+    }
+    let (mut same, mut others, mut faulty) = (0, 0, 0);
+    for round in 0..8_000 {
+        let mut value = templates[random.below(templates.len())].clone();
+        if random.below(3) == 0 {
+            let spec = random_value(&mut random, 1);
+            value = Value::from([("spec", spec), ("x", random_value(&mut random, 1))]);
+        }
+        let order = random.next();
+        let mut own = encode(&value, &mut Random(order));
+        let mut set = match random.below(4) {
+            0 => own.clone(),
+            // The same keys in other places.
+            1 => encode(&value, &mut random),
+            // The same order up to what differs, and behind it another one, or the same if it draws as often.
+            _ => {
+                change(&mut value, &mut random);
+                if !matches!(value, Value::Map(_)) {
+                    continue;
+                }
+                encode(&value, &mut Random(order))
+            }
+        };
+        if random.below(3) == 0 {
+            break_bytes(&mut set, &mut random);
+        }
+        if random.below(6) == 0 {
+            break_bytes(&mut own, &mut random);
+        }
+        let (Ok(own), Ok(set)) = (RawStruct::decode(&own[..]), RawStruct::decode(&set[..])) else {
+            continue;
+        };
+        let at = format_args!("ROLLPLAN_SEED={seed}, round {round}");
+        match (read(&own, &set), read(&RawStruct::default(), &set)) {
+            (Err(beside), Err(alone)) => {
+                assert_eq!(beside, alone, "{at}");
+                faulty += 1;
+            }
+            (Ok(Some(beside)), Ok(Some(alone))) => {
+                let own = &beside.deployment.spec.template;
+                let template = &beside.replica_sets[0].template;
+                let is_same = equal(alone.replica_sets[0].template.value(), own.value());
+                assert_eq!(template.same_as(own), is_same, "{at}");
+                *if is_same { &mut same } else { &mut others } += 1;
+            }
+            (Ok(None), Ok(Some(_))) => {}
+            (beside, alone) => panic!("{at}: {beside:?} beside, {alone:?} alone"),
+        }
+    }
+    assert!(
+        same > 500 && others > 500 && faulty > 500,
+        "{same} the same, {others} others, {faulty} with faults"
+    );
+}
