@@ -136,8 +136,9 @@ func (Verb) EnumDescriptor() ([]byte, []int) {
 }
 
 // What a caller sees of one Deployment. Limits: 10,000 ReplicaSets, 20,000 pods, 1,000 failures, 100 expressions
-// in the Deployment's selector with 1,000 values together, and 16 MiB for the whole request. An answer has at
-// most 4 MiB, which is what clients take. Beyond these limits the call answers RESOURCE_EXHAUSTED.
+// in the Deployment's selector with 1,000 values together, and for the whole request 16 MiB, and 128 MiB once decoded
+// (which takes lists of messages with nothing in them). An answer has at most 4 MiB, which is what clients take. Beyond
+// these limits the call answers RESOURCE_EXHAUSTED.
 type Snapshot struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The time of the decision. Required: the planner has no clock. A time before a creation time is
