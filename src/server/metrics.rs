@@ -15,7 +15,7 @@ use metrics_exporter_prometheus::{
 use tonic::Code;
 
 use super::connection::Closed;
-use super::tls::Reloads;
+use super::tls::Observed;
 use crate::proto::{Phase, PlanRolloutResponse};
 
 /// Calls take between 0.2 ms and the deadline of 10 s.
@@ -112,8 +112,8 @@ pub(super) struct Series {
     pub(super) shed: Counter,
     /// Connections that were closed from here.
     pub(super) closed: Closed,
-    /// How certificates were renewed.
-    pub(super) reloads: Reloads,
+    /// Certificates: until when they are valid, and how they were renewed.
+    pub(super) tls: Observed,
 }
 
 /// What is counted of one method.
@@ -195,9 +195,10 @@ impl Series {
                 silent: closed("silent"),
                 slow: closed("answers_not_taken"),
             },
-            reloads: Reloads {
-                done: reload("done"),
-                failed: reload("failed"),
+            tls: Observed {
+                reloads: reload("done"),
+                failures: reload("failed"),
+                expiry: gauge!("rollplan_tls_certificate_expiry_timestamp_seconds"),
             },
         }
     }
@@ -302,7 +303,11 @@ fn describe() {
     );
     describe_counter!(
         "rollplan_tls_reloads_total",
-        "Changes of certificate files, taken over or not."
+        "Changes of certificate files, and seconds in which they could not be used."
+    );
+    describe_gauge!(
+        "rollplan_tls_certificate_expiry_timestamp_seconds",
+        "When the first certificate of the chain in use ends, in Unix time. 0 without encryption."
     );
 }
 
@@ -360,6 +365,7 @@ mod tests {
             "rollplan_plans_total{strategy=\"Recreate\",outcome=\"stalled\"} 0".to_owned(),
             "rollplan_connections_closed_total{reason=\"silent\"} 0".to_owned(),
             "rollplan_tls_reloads_total{outcome=\"failed\"} 0".to_owned(),
+            "rollplan_tls_certificate_expiry_timestamp_seconds 0".to_owned(),
             format!(
                 "rollplan_build_info{{version=\"{}\"}} 1",
                 env!("CARGO_PKG_VERSION")

@@ -175,7 +175,7 @@ impl Server {
         let metrics = Metrics::new().map_err(|source| Error::Metrics { source })?;
         let metrics = Arc::new(metrics);
         let tls = config.tls.clone().map(|files| {
-            Tls::read(files, metrics.series.reloads.clone()).map_err(|error| Error::Config {
+            Tls::read(files, metrics.series.tls.clone()).map_err(|error| Error::Config {
                 setting: "tls",
                 problem: error.to_string(),
             })

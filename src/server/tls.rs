@@ -5,13 +5,15 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use metrics::Counter;
+use metrics::{Counter, Gauge};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
 
 use super::config::TlsFiles;
 
@@ -33,7 +35,7 @@ pub(super) enum Error {
 pub(super) struct Tls {
     files: Arc<TlsFiles>,
     current: Arc<RwLock<Current>>,
-    reloads: Reloads,
+    observed: Observed,
 }
 
 struct Current {
@@ -48,11 +50,14 @@ struct Failing {
     is_logged: bool,
 }
 
-/// How reloads went.
+/// What is seen of it.
 #[derive(Clone)]
-pub(super) struct Reloads {
-    pub(super) done: Counter,
-    pub(super) failed: Counter,
+pub(super) struct Observed {
+    pub(super) reloads: Counter,
+    /// Counted each time that the files are looked at.
+    pub(super) failures: Counter,
+    /// When the certificates end, in seconds of Unix time.
+    pub(super) expiry: Gauge,
 }
 
 /// The files, as they were read.
@@ -67,9 +72,10 @@ struct Contents {
 
 impl Tls {
     /// Reads the files for the first time.
-    pub(super) fn read(files: TlsFiles, reloads: Reloads) -> Result<Self, Error> {
+    pub(super) fn read(files: TlsFiles, observed: Observed) -> Result<Self, Error> {
         let read = Contents::read(&files)?;
         let config = read.to_config(&files)?;
+        observed.expiry.set(read.expiry(&files)?);
         Ok(Self {
             files: Arc::new(files),
             current: Arc::new(RwLock::new(Current {
@@ -77,7 +83,7 @@ impl Tls {
                 config,
                 failing: None,
             })),
-            reloads,
+            observed,
         })
     }
 
@@ -95,22 +101,24 @@ impl Tls {
         let is_same = |read: &Contents| *read == self.current().read;
         let renewed = match read {
             Ok(read) if is_same(&read) => Ok(None),
-            Ok(read) => read
-                .to_config(&self.files)
-                .map(|config| Some((read, config))),
+            Ok(read) => read.to_config(&self.files).and_then(|config| {
+                let expiry = read.expiry(&self.files)?;
+                Ok(Some((read, config, expiry)))
+            }),
             Err(error) => Err(error),
         };
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let failing = current.failing.take();
         match renewed {
             Ok(None) => {}
-            Ok(Some((read, config))) => {
+            Ok(Some((read, config, expiry))) => {
                 *current = Current {
                     read,
                     config,
                     failing: None,
                 };
-                self.reloads.done.increment(1);
+                self.observed.reloads.increment(1);
+                self.observed.expiry.set(expiry);
                 tracing::info!("certificates are renewed");
             }
             Err(error) => current.failing = Some(self.failed(error.to_string(), failing)),
@@ -121,7 +129,7 @@ impl Tls {
         let is_again = before.is_some();
         let was_logged = before.is_some_and(|it| it.is_logged && it.problem == problem);
         if is_again {
-            self.reloads.failed.increment(1);
+            self.observed.failures.increment(1);
             if !was_logged {
                 tracing::error!("certificates are not renewed: {problem}");
             }
@@ -156,6 +164,21 @@ impl Contents {
             cert: read(cert)?,
             key: read(key)?,
             client_ca: client_ca.as_deref().map(read).transpose()?,
+        })
+    }
+
+    /// When the first of the certificates ends, in seconds of Unix time.
+    fn expiry(&self, files: &TlsFiles) -> Result<f64, Error> {
+        let certs = certificates(&self.cert, &files.cert)?;
+        let ends = certs.iter().map(|cert| {
+            let cert = Certificate::from_der(cert).ok()?;
+            let validity = cert.tbs_certificate().validity();
+            Some(validity.not_after.to_unix_duration().as_secs_f64())
+        });
+        let first = ends.reduce(|first, end| Some(first?.min(end?)));
+        first.flatten().ok_or_else(|| Error::Pem {
+            path: files.cert.display().to_string(),
+            what: "certificate",
         })
     }
 
@@ -255,11 +278,12 @@ mod tests {
         write(&first);
         fs::write(&files.key, first.signing_key.serialize_pem()).unwrap();
         let (done, failed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let reloads = Reloads {
-            done: Counter::from_arc(Arc::clone(&done)),
-            failed: Counter::from_arc(Arc::clone(&failed)),
+        let observed = Observed {
+            reloads: Counter::from_arc(Arc::clone(&done)),
+            failures: Counter::from_arc(Arc::clone(&failed)),
+            expiry: Gauge::noop(),
         };
-        let tls = Tls::read(files.clone(), reloads).unwrap();
+        let tls = Tls::read(files.clone(), observed).unwrap();
         let counts = |tls: &Tls| {
             tls.reload();
             (done.load(Ordering::Relaxed), failed.load(Ordering::Relaxed))

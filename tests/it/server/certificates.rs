@@ -1,6 +1,6 @@
 //! Certificates that live as long as a test.
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 /// Who signs certificates.
@@ -35,7 +35,8 @@ impl Authority {
 
     pub(super) fn sign(&self) -> Identity {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["planner.test".to_owned()]).unwrap();
+        let mut params = CertificateParams::new(vec!["planner.test".to_owned()]).unwrap();
+        params.not_after = date_time_ymd(2100, 1, 2);
         let cert = params.signed_by(&key, &self.issuer).unwrap();
         Identity { cert, key }
     }

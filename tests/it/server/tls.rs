@@ -140,6 +140,15 @@ async fn certificates_change_under_load_and_no_call_fails() {
         sample(&text, "rollplan_tls_reloads_total", &[("outcome", outcome)])
     };
 
+    let (_, text) = get(http, "/metrics").await;
+    let expiry = sample(
+        &text,
+        "rollplan_tls_certificate_expiry_timestamp_seconds",
+        &[],
+    );
+    // The second of January 2100.
+    assert_eq!(expiry, 4_102_531_200.0);
+
     // New connections all the while, each with a call; and one that stays.
     let config = client_config(&authority, None);
     let (stays, shown) = connect(address, config.clone()).await.unwrap();
