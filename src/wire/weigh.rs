@@ -15,11 +15,11 @@ use crate::proto::{
 };
 
 /// Bytes that a request may take in memory. As many pods as there may be, each with what Kubernetes writes into its
-/// status, take half of it.
-pub const DECODED_BYTES_MAX: usize = 128 << 20;
+/// status, take less than half of it.
+pub const DECODED_BYTES_MAX: usize = 256 << 20;
 
 /// No message of the contract grows more than this when it is decoded: what is smaller need not be weighed.
-const GROWTH_MAX: usize = 512;
+const GROWTH_MAX: usize = 1024;
 
 /// What one more entry of a list takes, by the name of its message.
 const ENTRIES: [(&str, usize); 9] = [
@@ -34,8 +34,11 @@ const ENTRIES: [(&str, usize); 9] = [
     weight::<StepFailure>(),
 ];
 
-/// What one more entry of a map takes: key and value, and its part of the tree.
-const MAP_ENTRY: usize = 2 * size_of::<String>() + 16;
+/// What one more entry of a map takes: key and value.
+const MAP_ENTRY: usize = 2 * size_of::<String>();
+
+/// Room for so many entries is made for the first one, in a list and in a map.
+const FIRST: [usize; 2] = [4, 12];
 
 const fn weight<M: Name>() -> (&'static str, usize) {
     (M::NAME, size_of::<M>())
@@ -49,6 +52,8 @@ struct Shape(Vec<Field>);
 struct Field {
     /// What it takes each time it comes. Nothing where it only takes the place that is there.
     bytes: usize,
+    /// What it takes besides when it comes first.
+    first: usize,
     /// What each of its bytes takes besides.
     growth: usize,
     /// What is in it.
@@ -110,6 +115,8 @@ impl Shapes {
     /// What the lists and maps in a message take. To where it cannot be read any further: nothing is decoded after that.
     fn weigh(&self, shape: usize, mut encoded: &[u8]) -> usize {
         let mut bytes = 0_usize;
+        // By number: the contract has no more than 64 fields in a message, or some count as first each time.
+        let mut seen = 0_u64;
         while encoded.has_remaining() {
             let Ok((number, wire_type)) = decode_key(&mut encoded) else {
                 break;
@@ -130,10 +137,16 @@ impl Shapes {
             let field = self.all[shape].0.get(number as usize);
             let Field {
                 bytes: own,
+                first,
                 growth,
                 inner,
             } = field.copied().unwrap_or_default();
             bytes = bytes.saturating_add(own.saturating_add(growth.saturating_mul(inside.len())));
+            let bit = 1_u64.checked_shl(number).unwrap_or_default();
+            if seen & bit == 0 {
+                bytes = bytes.saturating_add(first);
+                seen |= bit;
+            }
             if let Some(inner) = inner {
                 bytes = bytes.saturating_add(self.weigh(inner, inside));
             }
@@ -169,6 +182,8 @@ impl Field {
             },
             (_, kind) => Self {
                 bytes: entry_bytes(field).unwrap_or_default(),
+                first: entry_bytes(field).unwrap_or_default()
+                    * (FIRST[usize::from(field.is_map())] - 1),
                 growth: 0,
                 inner: match kind {
                     Kind::Message(inner) => by_name.get(inner.full_name()).copied(),
@@ -262,7 +277,9 @@ mod tests {
         };
         let shape = SHAPES.by_name["rollplan.v1.PlanRolloutRequest"];
         let mut encoded = request.encode_to_vec();
-        let expected = 2 * size_of::<Pod>() + 6 * size_of::<ContainerStatus>();
+        // Room for four in each of three lists.
+        let expected =
+            4 * size_of::<Pod>() + size_of::<Pod>() + 2 * (4 + 2) * size_of::<ContainerStatus>();
         assert_eq!(SHAPES.weigh(shape, &encoded), expected);
         // What a decoder skips is skipped: a group, as no generator writes them any more, and fields of the future.
         let (start, end) = ((900_u32 << 3) | 3, (900_u32 << 3) | 4);
@@ -293,9 +310,47 @@ mod tests {
                 ..
             })
         ));
-        // The smallest that is weighed at all could not take too much.
-        let most = DECODED_BYTES_MAX / GROWTH_MAX / 2;
-        assert!(weigh::<PlanRolloutRequest>(&pods(most, &[])).is_ok());
-        assert!(most * size_of::<Pod>() <= DECODED_BYTES_MAX);
+        // Lists of one, each with room for four, and maps.
+        let status = [0x2a, 8, 0x12, 0, 0x32, 0, 0x3a, 0, 0x3a, 0];
+        let metadata = [0x1a, 6, 0x42, 0, 0x4a, 0, 0x52, 0];
+        let one = [&metadata[..], &status].concat();
+        let refused = weigh::<PlanRolloutRequest>(&pods(100_000, &one));
+        assert!(matches!(refused, Err(Error::TooLarge { .. })));
+    }
+
+    /// The smallest that is weighed at all could not take too much: nothing grows by more than [`GROWTH_MAX`].
+    #[test]
+    fn what_is_not_weighed_does_not_take_too_much() {
+        let shape = SHAPES.by_name["rollplan.v1.PlanRolloutRequest"];
+        let status = [0x2a, 6, 0x12, 0, 0x32, 0, 0x3a, 0];
+        let metadata = [0x1a, 6, 0x42, 0, 0x4a, 0, 0x52, 0];
+        for inside in [&[][..], &status, &metadata, &[status, metadata].concat()] {
+            let pod = [&[0x22, u8::try_from(inside.len()).unwrap()], inside].concat();
+            let pods = pod.repeat(1000);
+            let mut request = vec![0x0a];
+            prost::encoding::encode_varint(pods.len() as u64, &mut request);
+            request.extend(pods);
+            let bytes = SHAPES.weigh(shape, &request);
+            assert!(bytes <= GROWTH_MAX * request.len(), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn as_many_pods_as_there_may_be_take_less_than_half() {
+        let saved = include_str!("../../examples/mid-rollout.json");
+        let saved: serde_json::Value = serde_json::from_str(saved).unwrap();
+        let pods = saved["items"].as_array().unwrap().iter();
+        let pods = pods.filter(|item| item["kind"] == "Pod");
+        let shape = SHAPES.by_name["rollplan.v1.Pod"];
+        let weights = pods.map(|pod| {
+            let pod: Pod = super::super::json::from_json(&pod.to_string()).unwrap();
+            let encoded = pod.encode_to_vec();
+            size_of::<Pod>() + encoded.len() + SHAPES.weigh(shape, &encoded)
+        });
+        let heaviest = weights.max().unwrap();
+        assert!(
+            heaviest * super::super::PODS_MAX < DECODED_BYTES_MAX / 2,
+            "{heaviest}"
+        );
     }
 }

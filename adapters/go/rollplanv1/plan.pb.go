@@ -136,7 +136,7 @@ func (Verb) EnumDescriptor() ([]byte, []int) {
 }
 
 // What a caller sees of one Deployment. Limits: 10,000 ReplicaSets, 20,000 pods, 1,000 failures, 100 expressions
-// in the Deployment's selector with 1,000 values together, and for the whole request 16 MiB, and 128 MiB once decoded
+// in the Deployment's selector with 1,000 values together, and for the whole request 16 MiB, and 256 MiB once decoded
 // (which takes lists of messages with nothing in them). An answer has at most 4 MiB, which is what clients take. Beyond
 // these limits the call answers RESOURCE_EXHAUSTED.
 type Snapshot struct {
