@@ -100,19 +100,19 @@ func (r *recording[T]) mark() int {
 // check replays the changes and holds the objects against the condition after each one.
 func (r *recording[T]) check(t *testing.T, what string, holds func(map[string]*T) bool) {
 	t.Helper()
-	r.checkFrom(t, 0, what, holds)
+	r.checkBetween(t, 0, r.mark(), what, holds)
 }
 
-// checkFrom is check from a mark on.
-func (r *recording[T]) checkFrom(t *testing.T, mark int, what string, holds func(map[string]*T) bool) {
+// checkBetween is check from one mark to another.
+func (r *recording[T]) checkBetween(t *testing.T, mark, end int, what string, holds func(map[string]*T) bool) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.events) == mark {
+	if end == mark {
 		t.Errorf("%s: nothing has changed", what)
 	}
 	objects := map[string]*T{}
-	for i, event := range r.events {
+	for i, event := range r.events[:end] {
 		if event.object == nil {
 			delete(objects, event.name)
 		} else {
