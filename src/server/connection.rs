@@ -45,7 +45,7 @@ pub(super) struct Connection {
     _place: OwnedSemaphorePermit,
 }
 
-enum Stream {
+pub(super) enum Stream {
     Plain(TcpStream),
     Encrypted(Box<TlsStream<TcpStream>>),
 }
@@ -79,28 +79,7 @@ struct Tracked {
 // === impl Connection ===
 
 impl Connection {
-    pub(super) fn plain(
-        stream: TcpStream,
-        silence_max: Duration,
-        closed: Closed,
-        stopping: watch::Receiver<()>,
-        place: OwnedSemaphorePermit,
-    ) -> Self {
-        Self::new(Stream::Plain(stream), silence_max, closed, stopping, place)
-    }
-
-    pub(super) fn encrypted(
-        stream: TlsStream<TcpStream>,
-        silence_max: Duration,
-        closed: Closed,
-        stopping: watch::Receiver<()>,
-        place: OwnedSemaphorePermit,
-    ) -> Self {
-        let stream = Stream::Encrypted(Box::new(stream));
-        Self::new(stream, silence_max, closed, stopping, place)
-    }
-
-    fn new(
+    pub(super) fn new(
         stream: Stream,
         silence_max: Duration,
         closed: Closed,
@@ -305,7 +284,8 @@ mod tests {
             slow: Counter::noop(),
         };
         let server = server.unwrap().0;
-        let connection = Connection::plain(server, SILENCE_MAX, closed, stopping, place);
+        let connection =
+            Connection::new(Stream::Plain(server), SILENCE_MAX, closed, stopping, place);
         // From here on time passes when there is nothing else to do.
         tokio::time::pause();
         (connection, client.unwrap())

@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::connection::{Closed, Connection};
+use super::connection::{Closed, Connection, Stream};
 use super::tls::Tls;
 
 /// How long a client may take to agree on encryption.
@@ -74,7 +74,8 @@ impl Listener {
             match &tls {
                 None => {
                     let stop = stop.clone();
-                    let connection = Connection::plain(stream, silence_max, closed, stop, place);
+                    let stream = Stream::Plain(stream);
+                    let connection = Connection::new(stream, silence_max, closed, stop, place);
                     // Serving has ended, or is about to.
                     let _ = connections.send(Ok(connection)).await;
                 }
@@ -84,8 +85,9 @@ impl Listener {
                     tokio::spawn(async move {
                         // What a client does wrong here is nobody's business but its own.
                         if let Ok(Ok(stream)) = stream.await {
+                            let stream = Stream::Encrypted(Box::new(stream));
                             let connection =
-                                Connection::encrypted(stream, silence_max, closed, stop, place);
+                                Connection::new(stream, silence_max, closed, stop, place);
                             let _ = connections.send(Ok(connection)).await;
                         }
                     });

@@ -74,8 +74,8 @@ impl Tls {
     /// Reads the files for the first time.
     pub(super) fn read(files: TlsFiles, observed: Observed) -> Result<Self, Error> {
         let read = Contents::read(&files)?;
-        let config = read.to_config(&files)?;
-        observed.expiry.set(read.expiry(&files)?);
+        let (config, expiry) = read.to_config(&files)?;
+        observed.expiry.set(expiry);
         Ok(Self {
             files: Arc::new(files),
             current: Arc::new(RwLock::new(Current {
@@ -101,10 +101,10 @@ impl Tls {
         let is_same = |read: &Contents| *read == self.current().read;
         let renewed = match read {
             Ok(read) if is_same(&read) => Ok(None),
-            Ok(read) => read.to_config(&self.files).and_then(|config| {
-                let expiry = read.expiry(&self.files)?;
-                Ok(Some((read, config, expiry)))
-            }),
+            Ok(read) => {
+                let config = read.to_config(&self.files);
+                config.map(|(config, expiry)| Some((read, config, expiry)))
+            }
             Err(error) => Err(error),
         };
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
@@ -167,23 +167,13 @@ impl Contents {
         })
     }
 
-    /// When the first of the certificates ends, in seconds of Unix time.
-    fn expiry(&self, files: &TlsFiles) -> Result<f64, Error> {
+    /// With when the first of the certificates ends, in seconds of Unix time.
+    fn to_config(&self, files: &TlsFiles) -> Result<(Arc<ServerConfig>, f64), Error> {
         let certs = certificates(&self.cert, &files.cert)?;
-        let ends = certs.iter().map(|cert| {
-            let cert = Certificate::from_der(cert).ok()?;
-            let validity = cert.tbs_certificate().validity();
-            Some(validity.not_after.to_unix_duration().as_secs_f64())
-        });
-        let first = ends.reduce(|first, end| Some(first?.min(end?)));
-        first.flatten().ok_or_else(|| Error::Pem {
+        let expiry = first_end(&certs).ok_or_else(|| Error::Pem {
             path: files.cert.display().to_string(),
             what: "certificate",
-        })
-    }
-
-    fn to_config(&self, files: &TlsFiles) -> Result<Arc<ServerConfig>, Error> {
-        let certs = certificates(&self.cert, &files.cert)?;
+        })?;
         let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|_| Error::Pem {
             path: files.key.display().to_string(),
             what: "private key",
@@ -207,8 +197,18 @@ impl Contents {
         };
         let mut config = builder.with_single_cert(certs, key)?;
         config.alpn_protocols = vec![b"h2".to_vec()];
-        Ok(Arc::new(config))
+        Ok((Arc::new(config), expiry))
     }
+}
+
+/// In seconds of Unix time.
+fn first_end(certs: &[CertificateDer<'_>]) -> Option<f64> {
+    let ends = certs.iter().map(|cert| {
+        let cert = Certificate::from_der(cert).ok()?;
+        let validity = cert.tbs_certificate().validity();
+        Some(validity.not_after.to_unix_duration().as_secs_f64())
+    });
+    ends.reduce(|first, end| Some(first?.min(end?))).flatten()
 }
 
 fn certificates(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {

@@ -61,20 +61,14 @@ struct Field {
 }
 
 /// Of all messages of the contract. Empty if this build is broken; tests see that it is not.
+#[derive(Default)]
 struct Shapes {
     all: Vec<Shape>,
     by_name: BTreeMap<String, usize>,
 }
 
-static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
-    super::json::descriptors().map_or_else(
-        || Shapes {
-            all: Vec::new(),
-            by_name: BTreeMap::new(),
-        },
-        Shapes::read,
-    )
-});
+static SHAPES: LazyLock<Shapes> =
+    LazyLock::new(|| super::json::descriptors().map_or_else(Shapes::default, Shapes::read));
 
 /// Refuses what would take too much.
 ///
@@ -169,6 +163,7 @@ impl Shape {
 
 impl Field {
     fn read(field: &FieldDescriptor, by_name: &BTreeMap<String, usize>) -> Self {
+        let bytes = entry_bytes(field).unwrap_or_default();
         match (field.parent_message().full_name(), field.kind()) {
             // Kept in the bytes that it came in, and its entries beside them.
             ("google.protobuf.Struct", _) => Self {
@@ -181,9 +176,8 @@ impl Field {
                 ..Self::default()
             },
             (_, kind) => Self {
-                bytes: entry_bytes(field).unwrap_or_default(),
-                first: entry_bytes(field).unwrap_or_default()
-                    * (FIRST[usize::from(field.is_map())] - 1),
+                bytes,
+                first: bytes * (FIRST[usize::from(field.is_map())] - 1),
                 growth: 0,
                 inner: match kind {
                     Kind::Message(inner) => by_name.get(inner.full_name()).copied(),
@@ -292,16 +286,18 @@ mod tests {
         assert!(PlanRolloutRequest::decode(&unknown[..]).is_ok());
     }
 
+    /// A request with so many pods, all with these encoded fields.
+    fn pods(count: usize, fields: &[u8]) -> Vec<u8> {
+        let pod = [&[0x22, u8::try_from(fields.len()).unwrap()], fields].concat();
+        let snapshot = pod.repeat(count);
+        let mut request = vec![0x0a];
+        prost::encoding::encode_varint(snapshot.len() as u64, &mut request);
+        request.extend(snapshot);
+        request
+    }
+
     #[test]
     fn two_bytes_that_become_many_are_refused_and_nothing_usual_is() {
-        let pods = |count: usize, encoded: &[u8]| {
-            let one = [&[0x22, u8::try_from(encoded.len()).unwrap()], encoded].concat();
-            let snapshot = one.repeat(count);
-            let mut request = vec![0x0a];
-            prost::encoding::encode_varint(snapshot.len() as u64, &mut request);
-            request.extend(snapshot);
-            request
-        };
         let refused = weigh::<PlanRolloutRequest>(&pods(8 << 20, &[]));
         assert!(matches!(
             refused,
@@ -325,11 +321,7 @@ mod tests {
         let status = [0x2a, 6, 0x12, 0, 0x32, 0, 0x3a, 0];
         let metadata = [0x1a, 6, 0x42, 0, 0x4a, 0, 0x52, 0];
         for inside in [&[][..], &status, &metadata, &[status, metadata].concat()] {
-            let pod = [&[0x22, u8::try_from(inside.len()).unwrap()], inside].concat();
-            let pods = pod.repeat(1000);
-            let mut request = vec![0x0a];
-            prost::encoding::encode_varint(pods.len() as u64, &mut request);
-            request.extend(pods);
+            let request = pods(1000, inside);
             let bytes = SHAPES.weigh(shape, &request);
             assert!(bytes <= GROWTH_MAX * request.len(), "{bytes}");
         }

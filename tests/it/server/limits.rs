@@ -12,12 +12,10 @@ use tonic::Code;
 use tonic_types::StatusExt as _;
 
 use super::observed::{get, mk_observed, sample};
-use super::raw::{self, PLAN, Raw, framed};
+use super::raw::{self, PLAN, PREFACE, Raw, framed};
 use super::refusals::check;
 use super::{Serving, Staged, mk_config, mk_request, start_with};
 
-/// A hello, with settings as they are by default.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 

@@ -32,6 +32,7 @@ use rollplan::proto::{
 use rollplan::server::{self, Config, Server, Stop};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
 
@@ -87,6 +88,16 @@ async fn start() -> Serving {
 
 async fn start_with(config: Config) -> Serving {
     serve(Server::bind(config).await.unwrap()).await
+}
+
+/// Waits for it, much longer than it takes.
+async fn until(what: &str, condition: impl AsyncFn() -> bool) {
+    let holds = async {
+        while !condition().await {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(60), holds).await.expect(what);
 }
 
 /// PlanRollout waits until told, ComputeStatus panics.

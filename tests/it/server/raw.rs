@@ -9,6 +9,9 @@ use tokio::net::TcpStream;
 use tonic::codegen::http::{HeaderMap, Method, Request};
 use tonic::{Code, Status};
 
+/// What HTTP/2 begins with, and settings as they are by default.
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
 pub(super) const PLAN: &str = "/rollplan.v1.RolloutPlanner/PlanRollout";
 
 /// A connection.

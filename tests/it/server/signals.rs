@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::Instant;
 
 use super::observed::get;
 use super::process::Process;
 use super::raw::{self, PLAN, framed};
-use super::{connect, mk_request};
+use super::{connect, mk_request, until};
 
 /// Much more than anything here takes, and much less than what is waited for in vain.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,15 +24,6 @@ const FOREVER: [&str; 6] = [
     "--drain-grace",
     "1h",
 ];
-
-async fn until(what: &str, condition: impl AsyncFn() -> bool) {
-    let holds = async {
-        while !condition().await {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(PATIENCE, holds).await.expect(what);
-}
 
 async fn withdrawn(server: &Process) {
     until("readiness is withdrawn", async || {

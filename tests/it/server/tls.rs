@@ -3,14 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::server::{Config, Server, Stop, TlsFiles};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -19,8 +17,8 @@ use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
 use super::certificates::{Authority, Identity};
-use super::mk_request;
 use super::observed::{get, mk_observed, sample};
+use super::{mk_request, until};
 
 /// Files that go with the test.
 pub(super) struct Directory(PathBuf);
@@ -119,15 +117,6 @@ async fn serve(files: TlsFiles) -> (SocketAddr, SocketAddr, watch::Sender<Stop>)
     (address, http, stop)
 }
 
-async fn until(condition: impl AsyncFn() -> bool) {
-    let holds = async {
-        while !condition().await {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(Duration::from_secs(60), holds).await.unwrap();
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_change_under_load_and_no_call_fails() {
     let directory = Directory::new("rotation");
@@ -170,12 +159,18 @@ async fn certificates_change_under_load_and_no_call_fails() {
 
     // What cannot be used is not used.
     directory.write("tls.crt", "no certificate");
-    until(async || reloads("failed").await >= 1.0).await;
+    until("a failure is counted", async || {
+        reloads("failed").await >= 1.0
+    })
+    .await;
     directory.rotate(&second);
-    until(async || reloads("done").await >= 1.0).await;
+    until("a change is counted", async || reloads("done").await >= 1.0).await;
     let (_, shown) = connect(address, config).await.unwrap();
     assert_eq!(shown, *second.cert.der());
-    until(async || seen.lock().unwrap().last() == Some(second.cert.der())).await;
+    until("new connections have it", async || {
+        seen.lock().unwrap().last() == Some(second.cert.der())
+    })
+    .await;
     assert_eq!(seen.lock().unwrap().first(), Some(first.cert.der()));
     assert!(!load.is_finished(), "{:?}", load.await);
     load.abort();
@@ -206,7 +201,10 @@ async fn clients_must_show_a_certificate_of_the_authority_of_the_day() {
     assert!(may(Some(old.sign())).await);
     assert!(!may(Some(new.sign())).await);
     directory.write("ca.crt", &new.pem);
-    until(async || may(Some(new.sign())).await).await;
+    until("the new authority counts", async || {
+        may(Some(new.sign())).await
+    })
+    .await;
     assert!(!may(Some(old.sign())).await);
 }
 
