@@ -115,15 +115,7 @@ var exemptions = []Exemption{
 		Name:    "stale-desired-replicas",
 		Settled: true,
 		Reason:  "an active set whose desired-replicas is not the Deployment's: upstream may take that for a scaling event for ever; a settled plan of ours refreshes the annotation and goes on",
-		Applies: func(w *World) bool {
-			for _, rs := range owned(w) {
-				v, ok := util.GetDesiredReplicasAnnotation(klog.FromContext(quiet), rs)
-				if ok && v != *w.Deployment.Spec.Replicas && *rs.Spec.Replicas > 0 {
-					return true
-				}
-			}
-			return false
-		},
+		Applies: staleDesiredReplicas,
 	},
 	{
 		Name:    "resized-old-set",
@@ -146,6 +138,17 @@ var exemptions = []Exemption{
 			return small && sum > allowed
 		},
 	},
+}
+
+// staleDesiredReplicas says whether upstream takes an annotation for a scaling event, which may be for ever.
+func staleDesiredReplicas(w *World) bool {
+	for _, rs := range owned(w) {
+		v, ok := util.GetDesiredReplicasAnnotation(klog.FromContext(quiet), rs)
+		if ok && v != *w.Deployment.Spec.Replicas && *rs.Spec.Replicas > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // owned is what upstream would claim, orphans included.

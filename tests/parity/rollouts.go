@@ -124,10 +124,41 @@ func (w *worker) rollout(seed, unit uint64) (ticks int, parted string, diffs []D
 	if quiet < restTicks && ticks-moved < stuckTicks {
 		return ticks, fmt.Sprintf("equal so far, still on the way after %d ticks", ticks), nil, nil, nil
 	}
+	if quiet < restTicks && staleDesiredReplicas(up.sim.w) {
+		diffs, at, err := w.settleRollout(our)
+		return ticks, "stale-desired-replicas: equal, and stuck for ever; settled plans complete it", diffs, at, err
+	}
 	if quiet < restTicks {
 		return ticks, "", []Difference{{"rest", "not at rest and complete after " + fmt.Sprint(ticks) + " ticks", ""}}, our.sim.w, nil
 	}
 	return ticks, "", nil, nil, nil
+}
+
+// settleRollout goes on with settled plans where passes are stuck, as upstream is. They must complete the rollout.
+func (w *worker) settleRollout(l *life) ([]Difference, *World, error) {
+	quiet := 0
+	for range maxTicks {
+		at := l.sim.w.AsStored()
+		s, err := w.ours.settle(at)
+		var gone *plannerGone
+		if errors.As(err, &gone) {
+			return nil, at, err
+		}
+		if err == nil {
+			err = s.Err
+		}
+		if err != nil {
+			return []Difference{{What: "no settled plan", Ours: err.Error()}}, at, nil
+		}
+		if quiet++; len(s.Writes) > 0 || !complete(at) {
+			quiet = 0
+		}
+		if quiet == restTicks {
+			return nil, nil, nil
+		}
+		l.sim.step(s)
+	}
+	return []Difference{{"rest", "stuck in stale desired-replicas", "not at rest and complete with settled plans either"}}, l.sim.w, nil
 }
 
 // complete says whether nothing is left to do for a Deployment.
