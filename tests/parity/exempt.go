@@ -129,13 +129,30 @@ var exemptions = []Exemption{
 					continue
 				}
 				sum += int64(*rs.Spec.Replicas)
-				before, err := strconv.ParseInt(rs.Annotations[util.MaxReplicasAnnotation], 10, 32)
+				// As upstream reads it: without a sign.
+				before, err := strconv.ParseUint(rs.Annotations[util.MaxReplicasAnnotation], 10, 31)
 				if err != nil || before == 0 { // then the whole is what the status counts
-					before = int64(d.Status.Replicas)
+					before = uint64(d.Status.Replicas)
 				}
-				small = small || before < allowed
+				small = small || int64(before) < allowed
 			}
 			return small && sum > allowed
+		},
+	},
+	{
+		Name:    "adopted-and-shared",
+		Settled: true,
+		Reason:  "what is allowed is shared out among several active sets, and one of them is adopted in the same sync: upstream resizes those before it, is refused that one as stale and stops; a settled plan of ours takes first and then gives, so that it stops at another one",
+		Applies: func(w *World) bool {
+			active, adopted := 0, false
+			for _, rs := range owned(w) {
+				if *rs.Spec.Replicas > 0 {
+					active++
+					adopted = adopted || metav1.GetControllerOf(rs) == nil
+				}
+			}
+			return adopted && active > 1 && w.Deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType &&
+				(w.Deployment.Spec.Paused || staleDesiredReplicas(w))
 		},
 	},
 }

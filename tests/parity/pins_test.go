@@ -136,6 +136,7 @@ var pins = []struct {
 	world          func() *World
 	upstream, ours string // what they do to the sets
 	settled        bool
+	once           bool // upstream runs one sync only
 }{
 	{
 		row: "overflow", // util/deployment_util.go:526
@@ -314,6 +315,16 @@ var pins = []struct {
 		},
 		upstream: "scale web-1=0, scale web-2=16, annotate web-2=4, revision 9", ours: "annotate web-2=4, scale web-1=0, revision 9", settled: true,
 	},
+	{
+		row: "adopted and shared", // sync.go:352
+		world: func() *World {
+			w := rolling(2, count(1), count(0)).with(func(d *appsv1.Deployment) { d.Spec.Paused = true })
+			orphan := func(rs *appsv1.ReplicaSet) { rs.OwnerReferences = nil }
+			untold := func(rs *appsv1.ReplicaSet) { delete(rs.Annotations, util.MaxReplicasAnnotation) }
+			return w.set("old", 1, orphan, untold).set("new", 1, untold)
+		},
+		upstream: "claim web-1=1, scale web-2=2, revision 9", ours: "claim web-1=1, revision 9", settled: true, once: true,
+	},
 }
 
 func TestDeliberateDifferences(t *testing.T) {
@@ -326,6 +337,9 @@ func TestDeliberateDifferences(t *testing.T) {
 			switch {
 			case p.settled:
 				up = again(w.up, world)
+				if p.once {
+					up = w.up.Pass(world, NewServer(world))
+				}
 				our, err = w.ours.settle(world)
 			case world.Fault != nil || world.Newer != nil:
 				up = w.up.Pass(world, NewServer(world))
