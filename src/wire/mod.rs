@@ -23,11 +23,13 @@ pub use print::{print_plan, print_status, print_step};
 pub use print_report::print_report;
 pub use print_revision::{print_revisions, print_rollback};
 pub use raw_struct::RawStruct;
-pub use weigh::{DECODED_BYTES_MAX, weigh};
+pub use weigh::DECODED_BYTES_MAX;
 
+use bytes::Bytes;
 use prost::{Message, Name};
 use rollplan_core::Plan;
 use rollplan_core::snapshot::{Options, Snapshot};
+use weigh::weigh;
 
 use crate::proto;
 
@@ -123,7 +125,7 @@ pub fn check_answer(answer: &impl Message) -> Result<(), Error> {
 ///
 /// As [`plan_rollout`], and [`Error::Undecodable`].
 pub fn plan_rollout_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
-    Ok(plan_rollout(decode(request)?)?.encode_to_vec())
+    Ok(plan_rollout(decode_request(request)?)?.encode_to_vec())
 }
 
 /// [`compute_status`] on an encoded `ComputeStatusRequest`, giving an encoded `ComputeStatusResponse`.
@@ -132,20 +134,25 @@ pub fn plan_rollout_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
 ///
 /// As [`plan_rollout`], and [`Error::Undecodable`].
 pub fn compute_status_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
-    Ok(compute_status(decode(request)?)?.encode_to_vec())
+    Ok(compute_status(decode_request(request)?)?.encode_to_vec())
 }
 
-fn decode<M: Message + Name + Default>(bytes: &[u8]) -> Result<M, Error> {
-    if bytes.len() > REQUEST_BYTES_MAX {
+fn decode_request<M: Message + Name + Default>(encoded: &[u8]) -> Result<M, Error> {
+    if encoded.len() > REQUEST_BYTES_MAX {
         return Err(Error::TooLarge {
             what: "request",
             unit: "bytes",
-            count: bytes.len(),
+            count: encoded.len(),
             max: REQUEST_BYTES_MAX,
         });
     }
-    weigh::<M>(bytes)?;
-    M::decode(bytes).map_err(|source| Error::Undecodable {
+    decode(Bytes::copy_from_slice(encoded))
+}
+
+/// A message, if it does not take too much memory. Pod templates in it are slices of `encoded`.
+pub(crate) fn decode<M: Message + Name + Default>(encoded: Bytes) -> Result<M, Error> {
+    weigh::<M>(&encoded)?;
+    M::decode(encoded).map_err(|source| Error::Undecodable {
         message: M::NAME,
         source,
     })

@@ -75,7 +75,7 @@ static SHAPES: LazyLock<Shapes> =
 /// # Errors
 ///
 /// [`Error::TooLarge`]. What is no such message is left for the decoder to refuse.
-pub fn weigh<M: Name>(encoded: &[u8]) -> Result<(), Error> {
+pub(super) fn weigh<M: Name>(encoded: &[u8]) -> Result<(), Error> {
     if encoded.len() <= DECODED_BYTES_MAX / GROWTH_MAX {
         return Ok(());
     }
