@@ -17,7 +17,7 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 use tower::{Layer, Service};
-use tracing::{Instrument as _, Subscriber, field};
+use tracing::{Instrument as _, Span, Subscriber, field};
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -78,6 +78,11 @@ pub(super) struct CallLog<S> {
     slow_call: Duration,
 }
 
+/// Namespace and name of the Deployment that was asked about, with an answer: should its call turn out slow, its line
+/// has them.
+#[derive(Clone)]
+pub(super) struct AskedFor(pub(super) String);
+
 /// A call that is under way. Dropped before its end, the client has given it up, or the server after its grace.
 struct Running {
     start: Instant,
@@ -133,7 +138,7 @@ where
         let logged = async move {
             let running = running;
             let response = answer.await?;
-            running.end(errors::failure(&response));
+            running.end(&response);
             Ok(response)
         };
         Box::pin(logged.instrument(span))
@@ -143,14 +148,20 @@ where
 // === impl Running ===
 
 impl Running {
-    fn end(mut self, failure: Option<Status>) {
+    fn end(mut self, response: &Response<Body>) {
         let Some(call) = self.call.take() else {
             return;
         };
         let took = self.start.elapsed();
+        let failure = errors::failure(response);
         match &failure {
             Some(status) => log_failure(status, took, &call),
-            None if took >= self.slow_call => log_slow(took, &call, "slow call"),
+            None if took >= self.slow_call => {
+                if let Some(AskedFor(deployment)) = response.extensions().get() {
+                    Span::current().record("deployment", deployment);
+                }
+                log_slow(took, &call, "slow call");
+            }
             None => {}
         }
         call.end(failure.map_or(Code::Ok, |status| status.code()));

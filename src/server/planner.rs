@@ -8,6 +8,7 @@ use tonic::{Request, Response, Status};
 use tracing::Span;
 
 use super::errors::to_status;
+use super::log::AskedFor;
 use super::metrics::{Asked, Metrics};
 use crate::proto::rollout_planner_server::RolloutPlanner;
 use crate::proto::{
@@ -78,10 +79,16 @@ fn answer<R, A: Message>(
 ) -> Result<Response<A>, Status> {
     let deployment = name(snapshot(&request));
     let checked = |answer| wire::check_answer(&answer).map(|()| Response::new(answer));
-    answer(request).and_then(checked).map_err(|error| {
-        Span::current().record("deployment", deployment);
-        to_status(&error)
-    })
+    match answer(request).and_then(checked) {
+        Ok(mut response) => {
+            response.extensions_mut().insert(AskedFor(deployment));
+            Ok(response)
+        }
+        Err(error) => {
+            Span::current().record("deployment", deployment);
+            Err(to_status(&error))
+        }
+    }
 }
 
 /// Namespace and name of the Deployment, for the log.

@@ -188,7 +188,11 @@ async fn a_slow_answer_is_logged() {
     let expected = serde_json::json!({
         "level": "WARN",
         "message": "slow call",
-        "span": {"name": "call", "method": "rollplan.v1.RolloutPlanner/PlanRollout"},
+        "span": {
+            "name": "call",
+            "method": "rollplan.v1.RolloutPlanner/PlanRollout",
+            "deployment": "shop/web",
+        },
     });
     let lines = check_with(&config, planner(), mk_request(3), None).await;
     assert_eq!(lines, [expected]);
