@@ -247,45 +247,4 @@ fn check_endpoint(endpoint: &str) -> Result<(), &'static str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(change: impl FnOnce(&mut Config)) -> Result<(), String> {
-        let mut config = Config::default();
-        change(&mut config);
-        config.check().map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn the_defaults_are_right_and_the_limits_are_reached() {
-        let hour = Duration::from_secs(3600);
-        assert_eq!(check(|_| {}), Ok(()));
-        assert_eq!(check(|config| config.drain_grace = Duration::ZERO), Ok(()));
-        assert_eq!(check(|config| config.drain_grace = hour), Ok(()));
-        assert_eq!(
-            check(|config| config.drain_grace = hour + Duration::from_secs(1)),
-            Err("drain_grace is 3601s and must be from 0ns to 3600s".to_owned())
-        );
-        assert_eq!(
-            check(|config| config.concurrent_calls_max = 0),
-            Err("concurrent_calls_max is 0 and must be from 1 to 100000".to_owned())
-        );
-        for ratio in [-0.1, 1.1, f64::NAN] {
-            assert_eq!(
-                check(|config| config.trace_ratio = ratio),
-                Err("trace_ratio must be from 0 to 1".to_owned())
-            );
-        }
-    }
-
-    #[test]
-    fn traces_go_to_a_plain_url() {
-        let check = |endpoint: &str| {
-            check(|config| config.otlp_endpoint = Some(endpoint.to_owned())).is_ok()
-        };
-        assert!(check("http://127.0.0.1:4317"));
-        for wrong in ["", "collector:4317", "https://collector:4317", "grpc://x"] {
-            assert!(!check(wrong), "{wrong}");
-        }
-    }
-}
+mod tests;

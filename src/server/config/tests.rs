@@ -1,0 +1,157 @@
+//! What may be set, and what may not.
+
+use super::*;
+
+fn check(change: impl FnOnce(&mut Config)) -> Result<(), String> {
+    let mut config = Config::default();
+    change(&mut config);
+    config.check().map_err(|error| error.to_string())
+}
+
+/// A setting may be the least and the most, and neither less nor more.
+fn check_bounds<T: Copy>(
+    setting: &str,
+    set: fn(&mut Config, T),
+    within: [T; 2],
+    beyond: [Option<T>; 2],
+) {
+    for value in within {
+        assert_eq!(check(|config| set(config, value)), Ok(()), "{setting}");
+    }
+    for value in beyond.into_iter().flatten() {
+        let problem = check(|config| set(config, value)).expect_err(setting);
+        assert!(problem.starts_with(&format!("{setting} is ")), "{problem}");
+    }
+}
+
+#[test]
+fn every_time_has_its_bounds() {
+    let bounds = |setting, set, min: Duration, max: Duration| {
+        let step = Duration::from_nanos(1);
+        let beyond = [min.checked_sub(step), Some(max + step)];
+        check_bounds(setting, set, [min, max], beyond);
+    };
+    let ms = Duration::from_millis(1);
+    let second = Duration::from_secs(1);
+    let hour = second * 3600;
+    let day = hour * 24;
+    let zero = Duration::ZERO;
+    bounds("deadline_max", |it, time| it.deadline_max = time, ms, hour);
+    bounds(
+        "queue_time_max",
+        |it, time| it.queue_time_max = time,
+        ms,
+        hour,
+    );
+    bounds(
+        "keepalive_interval",
+        |it, time| it.keepalive_interval = time,
+        second,
+        day,
+    );
+    bounds(
+        "keepalive_timeout",
+        |it, time| it.keepalive_timeout = time,
+        second,
+        hour,
+    );
+    bounds(
+        "connection_age_max",
+        |it, time| it.connection_age_max = Some(time),
+        second,
+        day,
+    );
+    bounds("drain_delay", |it, time| it.drain_delay = time, zero, hour);
+    bounds("drain_grace", |it, time| it.drain_grace = time, zero, hour);
+    bounds("slow_call", |it, time| it.slow_call = time, zero, hour);
+}
+
+#[test]
+fn every_count_has_its_bounds() {
+    let bounds = |setting, set, min: usize, max: usize| {
+        let beyond = [min.checked_sub(1), Some(max + 1)];
+        check_bounds(setting, set, [min, max], beyond);
+    };
+    bounds(
+        "concurrent_calls_max",
+        |it, count| it.concurrent_calls_max = count,
+        1,
+        100_000,
+    );
+    bounds(
+        "large_plans_max",
+        |it, count| it.large_plans_max = count,
+        1,
+        1_000,
+    );
+    bounds(
+        "buffer_mib_max",
+        |it, count| it.buffer_mib_max = count,
+        32,
+        1 << 20,
+    );
+    bounds(
+        "connections_max",
+        |it, count| it.connections_max = count,
+        1,
+        1_000_000,
+    );
+    bounds(
+        "streams_max",
+        |it, count| it.streams_max = count as u32,
+        1,
+        100_000,
+    );
+    bounds(
+        "header_bytes_max",
+        |it, count| it.header_bytes_max = count as u32,
+        1 << 10,
+        MIB,
+    );
+}
+
+#[test]
+fn the_defaults_are_right_and_what_is_wrong_is_told() {
+    assert_eq!(check(|_| {}), Ok(()));
+    assert_eq!(
+        check(|config| config.drain_grace = Duration::from_secs(3601)),
+        Err("drain_grace is 3601s and must be from 0ns to 3600s".to_owned())
+    );
+    assert_eq!(
+        check(|config| config.concurrent_calls_max = 0),
+        Err("concurrent_calls_max is 0 and must be from 1 to 100000".to_owned())
+    );
+    for ratio in [0.0, 1.0] {
+        assert_eq!(check(|config| config.trace_ratio = ratio), Ok(()));
+    }
+    for ratio in [-0.1, 1.1, f64::NAN] {
+        assert_eq!(
+            check(|config| config.trace_ratio = ratio),
+            Err("trace_ratio must be from 0 to 1".to_owned())
+        );
+    }
+}
+
+#[test]
+fn large_calls_are_half_of_all_and_never_fewer_than_are_computed() {
+    let large = |concurrent_calls_max, large_plans_max| {
+        let config = Config {
+            concurrent_calls_max,
+            large_plans_max,
+            ..Config::default()
+        };
+        config.large_calls_max()
+    };
+    assert_eq!(large(100, 2), 50);
+    assert_eq!(large(1, 2), 2);
+}
+
+#[test]
+fn traces_go_to_a_plain_url() {
+    let check =
+        |endpoint: &str| check(|config| config.otlp_endpoint = Some(endpoint.to_owned())).is_ok();
+    assert!(check("http://127.0.0.1:4317"));
+    for wrong in ["", "collector:4317", "https://collector:4317", "grpc://x"] {
+        assert!(!check(wrong), "{wrong}");
+    }
+}
