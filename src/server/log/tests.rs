@@ -21,6 +21,9 @@ use crate::server::planner::Planner;
 use crate::server::stack;
 use crate::wire::json;
 
+const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
+
 fn planner() -> Planner {
     Planner::new(Arc::new(Metrics::new().unwrap()))
 }
@@ -173,10 +176,9 @@ async fn an_invalid_request_is_logged_by_fields_and_rules() {
 
 #[tokio::test]
 async fn a_line_has_the_trace_of_the_caller() {
-    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let config = Config::default();
-    let lines = check_with(&config, planner(), mk_request(-1), Some(parent)).await;
-    assert_eq!(lines[0]["trace_id"], "0af7651916cd43dd8448eb211c80319c");
+    let lines = check_with(&config, planner(), mk_request(-1), Some(TRACEPARENT)).await;
+    assert_eq!(lines[0]["trace_id"], TRACE_ID);
 }
 
 #[tokio::test]
@@ -188,13 +190,14 @@ async fn a_slow_answer_is_logged() {
     let expected = serde_json::json!({
         "level": "WARN",
         "message": "slow call",
+        "trace_id": TRACE_ID,
         "span": {
             "name": "call",
             "method": "rollplan.v1.RolloutPlanner/PlanRollout",
             "deployment": "shop/web",
         },
     });
-    let lines = check_with(&config, planner(), mk_request(3), None).await;
+    let lines = check_with(&config, planner(), mk_request(3), Some(TRACEPARENT)).await;
     assert_eq!(lines, [expected]);
 }
 
@@ -206,7 +209,10 @@ async fn a_slow_call_that_the_client_gives_up_is_logged() {
         let _guard = subscriber::set_default(subscriber(move || writer.clone()));
         let hangs = tower::service_fn(|_| std::future::pending());
         let mut service = CallLogLayer::new(Tracing::off(), slow_call).layer(hangs);
-        let call = service.call(Request::new(Body::empty()));
+        let mut request = Request::new(Body::empty());
+        let traceparent = http::HeaderValue::from_static(TRACEPARENT);
+        request.headers_mut().insert("traceparent", traceparent);
+        let call = service.call(request);
         tokio::time::timeout(Duration::ZERO, call)
             .await
             .unwrap_err();
@@ -214,6 +220,7 @@ async fn a_slow_call_that_the_client_gives_up_is_logged() {
         assert_eq!(lines.len(), count);
         for line in lines {
             assert_eq!(line["message"], "slow call given up");
+            assert_eq!(line["trace_id"], TRACE_ID);
             assert_eq!(line["span"]["method"], "unknown");
             assert!(line["seconds"].is_f64());
         }
