@@ -146,7 +146,56 @@ fn panicked(_: Box<dyn Any + Send>) -> Response<Body> {
 
 #[cfg(test)]
 mod tests {
+    use http::uri::PathAndQuery;
+    use tonic::Code;
+    use tonic::client::Grpc;
+    use tonic_health::pb::HealthCheckRequest;
+    use tonic_health::pb::health_client::HealthClient;
+    use tonic_prost::ProstCodec;
+    use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+    use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
+
     use super::*;
+    use crate::server::connection::Untaken;
+    use crate::server::health::Health;
+    use crate::server::planner::Planner;
+
+    #[tokio::test]
+    async fn descriptors_take_room_of_the_budget_and_health_does_not() {
+        let config = Config {
+            buffer_mib_max: 0,
+            ..Config::default()
+        };
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let planner = Planner::new(Arc::clone(&metrics));
+        let (_, health) = Health::new().await;
+        let stopping = watch::Sender::new(());
+        let routes = routes(&config, &metrics, planner, health, &stopping).unwrap();
+        let service = ServiceBuilder::new()
+            // As every connection does.
+            .map_request(|mut request: Request<Body>| {
+                request.extensions_mut().insert(Untaken::default());
+                request
+            })
+            .service(routes);
+        // The two versions have the same bytes.
+        for version in ["v1", "v1alpha"] {
+            let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
+            let path = PathAndQuery::try_from(path).unwrap();
+            let ask = tokio_stream::once(ServerReflectionRequest {
+                host: String::new(),
+                message_request: Some(MessageRequest::ListServices(String::new())),
+            });
+            let codec = ProstCodec::<_, ServerReflectionResponse>::default();
+            let mut grpc = Grpc::new(service.clone());
+            let answers = grpc.streaming(tonic::Request::new(ask), path, codec).await;
+            let ended = answers.unwrap().into_inner().message().await;
+            let code = ended.map_err(|status| status.code());
+            assert_eq!(code, Err(Code::ResourceExhausted), "{version}");
+        }
+        let check = HealthCheckRequest::default();
+        HealthClient::new(service).check(check).await.unwrap();
+    }
 
     #[test]
     fn ages_differ_by_a_tenth_at_most() {
