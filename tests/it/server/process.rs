@@ -27,6 +27,21 @@ pub(super) fn command() -> Command {
     command
 }
 
+/// How a server that cannot start ends, and what it says. One that starts is killed.
+pub(super) fn refused(mut command: Command) -> (Option<i32>, String) {
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let stderr = child.stderr.take().unwrap();
+    let mut said = String::new();
+    for line in BufReader::new(stderr).lines() {
+        said += &line.unwrap();
+        said.push('\n');
+        if said.contains("listening on") {
+            child.kill().unwrap();
+        }
+    }
+    (child.wait().unwrap().code(), said)
+}
+
 /// What becomes of the log.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Log {

@@ -8,7 +8,7 @@ use rollplan::server::Config;
 use serde_json::{Value, json};
 
 use super::certificates::Authority;
-use super::process::command;
+use super::process::{self, command};
 use super::tls::Directory;
 
 /// The first line of the log, without what every line has.
@@ -174,6 +174,12 @@ fn the_table_of_settings_is_true() {
         assert_eq!(read(default), value, "{option}");
     }
     assert_eq!(logged, BTreeMap::new());
+    // What may be absent the command does not take from there.
+    let default = Config::default();
+    assert_eq!(default.http_listen, None);
+    assert_eq!(default.tls, None);
+    assert_eq!(default.connection_age_max, None);
+    assert_eq!(default.otlp_endpoint, None);
 }
 
 /// A default of the table as it is logged.
@@ -200,13 +206,10 @@ fn read(text: &str) -> Option<Value> {
 
 /// Why a server does not start, which must be one line.
 fn refused(args: &[&str], variables: &[(&str, &str)]) -> String {
-    let run = command()
-        .args(args)
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap();
-    let said = String::from_utf8(run.stderr).unwrap();
-    assert_eq!(run.status.code(), Some(2), "{said}");
+    let mut command = command();
+    command.args(args).envs(variables.iter().copied());
+    let (code, said) = process::refused(command);
+    assert_eq!(code, Some(2), "{said}");
     assert_eq!(said.matches('\n').count(), 1, "{said}");
     said.trim_end().to_owned()
 }
@@ -245,9 +248,10 @@ fn a_port_that_is_taken_is_named_whichever_it_is() {
         ["--listen", &*taken, "--http-listen", "127.0.0.1:0"],
         ["--listen", "127.0.0.1:0", "--http-listen", &*taken],
     ] {
-        let run = command().args(args).output().unwrap();
-        let said = String::from_utf8(run.stderr).unwrap();
-        assert_eq!(run.status.code(), Some(2), "{said}");
+        let mut command = command();
+        command.args(args);
+        let (code, said) = process::refused(command);
+        assert_eq!(code, Some(2), "{said}");
         let lines: Vec<&str> = said.lines().collect();
         assert!(lines[0].contains("rollplan starts"), "{said}");
         let named = format!("error: cannot listen on {taken}: ");
