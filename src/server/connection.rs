@@ -268,6 +268,7 @@ mod tests {
     use metrics::Counter;
     use tokio::net::TcpListener;
     use tokio::sync::Semaphore;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -296,7 +297,8 @@ mod tests {
         let start = Instant::now();
         let mut bytes = [0; 8];
         let mut buf = ReadBuf::new(&mut bytes);
-        let read = poll_fn(|cx| Pin::new(&mut *connection).poll_read(cx, &mut buf)).await;
+        let read = poll_fn(|cx| Pin::new(&mut *connection).poll_read(cx, &mut buf));
+        let read = timeout(SILENCE_MAX * 2, read).await.expect("it is closed");
         assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
         start.elapsed()
     }

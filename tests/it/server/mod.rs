@@ -48,14 +48,17 @@ struct Serving {
     ended: JoinHandle<Result<(), server::Error>>,
 }
 
+/// Longer than any test may take.
+const LONG: Duration = Duration::from_secs(3600);
+
 fn mk_config() -> Config {
     Config {
         listen: ([127, 0, 0, 1], 0).into(),
         // Machines that test may be busier than those that serve.
         queue_time_max: Duration::from_secs(60),
         drain_delay: Duration::ZERO,
-        // Longer than any test may take: one that waits for it fails.
-        drain_grace: Duration::from_secs(3600),
+        // A test that waits for it fails.
+        drain_grace: LONG,
         ..Config::default()
     }
 }
@@ -100,6 +103,12 @@ async fn until(what: &str, condition: impl AsyncFn() -> bool) {
     timeout(Duration::from_secs(60), holds).await.expect(what);
 }
 
+/// Waits until the server has ended, much longer than it takes.
+async fn ends(ended: JoinHandle<Result<(), server::Error>>) {
+    let ended = timeout(Duration::from_secs(60), ended).await;
+    ended.expect("the server ends").unwrap().unwrap();
+}
+
 /// PlanRollout waits until told, ComputeStatus panics.
 #[derive(Clone, Default)]
 struct Staged {
@@ -121,8 +130,12 @@ impl RolloutPlanner for Staged {
         _: Request<PlanRolloutRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         self.started.notify_one();
-        self.go_on.notified().await;
-        Ok(Response::new(PlanRolloutResponse::default()))
+        // Never so long. But a timer ends with its runtime, and so does the thread of a large call: a test that
+        // fails comes to its end.
+        match timeout(2 * LONG, self.go_on.notified()).await {
+            Ok(()) => Ok(Response::new(PlanRolloutResponse::default())),
+            Err(_) => Err(Status::aborted("nobody said to go on")),
+        }
     }
 
     async fn compute_status(

@@ -20,7 +20,7 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 
 use super::observed::get;
 use super::refusals::check;
-use super::{Serving, Staged, connect, mk_config, mk_request, start, start_with};
+use super::{Serving, Staged, connect, ends, mk_config, mk_request, start, start_with};
 
 /// Watches the health of the server, which serves.
 pub(super) async fn watch(address: std::net::SocketAddr) -> Streaming<HealthCheckResponse> {
@@ -33,7 +33,8 @@ pub(super) async fn watch(address: std::net::SocketAddr) -> Streaming<HealthChec
 }
 
 pub(super) async fn next(watch: &mut Streaming<HealthCheckResponse>) -> Option<ServingStatus> {
-    Some(watch.message().await.unwrap()?.status())
+    let message = timeout(Duration::from_secs(60), watch.message()).await;
+    Some(message.expect("there is news").unwrap()?.status())
 }
 
 /// It ends as the server does, and says why.
@@ -79,7 +80,7 @@ async fn an_idle_connection_does_not_hold_the_stop() {
         ..
     } = start().await;
     stop.send(Stop::Gently).unwrap();
-    ended.await.unwrap().unwrap();
+    ends(ended).await;
     TcpStream::connect(address).await.unwrap_err();
 }
 
@@ -101,7 +102,7 @@ async fn a_connection_without_a_word_does_not_hold_the_stop() {
         .await
         .unwrap();
     stop.send(Stop::Gently).unwrap();
-    ended.await.unwrap().unwrap();
+    ends(ended).await;
     let mut rest = Vec::new();
     // However it is cut.
     let _ = silent.read_to_end(&mut rest).await;
@@ -121,7 +122,7 @@ async fn an_open_reflection_does_not_hold_the_stop() {
     let answers = client.server_reflection_info(ReceiverStream::new(asked));
     let mut answers = answers.await.unwrap().into_inner();
     stop.send(Stop::Gently).unwrap();
-    ended.await.unwrap().unwrap();
+    ends(ended).await;
     let status = answers.message().await.unwrap_err();
     check(&status, Code::Unavailable, "STOPPING");
 }
@@ -156,7 +157,7 @@ async fn a_running_call_ends_before_the_server_does() {
 
     staged.go_on.notify_one();
     running.await.unwrap().unwrap();
-    ended.await.unwrap().unwrap();
+    ends(ended).await;
     TcpStream::connect(address).await.unwrap_err();
 }
 
@@ -201,7 +202,7 @@ async fn a_call_that_does_not_end_is_left_after_the_grace() {
     tokio::time::pause();
     let asked = Instant::now();
     stop.send(Stop::Gently).unwrap();
-    ended.await.unwrap().unwrap();
+    ends(ended).await;
     let took = asked.elapsed();
     assert!(took >= Duration::from_secs(25), "{took:?}");
     assert!(took < Duration::from_secs(26), "{took:?}");
@@ -239,7 +240,7 @@ async fn between_not_serving_and_the_end_calls_are_answered() {
 
     // Impatience ends the delay, and nothing else.
     stop.send(Stop::Soon).unwrap();
-    ended.await.unwrap().unwrap();
+    ends(ended).await;
     TcpStream::connect(address).await.unwrap_err();
 }
 
@@ -255,7 +256,7 @@ async fn a_call_after_the_end_is_unavailable() {
     } = start().await;
     client.plan_rollout(mk_request()).await.unwrap();
     stop.send(Stop::Soon).unwrap();
-    ended.await.unwrap().unwrap();
+    ends(ended).await;
     let unavailable = async {
         loop {
             let status = client.plan_rollout(mk_request()).await.unwrap_err();

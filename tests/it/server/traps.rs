@@ -30,8 +30,11 @@ use super::raw::{self, PLAN, framed};
 use super::refusals::{check, check_too_large};
 use super::stop::{check_ends, next, watch};
 use super::{
-    Serving, Staged, connect, mk_config, mk_request, mk_request_with_bytes, start, start_with,
+    Serving, Staged, connect, ends, mk_config, mk_request, mk_request_with_bytes, start, start_with,
 };
+
+/// Much more than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// tonic alone, with the same answers.
 async fn stock(staged: &Staged, server: Server) -> SocketAddr {
@@ -285,7 +288,7 @@ async fn trap_7_an_open_watch_does_not_hold_the_stop() {
     let mut health = watch(address).await;
     stop.send(Stop::Gently).unwrap();
     // The client is still there, and does not even read.
-    ended.await.unwrap().unwrap();
+    ends(ended).await;
     assert_eq!(next(&mut health).await, Some(ServingStatus::NotServing));
     check_ends(&mut health).await;
 }
@@ -351,7 +354,7 @@ async fn large_calls_hold_up_no_small_one() {
         shed += 1;
     }
     let small = call(PlanRolloutRequest::default());
-    staged.started.notified().await;
+    timeout(PATIENCE, staged.started.notified()).await.unwrap();
     staged.go_on.notify_waiters();
     small.await.unwrap().unwrap();
     computed.await.unwrap().unwrap();
