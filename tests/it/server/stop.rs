@@ -39,7 +39,8 @@ pub(super) async fn next(watch: &mut Streaming<HealthCheckResponse>) -> Option<S
 
 /// It ends as the server does, and says why.
 pub(super) async fn check_ends(watch: &mut Streaming<HealthCheckResponse>) {
-    let status = watch.message().await.unwrap_err();
+    let end = timeout(Duration::from_secs(60), watch.message()).await;
+    let status = end.expect("it ends").unwrap_err();
     check(&status, Code::Unavailable, "STOPPING");
 }
 

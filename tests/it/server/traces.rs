@@ -18,7 +18,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Code, Request, Response, Status};
 
 use super::raw;
-use super::{Serving, mk_config, mk_request, start_with};
+use super::{Serving, ends, mk_config, mk_request, start_with};
 
 /// A collector of traces.
 struct Collector(mpsc::UnboundedSender<ExportTraceServiceRequest>);
@@ -120,7 +120,7 @@ async fn spans_reach_a_collector_below_those_of_the_caller() {
     raw::receive(answer).await.unwrap();
     // What is not sent yet is sent before the end.
     stop.send(Stop::Soon).unwrap();
-    ended.await.unwrap().unwrap();
+    ends(ended).await;
 
     let mut spans = spans(&mut received);
     // Its path is the client's own words.
@@ -166,7 +166,7 @@ async fn of_traces_begun_here_a_share_is_sent() {
             client.plan_rollout(request.clone()).await.unwrap();
         }
         stop.send(Stop::Soon).unwrap();
-        ended.await.unwrap().unwrap();
+        ends(ended).await;
         let sent = spans(&mut received).len();
         assert!(sent >= least && sent <= most, "{sent} at {ratio}");
     }
@@ -183,7 +183,7 @@ async fn stops_after(collector: SocketAddr) -> Duration {
     client.plan_rollout(mk_request()).await.unwrap();
     let asked = Instant::now();
     stop.send(Stop::Soon).unwrap();
-    ended.await.unwrap().unwrap();
+    ends(ended).await;
     asked.elapsed()
 }
 
