@@ -33,7 +33,7 @@ func (w *worker) settled(world *World) ([]Difference, *Result, *Result, error) {
 	normalise(world, our)
 	sets := merged(up.Sets, our.Sets)
 	for _, k := range sortedKeys(sets) {
-		if adoptedAndDeleted(up.Writes, k) {
+		if adoptedAndDeleted(up.Writes, k) || our.Sets[k] == nil && completeAsObserved(world) {
 			continue
 		}
 		if u, o := essence(up.Sets[k]), essence(our.Sets[k]); u != o {
@@ -120,6 +120,18 @@ func adoptedAndDeleted(writes []Write, set string) bool {
 		return slices.ContainsFunc(writes, func(w Write) bool { return key(w.Namespace, w.Name) == set && what(w) })
 	}
 	return did(func(w Write) bool { return w.Claim }) && did(func(w Write) bool { return w.Op == "delete" })
+}
+
+// completeAsObserved says whether as many pods are available as are wanted only with those of sets that are to have
+// fewer. A plan publishes what is observed, and cleans up where that is complete, as upstream does; but upstream is run
+// on clamped counts here.
+func completeAsObserved(w *World) bool {
+	wanted, observed, clamped := *w.Deployment.Spec.Replicas, int32(0), int32(0)
+	for _, rs := range owned(w) {
+		observed += rs.Status.AvailableReplicas
+		clamped += min(rs.Status.AvailableReplicas, *rs.Spec.Replicas)
+	}
+	return observed == wanted && clamped < wanted
 }
 
 func sign(n int32) int {
