@@ -335,11 +335,11 @@ func TestDeliberateDifferences(t *testing.T) {
 			var up, our *Result
 			var err error
 			switch {
+			case p.settled && p.once:
+				up = w.up.Pass(world, NewServer(world))
+				our, err = w.ours.settle(world)
 			case p.settled:
 				up = again(w.up, world)
-				if p.once {
-					up = w.up.Pass(world, NewServer(world))
-				}
 				our, err = w.ours.settle(world)
 			case world.Fault != nil || world.Newer != nil:
 				up = w.up.Pass(world, NewServer(world))

@@ -94,15 +94,8 @@ func (w *worker) rollout(seed, unit uint64) (ticks int, parted string, diffs []D
 		u, o := up.sim.w.AsStored(), our.sim.w.AsStored()
 		r := w.up.Pass(u, NewServer(u))
 		s, err := w.ours.Pass(o, &Result{})
-		var gone *plannerGone
-		if errors.As(err, &gone) {
-			return ticks, "", nil, o, err
-		}
-		if err == nil {
-			err = s.Err
-		}
-		if err != nil {
-			return ticks, "", []Difference{{What: "no plan", Ours: err.Error()}}, o, nil
+		if diffs, err := unplanned(s, err); len(diffs) > 0 || err != nil {
+			return ticks, "", diffs, o, err
 		}
 		if a, b := up.tick(u, r), our.tick(o, s); a != b {
 			if name := exempt(u, false); name != "" {
@@ -140,15 +133,8 @@ func (w *worker) settleRollout(l *life) ([]Difference, *World, error) {
 	for range maxTicks {
 		at := l.sim.w.AsStored()
 		s, err := w.ours.settle(at)
-		var gone *plannerGone
-		if errors.As(err, &gone) {
-			return nil, at, err
-		}
-		if err == nil {
-			err = s.Err
-		}
-		if err != nil {
-			return []Difference{{What: "no settled plan", Ours: err.Error()}}, at, nil
+		if diffs, err := unplanned(s, err); len(diffs) > 0 || err != nil {
+			return diffs, at, err
 		}
 		if quiet++; len(s.Writes) > 0 || !complete(at) {
 			quiet = 0
@@ -159,6 +145,21 @@ func (w *worker) settleRollout(l *life) ([]Difference, *World, error) {
 		l.sim.step(s)
 	}
 	return []Difference{{"rest", "stuck in stale desired-replicas", "not at rest and complete with settled plans either"}}, l.sim.w, nil
+}
+
+// unplanned says why there is no plan of ours, or that there will be none any more.
+func unplanned(s *Result, err error) ([]Difference, error) {
+	var gone *plannerGone
+	if errors.As(err, &gone) {
+		return nil, err
+	}
+	if err == nil {
+		err = s.Err
+	}
+	if err != nil {
+		return []Difference{{What: "no plan", Ours: err.Error()}}, nil
+	}
+	return nil, nil
 }
 
 // complete says whether nothing is left to do for a Deployment.
