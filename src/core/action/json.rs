@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::snapshot::StringMap;
-use crate::template::{Value, write_string};
+use crate::template::{Value, write_list, write_map, write_string};
 
 /// A JSON value that borrows its texts.
 #[derive(Clone, Debug)]
@@ -47,28 +47,11 @@ impl<'a> Json<'a> {
             // Writing to a String cannot fail.
             Self::Integer(number) => _ = write!(text, "{number}"),
             Self::Text(string) => write_string(text, string),
-            Self::List(items) => {
-                text.push('[');
-                for (i, item) in items.iter_mut().enumerate() {
-                    if i > 0 {
-                        text.push(',');
-                    }
-                    item.write(text);
-                }
-                text.push(']');
-            }
+            Self::List(items) => write_list(text, items, |text, item| item.write(text)),
             Self::Object(entries) => {
                 entries.sort_unstable_by_key(|(key, _)| *key);
-                text.push('{');
-                for (i, (key, value)) in entries.iter_mut().enumerate() {
-                    if i > 0 {
-                        text.push(',');
-                    }
-                    write_string(text, key);
-                    text.push(':');
-                    value.write(text);
-                }
-                text.push('}');
+                let entries = entries.iter_mut().map(|(key, value)| (*key, value));
+                write_map(text, entries, |text, value| value.write(text));
             }
             Self::Template(value) => value.write_json(text),
         }

@@ -38,5 +38,5 @@ pub use sha256::sha256_of_canonical;
 pub use shape::API_VERSION;
 pub use stored::{Source, Template};
 pub use tree::{Node, Tree, ValueEntries};
-pub(crate) use value::write_string;
 pub use value::{Number, Value};
+pub(crate) use value::{write_list, write_map, write_string};

@@ -127,30 +127,47 @@ impl Value {
             // Writing to a String cannot fail.
             Self::Number(number) => _ = write!(json, "{number}"),
             Self::String(text) => write_string(json, text),
-            Self::List(items) => {
-                json.push('[');
-                for (i, item) in items.iter().enumerate() {
-                    if i > 0 {
-                        json.push(',');
-                    }
-                    item.write_json(json);
-                }
-                json.push(']');
-            }
+            Self::List(items) => write_list(json, items, |json, item| item.write_json(json)),
             Self::Map(entries) => {
-                json.push('{');
-                for (i, (key, value)) in entries.iter().enumerate() {
-                    if i > 0 {
-                        json.push(',');
-                    }
-                    write_string(json, key);
-                    json.push(':');
-                    value.write_json(json);
-                }
-                json.push('}');
+                let entries = entries.iter().map(|(key, value)| (key.as_str(), value));
+                write_map(json, entries, |json, value| value.write_json(json));
             }
         }
     }
+}
+
+/// Appends a list of what `write` appends for each.
+pub(crate) fn write_list<T>(
+    json: &mut String,
+    items: impl IntoIterator<Item = T>,
+    write: impl Fn(&mut String, T),
+) {
+    json.push('[');
+    for (i, item) in items.into_iter().enumerate() {
+        if i > 0 {
+            json.push(',');
+        }
+        write(json, item);
+    }
+    json.push(']');
+}
+
+/// Appends a map of what `write` appends for each value, in this order.
+pub(crate) fn write_map<'k, T>(
+    json: &mut String,
+    entries: impl IntoIterator<Item = (&'k str, T)>,
+    write: impl Fn(&mut String, T),
+) {
+    json.push('{');
+    for (i, (key, value)) in entries.into_iter().enumerate() {
+        if i > 0 {
+            json.push(',');
+        }
+        write_string(json, key);
+        json.push(':');
+        write(json, value);
+    }
+    json.push('}');
 }
 
 /// Appends a text in quotes, and escapes what RFC 8259 demands: quotes, backslashes and control characters below U+0020.
