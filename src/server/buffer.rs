@@ -33,6 +33,7 @@ use super::calls::Begun;
 use super::connection::Untaken;
 use super::errors;
 use super::offload::AnswerBytes;
+use super::stack::Answering;
 use crate::wire::REQUEST_BYTES_MAX;
 
 /// The flag and the length before a message of gRPC.
@@ -170,7 +171,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         // What is inside is asked once the request is there.

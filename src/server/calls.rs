@@ -1,7 +1,6 @@
 //! Counts calls: each is one started and one handled, whoever ends it and wherever.
 
 use std::convert::Infallible;
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,6 +16,7 @@ use tower::{Layer, Service};
 
 use super::errors;
 use super::metrics::{MethodMetrics, Metrics};
+use super::stack::Answering;
 
 /// See the text of this file.
 #[derive(Clone)]
@@ -85,7 +85,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)

@@ -1,8 +1,6 @@
 //! How long a call may take.
 
 use std::convert::Infallible;
-use std::future::Future;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +11,7 @@ use tonic::body::Body;
 use tower::{Layer, Service};
 
 use super::errors::refusal;
+use super::stack::Answering;
 
 const GRPC_TIMEOUT: &str = "grpc-timeout";
 
@@ -54,7 +53,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)

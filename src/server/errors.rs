@@ -134,6 +134,11 @@ pub(super) fn bug() -> Status {
     )
 }
 
+/// What a client is told whose call the server does not wait for when it ends.
+pub(super) fn stopping() -> Status {
+    refusal(Code::Unavailable, "the server is stopping", "STOPPING", &[])
+}
+
 /// What a client is told that came when there was no room. The only error but UNAVAILABLE that another try may
 /// mend, and `RetryInfo` is the sign of it.
 pub(super) fn overloaded() -> Status {

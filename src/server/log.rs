@@ -5,10 +5,8 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::future::Future;
 use std::io;
 use std::panic::{self, PanicHookInfo};
-use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -23,6 +21,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use super::errors;
 use super::metrics;
+use super::stack::Answering;
 use super::trace::{CallSpan, Tracing};
 
 /// Lines that wait to be written. What comes when so many wait is lost: who does not read the log must not stop calls.
@@ -120,7 +119,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)

@@ -4,9 +4,7 @@
 //! been decoded, so that decoding, planning and encoding all move.
 
 use std::convert::Infallible;
-use std::future::Future;
 use std::panic;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -15,12 +13,12 @@ use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, StreamBody};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tonic::Code;
 use tonic::body::Body;
 use tower::{Layer, Service, ServiceExt as _};
 use tracing::Span;
 
-use super::errors::{self, refusal};
+use super::errors;
+use super::stack::Answering;
 
 /// Requests with more bytes are large: they take more than about a millisecond (`cargo bench --bench plan`),
 /// beside which a change of threads costs nothing.
@@ -71,7 +69,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         // What is inside is asked where it runs.
@@ -99,12 +97,7 @@ where
                 Err(failed) => match failed.try_into_panic() {
                     Ok(panicked) => panic::resume_unwind(panicked),
                     // Only a runtime that is going away drops a task before it ran.
-                    Err(_) => {
-                        Ok(
-                            refusal(Code::Unavailable, "the server is stopping", "STOPPING", &[])
-                                .into_http(),
-                        )
-                    }
+                    Err(_) => Ok(errors::stopping().into_http()),
                 },
             }
         })

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::hash::{BuildHasher as _, RandomState};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,10 @@ use crate::wire::REQUEST_BYTES_MAX;
 
 /// Bytes that may be sent to ask for health or descriptors: names, and the call is held in memory with them.
 const ASKED_BYTES_MAX: usize = 4 << 10;
+
+/// What a layer that does something around a call gives: the answer is on its way.
+pub(super) type Answering =
+    Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 /// Every call passes through these, from top to bottom, and its answer from bottom to top. No limit of tonic's
 /// own is used: they lie outside of all this, so that their answers would be neither logged nor counted.

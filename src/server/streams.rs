@@ -10,13 +10,14 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::{Frame, SizeHint};
 use tokio::sync::{oneshot, watch};
+use tonic::Status;
 use tonic::body::Body;
-use tonic::{Code, Status};
 use tower::{Layer, Service};
 
 use super::budget::{Budget, Held};
 use super::connection::Untaken;
-use super::errors::{self, refusal};
+use super::errors;
+use super::stack::Answering;
 
 /// Ends open streams when the server stops, which they would hold up to the end of its grace, and counts what is not
 /// taken of them.
@@ -95,7 +96,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -182,8 +183,7 @@ impl http_body::Body for Open {
             Poll::Ready(ended) => return Poll::Ready(ended),
             Poll::Pending => {
                 ready!(this.stopped.as_mut().poll(cx));
-                let status = refusal(Code::Unavailable, "the server is stopping", "STOPPING", &[]);
-                return this.end(&status);
+                return this.end(&errors::stopping());
             }
         };
         let (Some(untaken), Some(data)) = (&this.untaken, frame.data_ref()) else {
@@ -207,6 +207,7 @@ impl http_body::Body for Open {
 #[cfg(test)]
 mod tests {
     use http_body_util::{BodyExt as _, Full, StreamBody};
+    use tonic::Code;
     use tower::{ServiceExt as _, service_fn};
 
     use super::*;
