@@ -235,41 +235,20 @@ fn root_store(pem: &[u8], path: &Path) -> Result<RootCertStore, Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     use std::sync::atomic::{AtomicU64, Ordering};
+
+    use tempfile::TempDir;
 
     use super::*;
 
-    /// Files of a test, gone with it.
-    struct Directory(PathBuf);
-
-    impl Directory {
-        fn new(name: &str) -> Self {
-            let name = format!("rollplan-unit-{name}-{}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-
-        fn files(&self) -> TlsFiles {
-            TlsFiles {
-                cert: self.0.join("cert"),
-                key: self.0.join("key"),
-                client_ca: None,
-            }
-        }
-    }
-
-    impl Drop for Directory {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn half_of_a_change_is_waited_for_and_what_stays_wrong_is_counted() {
-        let directory = Directory::new("reload");
-        let files = directory.files();
+        let directory = TempDir::new().unwrap();
+        let files = TlsFiles {
+            cert: directory.path().join("cert"),
+            key: directory.path().join("key"),
+            client_ca: None,
+        };
         let write = |cert: &rcgen::CertifiedKey<rcgen::KeyPair>| {
             fs::write(&files.cert, cert.cert.pem()).unwrap();
         };

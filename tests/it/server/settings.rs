@@ -102,7 +102,7 @@ fn rows() -> Vec<[String; 3]> {
 
 #[test]
 fn every_setting_is_taken_from_its_option_and_from_its_variable() {
-    let directory = Directory::new("settings");
+    let directory = Directory::new();
     let authority = Authority::new();
     directory.rotate(&authority.sign());
     directory.write("ca.crt", &authority.pem);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use hyper_util::rt::TokioIo;
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::server::{Config, Server, Stop, TlsFiles};
+use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsConnector;
@@ -21,17 +22,15 @@ use super::observed::{get, mk_observed, sample};
 use super::{mk_request, until};
 
 /// Files that go with the test.
-pub(super) struct Directory(PathBuf);
+pub(super) struct Directory(TempDir);
 
 impl Directory {
-    pub(super) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("rollplan-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+    pub(super) fn new() -> Self {
+        Self(TempDir::new().unwrap())
     }
 
     pub(super) fn path(&self, file: &str) -> PathBuf {
-        self.0.join(file)
+        self.0.path().join(file)
     }
 
     fn files(&self, with_client_ca: bool) -> TlsFiles {
@@ -50,12 +49,6 @@ impl Directory {
     pub(super) fn rotate(&self, identity: &Identity) {
         self.write("tls.key", &identity.key.serialize_pem());
         self.write("tls.crt", &identity.cert.pem());
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -119,7 +112,7 @@ async fn serve(files: TlsFiles) -> (SocketAddr, SocketAddr, watch::Sender<Stop>)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_change_under_load_and_no_call_fails() {
-    let directory = Directory::new("rotation");
+    let directory = Directory::new();
     let authority = Authority::new();
     let (first, second) = (authority.sign(), authority.sign());
     directory.rotate(&first);
@@ -179,7 +172,7 @@ async fn certificates_change_under_load_and_no_call_fails() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_must_show_a_certificate_of_the_authority_of_the_day() {
-    let directory = Directory::new("mutual");
+    let directory = Directory::new();
     let (servers, old, new) = (Authority::new(), Authority::new(), Authority::new());
     directory.rotate(&servers.sign());
     directory.write("ca.crt", &old.pem);
@@ -213,7 +206,7 @@ async fn clients_must_show_a_certificate_of_the_authority_of_the_day() {
 async fn who_does_not_encrypt_is_not_answered() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    let directory = Directory::new("garbage");
+    let directory = Directory::new();
     let authority = Authority::new();
     directory.rotate(&authority.sign());
     let (address, _, _stop) = serve(directory.files(false)).await;
