@@ -14,13 +14,10 @@ use tonic_types::StatusExt as _;
 use super::observed::{get, mk_observed, sample};
 use super::raw::{self, PLAN, PREFACE, Raw, framed};
 use super::refusals::check;
-use super::{Serving, Staged, mk_config, mk_request, start_with};
+use super::{PATIENCE, Serving, Staged, mk_config, mk_request, start_with};
 
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
-
-/// Much more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Says hello, and nothing else unless a test does.
 async fn hello(address: SocketAddr) -> TcpStream {

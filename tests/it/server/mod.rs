@@ -48,6 +48,9 @@ struct Serving {
     ended: JoinHandle<Result<(), server::Error>>,
 }
 
+/// Much more than anything takes that a test waits for, and much less than what is waited for in vain.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Longer than any test may take.
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -100,12 +103,12 @@ async fn until(what: &str, condition: impl AsyncFn() -> bool) {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(Duration::from_secs(60), holds).await.expect(what);
+    timeout(PATIENCE, holds).await.expect(what);
 }
 
 /// Waits until the server has ended, much longer than it takes.
 async fn ends(ended: JoinHandle<Result<(), server::Error>>) {
-    let ended = timeout(Duration::from_secs(60), ended).await;
+    let ended = timeout(PATIENCE, ended).await;
     ended.expect("the server ends").unwrap().unwrap();
 }
 

@@ -18,10 +18,7 @@ use tokio::time::timeout;
 use tonic::codec::CompressionEncoding;
 use tonic::{Request, Response, Status};
 
-use super::{Serving, mk_config, mk_request, mk_request_with_bytes, serve};
-
-/// Much more than it takes to begin two calls, and less than a call may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+use super::{PATIENCE, Serving, mk_config, mk_request, mk_request_with_bytes, serve};
 
 /// PlanRollout says on which thread it runs and takes a moment of it, Rollback waits for the barrier.
 struct Watched {

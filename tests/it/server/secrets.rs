@@ -1,7 +1,6 @@
 //! What is on standard error is read by many: nothing of a workload is in it but the name of its Deployment.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::proto::{PlanRolloutRequest, RollbackRequest};
@@ -9,9 +8,9 @@ use rollplan::wire::json;
 use serde_json::{Value, json};
 use tonic::Code;
 
-use super::connect;
 use super::process::Process;
 use super::raw::{self, PLAN, framed};
+use super::{PATIENCE, connect};
 
 const SECRET: &str = "hunter2";
 
@@ -99,7 +98,7 @@ async fn nothing_of_a_workload_is_logged() {
     assert_eq!(answer.unwrap().status.code(), Code::Unimplemented);
     drop((client, raw));
     server.signal("TERM");
-    assert_eq!(server.ended(Duration::from_secs(60)).code(), Some(0));
+    assert_eq!(server.ended(PATIENCE).code(), Some(0));
 
     let mut lines = BTreeMap::<String, Vec<Value>>::new();
     // To the end: there is nobody left who writes.

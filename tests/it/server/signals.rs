@@ -10,10 +10,7 @@ use tokio::time::Instant;
 use super::observed::get;
 use super::process::Process;
 use super::raw::{self, PLAN, framed};
-use super::{connect, mk_request, until};
-
-/// Much more than anything here takes, and much less than what is waited for in vain.
-const PATIENCE: Duration = Duration::from_secs(60);
+use super::{PATIENCE, connect, mk_request, until};
 
 /// Times that nobody waits for: where they are heeded, only another signal ends the process.
 const FOREVER: [&str; 6] = [

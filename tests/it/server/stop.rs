@@ -20,7 +20,7 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 
 use super::observed::get;
 use super::refusals::check;
-use super::{Serving, Staged, connect, ends, mk_config, mk_request, start, start_with};
+use super::{PATIENCE, Serving, Staged, connect, ends, mk_config, mk_request, start, start_with};
 
 /// Watches the health of the server, which serves.
 pub(super) async fn watch(address: std::net::SocketAddr) -> Streaming<HealthCheckResponse> {
@@ -33,13 +33,13 @@ pub(super) async fn watch(address: std::net::SocketAddr) -> Streaming<HealthChec
 }
 
 pub(super) async fn next(watch: &mut Streaming<HealthCheckResponse>) -> Option<ServingStatus> {
-    let message = timeout(Duration::from_secs(60), watch.message()).await;
+    let message = timeout(PATIENCE, watch.message()).await;
     Some(message.expect("there is news").unwrap()?.status())
 }
 
 /// It ends as the server does, and says why.
 pub(super) async fn check_ends(watch: &mut Streaming<HealthCheckResponse>) {
-    let end = timeout(Duration::from_secs(60), watch.message()).await;
+    let end = timeout(PATIENCE, watch.message()).await;
     let status = end.expect("it ends").unwrap_err();
     check(&status, Code::Unavailable, "STOPPING");
 }

@@ -30,11 +30,9 @@ use super::raw::{self, PLAN, framed};
 use super::refusals::{check, check_too_large};
 use super::stop::{check_ends, next, watch};
 use super::{
-    Serving, Staged, connect, ends, mk_config, mk_request, mk_request_with_bytes, start, start_with,
+    PATIENCE, Serving, Staged, connect, ends, mk_config, mk_request, mk_request_with_bytes, start,
+    start_with,
 };
-
-/// Much more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// tonic alone, with the same answers.
 async fn stock(staged: &Staged, server: Server) -> SocketAddr {

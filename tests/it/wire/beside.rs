@@ -63,18 +63,6 @@ fn change(value: &mut Value, random: &mut Random) {
     }
 }
 
-fn break_bytes(bytes: &mut Vec<u8>, random: &mut Random) {
-    for _ in 0..=random.below(3) {
-        let at = random.below(bytes.len());
-        match random.below(4) {
-            0 => bytes[at] = random.next() as u8,
-            1 => bytes[at] ^= 1 << random.below(8),
-            2 if at > 0 => _ = bytes.remove(at),
-            _ => bytes.insert(at, random.next() as u8),
-        }
-    }
-}
-
 #[test]
 fn a_template_read_beside_another_is_as_if_read_alone() {
     let seed = std::env::var("ROLLPLAN_SEED").map_or(9, |seed| seed.parse().unwrap());
@@ -107,10 +95,14 @@ fn a_template_read_beside_another_is_as_if_read_alone() {
             }
         };
         if random.below(3) == 0 {
-            break_bytes(&mut set, &mut random);
+            random.break_bytes(&mut set, |random, bytes, at| {
+                bytes.insert(at, random.next() as u8)
+            });
         }
         if random.below(6) == 0 {
-            break_bytes(&mut own, &mut random);
+            random.break_bytes(&mut own, |random, bytes, at| {
+                bytes.insert(at, random.next() as u8)
+            });
         }
         let (Ok(own), Ok(set)) = (RawStruct::decode(&own[..]), RawStruct::decode(&set[..])) else {
             continue;

@@ -22,4 +22,21 @@ impl Random {
             items.swap(i, self.below(i + 1));
         }
     }
+
+    /// Changes a byte, takes one out, or does something else at one.
+    pub(super) fn break_bytes(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        otherwise: impl Fn(&mut Self, &mut Vec<u8>, usize),
+    ) {
+        for _ in 0..=self.below(3) {
+            let at = self.below(bytes.len());
+            match self.below(4) {
+                0 => bytes[at] = self.next() as u8,
+                1 => bytes[at] ^= 1 << self.below(8),
+                2 if at > 0 => _ = bytes.remove(at),
+                _ => otherwise(self, bytes, at),
+            }
+        }
+    }
 }

@@ -375,15 +375,7 @@ fn broken_bytes_are_refused_or_read_as_protobuf_reads_them() {
     let (mut taken, mut refused) = (0, 0);
     for _ in 0..10_000 {
         let mut bytes = whole.clone();
-        for _ in 0..=random.below(3) {
-            let at = random.below(bytes.len());
-            match random.below(4) {
-                0 => bytes[at] = random.next() as u8,
-                1 => bytes[at] ^= 1 << random.below(8),
-                2 if at > 0 => _ = bytes.remove(at),
-                _ => bytes.truncate(at + 1),
-            }
-        }
+        random.break_bytes(&mut bytes, |_, bytes, at| bytes.truncate(at + 1));
         let Ok(raw) = RawStruct::decode(&bytes[..]) else {
             refused += 1;
             continue;
