@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::offload::LARGE_BYTES;
-
 const KIB: usize = 1 << 10;
+
+/// Requests with more bytes are large: they take more than about a millisecond (`cargo bench --bench plan`),
+/// beside which a change of threads costs nothing.
+pub const LARGE_BYTES: usize = 64 << 10;
 
 /// Memory that may be held, in KiB. What is small is counted apart: who sends much, or does not take large answers,
 /// leaves room for the usual rollout.

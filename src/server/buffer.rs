@@ -33,7 +33,7 @@ use super::calls::Begun;
 use super::connection::Untaken;
 use super::errors;
 use super::offload::AnswerBytes;
-use super::stack::Answering;
+use super::response::ResponseFuture;
 use crate::wire::REQUEST_BYTES_MAX;
 
 /// The flag and the length before a message of gRPC.
@@ -49,17 +49,17 @@ pub(super) struct BufferLayer {
     budget: Budget,
     queue_time_max: Duration,
     calls_max: usize,
-    under_way: UnderWay,
+    in_flight: InFlight,
     shed: Counter,
 }
 
 /// How many calls are under way, those that are still being sent included, unless their clients keep them waiting.
 #[derive(Clone, Default)]
-struct UnderWay(Arc<AtomicUsize>);
+struct InFlight(Arc<AtomicUsize>);
 
 /// One of them, unless it waits for its client.
-struct OneUnderWay {
-    all: UnderWay,
+struct InFlightGuard {
+    all: InFlight,
     is_counted: bool,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Buffer<S> {
 }
 
 /// A request that has arrived.
-struct Arrived {
+struct BufferedRequest {
     frames: VecDeque<Bytes>,
     /// Frames too small to be kept as they are, put together.
     small: BytesMut,
@@ -87,21 +87,21 @@ enum NotArrived {
     Shed,
 }
 
-// === impl UnderWay ===
+// === impl InFlight ===
 
-impl UnderWay {
+impl InFlight {
     /// One more, until it is dropped.
-    fn enter(self) -> OneUnderWay {
-        let mut one = OneUnderWay {
+    fn enter(self) -> InFlightGuard {
+        let mut guard = InFlightGuard {
             all: self,
             is_counted: false,
         };
-        one.count(true);
-        one
+        guard.count(true);
+        guard
     }
 }
 
-impl OneUnderWay {
+impl InFlightGuard {
     fn others(&self) -> usize {
         let all = self.all.0.load(Ordering::Relaxed);
         all.saturating_sub(usize::from(self.is_counted))
@@ -128,7 +128,7 @@ impl OneUnderWay {
     }
 }
 
-impl Drop for OneUnderWay {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.count(false);
     }
@@ -146,7 +146,7 @@ impl BufferLayer {
         Self {
             queue_time_max,
             calls_max,
-            under_way: UnderWay::default(),
+            in_flight: InFlight::default(),
             budget,
             shed,
         }
@@ -171,7 +171,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         // What is inside is asked once the request is there.
@@ -184,30 +184,30 @@ where
             budget,
             queue_time_max,
             calls_max,
-            under_way,
+            in_flight,
             shed,
         } = layer;
         Box::pin(async move {
             let begun = request.extensions().get::<Begun>().copied();
-            let mut one = under_way.enter();
-            let must_go = |one: &OneUnderWay| {
+            let mut guard = in_flight.enter();
+            let should_shed = |guard: &InFlightGuard| {
                 let is_late = begun.is_some_and(|Begun(at)| at.elapsed() > queue_time_max);
-                is_late && one.others() >= calls_max
+                is_late && guard.others() >= calls_max
             };
             // Before its bytes are read, if it is known then.
-            if must_go(&one) {
+            if should_shed(&guard) {
                 return Ok(overloaded(&shed));
             }
             let untaken = request.extensions().get::<Untaken>().cloned();
             let (parts, body) = request.into_parts();
-            let arriving = arrive(body, &budget, &mut one, queue_time_max);
+            let arriving = arrive(body, &budget, &mut guard, queue_time_max);
             let arrived = match arriving.await {
                 Ok(arrived) => arrived,
                 Err(NotArrived::Shed) => return Ok(overloaded(&shed)),
                 Err(NotArrived::TooLarge) => return Ok(errors::request_too_large().into_http()),
                 Err(NotArrived::Gone) => return Ok(gone().into_http()),
             };
-            if must_go(&one) {
+            if should_shed(&guard) {
                 return Ok(overloaded(&shed));
             }
             let request = Request::from_parts(parts, Body::new(arrived));
@@ -244,10 +244,10 @@ fn gone() -> Status {
 async fn arrive(
     mut body: Body,
     budget: &Budget,
-    one: &mut OneUnderWay,
+    guard: &mut InFlightGuard,
     queue_time_max: Duration,
-) -> Result<Arrived, NotArrived> {
-    let mut arrived = Arrived {
+) -> Result<BufferedRequest, NotArrived> {
+    let mut arrived = BufferedRequest {
         frames: VecDeque::new(),
         small: BytesMut::new(),
         bytes: 0,
@@ -255,7 +255,7 @@ async fn arrive(
     };
     let mut prefix = Vec::new();
     // What a client does not send keeps nobody else waiting.
-    while let Some(frame) = one.wait(queue_time_max, body.frame()).await {
+    while let Some(frame) = guard.wait(queue_time_max, body.frame()).await {
         let frame = frame.map_err(|_| NotArrived::Gone)?;
         let Ok(data) = frame.into_data() else {
             continue;
@@ -297,9 +297,9 @@ fn count(body: Body, untaken: Untaken, held: Held) -> Body {
     }))
 }
 
-// === impl Arrived ===
+// === impl BufferedRequest ===
 
-impl Arrived {
+impl BufferedRequest {
     fn push(&mut self, data: Bytes) {
         if data.len() < FRAME_BYTES_MIN {
             return self.small.extend_from_slice(&data);
@@ -315,7 +315,7 @@ impl Arrived {
     }
 }
 
-impl http_body::Body for Arrived {
+impl http_body::Body for BufferedRequest {
     type Data = Bytes;
     type Error = Status;
 
@@ -369,7 +369,7 @@ mod tests {
         let layer = mk_layer();
         let late = QUEUE_TIME_MAX + Duration::from_secs(1);
         assert!(after(&layer, late).await.is_none());
-        let other = layer.under_way.clone().enter();
+        let other = layer.in_flight.clone().enter();
         assert!(after(&layer, Duration::ZERO).await.is_none());
         let status = after(&layer, late).await;
         assert_eq!(status.unwrap().code(), tonic::Code::ResourceExhausted);
@@ -381,8 +381,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_is_kept_waiting_by_a_client_keeps_nobody_waiting() {
         let layer = mk_layer();
-        let mut waits = layer.under_way.clone().enter();
-        let other = layer.under_way.clone().enter();
+        let mut waits = layer.in_flight.clone().enter();
+        let other = layer.in_flight.clone().enter();
         assert_eq!(other.others(), 1);
         let never = std::future::pending::<()>();
         let long = QUEUE_TIME_MAX * 2;
@@ -392,7 +392,7 @@ mod tests {
         // Given up meanwhile.
         drop(waits);
         assert_eq!(other.others(), 0);
-        let mut waits = layer.under_way.clone().enter();
+        let mut waits = layer.in_flight.clone().enter();
         waits
             .wait(QUEUE_TIME_MAX, Box::pin(tokio::time::sleep(long)))
             .await;
@@ -409,8 +409,8 @@ mod tests {
         let frames = tokio_stream::iter(frames.map(Ok::<_, Infallible>));
         let body = Body::new(http_body_util::StreamBody::new(frames));
         let layer = mk_layer();
-        let mut one = layer.under_way.clone().enter();
-        let arrived = arrive(body, &layer.budget, &mut one, QUEUE_TIME_MAX).await;
+        let mut guard = layer.in_flight.clone().enter();
+        let arrived = arrive(body, &layer.budget, &mut guard, QUEUE_TIME_MAX).await;
         let Ok(arrived) = arrived else {
             panic!("it fits");
         };

@@ -16,7 +16,7 @@ use tower::{Layer, Service};
 
 use super::errors;
 use super::metrics::{MethodMetrics, Metrics};
-use super::stack::Answering;
+use super::response::ResponseFuture;
 
 /// See the text of this file.
 #[derive(Clone)]
@@ -85,7 +85,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)

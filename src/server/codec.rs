@@ -17,7 +17,7 @@ pub struct Codec<Encode, Decode>(PhantomData<(Encode, Decode)>);
 
 /// The half of it that decodes.
 #[derive(Debug)]
-pub struct Weighed<M>(PhantomData<M>);
+pub struct SizeLimitedDecoder<M>(PhantomData<M>);
 
 impl<Encode, Decode> Default for Codec<Encode, Decode> {
     fn default() -> Self {
@@ -33,18 +33,18 @@ where
     type Encode = Encode;
     type Decode = Decode;
     type Encoder = ProstEncoder<Encode>;
-    type Decoder = Weighed<Decode>;
+    type Decoder = SizeLimitedDecoder<Decode>;
 
     fn encoder(&mut self) -> Self::Encoder {
         ProstCodec::<Encode, Decode>::raw_encoder(BufferSettings::default())
     }
 
     fn decoder(&mut self) -> Self::Decoder {
-        Weighed(PhantomData)
+        SizeLimitedDecoder(PhantomData)
     }
 }
 
-impl<M: Message + Name + Default> Decoder for Weighed<M> {
+impl<M: Message + Name + Default> Decoder for SizeLimitedDecoder<M> {
     type Item = M;
     type Error = Status;
 

@@ -11,7 +11,7 @@ use tonic::body::Body;
 use tower::{Layer, Service};
 
 use super::errors::refusal;
-use super::stack::Answering;
+use super::response::ResponseFuture;
 
 const GRPC_TIMEOUT: &str = "grpc-timeout";
 
@@ -53,7 +53,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)

@@ -21,7 +21,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use super::errors;
 use super::metrics;
-use super::stack::Answering;
+use super::response::ResponseFuture;
 use super::trace::{CallSpan, Tracing};
 
 /// Lines that wait to be written. What comes when so many wait is lost: who does not read the log must not stop calls.
@@ -119,7 +119,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)

@@ -4,6 +4,7 @@
 //! programs and tests that have these already. stack.rs shows what a call passes through, from top to bottom.
 
 mod admin;
+mod admission;
 mod budget;
 mod buffer;
 mod calls;
@@ -17,8 +18,8 @@ mod listener;
 mod log;
 mod metrics;
 mod offload;
-mod places;
 mod planner;
+mod response;
 mod stack;
 mod stop;
 mod streams;
@@ -35,10 +36,10 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tonic::service::Routes;
 
+pub use budget::LARGE_BYTES;
 pub use codec::Codec;
 pub use config::{Config, TlsFiles};
 pub use errors::{DOMAIN, to_status};
-pub use offload::LARGE_BYTES;
 pub use stop::Stop;
 
 use crate::proto::rollout_planner_server::RolloutPlanner;

@@ -17,12 +17,9 @@ use tonic::body::Body;
 use tower::{Layer, Service, ServiceExt as _};
 use tracing::Span;
 
+use super::budget::LARGE_BYTES;
 use super::errors;
-use super::stack::Answering;
-
-/// Requests with more bytes are large: they take more than about a millisecond (`cargo bench --bench plan`),
-/// beside which a change of threads costs nothing.
-pub const LARGE_BYTES: usize = 64 << 10;
+use super::response::ResponseFuture;
 
 /// See the text of this file.
 #[derive(Clone)]
@@ -69,7 +66,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         // What is inside is asked where it runs.

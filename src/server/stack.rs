@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::hash::{BuildHasher as _, RandomState};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 use tower::{Service, ServiceBuilder};
 use tower_http::catch_panic::CatchPanicLayer;
 
+use super::admission::AdmissionLayer;
 use super::budget::Budget;
 use super::buffer::BufferLayer;
 use super::calls::CountLayer;
@@ -24,7 +24,6 @@ use super::deadline::DeadlineLayer;
 use super::log::CallLogLayer;
 use super::metrics::Metrics;
 use super::offload::OffloadLayer;
-use super::places::PlacesLayer;
 use super::streams::StreamsLayer;
 use super::trace::Tracing;
 use super::{Error, errors};
@@ -34,10 +33,6 @@ use crate::wire::REQUEST_BYTES_MAX;
 
 /// Bytes that may be sent to ask for health or descriptors: names, and the call is held in memory with them.
 const ASKED_BYTES_MAX: usize = 4 << 10;
-
-/// What a layer that does something around a call gives: the answer is on its way.
-pub(super) type Answering =
-    Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 /// Every call passes through these, from top to bottom, and its answer from bottom to top. No limit of tonic's
 /// own is used: they lie outside of all this, so that their answers would be neither logged nor counted.
@@ -94,7 +89,7 @@ pub(super) fn routes(
             shed,
         ))
         // Refuses what is too much. Above the turns of large calls: those that wait for one are under way too.
-        .layer(PlacesLayer::new(
+        .layer(AdmissionLayer::new(
             config.concurrent_calls_max,
             config.large_calls_max(),
         ))

@@ -17,7 +17,7 @@ use tower::{Layer, Service};
 use super::budget::{Budget, Held};
 use super::connection::Untaken;
 use super::errors;
-use super::stack::Answering;
+use super::response::ResponseFuture;
 
 /// Ends open streams when the server stops, which they would hold up to the end of its grace, and counts what is not
 /// taken of them.
@@ -96,7 +96,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)

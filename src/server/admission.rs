@@ -1,6 +1,6 @@
-//! How many calls may be under way at once, the large ones apart.
+//! Limits how many calls are in flight, with a limit of their own for large calls.
 //!
-//! A large call waits for its turn, and would take the place of many that are answered at once.
+//! A large call waits for its turn, and would take the place of many calls that are answered at once.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -14,26 +14,26 @@ use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use super::offload::is_large;
 
-/// See the text of this file.
+/// Admits calls up to one limit for small calls and one for large calls.
 #[derive(Clone)]
-pub(super) struct PlacesLayer {
+pub(super) struct AdmissionLayer {
     small: GlobalConcurrencyLimitLayer,
     large: GlobalConcurrencyLimitLayer,
 }
 
 #[derive(Clone)]
-pub(super) struct Places<S> {
+pub(super) struct Admission<S> {
     small: Limited<S>,
     large: Limited<S>,
 }
 
-/// A call that finds no place is refused at once: a queue would only make it late as well.
+/// A call beyond the limit is refused at once: in a queue it would only be late as well.
 type Limited<S> = LoadShed<ConcurrencyLimit<S>>;
 
-// === impl PlacesLayer ===
+// === impl AdmissionLayer ===
 
-impl PlacesLayer {
-    /// One limit of each kind for all connections: behind a sidecar all calls come over a few.
+impl AdmissionLayer {
+    /// The limits hold for all connections together: behind a sidecar all calls arrive over a few.
     pub(super) fn new(small: usize, large: usize) -> Self {
         Self {
             small: GlobalConcurrencyLimitLayer::new(small),
@@ -42,20 +42,20 @@ impl PlacesLayer {
     }
 }
 
-impl<S: Clone> Layer<S> for PlacesLayer {
-    type Service = Places<S>;
+impl<S: Clone> Layer<S> for AdmissionLayer {
+    type Service = Admission<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Places {
+        Admission {
             small: LoadShed::new(self.small.layer(inner.clone())),
             large: LoadShed::new(self.large.layer(inner)),
         }
     }
 }
 
-// === impl Places ===
+// === impl Admission ===
 
-impl<S> Service<Request<Body>> for Places<S>
+impl<S> Service<Request<Body>> for Admission<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
 {
@@ -65,7 +65,7 @@ where
     type Future = Oneshot<Limited<S>, Request<Body>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        // Which of the two is asked depends on the call.
+        // Which limit applies depends on the call.
         Poll::Ready(Ok(()))
     }
 
