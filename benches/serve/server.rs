@@ -13,7 +13,7 @@ use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
     PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
 };
-use rollplan::server::{Config, Server, Stop};
+use rollplan::server::{Config, Server, Shutdown};
 use rollplan::wire;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -137,7 +137,7 @@ pub(super) fn run(kind: &str) {
             listen: ([127, 0, 0, 1], 0).into(),
             ..Config::default()
         };
-        let (_stop, stopped) = watch::channel(Stop::No);
+        let (_stop, stopped) = watch::channel(Shutdown::NotRequested);
         match kind {
             "Rollplan" => {
                 log_to_nowhere();

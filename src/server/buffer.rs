@@ -30,7 +30,7 @@ use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use super::budget::{Budget, Held};
 use super::calls::Begun;
-use super::connection::Untaken;
+use super::connection::PendingResponses;
 use super::errors;
 use super::offload::AnswerBytes;
 use super::response::ResponseFuture;
@@ -198,7 +198,7 @@ where
             if should_shed(&guard) {
                 return Ok(overloaded(&shed));
             }
-            let untaken = request.extensions().get::<Untaken>().cloned();
+            let pending = request.extensions().get::<PendingResponses>().cloned();
             let (parts, body) = request.into_parts();
             let arriving = arrive(body, &budget, &mut guard, queue_time_max);
             let arrived = match arriving.await {
@@ -218,7 +218,7 @@ where
                 Err(_) => return Ok(errors::bug().into_http()),
             };
             // Not so in tests without a connection.
-            let Some(untaken) = untaken else {
+            let Some(pending) = pending else {
                 return Ok(answer);
             };
             let bytes = answer.extensions().get::<AnswerBytes>();
@@ -226,7 +226,7 @@ where
             if !budget.hold(&mut held, bytes.map_or(0, |AnswerBytes(bytes)| *bytes)) {
                 return Ok(overloaded(&shed));
             }
-            Ok(answer.map(|body| count(body, untaken, held)))
+            Ok(answer.map(|body| count(body, pending, held)))
         })
     }
 }
@@ -287,12 +287,12 @@ fn announced(prefix: &[u8]) -> Option<usize> {
 }
 
 /// Holds the memory of an answer until the connection has let go of it.
-fn count(body: Body, untaken: Untaken, held: Held) -> Body {
+fn count(body: Body, pending: PendingResponses, held: Held) -> Body {
     let held = Arc::new(held);
     Body::new(body.map_frame(move |frame| {
         frame.map_data(|data| {
             let held = Arc::clone(&held);
-            untaken.track(data, Box::new(held))
+            pending.track(data, Box::new(held))
         })
     }))
 }

@@ -1,4 +1,4 @@
-//! A connection: plain or encrypted, closed when nothing comes, or when answers are not taken.
+//! A connection, plain or encrypted, that is closed when its client is silent or does not read its responses.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -18,31 +18,32 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
-/// How long a client may take to read an answer. More means that it does not: the largest answer needs 140 KB a
-/// second.
-pub(super) const TAKE_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long a client may take to read a response. One that takes longer is not reading: the largest response needs
+/// 140 KB a second.
+pub(super) const RESPONSE_READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often a connection is looked at.
-const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// How often a connection is checked.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What a client says first, in HTTP/2. Who has not said it yet cannot be told that the server stops.
+/// Length of the preface that an HTTP/2 client sends first. A client that has not sent it cannot be told that the
+/// server is shutting down.
 const PREFACE_BYTES: usize = 24;
 
-/// See the text of this file.
+/// A client's connection, as hyper reads and writes it.
 pub(super) struct Connection {
     stream: Stream,
-    /// The longest silence: clients that live answer pings. Where pings are sent, whoever sends them closes the
-    /// connection after it; where they are not, it is done here, a look later.
+    /// The longest permitted silence: a live client answers pings. Where pings are sent, hyper closes the connection
+    /// after it; where they are not, it is closed here, one check later.
     silence_max: Duration,
     last_read: Instant,
     bytes_read: usize,
-    /// Its sender is dropped when the server stops.
+    /// The sender is dropped when the server shuts down.
     stopping: watch::Receiver<()>,
-    look: Pin<Box<Sleep>>,
-    untaken: Untaken,
+    next_check: Pin<Box<Sleep>>,
+    pending_responses: PendingResponses,
     closed: Closed,
-    /// Its place among the connections that there may be.
-    _place: OwnedSemaphorePermit,
+    /// Its share of the connection limit.
+    _permit: OwnedSemaphorePermit,
 }
 
 pub(super) enum Stream {
@@ -50,30 +51,30 @@ pub(super) enum Stream {
     Encrypted(Box<TlsStream<TcpStream>>),
 }
 
-/// Connections closed from here, by the reason.
+/// Connections closed by the server, by reason.
 #[derive(Clone)]
 pub(super) struct Closed {
     pub(super) silent: Counter,
     pub(super) slow: Counter,
 }
 
-/// Answers of a connection that its client has not taken yet. Every call knows it by its request.
+/// Response data of a connection that its client has not read yet. Each request carries it as an extension.
 #[derive(Clone, Default)]
-pub(super) struct Untaken(Arc<Mutex<Answers>>);
+pub(super) struct PendingResponses(Arc<Mutex<Queued>>);
 
 #[derive(Default)]
-struct Answers {
+struct Queued {
     next: u64,
-    /// When they were given; the first is the oldest.
+    /// When each chunk was queued; the first is the oldest.
     since: BTreeMap<u64, Instant>,
 }
 
-/// Bytes of an answer.
+/// A chunk of a response.
 struct Tracked {
     data: Bytes,
-    answer: u64,
-    untaken: Untaken,
-    _held: Box<dyn Any + Send + Sync>,
+    number: u64,
+    pending_responses: PendingResponses,
+    _resource: Box<dyn Any + Send + Sync>,
 }
 
 // === impl Connection ===
@@ -84,7 +85,7 @@ impl Connection {
         silence_max: Duration,
         closed: Closed,
         stopping: watch::Receiver<()>,
-        place: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Self {
         Self {
             stream,
@@ -92,42 +93,42 @@ impl Connection {
             last_read: Instant::now(),
             bytes_read: 0,
             stopping,
-            look: Box::pin(sleep(LOOK_INTERVAL)),
-            untaken: Untaken::default(),
+            next_check: Box::pin(sleep(IDLE_CHECK_INTERVAL)),
+            pending_responses: PendingResponses::default(),
             closed,
-            _place: place,
+            _permit: permit,
         }
     }
 
-    /// Looks now and then while there is nothing else to do. It may be reading that waits, or writing.
+    /// Runs the idle check while a read or a write is waiting.
     fn unless_closed<T>(
         &mut self,
         cx: &mut Context<'_>,
-        done: Poll<io::Result<T>>,
+        polled: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        if done.is_pending()
-            && let Err(closed) = self.poll_look(cx)
+        if polled.is_pending()
+            && let Err(closed) = self.poll_idle_check(cx)
         {
             return Poll::Ready(Err(closed));
         }
-        done
+        polled
     }
 
-    /// Whether it is to be closed.
-    fn poll_look(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        while self.look.as_mut().poll(cx).is_ready() {
+    /// Fails if the connection is to be closed.
+    fn poll_idle_check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        while self.next_check.as_mut().poll(cx).is_ready() {
             let now = Instant::now();
             if self.bytes_read < PREFACE_BYTES && self.stopping.has_changed().is_err() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            if now - self.last_read >= self.silence_max + LOOK_INTERVAL {
+            if now - self.last_read >= self.silence_max + IDLE_CHECK_INTERVAL {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            if self.untaken.longest(now) >= TAKE_TIME_MAX {
+            if self.pending_responses.oldest_age(now) >= RESPONSE_READ_TIMEOUT {
                 self.closed.slow.increment(1);
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            self.look.as_mut().reset(now + LOOK_INTERVAL);
+            self.next_check.as_mut().reset(now + IDLE_CHECK_INTERVAL);
         }
         Ok(())
     }
@@ -135,7 +136,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Its client's own end of it would have been read.
+        // If the client had closed it, the end would have been read.
         if self.last_read.elapsed() >= self.silence_max {
             self.closed.silent.increment(1);
         }
@@ -210,37 +211,37 @@ impl AsyncWrite for Connection {
 }
 
 impl Connected for Connection {
-    type ConnectInfo = Untaken;
+    type ConnectInfo = PendingResponses;
 
-    fn connect_info(&self) -> Untaken {
-        self.untaken.clone()
+    fn connect_info(&self) -> PendingResponses {
+        self.pending_responses.clone()
     }
 }
 
-// === impl Untaken ===
+// === impl PendingResponses ===
 
-impl Untaken {
-    /// Counts these bytes until the last copy of them is dropped, and then drops what is held for them.
-    pub(super) fn track(&self, data: Bytes, held: Box<dyn Any + Send + Sync>) -> Bytes {
+impl PendingResponses {
+    /// Counts these bytes as unread until their last copy is dropped, and then drops `resource`.
+    pub(super) fn track(&self, data: Bytes, resource: Box<dyn Any + Send + Sync>) -> Bytes {
         if data.is_empty() {
             return data;
         }
-        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = answers.next;
-        answers.next += 1;
-        answers.since.insert(answer, Instant::now());
-        drop(answers);
+        let mut queued = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = queued.next;
+        queued.next += 1;
+        queued.since.insert(number, Instant::now());
+        drop(queued);
         Bytes::from_owner(Tracked {
             data,
-            answer,
-            untaken: self.clone(),
-            _held: held,
+            number,
+            pending_responses: self.clone(),
+            _resource: resource,
         })
     }
 
-    fn longest(&self, now: Instant) -> Duration {
-        let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let oldest = answers.since.first_key_value();
+    fn oldest_age(&self, now: Instant) -> Duration {
+        let queued = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let oldest = queued.since.first_key_value();
         oldest.map_or(Duration::ZERO, |(_, since)| now - *since)
     }
 }
@@ -255,9 +256,9 @@ impl AsRef<[u8]> for Tracked {
 
 impl Drop for Tracked {
     fn drop(&mut self) {
-        let answers = self.untaken.0.lock();
-        let mut answers = answers.unwrap_or_else(PoisonError::into_inner);
-        answers.since.remove(&self.answer);
+        let queued = self.pending_responses.0.lock();
+        let mut queued = queued.unwrap_or_else(PoisonError::into_inner);
+        queued.since.remove(&self.number);
     }
 }
 
@@ -274,25 +275,25 @@ mod tests {
 
     const SILENCE_MAX: Duration = Duration::from_secs(100);
 
-    /// A connection, and its other end.
+    /// A connection, and the client's end of it.
     async fn mk_connection(stopping: watch::Receiver<()>) -> (Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
-        let place = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
         let closed = Closed {
             silent: Counter::noop(),
             slow: Counter::noop(),
         };
         let server = server.unwrap().0;
         let connection =
-            Connection::new(Stream::Plain(server), SILENCE_MAX, closed, stopping, place);
-        // From here on time passes when there is nothing else to do.
+            Connection::new(Stream::Plain(server), SILENCE_MAX, closed, stopping, permit);
+        // From here on, time advances only when there is nothing else to do.
         tokio::time::pause();
         (connection, client.unwrap())
     }
 
-    /// After what time reading ends, nothing having come.
+    /// How long a read waits until the connection is closed, with nothing sent.
     async fn closes_after(connection: &mut Connection) -> Duration {
         let start = Instant::now();
         let mut bytes = [0; 8];
@@ -303,46 +304,49 @@ mod tests {
         start.elapsed()
     }
 
-    fn check(took: Duration, time: Duration) {
-        assert!(took >= time && took <= time + LOOK_INTERVAL * 2, "{took:?}");
+    fn assert_within_a_check(took: Duration, time: Duration) {
+        assert!(
+            took >= time && took <= time + IDLE_CHECK_INTERVAL * 2,
+            "{took:?}"
+        );
     }
 
     #[tokio::test]
-    async fn silence_ends_a_connection() {
+    async fn silent_connection_is_closed() {
         let (_stop, stopping) = watch::channel(());
         let (mut connection, _client) = mk_connection(stopping).await;
-        check(closes_after(&mut connection).await, SILENCE_MAX);
+        assert_within_a_check(closes_after(&mut connection).await, SILENCE_MAX);
     }
 
     #[tokio::test]
-    async fn a_connection_that_says_nothing_does_not_hold_the_stop() {
+    async fn connection_without_preface_does_not_delay_shutdown() {
         let (stop, stopping) = watch::channel(());
         drop(stop);
         let (mut connection, _client) = mk_connection(stopping).await;
-        check(closes_after(&mut connection).await, LOOK_INTERVAL);
+        assert_within_a_check(closes_after(&mut connection).await, IDLE_CHECK_INTERVAL);
     }
 
     #[tokio::test]
-    async fn a_connection_that_is_open_is_told_of_the_stop_and_not_cut() {
+    async fn open_connection_is_not_cut_by_shutdown() {
         let (stop, stopping) = watch::channel(());
         drop(stop);
         let (mut connection, _client) = mk_connection(stopping).await;
         connection.bytes_read = PREFACE_BYTES;
-        check(closes_after(&mut connection).await, SILENCE_MAX);
+        assert_within_a_check(closes_after(&mut connection).await, SILENCE_MAX);
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_not_taken_ends_a_connection_and_one_that_is_does_not() {
+    async fn unread_response_closes_the_connection() {
         let (_stop, stopping) = watch::channel(());
         let (mut connection, _client) = mk_connection(stopping).await;
-        let taken = connection
-            .untaken
+        let read = connection
+            .pending_responses
             .track(Bytes::from_static(b"a"), Box::new(()));
-        drop(taken);
-        let untaken = connection
-            .untaken
+        drop(read);
+        let unread = connection
+            .pending_responses
             .track(Bytes::from_static(b"b"), Box::new(()));
-        check(closes_after(&mut connection).await, TAKE_TIME_MAX);
-        drop(untaken);
+        assert_within_a_check(closes_after(&mut connection).await, RESPONSE_READ_TIMEOUT);
+        drop(unread);
     }
 }

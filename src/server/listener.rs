@@ -56,9 +56,9 @@ impl Listener {
             silence_max,
             closed,
         } = self;
-        let places = Arc::new(Semaphore::new(connections_max));
+        let permits = Arc::new(Semaphore::new(connections_max));
         // Nobody closes it.
-        while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+        while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) if is_of_the_client(&error) => continue,
@@ -75,7 +75,7 @@ impl Listener {
                 None => {
                     let stop = stop.clone();
                     let stream = Stream::Plain(stream);
-                    let connection = Connection::new(stream, silence_max, closed, stop, place);
+                    let connection = Connection::new(stream, silence_max, closed, stop, permit);
                     // Serving has ended, or is about to.
                     let _ = connections.send(Ok(connection)).await;
                 }
@@ -87,7 +87,7 @@ impl Listener {
                         if let Ok(Ok(stream)) = stream.await {
                             let stream = Stream::Encrypted(Box::new(stream));
                             let connection =
-                                Connection::new(stream, silence_max, closed, stop, place);
+                                Connection::new(stream, silence_max, closed, stop, permit);
                             let _ = connections.send(Ok(connection)).await;
                         }
                     });

@@ -80,7 +80,7 @@ pub(super) struct CallLog<S> {
 /// Namespace and name of the Deployment that was asked about, with an answer: should its call turn out slow, its line
 /// has them.
 #[derive(Clone)]
-pub(super) struct AskedFor(pub(super) String);
+pub(super) struct LoggedDeployment(pub(super) String);
 
 /// A call that is under way. Dropped before its end, the client has given it up, or the server after its grace.
 struct Running {
@@ -156,7 +156,7 @@ impl Running {
         match &failure {
             Some(status) => log_failure(status, took, &call),
             None if took >= self.slow_call => {
-                if let Some(AskedFor(deployment)) = response.extensions().get() {
+                if let Some(LoggedDeployment(deployment)) = response.extensions().get() {
                     Span::current().record("deployment", deployment);
                 }
                 log_slow(took, &call, "slow call");

@@ -128,9 +128,9 @@ pub(super) struct MethodMetrics {
     pub(super) is_planner: bool,
 }
 
-/// What a plan was asked for.
+/// What is counted of the snapshot that a plan was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct SnapshotLabels {
     pub(super) is_recreate: bool,
     pub(super) pods: usize,
 }
@@ -210,8 +210,13 @@ impl Series {
             .unwrap_or(&self.unknown)
     }
 
-    pub(super) fn planned(&self, asked: Asked, plan: &PlanRolloutResponse, took: Duration) {
-        let Asked { is_recreate, pods } = asked;
+    pub(super) fn planned(
+        &self,
+        snapshot: SnapshotLabels,
+        plan: &PlanRolloutResponse,
+        took: Duration,
+    ) {
+        let SnapshotLabels { is_recreate, pods } = snapshot;
         let phase = plan
             .report
             .as_ref()

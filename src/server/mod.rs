@@ -20,8 +20,8 @@ mod metrics;
 mod offload;
 mod planner;
 mod response;
+mod shutdown;
 mod stack;
-mod stop;
 mod streams;
 mod tls;
 mod trace;
@@ -40,7 +40,7 @@ pub use budget::LARGE_BYTES;
 pub use codec::Codec;
 pub use config::{Config, TlsFiles};
 pub use errors::{DOMAIN, to_status};
-pub use stop::Stop;
+pub use shutdown::Shutdown;
 
 use crate::proto::rollout_planner_server::RolloutPlanner;
 use admin::Admin;
@@ -130,8 +130,8 @@ pub fn run(config: Config) -> Result<(), Error> {
         .build()
         .map_err(start)?;
     let ended = runtime.block_on(async {
-        let stop = stop::on_signals().map_err(start)?;
-        serve(config, stop).await
+        let shutdown = shutdown::on_signals().map_err(start)?;
+        serve(config, shutdown).await
     });
     // What is still running had its grace. Dropping the runtime would wait for it.
     runtime.shutdown_background();
@@ -143,8 +143,8 @@ pub fn run(config: Config) -> Result<(), Error> {
 /// # Errors
 ///
 /// See [`Error`].
-pub async fn serve(config: Config, stop: watch::Receiver<Stop>) -> Result<(), Error> {
-    Server::bind(config).await?.serve(stop).await
+pub async fn serve(config: Config, shutdown: watch::Receiver<Shutdown>) -> Result<(), Error> {
+    Server::bind(config).await?.serve(shutdown).await
 }
 
 // === impl Server ===
@@ -231,7 +231,7 @@ impl Server {
     /// # Errors
     ///
     /// [`Error::Serve`].
-    pub async fn serve(self, mut stop: watch::Receiver<Stop>) -> Result<(), Error> {
+    pub async fn serve(self, mut shutdown: watch::Receiver<Shutdown>) -> Result<(), Error> {
         let Self {
             config,
             listener,
@@ -279,7 +279,7 @@ impl Server {
         tracing::info!("listening on {local_addr}");
         tokio::select! {
             ended = &mut serving => return ended.map_err(|source| Error::Serve { source }),
-            () = stop::asked(&mut stop) => {}
+            () = shutdown::requested(&mut shutdown) => {}
         }
         let Config {
             drain_delay,
@@ -294,13 +294,13 @@ impl Server {
         health.not_serving().await;
         tokio::select! {
             ended = &mut serving => return ended.map_err(|source| Error::Serve { source }),
-            () = stop::delay(&mut stop, drain_delay) => {}
+            () = shutdown::delay(&mut shutdown, drain_delay) => {}
         }
         drop(stopping);
         drop(close);
         let ended = tokio::select! {
             ended = &mut serving => Some(ended),
-            () = stop::grace(&mut stop, drain_grace) => None,
+            () = shutdown::grace(&mut shutdown, drain_grace) => None,
         };
         // It waits for an answer of the collector, which the threads of this runtime read.
         let _ = tokio::task::spawn_blocking(move || tracing.flush()).await;

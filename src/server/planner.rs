@@ -8,8 +8,8 @@ use tonic::{Request, Response, Status};
 use tracing::Span;
 
 use super::errors::to_status;
-use super::log::AskedFor;
-use super::metrics::{Asked, Metrics};
+use super::log::LoggedDeployment;
+use super::metrics::{Metrics, SnapshotLabels};
 use crate::proto::rollout_planner_server::RolloutPlanner;
 use crate::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
@@ -37,7 +37,7 @@ impl RolloutPlanner for Planner {
         request: Request<PlanRolloutRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         let request = request.into_inner();
-        let asked = asked(request.snapshot.as_ref());
+        let asked = snapshot_labels(request.snapshot.as_ref());
         let start = Instant::now();
         let answered = answer(request, |it| it.snapshot.as_ref(), wire::plan_rollout)?;
         self.metrics
@@ -81,7 +81,9 @@ fn answer<R, A: Message>(
     let checked = |answer| wire::check_answer(&answer).map(|()| Response::new(answer));
     match answer(request).and_then(checked) {
         Ok(mut response) => {
-            response.extensions_mut().insert(AskedFor(deployment));
+            response
+                .extensions_mut()
+                .insert(LoggedDeployment(deployment));
             Ok(response)
         }
         Err(error) => {
@@ -102,12 +104,12 @@ fn name(snapshot: Option<&Snapshot>) -> String {
     })
 }
 
-fn asked(snapshot: Option<&Snapshot>) -> Asked {
+fn snapshot_labels(snapshot: Option<&Snapshot>) -> SnapshotLabels {
     let spec = snapshot
         .and_then(|snapshot| snapshot.deployment.as_ref())
         .and_then(|deployment| deployment.spec.as_ref());
     let strategy = spec.and_then(|spec| spec.strategy.as_ref());
-    Asked {
+    SnapshotLabels {
         is_recreate: strategy.is_some_and(|strategy| strategy.r#type == "Recreate"),
         pods: snapshot.map_or(0, |snapshot| snapshot.pods.len()),
     }

@@ -156,7 +156,7 @@ mod tests {
     use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
 
     use super::*;
-    use crate::server::connection::Untaken;
+    use crate::server::connection::PendingResponses;
     use crate::server::health::Health;
     use crate::server::planner::Planner;
 
@@ -174,7 +174,7 @@ mod tests {
         let service = ServiceBuilder::new()
             // As every connection does.
             .map_request(|mut request: Request<Body>| {
-                request.extensions_mut().insert(Untaken::default());
+                request.extensions_mut().insert(PendingResponses::default());
                 request
             })
             .service(routes);

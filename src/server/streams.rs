@@ -15,7 +15,7 @@ use tonic::body::Body;
 use tower::{Layer, Service};
 
 use super::budget::{Budget, Held};
-use super::connection::Untaken;
+use super::connection::PendingResponses;
 use super::errors;
 use super::response::ResponseFuture;
 
@@ -46,7 +46,7 @@ struct Open {
     /// Tells [`Asked`] of the end.
     answering: Option<oneshot::Sender<Infallible>>,
     /// Not in tests without a connection.
-    untaken: Option<Untaken>,
+    pending: Option<PendingResponses>,
     budget: Option<Budget>,
 }
 
@@ -103,7 +103,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let untaken = request.extensions().get::<Untaken>().cloned();
+        let pending = request.extensions().get::<PendingResponses>().cloned();
         let stopped = self.layer.stopped();
         let (answering, answered) = oneshot::channel();
         let budget = self.layer.budget.clone();
@@ -115,7 +115,7 @@ where
                     body,
                     stopped,
                     answering: Some(answering),
-                    untaken,
+                    pending,
                     budget,
                 })
             }))
@@ -186,7 +186,7 @@ impl http_body::Body for Open {
                 return this.end(&errors::stopping());
             }
         };
-        let (Some(untaken), Some(data)) = (&this.untaken, frame.data_ref()) else {
+        let (Some(pending), Some(data)) = (&this.pending, frame.data_ref()) else {
             return Poll::Ready(Some(Ok(frame)));
         };
         let mut held = Held::default();
@@ -195,7 +195,7 @@ impl http_body::Body for Open {
         {
             return this.end(&errors::overloaded());
         }
-        let tracked = frame.map_data(|data| untaken.track(data, Box::new(held)));
+        let tracked = frame.map_data(|data| pending.track(data, Box::new(held)));
         Poll::Ready(Some(Ok(tracked)))
     }
 
@@ -221,7 +221,7 @@ mod tests {
             Ok::<_, Infallible>(Response::new(Body::new(body)))
         });
         let mut request = Request::new(Body::new(Full::<Bytes>::default()));
-        request.extensions_mut().insert(Untaken::default());
+        request.extensions_mut().insert(PendingResponses::default());
         let answer = layer.layer(endless).oneshot(request).await;
         let body = answer.unwrap().into_body().collect().await.unwrap();
         let status = body.trailers().and_then(Status::from_header_map);

@@ -29,7 +29,7 @@ use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
     PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
 };
-use rollplan::server::{self, Config, Server, Stop};
+use rollplan::server::{self, Config, Server, Shutdown};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -44,7 +44,7 @@ struct Serving {
     channel: Channel,
     client: RolloutPlannerClient<Channel>,
     http: Option<std::net::SocketAddr>,
-    stop: watch::Sender<Stop>,
+    stop: watch::Sender<Shutdown>,
     ended: JoinHandle<Result<(), server::Error>>,
 }
 
@@ -69,7 +69,7 @@ fn mk_config() -> Config {
 async fn serve(server: Server) -> Serving {
     let address = server.local_addr();
     let http = server.http_addr();
-    let (stop, stopped) = watch::channel(Stop::No);
+    let (stop, stopped) = watch::channel(Shutdown::NotRequested);
     let ended = tokio::spawn(server.serve(stopped));
     let channel = connect(address).await;
     Serving {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rollplan::proto::PlanRolloutRequest;
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
-use rollplan::server::{self, Config, Server, Stop};
+use rollplan::server::{self, Config, Server, Shutdown};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -80,7 +80,7 @@ async fn an_idle_connection_does_not_hold_the_stop() {
         ended,
         ..
     } = start().await;
-    stop.send(Stop::Gently).unwrap();
+    stop.send(Shutdown::Graceful).unwrap();
     ends(ended).await;
     TcpStream::connect(address).await.unwrap_err();
 }
@@ -102,7 +102,7 @@ async fn a_connection_without_a_word_does_not_hold_the_stop() {
         .plan_rollout(mk_request())
         .await
         .unwrap();
-    stop.send(Stop::Gently).unwrap();
+    stop.send(Shutdown::Graceful).unwrap();
     ends(ended).await;
     let mut rest = Vec::new();
     // However it is cut.
@@ -122,7 +122,7 @@ async fn an_open_reflection_does_not_hold_the_stop() {
     let mut client = ServerReflectionClient::new(channel);
     let answers = client.server_reflection_info(ReceiverStream::new(asked));
     let mut answers = answers.await.unwrap().into_inner();
-    stop.send(Stop::Gently).unwrap();
+    stop.send(Shutdown::Graceful).unwrap();
     ends(ended).await;
     let status = answers.message().await.unwrap_err();
     check(&status, Code::Unavailable, "STOPPING");
@@ -143,7 +143,7 @@ async fn a_running_call_ends_before_the_server_does() {
         tokio::spawn(async move { client.plan_rollout(PlanRolloutRequest::default()).await });
     staged.started.notified().await;
 
-    stop.send(Stop::Gently).unwrap();
+    stop.send(Shutdown::Graceful).unwrap();
     assert_eq!(next(&mut health).await, Some(ServingStatus::NotServing));
     check_ends(&mut health).await;
     // Nobody new is let in, though the old ones are still served.
@@ -175,7 +175,7 @@ async fn now_is_now() {
     let running =
         tokio::spawn(async move { client.plan_rollout(PlanRolloutRequest::default()).await });
     staged.started.notified().await;
-    stop.send(Stop::Now).unwrap();
+    stop.send(Shutdown::Immediate).unwrap();
     let ended = timeout(Duration::from_secs(20), ended).await.unwrap();
     ended.unwrap().unwrap();
     assert!(!running.is_finished());
@@ -202,7 +202,7 @@ async fn a_call_that_does_not_end_is_left_after_the_grace() {
     // From here on time passes when there is nothing else to do, and only then.
     tokio::time::pause();
     let asked = Instant::now();
-    stop.send(Stop::Gently).unwrap();
+    stop.send(Shutdown::Graceful).unwrap();
     ends(ended).await;
     let took = asked.elapsed();
     assert!(took >= Duration::from_secs(25), "{took:?}");
@@ -231,7 +231,7 @@ async fn between_not_serving_and_the_end_calls_are_answered() {
     assert_eq!(get(http, "/readyz").await.0, 200);
     let mut health = watch(address).await;
 
-    stop.send(Stop::Gently).unwrap();
+    stop.send(Shutdown::Graceful).unwrap();
     assert_eq!(next(&mut health).await, Some(ServingStatus::NotServing));
     assert_eq!(get(http, "/readyz").await.0, 503);
     assert_eq!(get(http, "/livez").await.0, 200);
@@ -240,7 +240,7 @@ async fn between_not_serving_and_the_end_calls_are_answered() {
     other.plan_rollout(mk_request()).await.unwrap();
 
     // Impatience ends the delay, and nothing else.
-    stop.send(Stop::Soon).unwrap();
+    stop.send(Shutdown::SkipDelay).unwrap();
     ends(ended).await;
     TcpStream::connect(address).await.unwrap_err();
 }
@@ -256,7 +256,7 @@ async fn a_call_after_the_end_is_unavailable() {
         ..
     } = start().await;
     client.plan_rollout(mk_request()).await.unwrap();
-    stop.send(Stop::Soon).unwrap();
+    stop.send(Shutdown::SkipDelay).unwrap();
     ends(ended).await;
     let unavailable = async {
         loop {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use hyper_util::rt::TokioIo;
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
-use rollplan::server::{Config, Server, Stop, TlsFiles};
+use rollplan::server::{Config, Server, Shutdown, TlsFiles};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -98,14 +98,14 @@ async fn connect(
     Ok((channel, shown))
 }
 
-async fn serve(files: TlsFiles) -> (SocketAddr, SocketAddr, watch::Sender<Stop>) {
+async fn serve(files: TlsFiles) -> (SocketAddr, SocketAddr, watch::Sender<Shutdown>) {
     let config = Config {
         tls: Some(files),
         ..mk_observed()
     };
     let server = Server::bind(config).await.unwrap();
     let (address, http) = (server.local_addr(), server.http_addr().unwrap());
-    let (stop, stopped) = watch::channel(Stop::No);
+    let (stop, stopped) = watch::channel(Shutdown::NotRequested);
     tokio::spawn(server.serve(stopped));
     (address, http, stop)
 }

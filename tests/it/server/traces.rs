@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyValue;
 use opentelemetry_proto::tonic::trace::v1::Span;
-use rollplan::server::{Config, Stop};
+use rollplan::server::{Config, Shutdown};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -119,7 +119,7 @@ async fn spans_reach_a_collector_below_those_of_the_caller() {
     let (answer, _) = raw.send.send_request(unknown, true).unwrap();
     raw::receive(answer).await.unwrap();
     // What is not sent yet is sent before the end.
-    stop.send(Stop::Soon).unwrap();
+    stop.send(Shutdown::SkipDelay).unwrap();
     ends(ended).await;
 
     let mut spans = spans(&mut received);
@@ -165,7 +165,7 @@ async fn of_traces_begun_here_a_share_is_sent() {
         for _ in 0..CALLS {
             client.plan_rollout(request.clone()).await.unwrap();
         }
-        stop.send(Stop::Soon).unwrap();
+        stop.send(Shutdown::SkipDelay).unwrap();
         ends(ended).await;
         let sent = spans(&mut received).len();
         assert!(sent >= least && sent <= most, "{sent} at {ratio}");
@@ -182,7 +182,7 @@ async fn stops_after(collector: SocketAddr) -> Duration {
     } = start_with(mk_traced(collector, 1.0)).await;
     client.plan_rollout(mk_request()).await.unwrap();
     let asked = Instant::now();
-    stop.send(Stop::Soon).unwrap();
+    stop.send(Shutdown::SkipDelay).unwrap();
     ends(ended).await;
     asked.elapsed()
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::proto::rollout_planner_server::RolloutPlannerServer;
 use rollplan::proto::{ComputeStatusRequest, PlanRolloutRequest};
-use rollplan::server::{Config, LARGE_BYTES, Stop};
+use rollplan::server::{Config, LARGE_BYTES, Shutdown};
 use rollplan::wire::REQUEST_BYTES_MAX;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -284,7 +284,7 @@ async fn trap_7_an_open_watch_does_not_hold_the_stop() {
         ..
     } = start().await;
     let mut health = watch(address).await;
-    stop.send(Stop::Gently).unwrap();
+    stop.send(Shutdown::Graceful).unwrap();
     // The client is still there, and does not even read.
     ends(ended).await;
     assert_eq!(next(&mut health).await, Some(ServingStatus::NotServing));
