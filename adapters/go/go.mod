@@ -1,4 +1,4 @@
-// The Go client library of rollplan, and the controller that is made of it.
+// The Go client library of rollplan, and a controller that is built on it.
 module rollplan.dev/rollplan/adapters/go
 
 go 1.26.0

@@ -1,5 +1,5 @@
-// Package controller makes a controller of the client library: watches feed a rate-limited queue, and each key of the
-// queue is one [rollplan.Rollouts.Sync].
+// Package controller runs the client library as a controller: watches feed a rate-limited work queue, and each key of the
+// queue is handled by [rollplan.Rollouts.Sync].
 package controller
 
 import (
@@ -25,34 +25,34 @@ import (
 )
 
 const (
-	// retryFirst and retryMax bound the delay after a failure. Kubernetes' own controller starts as low; its longest
-	// delay, 82 s, leaves a Deployment alone for good afterwards, and ours never does.
-	retryFirst = 5 * time.Millisecond
-	retryMax   = 30 * time.Second
-	// lookMax bounds one look with all its calls, should the API server hang.
-	lookMax = time.Minute
+	// minBackoff and maxBackoff limit the delay after a failure. The native Deployment controller starts at the same
+	// delay, but gives up on a Deployment once the delay reaches 82 s. This one keeps retrying.
+	minBackoff = 5 * time.Millisecond
+	maxBackoff = 30 * time.Second
+	// reconcileTimeout limits one reconciliation with all its calls, in case the API server hangs.
+	reconcileTimeout = time.Minute
 )
 
-// reconciler carries out what the service says, for one Deployment at a time.
+// reconciler syncs Deployments, each at most once per interval.
 type reconciler struct {
 	rollouts *rollplan.Rollouts
 	cache    client.Reader
 	limiter  workqueue.TypedRateLimiter[reconcile.Request]
 	interval time.Duration
-	// lastLook is when a Deployment was last looked at: times by request.
-	lastLook sync.Map
+	// lastSync maps the reconcile.Request of a Deployment to the time of its last sync.
+	lastSync sync.Map
 }
 
-// Options of a controller.
+// Options configure the controller.
 type Options struct {
-	// Workers are the Deployments it works on at the same time.
+	// Workers is the number of Deployments that can be reconciled concurrently.
 	Workers int
-	// Interval is the least time between two looks at a Deployment. What happens within it is answered by one plan and
-	// one status at its end, so that a burst of changes costs fewer writes.
-	Interval time.Duration
+	// MinInterval is the minimum time between two syncs of a Deployment. One plan at its end covers all changes within
+	// it, so that a burst of changes causes fewer writes.
+	MinInterval time.Duration
 }
 
-// Add adds a controller of the rollouts' kind to a manager.
+// Add adds a controller for the kind of the rollouts to a manager.
 func Add(ctx context.Context, mgr manager.Manager, rollouts *rollplan.Rollouts, options Options) error {
 	if err := rollouts.IndexOwners(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -60,8 +60,8 @@ func Add(ctx context.Context, mgr manager.Manager, rollouts *rollplan.Rollouts, 
 	r := &reconciler{
 		rollouts: rollouts,
 		cache:    mgr.GetCache(),
-		interval: options.Interval,
-		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMax),
+		interval: options.MinInterval,
+		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
 	}
 	owner, set, pod := object(rollouts.Kind), object(rollplan.ReplicaSet), &corev1.Pod{}
 	toOwner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), owner, handler.OnlyControllerOwner())
@@ -69,31 +69,31 @@ func Add(ctx context.Context, mgr manager.Manager, rollouts *rollplan.Rollouts, 
 		Named("rollplan").
 		For(owner).
 		Watches(set, toOwner).
-		Watches(set, handler.EnqueueRequestsFromMapFunc(r.adopters)).
+		Watches(set, handler.EnqueueRequestsFromMapFunc(r.potentialOwners)).
 		Watches(pod, handler.Funcs{DeleteFunc: r.podDeleted}).
 		WithOptions(ctrlcontroller.Options{
-			MaxConcurrentReconciles: options.Workers, RateLimiter: keptLimiter{r.limiter}, ReconciliationTimeout: lookMax,
+			MaxConcurrentReconciles: options.Workers, RateLimiter: manualResetLimiter{r.limiter}, ReconciliationTimeout: reconcileTimeout,
 		}).
 		Complete(r)
 }
 
-// Reconcile is one look at one Deployment.
+// Reconcile syncs one Deployment, or requeues it if its last sync was less than the interval ago.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if last, ok := r.lastLook.Load(request); ok {
+	if last, ok := r.lastSync.Load(request); ok {
 		if wait := r.interval - time.Since(last.(time.Time)); wait > 0 {
 			return reconcile.Result{RequeueAfter: wait}, nil
 		}
 	}
 	result, err := r.rollouts.Sync(ctx, request.NamespacedName)
-	r.lastLook.Store(request, time.Now())
+	r.lastSync.Store(request, time.Now())
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if result.Response == nil {
-		r.lastLook.Delete(request)
+		r.lastSync.Delete(request)
 	}
 	report := result.Response.GetReport()
-	log.FromContext(ctx).V(1).Info("synced", "phase", report.GetPhase().String(), "message", report.GetMessage(),
+	log.FromContext(ctx).V(1).Info("Synced Deployment", "phase", report.GetPhase().String(), "message", report.GetMessage(),
 		"steps", len(result.Response.GetSteps()), "retry", result.Retry)
 	if result.Retry {
 		return reconcile.Result{RequeueAfter: r.limiter.When(request)}, nil
@@ -102,23 +102,23 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: result.RequeueAfter}, nil
 }
 
-// keptLimiter is a rate limiter that only Reconcile resets. The queue would do so after each look without an error,
-// also when the plan was made with failures and the call that failed is still to be tried again.
-type keptLimiter struct {
+// manualResetLimiter ignores the resets of the controller, so that only Reconcile resets the backoff. The controller would
+// do so after every reconciliation without an error, even if the rejected call has not been repeated yet.
+type manualResetLimiter struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
 }
 
-func (keptLimiter) Forget(reconcile.Request) {}
+func (manualResetLimiter) Forget(reconcile.Request) {}
 
-// adopters are the Deployments that may adopt a ReplicaSet that nobody owns.
-func (r *reconciler) adopters(ctx context.Context, set client.Object) []reconcile.Request {
+// potentialOwners returns the Deployments that may adopt an orphaned ReplicaSet.
+func (r *reconciler) potentialOwners(ctx context.Context, set client.Object) []reconcile.Request {
 	if metav1.GetControllerOfNoCopy(set) != nil || len(set.GetLabels()) == 0 {
 		return nil
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(r.rollouts.Kind.GroupVersion().WithKind(r.rollouts.Kind.Kind + "List"))
 	if err := r.cache.List(ctx, list, client.InNamespace(set.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "look for an owner", "replicaSet", client.ObjectKeyFromObject(set))
+		log.FromContext(ctx).Error(err, "Failed to list potential owners of orphaned ReplicaSet", "replicaSet", client.ObjectKeyFromObject(set))
 		return nil
 	}
 	var found []reconcile.Request
@@ -130,7 +130,8 @@ func (r *reconciler) adopters(ctx context.Context, set client.Object) []reconcil
 	return found
 }
 
-// podDeleted has a rollout that waits for old pods to be gone look again: the size of a ReplicaSet is 0 long before.
+// podDeleted enqueues Recreate Deployments, which wait until all old pods have terminated. The watch of ReplicaSets does
+// not reveal that: their size is 0 much earlier.
 func (r *reconciler) podDeleted(ctx context.Context, deleted event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	var owned client.Object = deleted.Object
 	for _, kind := range []schema.GroupVersionKind{rollplan.ReplicaSet, r.rollouts.Kind} {
@@ -140,7 +141,7 @@ func (r *reconciler) podDeleted(ctx context.Context, deleted event.DeleteEvent, 
 		}
 		key := client.ObjectKey{Namespace: owned.GetNamespace(), Name: reference.Name}
 		if err := r.cache.Get(ctx, key, owner, client.UnsafeDisableDeepCopy); err != nil || owner.GetUID() != reference.UID {
-			return // then nothing waits for it
+			return // the owner no longer exists, so no rollout waits for the pod
 		}
 		owned = owner
 	}

@@ -18,7 +18,7 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// planner answers with the next of some plans, and counts the requests.
+// planner returns the given plans one after the other and counts the requests.
 type planner struct {
 	rollplanv1.RolloutPlannerClient
 	plans    []*rollplanv1.PlanRolloutResponse
@@ -44,61 +44,61 @@ func newReconciler(plans ...*rollplanv1.PlanRolloutResponse) (*reconciler, *plan
 		rollouts: &rollplan.Rollouts{Kind: rollplan.Deployment, Planner: p, Reader: cluster, Writer: cluster},
 		cache:    cluster,
 		interval: time.Second,
-		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMax),
+		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
 	}, p
 }
 
-// refused is a plan whose call the API server refuses: there is no such ReplicaSet.
-func refused() *rollplanv1.PlanRolloutResponse {
+// rejectedPlan returns a plan whose call fails with NotFound, because the ReplicaSet does not exist.
+func rejectedPlan() *rollplanv1.PlanRolloutResponse {
 	return &rollplanv1.PlanRolloutResponse{Steps: []*rollplanv1.Step{{Call: &rollplanv1.ApiCall{
 		Verb: rollplanv1.Verb_VERB_PATCH, ApiVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: "web-1",
 		ContentType: "application/merge-patch+json", BodyJson: "{}",
 	}}}}
 }
 
-func TestTheLimiterIsResetByAPlanWithoutFailuresOnly(t *testing.T) {
+func TestBackoffIsResetOnlyByPlanWithoutFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timer := &rollplanv1.PlanRolloutResponse{RequeueAfter: durationpb.New(time.Hour)}
-		r, _ := newReconciler(refused(), timer, timer)
-		queue := keptLimiter{r.limiter}
-		look := func() (reconcile.Result, error) {
+		r, _ := newReconciler(rejectedPlan(), timer, timer)
+		queue := manualResetLimiter{r.limiter}
+		reconcileNext := func() (reconcile.Result, error) {
 			time.Sleep(r.interval)
 			return r.Reconcile(t.Context(), request)
 		}
-		if _, err := look(); err == nil {
-			t.Fatal("a refused call is no error")
+		if _, err := reconcileNext(); err == nil {
+			t.Fatal("a rejected call is not reported as an error")
 		}
-		queue.When(request) // as the queue does after an error
-		result, err := look()
-		if err != nil || result.RequeueAfter != 2*retryFirst {
-			t.Errorf("the plan with the failure: look again after %s, %v", result.RequeueAfter, err)
+		queue.When(request) // the controller does so after an error
+		result, err := reconcileNext()
+		if err != nil || result.RequeueAfter != 2*minBackoff {
+			t.Errorf("plan that includes the failure: RequeueAfter is %s, error is %v", result.RequeueAfter, err)
 		}
-		queue.Forget(request) // as the queue does without one
+		queue.Forget(request) // the controller does so after a reconciliation without an error
 		if n := r.limiter.NumRequeues(request); n != 2 {
-			t.Errorf("%d retries are remembered, want 2", n)
+			t.Errorf("%d retries are counted, want 2", n)
 		}
-		if result, err = look(); err != nil || result.RequeueAfter != time.Hour || r.limiter.NumRequeues(request) != 0 {
-			t.Errorf("the plan after it: look again after %s, %v; %d retries are remembered", result.RequeueAfter, err, r.limiter.NumRequeues(request))
+		if result, err = reconcileNext(); err != nil || result.RequeueAfter != time.Hour || r.limiter.NumRequeues(request) != 0 {
+			t.Errorf("next plan: RequeueAfter is %s, error is %v, %d retries are counted", result.RequeueAfter, err, r.limiter.NumRequeues(request))
 		}
 	})
 }
 
-func TestLooksArePutOffNotDropped(t *testing.T) {
+func TestMinIntervalDelaysSyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plan := &rollplanv1.PlanRolloutResponse{}
 		r, p := newReconciler(plan, plan)
 		for _, step := range []struct {
-			pass     time.Duration
-			again    time.Duration
-			requests int
+			elapsed      time.Duration
+			requeueAfter time.Duration
+			requests     int
 		}{
 			{0, 0, 1},
 			{400 * time.Millisecond, 600 * time.Millisecond, 1},
 			{600 * time.Millisecond, 0, 2},
 		} {
-			time.Sleep(step.pass)
-			if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != step.again || p.requests != step.requests {
-				t.Errorf("after %s: %v, %v, %d requests; want %+v", step.pass, result, err, p.requests, step)
+			time.Sleep(step.elapsed)
+			if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != step.requeueAfter || p.requests != step.requests {
+				t.Errorf("after %s: result is %v, error is %v, %d requests; want %+v", step.elapsed, result, err, p.requests, step)
 			}
 		}
 	})

@@ -17,8 +17,8 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// Apply makes the calls of some steps in order, as of a plan or a rollback, and records their events on the owner. It
-// stops where the steps say so. The error joins a [CallError] for each call that failed.
+// Apply makes the API calls of the steps of a plan or a rollback in order, and records their events on the owner. A
+// failed call ends it, unless the step allows it to continue. The error joins a [CallError] for each failed call.
 func (r *Rollouts) Apply(ctx context.Context, key types.NamespacedName, steps []*rollplanv1.Step) error {
 	owner := object(r.Kind)
 	if err := r.Reader.Get(ctx, key, owner); err != nil {
@@ -27,28 +27,28 @@ func (r *Rollouts) Apply(ctx context.Context, key types.NamespacedName, steps []
 	s := r.state(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.belongsTo(owner.GetUID())
+	s.resetIfReplaced(owner.GetUID())
 	var failed []error
-	for _, failure := range r.carryOut(ctx, owner, steps, s) {
+	for _, failure := range r.applySteps(ctx, owner, steps, s) {
 		failed = append(failed, failure)
 	}
 	return errors.Join(failed...)
 }
 
-// carryOut makes the calls in order, remembers what they return, and tells which failed.
-func (r *Rollouts) carryOut(ctx context.Context, owner *unstructured.Unstructured, steps []*rollplanv1.Step, s *state) []*CallError {
+// applySteps makes the API calls in order, records the objects that they return, and returns the calls that failed.
+func (r *Rollouts) applySteps(ctx context.Context, owner *unstructured.Unstructured, steps []*rollplanv1.Step, s *state) []*CallError {
 	var failed []*CallError
 	for _, step := range steps {
 		if step.GetCall() != nil {
-			written, err := r.call(ctx, step.GetCall())
+			written, err := r.send(ctx, step.GetCall())
 			if err == nil {
-				s.wrote(written, step.GetCall().GetVerb(), time.Now())
+				s.recordWrite(written, step.GetCall().GetVerb(), time.Now())
 			}
-			if !done(step, err) {
-				s.refuted(step.GetCall(), err)
-				s.confirmed = s.confirmed && step.GetCall().GetKind() != ReplicaSet.Kind
+			if !succeeded(step, err) {
+				s.forgetMissing(step.GetCall(), err)
+				s.verified = s.verified && step.GetCall().GetKind() != ReplicaSet.Kind
 				failed = append(failed, &CallError{step, err})
-				if goesOn(step) {
+				if continuesAfterFailure(step) {
 					continue
 				}
 				return failed
@@ -64,8 +64,8 @@ func (r *Rollouts) carryOut(ctx context.Context, owner *unstructured.Unstructure
 	return failed
 }
 
-// call makes one call, and returns the object as it left it.
-func (r *Rollouts) call(ctx context.Context, call *rollplanv1.ApiCall) (*unstructured.Unstructured, error) {
+// send makes one API call and returns the resulting object.
+func (r *Rollouts) send(ctx context.Context, call *rollplanv1.ApiCall) (*unstructured.Unstructured, error) {
 	target := object(schema.FromAPIVersionAndKind(call.GetApiVersion(), call.GetKind()))
 	target.SetNamespace(call.GetNamespace())
 	target.SetName(call.GetName())
@@ -73,7 +73,7 @@ func (r *Rollouts) call(ctx context.Context, call *rollplanv1.ApiCall) (*unstruc
 	switch call.GetVerb() {
 	case rollplanv1.Verb_VERB_CREATE:
 		if err := target.UnmarshalJSON(body); err != nil {
-			return nil, fmt.Errorf("read body: %w", err)
+			return nil, fmt.Errorf("decode body: %w", err)
 		}
 		return target, r.Writer.Create(ctx, target)
 	case rollplanv1.Verb_VERB_PATCH:
@@ -85,27 +85,28 @@ func (r *Rollouts) call(ctx context.Context, call *rollplanv1.ApiCall) (*unstruc
 	case rollplanv1.Verb_VERB_DELETE:
 		var options metav1.DeleteOptions
 		if err := json.Unmarshal(body, &options); err != nil {
-			return nil, fmt.Errorf("read body: %w", err)
+			return nil, fmt.Errorf("decode body: %w", err)
 		}
 		if options.Preconditions != nil && options.Preconditions.UID != nil {
 			target.SetUID(*options.Preconditions.UID)
 		}
 		return target, r.Writer.Delete(ctx, target, &client.DeleteOptions{Raw: &options})
 	default:
-		return nil, fmt.Errorf("the plan has a call with verb %s, which this library does not know", call.GetVerb())
+		return nil, fmt.Errorf("unsupported verb %s", call.GetVerb())
 	}
 }
 
-// report is what the next request says of a refused call. Whose name is taken, the planner must see.
-func (r *Rollouts) report(ctx context.Context, refused *CallError) *rollplanv1.StepFailure {
-	failure := refused.failure()
-	if !apierrors.IsAlreadyExists(refused.Err) {
+// stepFailure describes a rejected call in the next request. If the name of a created object is already in use, the
+// planner also needs the existing object.
+func (r *Rollouts) stepFailure(ctx context.Context, rejected *CallError) *rollplanv1.StepFailure {
+	failure := rejected.stepFailure()
+	if !apierrors.IsAlreadyExists(rejected.Err) {
 		return failure
 	}
-	call := refused.Step.GetCall()
+	call := rejected.Step.GetCall()
 	existing := object(schema.FromAPIVersionAndKind(call.GetApiVersion(), call.GetKind()))
 	if err := r.Writer.Get(ctx, types.NamespacedName{Namespace: call.GetNamespace(), Name: call.GetName()}, existing); err != nil {
-		return failure // the planner then waits for the object to show up
+		return failure // without the object, the planner waits until the snapshot contains it
 	}
 	if message, err := convert(nil, map[types.UID]conversion{}, existing, &rollplanv1.ReplicaSet{}); err == nil {
 		failure.Existing = message

@@ -9,21 +9,21 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// BenchmarkConvert shows what the messages of a snapshot cost, made anew and taken from the last one.
+// BenchmarkConvert measures the conversion of an object to its message, with and without the result of the last snapshot.
 func BenchmarkConvert(b *testing.B) {
 	object := web()
 	object.SetManagedFields(nil)
-	for _, known := range []bool{false, true} {
-		b.Run(fmt.Sprintf("known=%t", known), func(b *testing.B) {
-			before := map[types.UID]conversion{}
-			if _, err := convert(nil, before, object, &rollplanv1.Deployment{}); err != nil {
+	for _, cached := range []bool{false, true} {
+		b.Run(fmt.Sprintf("cached=%t", cached), func(b *testing.B) {
+			previous := map[types.UID]conversion{}
+			if _, err := convert(nil, previous, object, &rollplanv1.Deployment{}); err != nil {
 				b.Fatal(err)
 			}
-			if !known {
-				before = nil
+			if !cached {
+				previous = nil
 			}
 			for b.Loop() {
-				if _, err := convert(before, map[types.UID]conversion{}, object, &rollplanv1.Deployment{}); err != nil {
+				if _, err := convert(previous, map[types.UID]conversion{}, object, &rollplanv1.Deployment{}); err != nil {
 					b.Fatal(err)
 				}
 			}

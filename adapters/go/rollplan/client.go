@@ -16,39 +16,41 @@ import (
 )
 
 const (
-	// DefaultTimeout bounds one attempt of a call. The largest plans take well under a second.
+	// DefaultTimeout limits one attempt of a call. The largest plans take well under a second.
 	DefaultTimeout = 10 * time.Second
-	// attempts is how often a call is tried. Whoever calls has a queue that tries again later.
-	attempts = 3
-	// firstRetryDelay doubles with each attempt.
-	firstRetryDelay = 100 * time.Millisecond
-	// replySizeMax is the service's own limit for a message; gRPC's default would refuse the largest answers.
-	replySizeMax = 16 << 20
+	// maxAttempts is low because callers have a work queue that retries later.
+	maxAttempts = 3
+	// initialRetryDelay doubles with each attempt.
+	initialRetryDelay = 100 * time.Millisecond
+	// maxReplyBytes is the message size limit of the service; with gRPC's default, the largest responses would fail.
+	maxReplyBytes = 16 << 20
 )
 
-// Client asks the service. Its methods are those of the generated client.
+// Client is a gRPC client of the rollplan service that adds deadlines, retries and load balancing to the generated
+// client.
 type Client struct {
 	rollplanv1.RolloutPlannerClient
 	conn *grpc.ClientConn
 }
 
-// NewClient makes a client of the service at an address such as "rollplan.rollplan.svc:8080" or "dns:///host:port".
-// It connects with the first call, and spreads calls over all addresses that the name has. Each attempt of a call is
-// given up after timeout. Options come after the defaults; one with credentials is required, as for [grpc.NewClient].
+// NewClient creates a client of the service at the given address, for example "rollplan.rollplan.svc:8080" or
+// "dns:///host:port". It connects on the first call and balances calls over all addresses of the name. Each attempt of
+// a call ends after timeout. Options override the defaults; as for [grpc.NewClient], transport credentials are
+// required.
 //
-// UNAVAILABLE, and RESOURCE_EXHAUSTED with a RetryInfo, are tried up to three times: all calls are pure. Other errors
-// say that the same request would fail again.
+// Calls that fail with UNAVAILABLE, or with RESOURCE_EXHAUSTED and a RetryInfo, are attempted up to three times. This
+// is safe because no call of the service has side effects. After any other error the same request would fail again.
 func NewClient(address string, timeout time.Duration, options ...grpc.DialOption) (*Client, error) {
 	conn, err := grpc.NewClient(address, append([]grpc.DialOption{
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`),
-		// gRPC's own default waits up to two minutes before it looks for a service that has come back.
+		// By default, gRPC waits up to two minutes before it reconnects to a service that is available again.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
 			MinConnectTimeout: 5 * time.Second,
 		}),
-		// A connection whose other end vanished without a word would otherwise swallow calls for a quarter of an hour.
+		// Without keepalives, calls on a connection whose peer has silently disappeared would hang for about 15 minutes.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(replySizeMax)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReplyBytes)),
 		grpc.WithChainUnaryInterceptor(retry, deadline(timeout)),
 	}, options...)...)
 	if err != nil {
@@ -57,10 +59,10 @@ func NewClient(address string, timeout time.Duration, options ...grpc.DialOption
 	return &Client{rollplanv1.NewRolloutPlannerClient(conn), conn}, nil
 }
 
-// Close ends the connections. Calls under way fail.
+// Close closes the connections. Calls in progress fail.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// deadline bounds one attempt.
+// deadline limits each attempt of a call.
 func deadline(timeout time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -69,13 +71,13 @@ func deadline(timeout time.Duration) grpc.UnaryClientInterceptor {
 	}
 }
 
-// retry tries again where the same request may succeed. gRPC's own retry policy cannot tell a service that sheds load
-// from a request that is too large: both are RESOURCE_EXHAUSTED, and only the first has a RetryInfo.
+// retry repeats calls that may succeed on another attempt. The retry policy of gRPC cannot distinguish a service that
+// sheds load from a request that is too large: both return RESOURCE_EXHAUSTED, but only the former has a RetryInfo.
 func retry(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	for attempt := 1; ; attempt++ {
 		err := invoke(ctx, method, request, reply, conn, options...)
-		delay, again := retryDelay(err, attempt)
-		if !again || attempt == attempts {
+		delay, retryable := retryDelay(err, attempt)
+		if !retryable || attempt == maxAttempts {
 			return err
 		}
 		timer := time.NewTimer(delay)
@@ -88,15 +90,16 @@ func retry(ctx context.Context, method string, request, reply any, conn *grpc.Cl
 	}
 }
 
-// retryDelay says whether and when to try again, with jitter so that clients of a service that restarts spread out.
+// retryDelay returns when to retry and whether to do so. Jitter keeps the clients of a restarted service from calling it
+// all at once.
 func retryDelay(err error, attempt int) (time.Duration, bool) {
-	answer := status.Convert(err)
-	delay := firstRetryDelay << (attempt - 1)
-	again := answer.Code() == codes.Unavailable
-	for _, detail := range answer.Details() {
-		if info, ok := detail.(*errdetails.RetryInfo); ok && (again || answer.Code() == codes.ResourceExhausted) {
-			delay, again = info.GetRetryDelay().AsDuration(), true
+	response := status.Convert(err)
+	delay := initialRetryDelay << (attempt - 1)
+	retryable := response.Code() == codes.Unavailable
+	for _, detail := range response.Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok && (retryable || response.Code() == codes.ResourceExhausted) {
+			delay, retryable = info.GetRetryDelay().AsDuration(), true
 		}
 	}
-	return delay + rand.N(delay/2+1), again
+	return delay + rand.N(delay/2+1), retryable
 }

@@ -19,7 +19,7 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// service answers PlanRollout as a test says.
+// service implements PlanRollout with a function of the test.
 type service struct {
 	rollplanv1.UnimplementedRolloutPlannerServer
 	plan func(context.Context, *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error)
@@ -29,14 +29,14 @@ func (s service) PlanRollout(ctx context.Context, request *rollplanv1.PlanRollou
 	return s.plan(ctx, request)
 }
 
-// serve runs a service on a socket and returns a client of it.
-func serve(t *testing.T, s service, timeout time.Duration) *Client {
+// newTestClient starts a service and returns a client of it.
+func newTestClient(t *testing.T, s service, timeout time.Duration) *Client {
 	t.Helper()
-	return ask(t, listen(t, s), timeout)
+	return dial(t, listen(t, s), timeout)
 }
 
-// ask makes a client of an address.
-func ask(t *testing.T, address string, timeout time.Duration, options ...grpc.DialOption) *Client {
+// dial returns a client for an address.
+func dial(t *testing.T, address string, timeout time.Duration, options ...grpc.DialOption) *Client {
 	t.Helper()
 	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	c, err := NewClient(address, timeout, options...)
@@ -47,7 +47,7 @@ func ask(t *testing.T, address string, timeout time.Duration, options ...grpc.Di
 	return c
 }
 
-// listen runs a service on a socket and returns its address.
+// listen starts a service and returns its address.
 func listen(t *testing.T, s service) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -61,7 +61,7 @@ func listen(t *testing.T, s service) string {
 	return listener.Addr().String()
 }
 
-func TestRetries(t *testing.T) {
+func TestOnlyRetryableErrorsAreRetried(t *testing.T) {
 	shed, err := status.New(codes.ResourceExhausted, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Millisecond)})
 	if err != nil {
 		t.Fatal(err)
@@ -71,51 +71,51 @@ func TestRetries(t *testing.T) {
 		err   error
 		calls int
 	}{
-		{"an answer", nil, 1},
-		{"going away", status.Error(codes.Unavailable, "stopping"), 3},
-		{"shedding load", shed.Err(), 3},
-		{"a request that is too large", status.Error(codes.ResourceExhausted, "too large"), 1},
-		{"a request that is wrong", status.Error(codes.InvalidArgument, "wrong"), 1},
+		{"success", nil, 1},
+		{"unavailable", status.Error(codes.Unavailable, "stopping"), 3},
+		{"load shedding", shed.Err(), 3},
+		{"request too large", status.Error(codes.ResourceExhausted, "too large"), 1},
+		{"invalid request", status.Error(codes.InvalidArgument, "invalid"), 1},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			calls := 0
-			c := serve(t, service{plan: func(context.Context, *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
+			c := newTestClient(t, service{plan: func(context.Context, *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
 				calls++
 				return &rollplanv1.PlanRolloutResponse{}, test.err
 			}}, time.Minute)
 			_, err := c.PlanRollout(t.Context(), &rollplanv1.PlanRolloutRequest{})
 			if status.Code(err) != status.Code(test.err) || calls != test.calls {
-				t.Errorf("%d calls end with %v, want %d and %v", calls, err, test.calls, test.err)
+				t.Errorf("%d calls and error %v, want %d and %v", calls, err, test.calls, test.err)
 			}
 		})
 	}
 }
 
-func TestRetrySucceeds(t *testing.T) {
+func TestRetryReturnsSuccessOfLaterAttempt(t *testing.T) {
 	calls := 0
-	c := serve(t, service{plan: func(context.Context, *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
+	c := newTestClient(t, service{plan: func(context.Context, *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
 		if calls++; calls == 1 {
 			return nil, status.Error(codes.Unavailable, "stopping")
 		}
 		return &rollplanv1.PlanRolloutResponse{}, nil
 	}}, time.Minute)
 	if _, err := c.PlanRollout(t.Context(), &rollplanv1.PlanRolloutRequest{}); err != nil || calls != 2 {
-		t.Errorf("%d calls end with %v", calls, err)
+		t.Errorf("%d calls and error %v", calls, err)
 	}
 }
 
-func TestDeadline(t *testing.T) {
-	c := serve(t, service{plan: func(ctx context.Context, _ *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
+func TestAttemptEndsAfterTimeout(t *testing.T) {
+	c := newTestClient(t, service{plan: func(ctx context.Context, _ *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
 		<-ctx.Done()
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}}, time.Millisecond)
 	if _, err := c.PlanRollout(t.Context(), &rollplanv1.PlanRolloutRequest{}); status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("a service that does not answer: %v", err)
+		t.Errorf("call of a service that does not respond: %v", err)
 	}
 }
 
-// A name with several addresses, as a headless Service has: each of them gets its share of the calls.
-func TestCallsAreSpreadOverAllAddresses(t *testing.T) {
+// The name of a headless Service, for example, resolves to several addresses.
+func TestCallsAreBalancedOverAllAddresses(t *testing.T) {
 	const servers, rounds = 3, 10
 	var calls [servers]atomic.Int32
 	var state resolver.State
@@ -128,7 +128,7 @@ func TestCallsAreSpreadOverAllAddresses(t *testing.T) {
 	}
 	names := manual.NewBuilderWithScheme("test")
 	names.InitialState(state)
-	c := ask(t, "test:///rollplan", time.Minute, grpc.WithResolvers(names))
+	c := dial(t, "test:///rollplan", time.Minute, grpc.WithResolvers(names))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	call := func() {
@@ -136,7 +136,7 @@ func TestCallsAreSpreadOverAllAddresses(t *testing.T) {
 			t.Fatalf("calls by server: %v, %v, %v: %v", calls[0].Load(), calls[1].Load(), calls[2].Load(), err)
 		}
 	}
-	// Until there is a connection to each, those there are share the calls.
+	// Wait until there is a connection to each server. Until then, the connected ones get all calls.
 	for i := range calls {
 		for calls[i].Load() == 0 {
 			call()
@@ -150,7 +150,7 @@ func TestCallsAreSpreadOverAllAddresses(t *testing.T) {
 	}
 	for i := range calls {
 		if got := calls[i].Load(); got != rounds {
-			t.Errorf("server %d has answered %d of %d calls, want %d", i, got, rounds*servers, rounds)
+			t.Errorf("server %d received %d of %d calls, want %d", i, got, rounds*servers, rounds)
 		}
 	}
 }

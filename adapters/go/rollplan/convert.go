@@ -14,35 +14,36 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// conversion is the message of one version of an object.
+// conversion is the protobuf message of an object at one resourceVersion.
 type conversion struct {
-	version string
+	version string // resourceVersion of the object
 	message proto.Message
 }
 
-// convert makes the message of an object, or takes the one it made of the same version before.
-func convert[T proto.Message](from, to map[types.UID]conversion, object client.Object, message T) (T, error) {
+// convert returns the message of an object. It takes the message of the same version from previous if there is one, and
+// stores the result in next.
+func convert[T proto.Message](previous, next map[types.UID]conversion, object client.Object, message T) (T, error) {
 	uid, version := object.GetUID(), object.GetResourceVersion()
-	if known, ok := from[uid]; ok && known.version == version {
+	if known, ok := previous[uid]; ok && known.version == version {
 		if same, ok := known.message.(T); ok {
-			to[uid] = known
+			next[uid] = known
 			return same, nil
 		}
 	}
 	if err := fill(message, object); err != nil {
 		return message, err
 	}
-	to[uid] = conversion{version: version, message: message}
+	next[uid] = conversion{version: version, message: message}
 	return message, nil
 }
 
-// fill parses the object's JSON into the message, all but the template: that is most of it, and becomes a message
-// without the detour.
+// fill decodes an object into its message by way of JSON, except for the template. The template makes up most of the
+// object and can be converted directly.
 func fill(message proto.Message, object client.Object) error {
 	var content any = object
 	var template map[string]any
 	if o, ok := object.(*unstructured.Unstructured); ok {
-		content, template = withoutTemplate(o.Object)
+		content, template = splitTemplate(o.Object)
 	}
 	text, err := json.Marshal(content)
 	if err != nil {
@@ -64,8 +65,9 @@ func fill(message proto.Message, object client.Object) error {
 	return nil
 }
 
-// withoutTemplate takes the template out of an object, and the managed fields, which the service does not read.
-func withoutTemplate(object map[string]any) (rest, template map[string]any) {
+// splitTemplate separates the template from the rest of an object and drops the managed fields, which the service does
+// not read. It does not modify the object.
+func splitTemplate(object map[string]any) (rest, template map[string]any) {
 	rest = maps.Clone(object)
 	if metadata, ok := rest["metadata"].(map[string]any); ok {
 		metadata = maps.Clone(metadata)

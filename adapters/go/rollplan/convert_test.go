@@ -14,8 +14,7 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// The messages are those that protobuf's own JSON mapping makes, whatever way they come about.
-func TestMessagesAreThoseOfTheJSON(t *testing.T) {
+func TestConversionMatchesProtobufJSONMapping(t *testing.T) {
 	for _, test := range []struct {
 		what, text string
 		object     client.Object
@@ -28,8 +27,8 @@ func TestMessagesAreThoseOfTheJSON(t *testing.T) {
 			"status":{"observedGeneration":3,"conditions":[{"type":"Available","status":"True","lastUpdateTime":"2026-01-01T00:00:01Z"}]}}`},
 		{what: "ReplicaSet", message: &rollplanv1.ReplicaSet{}, text: `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web-1","uid":"u"},
 			"spec":{"replicas":0,"template":{"spec":{"containers":null}}},"status":{"replicas":2}}`},
-		{what: "no template", message: &rollplanv1.ReplicaSet{}, text: `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web-1"},"spec":{"replicas":1,"template":null}}`},
-		{what: "no spec", message: &rollplanv1.ReplicaSet{}, text: `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":null}`},
+		{what: "null template", message: &rollplanv1.ReplicaSet{}, text: `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web-1"},"spec":{"replicas":1,"template":null}}`},
+		{what: "missing spec", message: &rollplanv1.ReplicaSet{}, text: `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":null}`},
 		{what: "typed pod", message: &rollplanv1.Pod{}, object: &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "web-1-a", UID: "p", CreationTimestamp: metav1.Unix(1, 0)},
 			Spec:       corev1.PodSpec{NodeName: "node"},
@@ -47,15 +46,15 @@ func TestMessagesAreThoseOfTheJSON(t *testing.T) {
 			if object == nil {
 				object = parse(test.text)
 			}
-			before := object.DeepCopyObject()
+			original := object.DeepCopyObject()
 			if err := fill(test.message, object); err != nil {
 				t.Fatal(err)
 			}
 			if !proto.Equal(test.message, want) {
 				t.Errorf("the message is\n%v, want\n%v", test.message, want)
 			}
-			if o, ok := object.(*unstructured.Unstructured); ok && !equality.Semantic.DeepEqual(o.Object, before.(*unstructured.Unstructured).Object) {
-				t.Error("the object was changed, which is the cache's own")
+			if o, ok := object.(*unstructured.Unstructured); ok && !equality.Semantic.DeepEqual(o.Object, original.(*unstructured.Unstructured).Object) {
+				t.Error("conversion has modified the object, which belongs to the cache")
 			}
 		})
 	}

@@ -1,16 +1,16 @@
-// Package rollplan is the client library of the rollplan service: what a controller or a CI job needs to carry out its
-// plans on a Kubernetes cluster.
+// Package rollplan is the client library of the rollplan service. A controller or a CI job uses it to get plans and to
+// carry them out on a Kubernetes cluster.
 //
-// The service decides, this library looks and writes. It knows no rollout arithmetic:
+// The service makes the decisions. This library only reads and writes the cluster, and contains no rollout arithmetic:
 //
-//   - [Client] asks the service, with a deadline on each call and retries where they make sense.
-//   - [Rollouts] reads a Deployment with its ReplicaSets into a snapshot, asks for a plan, and makes its calls in
-//     order. What the API server refused goes into the next request; what it accepted is read back at once, before
-//     the cache shows it.
+//   - [Client] calls the service, with a deadline on each attempt, and retries the errors that are worth retrying.
+//   - [Rollouts] reads a Deployment and its ReplicaSets into a snapshot, requests a plan, and makes the API calls of
+//     the plan in order. The next request includes the calls that the API server rejected, and the result of those
+//     that it accepted, even if the cache does not show them yet.
 //
-// A controller calls [Rollouts.Sync] for one key at a time, as the queue hands them out. A CI job that only wants to
-// know how a rollout goes calls [Rollouts.Wait].
+// A controller calls [Rollouts.Sync] for each key of its work queue. A CI job that only needs to know how a rollout
+// ends calls [Rollouts.Wait].
 //
-// Objects are unstructured: a typed client silently drops the fields it does not know, and a ReplicaSet made from what
-// is left would lose them.
+// Objects are unstructured: a typed client silently drops the fields that it does not know, and a ReplicaSet created
+// from such an object would lose them.
 package rollplan

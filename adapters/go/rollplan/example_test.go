@@ -19,10 +19,10 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// One look at a Deployment: read it, ask for a plan, carry it out. A controller does so for each key of its queue.
+// Sync reads a Deployment, requests a plan and carries it out. A controller calls it for each key of its work queue.
 //
-// Service and API server are stand-ins here. In earnest the address is that of a rollplan service, and Reader and
-// Writer come from a manager of controller-runtime: GetCache and GetClient.
+// This example uses a fake service and a fake API server. In a controller, the address is that of a rollplan service,
+// and Reader and Writer come from a controller-runtime manager: GetCache and GetClient.
 func ExampleRollouts_Sync() {
 	service, err := rollplan.NewClient(exampleService(), rollplan.DefaultTimeout,
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -40,33 +40,33 @@ func ExampleRollouts_Sync() {
 	key := types.NamespacedName{Namespace: "shop", Name: "web"}
 	result, err := rollouts.Sync(context.Background(), key)
 	if err != nil {
-		log.Fatal(err) // look again, with a rate limit
+		log.Fatal(err) // a controller retries with backoff
 	}
 	for _, step := range result.Response.GetSteps() {
 		fmt.Println(step.GetSummary())
 	}
 	fmt.Println(<-events.Events)
-	fmt.Println("look again after", result.RequeueAfter, "retry:", result.Retry)
+	fmt.Println("requeue after", result.RequeueAfter, "retry:", result.Retry)
 
 	set := &unstructured.Unstructured{}
 	set.SetGroupVersionKind(rollplan.ReplicaSet)
 	if err := cluster.Get(context.Background(), types.NamespacedName{Namespace: "shop", Name: "web-1"}, set); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("there is ReplicaSet", set.GetName())
+	fmt.Println("found ReplicaSet", set.GetName())
 	// Output:
 	// create ReplicaSet web-1 with 2 replicas
 	// Normal ScalingReplicaSet Scaled up replica set web-1 from 0 to 2
-	// look again after 0s retry: false
-	// there is ReplicaSet web-1
+	// requeue after 0s retry: false
+	// found ReplicaSet web-1
 }
 
-// planOfOne is a service that knows one plan.
-type planOfOne struct {
+// exampleServer returns the same plan for every request.
+type exampleServer struct {
 	rollplanv1.UnimplementedRolloutPlannerServer
 }
 
-func (planOfOne) PlanRollout(context.Context, *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
+func (exampleServer) PlanRollout(context.Context, *rollplanv1.PlanRolloutRequest) (*rollplanv1.PlanRolloutResponse, error) {
 	return &rollplanv1.PlanRolloutResponse{Steps: []*rollplanv1.Step{{
 		Summary: "create ReplicaSet web-1 with 2 replicas",
 		Call: &rollplanv1.ApiCall{
@@ -86,7 +86,7 @@ func exampleService() (address string) {
 		log.Fatal(err)
 	}
 	server := grpc.NewServer()
-	rollplanv1.RegisterRolloutPlannerServer(server, planOfOne{})
+	rollplanv1.RegisterRolloutPlannerServer(server, exampleServer{})
 	go func() { _ = server.Serve(listener) }()
 	return listener.Addr().String()
 }

@@ -17,38 +17,39 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// Kinds that can be rolled out. Any other with the spec and status of a Deployment can be, too.
+// Kinds that [Rollouts] supports. Any other kind with the spec and status of a Deployment works too.
 var (
-	// Deployment is Kubernetes' own. Its own controller must be off.
+	// Deployment is the apps/v1 Deployment. The Deployment controller of kube-controller-manager must be disabled.
 	Deployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	// PlannedDeployment is the custom resource that goes beside Kubernetes' own controller.
+	// PlannedDeployment is the custom resource that can be used next to the native Deployment controller.
 	PlannedDeployment = schema.GroupVersionKind{Group: "apps.rollplan.dev", Version: "v1alpha1", Kind: "PlannedDeployment"}
 )
 
-// ReplicaSet is the kind that rollouts consist of.
+// ReplicaSet is the kind of the objects that a Deployment of any kind controls.
 var ReplicaSet = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
 
-// Rollouts looks at Deployments of one kind, asks for plans and carries them out. Methods may be called at the same
-// time; calls for one key wait for each other.
+// Rollouts reads Deployments of one kind, requests plans for them and carries the plans out. Its methods are safe for
+// concurrent use; calls for the same key are serialized.
 type Rollouts struct {
-	// Kind of the owners: [Deployment], [PlannedDeployment] or another one.
+	// Kind is the kind of the owners: [Deployment], [PlannedDeployment] or another kind with the same fields.
 	Kind schema.GroupVersionKind
-	// Planner is asked for plans, as by a [Client].
+	// Planner makes the plans. Usually it is a [Client].
 	Planner rollplanv1.RolloutPlannerClient
-	// Reader is a cache, or the API server itself. Its scheme must know pods; all else is read unstructured.
+	// Reader reads from a cache or directly from the API server. Its scheme must include pods; all other kinds are read
+	// as unstructured objects.
 	Reader client.Reader
-	// Writer makes the calls. Its reads must not come from a cache.
+	// Writer makes the API calls of the plans. Its own reads must not be cached.
 	Writer client.Client
-	// Recorder records events on the owners. None are recorded without it.
+	// Recorder records events on the owners. If it is nil, no events are recorded.
 	Recorder record.EventRecorder
-	// Options go with each request.
+	// Options are sent with each request.
 	Options *rollplanv1.PlanOptions
-	// AllPods sends the pods of every Deployment, so that reports name them. Otherwise they are sent for Recreate
-	// only, which decides by them.
+	// AllPods includes the pods of every Deployment in its snapshot, so that reports can name them. By default only
+	// Deployments with the Recreate strategy include them, because the planner needs them there.
 	AllPods bool
-	// StatusInterval is how long a status waits that only tells how far a rollout has come, so that one write tells of
-	// all that happens within it. Sync then asks to look again. What ends a rollout, one way or the other, is written
-	// at once, and so is what comes with another write. Zero: nothing waits.
+	// StatusInterval delays a status update that only reports progress, so that one write covers all changes within
+	// the interval. Sync then returns a RequeueAfter. A status that reports the end of a rollout, or accompanies
+	// another write, is never delayed. Zero disables the delay.
 	StatusInterval time.Duration
 
 	indexed bool
@@ -56,73 +57,73 @@ type Rollouts struct {
 	states  map[types.NamespacedName]*state
 }
 
-// Result is what came of a look at one Deployment.
+// Result is the outcome of [Rollouts.Sync].
 type Result struct {
-	// Response is the plan. Nil if the Deployment is gone.
+	// Response is the plan. It is nil if the Deployment does not exist.
 	Response *rollplanv1.PlanRolloutResponse
-	// RequeueAfter is when to look again even if nothing changes. Zero: no timer.
+	// RequeueAfter is when to sync again even if nothing changes. Zero means that no timer is needed.
 	RequeueAfter time.Duration
-	// Retry asks for another look, with a rate limit that must not be reset before a result without it.
+	// Retry requests another sync with backoff. The backoff must not be reset until a result without Retry.
 	Retry bool
 }
 
-// Sync looks at a Deployment, asks for a plan and carries it out. An error says that the service did not answer, or
-// that the API server refused a call; then look again, with a rate limit.
+// Sync reads a Deployment, requests a plan and carries it out. After an error, which means that reading or planning
+// failed or that the API server rejected a call, sync again with backoff.
 func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, error) {
 	s := r.state(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen, response, err := r.lookAndPlan(ctx, key, s)
-	if err != nil || seen == nil {
+	observed, response, err := r.observeAndPlan(ctx, key, s)
+	if err != nil || observed == nil {
 		return Result{}, err
 	}
-	if !s.confirmed && writesReplicaSets(response) {
-		news, err := r.confirm(ctx, seen.owner, s)
+	if !s.verified && writesReplicaSets(response) {
+		outdated, err := r.verifyReplicaSets(ctx, observed.owner, s)
 		if err != nil {
 			return Result{}, err
 		}
-		if news {
-			if seen, response, err = r.lookAndPlan(ctx, key, s); err != nil || seen == nil {
+		if outdated {
+			if observed, response, err = r.observeAndPlan(ctx, key, s); err != nil || observed == nil {
 				return Result{}, err
 			}
 		}
 	}
-	if wait := s.putOff(response, r.StatusInterval, time.Now()); wait > 0 {
-		return Result{Response: response, RequeueAfter: wait}, nil
+	if delay := s.statusDelay(response, r.StatusInterval, time.Now()); delay > 0 {
+		return Result{Response: response, RequeueAfter: delay}, nil
 	}
 	result := Result{
 		Response:     response,
 		RequeueAfter: response.GetRequeueAfter().AsDuration(),
-		// What was refused has been told, and is tried again by the plan after this one.
+		// This plan reacts to the rejected calls; only the next one repeats them.
 		Retry: len(s.failures) > 0,
 	}
 	s.failures = nil
-	var refused []error
-	for _, failed := range r.carryOut(ctx, seen.owner, response.GetSteps(), s) {
+	var rejected []error
+	for _, failed := range r.applySteps(ctx, observed.owner, response.GetSteps(), s) {
 		result.Retry = true
 		if failed.Stale() {
 			continue
 		}
-		refused = append(refused, failed)
-		s.failures = append(s.failures, r.report(ctx, failed))
+		rejected = append(rejected, failed)
+		s.failures = append(s.failures, r.stepFailure(ctx, failed))
 	}
-	return result, errors.Join(refused...)
+	return result, errors.Join(rejected...)
 }
 
-// lookAndPlan returns nil if the Deployment is gone.
-func (r *Rollouts) lookAndPlan(ctx context.Context, key types.NamespacedName, s *state) (*seen, *rollplanv1.PlanRolloutResponse, error) {
-	seen, err := r.look(ctx, key, s)
-	if err != nil || seen == nil {
+// observeAndPlan returns nil if the Deployment does not exist.
+func (r *Rollouts) observeAndPlan(ctx context.Context, key types.NamespacedName, s *state) (*observation, *rollplanv1.PlanRolloutResponse, error) {
+	observed, err := r.observe(ctx, key, s)
+	if err != nil || observed == nil {
 		return nil, nil, err
 	}
-	response, err := r.Planner.PlanRollout(ctx, &rollplanv1.PlanRolloutRequest{Snapshot: seen.snapshot, Options: r.Options})
+	response, err := r.Planner.PlanRollout(ctx, &rollplanv1.PlanRolloutRequest{Snapshot: observed.snapshot, Options: r.Options})
 	if err != nil {
 		return nil, nil, fmt.Errorf("plan rollout: %w", err)
 	}
-	return seen, response, nil
+	return observed, response, nil
 }
 
-// Plan looks at a Deployment and asks for a plan, and does no more. It returns nil if there is no such Deployment.
+// Plan reads a Deployment and requests a plan without carrying it out. It returns nil if the Deployment does not exist.
 func (r *Rollouts) Plan(ctx context.Context, key types.NamespacedName) (*rollplanv1.PlanRolloutResponse, error) {
 	snapshot, err := r.Snapshot(ctx, key)
 	if err != nil || snapshot == nil {
@@ -131,21 +132,21 @@ func (r *Rollouts) Plan(ctx context.Context, key types.NamespacedName) (*rollpla
 	return r.Planner.PlanRollout(ctx, &rollplanv1.PlanRolloutRequest{Snapshot: snapshot, Options: r.Options})
 }
 
-// ErrStalled is the end of a rollout that will not go on by itself.
+// ErrStalled means that a rollout cannot continue without intervention.
 var ErrStalled = errors.New("the rollout is stalled")
 
-// Wait looks again and again until the rollout is complete, and returns the last report. It ends with [ErrStalled]
-// when the rollout is stalled or refused, and with the context's error when that ends first.
+// Wait polls a Deployment until its rollout is complete and returns the last report. It returns [ErrStalled] if the
+// rollout stalls or the planner refuses the Deployment, and the error of the context if that ends first.
 func (r *Rollouts) Wait(ctx context.Context, key types.NamespacedName, interval time.Duration) (*rollplanv1.RolloutReport, error) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
 	for {
 		snapshot, err := r.Snapshot(ctx, key)
 		if err != nil {
 			return nil, err
 		}
 		if snapshot == nil {
-			return nil, fmt.Errorf("there is no %s %s", r.Kind.Kind, key)
+			return nil, fmt.Errorf("%s %s not found", r.Kind.Kind, key)
 		}
 		response, err := r.Planner.ComputeStatus(ctx, &rollplanv1.ComputeStatusRequest{Snapshot: snapshot, Options: r.Options})
 		if err != nil {
@@ -160,12 +161,12 @@ func (r *Rollouts) Wait(ctx context.Context, key types.NamespacedName, interval 
 		select {
 		case <-ctx.Done():
 			return response.GetReport(), ctx.Err()
-		case <-tick.C:
+		case <-ticker.C:
 		}
 	}
 }
 
-// Forget drops what is remembered of a Deployment. Sync does so by itself when the Deployment is gone.
+// Forget discards the state of a Deployment. Sync does so itself when the Deployment no longer exists.
 func (r *Rollouts) Forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,8 +185,8 @@ func (r *Rollouts) state(key types.NamespacedName) *state {
 	return r.states[key]
 }
 
-// IndexOwners prepares a cache for reading ReplicaSets and pods by their controller. Call it before the cache starts,
-// and only if Reader is that cache.
+// IndexOwners indexes ReplicaSets and pods of a cache by their controller. Call it before the cache starts, and only if
+// Reader is that cache.
 func (r *Rollouts) IndexOwners(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, kind := range []client.Object{object(ReplicaSet), &corev1.Pod{}} {
 		err := indexer.IndexField(ctx, kind, controllerField, func(object client.Object) []string {

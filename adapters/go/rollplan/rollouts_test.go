@@ -25,7 +25,7 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// planner answers each request with the next of some plans, and keeps the requests.
+// planner returns the given plans one after the other, then empty ones, and records the requests.
 type planner struct {
 	rollplanv1.RolloutPlannerClient
 	requests []*rollplanv1.PlanRolloutRequest
@@ -42,31 +42,31 @@ func (p *planner) PlanRollout(_ context.Context, request *rollplanv1.PlanRollout
 	return response, nil
 }
 
-// world is an API server, a cache of it that shows what it showed when it last caught up, and rollouts on both.
-type world struct {
+// fixture is a fake API server, a cache of it that only changes with syncCache, and Rollouts that use the two.
+type fixture struct {
 	*Rollouts
 	t       *testing.T
 	planner *planner
 	server  client.WithWatch
 	events  *record.FakeRecorder
-	// refuse answers calls in the server's place.
-	refuse map[string]error
-	calls  []string
-	// lists are how often the server itself was read.
+	// callErrors maps a call, for example "patch web-1", to the error that it returns.
+	callErrors map[string]error
+	calls      []string
+	// lists counts the list requests to the server.
 	lists int
 }
 
 var key = types.NamespacedName{Namespace: "shop", Name: "web"}
 
-func newWorld(t *testing.T, objects ...client.Object) *world {
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
-	w := &world{t: t, planner: &planner{}, events: record.NewFakeRecorder(100), refuse: map[string]error{}}
+	f := &fixture{t: t, planner: &planner{}, events: record.NewFakeRecorder(100), callErrors: map[string]error{}}
 	called := func(verb string, object client.Object) error {
 		call := verb + " " + object.GetName()
-		w.calls = append(w.calls, call)
-		return w.refuse[call]
+		f.calls = append(f.calls, call)
+		return f.callErrors[call]
 	}
-	w.server = fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	f.server = fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			if err := called("create", object); err != nil {
 				return err
@@ -87,49 +87,49 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			return c.Delete(ctx, object)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			w.lists++
+			f.lists++
 			return c.List(ctx, list, options...)
 		},
 	}).Build()
-	w.Rollouts = &Rollouts{Kind: Deployment, Planner: w.planner, Writer: w.server, Recorder: w.events}
-	w.catchUp()
-	return w
+	f.Rollouts = &Rollouts{Kind: Deployment, Planner: f.planner, Writer: f.server, Recorder: f.events}
+	f.syncCache()
+	return f
 }
 
-// catchUp has the cache show what the server has.
-func (w *world) catchUp() {
-	w.t.Helper()
+// syncCache updates the cache to the state of the server.
+func (f *fixture) syncCache() {
+	f.t.Helper()
 	var objects []client.Object
 	for _, kind := range []schema.GroupVersionKind{Deployment, ReplicaSet, corev1.SchemeGroupVersion.WithKind("Pod")} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := w.server.List(w.t.Context(), list); err != nil {
-			w.t.Fatal(err)
+		if err := f.server.List(f.t.Context(), list); err != nil {
+			f.t.Fatal(err)
 		}
 		for i := range list.Items {
 			objects = append(objects, &list.Items[i])
 		}
 	}
-	pods := runtime.NewScheme() // of what else is typed, the stand-in would drop unknown fields
+	pods := runtime.NewScheme() // the fake client drops unknown fields of all types in its scheme
 	if err := corev1.AddToScheme(pods); err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	w.Reader = fake.NewClientBuilder().WithScheme(pods).WithObjects(objects...).Build()
+	f.Reader = fake.NewClientBuilder().WithScheme(pods).WithObjects(objects...).Build()
 }
 
-// sync looks once, with these plans next, and returns the request.
-func (w *world) sync(wantErr bool, steps ...*rollplanv1.Step) (*rollplanv1.PlanRolloutRequest, Result) {
-	w.t.Helper()
-	w.planner.plans = append(w.planner.plans, steps)
-	w.calls = nil
-	result, err := w.Sync(w.t.Context(), key)
+// sync calls Sync once with a plan of these steps, and returns the last request.
+func (f *fixture) sync(wantErr bool, steps ...*rollplanv1.Step) (*rollplanv1.PlanRolloutRequest, Result) {
+	f.t.Helper()
+	f.planner.plans = append(f.planner.plans, steps)
+	f.calls = nil
+	result, err := f.Sync(f.t.Context(), key)
 	if err != nil != wantErr {
-		w.t.Fatalf("sync: %v", err)
+		f.t.Fatalf("sync: %v", err)
 	}
-	return w.planner.requests[len(w.planner.requests)-1], result
+	return f.planner.requests[len(f.planner.requests)-1], result
 }
 
-// sizes are the ReplicaSets of a request.
+// sizes lists the ReplicaSets of a request with their sizes.
 func sizes(request *rollplanv1.PlanRolloutRequest) string {
 	var text []string
 	for _, set := range request.GetSnapshot().GetReplicaSets() {
@@ -139,15 +139,15 @@ func sizes(request *rollplanv1.PlanRolloutRequest) string {
 	return strings.Join(text, " ")
 }
 
-// web is a Deployment, with a field that no client knows.
+// web returns a Deployment with fields that no typed client knows.
 func web() *unstructured.Unstructured {
 	return parse(`{"apiVersion":"apps/v1","kind":"Deployment",
 		"metadata":{"name":"web","namespace":"shop","uid":"web-uid","resourceVersion":"10","generation":1},
-		"spec":{"replicas":3,"fieldOfTheFuture":{"a":1},"selector":{"matchLabels":{"app":"web"}},
-			"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"main","image":"web:1"}],"fieldOfTheFuture":2}}}}`)
+		"spec":{"replicas":3,"futureField":{"a":1},"selector":{"matchLabels":{"app":"web"}},
+			"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"main","image":"web:1"}],"futureField":2}}}}`)
 }
 
-// set is a ReplicaSet of it; one without an owner if orphan is set.
+// set returns a ReplicaSet that web controls, or an orphan.
 func set(name string, size int, orphan bool, labels string) *unstructured.Unstructured {
 	owners := `[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"web-uid","controller":true}]`
 	if orphan {
@@ -194,7 +194,7 @@ func step(verb rollplanv1.Verb, name, contentType, body string) *rollplanv1.Step
 	}
 }
 
-func refusal(code int32, reason metav1.StatusReason, causes ...metav1.CauseType) error {
+func statusError(code int32, reason metav1.StatusReason, causes ...metav1.CauseType) error {
 	details := &metav1.StatusDetails{}
 	for _, cause := range causes {
 		details.Causes = append(details.Causes, metav1.StatusCause{Type: cause})
@@ -202,236 +202,236 @@ func refusal(code int32, reason metav1.StatusReason, causes ...metav1.CauseType)
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: "no", Details: details}}
 }
 
-func TestSnapshot(t *testing.T) {
+func TestSnapshotIncludesOwnedAndAdoptableReplicaSets(t *testing.T) {
 	other := set("other", 1, false, "web")
 	other.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "other", UID: "other", Controller: new(true)}})
-	w := newWorld(t, web(), set("web-1", 3, false, "web"), set("orphan", 2, true, "web"), set("stranger", 1, true, "api"), other)
-	request, _ := w.sync(false)
+	f := newFixture(t, web(), set("web-1", 3, false, "web"), set("orphan", 2, true, "web"), set("unselected", 1, true, "api"), other)
+	request, _ := f.sync(false)
 	if got := sizes(request); got != "orphan=2 web-1=3" {
 		t.Errorf("ReplicaSets are %s", got)
 	}
 	deployment := request.GetSnapshot().GetDeployment()
-	if deployment.GetSpec().GetReplicas() != 3 || deployment.GetSpec().GetTemplate().AsMap()["spec"].(map[string]any)["fieldOfTheFuture"] != 2.0 {
+	if deployment.GetSpec().GetReplicas() != 3 || deployment.GetSpec().GetTemplate().AsMap()["spec"].(map[string]any)["futureField"] != 2.0 {
 		t.Errorf("the Deployment is %v", deployment)
 	}
 	if request.GetSnapshot().GetPodsComplete() || request.GetSnapshot().GetNow() == nil {
 		t.Errorf("the snapshot is %v", request.GetSnapshot())
 	}
-	// What has not changed is not converted again.
-	if again, _ := w.sync(false); again.GetSnapshot().GetDeployment() != deployment {
+	// Unchanged objects are not converted again.
+	if again, _ := f.sync(false); again.GetSnapshot().GetDeployment() != deployment {
 		t.Error("the Deployment was converted twice")
 	}
 }
 
-func TestPodsForRecreate(t *testing.T) {
+func TestSnapshotOfRecreateIncludesPods(t *testing.T) {
 	owner := web()
 	if err := unstructured.SetNestedField(owner.Object, "Recreate", "spec", "strategy", "type"); err != nil {
 		t.Fatal(err)
 	}
 	pod := parse(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-1-a","namespace":"shop","uid":"pod","resourceVersion":"30",
 		"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-1","uid":"uid-of-web-1","controller":true}]},"status":{"phase":"Running"}}`)
-	w := newWorld(t, owner, set("web-1", 1, false, "web"), pod)
-	request, _ := w.sync(false)
+	f := newFixture(t, owner, set("web-1", 1, false, "web"), pod)
+	request, _ := f.sync(false)
 	if pods := request.GetSnapshot().GetPods(); len(pods) != 1 || pods[0].GetStatus().GetPhase() != "Running" || !request.GetSnapshot().GetPodsComplete() {
 		t.Errorf("pods are %v", pods)
 	}
 }
 
-func TestOwnWritesAreSeenBeforeTheCacheShowsThem(t *testing.T) {
-	w := newWorld(t, web(), set("web-1", 3, false, "web"), set("web-0", 0, false, "web"))
-	w.sync(false, create("web-2", 1), scale("web-1", 2), remove("web-0"))
-	request, _ := w.sync(false)
+func TestOwnWritesOverrideStaleCache(t *testing.T) {
+	f := newFixture(t, web(), set("web-1", 3, false, "web"), set("web-0", 0, false, "web"))
+	f.sync(false, create("web-2", 1), scale("web-1", 2), remove("web-0"))
+	request, _ := f.sync(false)
 	if got := sizes(request); got != "web-1=2 web-2=1" {
-		t.Errorf("with a cache that lags: %s", got)
+		t.Errorf("with a stale cache: %s", got)
 	}
-	// What others write meanwhile counts once the cache has it.
-	if err := w.server.Patch(t.Context(), set("web-2", 1, false, "web"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":7}}`))); err != nil {
+	// Writes of other clients take effect once the cache shows them.
+	if err := f.server.Patch(t.Context(), set("web-2", 1, false, "web"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":7}}`))); err != nil {
 		t.Fatal(err)
 	}
-	w.catchUp()
-	if request, _ = w.sync(false); sizes(request) != "web-1=2 web-2=7" {
-		t.Errorf("once it has caught up: %s", sizes(request))
+	f.syncCache()
+	if request, _ = f.sync(false); sizes(request) != "web-1=2 web-2=7" {
+		t.Errorf("with a current cache: %s", sizes(request))
 	}
-	if len(w.state(key).written) > 0 {
-		t.Errorf("still remembered: %v", w.state(key).written)
+	if len(f.state(key).writes) > 0 {
+		t.Errorf("writes that the cache shows are kept: %v", f.state(key).writes)
 	}
 }
 
-func TestSizesAreConfirmedBeforeTheFirstWrite(t *testing.T) {
+func TestReplicaSetsAreVerifiedBeforeFirstWrite(t *testing.T) {
 	owner := web()
-	w := newWorld(t, owner, set("web-1", 2, false, "web"))
-	// Another copy has gone on meanwhile, and its ReplicaSets have not come by the watch yet.
+	f := newFixture(t, owner, set("web-1", 2, false, "web"))
+	// The previous leader has made writes that the watch has not delivered yet.
 	for name, size := range map[string]int{"web-1": 4, "web-2": 1} {
 		o := set(name, size, false, "web")
 		o.SetResourceVersion("")
 		if name == "web-2" {
-			if err := w.server.Create(t.Context(), o); err != nil {
+			if err := f.server.Create(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
-		} else if err := w.server.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`))); err != nil {
+		} else if err := f.server.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// A plan that changes no ReplicaSet needs no proof.
-	if request, _ := w.sync(false); sizes(request) != "web-1=2" {
+	// A plan that writes no ReplicaSet needs no verification.
+	if request, _ := f.sync(false); sizes(request) != "web-1=2" {
 		t.Fatalf("the cache shows %s", sizes(request))
 	}
-	w.planner.plans = append(w.planner.plans, []*rollplanv1.Step{create("web-3", 9)})
-	if request, _ := w.sync(false); sizes(request) != "web-1=4 web-2=1" || len(w.planner.requests) != 3 || len(w.calls) > 0 {
-		t.Errorf("the plan is made with %s, after %d requests, and makes %v", sizes(request), len(w.planner.requests), w.calls)
+	f.planner.plans = append(f.planner.plans, []*rollplanv1.Step{create("web-3", 9)})
+	if request, _ := f.sync(false); sizes(request) != "web-1=4 web-2=1" || len(f.planner.requests) != 3 || len(f.calls) > 0 {
+		t.Errorf("the plan is made from %s after %d requests, and makes the calls %v", sizes(request), len(f.planner.requests), f.calls)
 	}
-	// Until the cache has caught up, the newer ones count.
-	if request, _ := w.sync(false, create("web-3", 1)); sizes(request) != "web-1=4 web-2=1" || len(w.planner.requests) != 4 {
-		t.Errorf("the next plan is made with %s, after %d requests", sizes(request), len(w.planner.requests))
+	// The sizes from the API server are used until the cache shows them.
+	if request, _ := f.sync(false, create("web-3", 1)); sizes(request) != "web-1=4 web-2=1" || len(f.planner.requests) != 4 {
+		t.Errorf("the next plan is made from %s after %d requests", sizes(request), len(f.planner.requests))
 	}
-	// What we write ourselves we know; what came of a call that failed we do not.
+	// Successful writes of our own need no verification. After a failed call, the outcome is unknown.
 	for _, test := range []struct {
 		what  string
 		after func()
 		reads int
 	}{
-		{"our own writes", func() {}, 0},
-		{"a call without an answer", func() {
-			w.refuse["patch web-1"] = errors.New("connection reset")
-			w.sync(false, scale("web-1", 2))
-			delete(w.refuse, "patch web-1")
+		{"successful writes", func() {}, 0},
+		{"call without a response", func() {
+			f.callErrors["patch web-1"] = errors.New("connection reset")
+			f.sync(false, scale("web-1", 2))
+			delete(f.callErrors, "patch web-1")
 		}, 1},
-		{"that read", func() {}, 0},
+		{"verification", func() {}, 0},
 	} {
 		test.after()
-		before := w.lists
-		if w.sync(false, scale("web-1", 4)); w.lists-before != test.reads {
-			t.Errorf("after %s: %d reads, want %d", test.what, w.lists-before, test.reads)
+		before := f.lists
+		if f.sync(false, scale("web-1", 4)); f.lists-before != test.reads {
+			t.Errorf("after %s: %d reads, want %d", test.what, f.lists-before, test.reads)
 		}
 	}
 }
 
-func TestACreatedObjectThatIsGone(t *testing.T) {
-	w := newWorld(t, web())
-	w.sync(false, create("web-1", 1))
-	if err := w.server.Delete(t.Context(), set("web-1", 1, false, "web")); err != nil {
+func TestCreatedObjectIsForgottenAfterNotFound(t *testing.T) {
+	f := newFixture(t, web())
+	f.sync(false, create("web-1", 1))
+	if err := f.server.Delete(t.Context(), set("web-1", 1, false, "web")); err != nil {
 		t.Fatal(err)
 	}
-	// The API server knows better than we do.
-	w.sync(true, scale("web-1", 2))
-	if request, _ := w.sync(false); sizes(request) != "" {
+	f.sync(true, scale("web-1", 2))
+	if request, _ := f.sync(false); sizes(request) != "" {
 		t.Errorf("ReplicaSets are %s", sizes(request))
 	}
 }
 
-func TestFailures(t *testing.T) {
+func TestOnlyRejectedCallsAreReported(t *testing.T) {
 	for _, test := range []struct {
 		what string
 		err  error
-		told bool
+		// reported is whether the next request includes the failure.
+		reported bool
 	}{
-		{"stale version", refusal(409, metav1.StatusReasonConflict), false},
-		{"failed test of a JSON patch", refusal(422, metav1.StatusReasonInvalid), false},
-		{"no answer", errors.New("connection refused"), false},
-		{"no answer in time", refusal(504, metav1.StatusReasonTimeout), false},
-		{"validation", refusal(422, metav1.StatusReasonInvalid, metav1.CauseTypeFieldValueInvalid), true},
-		{"quota", refusal(403, metav1.StatusReasonForbidden), true},
-		{"terminating namespace", refusal(403, metav1.StatusReasonForbidden, corev1.NamespaceTerminatingCause), true},
-		{"webhook", refusal(500, metav1.StatusReasonInternalError), true},
+		{"conflict", statusError(409, metav1.StatusReasonConflict), false},
+		{"failed test operation of a JSON patch", statusError(422, metav1.StatusReasonInvalid), false},
+		{"no response", errors.New("connection refused"), false},
+		{"timeout", statusError(504, metav1.StatusReasonTimeout), false},
+		{"validation", statusError(422, metav1.StatusReasonInvalid, metav1.CauseTypeFieldValueInvalid), true},
+		{"quota", statusError(403, metav1.StatusReasonForbidden), true},
+		{"terminating namespace", statusError(403, metav1.StatusReasonForbidden, corev1.NamespaceTerminatingCause), true},
+		{"webhook", statusError(500, metav1.StatusReasonInternalError), true},
 	} {
 		t.Run(test.what, func(t *testing.T) {
-			w := newWorld(t, web(), set("web-1", 3, false, "web"))
-			w.refuse["patch web-1"] = test.err
-			_, result := w.sync(test.told, scale("web-1", 2), create("web-2", 1))
-			if strings.Join(w.calls, ", ") != "patch web-1" || !result.Retry || len(w.events.Events) > 0 {
-				t.Errorf("calls are %v, result is %v, %d events", w.calls, result, len(w.events.Events))
+			f := newFixture(t, web(), set("web-1", 3, false, "web"))
+			f.callErrors["patch web-1"] = test.err
+			_, result := f.sync(test.reported, scale("web-1", 2), create("web-2", 1))
+			if strings.Join(f.calls, ", ") != "patch web-1" || !result.Retry || len(f.events.Events) > 0 {
+				t.Errorf("calls are %v, result is %v, %d events", f.calls, result, len(f.events.Events))
 			}
-			delete(w.refuse, "patch web-1")
-			request, result := w.sync(false)
+			delete(f.callErrors, "patch web-1")
+			request, result := f.sync(false)
 			failures := request.GetSnapshot().GetFailures()
-			if len(failures) > 0 != test.told || result.Retry != test.told {
-				t.Fatalf("told are %v, result is %v", failures, result)
+			if len(failures) > 0 != test.reported || result.Retry != test.reported {
+				t.Fatalf("reported failures are %v, result is %v", failures, result)
 			}
-			if test.told {
-				answer, _ := statusOf(test.err)
-				if f := failures[0]; f.GetCall().GetName() != "web-1" || f.GetHttpCode() != answer.Code || f.GetMessage() != "no" || len(f.GetCauses()) != len(answer.Details.Causes) {
-					t.Errorf("told is %v", f)
+			if test.reported {
+				response, _ := statusOf(test.err)
+				if got := failures[0]; got.GetCall().GetName() != "web-1" || got.GetHttpCode() != response.Code || got.GetMessage() != "no" || len(got.GetCauses()) != len(response.Details.Causes) {
+					t.Errorf("reported failure is %v", got)
 				}
 			}
-			// Told once; then the next look may reset the rate limit.
-			if request, result = w.sync(false); len(request.GetSnapshot().GetFailures()) > 0 || result.Retry {
-				t.Errorf("told again: %v, result is %v", request.GetSnapshot().GetFailures(), result)
+			// Failures are reported once. The result without Retry then allows the caller to reset the backoff.
+			if request, result = f.sync(false); len(request.GetSnapshot().GetFailures()) > 0 || result.Retry {
+				t.Errorf("reported again: %v, result is %v", request.GetSnapshot().GetFailures(), result)
 			}
 		})
 	}
 }
 
-func TestWhoseNameIsTaken(t *testing.T) {
-	w := newWorld(t, web(), set("web-2", 5, true, "api"))
-	w.sync(true, create("web-2", 1))
-	request, _ := w.sync(false)
+func TestAlreadyExistsReportsExistingObject(t *testing.T) {
+	f := newFixture(t, web(), set("web-2", 5, true, "api"))
+	f.sync(true, create("web-2", 1))
+	request, _ := f.sync(false)
 	failures := request.GetSnapshot().GetFailures()
 	if len(failures) != 1 || failures[0].GetReason() != "AlreadyExists" || failures[0].GetExisting().GetSpec().GetReplicas() != 5 {
-		t.Errorf("told are %v", failures)
+		t.Errorf("reported failures are %v", failures)
 	}
 }
 
-func TestGoingOn(t *testing.T) {
+func TestContinueOnFailure(t *testing.T) {
 	for _, test := range []struct {
 		what      string
-		goOn      bool
+		continues bool
 		tolerated []int32
 		remove    bool
 		err       error
 		calls     int
 		retry     bool
 	}{
-		{what: "gone before it was deleted", remove: true, err: refusal(404, metav1.StatusReasonNotFound), calls: 2},
-		{what: "any failure passed over", goOn: true, err: refusal(409, metav1.StatusReasonConflict), calls: 2, retry: true},
-		{what: "a tolerated answer", goOn: true, tolerated: []int32{404, 422}, err: refusal(404, metav1.StatusReasonNotFound), calls: 2},
-		{what: "another answer", goOn: true, tolerated: []int32{422}, err: refusal(409, metav1.StatusReasonConflict), calls: 1, retry: true},
+		{what: "object to delete does not exist", remove: true, err: statusError(404, metav1.StatusReasonNotFound), calls: 2},
+		{what: "any failure is ignored", continues: true, err: statusError(409, metav1.StatusReasonConflict), calls: 2, retry: true},
+		{what: "tolerated status code", continues: true, tolerated: []int32{404, 422}, err: statusError(404, metav1.StatusReasonNotFound), calls: 2},
+		{what: "other status code", continues: true, tolerated: []int32{422}, err: statusError(409, metav1.StatusReasonConflict), calls: 1, retry: true},
 	} {
 		t.Run(test.what, func(t *testing.T) {
-			w := newWorld(t, web(), set("web-1", 3, false, "web"))
+			f := newFixture(t, web(), set("web-1", 3, false, "web"))
 			first := scale("web-1", 2)
 			if test.remove {
 				first = remove("web-1")
 			}
-			first.ContinueOnFailure, first.ToleratedHttpCodes = test.goOn, test.tolerated
-			w.refuse["patch web-1"], w.refuse["delete web-1"] = test.err, test.err
-			_, result := w.sync(false, first, create("web-2", 1))
-			if len(w.calls) != test.calls || result.Retry != test.retry {
-				t.Errorf("calls are %v, result is %v", w.calls, result)
+			first.ContinueOnFailure, first.ToleratedHttpCodes = test.continues, test.tolerated
+			f.callErrors["patch web-1"], f.callErrors["delete web-1"] = test.err, test.err
+			_, result := f.sync(false, first, create("web-2", 1))
+			if len(f.calls) != test.calls || result.Retry != test.retry {
+				t.Errorf("calls are %v, result is %v", f.calls, result)
 			}
 		})
 	}
 }
 
-func TestEventsFollowTheirCalls(t *testing.T) {
-	w := newWorld(t, web())
-	w.sync(false, create("web-1", 1), &rollplanv1.Step{Events: []*rollplanv1.Event{{Type: "Warning", Reason: "Why", Message: "so"}}})
-	for _, want := range []string{"Normal ScalingReplicaSet web-1", "Warning Why so"} {
-		if got := <-w.events.Events; got != want {
+func TestEventsAreRecorded(t *testing.T) {
+	f := newFixture(t, web())
+	f.sync(false, create("web-1", 1), &rollplanv1.Step{Events: []*rollplanv1.Event{{Type: "Warning", Reason: "SomeReason", Message: "some message"}}})
+	for _, want := range []string{"Normal ScalingReplicaSet web-1", "Warning SomeReason some message"} {
+		if got := <-f.events.Events; got != want {
 			t.Errorf("event is %q, want %q", got, want)
 		}
 	}
 }
 
-func TestBesideKubernetesOwnController(t *testing.T) {
+func TestNativeControllerDetection(t *testing.T) {
 	wrote := func(at string) *unstructured.Unstructured {
 		owner := web()
 		owner.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Subresource: "status", Time: new(metav1.Time{Time: must(time.Parse(time.RFC3339, at))})}})
 		return owner
 	}
-	watch, now := nativeWatch{}, time.Now()
-	for _, look := range []struct {
-		owner *unstructured.Unstructured
-		at    time.Duration
-		held  bool
+	detector, now := nativeDetector{}, time.Now()
+	for _, test := range []struct {
+		owner    *unstructured.Unstructured
+		at       time.Duration
+		detected bool
 	}{
-		{wrote("2026-01-01T00:00:00Z"), 0, false}, // before we came
+		{wrote("2026-01-01T00:00:00Z"), 0, false}, // before the first observation
 		{wrote("2026-01-01T00:00:00Z"), time.Second, false},
 		{wrote("2026-01-01T00:00:01Z"), 2 * time.Second, true},
-		{web(), 3 * time.Second, true}, // our own write has taken all fields over
-		{wrote("2026-01-01T00:00:01Z"), 2*time.Second + nativeQuiet, false},
+		{web(), 3 * time.Second, true}, // our own write now owns all fields
+		{wrote("2026-01-01T00:00:01Z"), 2*time.Second + nativeQuietPeriod, false},
 	} {
-		if err := watch.check(look.owner, now.Add(look.at)); errors.Is(err, ErrNativeController) != look.held {
-			t.Errorf("after %s: %v", look.at, err)
+		if err := detector.check(test.owner, now.Add(test.at)); errors.Is(err, ErrNativeController) != test.detected {
+			t.Errorf("after %s: %v", test.at, err)
 		}
 	}
 }
@@ -443,47 +443,47 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-func TestGone(t *testing.T) {
-	w := newWorld(t)
-	if result, err := w.Sync(t.Context(), key); err != nil || result.Response != nil || len(w.planner.requests) > 0 {
-		t.Errorf("no Deployment: %v, %v", result, err)
+func TestSyncForgetsDeletedDeployment(t *testing.T) {
+	f := newFixture(t)
+	if result, err := f.Sync(t.Context(), key); err != nil || result.Response != nil || len(f.planner.requests) > 0 {
+		t.Errorf("result is %v, error is %v", result, err)
 	}
-	if len(w.states) > 0 {
-		t.Errorf("still remembered: %v", w.states)
+	if len(f.states) > 0 {
+		t.Errorf("state is kept: %v", f.states)
 	}
 }
 
-func TestProgressWaits(t *testing.T) {
+func TestStatusIntervalDelaysOnlyProgress(t *testing.T) {
 	const interval = time.Second
 	status := &rollplanv1.Step{Action: &rollplanv1.Step_UpdateDeploymentStatus{UpdateDeploymentStatus: &rollplanv1.UpdateDeploymentStatus{}}}
 	progress := []*rollplanv1.Step{status}
 	now := time.Now()
 	s := newState()
-	for _, look := range []struct {
+	for _, test := range []struct {
 		what     string
 		at       time.Duration
 		phase    rollplanv1.Phase
 		steps    []*rollplanv1.Step
 		failures int
-		wait     time.Duration
+		delay    time.Duration
 	}{
 		{"progress", 0, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval},
-		{"more of it", interval / 4, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval * 3 / 4},
-		{"the time is over", interval, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, 0},
-		{"progress after it", interval, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval},
+		{"more progress", interval / 4, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval * 3 / 4},
+		{"the interval has elapsed", interval, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, 0},
+		{"progress after that write", interval, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval},
 		{"another write", interval * 3 / 2, rollplanv1.Phase_PHASE_PROGRESSING, []*rollplanv1.Step{scale("web-1", 2), status}, 0, 0},
-		{"progress after that", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval},
-		{"the end", interval * 2, rollplanv1.Phase_PHASE_COMPLETE, progress, 0, 0},
-		{"no progress any more", interval * 2, rollplanv1.Phase_PHASE_STALLED, progress, 0, 0},
-		{"what was refused", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, progress, 1, 0},
-		{"nothing to write", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, nil, 0, 0},
-		{"an event", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, []*rollplanv1.Step{{
-			Action: status.Action, Events: []*rollplanv1.Event{{Reason: "Why"}}}}, 0, 0},
+		{"progress after another write", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval},
+		{"completion", interval * 2, rollplanv1.Phase_PHASE_COMPLETE, progress, 0, 0},
+		{"stall", interval * 2, rollplanv1.Phase_PHASE_STALLED, progress, 0, 0},
+		{"rejected call", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, progress, 1, 0},
+		{"no steps", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, nil, 0, 0},
+		{"status with an event", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, []*rollplanv1.Step{{
+			Action: status.Action, Events: []*rollplanv1.Event{{Reason: "SomeReason"}}}}, 0, 0},
 	} {
-		s.failures = make([]*rollplanv1.StepFailure, look.failures)
-		plan := &rollplanv1.PlanRolloutResponse{Steps: look.steps, Report: &rollplanv1.RolloutReport{Phase: look.phase}}
-		if wait := s.putOff(plan, interval, now.Add(look.at)); wait != look.wait {
-			t.Errorf("%s waits %s, want %s", look.what, wait, look.wait)
+		s.failures = make([]*rollplanv1.StepFailure, test.failures)
+		plan := &rollplanv1.PlanRolloutResponse{Steps: test.steps, Report: &rollplanv1.RolloutReport{Phase: test.phase}}
+		if delay := s.statusDelay(plan, interval, now.Add(test.at)); delay != test.delay {
+			t.Errorf("%s is delayed by %s, want %s", test.what, delay, test.delay)
 		}
 	}
 }

@@ -12,86 +12,86 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// createdSeenWithin bounds how long a created object is believed to exist although the cache does not show it. It may
-// have been deleted while the watch was broken, and then no cache ever shows it.
-const createdSeenWithin = time.Minute
+// maxCacheLag is how long a created object is assumed to exist although the cache does not show it. If it is deleted
+// while the watch is interrupted, the cache never shows it.
+const maxCacheLag = time.Minute
 
-// state is what is remembered of one Deployment from one look to the next.
+// state is what the adapter remembers about a Deployment between syncs.
 type state struct {
 	mu sync.Mutex
-	memory
+	ownerState
 }
 
-// memory is forgotten when another Deployment gets the name.
-type memory struct {
-	// owner is whose state this is.
-	owner types.UID
-	// written are objects as our own writes left them, until the cache has caught up. Without them a late watch would
-	// have the planner order what it has just ordered.
-	written map[types.UID]write
-	// converted are the messages of the last snapshot: making them costs more than the plan.
+// ownerState is discarded when a Deployment is deleted and another one is created with the same name.
+type ownerState struct {
+	ownerUID types.UID
+	// writes holds the objects that our own writes returned until the cache shows them. Without it, a lagging watch
+	// would make the planner repeat steps that were already carried out.
+	writes map[types.UID]write
+	// converted holds the messages of the last snapshot, because converting an object costs more than a plan.
 	converted map[types.UID]conversion
-	// confirmed says that nothing is missing of what was written of the ReplicaSets, by whomever.
-	confirmed bool
-	// waiting is since when there is a status that has been put off. Zero: there is none.
-	waiting time.Time
-	// failures are what the API server refused of the last plan.
+	// verified is true while the cache, together with writes, is known to have all changes of the ReplicaSets.
+	verified bool
+	// statusDelayedSince is when the first of the delayed status updates was due. It is zero if there is none.
+	statusDelayedSince time.Time
+	// failures are the calls of the last plan that the API server rejected.
 	failures []*rollplanv1.StepFailure
-	native   nativeWatch
+	native   nativeDetector
 }
 
 type write struct {
 	object *unstructured.Unstructured
-	// created is set until the cache shows the object.
+	// created is true for a new object until the cache shows it.
 	created bool
 	deleted bool
 	at      time.Time
 }
 
 func newState() *state {
-	return &state{memory: memory{written: map[types.UID]write{}}}
+	return &state{ownerState: ownerState{writes: map[types.UID]write{}}}
 }
 
-// belongsTo forgets everything about another Deployment that had the name before.
-func (s *state) belongsTo(owner types.UID) {
-	if s.owner != owner {
-		s.memory = memory{owner: owner, written: map[types.UID]write{}}
+// resetIfReplaced discards the state if it belongs to an earlier Deployment of the same name.
+func (s *state) resetIfReplaced(owner types.UID) {
+	if s.ownerUID != owner {
+		s.ownerState = ownerState{ownerUID: owner, writes: map[types.UID]write{}}
 	}
 }
 
-// putOff is how long a plan is still to wait that does no more than tell how far a rollout has come. Zero: not at all.
-func (s *state) putOff(plan *rollplanv1.PlanRolloutResponse, interval time.Duration, now time.Time) time.Duration {
+// statusDelay returns how long to delay a plan that only reports the progress of a rollout in the status. It returns zero
+// for any other plan.
+func (s *state) statusDelay(plan *rollplanv1.PlanRolloutResponse, interval time.Duration, now time.Time) time.Duration {
 	steps := plan.GetSteps()
-	progress := plan.GetReport().GetPhase() == rollplanv1.Phase_PHASE_PROGRESSING &&
+	progressOnly := plan.GetReport().GetPhase() == rollplanv1.Phase_PHASE_PROGRESSING &&
 		len(steps) == 1 && steps[0].GetUpdateDeploymentStatus() != nil && len(steps[0].GetEvents()) == 0
-	if progress && len(s.failures) == 0 {
-		if s.waiting.IsZero() {
-			s.waiting = now
+	if progressOnly && len(s.failures) == 0 {
+		if s.statusDelayedSince.IsZero() {
+			s.statusDelayedSince = now
 		}
-		if wait := interval - now.Sub(s.waiting); wait > 0 {
-			return wait
+		if delay := interval - now.Sub(s.statusDelayedSince); delay > 0 {
+			return delay
 		}
 	}
-	s.waiting = time.Time{}
+	s.statusDelayedSince = time.Time{}
 	return 0
 }
 
-// refuted forgets our own write to an object that the API server says does not exist.
-func (s *state) refuted(call *rollplanv1.ApiCall, err error) {
+// forgetMissing drops our own write to an object that, according to the API server, does not exist.
+func (s *state) forgetMissing(call *rollplanv1.ApiCall, err error) {
 	if !apierrors.IsNotFound(err) {
 		return
 	}
-	for uid, own := range s.written {
+	for uid, own := range s.writes {
 		if own.object.GetKind() == call.GetKind() && own.object.GetName() == call.GetName() {
-			delete(s.written, uid)
+			delete(s.writes, uid)
 		}
 	}
 }
 
-// wrote remembers what a write returned.
-func (s *state) wrote(object *unstructured.Unstructured, verb rollplanv1.Verb, now time.Time) {
-	before := s.written[object.GetUID()]
-	s.written[object.GetUID()] = write{
+// recordWrite stores the object that a write returned.
+func (s *state) recordWrite(object *unstructured.Unstructured, verb rollplanv1.Verb, now time.Time) {
+	before := s.writes[object.GetUID()]
+	s.writes[object.GetUID()] = write{
 		object:  object,
 		created: before.created || verb == rollplanv1.Verb_VERB_CREATE,
 		deleted: verb == rollplanv1.Verb_VERB_DELETE,
@@ -99,35 +99,37 @@ func (s *state) wrote(object *unstructured.Unstructured, verb rollplanv1.Verb, n
 	}
 }
 
-// learn remembers an object as the API server has it, and says whether the last snapshot had an older one or none.
-func (s *state) learn(object *unstructured.Unstructured) bool {
+// recordRead stores an object that was read from the API server, and reports whether the last snapshot lacked it or had
+// another version of it.
+func (s *state) recordRead(object *unstructured.Unstructured) bool {
 	if s.converted[object.GetUID()].version == object.GetResourceVersion() {
 		return false
 	}
-	if own, ok := s.written[object.GetUID()]; !ok || older(own.object, object) {
-		s.wrote(object, rollplanv1.Verb_VERB_CREATE, time.Now())
+	if own, ok := s.writes[object.GetUID()]; !ok || isOlder(own.object, object) {
+		s.recordWrite(object, rollplanv1.Verb_VERB_CREATE, time.Now())
 	}
 	return true
 }
 
-// latest is the newer one of what the cache shows and what our own write returned; nil if we deleted it.
+// latest returns the newer of the cached object and the result of our own write, or nil if we have deleted the object.
 func (s *state) latest(cached *unstructured.Unstructured) *unstructured.Unstructured {
-	own, ok := s.written[cached.GetUID()]
+	own, ok := s.writes[cached.GetUID()]
 	switch {
 	case !ok:
 		return cached
 	case own.deleted && cached.GetDeletionTimestamp() == nil:
 		return nil
-	case own.deleted || !older(cached, own.object):
-		delete(s.written, cached.GetUID())
+	case own.deleted || !isOlder(cached, own.object):
+		delete(s.writes, cached.GetUID())
 		return cached
 	default:
 		return own.object
 	}
 }
 
-// overlay is what the cache shows of a kind of object, as it will be once it has caught up with our own writes.
-func (s *state) overlay(kind string, cached []*unstructured.Unstructured, now time.Time) []*unstructured.Unstructured {
+// overlayWrites applies our own writes to the cached objects of a kind: it returns what the cache will show once it has
+// caught up.
+func (s *state) overlayWrites(kind string, cached []*unstructured.Unstructured, now time.Time) []*unstructured.Unstructured {
 	shown := make(map[types.UID]bool, len(cached))
 	objects := make([]*unstructured.Unstructured, 0, len(cached)+1)
 	for _, object := range cached {
@@ -136,28 +138,28 @@ func (s *state) overlay(kind string, cached []*unstructured.Unstructured, now ti
 			objects = append(objects, object)
 		}
 	}
-	for uid, own := range s.written {
+	for uid, own := range s.writes {
 		switch {
 		case own.object.GetKind() != kind:
 		case shown[uid]:
 			own.created = false
-			s.written[uid] = own
-		case own.created && !own.deleted && now.Sub(own.at) < createdSeenWithin:
+			s.writes[uid] = own
+		case own.created && !own.deleted && now.Sub(own.at) < maxCacheLag:
 			objects = append(objects, own.object)
 		default:
-			// The cache has seen it go; or it has not come for so long that the API server must be asked again.
-			delete(s.written, uid)
+			// Either the cache has seen the deletion, or a created object is overdue and must be verified.
+			delete(s.writes, uid)
 			if own.created {
-				s.confirmed = false
+				s.verified = false
 			}
 		}
 	}
 	return objects
 }
 
-// older says whether an object is an older version of another. Versions of one kind are comparable numbers since
-// Kubernetes 1.35, and have been in every API server on etcd; where they are not, the cache is believed.
-func older(a, b *unstructured.Unstructured) bool {
+// isOlder reports whether a is an older version of an object than b. Kubernetes 1.35 and later guarantee that the
+// resourceVersions of a kind can be compared, and every API server on etcd allows it. Otherwise the cached version wins.
+func isOlder(a, b *unstructured.Unstructured) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order < 0
 }

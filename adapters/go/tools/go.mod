@@ -1,4 +1,4 @@
-// Programs that the checks of the adapter use; a module of its own, so that they are no dependencies of the library.
+// Tools for checks and code generation. This is a separate module so that they are not dependencies of the library.
 module rollplan.dev/rollplan/adapters/go/tools
 
 go 1.26.0

@@ -1,4 +1,5 @@
-// Command rollplan-controller rolls out Deployments by the plans of a rollplan service. See docs/adapters.md.
+// Command rollplan-controller is a Deployment controller that carries out the plans of a rollplan service. See
+// docs/adapters.md.
 package main
 
 import (
@@ -31,10 +32,10 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// name is who we are: in events, in managedFields and as the lease.
+// name identifies the controller in events, managedFields and the lease.
 const name = "rollplan-controller"
 
-// modes are the kinds that can be rolled out.
+// modes maps the values of --mode to the kinds that the controller manages.
 var modes = map[string]schema.GroupVersionKind{
 	"takeover":        rollplan.Deployment,
 	"custom-resource": rollplan.PlannedDeployment,
@@ -53,41 +54,41 @@ func run(ctx context.Context, args []string) error {
 	logging := zap.Options{}
 	logging.BindFlags(flags)
 	var (
-		mode        = flags.String("mode", "", "takeover: apps/v1 Deployments, where the Deployment controller of kube-controller-manager is off; custom-resource: PlannedDeployments, on any cluster. Required.")
-		planner     = flags.String("planner", "", "address of the rollplan service, as host:port. Required.")
-		plannerTLS  = flags.String("planner-ca", "", "file with the certificates (PEM) to trust the service by; without it the connection is not encrypted, as beside a mesh")
-		timeout     = flags.Duration("planner-timeout", rollplan.DefaultTimeout, "how long one call of the service may take")
-		terminating = flags.Bool("terminating-replicas", true, "whether the API server keeps status.terminatingReplicas (feature gate DeploymentReplicaSetTerminatingReplicas)")
-		namespaces  = flags.String("namespaces", "", "namespaces to work in, separated by commas; empty for all")
-		selector    = flags.String("selector", "", "label selector of the Deployments to work on; empty for all")
-		workers     = flags.Int("workers", 5, "Deployments to work on at the same time")
-		interval    = flags.Duration("min-interval", 100*time.Millisecond, "least time between two looks at a Deployment: what happens within it is answered at once, at its end")
-		status      = flags.Duration("status-interval", 500*time.Millisecond, "how long a status waits that only tells how far a rollout has come, so that one write tells of all within it")
-		qps         = flags.Float64("kube-api-qps", 50, "calls of the API server a second")
-		burst       = flags.Int("kube-api-burst", 100, "calls of the API server at once")
-		metrics     = flags.String("metrics-bind-address", ":8080", "where metrics are served; 0 for nowhere")
-		health      = flags.String("health-probe-bind-address", ":8081", "where /healthz and /readyz are served; 0 for nowhere")
-		pprof       = flags.String("pprof-bind-address", "", "where profiles of this process are served; empty for nowhere")
-		elect       = flags.Bool("leader-elect", true, "work only while holding the lease, so that several copies may run")
-		electIn     = flags.String("leader-elect-namespace", "", "namespace of the lease; by default the pod's own")
-		lease       = flags.Duration("leader-elect-lease-duration", 15*time.Second, "how long a lease lasts that its holder does not renew")
+		mode        = flags.String("mode", "", "takeover manages apps/v1 Deployments and requires that the Deployment controller of kube-controller-manager is disabled; custom-resource manages PlannedDeployments on any cluster. Required.")
+		planner     = flags.String("planner", "", "address of the rollplan service in the form host:port. Required.")
+		plannerTLS  = flags.String("planner-ca", "", "PEM file with the CA certificates that verify the service. If empty, the connection is not encrypted.")
+		timeout     = flags.Duration("planner-timeout", rollplan.DefaultTimeout, "timeout of one attempt to call the service")
+		terminating = flags.Bool("terminating-replicas", true, "whether the API server supports status.terminatingReplicas (feature gate DeploymentReplicaSetTerminatingReplicas)")
+		namespaces  = flags.String("namespaces", "", "comma-separated list of namespaces to manage. If empty, all namespaces are managed.")
+		selector    = flags.String("selector", "", "label selector of the Deployments to manage. If empty, all Deployments are managed.")
+		workers     = flags.Int("workers", 5, "number of Deployments that are reconciled concurrently")
+		interval    = flags.Duration("min-interval", 100*time.Millisecond, "minimum time between two syncs of a Deployment. One plan at its end covers all changes within it.")
+		status      = flags.Duration("status-interval", 500*time.Millisecond, "how long to delay a status update that only reports progress, so that one write covers all changes within it")
+		qps         = flags.Float64("kube-api-qps", 50, "maximum rate of API server requests, per second")
+		burst       = flags.Int("kube-api-burst", 100, "maximum burst of API server requests")
+		metrics     = flags.String("metrics-bind-address", ":8080", "address of the metrics endpoint. Set it to 0 to disable the endpoint.")
+		health      = flags.String("health-probe-bind-address", ":8081", "address of the endpoints /healthz and /readyz. Set it to 0 to disable them.")
+		pprof       = flags.String("pprof-bind-address", "", "address of the pprof endpoint. If empty, the endpoint is disabled.")
+		elect       = flags.Bool("leader-elect", true, "work only while holding a lease, so that several replicas can run")
+		electIn     = flags.String("leader-elect-namespace", "", "namespace of the lease. Defaults to the namespace of the pod.")
+		lease       = flags.Duration("leader-elect-lease-duration", 15*time.Second, "how long other replicas wait before they take over a lease that is not renewed")
 	)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	kind, known := modes[*mode]
 	if !known {
-		return fmt.Errorf("--mode is %q, and must be takeover or custom-resource", *mode)
+		return fmt.Errorf("invalid --mode %q: must be takeover or custom-resource", *mode)
 	}
 	if *planner == "" {
-		return errors.New("--planner is required: the address of the rollplan service")
+		return errors.New("--planner is required: set it to the address of the rollplan service")
 	}
-	chosen, err := labels.Parse(*selector)
+	labelSelector, err := labels.Parse(*selector)
 	if err != nil {
 		return fmt.Errorf("--selector: %w", err)
 	}
 	if *elect && *electIn == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
-		return errors.New("outside a cluster, --leader-elect-namespace is required; or --leader-elect=false, if this is the only copy")
+		return errors.New("outside a cluster, set --leader-elect-namespace, or set --leader-elect=false if no other replica runs")
 	}
 	transport := insecure.NewCredentials()
 	if *plannerTLS != "" {
@@ -102,7 +103,7 @@ func run(ctx context.Context, args []string) error {
 	defer service.Close()
 
 	if os.Getenv("GOGC") == "" {
-		// What is kept is small beside what passes through: half the collections, for a tenth more memory.
+		// Most allocations are short-lived: this halves the number of collections and uses a tenth more memory.
 		debug.SetGCPercent(200)
 	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
@@ -114,7 +115,7 @@ func run(ctx context.Context, args []string) error {
 	renew := *lease * 2 / 3
 	retry := *lease * 2 / 15
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Cache:                         cacheOptions(kind, *namespaces, chosen),
+		Cache:                         cacheOptions(kind, *namespaces, labelSelector),
 		Client:                        client.Options{FieldOwner: name},
 		Metrics:                       server.Options{BindAddress: *metrics},
 		HealthProbeBindAddress:        *health,
@@ -132,32 +133,32 @@ func run(ctx context.Context, args []string) error {
 	}
 	rollouts := &rollplan.Rollouts{
 		Kind: kind, Planner: service, Reader: mgr.GetCache(), Writer: mgr.GetClient(),
-		//lint:ignore SA1019 Kubernetes' own controller writes core/v1 events, which kubectl describe counts and dates
+		//lint:ignore SA1019 kubectl describe shows count and age of core/v1 events, which the native controller records too
 		Recorder:       mgr.GetEventRecorderFor(name),
 		StatusInterval: *status,
 		Options:        &rollplanv1.PlanOptions{TerminatingReplicas: terminating},
 	}
 	if err := errors.Join(
-		controller.Add(ctx, mgr, rollouts, controller.Options{Workers: *workers, Interval: *interval}),
+		controller.Add(ctx, mgr, rollouts, controller.Options{Workers: *workers, MinInterval: *interval}),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("ping", healthz.Ping),
 	); meta.IsNoMatchError(err) {
-		return fmt.Errorf("the cluster does not know the custom resource; kubectl apply -f adapters/config/planneddeployment-crd.yaml: %w", err)
+		return fmt.Errorf("PlannedDeployment is not installed, run kubectl apply -f adapters/config/planneddeployment-crd.yaml: %w", err)
 	} else if err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
 }
 
-// cacheOptions keep of each object what the service reads.
+// cacheOptions limits the cache to the selected objects, and to the fields that the adapter and the service read.
 func cacheOptions(kind schema.GroupVersionKind, namespaces string, selector labels.Selector) cache.Options {
 	owner := &unstructured.Unstructured{}
 	owner.SetGroupVersionKind(kind)
 	options := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			owner:         {Label: selector, Transform: withoutFieldSets},
-			&corev1.Pod{}: {Transform: withoutSpec},
+			owner:         {Label: selector, Transform: stripFieldSets},
+			&corev1.Pod{}: {Transform: stripPodSpec},
 		},
 	}
 	for namespace := range strings.SplitSeq(namespaces, ",") {
@@ -171,16 +172,17 @@ func cacheOptions(kind schema.GroupVersionKind, namespaces string, selector labe
 	return options
 }
 
-// withoutSpec drops the largest part of a pod, of which only the node's name is read.
-func withoutSpec(object any) (any, error) {
+// stripPodSpec drops the largest part of a pod. Of its spec, only nodeName is used.
+func stripPodSpec(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		pod.ManagedFields, pod.Spec = nil, corev1.PodSpec{NodeName: pod.Spec.NodeName}
 	}
 	return object, nil
 }
 
-// withoutFieldSets keeps of the managed fields who wrote when: that tells whether Kubernetes' own controller writes.
-func withoutFieldSets(object any) (any, error) {
+// stripFieldSets drops the field sets of managedFields. The managers and times remain, because they reveal whether the
+// native Deployment controller writes to the object.
+func stripFieldSets(object any) (any, error) {
 	if owner, ok := object.(*unstructured.Unstructured); ok {
 		entries, _, _ := unstructured.NestedFieldNoCopy(owner.Object, "metadata", "managedFields")
 		list, _ := entries.([]any)

@@ -20,44 +20,46 @@ import (
 )
 
 const (
-	// controllerField is the name of the index by controller.
+	// controllerField is the index of objects by the UID of their controller.
 	controllerField = "rollplan.controllerUID"
-	// noController is the index's value for objects that nobody controls.
+	// noController is the index value of objects without a controller.
 	noController = "none"
 )
 
-// seen is one look at a Deployment.
-type seen struct {
+// observation is the state of a Deployment that one plan is made from.
+type observation struct {
 	owner    *unstructured.Unstructured
 	snapshot *rollplanv1.Snapshot
 }
 
-// Snapshot looks at a Deployment: what a request to the service holds. It returns nil if there is no such Deployment.
+// Snapshot reads a Deployment and its objects into the snapshot of a request. It returns nil if the Deployment does not
+// exist.
 func (r *Rollouts) Snapshot(ctx context.Context, key types.NamespacedName) (*rollplanv1.Snapshot, error) {
 	s := r.state(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen, err := r.look(ctx, key, s)
-	if err != nil || seen == nil {
+	observed, err := r.observe(ctx, key, s)
+	if err != nil || observed == nil {
 		return nil, err
 	}
-	return seen.snapshot, nil
+	return observed.snapshot, nil
 }
 
-// look reads a Deployment with all that belongs to it. It returns nil if there is no such Deployment.
-func (r *Rollouts) look(ctx context.Context, key types.NamespacedName, s *state) (*seen, error) {
+// observe reads a Deployment, its ReplicaSets and, where needed, their pods. It returns nil if the Deployment does not
+// exist.
+func (r *Rollouts) observe(ctx context.Context, key types.NamespacedName, s *state) (*observation, error) {
 	owner := object(r.Kind)
-	// It may be the cache's own, as all that is looked at here: nobody changes it.
+	// No deep copy: objects of the cache are only read here.
 	if err := r.Reader.Get(ctx, key, owner, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
 		r.Forget(key)
 		return nil, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", r.Kind.Kind, key, err)
 	}
-	s.belongsTo(owner.GetUID())
+	s.resetIfReplaced(owner.GetUID())
 	now := time.Now()
 	if err := s.native.check(owner, now); err != nil {
-		s.confirmed = false
+		s.verified = false
 		if r.Recorder != nil {
 			r.Recorder.Event(owner, "Warning", "NativeController", err.Error())
 		}
@@ -70,7 +72,7 @@ func (r *Rollouts) look(ctx context.Context, key types.NamespacedName, s *state)
 	if err != nil {
 		return nil, err
 	}
-	sets = s.overlay(ReplicaSet.Kind, sets, now)
+	sets = s.overlayWrites(ReplicaSet.Kind, sets, now)
 
 	snapshot := &rollplanv1.Snapshot{Now: timestamppb.New(now), Failures: s.failures}
 	converted := make(map[types.UID]conversion, len(s.converted))
@@ -99,16 +101,17 @@ func (r *Rollouts) look(ctx context.Context, key types.NamespacedName, s *state)
 		snapshot.PodsComplete = true
 	}
 	s.converted = converted
-	return &seen{owner, snapshot}, nil
+	return &observation{owner, snapshot}, nil
 }
 
-// IsRecreate says whether a Deployment's rollouts wait for its pods, so that a change of these is a reason to look.
+// IsRecreate reports whether a Deployment uses the Recreate strategy. Its rollouts wait for old pods to terminate, so a
+// deleted pod must trigger a sync.
 func IsRecreate(owner *unstructured.Unstructured) bool {
 	kind, _, _ := unstructured.NestedString(owner.Object, "spec", "strategy", "type")
 	return kind == "Recreate"
 }
 
-// Selects says whether a Deployment's selector selects an object. The empty selector selects nothing.
+// Selects reports whether the selector of a Deployment matches an object. An empty selector matches nothing.
 func Selects(owner *unstructured.Unstructured, object client.Object) bool {
 	selector, err := selectorOf(owner)
 	return err == nil && !selector.Empty() && selector.Matches(labels.Set(object.GetLabels()))
@@ -126,7 +129,7 @@ func selectorOf(owner *unstructured.Unstructured) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(&selector)
 }
 
-// replicaSets are those that the Deployment owns, and those without an owner that it selects.
+// replicaSets lists the ReplicaSets that the Deployment controls, and the orphans that it may adopt.
 func (r *Rollouts) replicaSets(ctx context.Context, owner *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	for _, controller := range []types.UID{owner.GetUID(), noController} {
@@ -145,7 +148,7 @@ func (r *Rollouts) replicaSets(ctx context.Context, owner *unstructured.Unstruct
 	return found, nil
 }
 
-// pods are those of the ReplicaSets.
+// pods lists the pods that the ReplicaSets control.
 func (r *Rollouts) pods(ctx context.Context, owner *unstructured.Unstructured, sets []*unstructured.Unstructured) ([]corev1.Pod, error) {
 	var found []corev1.Pod
 	for _, set := range sets {
@@ -162,7 +165,8 @@ func (r *Rollouts) pods(ctx context.Context, owner *unstructured.Unstructured, s
 	return found, nil
 }
 
-// list reads the objects that something controls, and where there is no index also others.
+// list reads the objects with the given controller. Without an index it returns all objects of the namespace, so
+// callers must filter.
 func (r *Rollouts) list(ctx context.Context, list client.ObjectList, namespace string, controller types.UID) error {
 	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
 	if r.indexed {

@@ -1,0 +1,53 @@
+package rollplan
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollplan.dev/rollplan/adapters/go/rollplanv1"
+)
+
+// verifyReplicaSets lists the ReplicaSets of a Deployment from the API server instead of the cache. It records the
+// current versions and reports whether the last snapshot was outdated.
+//
+// The watches of different kinds lag independently. After an API server restart, or when a standby replica becomes the
+// leader, the cache may show the newest template together with old sizes. Each write has a precondition on the object
+// that it changes, but no precondition covers the sizes of the other ReplicaSets, which limit how far it may grow.
+//
+// Only this adapter changes sizes, and its own writes are recorded until the cache shows them. One list before the
+// first write is therefore enough to see what a previous leader wrote. It is repeated after a call whose outcome is not
+// as planned, if a created object does not appear in the cache, and after the native Deployment controller was active.
+func (r *Rollouts) verifyReplicaSets(ctx context.Context, owner *unstructured.Unstructured, s *state) (outdated bool, err error) {
+	selector, err := selectorOf(owner)
+	if err != nil {
+		return false, fmt.Errorf("selector of %s: %w", owner.GetName(), err)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(ReplicaSet.GroupVersion().WithKind(ReplicaSet.Kind + "List"))
+	err = r.Writer.List(ctx, list, client.InNamespace(owner.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return false, fmt.Errorf("list ReplicaSets of %s: %w", owner.GetName(), err)
+	}
+	for i := range list.Items {
+		set := &list.Items[i]
+		if controller := metav1.GetControllerOfNoCopy(set); controller == nil || controller.UID == owner.GetUID() {
+			outdated = s.recordRead(set) || outdated
+		}
+	}
+	s.verified = true
+	return outdated, nil
+}
+
+// writesReplicaSets reports whether a plan writes ReplicaSets, which is only safe if the sizes in its snapshot are current.
+func writesReplicaSets(plan *rollplanv1.PlanRolloutResponse) bool {
+	for _, step := range plan.GetSteps() {
+		if step.GetCall().GetKind() == ReplicaSet.Kind {
+			return true
+		}
+	}
+	return false
+}
