@@ -132,7 +132,7 @@ func build(ctx context.Context, progress io.Writer, dir, k8sVersion string, p pr
 	case p.installed:
 		args = []string{"install", "-buildvcs=false", p.pkg + "@" + p.version}
 	case p.test:
-		args = []string{"test", "-c", "-buildvcs=false", "-ldflags", versionFlags(k8sVersion), "-o", out, p.pkg}
+		args = []string{"test", "-c", "-vet=off", "-buildvcs=false", "-ldflags", versionFlags(k8sVersion), "-o", out, p.pkg}
 	default:
 		args = []string{"build", "-buildvcs=false", "-ldflags", versionFlags(k8sVersion), "-o", out, p.pkg}
 	}
