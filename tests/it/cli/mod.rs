@@ -4,6 +4,7 @@ mod answers;
 mod cluster;
 mod examples;
 mod input;
+mod readme;
 mod refusals;
 mod revisions;
 mod service;
