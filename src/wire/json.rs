@@ -1,8 +1,8 @@
-//! Messages as JSON, in the mapping that protobuf defines: what `kubectl get -o json` prints can be pasted into
+//! Converts messages from and to JSON by the protobuf JSON mapping. The output of `kubectl get -o json` can be pasted into
 //! a request.
 //!
-//! Fields that the contract does not have are ignored on the way in, and `null` counts as absent: Kubernetes
-//! prints `null` lists and times, and much that is not read here.
+//! Unknown fields are ignored on input, and `null` counts as absent: the JSON of Kubernetes objects contains `null` lists
+//! and times, and many fields that the planner does not read.
 
 use std::sync::LazyLock;
 
@@ -15,11 +15,11 @@ use serde_json::value::Serializer;
 use super::Error;
 use crate::proto::FILE_DESCRIPTOR_SET;
 
-/// `None` if this build is broken; tests see that it is not.
+/// `None` if the build is broken, which tests rule out.
 static DESCRIPTORS: LazyLock<Option<DescriptorPool>> =
     LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET).ok());
 
-/// The descriptors of the contract, and of what it imports.
+/// The descriptors of the contract and its imports.
 pub(super) fn descriptors() -> Option<&'static DescriptorPool> {
     DESCRIPTORS.as_ref()
 }
@@ -30,11 +30,11 @@ fn descriptor<M: Name>() -> Result<MessageDescriptor, Error> {
         .ok_or(Error::Descriptors { message: M::NAME })
 }
 
-/// Reads a message from JSON.
+/// Parses a message from JSON.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidJson`] with the place where the text is no such message.
+/// [`Error::InvalidJson`] with the position at which the text is not valid JSON for this message.
 pub fn from_json<M: Message + Name + Default>(json: &str) -> Result<M, Error> {
     let invalid = |path: String, source| Error::InvalidJson {
         message: M::NAME,
@@ -57,22 +57,22 @@ pub fn from_json<M: Message + Name + Default>(json: &str) -> Result<M, Error> {
     })
 }
 
-/// Writes a message as JSON: fields that are absent or zero left out, 64-bit integers as text, keys in byte
-/// order, so that the same message is always the same text.
+/// Converts a message to JSON. Absent and zero fields are omitted, 64-bit integers are strings, and keys are in byte
+/// order, so that equal messages always have the same text.
 ///
 /// # Errors
 ///
-/// [`Error::Descriptors`] and [`Error::InvalidJson`], if a time or number in the message has no JSON form.
+/// [`Error::Descriptors`], or [`Error::InvalidJson`] if a time or number in the message cannot be represented in JSON.
 pub fn to_json<M: Message + Name>(message: &M) -> Result<String, Error> {
     write(message, true)
 }
 
-/// Writes a message as [`to_json`] does, but 64-bit integers as numbers: what programs that know the Kubernetes
-/// types read. Protobuf libraries read it too.
+/// Like [`to_json`], except that 64-bit integers are numbers, as programs expect that use the Kubernetes types. Protobuf
+/// libraries accept both.
 ///
 /// # Errors
 ///
-/// As [`to_json`].
+/// Those of [`to_json`].
 pub fn to_kubernetes_json<M: Message + Name>(message: &M) -> Result<String, Error> {
     write(message, false)
 }
@@ -86,7 +86,7 @@ fn write<M: Message + Name>(message: &M, stringify_64_bit_integers: bool) -> Res
             source,
         })?;
     let options = SerializeOptions::new().stringify_64_bit_integers(stringify_64_bit_integers);
-    // By way of a value, whose maps are ordered: those of a dynamic message are not.
+    // The intermediate value has ordered maps, unlike the dynamic message.
     dynamic
         .serialize_with_options(Serializer, &options)
         .map(|value| value.to_string())

@@ -1,4 +1,4 @@
-//! Plans, printed: from what the planner decided to messages.
+//! Converts plans to protobuf messages.
 
 use rollplan_core::Plan;
 use rollplan_core::action::{
@@ -10,14 +10,14 @@ use rollplan_core::time::{Span, Time};
 
 use crate::proto;
 
-/// The response that carries a plan.
+/// Converts a plan and its report to a response.
 #[must_use]
 pub fn print_plan(plan: Plan, report: Report) -> proto::PlanRolloutResponse {
     let Plan {
         steps,
         status,
         requeue_after,
-        // For tests: a response says the same by having no steps next time.
+        // Only for tests. Callers plan again instead: nothing is left to do if that plan has no steps.
         settled: _,
     } = plan;
     proto::PlanRolloutResponse {
@@ -28,7 +28,7 @@ pub fn print_plan(plan: Plan, report: Report) -> proto::PlanRolloutResponse {
     }
 }
 
-/// A status of a Deployment.
+/// Converts the status of a Deployment.
 #[must_use]
 pub fn print_status(status: DeploymentStatus) -> proto::DeploymentStatus {
     let DeploymentStatus {
@@ -77,7 +77,7 @@ fn condition(condition: Condition) -> proto::DeploymentCondition {
 pub(super) fn timestamp(time: Time) -> prost_types::Timestamp {
     prost_types::Timestamp {
         seconds: time.seconds(),
-        // Below a billion.
+        // Less than a billion, so the sign does not change.
         nanos: time.nanos().cast_signed(),
     }
 }
@@ -89,7 +89,7 @@ pub(super) fn duration(span: Span) -> prost_types::Duration {
     }
 }
 
-/// One thing to do.
+/// Converts one step of a plan.
 #[must_use]
 pub fn print_step(step: Step) -> proto::Step {
     let summary = step.summary();
@@ -161,7 +161,7 @@ fn action(action: Action) -> proto::step::Action {
         Action::CheckOwner { owner } => Printed::CheckOwner(check_owner(owner)),
         Action::AdoptReplicaSet {
             set,
-            // In the body of the call.
+            // Part of the body of the call.
             owner_references: _,
         } => Printed::AdoptReplicaSet(proto::AdoptReplicaSet {
             name: set.name,
@@ -187,7 +187,7 @@ fn action(action: Action) -> proto::step::Action {
             uid: set.uid,
         }),
         Action::UpdateDeployment {
-            // Known to whoever asked.
+            // The caller knows the Deployment.
             owner: _,
             change,
         } => Printed::UpdateDeployment(update_owner(change)),
@@ -216,7 +216,7 @@ fn create(set: NewReplicaSet) -> proto::CreateReplicaSet {
         metadata,
         replicas,
         revision,
-        // In the body of the call.
+        // Part of the body of the call.
         min_ready_seconds: _,
         selector: _,
         template: _,
@@ -232,7 +232,7 @@ fn update(set: Target, change: SetChange) -> proto::UpdateReplicaSet {
     let SetChange {
         annotations,
         min_ready_seconds,
-        // A matter of the call.
+        // Part of the body of the call.
         first_annotations: _,
     } = change;
     proto::UpdateReplicaSet {
@@ -246,7 +246,7 @@ fn update(set: Target, change: SetChange) -> proto::UpdateReplicaSet {
 fn scale(set: Target, from: i32, to: i32, change: SetChange) -> proto::ScaleReplicaSet {
     let SetChange {
         annotations,
-        // In the body of the call.
+        // Part of the body of the call.
         min_ready_seconds: _,
         first_annotations: _,
     } = change;
@@ -264,7 +264,7 @@ fn update_owner(change: OwnerChange) -> proto::UpdateDeployment {
         annotations,
         removed_annotations,
         template,
-        // In the body of the call.
+        // Part of the body of the call.
         all_annotations: _,
     } = change;
     proto::UpdateDeployment {

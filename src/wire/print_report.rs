@@ -1,11 +1,11 @@
-//! Reports, printed.
+//! Converts reports to protobuf messages.
 
 use rollplan_core::report::{BlockedPod, Blocker, Counts, Phase, Reason, Report};
 
 use super::print::{duration, timestamp};
 use crate::proto;
 
-/// The message that carries a report.
+/// Converts a report.
 #[must_use]
 pub fn print_report(report: Report) -> proto::RolloutReport {
     let Report {
@@ -90,7 +90,7 @@ fn blocker(blocker: Blocker) -> proto::Blocker {
         message,
         remedy,
         pods: pods.into_iter().map(blocked_pod).collect(),
-        // The contract's limit on pods is far below.
+        // A request has far fewer pods than `i32::MAX`.
         pod_count: i32::try_from(pod_count).unwrap_or(i32::MAX),
         since: since.map(timestamp),
         remaining: remaining.map(duration),

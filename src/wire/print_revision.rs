@@ -1,11 +1,11 @@
-//! Revisions and the way back to one, printed.
+//! Converts revisions and rollbacks to protobuf messages.
 
 use rollplan_core::{Revision, Rollback, TemplateChange};
 
 use super::print::{print_step, timestamp};
 use crate::proto;
 
-/// The response that carries the way back.
+/// Converts a rollback to a response.
 #[must_use]
 pub fn print_rollback(rollback: Rollback) -> proto::RollbackResponse {
     let Rollback {
@@ -40,7 +40,7 @@ fn change(change: TemplateChange) -> proto::TemplateChange {
     }
 }
 
-/// The response that carries the revisions.
+/// Converts a list of revisions to a response.
 #[must_use]
 pub fn print_revisions(revisions: Vec<Revision>) -> proto::ListRevisionsResponse {
     proto::ListRevisionsResponse {

@@ -1,4 +1,4 @@
-//! `google.protobuf.Struct`, undecoded.
+//! A `google.protobuf.Struct` that is not decoded.
 
 use std::fmt;
 
@@ -9,29 +9,29 @@ use prost::encoding::{self, DecodeContext, WireType};
 
 const FIELDS_TAG: u32 = 1;
 
-/// A `google.protobuf.Struct` whose entries stay in the bytes they came in. Merging and encoding work as for
-/// any message; what lies inside is looked at by `tree`, which also finds what is malformed.
+/// A `google.protobuf.Struct` that keeps the encoded bytes of its entries. Merging and encoding work as for any message.
+/// The module `tree` reads and validates the entries.
 ///
-/// Decoded from [`Bytes`], the entries are slices of these: nothing is copied.
+/// When it is decoded from [`Bytes`], the entries are slices of those bytes, and nothing is copied.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct RawStruct {
-    /// One for each entry of the map, in the order they came in.
+    /// The encoded entries of the map, in the order in which they were received.
     entries: Vec<Bytes>,
 }
 
 // === impl RawStruct ===
 
 impl RawStruct {
-    /// What one more entry takes in memory, beside its bytes.
+    /// The memory that an entry takes in addition to its encoded bytes.
     pub(super) const ENTRY_BYTES: usize = size_of::<Bytes>();
 
-    /// The entries of the map as encoded messages of a key and a value. A key may come more than once; the
-    /// last one counts.
+    /// The entries of the map, each an encoded message with a key and a value. If a key occurs several times, the last
+    /// occurrence wins.
     pub(super) fn entries(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.entries.iter().map(|entry| &entry[..])
     }
 
-    /// Bytes of the entries.
+    /// The total number of bytes of the entries.
     pub(super) fn len(&self) -> usize {
         self.entries.iter().map(Bytes::len).sum()
     }
@@ -39,7 +39,7 @@ impl RawStruct {
 
 impl fmt::Debug for RawStruct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Environment values may be secret: a template is never printed.
+        // Environment variables may contain secrets, so the template itself is never printed.
         write!(f, "RawStruct({} bytes)", self.len())
     }
 }

@@ -1,4 +1,4 @@
-//! The words in which the generated table of a template's shape is written.
+//! The types of the generated shape table.
 
 /// How a JSON value decodes.
 #[derive(Debug)]
@@ -11,13 +11,13 @@ pub(super) enum Kind {
     String,
     /// `resource.Quantity`, compared by value.
     Quantity,
-    /// `intstr.IntOrString`, for which 0 is the zero and `""` is not.
+    /// `intstr.IntOrString`. Its zero value is 0, not `""`.
     IntOrString,
     /// `metav1.Time`, compared as an instant.
     Time,
-    /// `metav1.FieldsV1`, JSON that Go keeps as it is.
+    /// `metav1.FieldsV1`: JSON that Go does not decode.
     Raw,
-    /// A Go struct: known fields, each optional.
+    /// A Go struct: a set of known fields, all optional.
     Struct(&'static Struct),
     /// A Go slice.
     List(&'static Kind),
@@ -25,7 +25,7 @@ pub(super) enum Kind {
     Map(&'static Kind),
 }
 
-/// A Go struct as JSON sees it, embedded structs flattened.
+/// The JSON fields of a Go struct, including those of embedded structs.
 #[derive(Debug)]
 pub(super) struct Struct {
     /// Sorted by name.
@@ -36,7 +36,7 @@ pub(super) struct Struct {
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,
-    /// The Go field is a pointer: its zero differs from its absence.
+    /// Whether the Go field is a pointer, so that zero differs from absent.
     pub(super) pointer: bool,
     pub(super) kind: Kind,
 }
@@ -56,7 +56,7 @@ impl Struct {
 // === impl Field ===
 
 impl Field {
-    /// A field whose zero is the same as its absence.
+    /// A field for which zero is the same as absent.
     pub(super) const fn value(name: &'static str, kind: Kind) -> Self {
         Self {
             name,
@@ -65,7 +65,7 @@ impl Field {
         }
     }
 
-    /// A field whose zero differs from its absence.
+    /// A field for which zero differs from absent.
     pub(super) const fn pointer(name: &'static str, kind: Kind) -> Self {
         Self {
             name,

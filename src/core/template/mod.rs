@@ -1,19 +1,17 @@
-//! Pod templates: when two are equal, and what a template is called.
+//! Pod templates: when two templates are equal, and how a template is hashed.
 //!
-//! The new ReplicaSet of a Deployment is the one with the Deployment's template, and "the same template" is decided by
-//! Kubernetes on decoded Go values (`EqualIgnoreHash` upstream), not on JSON: a missing field, a `null`, an empty map
-//! and a zero are the same for one field and different for the next, and `1024` is `1Ki` where a quantity stands.
+//! The new ReplicaSet of a Deployment is the one with the Deployment's template. Kubernetes compares templates as
+//! decoded Go values (`EqualIgnoreHash`), not as JSON: a missing field, a `null`, an empty map and a zero are equal for
+//! some fields and different for others, and `1024` equals `1Ki` in a quantity.
 //!
-//! [`canonical()`] turns a template into a form in which equal templates are identical, by a table of the template's
-//! shape that is generated from the Go types. [`equal()`] compares two such forms and [`digest()`] is 128 bits of one, both
-//! without building them.
-//! [`template_hash`] and [`sha256_of_canonical`] are names made from it that reach the cluster, so they are stable
-//! across releases and platforms.
+//! [`canonical()`] converts a template into its canonical form, using a table of the template's fields that is generated
+//! from the Go types. [`equal()`] compares two templates without building their canonical forms. [`template_hash`] and
+//! [`sha256_of_canonical`] are hashes of the canonical form that are written to the cluster, so they must be the same in
+//! every release and on every platform.
 //!
-//! What knowingly differs from Kubernetes' own answer is listed at [`canonical()`] and [`Quantity`].
+//! [`canonical()`] and [`Quantity`] list the deliberate differences from Kubernetes.
 
 mod canonical;
-mod digest;
 mod kind;
 mod name;
 mod quantity;
@@ -30,7 +28,6 @@ mod value;
 mod tests;
 
 pub use canonical::{MAX_DEPTH, canonical};
-pub use digest::{TemplateDigest, digest};
 pub use name::template_hash;
 pub use quantity::Quantity;
 pub use same::equal;

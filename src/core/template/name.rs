@@ -1,16 +1,18 @@
-//! The hash that names a ReplicaSet and labels its pods.
+//! The `pod-template-hash`, which names a ReplicaSet and labels its pods.
 
 use super::canonical::canonical;
 use super::value::Value;
 
-/// Kubernetes' alphabet for generated names: no vowels, so no words; no 0, 1 and 3, which look like letters.
+/// The alphabet that Kubernetes uses for generated names: without vowels, so that no words arise, and without 0, 1 and
+/// 3, which look like letters.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// The hash by which we name the ReplicaSet of a template: `pod-template-hash`, and the end of the set's name.
+/// The `pod-template-hash` of a template, which is also the suffix of the ReplicaSet's name. Equal templates have equal
+/// hashes.
 ///
-/// It is our own (FNV-1a over the canonical form as JSON text, then the collision count), not the one the native
-/// controller would compute, which changes between its releases; sets are recognised by template, never by name. Equal
-/// templates have the same hash. Absence of a collision count and 0 give different ones, as upstream.
+/// The hash is FNV-1a over the canonical form as JSON, followed by the collision count. The Deployment controller
+/// computes a different one, which changes between releases. This is safe because a ReplicaSet is recognized by its
+/// template, never by its name. As upstream, an absent collision count and 0 give different hashes.
 #[must_use]
 pub fn template_hash(template: &Value, collision_count: Option<i32>) -> String {
     let mut hash = fnv1a_32(FNV_OFFSET, canonical(template).to_json().as_bytes());
@@ -29,7 +31,7 @@ fn fnv1a_32(hash: u32, bytes: &[u8]) -> u32 {
     })
 }
 
-/// `rand.SafeEncodeString` of Kubernetes: not reversible, and not meant to be.
+/// Kubernetes' `rand.SafeEncodeString`. The encoding is not reversible.
 fn safe_encode(text: &str) -> String {
     text.bytes()
         .map(|byte| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()]))
@@ -41,20 +43,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fnv_reference_values() {
+    fn fnv1a_matches_reference_values() {
         assert_eq!(fnv1a_32(FNV_OFFSET, b""), 0x811c_9dc5);
         assert_eq!(fnv1a_32(FNV_OFFSET, b"a"), 0xe40c_292c);
         assert_eq!(fnv1a_32(FNV_OFFSET, b"foobar"), 0xbf9c_f968);
     }
 
-    /// What Go's `SafeEncodeString` returned for the same texts.
+    /// The expected value is what Go's `SafeEncodeString` returns.
     #[test]
-    fn safe_alphabet() {
+    fn safe_encode_matches_go() {
         assert_eq!(safe_encode("0123456789"), "456789bcdf");
     }
 
     #[test]
-    fn hash_is_stable_and_ignores_what_equality_ignores() {
+    fn hash_is_stable_and_ignores_the_hash_label() {
         let template = |labels: Value| {
             Value::from([
                 ("metadata", Value::from([("labels", labels)])),
@@ -63,7 +65,7 @@ mod tests {
         };
         let plain = template(Value::from([("app", "web")]));
         let hashed = template(Value::from([("app", "web"), ("pod-template-hash", "5d9c")]));
-        // Names reach the cluster: this value may never change.
+        // Names are written to the cluster, so this value must never change.
         assert_eq!(template_hash(&plain, None), "65f44fcd74");
         assert_eq!(template_hash(&hashed, None), template_hash(&plain, None));
         let counts = [None, Some(0), Some(1), Some(2)].map(|count| template_hash(&plain, count));

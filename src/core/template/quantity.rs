@@ -1,39 +1,38 @@
-//! Kubernetes quantities (`1500m`, `1Ki`, `2e3`) by value.
+//! Kubernetes quantities (`1500m`, `1Ki`, `2e3`), compared by value.
 
 use std::fmt;
 
-/// A Kubernetes quantity, exact and in lowest terms: equal quantities are equal values.
+/// A Kubernetes quantity, exact and normalized: quantities are equal if and only if their values are.
 ///
-/// Accepted and rounded is what `resource.ParseQuantity` accepts and rounds: a value below one nano is rounded up
-/// (away from zero), as is any finer than that, and one with a binary suffix is capped at 2^63 − 1. Its oddities are
-/// kept: a sign alone is 0, and so is a suffix alone (`m`).
+/// Accepts and rounds like `resource.ParseQuantity`: digits below one nano are rounded up (away from zero), and a value
+/// with a binary suffix is capped at 2^63 − 1. Like upstream, it accepts a sign or a suffix (`m`) without digits as 0.
 ///
-/// Known differences: an exponent that does not fit an `i32` is refused here and wraps around upstream, and one within
-/// some digits of that limit is exact here. No API server can have printed either.
+/// Known differences: an exponent that does not fit into an `i32` is rejected here and wraps around upstream, and an
+/// exponent close to that limit is exact here. API servers print neither.
 ///
-/// Prints as a quantity, digits with an exponent if need be: `1024`, `15e-1`, `1e9`.
+/// Displays as digits with an exponent if necessary: `1024`, `15e-1`, `1e9`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Quantity {
     /// Never set for zero.
     negative: bool,
     digits: Digits,
-    /// The power of ten. 0 for zero, and never below −9.
+    /// The power of ten. 0 if the value is 0; never less than −9.
     exponent: i64,
 }
 
-/// Decimal digits without zeros at either end; no digits for zero.
+/// Decimal digits without leading or trailing zeros.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Digits {
-    /// Up to 38 digits, which always fit.
+    /// At most 38 digits, which always fit into a `u128`.
     Few(u128),
-    /// More, one decimal digit a byte.
+    /// More digits, one per byte.
     Many(Vec<u8>),
 }
 
-/// The finest quantity is a nano.
+/// The exponent of the smallest unit.
 const NANO: i64 = -9;
-/// What fits a `u128` whatever the digits.
-const DIGITS_MAX_FEW: usize = 38;
+/// The number of digits that fit into a `u128` whatever their values.
+const FEW_DIGITS_MAX: usize = 38;
 
 enum Suffix {
     Decimal(i32),
@@ -43,7 +42,7 @@ enum Suffix {
 // === impl Quantity ===
 
 impl Quantity {
-    /// Reads a quantity. `None` if upstream would call it malformed; space around it is allowed, as in its JSON.
+    /// Parses a quantity. Returns `None` for text that upstream rejects. Surrounding whitespace is allowed, as in JSON.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -62,12 +61,13 @@ impl Quantity {
         };
         let suffix = Suffix::parse(rest)?;
         if whole.is_empty() && fraction.is_empty() {
-            // Upstream's quick way takes no digits for 0; its exact way, chosen by the suffix, refuses them.
-            let quick = match suffix {
+            // Upstream has a fast path, which accepts missing digits as 0, and an exact path, which rejects them. The
+            // suffix determines the path.
+            let fast_path = match suffix {
                 Suffix::Decimal(exponent) => i64::from(exponent) >= NANO,
                 Suffix::Binary(exponent) => exponent <= 40,
             };
-            return quick.then(Self::zero);
+            return fast_path.then(Self::zero);
         }
         Some(match suffix {
             Suffix::Decimal(exponent) => Self::from_decimal(negative, whole, fraction, exponent),
@@ -75,7 +75,7 @@ impl Quantity {
         })
     }
 
-    /// Whether it is 0, which an absent quantity equals.
+    /// Whether the quantity is 0, and so equal to an absent one.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.digits == Digits::Few(0)
@@ -90,7 +90,7 @@ impl Quantity {
     }
 
     fn from_decimal(negative: bool, whole: &str, fraction: &str, exponent: i32) -> Self {
-        // Text is at most as long as memory, so neither sum nor difference can overflow.
+        // The text fits into memory, so neither the sum nor the difference can overflow.
         let mut exponent = i64::from(exponent) - length(fraction.len());
         let all = whole.len() + fraction.len();
         let digit = |i: usize| match i.checked_sub(whole.len()) {
@@ -100,7 +100,7 @@ impl Quantity {
         let Some(start) = (0..all).find(|&i| digit(i) != 0) else {
             return Self::zero();
         };
-        // Digits finer than a nano are cut off, and round up what is left.
+        // Digits below one nano are cut off, and the rest is rounded up.
         let mut end = all;
         let mut round_up = false;
         if exponent < NANO {
@@ -109,7 +109,7 @@ impl Quantity {
             round_up = (end..all).any(|i| digit(i) != 0);
             exponent = NANO;
         }
-        if end - start < DIGITS_MAX_FEW {
+        if end - start < FEW_DIGITS_MAX {
             let kept = (start..end).fold(0, |number, i| number * 10 + u128::from(digit(i)));
             Self::from_few(negative, kept + u128::from(round_up), exponent)
         } else {
@@ -121,9 +121,9 @@ impl Quantity {
         }
     }
 
-    /// Binary suffixes count in integers: value × 2^exponent in nanos, rounded up, capped.
+    /// The value × 2^exponent in nanos, rounded up and capped.
     fn from_binary(negative: bool, whole: &str, fraction: &str, exponent: u32) -> Self {
-        const NANOS_A_UNIT: u128 = 1_000_000_000;
+        const NANOS_PER_UNIT: u128 = 1_000_000_000;
         const MAX: u128 = i64::MAX as u128;
         let whole = whole.trim_start_matches('0');
         // 2^63 − 1 has 19 digits.
@@ -135,20 +135,20 @@ impl Quantity {
         if units > MAX >> exponent {
             return Self::from_few(negative, MAX, 0);
         }
-        // The first nine digits after the point are nanos. What comes after them is multiplied digit by digit from the
-        // right: the carry stays below 2^exponent, and a digit that is left behind says only that there is more.
-        let (nanos, finer) = fraction.split_at(fraction.len().min(9));
+        // The first nine digits after the point are nanos. The digits after those are multiplied one at a time, from the
+        // right: only the carry, which is less than 2^exponent, affects the nanos, and a remainder only rounds them up.
+        let (nanos, rest) = fraction.split_at(fraction.len().min(9));
         let missing = u32::try_from(9 - nanos.len()).unwrap_or(0);
         let nanos = to_number(nanos) * 10_u128.pow(missing);
         let mut carry = 0_u128;
-        let mut more = false;
-        for digit in finer.bytes().rev() {
+        let mut remainder = false;
+        for digit in rest.bytes().rev() {
             carry += u128::from(digit - b'0') << exponent;
-            more |= !carry.is_multiple_of(10);
+            remainder |= !carry.is_multiple_of(10);
             carry /= 10;
         }
-        let total = ((units * NANOS_A_UNIT + nanos) << exponent) + carry + u128::from(more);
-        if total > MAX * NANOS_A_UNIT {
+        let total = ((units * NANOS_PER_UNIT + nanos) << exponent) + carry + u128::from(remainder);
+        if total > MAX * NANOS_PER_UNIT {
             return Self::from_few(negative, MAX, 0);
         }
         Self::from_few(negative, total, NANO)
@@ -173,7 +173,7 @@ impl Quantity {
         while digits.pop_if(|digit| *digit == 0).is_some() {
             exponent += 1;
         }
-        if digits.len() > DIGITS_MAX_FEW {
+        if digits.len() > FEW_DIGITS_MAX {
             return Self {
                 negative,
                 digits: Digits::Many(digits),
@@ -192,7 +192,7 @@ fn split_digits(text: &str) -> (&str, &str) {
     text.split_at(digits)
 }
 
-/// At most 28 digits, which fit.
+/// Parses at most 38 decimal digits, which fit into a `u128`.
 fn to_number(digits: &str) -> u128 {
     digits
         .bytes()
@@ -203,7 +203,7 @@ fn length(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX / 2)
 }
 
-/// Adds one to a number of decimal digits.
+/// Adds one to a number given as decimal digits.
 fn increment(digits: &mut Vec<u8>) {
     for digit in digits.iter_mut().rev() {
         if *digit < 9 {
@@ -262,7 +262,7 @@ impl Suffix {
             "Pi" => Self::Binary(50),
             "Ei" => Self::Binary(60),
             _ => {
-                // i32::from_str takes what Go's ParseInt takes: a sign and digits, nothing else.
+                // Like Go's ParseInt, i32::from_str accepts an optional sign and digits, and nothing else.
                 let exponent = text.strip_prefix(['e', 'E'])?;
                 Self::Decimal(exponent.parse().ok()?)
             }

@@ -1,21 +1,20 @@
-//! Whether two templates are the same one, without their canonical forms being built.
+//! Compares two templates without building their canonical forms.
 //!
-//! Both are walked side by side, down to the first difference. The walk goes into what both have alike, lists and maps
-//! of a kind, unless the two are one and the same; anything else is decided by the forms of just these two nodes, so
-//! that the rules stay where they are, in [`canonical`](super::canonical()). It may do so because a form is made of the
-//! forms of what it holds.
+//! Both templates are walked in parallel, up to the first difference. The walk descends only where both sides have a
+//! list or both have a map of the same kind, and skips nodes that are identical. Any other pair of nodes is compared by
+//! its canonical forms, so that [`canonical`](super::canonical()) remains the only place that contains the rules. This
+//! works because the canonical form of a node is composed of the canonical forms of its children.
 
 use std::cmp::Ordering;
 use std::iter::{self, Peekable};
 
-use super::canonical::{HASH_LABEL, MAX_DEPTH, as_it_is, below, field_form, walk};
+use super::canonical::{HASH_LABEL, MAX_DEPTH, field_value, strip_key, verbatim, walk};
 use super::kind::{Kind, Struct};
 use super::shape::TEMPLATE;
 use super::tree::{Node, Tree};
-use super::value::Value;
 
-/// Whether Kubernetes calls two templates equal, the label `pod-template-hash` aside: whether their
-/// [`canonical`](super::canonical()) forms are the same.
+/// Whether Kubernetes considers two templates equal, ignoring the label `pod-template-hash`: whether their
+/// [`canonical`](super::canonical()) forms are equal.
 #[must_use]
 pub fn equal<'a>(a: impl Tree<'a>, b: impl Tree<'a>) -> bool {
     same_trees(&TEMPLATE, a, b, HASH_LABEL, 0)
@@ -28,7 +27,7 @@ fn same_trees<'a, A: Tree<'a>, B: Tree<'a>>(
     skip: &[&str],
     depth: usize,
 ) -> bool {
-    a.place() == b.place() || same_nodes(kind, a.node(), b.node(), skip, depth)
+    a.identity() == b.identity() || same_nodes(kind, a.node(), b.node(), skip, depth)
 }
 
 fn same_nodes<'a, A: Tree<'a>, B: Tree<'a>>(
@@ -44,7 +43,7 @@ fn same_nodes<'a, A: Tree<'a>, B: Tree<'a>>(
             pairs(a, b).all(|(key, a, b)| same_fields(of, key, (a, b), skip, depth))
         }
         (Kind::Map(of), Node::Map(a), Node::Map(b)) if depth < MAX_DEPTH => {
-            pairs(a, b).all(|(key, a, b)| match (below(skip, key), a, b) {
+            pairs(a, b).all(|(key, a, b)| match (strip_key(skip, key), a, b) {
                 (Some([]), _, _) => true,
                 (skip, Some(a), Some(b)) => {
                     let skip = skip.unwrap_or_default();
@@ -59,14 +58,11 @@ fn same_nodes<'a, A: Tree<'a>, B: Tree<'a>>(
                 (a, b) => return a.is_none() && b.is_none(),
             }
         },
-        (kind, a, b) => {
-            walk::<A, Value>(kind, a, skip, depth).form
-                == walk::<B, Value>(kind, b, skip, depth).form
-        }
+        (kind, a, b) => walk(kind, a, skip, depth).value == walk(kind, b, skip, depth).value,
     }
 }
 
-/// A field of a struct, present in one of the two at least.
+/// Compares a struct field that at least one of the structs has.
 fn same_fields<'a, A: Tree<'a>, B: Tree<'a>>(
     of: &Struct,
     key: &str,
@@ -74,28 +70,28 @@ fn same_fields<'a, A: Tree<'a>, B: Tree<'a>>(
     skip: &[&str],
     depth: usize,
 ) -> bool {
-    if a.is_some() && a.map(A::place) == b.map(B::place) {
+    if a.is_some() && a.map(A::identity) == b.map(B::identity) {
         return true;
     }
     match (a.map(A::node), b.map(B::node)) {
-        // Whatever the field is.
+        // Equal strings are equal in fields of every kind.
         (Some(Node::String(a)), Some(Node::String(b))) if a == b => true,
         (Some(a @ (Node::List(_) | Node::Map(_))), Some(b @ (Node::List(_) | Node::Map(_)))) => {
-            let skip = below(skip, key).unwrap_or_default();
+            let skip = strip_key(skip, key).unwrap_or_default();
             match of.field(key) {
                 Some(field) => same_nodes(&field.kind, a, b, skip, depth + 1),
-                None => as_it_is::<A, Value>(a, depth + 1) == as_it_is::<B, Value>(b, depth + 1),
+                None => verbatim(a, depth + 1) == verbatim(b, depth + 1),
             }
         }
         (a, b) => {
-            let a = a.and_then(|a| field_form::<A, Value>(of, key, a, skip, depth));
-            let b = b.and_then(|b| field_form::<B, Value>(of, key, b, skip, depth));
+            let a = a.and_then(|a| field_value(of, key, a, skip, depth));
+            let b = b.and_then(|b| field_value(of, key, b, skip, depth));
             a == b
         }
     }
 }
 
-/// The entries of two maps by key.
+/// Merges the entries of two maps by key.
 fn pairs<'a, A, B>(
     a: impl Iterator<Item = (&'a str, A)>,
     b: impl Iterator<Item = (&'a str, B)>,

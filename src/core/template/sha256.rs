@@ -1,16 +1,14 @@
-//! SHA-256 (FIPS 180-4), for the digest of a template that is written into the cluster.
+//! The template digest that is written to the cluster: SHA-256 (FIPS 180-4) of the canonical form.
 //!
-//! An annotation is read by other programs and other releases for years, so it carries a hash that anyone can
-//! recompute. [`digest()`](super::digest()) is faster and stays inside.
+//! Other programs and other releases read this annotation for years, so it contains a hash that anyone can recompute.
 
 use std::fmt::Write as _;
 
 use super::canonical::canonical;
 use super::value::Value;
 
-/// The SHA-256 of a template's canonical form as JSON text, written `sha256:` and 64 hexadecimal digits.
-///
-/// Equal templates have the same one; it is the value of the annotation `rollplan.dev/template-digest`.
+/// The value of the annotation `rollplan.dev/template-digest`: the SHA-256 of the template's canonical form as JSON, in
+/// the format `sha256:` followed by 64 hexadecimal digits. Equal templates have equal digests.
 #[must_use]
 pub fn sha256_of_canonical(template: &Value) -> String {
     let mut text = String::from("sha256:");
@@ -107,7 +105,7 @@ pub(super) fn sha256(message: &[u8]) -> [u8; 32] {
     for block in blocks {
         compress(&mut state, block);
     }
-    // A one bit, zeros, and the length in bits in the last eight bytes: one block more, or two.
+    // Padding: a one bit, zeros, and the length in bits in the last eight bytes. It takes one or two blocks.
     let mut tail = [[0; 64]; 2];
     let tail_blocks = if rest.len() < 56 { 1 } else { 2 };
     let flat = tail.as_flattened_mut();
@@ -171,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standards_examples() {
+    fn sha256_matches_the_examples_of_the_standard() {
         check(
             b"",
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",

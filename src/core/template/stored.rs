@@ -1,13 +1,13 @@
-//! A pod template as a snapshot holds it: where it came from, decoded when somebody looks.
+//! A pod template in a snapshot, which is decoded on first use.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::{TemplateDigest, Value, digest, equal, sha256_of_canonical};
+use super::{Value, equal, sha256_of_canonical};
 
-/// Where a template is decoded from. The wire ring keeps the bytes it received.
+/// The encoded form of a template. The `wire` layer implements it with the bytes of the request.
 pub trait Source: fmt::Debug + Send + Sync {
-    /// The whole template. Called at most once.
+    /// Decodes the template. Called at most once.
     fn value(&self) -> Value;
 }
 
@@ -19,16 +19,15 @@ pub struct Template(Arc<Inner>);
 struct Inner {
     source: Option<Box<dyn Source>>,
     value: OnceLock<Value>,
-    digest: OnceLock<TemplateDigest>,
     sha256: OnceLock<String>,
-    /// What it was first compared with, and whether both are the same: a plan asks several times.
+    /// The first template that this one was compared with, and the result. A plan compares the same two repeatedly.
     compared: OnceLock<(Weak<Inner>, bool)>,
 }
 
 // === impl Template ===
 
 impl Template {
-    /// A template that is decoded later if at all.
+    /// A template that is decoded only if its value is used.
     #[must_use]
     pub fn new(source: impl Source + 'static) -> Self {
         Self(Arc::new(Inner {
@@ -37,7 +36,8 @@ impl Template {
         }))
     }
 
-    /// The same, where it is known whether it is [`equal()`] to another: who reads both can tell without decoding them.
+    /// Like [`new`](Self::new), for a template that the caller has already compared with `other`: `same` is whether they
+    /// are [`equal()`]. The parser can compare templates without decoding them.
     #[must_use]
     pub fn compared(source: impl Source + 'static, other: &Self, same: bool) -> Self {
         Self(Arc::new(Inner {
@@ -47,20 +47,14 @@ impl Template {
         }))
     }
 
-    /// The digest of its canonical form.
-    #[must_use]
-    pub fn digest(&self) -> TemplateDigest {
-        *self.0.digest.get_or_init(|| digest(self.value()))
-    }
-
-    /// The [`sha256_of_canonical`] of it.
+    /// The [`sha256_of_canonical`] of the template.
     #[must_use]
     pub fn canonical_sha256(&self) -> &str {
         let sha256 = || sha256_of_canonical(self.value());
         self.0.sha256.get_or_init(sha256)
     }
 
-    /// The template as it was stored.
+    /// The decoded template, not canonicalized.
     #[must_use]
     pub fn value(&self) -> &Value {
         self.0.value.get_or_init(|| {
@@ -71,7 +65,7 @@ impl Template {
         })
     }
 
-    /// Whether Kubernetes calls both the same template, the hash label aside.
+    /// Whether Kubernetes considers both templates equal, ignoring the label `pod-template-hash`.
     #[must_use]
     pub fn same_as(&self, other: &Self) -> bool {
         if Arc::ptr_eq(&self.0, &other.0) {
@@ -82,7 +76,7 @@ impl Template {
             .0
             .compared
             .get_or_init(|| (Arc::downgrade(&other.0), compare()));
-        // The weak reference keeps the address from being given away.
+        // The weak reference keeps the allocation alive, so that its address cannot be reused for another template.
         if compared.as_ptr() == Arc::as_ptr(&other.0) {
             return *same;
         }
@@ -101,8 +95,10 @@ impl From<Value> for Template {
 
 impl fmt::Debug for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Environment values may be secret: a template is never printed.
-        f.debug_tuple("Template").field(&self.digest()).finish()
+        // Environment variables may contain secrets, so the template itself is never printed.
+        f.debug_tuple("Template")
+            .field(&self.canonical_sha256())
+            .finish()
     }
 }
 
@@ -131,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_the_same_but_for_the_hash() {
+    fn same_as_ignores_the_hash_label_and_caches_the_result() {
         let deployment = template("", "v1", "1");
         for (hash, image, cpu, same) in [
             ("", "v1", "1", true),
@@ -141,7 +137,7 @@ mod tests {
             ("a", "v1", "2", false),
         ] {
             let set = template(hash, image, cpu);
-            // Twice: the second answer comes from memory. Then about another template, which it must not.
+            // The second result comes from the cache. Comparisons with other templates must not use the cache.
             assert_eq!(set.same_as(&deployment), same, "{hash} {image} {cpu}");
             assert_eq!(set.same_as(&deployment), same, "{hash} {image} {cpu}");
             assert!(set.same_as(&template("b", image, cpu)));
@@ -151,23 +147,20 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_template() {
+    fn canonical_sha256_is_that_of_the_value() {
         let template = template("a", "v1", "1");
         for _ in 0..2 {
             let sha256 = sha256_of_canonical(template.value());
             assert_eq!(template.canonical_sha256(), sha256);
-            assert_eq!(template.digest(), digest(template.value()));
         }
     }
 
     #[test]
-    fn a_template_prints_its_digest_alone() {
+    fn debug_output_contains_only_the_digest() {
         let template = template("", "secret", "1");
         let printed = format!("{template:?}");
-        assert_eq!(
-            printed,
-            format!("Template(TemplateDigest({}))", template.digest())
-        );
+        let digest = template.canonical_sha256();
+        assert_eq!(printed, format!("Template({digest:?})"));
         assert!(!printed.contains("secret"));
     }
 }

@@ -1,10 +1,8 @@
-//! Kubernetes times (RFC 3339 text) as instants.
+//! Kubernetes times, given as RFC 3339 text.
 
 use std::fmt;
 
-/// An instant, which prints as RFC 3339 in UTC.
-///
-/// Any fraction counts to the nanosecond, as in Go, and finer digits are dropped.
+/// A point in time with nanosecond precision. Displays as RFC 3339 in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Instant {
     /// Seconds since 0000-01-01T00:00:00Z, within the years 0 to 9999.
@@ -12,22 +10,22 @@ pub(super) struct Instant {
     nanos: u32,
 }
 
-const SECONDS_A_DAY: i64 = 86_400;
-/// Days from 0000-01-01 to 0001-01-01: year 0 is a leap year.
+const SECONDS_PER_DAY: i64 = 86_400;
+/// Days from 0000-01-01 to 0001-01-01. Year 0 is a leap year.
 const DAYS_TO_YEAR_1: i64 = 366;
-const SECONDS_TO_YEAR_10000: i64 = 3_652_425 * SECONDS_A_DAY;
+const SECONDS_TO_YEAR_10000: i64 = 3_652_425 * SECONDS_PER_DAY;
 
 // === impl Instant ===
 
 impl Instant {
-    /// What Go's zero `time.Time` is, and so what an absent time is.
+    /// The zero value of Go's `time.Time`, which is also the value of an absent time.
     pub(super) const ZERO: Self = Self {
-        seconds: DAYS_TO_YEAR_1 * SECONDS_A_DAY,
+        seconds: DAYS_TO_YEAR_1 * SECONDS_PER_DAY,
         nanos: 0,
     };
 
-    /// Reads RFC 3339 by the letter. `None` for anything else, among it the few other spellings that Go lets pass (a
-    /// comma before the fraction, an hour of one digit), and for an instant that has no such text in UTC.
+    /// Parses RFC 3339 strictly. Like Go, it ignores digits below one nanosecond. Unlike Go, it rejects a comma before
+    /// the fraction, and an hour with one digit. It also rejects a time whose year in UTC is not between 0 and 9999.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (date, rest) = text.split_at_checked(10)?;
         let (time, rest) = rest.strip_prefix('T')?.split_at_checked(8)?;
@@ -44,7 +42,7 @@ impl Instant {
             None => (0, rest),
         };
         let seconds =
-            days_before(year, month, day) * SECONDS_A_DAY + hour * 3600 + minute * 60 + second;
+            days_before(year, month, day) * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second;
         let seconds = seconds - parse_offset(rest)?;
         (0..SECONDS_TO_YEAR_10000)
             .contains(&seconds)
@@ -52,7 +50,7 @@ impl Instant {
     }
 }
 
-/// Numbers of so many digits each, with a separator between.
+/// Parses numbers with the given numbers of digits, separated by `separator`.
 fn numbers<const N: usize>(text: &str, separator: u8, widths: [usize; N]) -> Option<[i64; N]> {
     let mut rest = text.as_bytes();
     let mut numbers = [0; N];
@@ -60,14 +58,14 @@ fn numbers<const N: usize>(text: &str, separator: u8, widths: [usize; N]) -> Opt
         if i > 0 {
             rest = rest.strip_prefix(&[separator])?;
         }
-        let (digits, behind) = rest.split_at_checked(width)?;
+        let (digits, remaining) = rest.split_at_checked(width)?;
         for digit in digits {
             if !digit.is_ascii_digit() {
                 return None;
             }
             numbers[i] = numbers[i] * 10 + i64::from(digit - b'0');
         }
-        rest = behind;
+        rest = remaining;
     }
     rest.is_empty().then_some(numbers)
 }
@@ -115,7 +113,7 @@ fn days_in_month(year: i64, month: i64) -> i64 {
 
 /// Days from 0000-01-01 to a date.
 fn days_before(year: i64, month: i64, day: i64) -> i64 {
-    // Of the years before this one, 0 counts as a leap year, which the formula sees once it starts at −1.
+    // The last term counts year 0, which is a leap year.
     let leap_days = if year == 0 {
         0
     } else {
@@ -128,8 +126,8 @@ fn days_before(year: i64, month: i64, day: i64) -> i64 {
 impl fmt::Display for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seconds, nanos } = *self;
-        let (mut days, time) = (seconds / SECONDS_A_DAY, seconds % SECONDS_A_DAY);
-        // A year has at most 366 days, so the guess is never late; each step is a year, and there are few.
+        let (mut days, time) = (seconds / SECONDS_PER_DAY, seconds % SECONDS_PER_DAY);
+        // No year has more than 366 days, so the estimate is never too late, and the loop takes few steps.
         let mut year = days / 366;
         while days_before(year + 1, 1, 1) <= days {
             year += 1;

@@ -1,25 +1,25 @@
-//! Reading a template where it lies, be it a [`Value`] or bytes of the wire.
+//! Read access to a template, whether it is a [`Value`] or still encoded.
 
 use std::collections::btree_map;
 use std::slice;
 
 use super::value::{Number, Value};
 
-/// A node of a JSON-like tree that can be read without being taken out of its encoding.
+/// A node of a JSON-like tree that can be read without decoding the whole tree.
 ///
-/// What the implementer sees to: a map yields each key **once** (of a repeated key, the last entry counts, as in
-/// protobuf), in the order of the keys' bytes; and walking to the end always ends.
+/// Implementations must ensure that a map yields each key **once** (as in protobuf, the last entry for a key wins), that
+/// its keys are in byte order, and that the tree is finite.
 pub trait Tree<'a>: Copy {
     /// The items of a list, in order.
     type Items: Iterator<Item = Self>;
-    /// The entries of a map, by key.
+    /// The entries of a map, sorted by key.
     type Entries: Iterator<Item = (&'a str, Self)>;
 
-    /// What this node is, and the way to what it holds.
+    /// The content of this node.
     fn node(self) -> Node<'a, Self>;
 
-    /// Where it lies. Two nodes in one place are one: nothing needs to be read to know that they are the same.
-    fn place(self) -> *const ();
+    /// A pointer that identifies this node. Nodes with the same identity are equal, which saves a comparison.
+    fn identity(self) -> *const ();
 }
 
 /// One node of a [`Tree`].
@@ -41,7 +41,7 @@ pub enum Node<'a, T: Tree<'a>> {
 
 // === impl Tree for Value ===
 
-/// The entries of a [`Value`] that is a map.
+/// The entries of a [`Value::Map`].
 #[derive(Clone, Debug)]
 pub struct ValueEntries<'a>(btree_map::Iter<'a, String, Value>);
 
@@ -60,7 +60,7 @@ impl<'a> Tree<'a> for &'a Value {
         }
     }
 
-    fn place(self) -> *const () {
+    fn identity(self) -> *const () {
         std::ptr::from_ref(self).cast()
     }
 }

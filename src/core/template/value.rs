@@ -1,12 +1,12 @@
-//! A JSON-like tree: what a template is outside the wire, and what request bodies are built from.
+//! JSON values, for decoded templates and for the bodies of API calls.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-/// A JSON value. Maps are ordered by key, so the same value always prints as the same text.
+/// A JSON value. Maps are ordered by key, so equal values always have the same JSON text.
 ///
-/// Building, cloning and dropping a value recurse as deep as the value is; whoever reads one from outside limits that
-/// (the wire ring to [`MAX_DEPTH`](super::MAX_DEPTH)).
+/// Cloning and dropping a value recurse to its full depth, so code that builds a value from untrusted input must limit
+/// the depth. (The `wire` layer limits it to [`MAX_DEPTH`](super::MAX_DEPTH).)
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
     /// `null`.
@@ -24,17 +24,17 @@ pub enum Value {
     Map(BTreeMap<String, Value>),
 }
 
-/// A JSON number: an integer kept exactly, or a float kept bit by bit.
+/// A JSON number: an exact integer, or the exact bits of a float.
 ///
-/// Its order is a total one for use in maps and sets, not the order of numbers.
+/// The order is total, for use in maps and sets. It is not the numerical order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Number(Repr);
 
-/// Every number has one representation, so the derived equality is right.
+/// Every number has exactly one representation, so the derived equality is correct.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Repr {
     Integer(i64),
-    /// The bits of a float that is no integer within [`Number::MAX_SAFE`].
+    /// The bits of a float that is not an integer within ±[`Number::MAX_SAFE`].
     Float(u64),
 }
 
@@ -47,13 +47,13 @@ impl Value {
         Self::Map(BTreeMap::new())
     }
 
-    /// The value under a key, if this is a map that has it.
+    /// The value of a key, if this is a map that contains it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_map()?.get(key)
     }
 
-    /// The value at a path of keys, if there are maps all the way.
+    /// The value at a path of keys, if every value on the way is a map.
     #[must_use]
     pub fn at(&self, path: &[&str]) -> Option<&Value> {
         path.iter().try_fold(self, |value, key| value.get(key))
@@ -74,7 +74,7 @@ impl Value {
         }
     }
 
-    /// The text, if this is a string.
+    /// The string, if this is one.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -101,7 +101,7 @@ impl Value {
         }
     }
 
-    /// The entries to change, if this is a map.
+    /// The entries for modification, if this is a map.
     #[must_use]
     pub fn as_map_mut(&mut self) -> Option<&mut BTreeMap<String, Value>> {
         match self {
@@ -110,7 +110,7 @@ impl Value {
         }
     }
 
-    /// The value as compact JSON text: keys in byte order, integers as integers, nothing escaped that need not be.
+    /// The value as compact JSON: keys in byte order, integers as integers, and only the necessary escapes.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut json = String::new();
@@ -118,7 +118,7 @@ impl Value {
         json
     }
 
-    /// Appends what [`to_json`](Self::to_json) returns.
+    /// Appends the output of [`to_json`](Self::to_json).
     pub fn write_json(&self, json: &mut String) {
         match self {
             Self::Null => json.push_str("null"),
@@ -136,7 +136,7 @@ impl Value {
     }
 }
 
-/// Appends a list of what `write` appends for each.
+/// Appends a JSON array. `write` appends one item.
 pub(crate) fn write_list<T>(
     json: &mut String,
     items: impl IntoIterator<Item = T>,
@@ -152,7 +152,7 @@ pub(crate) fn write_list<T>(
     json.push(']');
 }
 
-/// Appends a map of what `write` appends for each value, in this order.
+/// Appends a JSON object with its entries in the given order. `write` appends one value.
 pub(crate) fn write_map<'k, T>(
     json: &mut String,
     entries: impl IntoIterator<Item = (&'k str, T)>,
@@ -170,7 +170,8 @@ pub(crate) fn write_map<'k, T>(
     json.push('}');
 }
 
-/// Appends a text in quotes, and escapes what RFC 8259 demands: quotes, backslashes and control characters below U+0020.
+/// Appends a JSON string. Only the characters that RFC 8259 requires are escaped: quotes, backslashes and control
+/// characters below U+0020.
 pub(crate) fn write_string(json: &mut String, text: &str) {
     json.push('"');
     let mut plain = 0;
@@ -260,7 +261,7 @@ impl<K: Into<String>, V: Into<Value>, const N: usize> From<[(K, V); N]> for Valu
 // === impl Number ===
 
 impl Number {
-    /// 2^53 − 1: the largest integer up to which a float, and so the wire, tells every integer from its neighbours.
+    /// 2^53 − 1: up to this value a float, which is how protobuf encodes JSON numbers, represents every integer exactly.
     pub const MAX_SAFE: i64 = (1 << 53) - 1;
 
     /// The integer, if it is one.
@@ -280,26 +281,19 @@ impl Number {
             Repr::Float(bits) => f64::from_bits(bits),
         }
     }
-
-    /// The integer or the bits of the float, and which of the two it is.
-    pub(super) fn to_bits(self) -> (bool, u64) {
-        match self.0 {
-            Repr::Integer(value) => (true, value.cast_unsigned()),
-            Repr::Float(bits) => (false, bits),
-        }
-    }
 }
 
 impl From<i64> for Number {
-    /// Every integer is kept exactly, but beyond ±[`MAX_SAFE`](Number::MAX_SAFE) it is another number than the float
-    /// nearest to it; the wire ring refuses those.
+    /// Every integer is kept exactly. Beyond ±[`MAX_SAFE`](Number::MAX_SAFE) an integer is not equal to the float nearest
+    /// to it; the `wire` layer rejects such integers.
     fn from(value: i64) -> Self {
         Self(Repr::Integer(value))
     }
 }
 
 impl From<f64> for Number {
-    /// A whole float within ±[`MAX_SAFE`](Number::MAX_SAFE) becomes an integer (and −0 becomes 0), any other is kept.
+    /// A float that is an integer within ±[`MAX_SAFE`](Number::MAX_SAFE) becomes that integer, and −0 becomes 0. Any other
+    /// float is kept.
     fn from(value: f64) -> Self {
         if value.trunc() == value && value.abs() <= Self::MAX_SAFE as f64 {
             Self(Repr::Integer(value as i64))
@@ -310,7 +304,7 @@ impl From<f64> for Number {
 }
 
 impl fmt::Display for Number {
-    /// As JSON. Infinities and NaN, which JSON does not have, print as `null`.
+    /// Formats the number as JSON. Infinity and NaN, which JSON does not have, become `null`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Repr::Integer(value) => write!(f, "{value}"),

@@ -1,4 +1,4 @@
-//! Pod templates: checked, compared, and left as they came.
+//! Validates and compares pod templates without decoding them.
 
 use rollplan_core::template::{MAX_DEPTH, Template, Value, equal};
 
@@ -9,11 +9,11 @@ use crate::wire::raw_struct::RawStruct;
 use crate::wire::tree::{Segment, Tape};
 
 impl Parser {
-    /// Reads a template to its end, beside another one if there is one.
+    /// Reads a template. Reading is faster with the tape of a similar template as a baseline.
     pub(super) fn tape<'r>(
         &mut self,
         raw: &'r RawStruct,
-        other: Option<&'r Tape<'r>>,
+        baseline: Option<&'r Tape<'r>>,
         path: &Path<'_>,
     ) -> Tape<'r> {
         let mut fault = |segments: &[Segment<'_>], reason| {
@@ -27,13 +27,13 @@ impl Parser {
                 _ => self.violation(&inside, reason, describe(reason)),
             }
         };
-        match other {
-            Some(other) => Tape::read_beside(raw, other, &mut fault),
+        match baseline {
+            Some(baseline) => Tape::read_with_baseline(raw, baseline, &mut fault),
             None => Tape::read(raw, &mut fault),
         }
     }
 
-    /// The template of a ReplicaSet. Here both it and the Deployment's are at hand to be compared.
+    /// The template of a ReplicaSet. It is compared with the Deployment's here, where the tapes of both are available.
     pub(super) fn set_template(
         &mut self,
         raw: RawStruct,
@@ -48,13 +48,13 @@ impl Parser {
         }
     }
 
-    /// What stands in for a template that is not there.
+    /// The placeholder for a missing template.
     pub(super) fn no_template() -> Template {
         Template::from(Value::Null)
     }
 }
 
-/// Without the value: it may be secret.
+/// The description of a fault. It does not contain the value, which may be secret.
 fn describe(reason: Reason) -> &'static str {
     match reason {
         Reason::MalformedStruct => "is no well-formed google.protobuf.Struct",

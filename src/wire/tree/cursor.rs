@@ -1,26 +1,26 @@
-//! Reading a tape: the planner's [`Tree`].
+//! Implements the planner's [`Tree`] for a tape.
 
 use rollplan_core::template::{Node, Source, Tree, Value};
 
-use super::beside::behind;
+use super::baseline::next_sibling;
 use super::{Cell, Segment, Tape};
 use crate::wire::raw_struct::RawStruct;
 
-/// A place on a [`Tape`].
+/// A value on a [`Tape`].
 #[derive(Clone, Copy, Debug)]
 pub(in crate::wire) struct Cursor<'t, 'a> {
     tape: &'t Tape<'a>,
     at: usize,
 }
 
-/// Places on a [`Tape`] one after the other: the items of a list.
+/// The items of a list on a [`Tape`].
 #[derive(Debug)]
 pub(in crate::wire) struct Items<'t, 'a> {
     next: Cursor<'t, 'a>,
     end: usize,
 }
 
-/// The entries of a map on a [`Tape`], by key, each once.
+/// The entries of a map on a [`Tape`], sorted by key, without duplicates.
 #[derive(Debug)]
 pub(in crate::wire) struct Entries<'t, 'a> {
     tape: &'t Tape<'a>,
@@ -28,9 +28,9 @@ pub(in crate::wire) struct Entries<'t, 'a> {
 }
 
 impl<'t, 'a> Cursor<'t, 'a> {
-    /// The place itself, where it is on the other tape.
+    /// The value at a cell, which is on the baseline if the cell refers to it.
     pub(super) fn new(tape: &'t Tape<'a>, at: usize) -> Self {
-        match (tape.cells[at], tape.other) {
+        match (tape.cells[at], tape.baseline) {
             (Cell::Same { at }, Some(tape)) => Self { tape, at },
             _ => Self { tape, at },
         }
@@ -44,7 +44,7 @@ impl<'t, 'a> Tree<'a> for Cursor<'t, 'a> {
     fn node(self) -> Node<'a, Self> {
         let Self { tape, at } = self;
         match tape.cells[at] {
-            // A key is no place that is ever handed out, nor is one that is on the other tape.
+            // Cursors never point to a key, nor to a cell that refers to the baseline.
             Cell::Null | Cell::Key { .. } | Cell::Same { .. } => Node::Null,
             Cell::Bool(value) => Node::Bool(value),
             Cell::Number(number) => Node::Number(number),
@@ -57,7 +57,7 @@ impl<'t, 'a> Tree<'a> for Cursor<'t, 'a> {
         }
     }
 
-    fn place(self) -> *const () {
+    fn identity(self) -> *const () {
         (&raw const self.tape.cells[self.at]).cast()
     }
 }
@@ -70,7 +70,7 @@ impl<'t, 'a> Iterator for Items<'t, 'a> {
         if at >= self.end {
             return None;
         }
-        self.next.at = behind(&tape.cells, at);
+        self.next.at = next_sibling(&tape.cells, at);
         Some(Cursor::new(tape, at))
     }
 }
@@ -80,7 +80,7 @@ impl<'t, 'a> Iterator for Entries<'t, 'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let Cell::Key { text, next } = self.tape.cells[self.next] else {
-            // The Struct's own, where no key is.
+            // NONE is the cell of the Struct itself, which is not a key.
             return None;
         };
         let value = Cursor::new(self.tape, self.next + 1);
@@ -93,7 +93,7 @@ impl<'t, 'a> Iterator for Entries<'t, 'a> {
 
 impl Source for RawStruct {
     fn value(&self) -> Value {
-        // Faults were found when the template was taken in.
+        // The request was validated when it was parsed, so faults are ignored here.
         let tape = Tape::read(self, &mut |_: &[Segment<'_>], _| {});
         to_value(tape.root())
     }

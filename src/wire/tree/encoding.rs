@@ -1,10 +1,11 @@
-//! The encoding of a Struct. A function returns `None` where the bytes are malformed. A field that may come once and comes
-//! twice is malformed too: no encoder writes that, and merging the two would be a guess at what was meant.
+//! The protobuf encoding of `google.protobuf.Struct`. Functions return `None` if the bytes are malformed. A repeated
+//! occurrence of a singular field is malformed too: no encoder writes it, and merging the occurrences would be a guess at
+//! what the sender meant.
 //!
-//! Nearly all that templates consist of is small and written in the one way that encoders write it. That is tried first,
-//! by [`short`], and is several times faster.
+//! Nearly all fields in a template are short, and encoders write them in the same way. [`short`] handles these fields
+//! first, which is several times faster.
 
-/// What a Value holds, its insides unread.
+/// The content of a Value. Nested values are not decoded.
 pub(super) enum Kind<'a> {
     Null,
     Number(f64),
@@ -14,7 +15,8 @@ pub(super) enum Kind<'a> {
     List(&'a [u8]),
 }
 
-/// A field of this first byte, shorter than 128 bytes, and what follows it. `None` says only that it is not just that.
+/// Splits off a field that begins with the byte `first` and is shorter than 128 bytes. `None` means only that the general
+/// decoder must be used.
 #[inline]
 fn short(bytes: &[u8], first: u8) -> Option<(&[u8], &[u8])> {
     match bytes {
@@ -25,7 +27,7 @@ fn short(bytes: &[u8], first: u8) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Key and value of an entry of a map. A missing key is the empty one.
+/// The key and the value of a map entry. A missing key is empty.
 pub(super) fn split_entry(mut bytes: &[u8]) -> Option<(&[u8], Kind<'_>)> {
     if let Some((key, rest)) = short(bytes, 1 << 3 | 2)
         && let Some((value, [])) = short(rest, 2 << 3 | 2)
@@ -47,7 +49,7 @@ pub(super) fn split_entry(mut bytes: &[u8]) -> Option<(&[u8], Kind<'_>)> {
     ))
 }
 
-/// What a `google.protobuf.Value` holds. One that says nothing is of a sender that knows no better than null.
+/// The content of a `google.protobuf.Value`. An empty message counts as null.
 pub(super) fn value_kind(mut bytes: &[u8]) -> Option<Kind<'_>> {
     if let Some((text, [])) = short(bytes, 3 << 3 | 2) {
         return Some(Kind::String(text));
@@ -71,8 +73,8 @@ pub(super) fn value_kind(mut bytes: &[u8]) -> Option<Kind<'_>> {
     Some(kind.unwrap_or(Kind::Null))
 }
 
-/// Field 1 of a message that has nothing else: the entries of a Struct, the items of a ListValue. Yields `None`
-/// and ends where the bytes are malformed.
+/// The elements of a message with a single repeated field, number 1: the entries of a Struct, or the items of a
+/// ListValue. Yields `None` and ends if the bytes are malformed.
 pub(super) struct Repeated<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Repeated<'a> {
@@ -97,7 +99,7 @@ impl<'a> Iterator for Repeated<'a> {
     }
 }
 
-/// A field as it is encoded. Groups are not: protobuf gave them up before Struct came.
+/// An encoded field. Groups are malformed: they were deprecated before Struct existed.
 enum Field<'a> {
     Varint(u64),
     Fixed64(u64),
@@ -144,7 +146,7 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
         return Some(u64::from(first));
     }
     let mut value = 0_u64;
-    // Ten bytes of seven bits; the tenth has room for one.
+    // Ten bytes of seven bits each, except that only one bit of the tenth byte fits.
     for (i, &byte) in bytes.iter().take(10).enumerate() {
         if i == 9 && byte > 1 {
             return None;

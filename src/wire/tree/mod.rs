@@ -1,36 +1,39 @@
-//! A template, read where it lies: the bytes of a `google.protobuf.Struct` as a tree of the planner.
+//! A template as a tree of the planner, read from the bytes of a `google.protobuf.Struct` without decoding it.
 //!
-//! [`Tape::read`] walks the bytes once, checks all of them, and notes where things are: one small cell for each
-//! key, value, list and map, with the texts left in place. The planner then compares cells with cells.
-//! Nothing is built until somebody asks for a value.
+//! [`Tape::read`] scans and validates all bytes once, and records a small cell for each key, value, list and map; the
+//! strings stay in the original bytes. The planner then compares cells with cells. A [`Value`] is built only when it is
+//! needed.
 //!
-//! Templates of one Deployment differ in little. [`Tape::read_beside`] looks at another tape along the way: a list or
-//! map whose bytes are those that the other has in the same place is neither read nor compared again.
+//! The templates of one Deployment differ only slightly. [`Tape::read_with_baseline`] therefore compares with another
+//! tape while it reads: a list or map whose bytes equal those of its counterpart is neither read nor compared again.
+//!
+//! [`Value`]: rollplan_core::template::Value
 
-mod beside;
+mod baseline;
 mod cursor;
 mod encoding;
 
 use rollplan_core::template::{MAX_DEPTH, Number};
 
-use self::beside::Beside;
+use self::baseline::Baseline;
 use self::cursor::Cursor;
 use self::encoding::{Kind, Repeated, split_entry, value_kind};
 use super::error::Reason;
 use super::raw_struct::RawStruct;
 
-/// Where everything is in a Struct.
+/// The positions and the content of all parts of a Struct.
 #[derive(Debug)]
 pub(super) struct Tape<'a> {
     cells: Vec<Cell<'a>>,
-    /// The tape that this one was read beside.
-    other: Option<&'a Tape<'a>>,
+    /// The tape that this one refers to for lists and maps that are the same.
+    baseline: Option<&'a Tape<'a>>,
     is_faulty: bool,
 }
 
-/// One thing in a Struct. The cells of a list or map follow its own, up to `end`; those of a map are keys, each
-/// followed by its value. A map names the first of its keys, and each key the next one, by their order: of a key that
-/// comes again only the last is among them. [`NONE`] follows the last.
+/// One part of a Struct. The cell of a list or map is followed by the cells of its content, up to `end`. The content of
+/// a map consists of keys, each followed by its value. The keys form a linked list in byte order: the map refers to the
+/// `first` key, each key to the `next`, and the last key to [`NONE`]. If a key occurs several times, only the last
+/// occurrence is in that list.
 #[derive(Clone, Copy, Debug)]
 enum Cell<'a> {
     Null,
@@ -50,23 +53,23 @@ enum Cell<'a> {
         text: &'a str,
         next: usize,
     },
-    /// The list or map that the other tape has there.
+    /// The same list or map as the one at a cell of the baseline.
     Same {
         at: usize,
     },
 }
 
-/// Where no key is: the first cell is the Struct's own.
+/// The end of a list of keys. No key has this index, because the first cell is the Struct itself.
 const NONE: usize = 0;
 
-/// A step on the way into a Struct.
+/// One step of a path in a Struct.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Segment<'a> {
     Key(&'a str),
     Index(usize),
 }
 
-/// Hears of everything that is wrong: where and what.
+/// Receives every fault in a Struct.
 pub(super) trait Faults {
     fn fault(&mut self, path: &[Segment<'_>], reason: Reason);
 }
@@ -80,67 +83,69 @@ impl<F: FnMut(&[Segment<'_>], Reason)> Faults for F {
 // === impl Tape ===
 
 impl<'a> Tape<'a> {
-    /// Reads a Struct to its end. Whatever is at fault reads as `null`.
+    /// Reads a complete Struct. Faulty values are read as `null`.
     pub(super) fn read(raw: &'a RawStruct, faults: &mut impl Faults) -> Self {
-        // Kubernetes' templates take about this many bytes for each key or value.
-        Self::read_from(raw, None, raw.len() / 8 + 1, faults)
+        // Kubernetes templates have about one cell for this many bytes.
+        const BYTES_PER_CELL: usize = 8;
+        Self::read_from(raw, None, raw.len() / BYTES_PER_CELL + 1, faults)
     }
 
-    /// As [`read`](Self::read), for a Struct that may be much like another. What lies within bytes that the other has in
-    /// the same place was found without fault there, or else the other is not looked at; and places are as deep as each
-    /// other.
-    pub(super) fn read_beside(
+    /// Like [`read`](Self::read), for a Struct that is probably similar to another.
+    ///
+    /// A list or map with the same bytes as its counterpart is not validated again: the counterpart has no faults,
+    /// because a faulty baseline is not used, and it is at the same depth.
+    pub(super) fn read_with_baseline(
         raw: &'a RawStruct,
-        other: &'a Tape<'a>,
+        baseline: &'a Tape<'a>,
         faults: &mut impl Faults,
     ) -> Self {
-        if other.is_faulty {
+        if baseline.is_faulty {
             return Self::read(raw, faults);
         }
-        Self::read_from(raw, Some(other), CELLS_THAT_DIFFER, faults)
+        Self::read_from(raw, Some(baseline), TYPICAL_CHANGED_CELLS, faults)
     }
 
     fn read_from(
         raw: &'a RawStruct,
-        other: Option<&'a Tape<'a>>,
+        baseline: Option<&'a Tape<'a>>,
         cells: usize,
         faults: &mut impl Faults,
     ) -> Self {
         let mut reader = Reader {
             cells: Vec::with_capacity(cells),
-            keys: Vec::with_capacity(KEYS_AT_ONCE),
-            path: Vec::with_capacity(LEVELS),
-            other: other.map_or(&[], |other| &other.cells),
+            keys: Vec::with_capacity(TYPICAL_OPEN_KEYS),
+            path: Vec::with_capacity(TYPICAL_DEPTH),
+            baseline: baseline.map_or(&[], |baseline| &baseline.cells),
             is_faulty: false,
             faults,
         };
         let entries = raw.entries().map(Some);
-        reader.map(entries, &[], 0, other.map(|_| 0));
+        reader.map(entries, &[], 0, baseline.map(|_| 0));
         Self {
             cells: reader.cells,
-            other,
+            baseline,
             is_faulty: reader.is_faulty,
         }
     }
 
-    /// The whole Struct.
+    /// The value that represents the whole Struct.
     pub(super) fn root<'t>(&'t self) -> Cursor<'t, 'a> {
         Cursor::new(self, 0)
     }
 }
 
-// Room that spares growing: a template as most are.
-const CELLS_THAT_DIFFER: usize = 64;
-const KEYS_AT_ONCE: usize = 64;
-const LEVELS: usize = 16;
+// Initial capacities that are sufficient for typical templates.
+const TYPICAL_CHANGED_CELLS: usize = 64;
+const TYPICAL_OPEN_KEYS: usize = 64;
+const TYPICAL_DEPTH: usize = 16;
 
 struct Reader<'a, 'f, F> {
     cells: Vec<Cell<'a>>,
-    /// The keys of all maps that are being read and their cells, the innermost last.
+    /// The keys of all maps that are being read, with their cells. Those of the innermost map are last.
     keys: Vec<(&'a str, usize)>,
     path: Vec<Segment<'a>>,
-    /// Cells of the tape to read beside.
-    other: &'a [Cell<'a>],
+    /// The cells of the baseline.
+    baseline: &'a [Cell<'a>],
     is_faulty: bool,
     faults: &'f mut F,
 }
@@ -151,26 +156,26 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
         self.faults.fault(&self.path, reason);
     }
 
-    /// Reads a map of encoded entries, beside what the other tape has in its place. An entry of `None` is where its bytes
-    /// cannot be read any further.
+    /// Reads the encoded entries of a map. An entry of `None` means that the rest of the bytes is malformed.
+    /// `counterpart` is the cell of the baseline at the same path.
     fn map(
         &mut self,
         entries: impl Iterator<Item = Option<&'a [u8]>>,
         bytes: &'a [u8],
         depth: usize,
-        beside: Option<usize>,
+        counterpart: Option<usize>,
     ) {
         if depth >= MAX_DEPTH {
             self.fault(Reason::TooDeep);
             return self.cells.push(Cell::Null);
         }
-        let mut beside = Beside::map(self.other, beside);
+        let mut baseline = Baseline::map(self.baseline, counterpart);
         let start = self.cells.len();
         let first_key = self.keys.len();
         self.cells.push(Cell::Null);
         for entry in entries {
             match entry.and_then(split_entry) {
-                Some((key, value)) => self.entry(key, value, depth, &mut beside),
+                Some((key, value)) => self.entry(key, value, depth, &mut baseline),
                 None => {
                     self.fault(Reason::MalformedStruct);
                     break;
@@ -182,29 +187,29 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
         self.cells[start] = Cell::Map { end, first, bytes };
     }
 
-    fn entry(&mut self, key: &'a [u8], value: Kind<'a>, depth: usize, beside: &mut Beside<'a>) {
+    fn entry(&mut self, key: &'a [u8], value: Kind<'a>, depth: usize, baseline: &mut Baseline<'a>) {
         let Ok(text) = str::from_utf8(key) else {
             return self.fault(Reason::InvalidUtf8);
         };
         self.keys.push((text, self.cells.len()));
         self.cells.push(Cell::Key { text, next: NONE });
         self.path.push(Segment::Key(text));
-        self.value(value, depth + 1, beside.value(text));
+        self.value(value, depth + 1, baseline.find_value(text));
         self.path.pop();
     }
 
-    /// Links the keys of the map that was read last, and says which is the first. Keys are sorted and not compared each
-    /// with each: there may be many.
+    /// Links the keys of the innermost map in byte order, and returns the cell of the first one. The keys are sorted
+    /// rather than compared pairwise, because a map may have many.
     fn link(&mut self, first_key: usize) -> usize {
         let keys = &mut self.keys[first_key..];
-        // As most senders write them.
+        // Most senders write sorted keys.
         if !keys.is_sorted() {
             keys.sort_unstable();
         }
         let mut next = NONE;
         let mut last = None;
         for &(text, at) in keys.iter().rev() {
-            // Of equal keys the last one counts.
+            // The last occurrence of a key wins.
             if last != Some(text) {
                 self.cells[at] = Cell::Key { text, next };
                 (next, last) = (at, Some(text));
@@ -214,7 +219,7 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
         next
     }
 
-    fn value(&mut self, value: Kind<'a>, depth: usize, beside: Option<usize>) {
+    fn value(&mut self, value: Kind<'a>, depth: usize, counterpart: Option<usize>) {
         let cell = match value {
             Kind::Null => Cell::Null,
             Kind::Bool(value) => Cell::Bool(value),
@@ -226,13 +231,13 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
                     Cell::Null
                 }
             },
-            Kind::Struct(bytes) => match beside.map(|at| (at, self.other[at])) {
+            Kind::Struct(bytes) => match counterpart.map(|at| (at, self.baseline[at])) {
                 Some((at, Cell::Map { bytes: other, .. })) if other == bytes => Cell::Same { at },
-                _ => return self.map(Repeated(bytes), bytes, depth, beside),
+                _ => return self.map(Repeated(bytes), bytes, depth, counterpart),
             },
-            Kind::List(bytes) => match beside.map(|at| (at, self.other[at])) {
+            Kind::List(bytes) => match counterpart.map(|at| (at, self.baseline[at])) {
                 Some((at, Cell::List { bytes: other, .. })) if other == bytes => Cell::Same { at },
-                _ => return self.list(bytes, depth, beside),
+                _ => return self.list(bytes, depth, counterpart),
             },
         };
         self.cells.push(cell);
@@ -251,19 +256,19 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
         Cell::Null
     }
 
-    fn list(&mut self, bytes: &'a [u8], depth: usize, beside: Option<usize>) {
+    fn list(&mut self, bytes: &'a [u8], depth: usize, counterpart: Option<usize>) {
         if depth >= MAX_DEPTH {
             self.fault(Reason::TooDeep);
             return self.cells.push(Cell::Null);
         }
-        let mut beside = Beside::list(self.other, beside);
+        let mut baseline = Baseline::list(self.baseline, counterpart);
         let start = self.cells.len();
         self.cells.push(Cell::Null);
         for (index, item) in Repeated(bytes).enumerate() {
             match item.and_then(value_kind) {
                 Some(value) => {
                     self.path.push(Segment::Index(index));
-                    self.value(value, depth + 1, beside.item());
+                    self.value(value, depth + 1, baseline.next_item());
                     self.path.pop();
                 }
                 None => {

@@ -2,7 +2,7 @@
 
 mod absurd;
 mod answers;
-mod beside;
+mod baseline;
 mod fixtures;
 mod random;
 mod templates;

@@ -7,7 +7,7 @@ use prost::encoding::encode_varint;
 use prost_types::value::Kind;
 use rollplan::proto;
 use rollplan::wire::{self, Error, RawStruct, Reason};
-use rollplan_core::template::{MAX_DEPTH, Template, Value, digest, equal};
+use rollplan_core::template::{MAX_DEPTH, Template, Value, equal};
 
 use super::random::Random;
 use super::{Parts as _, examples, mk_request, request};
@@ -140,7 +140,6 @@ fn check_taken_in(value: &Value, random: &mut Random) {
     };
     let bytes = encode_map(entries, random);
     let template = take_in(&raw(&bytes)).unwrap();
-    assert_eq!(template.digest(), digest(value), "{}", value.to_json());
     assert_eq!(template.value(), value);
     let again = take_in(&raw(&encode_map(entries, random))).unwrap();
     assert!(again.same_as(&template));
@@ -168,7 +167,6 @@ fn real_templates_in_any_order_are_read_as_they_are() {
         let snapshot = wire::parse_snapshot(request(&example).snapshot).unwrap();
         let sets = snapshot.replica_sets.iter().map(|set| &set.template);
         for template in sets.chain([&snapshot.deployment.spec.template]) {
-            assert_eq!(template.digest(), digest(template.value()));
             (0..20).for_each(|_| check_taken_in(template.value(), &mut random));
             count += 1;
         }
@@ -242,9 +240,10 @@ fn templates_are_given_back_byte_for_byte() {
         // Two parts of a message are one, as protobuf has it.
         let mut merged = decoded.clone();
         merged.merge(&bytes[..]).unwrap();
-        assert_eq!(
-            take_in(&merged).unwrap().digest(),
-            take_in(&decoded).unwrap().digest()
+        assert!(
+            take_in(&merged)
+                .unwrap()
+                .same_as(&take_in(&decoded).unwrap())
         );
     }
     let mut cleared = raw(b"\x0a\x00");
@@ -385,7 +384,6 @@ fn broken_bytes_are_refused_or_read_as_protobuf_reads_them() {
                 taken += 1;
                 let eager = prost_types::Struct::decode(&bytes[..]).unwrap();
                 assert_eq!(template.value(), &of_struct(eager));
-                assert_eq!(template.digest(), digest(template.value()));
             }
             Err(Error::InvalidArgument(_)) => refused += 1,
             Err(other) => panic!("{other}"),

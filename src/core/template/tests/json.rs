@@ -1,4 +1,4 @@
-//! A reader of the JSON that test data is written in. It panics on anything else.
+//! A JSON parser for test data. It panics on invalid input.
 
 use std::collections::BTreeMap;
 
@@ -21,18 +21,18 @@ impl<'a> Reader<'a> {
         &self.text[self.at..]
     }
 
-    /// Steps over a token, with the space before it, if it is next.
+    /// Consumes a token and the whitespace before it, if it is next.
     fn eat(&mut self, token: &str) -> bool {
         let rest = self.rest();
         let found = rest.trim_start().strip_prefix(token);
-        if let Some(behind) = found {
-            self.at += rest.len() - behind.len();
+        if let Some(remaining) = found {
+            self.at += rest.len() - remaining.len();
         }
         found.is_some()
     }
 
     fn must_eat(&mut self, token: &str) {
-        assert!(self.eat(token), "no {token} at {}", self.rest());
+        assert!(self.eat(token), "expected {token} at {}", self.rest());
     }
 
     fn value(&mut self) -> Value {
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
         Value::Map(entries)
     }
 
-    /// What is left of a string whose opening quote is read.
+    /// Parses a string after its opening quote.
     fn string(&mut self) -> String {
         let mut text = String::new();
         let mut chars = self.rest().char_indices();
@@ -101,10 +101,10 @@ impl<'a> Reader<'a> {
                         char::from_u32(code).unwrap_or('\u{fffd}')
                     }
                     Some((_, other)) => other,
-                    None => panic!("a string does not end"),
+                    None => panic!("unterminated string"),
                 }),
                 Some((_, other)) => text.push(other),
-                None => panic!("a string does not end"),
+                None => panic!("unterminated string"),
             }
         }
     }
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
             .find(|c: char| ",]}".contains(c) || c.is_whitespace())
             .unwrap_or(rest.len());
         match rest[..length].parse::<f64>() {
-            // As the wire has them: every number is a float.
+            // As in protobuf, every number is a float.
             Ok(number) => {
                 self.must_eat(&rest[..length]);
                 Value::Number(Number::from(number))

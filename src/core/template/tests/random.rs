@@ -1,4 +1,4 @@
-//! Random templates, each a function of a seed.
+//! Random templates that are determined by a seed.
 
 use crate::template::kind::{Kind, Struct};
 use crate::template::shape::TEMPLATE;
@@ -47,7 +47,7 @@ const KEYS: &[&str] = &["a", "b", "cpu", "pod-template-hash", "spec", ""];
 
 pub(super) fn template(random: &mut Random) -> Value {
     let Kind::Struct(root) = &TEMPLATE else {
-        panic!("a template is a struct");
+        panic!("the shape of a template is a struct");
     };
     let mut template = structure(random, root, 0);
     if let Value::Map(entries) = &mut template {
@@ -124,7 +124,7 @@ fn anything(random: &mut Random, depth: usize) -> Value {
     }
 }
 
-/// Changes something somewhere, by writing a small value over it or taking it away.
+/// Changes one random node: replaces it with a small value, or removes it.
 pub(super) fn mutate(random: &mut Random, value: &mut Value) {
     match value {
         Value::Map(entries) if !entries.is_empty() => {

@@ -258,7 +258,7 @@ impl Versions {
             spec.revision_history_limit,
         )
             .hash(&mut hasher);
-        format!("{:?} {:?}", spec.strategy, spec.template.digest()).hash(&mut hasher);
+        format!("{:?} {:?}", spec.strategy, spec.template.canonical_sha256()).hash(&mut hasher);
         hash_status(&deployment.status, &mut hasher);
         self.contents.insert(version, hasher.finish());
     }

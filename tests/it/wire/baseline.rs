@@ -1,5 +1,5 @@
-//! The template of a ReplicaSet is read beside the Deployment's. What is found in it, and whether the two are the
-//! same, is what reading it alone and comparing values would come to.
+//! The template of a ReplicaSet is read with the Deployment's template as a baseline. The violations and the result of the
+//! comparison must be the same as without a baseline.
 
 use prost::Message as _;
 use rollplan::wire::{self, Error, RawStruct, Reason};
@@ -12,7 +12,7 @@ use super::{Parts as _, examples, mk_request, request};
 
 const SET: &str = "snapshot.replica_sets[0].spec.template";
 
-/// The snapshot, or what is wrong with the ReplicaSet's template. `None`: only the Deployment's is at fault.
+/// The snapshot, or the violations in the ReplicaSet's template. `None` if only the Deployment's template has violations.
 fn read(own: &RawStruct, set: &RawStruct) -> Result<Option<Snapshot>, Vec<(String, Reason)>> {
     let mut request = mk_request();
     request.spec().template = Some(own.clone());
@@ -37,7 +37,7 @@ fn encode(value: &Value, random: &mut Random) -> Vec<u8> {
     encode_map(value.as_map().unwrap(), random)
 }
 
-/// Writes something over some place, most often a deep one.
+/// Changes a random value, usually a deeply nested one.
 fn change(value: &mut Value, random: &mut Random) {
     let inner = match value {
         Value::Map(entries) if !entries.is_empty() => {
@@ -47,7 +47,7 @@ fn change(value: &mut Value, random: &mut Random) {
         Value::List(items) if !items.is_empty() => {
             let at = random.below(items.len());
             match random.below(8) {
-                // The others move up, or change places.
+                // Change the positions of the other items.
                 0 => return drop(items.remove(at)),
                 1 => return items.swap(0, at),
                 2 => return items.insert(0, items[at].clone()),
@@ -64,7 +64,7 @@ fn change(value: &mut Value, random: &mut Random) {
 }
 
 #[test]
-fn a_template_read_beside_another_is_as_if_read_alone() {
+fn baseline_does_not_change_the_result() {
     let seed = std::env::var("ROLLPLAN_SEED").map_or(9, |seed| seed.parse().unwrap());
     let mut random = Random(seed);
     let mut templates = Vec::new();
@@ -83,9 +83,9 @@ fn a_template_read_beside_another_is_as_if_read_alone() {
         let mut own = encode(&value, &mut Random(order));
         let mut set = match random.below(4) {
             0 => own.clone(),
-            // The same keys in other places.
+            // The same content with the keys in a different order.
             1 => encode(&value, &mut random),
-            // The same order up to what differs, and behind it another one, or the same if it draws as often.
+            // The same order of keys up to the changed value. After it the order may differ.
             _ => {
                 change(&mut value, &mut random);
                 if !matches!(value, Value::Map(_)) {
@@ -109,23 +109,23 @@ fn a_template_read_beside_another_is_as_if_read_alone() {
         };
         let at = format_args!("ROLLPLAN_SEED={seed}, round {round}");
         match (read(&own, &set), read(&RawStruct::default(), &set)) {
-            (Err(beside), Err(alone)) => {
-                assert_eq!(beside, alone, "{at}");
+            (Err(compared), Err(alone)) => {
+                assert_eq!(compared, alone, "{at}");
                 faulty += 1;
             }
-            (Ok(Some(beside)), Ok(Some(alone))) => {
-                let own = &beside.deployment.spec.template;
-                let template = &beside.replica_sets[0].template;
+            (Ok(Some(compared)), Ok(Some(alone))) => {
+                let own = &compared.deployment.spec.template;
+                let template = &compared.replica_sets[0].template;
                 let is_same = equal(alone.replica_sets[0].template.value(), own.value());
                 assert_eq!(template.same_as(own), is_same, "{at}");
                 *if is_same { &mut same } else { &mut others } += 1;
             }
             (Ok(None), Ok(Some(_))) => {}
-            (beside, alone) => panic!("{at}: {beside:?} beside, {alone:?} alone"),
+            (compared, alone) => panic!("{at}: {compared:?} with a baseline, {alone:?} without"),
         }
     }
     assert!(
         same > 500 && others > 500 && faulty > 500,
-        "{same} the same, {others} others, {faulty} with faults"
+        "{same} equal, {others} different, {faulty} faulty"
     );
 }

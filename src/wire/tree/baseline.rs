@@ -1,23 +1,23 @@
-//! The tape that another one is read beside.
+//! Looks up the counterparts of lists and maps in another tape.
 
 use super::Cell;
 
-/// Keys of another map that are looked at for one: senders write them in an order of theirs, and one map may have a few
-/// that the other has not.
-const KEYS_TRIED: usize = 16;
+/// The maximum number of keys that are compared to find the counterpart of a key. Senders may write keys in different
+/// orders, and one map may have a few keys that the other does not have.
+const LOOKUP_KEYS_MAX: usize = 16;
 
-/// The list or map of the other tape that is in the place of the one being read.
-pub(super) struct Beside<'a> {
+/// The list or map of the baseline that is the counterpart of the one being read.
+pub(super) struct Baseline<'a> {
     cells: &'a [Cell<'a>],
     start: usize,
-    /// Its item or key that is expected next.
+    /// The item or key that is expected next.
     next: usize,
     end: usize,
 }
 
-// === impl Beside ===
+// === impl Baseline ===
 
-impl<'a> Beside<'a> {
+impl<'a> Baseline<'a> {
     fn new(cells: &'a [Cell<'a>], start: usize, end: usize) -> Self {
         Self {
             cells,
@@ -27,7 +27,7 @@ impl<'a> Beside<'a> {
         }
     }
 
-    /// The items of the list there, if there is one.
+    /// The items of the list at a cell. Empty if there is no list.
     pub(super) fn list(cells: &'a [Cell<'a>], at: Option<usize>) -> Self {
         match at.map(|at| (at, cells[at])) {
             Some((at, Cell::List { end, .. })) => Self::new(cells, at + 1, end),
@@ -35,7 +35,7 @@ impl<'a> Beside<'a> {
         }
     }
 
-    /// The entries of the map there, if there is one.
+    /// The entries of the map at a cell. Empty if there is no map.
     pub(super) fn map(cells: &'a [Cell<'a>], at: Option<usize>) -> Self {
         match at.map(|at| (at, cells[at])) {
             Some((at, Cell::Map { end, .. })) => Self::new(cells, at + 1, end),
@@ -43,24 +43,24 @@ impl<'a> Beside<'a> {
         }
     }
 
-    /// The next item.
-    pub(super) fn item(&mut self) -> Option<usize> {
+    /// The cell of the next item.
+    pub(super) fn next_item(&mut self) -> Option<usize> {
         let item = Some(self.next).filter(|&at| at < self.end)?;
-        self.next = behind(self.cells, item);
+        self.next = next_sibling(self.cells, item);
         Some(item)
     }
 
-    /// The value of a key, if it is not far: in most maps it is the next.
-    pub(super) fn value(&mut self, key: &str) -> Option<usize> {
+    /// The cell of a key's value, if the key is found within [`LOOKUP_KEYS_MAX`] keys. Usually it is the next key.
+    pub(super) fn find_value(&mut self, key: &str) -> Option<usize> {
         if self.start == self.end {
             return None;
         }
         let mut at = self.next;
-        for _ in 0..KEYS_TRIED {
+        for _ in 0..LOOKUP_KEYS_MAX {
             if at == self.end {
                 at = self.start;
             }
-            let next = behind(self.cells, at + 1);
+            let next = next_sibling(self.cells, at + 1);
             if matches!(self.cells[at], Cell::Key { text, .. } if text == key) {
                 self.next = next;
                 return Some(at + 1);
@@ -71,8 +71,8 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// The cell behind one and all that it holds.
-pub(super) fn behind(cells: &[Cell<'_>], at: usize) -> usize {
+/// The cell after a value and everything that the value contains.
+pub(super) fn next_sibling(cells: &[Cell<'_>], at: usize) -> usize {
     match cells[at] {
         Cell::List { end, .. } | Cell::Map { end, .. } => end,
         _ => at + 1,
