@@ -120,10 +120,10 @@ impl Envoy {
         envoy
     }
 
-    /// Until health checks say so of this many servers.
+    /// Waits until at least this many servers are healthy, and not ejected.
     pub(super) async fn healthy(&self, count: u64) {
         let healthy = async {
-            while self.stat("cluster.rollplan.membership_healthy").await != count {
+            while self.stat("cluster.rollplan.membership_healthy").await < count {
                 sleep(Duration::from_millis(20)).await;
             }
         };
@@ -189,7 +189,8 @@ fn config(servers: &[SocketAddr], role: Role<'_>) -> Value {
             "cluster": "rollplan",
             "timeout": "10s",
             "retry_policy": {
-                "retry_on": "unavailable,connect-failure,refused-stream,reset-before-request",
+                // `reset`: a server that is killed resets the calls that it had begun. Every call may be repeated.
+                "retry_on": "unavailable,connect-failure,refused-stream,reset",
                 "num_retries": 3,
                 "retry_host_predicate": [{
                     "name": "previous",

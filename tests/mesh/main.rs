@@ -73,11 +73,21 @@ impl Load {
         }
     }
 
-    /// Restarts one server after the other, and goes on when the others know of it.
+    /// Restarts one server after the other, each once the others are known to serve.
     async fn outlives(self, replicas: &mut Vec<Process>, known: impl AsyncFn()) {
+        self.outlives_each(replicas, terminated, known).await;
+    }
+
+    /// The same, with this end of a server.
+    async fn outlives_each(
+        self,
+        replicas: &mut Vec<Process>,
+        ended: fn(&mut Process),
+        known: impl AsyncFn(),
+    ) {
         self.answers(200).await;
         for _ in 0..replicas.len() {
-            let replica = restart(replicas.remove(0)).await;
+            let replica = restart(replicas.remove(0), ended).await;
             replicas.push(replica);
             known().await;
             self.answers(200).await;
@@ -149,13 +159,24 @@ fn addresses(replicas: &[Process]) -> Vec<SocketAddr> {
     replicas.iter().map(|it| it.address).collect()
 }
 
-/// Ends a server as Kubernetes does, and starts another in its place.
-async fn restart(mut replica: Process) -> Process {
+/// Ends a server as Kubernetes does.
+fn terminated(replica: &mut Process) {
     replica.signal("TERM");
+    let status = replica.ended(Duration::from_secs(30));
+    assert_eq!(status.code(), Some(0));
+}
+
+/// Ends a server as the kernel does when memory runs out, or a node when its power is cut.
+fn killed(replica: &mut Process) {
+    replica.signal("KILL");
+    replica.ended(Duration::from_secs(30));
+}
+
+/// Ends a server, and starts another in its place.
+async fn restart(mut replica: Process, ended: fn(&mut Process)) -> Process {
     let address = replica.address.to_string();
     tokio::task::spawn_blocking(move || {
-        let status = replica.ended(Duration::from_secs(30));
-        assert_eq!(status.code(), Some(0));
+        ended(&mut replica);
         Process::start(&[&REPLICA[..], &["--listen", &address]].concat())
     })
     .await
@@ -177,6 +198,21 @@ async fn a_rolling_restart_behind_envoy_fails_no_call() {
     let load = Load::start(8, &client, 1);
     load.outlives(&mut replicas, async || envoy.healthy(3).await)
         .await;
+}
+
+/// Nothing is said before the end: calls that the server had begun are reset, and repeated on another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_servers_behind_envoy_fail_no_call() {
+    let mut replicas = replicas();
+    let envoy = Envoy::start(&addresses(&replicas), Role::Balancer).await;
+    envoy.healthy(3).await;
+    let client = client_of(envoy.address).await;
+    // More callers than elsewhere: whenever a server is killed, it has calls under way.
+    let load = Load::start(24, &client, 1);
+    // Not all three: the first that was killed stays ejected for a while after it is back.
+    load.outlives_each(&mut replicas, killed, async || envoy.healthy(2).await)
+        .await;
+    assert!(envoy.stat("cluster.rollplan.upstream_rq_retry").await > 0);
 }
 
 /// As a mesh has it: an Envoy beside each server and one beside the caller, and between them nothing but calls of those
