@@ -42,7 +42,8 @@ pub struct Config {
     pub keepalive_interval: Duration,
     /// How long an answer to a ping may take; then the connection is closed. Default 20 s.
     pub keepalive_timeout: Duration,
-    /// How old a connection may become, give or take a tenth, before its client is told to open another.
+    /// How old a connection may become, give or take a tenth that is drawn for each, before its client is told to open
+    /// another.
     /// Default none: only where connections are balanced, and not calls, must they be renewed.
     pub connection_age_max: Option<Duration>,
     /// How long to go on serving after SIGTERM, readiness being withdrawn, so that balancers take notice.

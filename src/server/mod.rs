@@ -14,6 +14,7 @@ mod connection;
 mod deadline;
 mod errors;
 mod health;
+mod http2;
 mod listener;
 mod log;
 mod metrics;
@@ -33,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tonic::service::Routes;
 
 pub use budget::LARGE_BYTES;
@@ -91,12 +92,9 @@ pub enum Error {
         /// What is wrong with them.
         source: metrics_exporter_prometheus::BuildError,
     },
-    /// Serving ended without having been asked to.
+    /// Serving ended without having been asked to: a bug.
     #[error("serving ended")]
-    Serve {
-        /// What ended it.
-        source: tonic::transport::Error,
-    },
+    Serve,
 }
 
 /// A service that has its ports, and does not serve yet.
@@ -253,12 +251,8 @@ impl Server {
             closed: metrics.series.closed.clone(),
         }
         .connections(stopping.subscribe());
-        let (close, closing) = oneshot::channel::<()>();
-        let mut serving = pin!(stack::transport(&config).serve_with_incoming_shutdown(
-            stack,
-            connections,
-            async { drop(closing.await) },
-        ));
+        let stopped = stopping.subscribe();
+        let mut serving = pin!(http2::serve(&config, stack, connections, stopped));
         // Aborted when this returns.
         let mut beside = tokio::task::JoinSet::new();
         let upkept = Arc::clone(&metrics);
@@ -278,7 +272,7 @@ impl Server {
         // Programs find the port by this line: docs/api.md promises it.
         tracing::info!("listening on {local_addr}");
         tokio::select! {
-            ended = &mut serving => return ended.map_err(|source| Error::Serve { source }),
+            () = &mut serving => return Err(Error::Serve),
             () = shutdown::requested(&mut shutdown) => {}
         }
         let Config {
@@ -293,29 +287,24 @@ impl Server {
         );
         health.not_serving().await;
         tokio::select! {
-            ended = &mut serving => return ended.map_err(|source| Error::Serve { source }),
+            () = &mut serving => return Err(Error::Serve),
             () = shutdown::delay(&mut shutdown, drain_delay) => {}
         }
         drop(stopping);
-        drop(close);
         let ended = tokio::select! {
-            ended = &mut serving => Some(ended),
-            () = shutdown::grace(&mut shutdown, drain_grace) => None,
+            () = &mut serving => true,
+            () = shutdown::grace(&mut shutdown, drain_grace) => false,
         };
         // It waits for an answer of the collector, which the threads of this runtime read.
         let _ = tokio::task::spawn_blocking(move || tracing.flush()).await;
-        match ended {
-            Some(ended) => {
-                tracing::info!("stopped");
-                ended.map_err(|source| Error::Serve { source })
-            }
-            None => {
-                tracing::warn!("stopped with calls still running");
-                Ok(())
-            }
+        if ended {
+            tracing::info!("stopped");
+        } else {
+            tracing::warn!("stopped with calls still running");
         }
     }
 }
+        Ok(())
 
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
     let failed = |source| Error::Listen { address, source };

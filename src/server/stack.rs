@@ -2,9 +2,7 @@
 
 use std::any::Any;
 use std::convert::Infallible;
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::{Request, Response};
 use tokio::sync::watch;
@@ -118,27 +116,6 @@ pub(super) fn routes(
         .prepare())
 }
 
-/// What a connection is allowed, and when it is renewed.
-pub(super) fn transport(config: &Config) -> tonic::transport::Server {
-    let server = tonic::transport::Server::builder()
-        .max_concurrent_streams(config.streams_max)
-        .http2_max_header_list_size(config.header_bytes_max)
-        .http2_keepalive_interval(Some(config.keepalive_interval))
-        .http2_keepalive_timeout(Some(config.keepalive_timeout));
-    match config.connection_age_max {
-        // Never with a grace: tonic then cuts the connection without a word, and running calls fail.
-        Some(age) => server.max_connection_age(jitter(age)),
-        None => server,
-    }
-}
-
-/// A tenth more or less: servers that start together must not send all their clients away together.
-fn jitter(age: Duration) -> Duration {
-    // The only randomness here, and it need not be good.
-    let random = RandomState::new().hash_one(0_u8);
-    age.mul_f64(0.9 + 0.2 * (random as f64 / u64::MAX as f64))
-}
-
 /// The payload may hold anything, values of a workload too: it goes nowhere.
 fn panicked(_: Box<dyn Any + Send>) -> Response<Body> {
     errors::bug().into_http()
@@ -195,16 +172,5 @@ mod tests {
         }
         let check = HealthCheckRequest::default();
         HealthClient::new(service).check(check).await.unwrap();
-    }
-
-    #[test]
-    fn ages_differ_by_a_tenth_at_most() {
-        let age = Duration::from_secs(300);
-        let ages: Vec<_> = (0..100).map(|_| jitter(age)).collect();
-        assert!(
-            ages.iter()
-                .all(|it| *it >= age.mul_f64(0.9) && *it <= age.mul_f64(1.1))
-        );
-        assert!(ages.iter().any(|it| *it < age) && ages.iter().any(|it| *it > age));
     }
 }

@@ -1,6 +1,7 @@
 //! The service on a real socket, with a real client.
 
 mod abuse;
+mod ages;
 mod answers;
 mod certificates;
 mod discovery;

@@ -1,0 +1,154 @@
+//! HTTP/2 on connections: what each may do, when it is renewed, and how it ends.
+//!
+//! tonic's own server has one maximum age for all of its connections. Clients that connect together, as they do
+//! after a restart, would all have to reconnect together.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::{Service as HyperService, service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_stream::{Stream, StreamExt as _};
+use tonic::body::Body;
+use tonic::transport::server::Connected as _;
+use tower::{Service, ServiceExt as _};
+
+use super::config::Config;
+use super::connection::{Connection, PendingResponses};
+
+/// Serves calls on connections until the sender of `stop` is dropped, and returns when all connections are closed.
+/// Their clients are told to connect elsewhere, and no call is cut off.
+pub(super) async fn serve<S>(
+    config: &Config,
+    service: S,
+    connections: impl Stream<Item = io::Result<Connection>>,
+    mut stop: watch::Receiver<()>,
+) where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+{
+    let builder = builder(config);
+    // Each connection has a receiver: it is closed when the last of them is.
+    let (open, is_open) = watch::channel(());
+    {
+        let mut connections = pin!(connections);
+        loop {
+            let connection = tokio::select! {
+                // Nothing is ever sent: it ends with its sender.
+                _ = stop.changed() => break,
+                connection = connections.next() => connection,
+            };
+            match connection {
+                Some(Ok(connection)) => {
+                    let age = config.connection_age_max.map(jitter);
+                    let service = noting(connection.connect_info(), service.clone());
+                    let connection = builder.serve_connection(TokioIo::new(connection), service);
+                    let serving = serve_one(connection, age, stop.clone());
+                    let is_open = is_open.clone();
+                    tokio::spawn(async move {
+                        serving.await;
+                        drop(is_open);
+                    });
+                }
+                Some(Err(_)) => {}
+                None => break,
+            }
+        }
+    }
+    drop(is_open);
+    open.closed().await;
+}
+
+fn builder(config: &Config) -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(config.streams_max)
+        .max_header_list_size(config.header_bytes_max)
+        .keep_alive_interval(config.keepalive_interval)
+        .keep_alive_timeout(config.keepalive_timeout);
+    builder
+}
+
+/// The service for one connection: each request carries what is known of the connection.
+fn noting<S>(
+    pending: PendingResponses,
+    service: S,
+) -> impl HyperService<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+{
+    service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(pending.clone());
+        service.clone().oneshot(request.map(Body::new))
+    })
+}
+
+/// Serves one connection to its end.
+async fn serve_one<S>(
+    connection: http2::Connection<TokioIo<Connection>, S, TokioExecutor>,
+    age: Option<Duration>,
+    mut stop: watch::Receiver<()>,
+) where
+    S: HyperService<
+            Request<Incoming>,
+            Response = Response<Body>,
+            Error = Infallible,
+            Future: Send + 'static,
+        >,
+{
+    let mut connection = pin!(connection);
+    tokio::select! {
+        // A connection that fails is its client's to notice.
+        _ = &mut connection => return,
+        () = reached(age) => {}
+        _ = stop.changed() => {}
+    }
+    // The client is told to connect elsewhere; calls under way end as they would have.
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}
+
+async fn reached(age: Option<Duration>) {
+    match age {
+        Some(age) => sleep(age).await,
+        None => pending().await,
+    }
+}
+
+/// A tenth more or less, drawn anew each time.
+fn jitter(age: Duration) -> Duration {
+    // The only randomness here, and it need not be good.
+    let random = RandomState::new().hash_one(0_u8);
+    age.mul_f64(0.9 + 0.2 * (random as f64 / u64::MAX as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_differ_by_a_tenth_at_most() {
+        let age = Duration::from_secs(300);
+        let ages: Vec<_> = (0..100).map(|_| jitter(age)).collect();
+        assert!(
+            ages.iter()
+                .all(|it| *it >= age.mul_f64(0.9) && *it <= age.mul_f64(1.1))
+        );
+        assert!(ages.iter().any(|it| *it < age) && ages.iter().any(|it| *it > age));
+    }
+}
