@@ -53,7 +53,7 @@ struct Counted {
 
 /// Finds where messages end, of which there may be several in a frame, or several frames in one.
 #[derive(Default)]
-struct Messages {
+pub(super) struct Messages {
     prefix: Vec<u8>,
     /// Bytes of the current message that are still to come. `None` between messages.
     missing: Option<usize>,
@@ -203,7 +203,7 @@ impl http_body::Body for Counted {
 
 impl Messages {
     /// How many messages end in this part of the stream.
-    fn count(&mut self, mut data: &[u8]) -> u64 {
+    pub(super) fn count(&mut self, mut data: &[u8]) -> u64 {
         const PREFIX_BYTES: usize = 5;
         let mut ended = 0;
         loop {
@@ -225,6 +225,11 @@ impl Messages {
             self.missing = Some(u32::from_be_bytes([a, b, c, d]) as usize);
             self.prefix.clear();
         }
+    }
+
+    /// Whether no message has begun that has not ended.
+    pub(super) fn is_between(&self) -> bool {
+        self.missing.is_none() && self.prefix.is_empty()
     }
 }
 

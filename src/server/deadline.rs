@@ -13,7 +13,7 @@ use tower::{Layer, Service};
 use super::errors::refusal;
 use super::response::ResponseFuture;
 
-const GRPC_TIMEOUT: &str = "grpc-timeout";
+pub(super) const GRPC_TIMEOUT: &str = "grpc-timeout";
 
 /// Answers DEADLINE_EXCEEDED after the time that the client gives, or the server's own if that is shorter.
 #[derive(Clone, Copy)]
@@ -61,8 +61,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let time = remaining(request.headers()).map_or(self.max, |time| time.min(self.max));
-        // Made here and not at the first poll: tonic makes a timer of its own for the client's deadline right
-        // after this, and answers CANCELLED if that is the first to end.
+        // Started here and not at the first poll: the time runs from when the call came in.
         let timer = sleep(time);
         let answer = self.inner.call(request);
         Box::pin(async move {
@@ -86,7 +85,7 @@ fn exceeded(time: Duration) -> tonic::Status {
     )
 }
 
-/// What the client says of its own deadline. One that cannot be read is as none: the server's own holds.
+/// What the client says of its own deadline, if it says it as gRPC does.
 pub(super) fn remaining(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(GRPC_TIMEOUT)?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;

@@ -227,7 +227,8 @@ fn is_unsupported_encoding(response: &Response<Body>, status: &Status) -> bool {
     status.code() == Code::Unimplemented && response.headers().contains_key("grpc-accept-encoding")
 }
 
-fn completed(status: &Status) -> Status {
+/// The same error with the code and the details that all errors have.
+pub(super) fn completed(status: &Status) -> Status {
     let reason = match status.code() {
         // Longer than the limit once decompressed. What is sent too long to the planner has not come this far.
         Code::ResourceExhausted => return request_too_large(),

@@ -20,6 +20,8 @@ mod log;
 mod metrics;
 mod offload;
 mod planner;
+mod protocol;
+mod reflection;
 mod response;
 mod shutdown;
 mod stack;
@@ -302,9 +304,9 @@ impl Server {
         } else {
             tracing::warn!("stopped with calls still running");
         }
+        Ok(())
     }
 }
-        Ok(())
 
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
     let failed = |source| Error::Listen { address, source };

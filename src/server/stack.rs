@@ -10,6 +10,7 @@ use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
 use tonic::service::{LayerExt as _, Routes};
 use tonic_health::pb::health_server::{Health, HealthServer};
+use tonic_reflection::pb::v1::server_reflection_server::ServerReflectionServer;
 use tower::{Service, ServiceBuilder};
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -22,10 +23,11 @@ use super::deadline::DeadlineLayer;
 use super::log::CallLogLayer;
 use super::metrics::Metrics;
 use super::offload::OffloadLayer;
+use super::protocol::{self, RefuseLayer};
+use super::reflection::{Reflection, V1Alpha};
 use super::streams::StreamsLayer;
 use super::trace::Tracing;
 use super::{Error, errors};
-use crate::proto::FILE_DESCRIPTOR_SET;
 use crate::proto::rollout_planner_server::{RolloutPlanner, RolloutPlannerServer};
 use crate::wire::REQUEST_BYTES_MAX;
 
@@ -50,6 +52,8 @@ pub(super) fn stack(
         .layer(CountLayer::new(Arc::clone(metrics)))
         // Above everything that makes errors, so that all of them have the codes and details of docs/api.md.
         .map_response(errors::complete)
+        // Above everything that takes what it refuses for a call.
+        .layer(RefuseLayer(protocol::refused))
         // Above everything that takes time, a request on its way and a turn to wait for included.
         .layer(DeadlineLayer::new(config.deadline_max))
         // The next layer has a type of body of its own.
@@ -86,6 +90,8 @@ pub(super) fn routes(
             config.concurrent_calls_max,
             shed,
         ))
+        // Below the buffer, which hides why a body failed; above everything that takes a turn.
+        .map_request(protocol::one_message)
         // Refuses what is too much. Above the turns of large calls: those that wait for one are under way too.
         .layer(AdmissionLayer::new(
             config.concurrent_calls_max,
@@ -94,25 +100,20 @@ pub(super) fn routes(
         // Innermost: decoding, planning and encoding are what takes time.
         .layer(OffloadLayer::new(config.large_plans_max))
         .named_layer(planner);
-    let reflection = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-            // With which tools can print the details of errors.
-            .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
-    };
-    let broken = |source| Error::Reflection { source };
-    let v1 = reflection().build_v1().map_err(broken)?;
-    let v1alpha = reflection().build_v1alpha().map_err(broken)?;
+    let reflection = ServerReflectionServer::new(Reflection::new()?);
+    let reflection = reflection.max_decoding_message_size(ASKED_BYTES_MAX);
     // Health has no limit of memory that others might have used up: its answers are of a few bytes.
     let for_health = StreamsLayer::new(stopping.subscribe());
     let for_reflection = for_health.clone().within(budget);
     let health = health.max_decoding_message_size(ASKED_BYTES_MAX);
+    let for_health = ServiceBuilder::new()
+        .layer(for_health)
+        .map_request(protocol::one_message);
     Ok(Routes::new(planner)
         .add_service(for_health.named_layer(health))
         // Some tools ask the one, some the other; neither falls back.
-        .add_service(for_reflection.named_layer(v1.max_decoding_message_size(ASKED_BYTES_MAX)))
-        .add_service(for_reflection.named_layer(v1alpha.max_decoding_message_size(ASKED_BYTES_MAX)))
+        .add_service(for_reflection.named_layer(reflection.clone()))
+        .add_service(for_reflection.named_layer(V1Alpha(reflection)))
         .prepare())
 }
 

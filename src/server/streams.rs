@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use http_body::{Frame, SizeHint};
-use tokio::sync::{oneshot, watch};
+use http_body::Frame;
+use tokio::sync::watch;
 use tonic::Status;
 use tonic::body::Body;
 use tower::{Layer, Service};
@@ -33,18 +33,11 @@ pub(super) struct Streams<S> {
     layer: StreamsLayer,
 }
 
-/// What a client asks, for as long as somebody answers: who waits for more of it keeps its connection open.
-struct Asked {
-    body: Body,
-    answered: oneshot::Receiver<Infallible>,
-}
-
 /// An answer that is being given.
 struct Open {
     body: Body,
     stopped: Stopped,
-    /// Tells [`Asked`] of the end.
-    answering: Option<oneshot::Sender<Infallible>>,
+    is_over: bool,
     /// Not in tests without a connection.
     pending: Option<PendingResponses>,
     budget: Option<Budget>,
@@ -105,16 +98,14 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let pending = request.extensions().get::<PendingResponses>().cloned();
         let stopped = self.layer.stopped();
-        let (answering, answered) = oneshot::channel();
         let budget = self.layer.budget.clone();
-        let asked = request.map(|body| Body::new(Asked { body, answered }));
-        let answer = self.inner.call(asked);
+        let answer = self.inner.call(request);
         Box::pin(async move {
             Ok(answer.await?.map(|body| {
                 Body::new(Open {
                     body,
                     stopped,
-                    answering: Some(answering),
+                    is_over: false,
                     pending,
                     budget,
                 })
@@ -123,40 +114,12 @@ where
     }
 }
 
-// === impl Asked ===
-
-impl http_body::Body for Asked {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        match Pin::new(&mut self.body).poll_frame(cx) {
-            Poll::Pending => {
-                // It never gets anything: it ends with its sender.
-                let _ = ready!(Pin::new(&mut self.answered).poll(cx));
-                Poll::Ready(None)
-            }
-            frame => frame,
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 // === impl Open ===
 
 impl Open {
     fn end(&mut self, status: &Status) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        self.answering = None;
+        self.is_over = true;
+        // With it goes the request, which may still be open.
         self.body = Body::empty();
         let mut trailers = HeaderMap::new();
         Poll::Ready(Some(match status.add_header(&mut trailers) {
@@ -175,7 +138,7 @@ impl http_body::Body for Open {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
-        if this.answering.is_none() {
+        if this.is_over {
             return Poll::Ready(None);
         }
         let frame = match Pin::new(&mut this.body).poll_frame(cx) {
@@ -200,7 +163,7 @@ impl http_body::Body for Open {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.answering.is_none() || self.body.is_end_stream()
+        self.is_over || self.body.is_end_stream()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use bytes::{Buf as _, Bytes};
+use prost::Message as _;
 use rollplan::proto::PlanRolloutRequest;
 use rollplan::server::Config;
 use tokio_stream::once;
@@ -10,6 +12,13 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+use tonic_reflection::pb::v1::{
+    ExtensionRequest, ServerReflectionRequest, ServerReflectionResponse,
+};
+
+use super::raw::{self, framed};
 use super::refusals::check;
 use super::{Serving, Staged, mk_config, start};
 
@@ -61,6 +70,113 @@ async fn reflection_v1_has_every_service() {
 #[tokio::test]
 async fn reflection_v1alpha_has_every_service() {
     check_reflection!(v1alpha, start().await.channel);
+}
+
+const V1: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+const V1_ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+
+/// The protocol has error responses for it, after which the stream goes on.
+#[tokio::test]
+async fn reflection_answers_what_is_not_found_and_goes_on() {
+    use MessageRequest::{
+        AllExtensionNumbersOfType, FileByFilename, FileContainingExtension, FileContainingSymbol,
+        ListServices,
+    };
+
+    let name = || "no.such.Name".to_owned();
+    let extension = ExtensionRequest {
+        containing_type: "rollplan.v1.Snapshot".to_owned(),
+        extension_number: 7,
+    };
+    let asked = [
+        (Some(FileContainingSymbol(name())), Code::NotFound),
+        (Some(FileByFilename(name())), Code::NotFound),
+        (Some(FileContainingExtension(extension)), Code::NotFound),
+        (Some(AllExtensionNumbersOfType(name())), Code::NotFound),
+        (None, Code::InvalidArgument),
+    ];
+    let mut raw = raw::connect(start().await.address).await;
+    for path in [V1, V1_ALPHA] {
+        let request = |message_request| ServerReflectionRequest {
+            host: "host".to_owned(),
+            message_request,
+        };
+        let mut requests: Vec<_> = asked.iter().map(|(it, _)| request(it.clone())).collect();
+        requests.push(request(Some(ListServices(String::new()))));
+        let known = "rollplan.v1.Snapshot".to_owned();
+        requests.push(request(Some(AllExtensionNumbersOfType(known.clone()))));
+        let body: Vec<u8> = requests.iter().flat_map(framed).collect();
+        let answer = raw
+            .call(raw::request(path, &[]), body.into())
+            .await
+            .unwrap();
+        assert_eq!(answer.status.code(), Code::Ok, "{path}");
+        let responses = responses(answer.data);
+        assert_eq!(responses.len(), requests.len());
+        for (response, request) in responses.iter().zip(&requests) {
+            assert_eq!(response.valid_host, "host");
+            assert_eq!(response.original_request.as_ref(), Some(request));
+        }
+        for (response, (_, code)) in responses.iter().zip(&asked) {
+            match response.message_response.as_ref().unwrap() {
+                MessageResponse::ErrorResponse(error) => {
+                    assert_eq!(error.error_code, i32::from(*code), "{error:?}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let [.., services, extensions] = &responses[..] else {
+            panic!("too few responses");
+        };
+        assert!(matches!(
+            services.message_response,
+            Some(MessageResponse::ListServicesResponse(_))
+        ));
+        match extensions.message_response.as_ref().unwrap() {
+            MessageResponse::AllExtensionNumbersResponse(found) => {
+                assert_eq!(found.base_type_name, known);
+                assert!(found.extension_number.is_empty());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Not with OK, as if the client had asked nothing.
+#[tokio::test]
+async fn reflection_ends_with_an_error_after_garbage() {
+    let mut raw = raw::connect(start().await.address).await;
+    let first = framed(&ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    });
+    for path in [V1, V1_ALPHA] {
+        // No message, and half of one.
+        for garbage in [
+            &[0, 0, 0, 0, 2, 0xff, 0xff][..],
+            &[0, 0, 0, 0, 9, 1],
+            &[7; 9],
+        ] {
+            let body = [&first[..], garbage].concat();
+            let answer = raw
+                .call(raw::request(path, &[]), body.into())
+                .await
+                .unwrap();
+            assert_eq!(responses(answer.data).len(), 1, "{garbage:?}");
+            check(&answer.status, Code::Internal, "MALFORMED_REQUEST");
+        }
+    }
+}
+
+/// The messages of a stream.
+fn responses(mut data: Bytes) -> Vec<ServerReflectionResponse> {
+    let mut responses = Vec::new();
+    while !data.is_empty() {
+        assert_eq!(data.get_u8(), 0);
+        let message = data.get_u32() as usize;
+        responses.push(ServerReflectionResponse::decode(data.split_to(message)).unwrap());
+    }
+    responses
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use h2::client::SendRequest;
 use prost::Message;
 use tokio::net::TcpStream;
-use tonic::codegen::http::{HeaderMap, Method, Request};
+use tonic::codegen::http::{HeaderMap, Method, Request, StatusCode};
 use tonic::{Code, Status};
 
 /// What HTTP/2 begins with, and settings as they are by default.
@@ -22,6 +22,7 @@ pub(super) struct Raw {
 /// What a server says.
 #[derive(Debug)]
 pub(super) struct Answer {
+    pub(super) http: StatusCode,
     pub(super) status: Status,
     pub(super) data: Bytes,
     /// The headers were all of it.
@@ -85,6 +86,7 @@ pub(super) async fn receive(answer: h2::client::ResponseFuture) -> Result<Answer
     let status = trailers.as_ref().and_then(status_of);
     let status = status.or_else(|| status_of(&parts.headers));
     Ok(Answer {
+        http: parts.status,
         status: status.unwrap_or_else(|| Status::new(Code::Unknown, "no status")),
         data: data.freeze(),
         is_status_alone,

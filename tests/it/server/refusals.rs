@@ -13,6 +13,7 @@ use rollplan::wire::{
 };
 use tonic::codec::CompressionEncoding;
 use tonic::codegen::http::uri::PathAndQuery;
+use tonic::codegen::http::{HeaderValue, StatusCode};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 use tonic_health::pb::HealthCheckRequest;
@@ -238,6 +239,88 @@ async fn unknown_methods_are_unimplemented() {
     }
 }
 
+/// The specification: "method requires exactly one request but client sent some other number of requests".
+#[tokio::test]
+async fn unary_methods_take_exactly_one_message() {
+    let Serving { address, .. } = start().await;
+    let mut raw = raw::connect(address).await;
+    let plan = framed(&mk_request());
+    let health = framed(&HealthCheckRequest::default());
+    for (path, message) in [
+        (PLAN, &plan),
+        ("/grpc.health.v1.Health/Check", &health),
+        ("/grpc.health.v1.Health/Watch", &health),
+    ] {
+        for messages in [0, 2, 3] {
+            let body = Bytes::from(message.repeat(messages));
+            let call = raw.call(raw::request(path, &[]), body).await.unwrap();
+            check(&call.status, Code::Unimplemented, "CARDINALITY_VIOLATION");
+            assert!(call.is_status_alone, "{path} {messages}");
+        }
+    }
+    // Part of a second one is no message.
+    let body = [&plan[..], &plan[..100]].concat();
+    let call = raw.call(raw::request(PLAN, &[]), body.into()).await;
+    check(&call.unwrap().status, Code::Internal, "MALFORMED_REQUEST");
+    let call = raw.call(raw::request(PLAN, &[]), plan).await.unwrap();
+    assert_eq!(call.status.code(), Code::Ok);
+}
+
+/// The specification: "gRPC servers SHOULD respond with HTTP status of 415", or clients of plain HTTP would take the
+/// 200 of an error for success.
+#[tokio::test]
+async fn other_content_types_are_unsupported_media_types() {
+    let Serving { address, .. } = start().await;
+    let mut raw = raw::connect(address).await;
+    let mut call = async |content_type: Option<&'static str>, path| {
+        let mut request = raw::request(path, &[]);
+        request.headers_mut().remove("content-type");
+        if let Some(content_type) = content_type {
+            let value = HeaderValue::from_static(content_type);
+            request.headers_mut().insert("content-type", value);
+        }
+        raw.call(request, framed(&mk_request())).await.unwrap()
+    };
+    for content_type in [
+        None,
+        Some("application/json"),
+        Some("application/grpc-web"),
+        Some("text/html"),
+    ] {
+        for path in [PLAN, "/unknown/Unknown"] {
+            let answer = call(content_type, path).await;
+            assert_eq!(answer.http, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+            check(
+                &answer.status,
+                Code::InvalidArgument,
+                "UNSUPPORTED_CONTENT_TYPE",
+            );
+            assert!(answer.is_status_alone);
+        }
+    }
+    let answer = call(Some("application/grpc+proto"), PLAN).await;
+    assert_eq!(
+        (answer.http, answer.status.code()),
+        (StatusCode::OK, Code::Ok)
+    );
+}
+
+#[tokio::test]
+async fn a_deadline_that_cannot_be_read_is_refused() {
+    let Serving { address, .. } = start().await;
+    let mut raw = raw::connect(address).await;
+    let mut call = async |timeout| {
+        let request = raw::request(PLAN, &[("grpc-timeout", timeout)]);
+        raw.call(request, framed(&mk_request())).await.unwrap()
+    };
+    for timeout in ["", "1", "S", "1s", "-1S", "1.5S", "123456789S", "18f6n"] {
+        let answer = call(timeout).await;
+        check(&answer.status, Code::Internal, "MALFORMED_TIMEOUT");
+        assert!(answer.is_status_alone, "{timeout}");
+    }
+    assert_eq!(call("99999999m").await.status.code(), Code::Ok);
+}
+
 /// What is served beside the planner holds requests in memory of nobody's account, so it takes short ones only.
 #[tokio::test]
 async fn health_and_reflection_take_names_and_no_more() {
@@ -269,6 +352,7 @@ async fn health_and_reflection_take_names_and_no_more() {
         stream.send_data(long.slice(..100), false).unwrap();
         let answer = raw::receive(answer).await.unwrap();
         assert!(answer.data.is_empty());
+        check_too_large(&answer.status, "request");
     }
 }
 
