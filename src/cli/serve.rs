@@ -46,6 +46,17 @@ pub(super) struct ServeArgs {
         requires = "tls_cert"
     )]
     tls_client_ca: Option<PathBuf>,
+    /// Clients that may call, by a DNS name or URI of their certificates; several separated by commas
+    ///
+    /// A URI may end in /*, as spiffe://cluster.local/ns/apps/*, which stands for all URIs below it. Without names
+    /// every client with a certificate of --tls-client-ca may call.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "ROLLPLAN_TLS_CLIENT_SAN",
+        value_delimiter = ','
+    )]
+    tls_client_san: Vec<String>,
     /// How long a call may take, whatever its own deadline [default: 10s]
     #[arg(long, value_name = "TIME", env = "ROLLPLAN_DEADLINE_MAX", value_parser = span::parse)]
     deadline_max: Option<Duration>,
@@ -111,6 +122,7 @@ impl ServeArgs {
             tls_cert,
             tls_key,
             tls_client_ca,
+            tls_client_san,
             deadline_max,
             concurrent_calls_max,
             queue_time_max,
@@ -146,6 +158,11 @@ impl ServeArgs {
             listen: listen.unwrap_or(default.listen),
             http_listen,
             tls,
+            // An empty variable is one empty name.
+            tls_client_sans: tls_client_san
+                .into_iter()
+                .filter(|name| !name.is_empty())
+                .collect(),
             deadline_max: deadline_max.unwrap_or(default.deadline_max),
             concurrent_calls_max: concurrent_calls_max.unwrap_or(default.concurrent_calls_max),
             queue_time_max: queue_time_max.unwrap_or(default.queue_time_max),

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Error;
+use super::{Error, clients};
 use crate::wire;
 
 const MIB: usize = 1 << 20;
@@ -19,6 +19,9 @@ pub struct Config {
     pub http_listen: Option<SocketAddr>,
     /// Encrypt calls. Default none: in a mesh the sidecar does it.
     pub tls: Option<TlsFiles>,
+    /// Clients that may call, by the DNS names and URIs in their certificates; `/*` at the end of a URI stands for
+    /// all URIs below it. Default none: whoever has a certificate of [`TlsFiles::client_ca`] may.
+    pub tls_client_sans: Vec<String>,
     /// How long a call may take, whatever its own deadline says. Default 10 s.
     pub deadline_max: Duration,
     /// Calls to the planner that may be under way at once, and half as many large ones beside them; more are shed.
@@ -80,6 +83,7 @@ impl Default for Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 50051)),
             http_listen: None,
             tls: None,
+            tls_client_sans: Vec::new(),
             deadline_max: Duration::from_secs(10),
             concurrent_calls_max: 100,
             queue_time_max: Duration::from_millis(50),
@@ -116,6 +120,7 @@ impl Config {
             http_listen: _,
             // Its files are read as a whole, before a port is bound.
             tls: _,
+            tls_client_sans,
             deadline_max,
             concurrent_calls_max,
             queue_time_max,
@@ -133,6 +138,7 @@ impl Config {
             trace_ratio,
             slow_call,
         } = self;
+        check_client_sans(tls_client_sans, self.tls.as_ref())?;
         time("deadline_max", *deadline_max, MS, HOUR)?;
         count("concurrent_calls_max", *concurrent_calls_max, 1, 100_000)?;
         time("queue_time_max", *queue_time_max, MS, HOUR)?;
@@ -167,6 +173,7 @@ impl Config {
             listen,
             http_listen,
             tls,
+            tls_client_sans,
             deadline_max,
             concurrent_calls_max,
             queue_time_max,
@@ -194,6 +201,7 @@ impl Config {
                 .as_ref()
                 .and_then(|tls| tls.client_ca.as_ref())
                 .map(|path| tracing::field::display(path.display())),
+            tls_client_san = (!tls_client_sans.is_empty()).then(|| tls_client_sans.join(",")),
             deadline_max_seconds = deadline_max.as_secs_f64(),
             concurrent_calls_max,
             queue_time_max_seconds = queue_time_max.as_secs_f64(),
@@ -234,6 +242,19 @@ fn count(setting: &'static str, value: usize, min: usize, max: usize) -> Result<
     if value < min || value > max {
         let problem = format!("is {value} and must be from {min} to {max}");
         return Err(wrong(setting, problem));
+    }
+    Ok(())
+}
+
+fn check_client_sans(names: &[String], tls: Option<&TlsFiles>) -> Result<(), Error> {
+    let wrong = |problem: String| Err(wrong("tls_client_san", problem));
+    if !names.is_empty() && tls.is_none_or(|tls| tls.client_ca.is_none()) {
+        return wrong("needs tls_client_ca: without it, clients show no certificates".to_owned());
+    }
+    for name in names {
+        if let Err(problem) = clients::check(name) {
+            return wrong(format!("{name:?} {problem}"));
+        }
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, Sleep, sleep};
+use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
@@ -97,6 +98,14 @@ impl Connection {
             pending_responses: PendingResponses::default(),
             closed,
             _permit: permit,
+        }
+    }
+
+    /// The certificate that the client has shown, if it was asked for one.
+    pub(super) fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
+        match &self.stream {
+            Stream::Plain(_) => None,
+            Stream::Encrypted(stream) => stream.get_ref().1.peer_certificates()?.first(),
         }
     }
 

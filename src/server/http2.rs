@@ -22,6 +22,7 @@ use tonic::body::Body;
 use tonic::transport::server::Connected as _;
 use tower::{Service, ServiceExt as _};
 
+use super::clients::{AllowedClients, NotAllowed};
 use super::config::Config;
 use super::connection::{Connection, PendingResponses};
 
@@ -39,6 +40,7 @@ pub(super) async fn serve<S>(
         + 'static,
 {
     let builder = builder(config);
+    let clients = AllowedClients::new(&config.tls_client_sans);
     // Each connection has a receiver: it is closed when the last of them is.
     let (open, is_open) = watch::channel(());
     {
@@ -52,7 +54,8 @@ pub(super) async fn serve<S>(
             match connection {
                 Some(Ok(connection)) => {
                     let age = config.connection_age_max.map(jitter);
-                    let service = noting(connection.connect_info(), service.clone());
+                    let not_allowed = clients.refuse(connection.peer_certificate());
+                    let service = noting(connection.connect_info(), not_allowed, service.clone());
                     let connection = builder.serve_connection(TokioIo::new(connection), service);
                     let serving = serve_one(connection, age, stop.clone());
                     let is_open = is_open.clone();
@@ -84,6 +87,7 @@ fn builder(config: &Config) -> http2::Builder<TokioExecutor> {
 /// The service for one connection: each request carries what is known of the connection.
 fn noting<S>(
     pending: PendingResponses,
+    not_allowed: Option<NotAllowed>,
     service: S,
 ) -> impl HyperService<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
 where
@@ -93,7 +97,11 @@ where
         + 'static,
 {
     service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(pending.clone());
+        let extensions = request.extensions_mut();
+        extensions.insert(pending.clone());
+        if let Some(not_allowed) = &not_allowed {
+            extensions.insert(not_allowed.clone());
+        }
         service.clone().oneshot(request.map(Body::new))
     })
 }

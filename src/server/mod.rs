@@ -8,6 +8,7 @@ mod admission;
 mod budget;
 mod buffer;
 mod calls;
+mod clients;
 mod codec;
 mod config;
 mod connection;

@@ -18,6 +18,7 @@ use super::admission::AdmissionLayer;
 use super::budget::Budget;
 use super::buffer::BufferLayer;
 use super::calls::CountLayer;
+use super::clients;
 use super::config::Config;
 use super::deadline::DeadlineLayer;
 use super::log::CallLogLayer;
@@ -54,6 +55,7 @@ pub(super) fn stack(
         .map_response(errors::complete)
         // Above everything that takes what it refuses for a call.
         .layer(RefuseLayer(protocol::refused))
+        .layer(RefuseLayer(clients::refused))
         // Above everything that takes time, a request on its way and a turn to wait for included.
         .layer(DeadlineLayer::new(config.deadline_max))
         // The next layer has a type of body of its own.

@@ -133,6 +133,29 @@ fn the_defaults_are_right_and_what_is_wrong_is_told() {
 }
 
 #[test]
+fn names_of_clients_need_certificates_of_clients() {
+    let check = |names: &[&str], client_ca: Option<&str>| {
+        check(|config| {
+            config.tls_client_sans = names.iter().map(|name| (*name).to_owned()).collect();
+            config.tls = Some(TlsFiles {
+                cert: "cert".into(),
+                key: "key".into(),
+                client_ca: client_ca.map(Into::into),
+            });
+        })
+    };
+    assert_eq!(check(&[], None), Ok(()));
+    assert_eq!(check(&["web.svc", "spiffe://a/*"], Some("ca")), Ok(()));
+    let needs = "tls_client_san needs tls_client_ca: without it, clients show no certificates";
+    assert_eq!(check(&["web.svc"], None), Err(needs.to_owned()));
+    let problem = check(&["web.svc", "*.svc"], Some("ca")).unwrap_err();
+    assert!(
+        problem.starts_with("tls_client_san \"*.svc\" may have * only"),
+        "{problem}"
+    );
+}
+
+#[test]
 fn large_calls_are_half_of_all_and_never_fewer_than_are_computed() {
     let large = |concurrent_calls_max, large_plans_max| {
         let config = Config {

@@ -1,6 +1,8 @@
 //! Certificates that live as long as a test.
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType, date_time_ymd,
+};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 /// Who signs certificates.
@@ -34,8 +36,15 @@ impl Authority {
     }
 
     pub(super) fn sign(&self) -> Identity {
+        let name = "planner.test".try_into().unwrap();
+        self.sign_as(vec![SanType::DnsName(name)])
+    }
+
+    /// A certificate with these names.
+    pub(super) fn sign_as(&self, names: Vec<SanType>) -> Identity {
         let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec!["planner.test".to_owned()]).unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.subject_alt_names = names;
         params.not_after = date_time_ymd(2100, 1, 2);
         let cert = params.signed_by(&key, &self.issuer).unwrap();
         Identity { cert, key }

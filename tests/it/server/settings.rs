@@ -45,6 +45,10 @@ fn settings(directory: &Directory) -> Vec<(&'static str, String, Value)> {
         ("tls-cert", file("tls.crt")),
         ("tls-key", file("tls.key")),
         ("tls-client-ca", file("ca.crt")),
+        (
+            "tls-client-san",
+            own(("a.svc,spiffe://b/*", json!("a.svc,spiffe://b/*"))),
+        ),
         ("deadline-max", own(("11s", json!(11.0)))),
         ("concurrent-calls-max", own(("12", json!(12)))),
         ("queue-time-max", own(("13ms", json!(0.013)))),
@@ -178,6 +182,7 @@ fn the_table_of_settings_is_true() {
     let default = Config::default();
     assert_eq!(default.http_listen, None);
     assert_eq!(default.tls, None);
+    assert_eq!(default.tls_client_sans, Vec::<String>::new());
     assert_eq!(default.connection_age_max, None);
     assert_eq!(default.otlp_endpoint, None);
 }

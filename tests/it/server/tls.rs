@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use hyper_util::rt::TokioIo;
+use rcgen::SanType;
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::server::{Config, Server, Shutdown, TlsFiles};
 use tempfile::TempDir;
@@ -14,11 +15,15 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
 use tower::service_fn;
 
 use super::certificates::{Authority, Identity};
 use super::observed::{get, mk_observed, sample};
+use super::refusals::check;
 use super::{mk_request, until};
 
 /// Files that go with the test.
@@ -98,11 +103,18 @@ async fn connect(
     Ok((channel, shown))
 }
 
-async fn serve(files: TlsFiles) -> (SocketAddr, SocketAddr, watch::Sender<Shutdown>) {
-    let config = Config {
+fn with_tls(files: TlsFiles) -> Config {
+    Config {
         tls: Some(files),
         ..mk_observed()
-    };
+    }
+}
+
+async fn serve(files: TlsFiles) -> (SocketAddr, SocketAddr, watch::Sender<Shutdown>) {
+    serve_with(with_tls(files)).await
+}
+
+async fn serve_with(config: Config) -> (SocketAddr, SocketAddr, watch::Sender<Shutdown>) {
     let server = Server::bind(config).await.unwrap();
     let (address, http) = (server.local_addr(), server.http_addr().unwrap());
     let (stop, stopped) = watch::channel(Shutdown::NotRequested);
@@ -199,6 +211,67 @@ async fn clients_must_show_a_certificate_of_the_authority_of_the_day() {
     })
     .await;
     assert!(!may(Some(old.sign())).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_clients_with_an_allowed_name_may_call() {
+    let directory = Directory::new();
+    let (servers, clients) = (Authority::new(), Authority::new());
+    directory.rotate(&servers.sign());
+    directory.write("ca.crt", &clients.pem);
+    let allowed = ["web.apps.svc", "spiffe://cluster.local/ns/apps/*"];
+    let config = Config {
+        tls_client_sans: allowed.map(str::to_owned).into(),
+        ..with_tls(directory.files(true))
+    };
+    let (address, http, _stop) = serve_with(config).await;
+    let dns = |name: &str| SanType::DnsName(name.try_into().unwrap());
+    let uri = |uri: &str| SanType::URI(uri.try_into().unwrap());
+    let web = "spiffe://cluster.local/ns/apps/sa/web";
+    for (names, may) in [
+        (vec![dns("web.apps.svc")], true),
+        (vec![uri(web)], true),
+        (vec![dns("other.svc"), uri(web)], true),
+        (vec![dns("other.svc")], false),
+        (vec![uri("spiffe://cluster.local/ns/other/sa/web")], false),
+        // A name of the right text and the wrong kind.
+        (vec![dns(web)], false),
+        (vec![], false),
+    ] {
+        let identity = clients.sign_as(names.clone());
+        let config = client_config(&servers, Some(&identity));
+        let (channel, _) = connect(address, config).await.unwrap();
+        let mut client = RolloutPlannerClient::new(channel.clone());
+        let called = client.plan_rollout(mk_request()).await;
+        let mut health = HealthClient::new(channel);
+        let checked = health.check(HealthCheckRequest::default()).await;
+        if may {
+            called.unwrap();
+            checked.unwrap();
+            continue;
+        }
+        for status in [called.unwrap_err(), checked.unwrap_err()] {
+            check(&status, Code::PermissionDenied, "CLIENT_NOT_ALLOWED");
+            // It says who was refused.
+            for name in &names {
+                if let SanType::DnsName(name) = name
+                    && !name.as_str().contains("://")
+                {
+                    assert!(status.message().contains(name.as_str()), "{status:?}");
+                }
+            }
+        }
+    }
+    let (_, text) = get(http, "/metrics").await;
+    let denied = sample(
+        &text,
+        "grpc_server_handled_total",
+        &[
+            ("grpc_method", "PlanRollout"),
+            ("grpc_code", "PermissionDenied"),
+        ],
+    );
+    assert_eq!(denied, 4.0);
 }
 
 /// Garbage instead of a handshake, and nothing at all.
