@@ -10,10 +10,10 @@ import (
 
 const examplesDir = "../../examples"
 
-// TestExamples plans every snapshot in examples/ at the time its README gives, as a newcomer would.
+// TestExamples checks the plan of every snapshot in examples/ at the time in the README there.
 func TestExamples(t *testing.T) {
 	binary := rollplan(t)
-	// What Kubernetes' own controller would do next. Status writes are left out: they follow from the rest.
+	// The next writes of the native controller, except for status writes, which follow from the others.
 	want := map[string]map[string]int{
 		"fresh-create.json":     {"createReplicaSet": 1},
 		"mid-rollout.json":      {"scaleReplicaSet": 2},
@@ -39,7 +39,7 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(files) != len(want) {
-		t.Errorf("there are %d snapshots, and %d are expected here", len(files), len(want))
+		t.Errorf("%d snapshots exist, want %d", len(files), len(want))
 	}
 	for _, file := range files {
 		name := filepath.Base(file)
@@ -51,13 +51,13 @@ func TestExamples(t *testing.T) {
 				}
 			}
 			if !maps.Equal(have, want[name]) {
-				t.Errorf("planned %v, want %v", have, want[name])
+				t.Errorf("planned actions are %v, want %v", have, want[name])
 			}
 		})
 	}
 }
 
-// exampleTime is the time that the README says to plan an example at.
+// exampleTime returns the value of --now for an example, from the README.
 func exampleTime(t *testing.T, name string) string {
 	t.Helper()
 	readme, err := os.ReadFile(filepath.Join(examplesDir, "README.md"))
@@ -66,7 +66,7 @@ func exampleTime(t *testing.T, name string) string {
 	}
 	row := regexp.MustCompile(`(?m)^\| \[` + regexp.QuoteMeta(name) + `\].*\| ` + "`([^`]+)`" + ` \|$`).FindSubmatch(readme)
 	if row == nil {
-		t.Fatalf("the README has no row for %s", name)
+		t.Fatalf("the README does not list %s", name)
 	}
 	return string(row[1])
 }

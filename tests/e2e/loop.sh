@@ -1,24 +1,23 @@
 #!/usr/bin/env bash
-# The smallest adapter that there can be: look, ask rollplan, make exactly the calls of the plan, look again.
-# It shows that a plan leaves its caller no choice. It is no controller: it polls, records no events, and does not
-# report refused calls back, so a name that is taken already keeps it from going on.
+# A minimal adapter: read the cluster, get a plan from rollplan, make exactly the API calls of the plan, and repeat.
+# It demonstrates that a plan leaves no decisions to its caller. It is not a complete controller: it polls, records no
+# events, and does not report rejected calls to the planner, so it cannot continue if the name of a ReplicaSet is in use.
 #
 #   loop.sh NAMESPACE
 #
-# Needs kubectl (with KUBECONFIG as usual), curl and jq. ROLLPLAN_BIN is the binary to ask, INTERVAL the seconds between
-# two looks. Runs until it gets a signal. Kubernetes' own Deployment controller must be off.
+# It requires kubectl (with KUBECONFIG as usual), curl and jq. Set ROLLPLAN_BIN to the rollplan binary and INTERVAL to the
+# polling interval in seconds. It runs until it receives a signal. The native Deployment controller must be disabled.
 set -euo pipefail
 
 namespace=${1:?usage: loop.sh NAMESPACE}
 rollplan=${ROLLPLAN_BIN:-rollplan}
 interval=${INTERVAL:-0.2}
 
-# kubectl can send any body with create, replace and delete, but not with patch; its proxy lets curl do so, and logs in
-# for us.
+# kubectl patch cannot send a raw body. kubectl proxy lets curl send it, and handles authentication.
 coproc PROXY { exec kubectl proxy --port=0 2>&1; }
 proxy_pid=$PROXY_PID
-answer=$(mktemp)
-trap 'rm -f "$answer"; kill "$proxy_pid" 2>/dev/null || true; wait "$proxy_pid" 2>/dev/null || true' EXIT
+response=$(mktemp)
+trap 'rm -f "$response"; kill "$proxy_pid" 2>/dev/null || true; wait "$proxy_pid" 2>/dev/null || true' EXIT
 trap 'exit 0' INT TERM
 read -r line <&"${PROXY[0]}"
 case $line in
@@ -33,10 +32,10 @@ url() {
   echo "$api/$group/$1/namespaces/$3/${2,,}s${4:+/$4}${5:+/$5}"
 }
 
-# Makes the call of one step. Prints the HTTP status; the answer's body is in the file $answer.
+# make_call STEP: makes the API call of a step and prints the HTTP status code. The response body is in the file $response.
 make_call() {
   local step=$1 verb version kind ns name subresource content method
-  # A line each, since a subresource may be empty.
+  # One value per line, because a subresource may be empty.
   { read -r verb; read -r version; read -r kind; read -r ns; read -r name; read -r subresource; read -r content; } < <(
     jq -r '.call | .verb, .apiVersion, .kind, .namespace, .name, .subresource // "", .contentType // "application/json"' <<<"$step")
   case $verb in
@@ -46,18 +45,18 @@ make_call() {
     *) echo "unknown verb $verb" >&2; return 1 ;;
   esac
   jq -j '.call.bodyJson // ""' <<<"$step" |
-    curl -sS -o "$answer" -w '%{http_code}' -X "$method" -H "Content-Type: $content" --data-binary @- \
+    curl -sS -o "$response" -w '%{http_code}' -X "$method" -H "Content-Type: $content" --data-binary @- \
       "$(url "$version" "$kind" "$ns" "$name" "$subresource")"
 }
 
-# Whether the plan goes on after this answer: done, go on or stop.
+# judge STEP CODE: prints whether the step succeeded, failed but lets the plan continue, or failed and stops the plan.
 judge() {
   jq -r --argjson code "$2" '
     (.toleratedHttpCodes // []) as $tolerated
-    | if $code >= 200 and $code < 300 then "done"
-      elif $tolerated | index($code) then "done"
-      elif .call.verb == "VERB_DELETE" and $code == 404 then "done"
-      elif .continueOnFailure and ($tolerated | length) == 0 then "go on"
+    | if $code >= 200 and $code < 300 then "succeeded"
+      elif $tolerated | index($code) then "succeeded"
+      elif .call.verb == "VERB_DELETE" and $code == 404 then "succeeded"
+      elif .continueOnFailure and ($tolerated | length) == 0 then "continue"
       else "stop" end' <<<"$1"
 }
 
@@ -67,8 +66,8 @@ carry_out() {
     code=$(make_call "$step") || code=0
     verdict=$(judge "$step" "$code")
     echo "$code $(jq -r '.summary // "(no summary)"' <<<"$step")"
-    [[ $verdict == done ]] || echo "  $verdict: $(head -c 2000 "$answer")"
-    # The rest of the plan rests on what has just failed: look again.
+    [[ $verdict == succeeded ]] || echo "  $verdict: $(head -c 2000 "$response")"
+    # The remaining steps depend on this one: get a new plan.
     [[ $verdict != stop ]] || return 0
   done < <(jq -c '.steps[]? | select(.call)' <<<"$1")
 }

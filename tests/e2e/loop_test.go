@@ -23,11 +23,11 @@ import (
 
 const loopNamespace = "loop"
 
-// rolloutTimeout bounds one rollout. Each takes a few seconds on an idle machine.
+// rolloutTimeout limits one rollout. On an idle machine, each takes a few seconds.
 const rolloutTimeout = "90s"
 
-// TestLoop has a shell script carry out our plans where Kubernetes' own Deployment controller is off, and holds the
-// results against what kubectl expects of that controller.
+// TestLoop carries out plans with a shell script while the native controller is disabled, and checks that the results are
+// what kubectl expects of that controller.
 func TestLoop(t *testing.T) {
 	binary := rollplan(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
@@ -40,7 +40,7 @@ func TestLoop(t *testing.T) {
 	watch := watchPods(ctx, t, cp)
 	c := &loopCheck{cp: cp, binary: binary}
 
-	// Each step stands on the one before, so the first failure ends the test.
+	// Each step depends on the previous one, so the first failure ends the test.
 	c.apply(ctx, t, "web", 4, "RollingUpdate")
 	c.rolledOut(ctx, t, "web", sizes{"1.0": 4})
 
@@ -51,11 +51,11 @@ func TestLoop(t *testing.T) {
 		return count(pods, "web", isAvailable) >= 3
 	})
 
-	// The image does not exist: the rollout stops half way, and that is where it is scaled.
+	// The image does not exist, so the rollout stops midway. Then the Deployment is scaled.
 	c.setImage(ctx, t, "web", "404")
 	c.await(ctx, t, "web", sizes{"1.0": 0, "2.0": 3, "404": 2})
 	cp.MustKubectl(ctx, t, "scale", "deployment/web", "-n", loopNamespace, "--replicas=8")
-	// 8 and a surge of 2, shared out in proportion to 3 and 2.
+	// 8 replicas and maxSurge 2, distributed in proportion to 3 and 2.
 	c.await(ctx, t, "web", sizes{"1.0": 0, "2.0": 6, "404": 4})
 	c.setImage(ctx, t, "web", "3.0")
 	c.rolledOut(ctx, t, "web", sizes{"1.0": 0, "2.0": 0, "404": 0, "3.0": 8})
@@ -63,7 +63,7 @@ func TestLoop(t *testing.T) {
 	c.apply(ctx, t, "batch", 3, "Recreate")
 	c.rolledOut(ctx, t, "batch", sizes{"1.0": 3})
 	marks = watch.len()
-	// Old pods take their time to go: until kwok is back in its usual way, a plan has nothing to do but wait.
+	// Old pods keep terminating until kwok is back to normal. Until then, the plans must wait.
 	if err := cp.SetPods(ctx, controlplane.PodsHold); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestLoop(t *testing.T) {
 			}
 		}
 		if terminating != 3 {
-			return fmt.Errorf("%d are", terminating)
+			return fmt.Errorf("%d are terminating", terminating)
 		}
 		return nil
 	})
@@ -91,15 +91,15 @@ func TestLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.rolledOut(ctx, t, "batch", sizes{"1.0": 0, "2.0": 3})
-	watch.check(t, marks, "under Recreate old and new pods never exist together", func(pods map[string]corev1.Pod) bool {
+	watch.check(t, marks, "with Recreate, old and new pods never exist at the same time", func(pods map[string]corev1.Pod) bool {
 		old := count(pods, "batch", func(pod corev1.Pod) bool { return strings.HasSuffix(pod.Spec.Containers[0].Image, ":1.0") })
 		return old == 0 || old == count(pods, "batch", func(corev1.Pod) bool { return true })
 	})
 
-	c.atRest(ctx, t, "web", "batch")
+	c.planIsEmpty(ctx, t, "web", "batch")
 }
 
-// loopCheck drives the Deployments and looks at what became of them.
+// loopCheck changes Deployments and checks the results.
 type loopCheck struct {
 	cp     *controlplane.ControlPlane
 	binary string
@@ -132,10 +132,10 @@ func (c *loopCheck) setImage(ctx context.Context, t *testing.T, name, tag string
 	c.cp.MustKubectl(ctx, t, "set", "image", "deployment/"+name, "-n", loopNamespace, "main=registry.example/"+name+":"+tag)
 }
 
-// sizes are the ReplicaSets of a Deployment: how many pods each should have, by image tag.
+// sizes maps the image tag of each ReplicaSet of a Deployment to its size.
 type sizes map[string]int32
 
-// rolledOut waits for the rollout to be complete in the eyes of kubectl, then for exactly these ReplicaSets and pods.
+// rolledOut waits until kubectl reports the rollout as complete, and then for exactly these ReplicaSets and pods.
 func (c *loopCheck) rolledOut(ctx context.Context, t *testing.T, name string, want sizes) {
 	t.Helper()
 	t.Log(strings.TrimSpace(c.cp.MustKubectl(ctx, t, "rollout", "status", "deployment/"+name, "-n", loopNamespace, "--timeout="+rolloutTimeout)))
@@ -151,7 +151,7 @@ func (c *loopCheck) rolledOut(ctx context.Context, t *testing.T, name string, wa
 		}
 		s := d.Status
 		if s.ObservedGeneration != d.Generation || s.Replicas != total || s.UpdatedReplicas != total || s.AvailableReplicas != total {
-			return fmt.Errorf("%d replicas are wanted of generation %d; status is %+v", total, d.Generation, s)
+			return fmt.Errorf("want %d replicas and generation %d, status is %+v", total, d.Generation, s)
 		}
 		return nil
 	})
@@ -160,7 +160,7 @@ func (c *loopCheck) rolledOut(ctx context.Context, t *testing.T, name string, wa
 	}
 }
 
-// await waits until the ReplicaSets have these sizes, there are no others, and all their pods exist.
+// await waits until the Deployment has exactly these ReplicaSets and all their pods exist.
 func (c *loopCheck) await(ctx context.Context, t *testing.T, name string, want sizes) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
@@ -177,15 +177,15 @@ func (c *loopCheck) await(ctx context.Context, t *testing.T, name string, want s
 			}
 			_, tag, _ := strings.Cut(rs.Spec.Template.Spec.Containers[0].Image, ":")
 			if _, twice := have[tag]; twice {
-				return fmt.Errorf("two ReplicaSets have image tag %s", tag)
+				return fmt.Errorf("two ReplicaSets have the image tag %s", tag)
 			}
 			have[tag] = *rs.Spec.Replicas
 			if rs.Status.ObservedGeneration != rs.Generation || rs.Status.Replicas != *rs.Spec.Replicas {
-				return fmt.Errorf("ReplicaSet %s wants %d pods: %+v", rs.Name, *rs.Spec.Replicas, rs.Status)
+				return fmt.Errorf("ReplicaSet %s has size %d, but status %+v", rs.Name, *rs.Spec.Replicas, rs.Status)
 			}
 		}
 		if !maps.Equal(have, want) {
-			return fmt.Errorf("they are %v", have)
+			return fmt.Errorf("ReplicaSets are %v", have)
 		}
 		return nil
 	})
@@ -194,12 +194,12 @@ func (c *loopCheck) await(ctx context.Context, t *testing.T, name string, want s
 	}
 }
 
-// atRest checks that nothing is planned any more.
-func (c *loopCheck) atRest(ctx context.Context, t *testing.T, names ...string) {
+// planIsEmpty waits until the plans of the Deployments have no steps.
+func (c *loopCheck) planIsEmpty(ctx context.Context, t *testing.T, names ...string) {
 	t.Helper()
-	file := t.TempDir() + "/rest.json"
+	file := t.TempDir() + "/snapshot.json"
 	for _, name := range names {
-		err := controlplane.Poll(ctx, name+" to be at rest", func(ctx context.Context) error {
+		err := controlplane.Poll(ctx, "an empty plan for "+name, func(ctx context.Context) error {
 			snapshot, err := c.cp.Snapshot(ctx, loopNamespace)
 			if err != nil {
 				return err
@@ -209,7 +209,7 @@ func (c *loopCheck) atRest(ctx context.Context, t *testing.T, names ...string) {
 			}
 			p := runPlan(t, c.binary, "-f", file, "--deployment", loopNamespace+"/"+name, "--now", time.Now().UTC().Format(time.RFC3339))
 			if len(p.Steps) > 0 {
-				return fmt.Errorf("%d steps are planned, the first: %s", len(p.Steps), p.Steps[0]["summary"])
+				return fmt.Errorf("the plan has %d steps, the first is: %s", len(p.Steps), p.Steps[0]["summary"])
 			}
 			return nil
 		})
@@ -219,7 +219,7 @@ func (c *loopCheck) atRest(ctx context.Context, t *testing.T, names ...string) {
 	}
 }
 
-// startLoop runs loop.sh until the test ends, and shows what it did if the test failed.
+// startLoop runs loop.sh until the test ends, and logs its output if the test fails.
 func startLoop(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane, binary string) {
 	t.Helper()
 	var log bytes.Buffer
@@ -235,9 +235,9 @@ func startLoop(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane,
 	t.Cleanup(func() {
 		select {
 		case err := <-ended:
-			// The test's context may have ended it; by itself it never ends.
+			// Only the end of the context may stop it before the test ends.
 			if ctx.Err() == nil {
-				t.Errorf("loop.sh ended: %v", err)
+				t.Errorf("loop.sh exited unexpectedly: %v", err)
 			}
 		default:
 			_ = cmd.Cancel()
@@ -249,14 +249,14 @@ func startLoop(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane,
 	})
 }
 
-// stopWithGroup has a command's context end the command and what it started.
+// stopWithGroup configures a command so that the end of its context signals the whole process group.
 func stopWithGroup(cmd *exec.Cmd, signal syscall.Signal) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, signal) }
 	cmd.WaitDelay = 10 * time.Second
 }
 
-// podWatch is every change of a pod since the test began, in order.
+// podWatch holds every change of the pods since the start of the test, in order.
 type podWatch struct {
 	events chan []podEvent
 }
@@ -266,7 +266,7 @@ type podEvent struct {
 	Object corev1.Pod `json:"object"`
 }
 
-// watchPods follows the pods, since what must never happen cannot be seen afterwards.
+// watchPods records all changes of pods, because invariants that must hold at all times cannot be checked afterwards.
 func watchPods(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane) *podWatch {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
@@ -289,7 +289,7 @@ func watchPods(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane)
 			var event podEvent
 			if err := decoder.Decode(&event); err != nil {
 				if ctx.Err() == nil && !errors.Is(err, io.EOF) {
-					t.Errorf("watch of pods: %v", err)
+					t.Errorf("watch pods: %v", err)
 				}
 				return
 			}
@@ -304,14 +304,14 @@ func watchPods(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane)
 	return w
 }
 
-// len is how many changes there have been.
+// len returns the number of changes so far.
 func (w *podWatch) len() int {
 	events := <-w.events
 	defer func() { w.events <- events }()
 	return len(events)
 }
 
-// check replays the changes and holds the pods against the condition after each one from the given mark on.
+// check replays the changes and fails the test if the condition does not hold after each change from the given one on.
 func (w *podWatch) check(t *testing.T, from int, what string, holds func(map[string]corev1.Pod) bool) {
 	t.Helper()
 	events := <-w.events
@@ -327,15 +327,15 @@ func (w *podWatch) check(t *testing.T, from int, what string, holds func(map[str
 			pods[event.Object.Name] = event.Object
 		}
 		if i >= from && !holds(pods) {
-			t.Fatalf("%s: not so after %s of %s, when there were %v", what, event.Type, event.Object.Name, slices.Sorted(maps.Keys(pods)))
+			t.Fatalf("%s: violated after %s of %s; pods are %v", what, event.Type, event.Object.Name, slices.Sorted(maps.Keys(pods)))
 		}
 	}
 }
 
-func count(pods map[string]corev1.Pod, app string, is func(corev1.Pod) bool) int {
+func count(pods map[string]corev1.Pod, app string, match func(corev1.Pod) bool) int {
 	n := 0
 	for _, pod := range pods {
-		if pod.Labels["app"] == app && is(pod) {
+		if pod.Labels["app"] == app && match(pod) {
 			n++
 		}
 	}

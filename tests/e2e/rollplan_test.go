@@ -1,4 +1,4 @@
-// Package e2e tries rollplan on a real Kubernetes control plane.
+// Package e2e tests rollplan on a real Kubernetes control plane.
 package e2e
 
 import (
@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// binaryEnv is the path of the rollplan binary under test. There is no default: a test of an old build says nothing.
+// binaryEnv is the path of the rollplan binary under test. It has no default, so that no outdated build is tested by
+// accident.
 const binaryEnv = "ROLLPLAN_BIN"
 
 // rollplan returns the path of the binary under test.
@@ -18,7 +19,7 @@ func rollplan(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv(binaryEnv)
 	if path == "" {
-		t.Fatalf("set %s to the rollplan binary to test: cargo build, then %s=$PWD/target/debug/rollplan", binaryEnv, binaryEnv)
+		t.Fatalf("set %s to the rollplan binary to test: run cargo build, then set %s=$PWD/target/debug/rollplan", binaryEnv, binaryEnv)
 	}
 	if _, err := exec.LookPath(path); err != nil {
 		t.Fatalf("%s: %v", binaryEnv, err)
@@ -26,15 +27,15 @@ func rollplan(t *testing.T) string {
 	return path
 }
 
-// plan is what these tests read of a PlanRolloutResponse in protobuf's JSON form.
+// plan contains the fields of a PlanRolloutResponse, in the protobuf JSON mapping, that the tests use.
 type plan struct {
 	Steps []planStep `json:"steps"`
 }
 
-// planStep is one step by its field names.
+// planStep maps the field names of a step to their values.
 type planStep map[string]json.RawMessage
 
-// actions are the names of what a step does, status writes aside. A step has one or none.
+// actions returns the field name of the action of a step, if it has one, except for status writes.
 func (s planStep) actions() []string {
 	var found []string
 	for name := range s {

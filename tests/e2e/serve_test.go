@@ -21,8 +21,8 @@ import (
 
 const service = "rollplan.v1.RolloutPlanner"
 
-// TestServe pastes what kubectl printed into a request of a running server, with grpcurl and reflection: what a
-// developer does first, and what a client library does that parses JSON and ignores unknown fields.
+// TestServe sends the output of kubectl to a running server with grpcurl and server reflection. Developers do that first,
+// and client libraries that parse JSON and ignore unknown fields do the same.
 func TestServe(t *testing.T) {
 	programs, err := controlplane.Build(t.Context(), t.Output())
 	if err != nil {
@@ -48,11 +48,11 @@ func TestServe(t *testing.T) {
 	}
 
 	if services := strings.Fields(grpcurl("", address, "list")); !slices.Contains(services, service) {
-		t.Errorf("reflection lists %v, without %s", services, service)
+		t.Errorf("reflection lists %v, want %s among them", services, service)
 	}
-	answer := grpcurl(pastedRequest(t, "mid-rollout.json"), "-allow-unknown-fields", "-d", "@", address, service+"/PlanRollout")
+	response := grpcurl(requestWithExample(t, "mid-rollout.json"), "-allow-unknown-fields", "-d", "@", address, service+"/PlanRollout")
 	var p plan
-	if err := json.Unmarshal([]byte(answer), &p); err != nil {
+	if err := json.Unmarshal([]byte(response), &p); err != nil {
 		t.Fatal(err)
 	}
 	var actions []string
@@ -60,20 +60,20 @@ func TestServe(t *testing.T) {
 		actions = append(actions, step.actions()...)
 	}
 	if !slices.Equal(actions, []string{"scaleReplicaSet", "scaleReplicaSet"}) {
-		t.Errorf("actions are %v\n%s", actions, answer)
+		t.Errorf("actions are %v\n%s", actions, response)
 	}
 
-	// Errors as grpc-go sees them, which is stricter than other clients about where a status may stand.
+	// grpc-go is stricter than other clients about where the status of an error may be.
 	_, errOut, err := call("{}", "-d", "@", address, service+"/PlanRollout")
 	for _, want := range []string{"Code: InvalidArgument", "INVALID_REQUEST", "snapshot"} {
 		if !strings.Contains(errOut, want) {
-			t.Errorf("a request without a snapshot: %v\n%s\nwithout %q", err, errOut, want)
+			t.Errorf("request without a snapshot: %v\n%s\nwant %q", err, errOut, want)
 		}
 	}
 }
 
-// pastedRequest is a PlanRolloutRequest with the objects of an example as kubectl printed them.
-func pastedRequest(t *testing.T, name string) string {
+// requestWithExample returns a PlanRolloutRequest with the unmodified objects of an example.
+func requestWithExample(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(examplesDir, name))
 	if err != nil {
@@ -106,8 +106,8 @@ func pastedRequest(t *testing.T, name string) string {
 	return string(request)
 }
 
-// startServer runs `rollplan serve` on a free port until the test ends, and returns its address. The server must end by
-// itself when it is asked to.
+// startServer runs `rollplan serve` on a free port until the test ends and returns its address. The test fails if the
+// server does not exit cleanly after SIGTERM.
 func startServer(ctx context.Context, t *testing.T, binary string) string {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, binary, "serve", "--listen", "127.0.0.1:0")
@@ -126,10 +126,10 @@ func startServer(ctx context.Context, t *testing.T, binary string) string {
 		defer close(read)
 		defer close(found)
 		lines := bufio.NewScanner(io.TeeReader(errOut, &log))
-		for told := false; lines.Scan(); {
-			if address, ok := listenAddress(lines.Text()); ok && !told {
+		for reported := false; lines.Scan(); {
+			if address, ok := listenAddress(lines.Text()); ok && !reported {
 				found <- address
-				told = true
+				reported = true
 			}
 		}
 	}()
@@ -137,7 +137,7 @@ func startServer(ctx context.Context, t *testing.T, binary string) string {
 		_ = cmd.Cancel()
 		<-read
 		if err := cmd.Wait(); err != nil && ctx.Err() == nil {
-			t.Errorf("rollplan serve, asked to end: %v", err)
+			t.Errorf("stop rollplan serve: %v", err)
 		}
 		if t.Failed() {
 			t.Logf("rollplan serve:\n%s", log.String())
@@ -145,14 +145,14 @@ func startServer(ctx context.Context, t *testing.T, binary string) string {
 	})
 	address := <-found
 	if address == "" {
-		t.Fatal("rollplan serve has not said where it listens")
+		t.Fatal("rollplan serve has not logged its address")
 	}
 	return address
 }
 
 var listening = regexp.MustCompile(`(?i)listening on (127\.0\.0\.1:\d+)`)
 
-// listenAddress finds in a line of the server's standard error where it listens for RPCs.
+// listenAddress extracts the address of the gRPC listener from a line of the log.
 func listenAddress(line string) (string, bool) {
 	if match := listening.FindStringSubmatch(line); match != nil {
 		return match[1], true

@@ -15,21 +15,21 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// updateEnv has the test write what the native controller answered instead of comparing with it.
+// updateEnv makes the test update the expected answers instead of comparing with them.
 const updateEnv = "ROLLPLAN_UPDATE"
 
 const answersFile = "testdata/template-answers.json"
 
-// templateCase is one change of a pod template that may or may not make a rollout.
+// templateCase is a change of a pod template that may or may not start a rollout.
 type templateCase struct {
 	name string
-	// base are JSON patch operations on the plain template, before the Deployment is created.
+	// base are JSON patch operations on the default template before the Deployment is created.
 	base []operation
-	// patch are the operations on the running Deployment's template.
+	// patch are the operations on the template of the existing Deployment.
 	patch []operation
 }
 
-// operation of a JSON patch. Paths are relative to the template.
+// operation is a JSON patch operation. Paths are relative to the template.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -46,7 +46,7 @@ type list = []any
 
 const container = "/spec/containers/0"
 
-// affinityTerm is a pod affinity with one term, which has the given fields besides a topology key.
+// affinityTerm returns an affinity with one pod affinity term, which has the given fields in addition to the default ones.
 func affinityTerm(fields object) object {
 	term := object{"topologyKey": "kubernetes.io/hostname", "labelSelector": object{"matchLabels": object{"app": "other"}}}
 	for key, value := range fields {
@@ -55,7 +55,7 @@ func affinityTerm(fields object) object {
 	return object{"podAffinity": object{"requiredDuringSchedulingIgnoredDuringExecution": list{term}}}
 }
 
-// spread is a list of one topology spread constraint, which has the given fields besides those that must be there.
+// spread returns a list of one topology spread constraint, which has the given fields in addition to the required ones.
 func spread(fields object) list {
 	constraint := object{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
 	for key, value := range fields {
@@ -66,14 +66,14 @@ func spread(fields object) list {
 
 func volume(source string, value any) list { return list{object{"name": "v", source: value}} }
 
-// claimVolume is a list of one volume with a claim of its own.
+// claimVolume returns a list of one generic ephemeral volume.
 func claimVolume() list {
 	spec := object{"accessModes": list{"ReadWriteOnce"}, "resources": object{"requests": object{"storage": "1Gi"}}}
 	return volume("ephemeral", object{"volumeClaimTemplate": object{"spec": spec}})
 }
 
 var templateCases = []templateCase{
-	// Pointers to structs: there or not is a difference.
+	// Pointers to structs: an empty struct differs from an absent one.
 	{name: "affinity-empty", patch: add("/spec/affinity", object{})},
 	{name: "affinity-node-affinity-empty", base: add("/spec/affinity", object{}), patch: add("/spec/affinity/nodeAffinity", object{})},
 	{name: "dns-config-empty", patch: add("/spec/dnsConfig", object{})},
@@ -107,7 +107,7 @@ var templateCases = []templateCase{
 	{name: "spread-node-taints-policy-ignore", base: add("/spec/topologySpreadConstraints", spread(nil)),
 		patch: add("/spec/topologySpreadConstraints", spread(object{"nodeTaintsPolicy": "Ignore"}))},
 
-	// Maps and structs held by value: empty is absent.
+	// Maps and struct values: an empty one equals an absent one.
 	{name: "node-selector-empty", patch: add("/spec/nodeSelector", object{})},
 	{name: "resources-empty", patch: add(container+"/resources", object{})},
 	{name: "resources-requests-empty", patch: add(container+"/resources", object{"requests": object{}})},
@@ -130,14 +130,14 @@ var templateCases = []templateCase{
 	{name: "resource-field-divisor-1-to-1000m", base: add(container+"/env", list{object{"name": "CPU", "valueFrom": object{"resourceFieldRef": object{"resource": "limits.cpu", "divisor": "1"}}}}),
 		patch: add(container+"/env/0/valueFrom/resourceFieldRef/divisor", "1000m")},
 
-	// The template's metadata counts as a whole.
+	// All metadata of the template is compared.
 	{name: "metadata-finalizer", patch: add("/metadata/finalizers", list{"example.com/wait"})},
 	{name: "metadata-name", patch: add("/metadata/name", "web")},
 	{name: "metadata-label", patch: add("/metadata/labels/tier", "front")},
 	{name: "metadata-owner-references-empty", patch: add("/metadata/ownerReferences", list{})},
 	{name: "metadata-creation-timestamp-null", patch: []operation{{"add", "/metadata/creationTimestamp", json.RawMessage("null")}}},
 
-	// Plain values: the zero value is absent. Pointers to values: it is not.
+	// For plain values, the zero value equals an absent one. For pointers to values, it does not.
 	{name: "env-value-empty-string", base: add(container+"/env", list{object{"name": "A"}}), patch: add(container+"/env/0/value", "")},
 	{name: "env-empty-list", patch: add(container+"/env", list{})},
 	{name: "host-network-false", patch: add("/spec/hostNetwork", false)},
@@ -189,22 +189,22 @@ var templateCases = []templateCase{
 	{name: "image", patch: add(container+"/image", "registry.example/web:2.0")},
 }
 
-// answer is one row of the table: what the native controller made of a change.
+// answer is the result of the native controller for one change.
 type answer struct {
 	Name string `json:"name"`
-	// Before is the template of the ReplicaSet, After the Deployment's, as the API server returned them.
+	// Before is the template of the ReplicaSet and After that of the Deployment, as returned by the API server.
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
-	// Answer is "new" when the native controller created a ReplicaSet for After, else "same".
+	// Answer is "new" if the native controller created a ReplicaSet for After, and "same" otherwise.
 	Answer string `json:"answer"`
 }
 
-// TestTemplates asks the native controller and ours which changes of a template make a new ReplicaSet. Both see the
-// same objects: the native controller is off while they change and are captured.
+// TestTemplates compares for which template changes the native controller and the planner create a new ReplicaSet. Both
+// get the same objects: the native controller is disabled while the templates are changed and captured.
 func TestTemplates(t *testing.T) {
 	update := os.Getenv(updateEnv) != ""
 	if !update {
-		rollplan(t) // say at once that it is missing
+		rollplan(t) // fail early if the binary is missing
 	}
 	const namespace = "templates"
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -265,13 +265,13 @@ func TestTemplates(t *testing.T) {
 				}
 			}
 			if ours != native[c.name] {
-				t.Errorf("our plan says %q, the native controller %q", ours, native[c.name])
+				t.Errorf("the plan has the answer %q, the native controller %q", ours, native[c.name])
 			}
 		})
 	}
 }
 
-// baseManifests are the Deployments before their change. They have no pods: a template can be judged without.
+// baseManifests returns the Deployments before their change. They have no pods, because the comparison needs none.
 func baseManifests(t *testing.T) string {
 	t.Helper()
 	var items list
@@ -300,7 +300,7 @@ func baseManifests(t *testing.T) string {
 	return string(text)
 }
 
-// applyAdd carries out one "add" of a member, all that the base operations need.
+// applyAdd applies an "add" operation on an object member, the only kind of operation in base.
 func applyAdd(t *testing.T, value any, op operation) {
 	t.Helper()
 	parts := strings.Split(strings.TrimPrefix(op.Path, "/"), "/")
@@ -323,8 +323,8 @@ func under(prefix string, ops []operation) []operation {
 	return moved
 }
 
-// awaitObserved waits until the native controller has acted on every Deployment. It notes a generation only after it
-// has created the ReplicaSet for it.
+// awaitObserved waits until the native controller has processed every Deployment. It sets observedGeneration only after
+// it has created the ReplicaSet.
 func awaitObserved(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane, namespace string) {
 	t.Helper()
 	err := controlplane.Poll(ctx, "every Deployment to be observed", func(ctx context.Context) error {
@@ -334,7 +334,7 @@ func awaitObserved(ctx context.Context, t *testing.T, cp *controlplane.ControlPl
 		}
 		for _, d := range deployments {
 			if d.Status.ObservedGeneration != d.Generation {
-				return fmt.Errorf("%s is at generation %d, observed is %d", d.Name, d.Generation, d.Status.ObservedGeneration)
+				return fmt.Errorf("%s has generation %d, but observedGeneration %d", d.Name, d.Generation, d.Status.ObservedGeneration)
 			}
 		}
 		return nil
@@ -344,7 +344,7 @@ func awaitObserved(ctx context.Context, t *testing.T, cp *controlplane.ControlPl
 	}
 }
 
-// templateAnswers takes the templates out of what the API server returned before the native controller acted.
+// templateAnswers combines the answers of the native controller with the templates in the snapshot.
 func templateAnswers(t *testing.T, snapshot string, native map[string]string) []answer {
 	t.Helper()
 	var items struct {
@@ -375,14 +375,14 @@ func templateAnswers(t *testing.T, snapshot string, native map[string]string) []
 	var answers []answer
 	for _, c := range templateCases {
 		if native[c.name] == "" || before[c.name] == nil || after[c.name] == nil {
-			t.Fatalf("%s: the native controller created no ReplicaSet at all", c.name)
+			t.Fatalf("%s: the native controller has not created any ReplicaSet", c.name)
 		}
 		answers = append(answers, answer{Name: c.name, Before: before[c.name], After: after[c.name], Answer: native[c.name]})
 	}
 	return answers
 }
 
-// compareAnswers holds the table that the unit tests of the planner read against the native controller of today.
+// compareAnswers compares the answers with the file that the unit tests of the planner use, or updates the file.
 func compareAnswers(t *testing.T, answers []answer, update bool) {
 	t.Helper()
 	var text bytes.Buffer
@@ -406,6 +406,6 @@ func compareAnswers(t *testing.T, answers []answer, update bool) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(saved, text.Bytes()) {
-		t.Errorf("%s is not what the native controller answers now; make it anew with %s=1", answersFile, updateEnv)
+		t.Errorf("%s does not match the native controller; update it with %s=1", answersFile, updateEnv)
 	}
 }

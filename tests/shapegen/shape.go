@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// kind says how a JSON value decodes; it names the variant of the Rust enum Kind.
+// kind is the way in which a JSON value is decoded. Its value is the name of the variant of the Rust enum Kind.
 type kind string
 
 const (
@@ -31,14 +31,14 @@ const (
 	kindMap         kind = "Map"
 )
 
-// shape is what one Go type makes of JSON.
+// shape describes how a Go type decodes JSON.
 type shape struct {
 	kind  kind
 	of    *structShape // kindStruct
 	items *shape       // kindList and kindMap
 }
 
-// structShape is a Go struct as JSON sees it: embedded structs flattened, fields sorted by JSON name.
+// structShape describes the JSON fields of a Go struct, sorted by name. Fields of embedded structs are included.
 type structShape struct {
 	name   string
 	fields []field
@@ -50,8 +50,7 @@ type field struct {
 	shape   shape
 }
 
-// leaves are the types that decode themselves. Any other type with a decoder of its own stops the program: its rules
-// must be written down in canonical.rs first.
+// leaves are the types with a custom JSON decoder that canonical.rs implements. Any other such type is an error.
 var leaves = map[reflect.Type]kind{
 	reflect.TypeFor[resource.Quantity]():  kindQuantity,
 	reflect.TypeFor[intstr.IntOrString](): kindIntOrString,
@@ -61,7 +60,7 @@ var leaves = map[reflect.Type]kind{
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// walker turns types into shapes, each struct once.
+// walker converts types to shapes. It converts each struct only once.
 type walker struct {
 	known map[reflect.Type]*structShape
 	order []*structShape
@@ -78,7 +77,7 @@ func (w *walker) shapeOf(t reflect.Type) shape {
 		return shape{kind: k}
 	}
 	if reflect.PointerTo(t).Implements(unmarshaler) {
-		panic(fmt.Sprintf("%v decodes itself: teach canonical.rs how, then add it to leaves", t))
+		panic(fmt.Sprintf("%v has a custom JSON decoder: implement it in canonical.rs, then add the type to leaves", t))
 	}
 	switch t.Kind() {
 	case reflect.Bool:
@@ -91,7 +90,7 @@ func (w *walker) shapeOf(t reflect.Type) shape {
 		return shape{kind: kindStruct, of: w.structOf(t)}
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
-			break // base64 text; no template field has one so far
+			break // bytes are base64 in JSON; no template field uses them
 		}
 		items := w.elementOf(t)
 		return shape{kind: kindList, items: &items}
@@ -102,12 +101,12 @@ func (w *walker) shapeOf(t reflect.Type) shape {
 		items := w.elementOf(t)
 		return shape{kind: kindMap, items: &items}
 	}
-	panic(fmt.Sprintf("%v: no shape for this kind of type yet", t))
+	panic(fmt.Sprintf("%v: unsupported kind of type", t))
 }
 
 func (w *walker) elementOf(t reflect.Type) shape {
 	if t.Elem().Kind() == reflect.Pointer {
-		panic(fmt.Sprintf("%v: elements that can be nil have no shape yet", t))
+		panic(fmt.Sprintf("%v: elements that can be nil are not supported", t))
 	}
 	return w.shapeOf(t.Elem())
 }
@@ -119,16 +118,16 @@ func (w *walker) structOf(t reflect.Type) *structShape {
 	s := &structShape{name: t.Name()}
 	for _, other := range w.order {
 		if other.name == s.name {
-			panic(fmt.Sprintf("two types are called %s", s.name))
+			panic(fmt.Sprintf("two types have the name %s", s.name))
 		}
 	}
-	w.known[t] = s // before its fields: types may be recursive
+	w.known[t] = s // before the fields are added, because types may be recursive
 	w.order = append(w.order, s)
 	w.addFields(s, t)
 	slices.SortFunc(s.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	for i := 1; i < len(s.fields); i++ {
 		if s.fields[i-1].name == s.fields[i].name {
-			panic(fmt.Sprintf("%v has two fields for %q", t, s.fields[i].name))
+			panic(fmt.Sprintf("%v has two fields with the JSON name %q", t, s.fields[i].name))
 		}
 	}
 	return s
@@ -142,13 +141,13 @@ func (w *walker) addFields(s *structShape, t reflect.Type) {
 			continue
 		}
 		if !f.IsExported() {
-			panic(fmt.Sprintf("%v.%s is hidden, and equality would panic on it", t, f.Name))
+			panic(fmt.Sprintf("%v.%s is not exported, so the comparison would panic", t, f.Name))
 		}
 		if options != "" && options != "omitempty" && options != "inline" && options != "omitempty,omitzero" {
 			panic(fmt.Sprintf("%v.%s: unknown JSON option in %q", t, f.Name, options))
 		}
 		if name == "" && f.Anonymous {
-			w.addFields(s, f.Type) // panics on an embedded pointer, which there is none of
+			w.addFields(s, f.Type) // panics if the type is a pointer; there are no embedded pointers
 			continue
 		}
 		if name == "" {
@@ -162,7 +161,7 @@ func (w *walker) addFields(s *structShape, t reflect.Type) {
 	}
 }
 
-// apiVersion is the version of k8s.io/api that this program is built with.
+// apiVersion returns the version of k8s.io/api that this program is built with.
 func apiVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -180,7 +179,7 @@ func apiVersion() string {
 	panic("k8s.io/api is not a dependency")
 }
 
-// writeRust prints the shapes as src/core/template/shape.rs.
+// writeRust writes the content of src/core/template/shape.rs.
 func writeRust(out io.Writer) {
 	root, all := walkTemplate()
 	slices.SortFunc(all, func(a, b *structShape) int { return strings.Compare(a.name, b.name) })
@@ -195,11 +194,11 @@ func writeRust(out io.Writer) {
 	for _, s := range all {
 		fmt.Fprintf(out, "\nstatic %s: Struct = Struct {\n    fields: &[\n", rustName(s.name))
 		for _, f := range s.fields {
-			how := "value"
+			constructor := "value"
 			if f.pointer {
-				how = "pointer"
+				constructor = "pointer"
 			}
-			fmt.Fprintf(out, "        Field::%s(%q, %s),\n", how, f.name, rustKind(f.shape))
+			fmt.Fprintf(out, "        Field::%s(%q, %s),\n", constructor, f.name, rustKind(f.shape))
 		}
 		fmt.Fprintf(out, "    ],\n};\n")
 	}
@@ -216,7 +215,8 @@ func rustKind(s shape) string {
 	}
 }
 
-// rustName turns a Go type name into the name of a static: AWSElasticBlockStore is AWS_ELASTIC_BLOCK_STORE.
+// rustName converts the name of a Go type to that of a Rust static, for example AWSElasticBlockStore to
+// AWS_ELASTIC_BLOCK_STORE.
 func rustName(goName string) string {
 	var name strings.Builder
 	upper := func(i int) bool { return i < len(goName) && goName[i] >= 'A' && goName[i] <= 'Z' }

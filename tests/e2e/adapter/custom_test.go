@@ -19,15 +19,15 @@ import (
 
 var plannedDeployments = schema.GroupVersionResource{Group: "apps.rollplan.dev", Version: "v1alpha1", Resource: "planneddeployments"}
 
-// TestCustomResource rolls out PlannedDeployments while Kubernetes' own controller runs and rolls out Deployments.
+// TestCustomResource manages PlannedDeployments while the native controller manages Deployments.
 func TestCustomResource(t *testing.T) {
 	ctx := withTimeout(t, 12*time.Minute)
 	s := start(ctx, t, controlplane.Options{NativeController: true}, CustomResource)
-	c := custom{kubectl{s, "default"}}
+	c := plannedKubectl{kubectl{s, "default"}}
 
-	c.refused(ctx, t)
+	c.validation(ctx, t)
 
-	// cpu: 1000m is 1 to the API server, which also fills in a dozen defaults when the ReplicaSet is created.
+	// When the ReplicaSet is created, the API server changes cpu: 1000m to 1 and adds a dozen defaults.
 	c.create(ctx, t, "web", map[string]any{"replicas": 3}, map[string]any{"resources": map[string]any{"requests": map[string]any{"cpu": "1000m"}}})
 	c.run(ctx, t, "wait", "--for=condition=Available", "pdeploy/web", "--timeout="+waitTimeout)
 	c.complete(ctx, t, "web", 1)
@@ -35,7 +35,7 @@ func TestCustomResource(t *testing.T) {
 		t.Errorf("columns:\n%s", out)
 	}
 
-	// Beside it, Kubernetes' own: each leaves the other's alone.
+	// The native controller and the adapter leave each other's objects alone.
 	c.run(ctx, t, "create", "deployment", "native", "--image=registry.example/native:1", "--replicas=2")
 	c.rolledOut(ctx, t, "native")
 
@@ -46,7 +46,7 @@ func TestCustomResource(t *testing.T) {
 	c.complete(ctx, t, "web", 2)
 	c.pods(ctx, t, "web", "2", 5)
 
-	// Pause, resume and restart, which `kubectl rollout` refuses for kinds it does not know.
+	// Pause, resume and restart. `kubectl rollout` does not support these for custom resources.
 	c.patch(ctx, t, "web", `{"spec":{"paused":true}}`)
 	c.patch(ctx, t, "web", `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"registry.example/web:3"}]}}}}`)
 	c.run(ctx, t, "wait", "--for=jsonpath={.status.observedGeneration}="+fmt.Sprint(c.get(ctx, t, "web").GetGeneration()), "pdeploy/web", "--timeout="+waitTimeout)
@@ -57,43 +57,43 @@ func TestCustomResource(t *testing.T) {
 	c.patch(ctx, t, "web", `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2026-01-01T00:00:00Z"}}}}}`)
 	c.complete(ctx, t, "web", 4)
 
-	c.commands(ctx, t)
+	c.rollplanCommands(ctx, t)
 	c.autoscale(ctx, t)
-	c.templateRefused(ctx, t)
+	c.invalidTemplate(ctx, t)
 	c.recreate(ctx, t)
 
 	if d, err := s.Typed.AppsV1().Deployments("default").Get(ctx, "native", metav1.GetOptions{}); err != nil || d.Annotations["deployment.kubernetes.io/revision"] != "1" || d.Generation != 1 {
-		t.Errorf("the Deployment beside it was touched: %v %v", err, d)
+		t.Errorf("the native Deployment was changed: %v %v", err, d)
 	}
 	c.run(ctx, t, "delete", "pdeploy/web", "--timeout="+waitTimeout)
 	c.run(ctx, t, "wait", "--for=delete", "replicasets,pods", "-l", "app=web", "--timeout="+waitTimeout)
 }
 
-// custom works on PlannedDeployments.
-type custom struct{ kubectl }
+// plannedKubectl runs kubectl on PlannedDeployments.
+type plannedKubectl struct{ kubectl }
 
 func manifest(name string, spec, container map[string]any) map[string]any {
-	whole := map[string]any{"name": "main", "image": "registry.example/" + name + ":1"}
+	mainContainer := map[string]any{"name": "main", "image": "registry.example/" + name + ":1"}
 	for key, value := range container {
-		whole[key] = value
+		mainContainer[key] = value
 	}
-	object := map[string]any{
+	fullSpec := map[string]any{
 		"selector": map[string]any{"matchLabels": map[string]any{"app": name}},
 		"template": map[string]any{
 			"metadata": map[string]any{"labels": map[string]any{"app": name}},
-			"spec":     map[string]any{"containers": []any{whole}},
+			"spec":     map[string]any{"containers": []any{mainContainer}},
 		},
 	}
 	for key, value := range spec {
-		object[key] = value
+		fullSpec[key] = value
 	}
 	return map[string]any{
 		"apiVersion": "apps.rollplan.dev/v1alpha1", "kind": "PlannedDeployment",
-		"metadata": map[string]any{"name": name}, "spec": object,
+		"metadata": map[string]any{"name": name}, "spec": fullSpec,
 	}
 }
 
-func (c custom) tryCreate(ctx context.Context, t *testing.T, name string, spec, container map[string]any) error {
+func (c plannedKubectl) tryCreate(ctx context.Context, t *testing.T, name string, spec, container map[string]any) error {
 	t.Helper()
 	text, err := json.Marshal(manifest(name, spec, container))
 	if err != nil {
@@ -103,19 +103,19 @@ func (c custom) tryCreate(ctx context.Context, t *testing.T, name string, spec, 
 	return err
 }
 
-func (c custom) create(ctx context.Context, t *testing.T, name string, spec, container map[string]any) {
+func (c plannedKubectl) create(ctx context.Context, t *testing.T, name string, spec, container map[string]any) {
 	t.Helper()
 	if err := c.tryCreate(ctx, t, name, spec, container); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (c custom) patch(ctx context.Context, t *testing.T, name, patch string) {
+func (c plannedKubectl) patch(ctx context.Context, t *testing.T, name, patch string) {
 	t.Helper()
 	c.run(ctx, t, "patch", "pdeploy/"+name, "--type=merge", "-p", patch)
 }
 
-func (c custom) get(ctx context.Context, t *testing.T, name string) *unstructured.Unstructured {
+func (c plannedKubectl) get(ctx context.Context, t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
 	object, err := c.Dynamic.Resource(plannedDeployments).Namespace(c.namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -124,11 +124,11 @@ func (c custom) get(ctx context.Context, t *testing.T, name string) *unstructure
 	return object
 }
 
-// complete waits for a rollout to be complete and at rest, with this revision and as many ReplicaSets: a template is
-// rolled out exactly once.
-func (c custom) complete(ctx context.Context, t *testing.T, name string, revision int) {
+// complete waits until the rollout of a revision is complete. It fails the test unless the number of ReplicaSets equals
+// the revision, that is, unless each template was rolled out exactly once.
+func (c plannedKubectl) complete(ctx context.Context, t *testing.T, name string, revision int) {
 	t.Helper()
-	// A look that comes too soon would see what was complete before the change: the revision tells.
+	// Without the revision, the status from before the change could be mistaken for a complete rollout.
 	await(ctx, t, fmt.Sprintf("revision %d of %s", revision, name), func(ctx context.Context) error {
 		object, err := c.Dynamic.Resource(plannedDeployments).Namespace(c.namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -150,34 +150,34 @@ func (c custom) complete(ctx context.Context, t *testing.T, name string, revisio
 	}
 }
 
-// rollplan runs our command line on this namespace.
-func (c custom) rollplan(ctx context.Context, t *testing.T, args ...string) (int, string, string) {
+// rollplan runs the rollplan command line in the namespace, and returns its exit code, stdout and stderr.
+func (c plannedKubectl) rollplan(ctx context.Context, t *testing.T, args ...string) (int, string, string) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, binaries.Rollplan, append(args, "-n", c.namespace)...)
 	cmd.Env = c.Env()
 	return runCommand(t, cmd)
 }
 
-// commands are those of kubectl rollout, which refuses kinds that it does not know.
-func (c custom) commands(ctx context.Context, t *testing.T) {
+// rollplanCommands checks the commands that replace kubectl rollout, which does not support custom resources.
+func (c plannedKubectl) rollplanCommands(ctx context.Context, t *testing.T) {
 	t.Helper()
 	if code, out, errOut := c.rollplan(ctx, t, "status", "pdeploy/web"); code != 0 || !strings.Contains(out, "successfully rolled out") {
-		t.Fatalf("rollplan status ends with %d:\n%s%s", code, out, errOut)
+		t.Fatalf("rollplan status: exit code %d:\n%s%s", code, out, errOut)
 	}
 	code, out, errOut := c.rollplan(ctx, t, "history", "pdeploy/web")
 	if code != 0 || !strings.Contains(out, "web:3") {
-		t.Fatalf("rollplan history ends with %d:\n%s%s", code, out, errOut)
+		t.Fatalf("rollplan history: exit code %d:\n%s%s", code, out, errOut)
 	}
 	code, script, errOut := c.rollplan(ctx, t, "undo", "pdeploy/web", "--to-revision", "2", "-o", "kubectl")
 	if code != 0 {
-		t.Fatalf("rollplan undo ends with %d:\n%s", code, errOut)
+		t.Fatalf("rollplan undo: exit code %d:\n%s", code, errOut)
 	}
 	cmd := exec.CommandContext(ctx, "bash")
 	cmd.Env, cmd.Stdin = c.Env(), strings.NewReader(script)
 	if code, out, errOut := runCommand(t, cmd); code != 0 {
-		t.Fatalf("the commands of undo end with %d:\n%s\n%s%s", code, script, out, errOut)
+		t.Fatalf("commands of rollplan undo: exit code %d:\n%s\n%s%s", code, script, out, errOut)
 	}
-	await(ctx, t, "web to go back", func(ctx context.Context) error {
+	await(ctx, t, "web to be rolled back", func(ctx context.Context) error {
 		object := c.get(ctx, t, "web")
 		if revision := object.GetAnnotations()["deployment.kubernetes.io/revision"]; revision != "5" {
 			return fmt.Errorf("revision is %s", revision)
@@ -186,13 +186,13 @@ func (c custom) commands(ctx context.Context, t *testing.T) {
 	})
 	c.pods(ctx, t, "web", "2", 5)
 	if sets := c.sets(ctx, t, "web"); len(sets) != 4 {
-		t.Fatalf("%d ReplicaSets after going back, want the 4 from before", len(sets))
+		t.Fatalf("%d ReplicaSets after the rollback, want the same 4 as before", len(sets))
 	}
 }
 
-// autoscale has Kubernetes' own autoscaler find the pods through the scale subresource, and size them: to its minimum
-// while there are no metrics, and to its maximum when all of them are twice as busy as they should be.
-func (c custom) autoscale(ctx context.Context, t *testing.T) {
+// autoscale checks that a HorizontalPodAutoscaler works with the scale subresource. It scales to its minimum while there
+// are no metrics, and to its maximum when the CPU usage is twice the target.
+func (c plannedKubectl) autoscale(ctx context.Context, t *testing.T) {
 	t.Helper()
 	c.create(ctx, t, "busy", map[string]any{"replicas": 2}, map[string]any{"resources": map[string]any{"requests": map[string]any{"cpu": "1000m"}}})
 	c.complete(ctx, t, "busy", 1)
@@ -202,13 +202,13 @@ func (c custom) autoscale(ctx context.Context, t *testing.T) {
 	if !strings.Contains(scale, `"selector":"app=busy"`) || !strings.Contains(scale, `"replicas":3`) {
 		t.Errorf("scale is %s", scale)
 	}
-	serveMetrics(ctx, t, c.System, "1") // which is what each container asks for
+	serveMetrics(ctx, t, c.System, "1") // this equals the request of each container
 	c.pods(ctx, t, "busy", "1", 5)
 	c.complete(ctx, t, "busy", 1)
-	await(ctx, t, "the autoscaler to have seen the new pods", func(ctx context.Context) error {
+	await(ctx, t, "the autoscaler to observe the new pods", func(ctx context.Context) error {
 		out := c.run(ctx, t, "get", "hpa/busy", "-o", "jsonpath={.status.currentReplicas} {.status.desiredReplicas} {.status.currentMetrics[0].resource.current.averageUtilization}")
 		if out != "5 5 100" {
-			return fmt.Errorf("current, wanted and used are %s", out)
+			return fmt.Errorf("current replicas, desired replicas and utilization are %s", out)
 		}
 		return nil
 	})
@@ -216,12 +216,12 @@ func (c custom) autoscale(ctx context.Context, t *testing.T) {
 	c.run(ctx, t, "delete", "apiservice/v1beta1.metrics.k8s.io")
 }
 
-// templateRefused has the API server refuse a ReplicaSet: a condition and an event say why, and once it is mended the
-// rollout goes on.
-func (c custom) templateRefused(ctx context.Context, t *testing.T) {
+// invalidTemplate checks that a condition and an event report why the API server rejects a ReplicaSet, and that the
+// rollout continues once the template is fixed.
+func (c plannedKubectl) invalidTemplate(ctx context.Context, t *testing.T) {
 	t.Helper()
 	c.create(ctx, t, "bad", map[string]any{"replicas": 1}, map[string]any{"imagePullPolicy": "Sometimes"})
-	await(ctx, t, "a condition that says what is wrong", func(ctx context.Context) error {
+	await(ctx, t, "a condition with the error", func(ctx context.Context) error {
 		conditions, _, _ := unstructured.NestedSlice(c.get(ctx, t, "bad").Object, "status", "conditions")
 		for _, condition := range conditions {
 			if fields, ok := condition.(map[string]any); ok && fields["reason"] == "ReplicaSetCreateError" && strings.Contains(fmt.Sprint(fields["message"]), "imagePullPolicy") {
@@ -230,7 +230,7 @@ func (c custom) templateRefused(ctx context.Context, t *testing.T) {
 		}
 		return fmt.Errorf("conditions are %v", conditions)
 	})
-	await(ctx, t, "an event that says what is wrong", func(ctx context.Context) error {
+	await(ctx, t, "an event with the error", func(ctx context.Context) error {
 		events, err := c.Typed.CoreV1().Events(c.namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=bad,reason=ReplicaSetCreateError"})
 		if err != nil {
 			return err
@@ -247,8 +247,9 @@ func (c custom) templateRefused(ctx context.Context, t *testing.T) {
 	c.run(ctx, t, "delete", "pdeploy/bad", "--timeout="+waitTimeout)
 }
 
-// recreate waits for the old pods, of which the size of the ReplicaSet says nothing.
-func (c custom) recreate(ctx context.Context, t *testing.T) {
+// recreate checks that a Recreate rollout waits until all old pods have terminated, even though the size of their
+// ReplicaSet is already 0.
+func (c plannedKubectl) recreate(ctx context.Context, t *testing.T) {
 	t.Helper()
 	c.create(ctx, t, "batch", map[string]any{"replicas": 2, "strategy": map[string]any{"type": "Recreate"}}, nil)
 	c.complete(ctx, t, "batch", 1)
@@ -264,7 +265,7 @@ func (c custom) recreate(ctx context.Context, t *testing.T) {
 		}
 		for _, pod := range pods.Items {
 			if pod.DeletionTimestamp == nil {
-				return fmt.Errorf("pod %s is not", pod.Name)
+				return fmt.Errorf("pod %s is not terminating", pod.Name)
 			}
 		}
 		return nil
@@ -273,7 +274,7 @@ func (c custom) recreate(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	c.complete(ctx, t, "batch", 2)
-	watch.check(t, "old and new pods of batch never exist together", func(pods map[string]*corev1.Pod) bool {
+	watch.check(t, "old and new pods of batch never exist at the same time", func(pods map[string]*corev1.Pod) bool {
 		images := map[string]bool{}
 		for _, pod := range pods {
 			if pod.Labels["app"] == "batch" {
@@ -285,37 +286,37 @@ func (c custom) recreate(ctx context.Context, t *testing.T) {
 	c.run(ctx, t, "delete", "pdeploy/batch", "--timeout="+waitTimeout)
 }
 
-// refused tries specs that are wrong, and holds the messages against what a person would have to know.
-func (c custom) refused(ctx context.Context, t *testing.T) {
+// validation checks that the API server rejects invalid specs with helpful messages.
+func (c plannedKubectl) validation(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for _, bad := range []struct {
-		what string
-		spec map[string]any
-		says string
+		what    string
+		spec    map[string]any
+		message string
 	}{
-		{"selector of another app", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "other"}}}, "spec.selector.matchLabels must match spec.template.metadata.labels"},
-		{"expression of another app", map[string]any{"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": "app", "operator": "In", "values": []any{"other"}}}}}, "spec.selector.matchExpressions must match spec.template.metadata.labels"},
-		{"expression that excludes", map[string]any{"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": "app", "operator": "DoesNotExist"}}}}, "spec.selector.matchExpressions must match spec.template.metadata.labels"},
-		{"empty selector", map[string]any{"selector": map[string]any{}}, "spec.selector must select something"},
-		{"no room to move", map[string]any{"strategy": map[string]any{"rollingUpdate": map[string]any{"maxSurge": 0, "maxUnavailable": "0%"}}}, "maxUnavailable and maxSurge cannot both be 0"},
-		{"limits under Recreate", map[string]any{"strategy": map[string]any{"type": "Recreate", "rollingUpdate": map[string]any{"maxSurge": 1}}}, "rollingUpdate goes with type RollingUpdate only"},
-		{"more than all unavailable", map[string]any{"strategy": map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": "101%"}}}, "maxUnavailable"},
-		{"a deadline that ready pods miss", map[string]any{"minReadySeconds": 60, "progressDeadlineSeconds": 60}, "must be greater than spec.minReadySeconds"},
-		{"negative size", map[string]any{"replicas": -1}, "spec.replicas"},
+		{"selector that does not match the template", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "other"}}}, "spec.selector.matchLabels must match spec.template.metadata.labels"},
+		{"expression that does not match the template", map[string]any{"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": "app", "operator": "In", "values": []any{"other"}}}}}, "spec.selector.matchExpressions must match spec.template.metadata.labels"},
+		{"expression that excludes the template", map[string]any{"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": "app", "operator": "DoesNotExist"}}}}, "spec.selector.matchExpressions must match spec.template.metadata.labels"},
+		{"empty selector", map[string]any{"selector": map[string]any{}}, "spec.selector must not be empty"},
+		{"maxSurge and maxUnavailable 0", map[string]any{"strategy": map[string]any{"rollingUpdate": map[string]any{"maxSurge": 0, "maxUnavailable": "0%"}}}, "maxUnavailable and maxSurge cannot both be 0"},
+		{"rollingUpdate with Recreate", map[string]any{"strategy": map[string]any{"type": "Recreate", "rollingUpdate": map[string]any{"maxSurge": 1}}}, "rollingUpdate may only be set if spec.strategy.type is RollingUpdate"},
+		{"maxUnavailable above 100%", map[string]any{"strategy": map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": "101%"}}}, "maxUnavailable"},
+		{"progressDeadlineSeconds equal to minReadySeconds", map[string]any{"minReadySeconds": 60, "progressDeadlineSeconds": 60}, "must be greater than spec.minReadySeconds"},
+		{"negative replicas", map[string]any{"replicas": -1}, "spec.replicas"},
 		{"unknown strategy", map[string]any{"strategy": map[string]any{"type": "Canary"}}, `"RollingUpdate", "Recreate"`},
 	} {
-		err := c.tryCreate(ctx, t, "wrong", bad.spec, nil)
-		if err == nil || !strings.Contains(err.Error(), bad.says) {
-			t.Errorf("%s: %v, want %q", bad.what, err, bad.says)
+		err := c.tryCreate(ctx, t, "invalid", bad.spec, nil)
+		if err == nil || !strings.Contains(err.Error(), bad.message) {
+			t.Errorf("%s: %v, want %q", bad.what, err, bad.message)
 		}
 	}
-	c.create(ctx, t, "right", map[string]any{"replicas": 0, "selector": map[string]any{"matchExpressions": []any{
-		map[string]any{"key": "app", "operator": "In", "values": []any{"right", "wrong"}},
+	c.create(ctx, t, "valid", map[string]any{"replicas": 0, "selector": map[string]any{"matchExpressions": []any{
+		map[string]any{"key": "app", "operator": "In", "values": []any{"valid", "invalid"}},
 		map[string]any{"key": "beta", "operator": "NotIn", "values": []any{"yes"}},
 	}}}, nil)
-	if _, err := c.Kubectl(ctx, "patch", "pdeploy/right", "-n", c.namespace, "--type=merge", "-p",
-		`{"spec":{"selector":{"matchExpressions":null,"matchLabels":{"app":"right"}}}}`); err == nil || !strings.Contains(err.Error(), "spec.selector cannot be changed") {
-		t.Errorf("another selector: %v", err)
+	if _, err := c.Kubectl(ctx, "patch", "pdeploy/valid", "-n", c.namespace, "--type=merge", "-p",
+		`{"spec":{"selector":{"matchExpressions":null,"matchLabels":{"app":"valid"}}}}`); err == nil || !strings.Contains(err.Error(), "spec.selector is immutable") {
+		t.Errorf("changed selector: %v", err)
 	}
-	c.run(ctx, t, "delete", "pdeploy/right", "--timeout="+waitTimeout)
+	c.run(ctx, t, "delete", "pdeploy/valid", "--timeout="+waitTimeout)
 }

@@ -22,30 +22,30 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// How many rollouts go through the faults, and how chance goes. A failure prints both.
+// Environment variables of the tests. The log of each test has both values.
 const (
-	rolloutsEnv = "ROLLPLAN_ROLLOUTS" // 200 for a full run
-	seedEnv     = "ROLLPLAN_SEED"
+	rolloutsEnv = "ROLLPLAN_ROLLOUTS" // number of rollouts; 200 for a full run
+	seedEnv     = "ROLLPLAN_SEED"     // seed of the random faults
 )
 
 const (
-	// rolloutsDefault keeps CI short.
-	rolloutsDefault = 40
-	// fleetSize Deployments are rolled out at the same time.
+	// defaultRollouts keeps CI short.
+	defaultRollouts = 40
+	// fleetSize is the number of Deployments that are rolled out concurrently.
 	fleetSize = 8
 	replicas  = 4
-	// With the default strategy, 25% of 4 each: 5 pods at most, 3 available at least.
-	sizeMax, availableMin = 5, 3
+	// The default maxSurge and maxUnavailable are 25% of 4 replicas.
+	maxPods, minAvailable = 5, 3
 )
 
-// TestFaults kills service, adapters and API server at random moments, and stops or overloads the service for a while,
-// during many rollouts. Limits must hold all the time, and every rollout must end.
+// TestFaults kills the service, adapters and the API server at random times during many rollouts, and pauses or overloads
+// the service temporarily. The limits must hold at all times, and every rollout must complete.
 func TestFaults(t *testing.T) {
 	ctx := withTimeout(t, 60*time.Minute)
 	s := install(ctx, t, controlplane.Options{}, Takeover)
 	overload := startOverload(t, s.Address())
 	for _, name := range []string{"adapter-1", "adapter-2"} {
-		// A lease that passes on soon; 10 s would be kinder to a busy machine and longer.
+		// A short lease makes the standby take over soon.
 		if err := s.StartAdapter(name, "--leader-elect", "--leader-elect-lease-duration=6s", "--planner-timeout=2s", "--planner="+overload.address); err != nil {
 			t.Fatal(err)
 		}
@@ -56,9 +56,9 @@ func TestFaults(t *testing.T) {
 	created := f.settle(ctx, t, 1)
 	mark := pods.mark()
 
-	faulty, stop := context.WithCancel(ctx)
+	faultCtx, stop := context.WithCancel(ctx)
 	var faults sync.WaitGroup
-	faults.Go(func() { f.breakThings(faulty, t) })
+	faults.Go(func() { f.injectFaults(faultCtx, t) })
 	roll := func(version, until int) int {
 		for ; created < until; version++ {
 			f.setImage(ctx, t, version)
@@ -67,10 +67,11 @@ func TestFaults(t *testing.T) {
 		return version
 	}
 	version := roll(2, f.rollouts/2)
-	// Where the answer to a deletion is lost with the API server, Kubernetes' ReplicaSet controller deletes another pod
-	// than the one that is gone already. Availability is held against the faults before that, sizes against all.
-	lost := pods.mark()
-	f.losesAPIServer.Store(true)
+	// If the API server is killed before it responds to a pod deletion, the ReplicaSet controller deletes another pod in
+	// addition. Availability is therefore checked only until the API server is killed for the first time; sizes are
+	// checked throughout.
+	apiServerKills := pods.mark()
+	f.killsAPIServer.Store(true)
 	roll(version, f.rollouts)
 	stop()
 	faults.Wait()
@@ -79,8 +80,8 @@ func TestFaults(t *testing.T) {
 	}
 
 	overload.check(t)
-	f.whole(ctx, t, created/fleetSize)
-	sets.check(t, fmt.Sprintf("the sizes of a Deployment add up to at most %d", sizeMax), func(sets map[string]*appsv1.ReplicaSet) bool {
+	f.checkFinalState(ctx, t, created/fleetSize)
+	sets.check(t, fmt.Sprintf("the sizes of the ReplicaSets of a Deployment add up to at most %d", maxPods), func(sets map[string]*appsv1.ReplicaSet) bool {
 		sums := map[types.UID]int32{}
 		for _, set := range sets {
 			if owner := metav1.GetControllerOf(set); owner != nil {
@@ -88,13 +89,13 @@ func TestFaults(t *testing.T) {
 			}
 		}
 		for _, set := range sets {
-			if owner := metav1.GetControllerOf(set); owner != nil && sums[owner.UID] > sizeMax && *set.Spec.Replicas > 0 {
-				t.Logf("%s at %s: %d pods, %v", set.Name, set.ResourceVersion, *set.Spec.Replicas, set.Annotations)
+			if owner := metav1.GetControllerOf(set); owner != nil && sums[owner.UID] > maxPods && *set.Spec.Replicas > 0 {
+				t.Logf("%s at resourceVersion %s: size %d, annotations %v", set.Name, set.ResourceVersion, *set.Spec.Replicas, set.Annotations)
 			}
 		}
-		return len(sums) == 0 || slices.Max(slices.Collect(maps.Values(sums))) <= sizeMax
+		return len(sums) == 0 || slices.Max(slices.Collect(maps.Values(sums))) <= maxPods
 	})
-	pods.checkBetween(t, mark, lost, fmt.Sprintf("at least %d of %d pods are available", availableMin, replicas), func(pods map[string]*corev1.Pod) bool {
+	pods.checkBetween(t, mark, apiServerKills, fmt.Sprintf("at least %d of %d pods are available", minAvailable, replicas), func(pods map[string]*corev1.Pod) bool {
 		available := map[string]int{}
 		for _, pod := range pods {
 			if isAvailable(pod) {
@@ -102,7 +103,7 @@ func TestFaults(t *testing.T) {
 			}
 		}
 		for i := range fleetSize {
-			if available[f.name(i)] < availableMin {
+			if available[f.name(i)] < minAvailable {
 				return false
 			}
 		}
@@ -110,9 +111,9 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// TestTwoWriters runs two adapters that do not know of each other. Limits need one writer; that every rollout ends and
-// nothing is lost does not.
-func TestTwoWriters(t *testing.T) {
+// TestTwoActiveAdapters runs two adapters without leader election. The limits only hold with a single writer, but every
+// rollout must still complete without losing anything.
+func TestTwoActiveAdapters(t *testing.T) {
 	ctx := withTimeout(t, 15*time.Minute)
 	s := install(ctx, t, controlplane.Options{}, Takeover)
 	for _, name := range []string{"adapter-1", "adapter-2"} {
@@ -126,26 +127,26 @@ func TestTwoWriters(t *testing.T) {
 		f.setImage(ctx, t, version)
 		f.settle(ctx, t, version)
 	}
-	f.whole(ctx, t, 4)
+	f.checkFinalState(ctx, t, 4)
 }
 
-// fleet is some Deployments that are rolled out together.
+// fleet is a set of Deployments that are rolled out together.
 type fleet struct {
 	kubectl
 	rollouts int
-	chance   *rand.Rand
-	// losesAPIServer says whether the API server is among what is broken.
-	losesAPIServer atomic.Bool
-	// overload is before the service, where a test wants it.
+	random   *rand.Rand
+	// killsAPIServer enables the fault that kills the API server.
+	killsAPIServer atomic.Bool
+	// overload is the proxy in front of the service, or nil.
 	overload *overload
 }
 
 func newFleet(ctx context.Context, t *testing.T, s *System) *fleet {
 	t.Helper()
-	f := &fleet{kubectl: kubectl{s, "fleet"}, rollouts: number(t, rolloutsEnv, rolloutsDefault)}
-	seed := uint64(number(t, seedEnv, int(time.Now().UnixNano()&0xffffffff)))
+	f := &fleet{kubectl: kubectl{s, "fleet"}, rollouts: envNumber(t, rolloutsEnv, defaultRollouts)}
+	seed := uint64(envNumber(t, seedEnv, int(time.Now().UnixNano()&0xffffffff)))
 	t.Logf("%s=%d %s=%d", rolloutsEnv, f.rollouts, seedEnv, seed)
-	f.chance = rand.New(rand.NewPCG(seed, seed))
+	f.random = rand.New(rand.NewPCG(seed, seed))
 	if err := s.CreateNamespace(ctx, f.namespace); err != nil {
 		t.Fatal(err)
 	}
@@ -155,11 +156,11 @@ func newFleet(ctx context.Context, t *testing.T, s *System) *fleet {
 	return f
 }
 
-func number(t *testing.T, name string, otherwise int) int {
+func envNumber(t *testing.T, name string, defaultValue int) int {
 	t.Helper()
 	text := os.Getenv(name)
 	if text == "" {
-		return otherwise
+		return defaultValue
 	}
 	value, err := strconv.Atoi(text)
 	if err != nil {
@@ -174,19 +175,19 @@ func (f *fleet) image(i, version int) string {
 	return fmt.Sprintf("registry.example/%s:%d", f.name(i), version)
 }
 
-// setImage starts a rollout of all. The API server may be away for a moment.
+// setImage starts a rollout of all Deployments. It retries, because the API server may be restarting.
 func (f *fleet) setImage(ctx context.Context, t *testing.T, version int) {
 	t.Helper()
 	for i := range fleetSize {
 		patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":%q,"image":%q}]}}}}`, f.name(i), f.image(i, version))
-		await(ctx, t, "a new image of "+f.name(i), func(ctx context.Context) error {
+		await(ctx, t, "the image of "+f.name(i), func(ctx context.Context) error {
 			_, err := f.Typed.AppsV1().Deployments(f.namespace).Patch(ctx, f.name(i), types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 			return err
 		})
 	}
 }
 
-// settle waits until all rollouts are complete, and returns how many there were.
+// settle waits until all rollouts are complete and returns their number.
 func (f *fleet) settle(ctx context.Context, t *testing.T, version int) int {
 	t.Helper()
 	for i := range fleetSize {
@@ -205,8 +206,9 @@ func (f *fleet) settle(ctx context.Context, t *testing.T, version int) int {
 	return fleetSize
 }
 
-// whole checks what is left: for each version one ReplicaSet, owned by its Deployment, and pods of the last one only.
-func (f *fleet) whole(ctx context.Context, t *testing.T, versions int) {
+// checkFinalState checks that each Deployment owns one ReplicaSet for each version, up to the history limit, and only has
+// pods of the last version.
+func (f *fleet) checkFinalState(ctx context.Context, t *testing.T, versions int) {
 	t.Helper()
 	const historyLimit = 10
 	for i := range fleetSize {
@@ -223,7 +225,7 @@ func (f *fleet) whole(ctx context.Context, t *testing.T, versions int) {
 				return err
 			}
 			if want := min(versions, historyLimit+1); len(sets.Items) != want {
-				return fmt.Errorf("there are %d, want %d", len(sets.Items), want)
+				return fmt.Errorf("%d exist, want %d", len(sets.Items), want)
 			}
 			for _, set := range sets.Items {
 				if !metav1.IsControlledBy(&set, d) {
@@ -236,64 +238,64 @@ func (f *fleet) whole(ctx context.Context, t *testing.T, versions int) {
 	}
 }
 
-// breakThings does harm until the context ends, and leaves everything running.
-func (f *fleet) breakThings(ctx context.Context, t *testing.T) {
-	// Also the shortest run has these.
-	f.overload.during(loadSheds, slowMax)
-	f.overload.during(loadSlow, slowMax)
+// injectFaults injects random faults until the context ends. Everything is running again when it returns.
+func (f *fleet) injectFaults(ctx context.Context, t *testing.T) {
+	// Even the shortest run must include these.
+	f.overload.during(loadShed, maxDelay)
+	f.overload.during(loadSlow, maxDelay)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Duration(200+f.chance.IntN(1800)) * time.Millisecond):
+		case <-time.After(time.Duration(200+f.random.IntN(1800)) * time.Millisecond):
 		}
-		if err := f.breakOne(ctx, t); err != nil && ctx.Err() == nil {
-			t.Errorf("after a fault: %v", err)
+		if err := f.injectFault(ctx, t); err != nil && ctx.Err() == nil {
+			t.Errorf("recover from a fault: %v", err)
 			return
 		}
 	}
 }
 
-func (f *fleet) breakOne(ctx context.Context, t *testing.T) error {
-	// What has been broken is mended even if the test is over meanwhile.
+func (f *fleet) injectFault(ctx context.Context, t *testing.T) error {
+	// Recover even if the test ends in the meantime.
 	ctx = context.WithoutCancel(ctx)
-	// An adapter that loses its lease ends; something always starts it again.
+	// An adapter that loses its lease exits. In a cluster, the kubelet restarts it.
 	for _, name := range []string{"adapter-1", "adapter-2"} {
 		if f.Adapter(name).Ended() {
-			t.Logf("%s has ended", name)
+			t.Logf("restart %s", name)
 			if err := f.RestartAdapter(name); err != nil {
 				return err
 			}
 		}
 	}
 	kinds := 12
-	if f.losesAPIServer.Load() {
+	if f.killsAPIServer.Load() {
 		kinds++
 	}
-	switch chance := f.chance.IntN(kinds); {
-	case chance < 3:
+	switch n := f.random.IntN(kinds); {
+	case n < 3:
 		t.Log("kill the service")
 		f.Service().Kill()
 		return f.StartService()
-	case chance < 5:
-		t.Log("stop the service for a while")
+	case n < 5:
+		t.Log("pause the service")
 		if err := f.Service().Signal(syscall.SIGSTOP); err != nil {
 			return err
 		}
-		time.Sleep(time.Duration(500+f.chance.IntN(3000)) * time.Millisecond) // longer and shorter than the adapter's patience
+		time.Sleep(time.Duration(500+f.random.IntN(3000)) * time.Millisecond) // both shorter and longer than --planner-timeout
 		return f.Service().Signal(syscall.SIGCONT)
-	case chance < 9:
-		name := fmt.Sprintf("adapter-%d", 1+f.chance.IntN(2))
+	case n < 9:
+		name := fmt.Sprintf("adapter-%d", 1+f.random.IntN(2))
 		t.Log("kill", name)
 		f.Adapter(name).Kill()
 		return f.RestartAdapter(name)
-	case chance < 11:
-		t.Log("have the service shed calls for a while")
-		f.overload.during(loadSheds, time.Duration(500+f.chance.IntN(3000))*time.Millisecond)
+	case n < 11:
+		t.Log("make the service shed calls")
+		f.overload.during(loadShed, time.Duration(500+f.random.IntN(3000))*time.Millisecond)
 		return nil
-	case chance < 12:
-		t.Log("have the service be slow for a while")
-		f.overload.during(loadSlow, time.Duration(500+f.chance.IntN(3000))*time.Millisecond)
+	case n < 12:
+		t.Log("make the service slow")
+		f.overload.during(loadSlow, time.Duration(500+f.random.IntN(3000))*time.Millisecond)
 		return nil
 	default:
 		t.Log("kill the API server")

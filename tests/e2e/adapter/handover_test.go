@@ -13,16 +13,16 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// TestHandOver has each controller finish what the other one has begun.
-func TestHandOver(t *testing.T) {
+// TestSwitchControllers checks that each controller finishes a rollout that the other one has started.
+func TestSwitchControllers(t *testing.T) {
 	ctx := withTimeout(t, 10*time.Minute)
 	s := install(ctx, t, controlplane.Options{NativeController: true}, Takeover)
-	h := handOver{kubectl{s, "default"}}
+	h := controllerSwitch{kubectl{s, "default"}}
 	h.run(ctx, t, "create", "deployment", "web", "--image=registry.example/web:1", "--replicas=4")
 	h.rolledOut(ctx, t, "web")
 
-	// From Kubernetes' controller to ours.
-	before := h.halfWay(ctx, t, "2")
+	// From the native controller to the adapter.
+	before := h.startRollout(ctx, t, "2")
 	if err := s.SetNativeController(ctx, false); err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +31,8 @@ func TestHandOver(t *testing.T) {
 	}
 	h.finish(ctx, t, before, "2")
 
-	// And back.
-	before = h.halfWay(ctx, t, "3")
+	// From the adapter back to the native controller.
+	before = h.startRollout(ctx, t, "3")
 	if err := s.Adapter("adapter").Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestHandOver(t *testing.T) {
 	}
 	h.finish(ctx, t, before, "3")
 
-	// Taking over what is at rest changes nothing but what is asked for.
+	// Between rollouts, a switch changes nothing.
 	if err := s.SetNativeController(ctx, false); err != nil {
 		t.Fatal(err)
 	}
@@ -51,45 +51,47 @@ func TestHandOver(t *testing.T) {
 	pods := h.podsByUID(ctx, t)
 	h.run(ctx, t, "scale", "deployment/web", "--replicas=5")
 	h.rolledOut(ctx, t, "web")
-	h.same(ctx, t, pods, "3")
+	h.checkKept(ctx, t, pods, "3")
 }
 
-// TestBesideNative starts an adapter although Kubernetes' own controller is at work: it must say so and keep off.
-func TestBesideNative(t *testing.T) {
+// TestNativeControllerConflict starts an adapter although the native controller is running. The adapter must report the
+// conflict and leave the Deployment alone.
+func TestNativeControllerConflict(t *testing.T) {
 	ctx := withTimeout(t, 5*time.Minute)
 	s := start(ctx, t, controlplane.Options{NativeController: true}, Takeover)
 	k := kubectl{s, "default"}
 	k.run(ctx, t, "create", "deployment", "web", "--image=registry.example/web:1", "--replicas=2")
 	k.rolledOut(ctx, t, "web")
-	await(ctx, t, "an event that says who else is at work", func(ctx context.Context) error {
-		// One rollout may be over before the adapter's first look, or within the second that is the API server's unit.
+	await(ctx, t, "the event NativeController", func(ctx context.Context) error {
+		// A single rollout may be complete before the adapter first observes the Deployment, or within one second, which
+		// is the resolution of timestamps in managedFields.
 		if _, err := s.Kubectl(ctx, "set", "image", "deployment/web", fmt.Sprintf("web=registry.example/web:%d", time.Now().UnixNano())); err != nil {
 			return err
 		}
 		events, err := s.Typed.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=web,reason=NativeController"})
 		if err == nil && len(events.Items) == 0 {
-			err = fmt.Errorf("there is none")
+			err = fmt.Errorf("not found")
 		}
 		return err
 	})
 }
 
-type handOver struct{ kubectl }
+type controllerSwitch struct{ kubectl }
 
-// halfWay starts a rollout to an image tag and waits until some new pods are there, which do not start. It returns the
-// pods by uid.
-func (h handOver) halfWay(ctx context.Context, t *testing.T, tag string) map[types.UID]string {
+// startRollout starts a rollout to an image tag and waits until it is in progress, with new pods that do not start. It
+// returns the pods by UID.
+func (h controllerSwitch) startRollout(ctx context.Context, t *testing.T, tag string) map[types.UID]string {
 	t.Helper()
 	if err := h.SetPods(ctx, controlplane.PodsHoldNew); err != nil {
 		t.Fatal(err)
 	}
 	h.run(ctx, t, "set", "image", "deployment/web", "web=registry.example/web:"+tag)
-	await(ctx, t, "web to be half way", func(ctx context.Context) error {
+	await(ctx, t, "the rollout of web to be in progress", func(ctx context.Context) error {
 		d, err := h.Typed.AppsV1().Deployments(h.namespace).Get(ctx, "web", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		// 4 and a surge of 1, at least 3 available: 3 old ones and 2 new ones.
+		// 4 replicas with maxSurge 1 and maxUnavailable 1: 3 old pods and 2 new ones.
 		if s := d.Status; s.ObservedGeneration != d.Generation || s.Replicas != 5 || s.UpdatedReplicas != 2 || s.AvailableReplicas != 3 {
 			return fmt.Errorf("status is %+v", s)
 		}
@@ -98,24 +100,24 @@ func (h handOver) halfWay(ctx context.Context, t *testing.T, tag string) map[typ
 	return h.podsByUID(ctx, t)
 }
 
-// finish lets pods start, and checks that nothing was begun anew: the new pods from before are still there.
-func (h handOver) finish(ctx context.Context, t *testing.T, before map[types.UID]string, revision string) {
+// finish lets pods start, waits for the rollout to complete, and checks that the new pods from before still exist.
+func (h controllerSwitch) finish(ctx context.Context, t *testing.T, before map[types.UID]string, revision string) {
 	t.Helper()
 	if err := h.SetPods(ctx, controlplane.PodsRun); err != nil {
 		t.Fatal(err)
 	}
 	h.rolledOut(ctx, t, "web")
-	h.same(ctx, t, before, revision)
+	h.checkKept(ctx, t, before, revision)
 }
 
-// same checks that of the pods from before those of the image are still there, and that there is a ReplicaSet for each
-// revision.
-func (h handOver) same(ctx context.Context, t *testing.T, before map[types.UID]string, revision string) {
+// checkKept checks that the earlier pods of the current revision still exist, and that each revision has exactly one
+// ReplicaSet.
+func (h controllerSwitch) checkKept(ctx context.Context, t *testing.T, before map[types.UID]string, revision string) {
 	t.Helper()
 	after := h.podsByUID(ctx, t)
 	for uid, image := range before {
 		if image == "registry.example/web:"+revision && after[uid] == "" {
-			t.Errorf("a pod of revision %s has gone", revision)
+			t.Errorf("a pod of revision %s was replaced", revision)
 		}
 	}
 	d, err := h.Typed.AppsV1().Deployments(h.namespace).Get(ctx, "web", metav1.GetOptions{})
@@ -133,11 +135,11 @@ func (h handOver) same(ctx context.Context, t *testing.T, before map[types.UID]s
 		}
 	}
 	if fmt.Sprint(len(revisions)) != revision || len(h.sets(ctx, t, "web")) != len(revisions) {
-		t.Errorf("revisions are %v, want one for each until %s", revisions, revision)
+		t.Errorf("revisions are %v, want one ReplicaSet for each of 1 to %s", revisions, revision)
 	}
 }
 
-func (h handOver) podsByUID(ctx context.Context, t *testing.T) map[types.UID]string {
+func (h controllerSwitch) podsByUID(ctx context.Context, t *testing.T) map[types.UID]string {
 	t.Helper()
 	pods, err := h.Typed.CoreV1().Pods(h.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// integrationCases are the tests of k8s.io/kubernetes/test/integration/deployment in the version that go.mod pins.
+// integrationCases is the number of tests in k8s.io/kubernetes/test/integration/deployment at the version in go.mod.
 const integrationCases = 17
 
-// TestIntegrationCases runs Kubernetes' own integration tests of Deployments as they are, but that ours is started where
-// they start the Deployment controller. They bring their own API server and ReplicaSet controller.
-func TestIntegrationCases(t *testing.T) {
+// TestUpstreamIntegration runs the integration tests of Kubernetes for Deployments, with the adapter in place of the
+// Deployment controller. The tests start their own API server and ReplicaSet controller.
+func TestUpstreamIntegration(t *testing.T) {
 	ctx := withTimeout(t, 25*time.Minute)
 	programs, err := controlplane.Build(ctx, t.Output())
 	if err != nil {
@@ -41,7 +41,7 @@ func TestIntegrationCases(t *testing.T) {
 	}
 	defer output.Close()
 	cmd.Stdout, cmd.Stderr = output, output
-	// When it panics, etcd and the adapter of the case are left.
+	// If a test panics, its etcd and adapter keep running; killing the process group ends them.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	failure := cmd.Run()
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
@@ -65,8 +65,8 @@ var (
 	passes  = regexp.MustCompile(`(?m)^--- PASS: `)
 )
 
-// buildIntegration builds upstream's tests with half of the package exchanged. They are not copied into the checkout:
-// the compiler sees them there through an overlay.
+// buildIntegration builds the upstream tests together with package integration, which starts the adapter. The upstream
+// files are not copied: a compiler overlay adds them to the package.
 func buildIntegration(ctx context.Context, t *testing.T, programs controlplane.Programs) string {
 	t.Helper()
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
@@ -80,12 +80,12 @@ func buildIntegration(ctx context.Context, t *testing.T, programs controlplane.P
 		if err != nil {
 			t.Fatal(err)
 		}
-		for line, instead := range changes {
+		for line, replacement := range changes {
 			pattern := regexp.MustCompile(line)
 			if !pattern.Match(text) {
-				t.Fatalf("upstream's %s has another form than we know: nothing in it matches %s", name, line)
+				t.Fatalf("upstream file %s has changed: nothing matches %s", name, line)
 			}
-			text = pattern.ReplaceAll(text, []byte(instead))
+			text = pattern.ReplaceAll(text, []byte(replacement))
 		}
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, text, 0o644); err != nil {
@@ -97,7 +97,7 @@ func buildIntegration(ctx context.Context, t *testing.T, programs controlplane.P
 		`(?m)^	config := restclient\.CopyConfig\(server\.ClientConfig\)$`: "$0\n	Config = config",
 		`(?m)^	go dc\.Run\(ctx, 5\)\n	return cancelFn$`:                   "	Discard(dc.Run)\n	stopAdapter := RunAdapter(t)\n	return func() { stopAdapter(); cancelFn() }",
 	})
-	// One case turns the gate on and off while the controller runs, which a process learns by a flag.
+	// One test toggles the feature gate while the controller runs. The adapter must restart, because a flag sets it.
 	cases := patched("deployment_test.go", map[string]string{
 		`(?m)^	featuregatetesting\.SetFeatureGateDuringTest\(.*\)$`: "$0\n	GateChanged(t)",
 	})
@@ -116,17 +116,17 @@ func buildIntegration(ctx context.Context, t *testing.T, programs controlplane.P
 	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// Kept from one run to the next, so that it is not linked again.
+	// The binary is cached so that later runs do not link it again.
 	binary := programs.Path("integration.test")
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-buildvcs=false", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "./integration")
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("build upstream's integration tests: %v", err)
+		t.Fatalf("build the upstream integration tests: %v", err)
 	}
 	return binary
 }
 
-// serve runs the service until the test ends, and returns its address.
+// serve runs the service until the test ends and returns its address.
 func serve(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	address, err := freeAddress()

@@ -15,16 +15,16 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// waitTimeout bounds the wait for one thing. Each takes a few seconds on an idle machine.
+// waitTimeout limits each wait of kubectl. On an idle machine, each takes a few seconds.
 const waitTimeout = "120s"
 
-// TestKubectl uses kubectl as a person would, who must not see that another controller is at work.
+// TestKubectl checks that all kubectl commands for Deployments work as they do with the native controller.
 func TestKubectl(t *testing.T) {
 	ctx := withTimeout(t, 10*time.Minute)
 	s := start(ctx, t, controlplane.Options{}, Takeover)
 	k := kubectl{s, "default"}
 
-	// Each step stands on the one before, so the first failure ends the test.
+	// Each step depends on the previous one, so the first failure ends the test.
 	k.run(ctx, t, "create", "deployment", "web", "--image=registry.example/web:1", "--replicas=3")
 	k.run(ctx, t, "wait", "--for=condition=Available", "deployment/web", "--timeout="+waitTimeout)
 	k.rolledOut(ctx, t, "web")
@@ -62,11 +62,11 @@ func TestKubectl(t *testing.T) {
 	k.rolledOut(ctx, t, "web")
 	k.history(ctx, t, "web", "3", "4", "5", "6", "7")
 
-	// An image that does not exist: kubectl waits, and says for what.
+	// The image does not exist: kubectl must keep waiting and report why.
 	k.run(ctx, t, "set", "image", "deployment/web", "web=registry.example/web:404")
 	k.observed(ctx, t, "web")
 	if out, err := s.Kubectl(ctx, "rollout", "status", "deployment/web", "-n", k.namespace, "--timeout=2s"); err == nil || !strings.Contains(out, "Waiting for deployment") {
-		t.Fatalf("kubectl rollout status of a rollout that hangs: %v\n%s", err, out)
+		t.Fatalf("kubectl rollout status of a stuck rollout: %v\n%s", err, out)
 	}
 	k.run(ctx, t, "rollout", "undo", "deployment/web")
 	k.rolledOut(ctx, t, "web")
@@ -76,7 +76,7 @@ func TestKubectl(t *testing.T) {
 	k.run(ctx, t, "delete", "deployment/web", "--cascade=foreground", "--timeout="+waitTimeout)
 	k.run(ctx, t, "wait", "--for=delete", "pods", "-l", "app=web", "--timeout="+waitTimeout)
 	if sets := k.sets(ctx, t, "web"); len(sets) > 0 {
-		t.Errorf("%d ReplicaSets are left", len(sets))
+		t.Errorf("%d ReplicaSets still exist", len(sets))
 	}
 }
 
@@ -98,7 +98,7 @@ func (k kubectl) rolledOut(ctx context.Context, t *testing.T, name string) {
 	}
 }
 
-// observed waits until the controller has seen the latest change.
+// observed waits until status.observedGeneration is current.
 func (k kubectl) observed(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	await(ctx, t, name+" to be observed", func(ctx context.Context) error {
@@ -110,7 +110,7 @@ func (k kubectl) observed(ctx context.Context, t *testing.T, name string) {
 	})
 }
 
-// pods waits for exactly this many pods, all of one image tag.
+// pods waits until exactly this many pods exist, all with the same image tag.
 func (k kubectl) pods(ctx context.Context, t *testing.T, name, tag string, want int) {
 	t.Helper()
 	await(ctx, t, fmt.Sprintf("%d pods of %s:%s", want, name, tag), func(ctx context.Context) error {
@@ -119,7 +119,7 @@ func (k kubectl) pods(ctx context.Context, t *testing.T, name, tag string, want 
 			return err
 		}
 		if len(pods.Items) != want {
-			return fmt.Errorf("there are %d", len(pods.Items))
+			return fmt.Errorf("%d pods exist", len(pods.Items))
 		}
 		for _, pod := range pods.Items {
 			if image := pod.Spec.Containers[0].Image; !strings.HasSuffix(image, ":"+tag) {
@@ -144,12 +144,12 @@ func (k kubectl) history(ctx context.Context, t *testing.T, name string, want ..
 	}
 }
 
-// events are as the Deployment controller's: kubectl describe shows them.
+// events checks that kubectl describe shows the same events as with the native controller.
 func (k kubectl) events(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	out := k.run(ctx, t, "describe", "deployment/"+name)
 	if !strings.Contains(out, "ScalingReplicaSet") || !strings.Contains(out, "Scaled up replica set "+name+"-") {
-		t.Errorf("kubectl describe shows no ScalingReplicaSet:\n%s", out)
+		t.Errorf("kubectl describe does not show ScalingReplicaSet:\n%s", out)
 	}
 }
 
@@ -162,7 +162,7 @@ func (k kubectl) sets(ctx context.Context, t *testing.T, name string) []appsv1.R
 	return sets.Items
 }
 
-// orphanAndAdopt deletes a Deployment without its ReplicaSets, and has an equal one adopt them.
+// orphanAndAdopt deletes a Deployment but not its ReplicaSets, and checks that an equal Deployment adopts them.
 func (k kubectl) orphanAndAdopt(ctx context.Context, t *testing.T) {
 	t.Helper()
 	var manifest map[string]any
@@ -193,7 +193,7 @@ func (k kubectl) orphanAndAdopt(ctx context.Context, t *testing.T) {
 	}
 	after := k.sets(ctx, t, "web")
 	if len(after) != len(before) {
-		t.Errorf("there were %d ReplicaSets, and are %d", len(before), len(after))
+		t.Errorf("%d ReplicaSets before and %d after the adoption", len(before), len(after))
 	}
 	for _, set := range after {
 		if !metav1.IsControlledBy(&set, d) {
@@ -201,11 +201,11 @@ func (k kubectl) orphanAndAdopt(ctx context.Context, t *testing.T) {
 		}
 	}
 	if podsAfter := k.run(ctx, t, "get", "pods", "-l", "app=web", "-o", "name"); podsAfter != podsBefore {
-		t.Errorf("pods were\n%sand are\n%s", podsBefore, podsAfter)
+		t.Errorf("pods before:\n%spods after:\n%s", podsBefore, podsAfter)
 	}
 }
 
-// await asks until the condition holds, for as long as one rollout may take.
+// await polls until the condition holds, for at most as long as a rollout may take.
 func await(ctx context.Context, t *testing.T, what string, cond func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)

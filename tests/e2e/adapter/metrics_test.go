@@ -15,19 +15,18 @@ import (
 
 const metricsPath = "/apis/metrics.k8s.io/v1beta1"
 
-// serveMetrics has every container use as much of a processor as is said, to whoever asks the API server for metrics of
-// pods: a stand-in for the metrics server, since pretended pods use nothing.
+// serveMetrics runs a fake metrics server that reports the same CPU usage for every container. Simulated pods use no CPU.
 func serveMetrics(ctx context.Context, t *testing.T, s *System, cpu string) {
 	t.Helper()
-	answer := func(w http.ResponseWriter, body any) {
+	respond := func(w http.ResponseWriter, body any) {
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(body); err != nil {
-			t.Errorf("answer with metrics: %v", err)
+			t.Errorf("write metrics: %v", err)
 		}
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+metricsPath, func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, metav1.APIResourceList{
+		respond(w, metav1.APIResourceList{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: "metrics.k8s.io/v1beta1",
 			APIResources: []metav1.APIResource{{Name: "pods", Kind: "PodMetrics", Namespaced: true, Verbs: []string{"get", "list"}}},
 		})
@@ -49,7 +48,7 @@ func serveMetrics(ctx context.Context, t *testing.T, s *System, cpu string) {
 				"timestamp": metav1.Now(), "window": "1s", "containers": containers,
 			})
 		}
-		answer(w, map[string]any{"apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetricsList", "items": items})
+		respond(w, map[string]any{"apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetricsList", "items": items})
 	})
 	server := httptest.NewTLSServer(mux)
 	t.Cleanup(server.Close)
@@ -57,7 +56,7 @@ func serveMetrics(ctx context.Context, t *testing.T, s *System, cpu string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The API server takes the name of such a Service for the host, and needs no network of the cluster.
+	// The API server uses the external name of the Service as the host, so that no cluster network is needed.
 	registration := fmt.Sprintf(`
 apiVersion: v1
 kind: Service
@@ -81,7 +80,7 @@ spec:
 	await(ctx, t, "metrics", func(ctx context.Context) error {
 		out, err := s.Kubectl(ctx, "get", "--raw", metricsPath+"/namespaces/default/pods")
 		if err == nil && !strings.Contains(out, "PodMetricsList") {
-			err = fmt.Errorf("answer is %s", out)
+			err = fmt.Errorf("response is %s", out)
 		}
 		return err
 	})

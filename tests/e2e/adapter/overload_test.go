@@ -17,28 +17,28 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// load is what an overloaded service does to a call.
+// load is how the proxy treats a call.
 type load int32
 
 const (
-	// loadNone passes calls on.
+	// loadNone forwards the call.
 	loadNone load = iota
-	// loadSheds refuses them as the service does that has too many, and says when to come again.
-	loadSheds
-	// loadSlow lets them wait for up to slowMax.
+	// loadShed rejects the call as an overloaded service does, with a RetryInfo.
+	loadShed
+	// loadSlow delays the call by up to maxDelay.
 	loadSlow
 )
 
-// slowMax is longer than the adapters' patience, so that some calls are late and others too late.
-const slowMax = 3 * time.Second
+// maxDelay is longer than --planner-timeout, so that some calls are slow and others time out.
+const maxDelay = 3 * time.Second
 
-// overload stands before the service, and makes it seem overloaded. It passes bytes on as they are.
+// overload is a proxy that simulates an overloaded service. It forwards messages without decoding them.
 type overload struct {
 	address string
 	service *grpc.ClientConn
 	load    atomic.Int32
-	// troubled counts calls by the load that they met.
-	troubled [loadSlow + 1]atomic.Int64
+	// calls counts calls by load.
+	calls [loadSlow + 1]atomic.Int64
 }
 
 func startOverload(t *testing.T, service string) *overload {
@@ -61,15 +61,15 @@ func startOverload(t *testing.T, service string) *overload {
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
-		_ = conn.Close() // nothing is under way any more
+		_ = conn.Close() // no calls are in progress
 	})
 	return o
 }
 
-// during puts a load on the service for a while.
-func (o *overload) during(load load, while time.Duration) {
+// during simulates a load for the given duration.
+func (o *overload) during(load load, duration time.Duration) {
 	o.load.Store(int32(load))
-	time.Sleep(while)
+	time.Sleep(duration)
 	o.load.Store(int32(loadNone))
 }
 
@@ -79,16 +79,16 @@ func (o *overload) handle(_ any, stream grpc.ServerStream) error {
 	if err := stream.RecvMsg(&request); err != nil {
 		return err
 	}
-	now := load(o.load.Load())
-	o.troubled[now].Add(1)
-	switch now {
-	case loadSheds:
-		return shed()
+	current := load(o.load.Load())
+	o.calls[current].Add(1)
+	switch current {
+	case loadShed:
+		return errShed()
 	case loadSlow:
 		select {
 		case <-stream.Context().Done():
 			return status.FromContextError(stream.Context().Err()).Err()
-		case <-time.After(rand.N(slowMax)):
+		case <-time.After(rand.N(maxDelay)):
 		}
 	}
 	if err := o.service.Invoke(stream.Context(), method, &request, &reply); err != nil {
@@ -97,28 +97,28 @@ func (o *overload) handle(_ any, stream grpc.ServerStream) error {
 	return stream.SendMsg(&reply)
 }
 
-// shed is the service's own answer, see "no room for another call" in docs/api.md.
-func shed() error {
-	answer, err := status.New(codes.ResourceExhausted, "too many calls are under way").WithDetails(
+// errShed is the error that an overloaded service returns, see docs/api.md.
+func errShed() error {
+	rejected, err := status.New(codes.ResourceExhausted, "too many calls are under way").WithDetails(
 		&errdetails.ErrorInfo{Reason: "OVERLOADED", Domain: "rollplan.dev"},
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(100 * time.Millisecond)})
 	if err != nil {
 		return err
 	}
-	return answer.Err()
+	return rejected.Err()
 }
 
-// check fails a test in which no call met these loads.
+// check fails the test unless calls were shed and delayed.
 func (o *overload) check(t *testing.T) {
 	t.Helper()
-	shed, slow := o.troubled[loadSheds].Load(), o.troubled[loadSlow].Load()
-	t.Logf("%d calls passed on, %d shed, %d slow", o.troubled[loadNone].Load(), shed, slow)
+	shed, slow := o.calls[loadShed].Load(), o.calls[loadSlow].Load()
+	t.Logf("%d calls forwarded, %d shed, %d delayed", o.calls[loadNone].Load(), shed, slow)
 	if shed == 0 || slow == 0 {
-		t.Error("the service was never overloaded")
+		t.Error("no overload was simulated")
 	}
 }
 
-// rawCodec leaves messages in their bytes.
+// rawCodec passes messages on as raw bytes.
 type rawCodec struct{}
 
 func (rawCodec) Marshal(message any) (mem.BufferSlice, error) {

@@ -16,15 +16,16 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// TestDeployment applies adapters/config as docs/adapters.md says, in both modes. The pods are pretended, so that
-// nothing runs in them: their commands run here instead, with the rights of the pods' account, and answer the probes.
-func TestDeployment(t *testing.T) {
+// TestManifests applies the manifests in adapters/config in both modes, with the steps of docs/adapters.md. Nothing runs
+// in the simulated pods. The test therefore runs the commands of their containers as local processes with the rights of
+// the service account, and sends the probes.
+func TestManifests(t *testing.T) {
 	for _, mode := range []Mode{CustomResource, Takeover} {
 		t.Run(string(mode), func(t *testing.T) {
 			ctx := withTimeout(t, 5*time.Minute)
-			// In takeover mode nobody but the adapter rolls out Deployments: its own pods must come without it.
+			// In takeover mode, only the adapter manages Deployments, so its own pods must not need a Deployment controller.
 			cp := controlplane.ForTest(t, controlplane.Options{NativeController: mode == CustomResource})
-			p := packaged{cp, mode}
+			p := installation{cp, mode}
 			p.apply(ctx, t)
 			p.runContainers(ctx, t)
 			p.rollOut(ctx, t)
@@ -32,15 +33,15 @@ func TestDeployment(t *testing.T) {
 	}
 }
 
-// packaged is what adapters/config/deployment.yaml makes.
-type packaged struct {
+// installation is an adapter that was installed with the manifests.
+type installation struct {
 	*controlplane.ControlPlane
 	mode Mode
 }
 
-// apply runs the commands of docs/adapters.md. Strict validation refuses fields that the API server does not know, and
-// the namespace pods that are not restricted.
-func (p packaged) apply(ctx context.Context, t *testing.T) {
+// apply runs the commands of docs/adapters.md. With strict validation, the API server rejects unknown fields; the
+// namespace rejects pods that do not comply with the restricted Pod Security Standard.
+func (p installation) apply(ctx context.Context, t *testing.T) {
 	t.Helper()
 	root, err := repository(ctx)
 	if err != nil {
@@ -63,15 +64,15 @@ func (p packaged) apply(ctx context.Context, t *testing.T) {
 	p.MustKubectl(ctx, t, "rollout", "status", workload+"/rollplan-controller", "-n", systemNamespace, "--timeout="+waitTimeout)
 }
 
-// runContainers starts the containers of one pod, with ports of this machine, and waits until their probes succeed.
-func (p packaged) runContainers(ctx context.Context, t *testing.T) {
+// runContainers runs the containers of one pod as processes on free ports, and waits until their probes succeed.
+func (p installation) runContainers(ctx context.Context, t *testing.T) {
 	t.Helper()
 	var pods corev1.PodList
 	if err := json.Unmarshal([]byte(p.MustKubectl(ctx, t, "get", "pods", "-n", systemNamespace, "-o", "json")), &pods); err != nil {
 		t.Fatal(err)
 	}
 	if len(pods.Items) != 2 {
-		t.Fatalf("there are %d pods, want 2", len(pods.Items))
+		t.Fatalf("%d pods exist, want 2", len(pods.Items))
 	}
 	pod := pods.Items[0]
 	token := strings.TrimSpace(p.MustKubectl(ctx, t, "create", "token", pod.Spec.ServiceAccountName, "-n", systemNamespace))
@@ -84,31 +85,31 @@ func (p packaged) runContainers(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, container := range pod.Spec.Containers {
-		probed, err := freeAddress()
+		probeAddress, err := freeAddress()
 		if err != nil {
 			t.Fatal(err)
 		}
 		args := strings.ReplaceAll(strings.Join(container.Args, "\n"), "127.0.0.1:50051", planner)
-		args = strings.ReplaceAll(args, "0.0.0.0:9464", probed)
+		args = strings.ReplaceAll(args, "0.0.0.0:9464", probeAddress)
 		program := binaries.Rollplan
 		if container.Name == "adapter" {
 			program = binaries.Adapter
-			// The default port of the probes; what a pod is told by its environment and files.
-			args += "\n--health-probe-bind-address=" + probed + "\n--metrics-bind-address=0\n--kubeconfig=" + kubeconfig +
+			// Replace the default ports, and the settings that a pod gets from its environment and volumes.
+			args += "\n--health-probe-bind-address=" + probeAddress + "\n--metrics-bind-address=0\n--kubeconfig=" + kubeconfig +
 				"\n--leader-elect-namespace=" + systemNamespace
 		}
-		running, err := p.Run(container.Name, program, strings.Split(args, "\n")...)
+		process, err := p.Run(container.Name, program, strings.Split(args, "\n")...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := running.Stop(); err != nil {
+			if err := process.Stop(); err != nil {
 				t.Error(err)
 			}
 		})
 		for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
 			await(ctx, t, fmt.Sprintf("%s of %s", probe.HTTPGet.Path, container.Name), func(ctx context.Context) error {
-				request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+probed+probe.HTTPGet.Path, nil)
+				request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+probeAddress+probe.HTTPGet.Path, nil)
 				if err != nil {
 					return err
 				}
@@ -118,7 +119,7 @@ func (p packaged) runContainers(ctx context.Context, t *testing.T) {
 				}
 				defer response.Body.Close()
 				if response.StatusCode != http.StatusOK {
-					return fmt.Errorf("answer is %s; see %s", response.Status, running.Log())
+					return fmt.Errorf("response is %s; see %s", response.Status, process.Log())
 				}
 				return nil
 			})
@@ -126,8 +127,8 @@ func (p packaged) runContainers(ctx context.Context, t *testing.T) {
 	}
 }
 
-// rollOut has the started programs roll something out, with the rights of the manifest and no others.
-func (p packaged) rollOut(ctx context.Context, t *testing.T) {
+// rollOut checks that the installed adapter completes a rollout with the rights that the manifests grant.
+func (p installation) rollOut(ctx context.Context, t *testing.T) {
 	t.Helper()
 	object := manifest("hello", map[string]any{"replicas": 2}, nil)
 	if p.mode == Takeover {

@@ -20,18 +20,18 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// recording is every change of one kind of object, in the order in which they were stored: what must never happen cannot
-// be seen afterwards. It is read from etcd, since an API server that was killed forgets its watches: clients list anew
-// then, and see objects of different times beside each other.
+// recording holds every change of the objects of one kind, in the order in which they were stored. Invariants that must
+// hold at all times cannot be checked afterwards. The changes are read from etcd, because watches of the API server are
+// lost when it is killed: clients then list again and miss the changes in between.
 type recording[T any] struct {
 	mu     sync.Mutex
 	events []change[T]
 }
 
-// change is one event of a watch.
+// change is one version of an object.
 type change[T any] struct {
 	name   string
-	object *T // nil when it was deleted
+	object *T // nil if the object was deleted
 }
 
 func watchPods(ctx context.Context, t *testing.T, s *System, namespace string) *recording[corev1.Pod] {
@@ -57,7 +57,7 @@ func record[T any](ctx context.Context, t *testing.T, s *System, prefix string) 
 			object, _, err := scheme.Codecs.UniversalDeserializer().Decode(value, nil, nil)
 			var ok bool
 			if typed, ok = any(object).(*T); err != nil || !ok {
-				t.Errorf("read %s from etcd: %T: %v", name, object, err)
+				t.Errorf("decode %s from etcd: %T: %v", name, object, err)
 				return
 			}
 		}
@@ -76,7 +76,7 @@ func record[T any](ctx context.Context, t *testing.T, s *System, prefix string) 
 	running.Go(func() {
 		for response := range etcd.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(stored.Header.Revision+1)) {
 			if err := response.Err(); err != nil && ctx.Err() == nil {
-				t.Errorf("watch of %s: %v", prefix, err)
+				t.Errorf("watch %s: %v", prefix, err)
 			}
 			for _, event := range response.Events {
 				add(string(event.Kv.Key), event.Kv.Value)
@@ -84,32 +84,32 @@ func record[T any](ctx context.Context, t *testing.T, s *System, prefix string) 
 		}
 	})
 	t.Cleanup(func() {
-		_ = etcd.Close() // ends the watch
+		_ = etcd.Close() // this ends the watch
 		running.Wait()
 	})
 	return r
 }
 
-// mark is where the recording is now.
+// mark returns the current position of the recording.
 func (r *recording[T]) mark() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.events)
 }
 
-// check replays the changes and holds the objects against the condition after each one.
+// check replays the changes and fails the test if the condition does not hold after each of them.
 func (r *recording[T]) check(t *testing.T, what string, holds func(map[string]*T) bool) {
 	t.Helper()
 	r.checkBetween(t, 0, r.mark(), what, holds)
 }
 
-// checkBetween is check from one mark to another.
+// checkBetween is like check, but only for the changes between two marks.
 func (r *recording[T]) checkBetween(t *testing.T, mark, end int, what string, holds func(map[string]*T) bool) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if end == mark {
-		t.Errorf("%s: nothing has changed", what)
+		t.Errorf("%s: nothing was recorded", what)
 	}
 	objects := map[string]*T{}
 	for i, event := range r.events[:end] {
@@ -119,13 +119,13 @@ func (r *recording[T]) checkBetween(t *testing.T, mark, end int, what string, ho
 			objects[event.name] = event.object
 		}
 		if i >= mark && !holds(objects) {
-			t.Errorf("%s: not so after change %d of %d, of %s, when there were %v", what, i, len(r.events), event.name, slices.Sorted(maps.Keys(objects)))
+			t.Errorf("%s: violated after change %d of %d, of %s; objects are %v", what, i, len(r.events), event.name, slices.Sorted(maps.Keys(objects)))
 			return
 		}
 	}
 }
 
-// isAvailable says whether a pod serves. Those of minReadySeconds 0 do as soon as they are ready.
+// isAvailable reports whether a pod is available. Without minReadySeconds, it is as soon as it is ready.
 func isAvailable(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil {
 		return false
@@ -138,7 +138,7 @@ func isAvailable(pod *corev1.Pod) bool {
 	return false
 }
 
-// runCommand returns how a command ends and what it prints.
+// runCommand returns the exit code of a command and its stdout and stderr.
 func runCommand(t *testing.T, cmd *exec.Cmd) (int, string, string) {
 	t.Helper()
 	var out, errOut bytes.Buffer

@@ -1,4 +1,4 @@
-// Package adapter runs the rollplan service and an adapter on a control plane, and tries the two together there.
+// Package adapter runs and tests the rollplan service and an adapter on a real control plane.
 package adapter
 
 import (
@@ -18,26 +18,26 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// Binaries are the paths of what is tested.
+// Binaries are the paths of the binaries under test.
 type Binaries struct {
-	// Rollplan is the service and command line.
+	// Rollplan is the service and the command line.
 	Rollplan string
-	// Adapter takes the flags of rollplan-controller.
+	// Adapter is an adapter that supports the flags of rollplan-controller.
 	Adapter string
 }
 
 const (
-	// RollplanEnv is the path of the rollplan binary. There is no default: a test of an old build says nothing.
+	// RollplanEnv is the path of the rollplan binary. It has no default, so that no outdated build is tested by accident.
 	RollplanEnv = "ROLLPLAN_BIN"
-	// AdapterEnv is the path of another adapter that takes the same flags. By default the Go adapter is built.
+	// AdapterEnv is the path of another adapter that supports the same flags. By default the Go adapter is built.
 	AdapterEnv = "ROLLPLAN_ADAPTER"
 )
 
-// FindBinaries builds the Go adapter into a folder, unless the environment names another adapter.
+// FindBinaries finds the binaries under test. It builds the Go adapter into dir, unless AdapterEnv is set.
 func FindBinaries(ctx context.Context, progress io.Writer, dir string) (Binaries, error) {
 	b := Binaries{Rollplan: os.Getenv(RollplanEnv), Adapter: os.Getenv(AdapterEnv)}
 	if b.Rollplan == "" {
-		return b, fmt.Errorf("set %s to the rollplan binary to test: cargo build, then %[1]s=$PWD/target/debug/rollplan", RollplanEnv)
+		return b, fmt.Errorf("set %s to the rollplan binary to test: run cargo build, then set %[1]s=$PWD/target/debug/rollplan", RollplanEnv)
 	}
 	if _, err := exec.LookPath(b.Rollplan); err != nil {
 		return b, fmt.Errorf("%s: %w", RollplanEnv, err)
@@ -59,29 +59,29 @@ func FindBinaries(ctx context.Context, progress io.Writer, dir string) (Binaries
 	return b, nil
 }
 
-// repository is the root of this checkout.
+// repository returns the root directory of this repository.
 func repository(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "rollplan.dev/rollplan/tests").Output()
 	if err != nil {
-		return "", fmt.Errorf("find the checkout: %w", err)
+		return "", fmt.Errorf("find the repository: %w", err)
 	}
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// Mode is what an adapter works on.
+// Mode is the value of --mode.
 type Mode string
 
 const (
-	// Takeover works on apps/v1 Deployments.
+	// Takeover manages apps/v1 Deployments.
 	Takeover Mode = "takeover"
-	// CustomResource works on PlannedDeployments.
+	// CustomResource manages PlannedDeployments.
 	CustomResource Mode = "custom-resource"
 )
 
-// systemNamespace holds the adapter's account and lease.
+// systemNamespace contains the service account and the lease of the adapter.
 const systemNamespace = "rollplan-system"
 
-// System is a control plane with the service and adapters on it.
+// System is a control plane together with the service and its adapters.
 type System struct {
 	*controlplane.ControlPlane
 	Typed   kubernetes.Interface
@@ -96,8 +96,8 @@ type System struct {
 	flags      map[string][]string
 }
 
-// Install prepares a control plane for an adapter: account, rights, and the custom resource if the mode needs it. The
-// adapter may then do only what adapters/config/rbac.yaml allows.
+// Install prepares a control plane for an adapter. It creates the service account, its role bindings and, if the mode
+// needs it, the custom resource definition. The adapter has only the rights of adapters/config/rbac.yaml.
 func Install(ctx context.Context, cp *controlplane.ControlPlane, binaries Binaries, mode Mode) (*System, error) {
 	root, err := repository(ctx)
 	if err != nil {
@@ -151,19 +151,19 @@ func Install(ctx context.Context, cp *controlplane.ControlPlane, binaries Binari
 	return s, nil
 }
 
-// StartService starts the service, always at the same address: one that was killed comes back where it was.
+// StartService starts the service. It always uses the same address, so that adapters reconnect after a restart.
 func (s *System) StartService() (err error) {
 	s.service, err = s.Run("rollplan", s.binaries.Rollplan, "serve", "--listen", s.address)
 	return err
 }
 
-// Address is where the service listens.
+// Address returns the address of the service.
 func (s *System) Address() string { return s.address }
 
-// Service is the running service.
+// Service returns the service process.
 func (s *System) Service() *controlplane.Program { return s.service }
 
-// StartAdapter starts an adapter under a name of ours.
+// StartAdapter starts an adapter. The name identifies it in this package only.
 func (s *System) StartAdapter(name string, flags ...string) (err error) {
 	s.flags[name] = flags
 	s.adapters[name], err = s.Run(name, s.binaries.Adapter, append([]string{
@@ -173,17 +173,17 @@ func (s *System) StartAdapter(name string, flags ...string) (err error) {
 	return err
 }
 
-// RestartAdapter starts an adapter that has ended, with the flags that it had.
+// RestartAdapter starts an adapter that has exited again, with the same flags.
 func (s *System) RestartAdapter(name string) error { return s.StartAdapter(name, s.flags[name]...) }
 
-// Adapter is a running adapter.
+// Adapter returns the process of an adapter.
 func (s *System) Adapter(name string) *controlplane.Program { return s.adapters[name] }
 
-// Stop ends service and adapters, which must end by themselves when they are asked to.
+// Stop stops the adapters and the service. It returns an error if one of them has exited already or must be killed.
 func (s *System) Stop() error {
 	for name, adapter := range s.adapters {
 		if adapter.Ended() {
-			return fmt.Errorf("adapter %s has ended by itself; see %s", name, adapter.Log())
+			return fmt.Errorf("adapter %s exited unexpectedly; see %s", name, adapter.Log())
 		}
 		if err := adapter.Stop(); err != nil {
 			return err
@@ -193,12 +193,12 @@ func (s *System) Stop() error {
 		return nil
 	}
 	if s.service.Ended() {
-		return fmt.Errorf("the service has ended by itself; see %s", s.service.Log())
+		return fmt.Errorf("the service exited unexpectedly; see %s", s.service.Log())
 	}
 	return s.service.Stop()
 }
 
-// freeAddress is one that nothing listens on.
+// freeAddress returns an address with an unused port.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// start starts a control plane with service and adapter for one test.
+// start starts a control plane, the service and an adapter for one test.
 func start(ctx context.Context, t *testing.T, options controlplane.Options, mode Mode, flags ...string) *System {
 	t.Helper()
 	s := install(ctx, t, options, mode)
@@ -36,7 +36,7 @@ func start(ctx context.Context, t *testing.T, options controlplane.Options, mode
 	return s
 }
 
-// install is start without an adapter.
+// install is like start, but does not start an adapter.
 func install(ctx context.Context, t *testing.T, options controlplane.Options, mode Mode) *System {
 	t.Helper()
 	s, err := Install(ctx, controlplane.ForTest(t, options), binaries, mode)
@@ -54,7 +54,7 @@ func install(ctx context.Context, t *testing.T, options controlplane.Options, mo
 	return s
 }
 
-// withTimeout bounds a test. The times are those of a busy machine with two cores.
+// withTimeout limits the duration of a test. The limits allow for a busy machine with two cores.
 func withTimeout(t *testing.T, timeout time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	t.Cleanup(cancel)

@@ -12,9 +12,9 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// TestUpstream runs Kubernetes' own end-to-end tests of Deployments and ReplicaSets, with ours in the place of the
-// Deployment controller. One Deployment test more skips itself: it wants a cloud's load balancer.
-func TestUpstream(t *testing.T) {
+// TestUpstreamE2E runs the end-to-end tests of Kubernetes for Deployments and ReplicaSets, with the adapter in place of
+// the Deployment controller. One more Deployment test skips itself, because it needs the load balancer of a cloud.
+func TestUpstreamE2E(t *testing.T) {
 	ctx := withTimeout(t, 20*time.Minute)
 	programs, err := controlplane.Build(ctx, t.Output(), controlplane.E2ETest)
 	if err != nil {
@@ -23,11 +23,11 @@ func TestUpstream(t *testing.T) {
 	s := start(ctx, t, controlplane.Options{}, Takeover)
 	for _, suite := range []struct {
 		focus, skip string
-		// passed is the number of tests that Kubernetes' own controller passes here.
+		// passed is the number of tests that the native controller passes on the same control plane.
 		passed int
 	}{
 		{`\[sig-apps\] Deployment`, `^$`, 11},
-		// One asks the pods' containers for answers, and no container runs here.
+		// The skipped test sends requests to containers, but no containers run here.
 		{`\[sig-apps\] ReplicaSet`, `should serve a basic image on each replica`, 6},
 	} {
 		t.Run(suite.focus, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Programs that are not part of Kubernetes and need none of its replace lines are installed on their own.
+// Programs outside the Kubernetes module. They are installed with `go install`, independently of our go.mod.
 const (
 	kwokModule     = "sigs.k8s.io/kwok"
 	kwokVersion    = "v0.7.0"
@@ -23,45 +23,45 @@ const (
 	grpcurlVersion = "v1.9.4"
 )
 
-// Pinned by go.mod, which is the only place that says which version.
+// Modules whose versions go.mod pins.
 const (
 	testsModule = "rollplan.dev/rollplan/tests"
 	k8sModule   = "k8s.io/kubernetes"
 	etcdModule  = "go.etcd.io/etcd/server/v3"
 )
 
-// CacheEnv overrides the folder that holds the built programs.
+// CacheEnv overrides the directory of the built programs.
 const CacheEnv = "ROLLPLAN_K8S_CACHE"
 
-// Programs are the paths of what Build has built.
+// Programs are the programs that Build has built.
 type Programs struct {
-	// Dir holds every program under its own name, so it can go in front of PATH.
+	// Dir contains every program under its own name, so that it can be added to PATH.
 	Dir string
-	// K8sVersion is the version of Kubernetes they were built from, such as v1.36.3.
+	// K8sVersion is the Kubernetes version of the programs, for example v1.36.3.
 	K8sVersion string
 }
 
-// Path returns the path of one program.
+// Path returns the path of a program.
 func (p Programs) Path(name string) string { return filepath.Join(p.Dir, name) }
 
-// E2ETest names upstream's own end-to-end test binary, which only some callers need.
+// E2ETest is the name of the end-to-end test binary of Kubernetes, which only some callers need.
 const E2ETest = "e2e.test"
 
-// program is one thing to build.
+// program describes how to build a program.
 type program struct {
 	name string
-	// pkg is what the go command builds.
+	// pkg is its Go package.
 	pkg string
-	// module and version are what the binary's build information must show, or it is built again.
+	// module and version must match the build information of the binary. Otherwise, it is rebuilt.
 	module, version string
-	// installed is true for a program that is no part of our module's build list.
+	// installed is true for a program that is not in the build list of our module.
 	installed bool
 	// test is true for a test binary (go test -c).
 	test bool
 }
 
-// Build builds what is missing in the cache, or was built from another version, and returns where it is.
-// Extra names programs beyond those of a running control plane: E2ETest.
+// Build builds the programs that are missing in the cache or have another version. Extra lists additional programs that
+// the control plane itself does not need: E2ETest.
 func Build(ctx context.Context, progress io.Writer, extra ...string) (Programs, error) {
 	k8s, err := pinned(ctx, k8sModule)
 	if err != nil {
@@ -98,7 +98,7 @@ func Build(ctx context.Context, progress io.Writer, extra ...string) (Programs, 
 		}
 	}
 	if err := saveStages(ctx, dir); err != nil {
-		return Programs{}, fmt.Errorf("save kwok's stages: %w", err)
+		return Programs{}, fmt.Errorf("save the stages of kwok: %w", err)
 	}
 	return Programs{Dir: dir, K8sVersion: k8s.Version}, nil
 }
@@ -114,8 +114,8 @@ func cacheDir(k8sVersion string) (string, error) {
 	return filepath.Join(base, "rollplan", "k8s-"+k8sVersion), nil
 }
 
-// build makes one program in a folder of its own and moves it into place, so that a build cut short, or another one
-// beside it, never leaves half a program in the cache.
+// build builds a program in a temporary directory and then moves it into the cache, so that an interrupted or concurrent
+// build never leaves an incomplete program there.
 func build(ctx context.Context, progress io.Writer, dir, k8sVersion string, p program) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -140,7 +140,7 @@ func build(ctx context.Context, progress io.Writer, dir, k8sVersion string, p pr
 	cmd.Env = append(os.Environ(), "GOBIN="+tmp)
 	cmd.Stdout, cmd.Stderr = progress, progress
 	if p.installed {
-		cmd.Dir = tmp // outside our module, whose build list must not choose this program's dependencies
+		cmd.Dir = tmp // outside our module, so that its build list does not affect the dependencies
 	} else if cmd.Dir, err = moduleDir(ctx); err != nil {
 		return err
 	}
@@ -150,14 +150,14 @@ func build(ctx context.Context, progress io.Writer, dir, k8sVersion string, p pr
 	return os.Rename(out, filepath.Join(dir, p.name))
 }
 
-// versionFlags stamps the version, without which the API server reports v0.0.0 and refuses what depends on it.
+// versionFlags sets the version. Without it, the API server reports v0.0.0 and rejects requests that depend on it.
 func versionFlags(version string) string {
 	const pkg = "k8s.io/component-base/version."
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	return fmt.Sprintf("-X %[1]sgitVersion=%[2]s -X %[1]sgitMajor=%[3]s -X %[1]sgitMinor=%[4]s", pkg, version, parts[0], parts[1])
 }
 
-// isBuilt says whether the file is that program, built from that version.
+// isBuilt reports whether the file contains the program at the wanted version.
 func isBuilt(path string, p program) bool {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -174,7 +174,7 @@ func isBuilt(path string, p program) bool {
 	return false
 }
 
-// module is what `go list -m` and `go mod download` say of one.
+// module is the output of `go list -m -json` and `go mod download -json`.
 type module struct {
 	Path, Version, Dir string
 }
@@ -202,7 +202,7 @@ func goJSON(ctx context.Context, args ...string) (module, error) {
 	return m, nil
 }
 
-// kwokStages are the stages of kwok's own repository that we start from.
+// kwokStages are the files in the kwok repository that our stages are based on.
 var kwokStages = []string{
 	"node/fast/node-initialize.yaml",
 	"node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
@@ -213,7 +213,7 @@ var kwokStages = []string{
 
 func stagesDir(cache string) string { return filepath.Join(cache, "kwok-stages-"+kwokVersion) }
 
-// saveStages copies kwok's stages into the cache, since a running control plane should not need the network.
+// saveStages copies the stages of kwok into the cache, so that starting a control plane does not need the network.
 func saveStages(ctx context.Context, cache string) error {
 	dir := stagesDir(cache)
 	if _, err := os.Stat(dir); err == nil {

@@ -1,6 +1,6 @@
-// Package controlplane builds and runs a real Kubernetes control plane on one machine, without containers: etcd, the
-// API server, the controller manager, the scheduler, and kwok in the place of kubelets. Everything listens on free
-// ports of 127.0.0.1 and lives in a folder of its own.
+// Package controlplane builds and runs a real Kubernetes control plane on the local machine, without containers: etcd,
+// the API server, the controller manager, the scheduler, and kwok, which simulates the kubelets. It listens on free ports
+// of 127.0.0.1 and keeps its files in a directory of its own.
 package controlplane
 
 import (
@@ -21,17 +21,17 @@ import (
 	"time"
 )
 
-// Options choose what the control plane does.
+// Options configure a control plane.
 type Options struct {
-	// NativeController runs Kubernetes' own Deployment controller.
+	// NativeController enables the Deployment controller of kube-controller-manager.
 	NativeController bool
-	// Pods is how pods live.
-	Pods PodLife
-	// Audit keeps a log of every write, see AuditLog.
+	// Pods selects how pods behave.
+	Pods PodBehavior
+	// Audit enables the audit log, see AuditLog.
 	Audit bool
 }
 
-// ControlPlane is a running one.
+// ControlPlane is a running control plane.
 type ControlPlane struct {
 	programs  Programs
 	dir       string
@@ -41,21 +41,21 @@ type ControlPlane struct {
 	etcd, apiserver, controllers, scheduler, kwok *process
 }
 
-// addresses are what this control plane listens on.
+// addresses are the addresses that the control plane listens on.
 type addresses struct {
 	etcdClient, etcdPeer, api string
 }
 
-// startTimeout bounds a start. It takes four seconds on an idle machine; a busy one with two cores needs far more.
+// startTimeout limits the start. It takes four seconds on an idle machine, and much longer on a busy one with two cores.
 const startTimeout = 2 * time.Minute
 
-// stopGrace bounds how long one part may take to end by itself. None has anything to save.
+// stopGrace is the grace period of a process before it is killed.
 const stopGrace = 15 * time.Second
 
 const nodeName = "node-0"
 
-// Start starts everything and returns once pods can run. After an error nothing is left running; the error names the
-// folder that holds the logs.
+// Start starts a control plane and returns once pods can run. After an error no process keeps running, and the error
+// contains the directory of the logs.
 func Start(ctx context.Context, programs Programs, options Options) (*ControlPlane, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 		{"scheduler", c.startScheduler},
 		{"node", c.createNode},
 		{"kwok", c.startKwok},
-		// Pods cannot be created before the controller manager has made the namespace's service account.
+		// Pods cannot be created until the controller manager has created the service account of the namespace.
 		{"service account", func(ctx context.Context) error { return c.AwaitNamespace(ctx, "default") }},
 	}
 	for _, step := range steps {
@@ -106,7 +106,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 
 func (c *ControlPlane) startEtcd(context.Context) (err error) {
 	client, peer := c.addresses.etcdClient, c.addresses.etcdPeer
-	// No wait: the API server's readiness includes that of etcd.
+	// There is no need to wait: the API server is only ready once etcd is.
 	c.etcd, err = c.spawn("etcd", "--data-dir", c.path("etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer)
@@ -120,7 +120,7 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) (err error) {
 	}
 	args := []string{"--etcd-servers", c.addresses.etcdClient,
 		"--bind-address", host, "--secure-port", port, "--cert-dir", c.path("certs"),
-		// Endpoints of the API server itself may not be loopback addresses, and no pod here asks for them.
+		// The endpoints of the API server must not be loopback addresses, and no pod here uses them.
 		"--endpoint-reconciler-type=none",
 		"--token-auth-file", c.path("tokens.csv"), "--authorization-mode=Node,RBAC",
 		"--service-account-key-file", c.path("sa.pub"), "--service-account-signing-key-file", c.path("sa.key"),
@@ -137,15 +137,15 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) (err error) {
 		return err
 	}
 	return c.apiserver.await(ctx, "the API server to be ready", func(ctx context.Context) error {
-		if c.etcd.ended() {
-			return fmt.Errorf("etcd: %w; see %s", errEnded, c.etcd.log)
+		if c.etcd.exited() {
+			return fmt.Errorf("etcd: %w; see %s", errExited, c.etcd.log)
 		}
 		_, err := c.Kubectl(ctx, "get", "--raw", "/readyz")
 		return err
 	})
 }
 
-// auditPolicy logs who wrote what, once for each request and without the objects.
+// auditPolicy logs the metadata of each request once.
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -155,17 +155,19 @@ rules:
 - {level: None}
 `
 
-// AuditLog is where the API server writes an event for each request, if Options ask for it.
+// AuditLog returns the path of the audit log, to which the API server writes if Options.Audit is set.
 func (c *ControlPlane) AuditLog() string { return c.path("audit.log") }
 
-// KillAPIServer kills the API server without warning, and returns when a new one is ready.
+// KillAPIServer sends SIGKILL to the API server, starts it again, and returns once it is ready.
 func (c *ControlPlane) KillAPIServer(ctx context.Context) error {
 	c.apiserver.kill()
 	return c.startAPIServer(ctx)
 }
 
-// NativeUsage is what the controller manager, with all controllers that it runs, has used so far.
-func (c *ControlPlane) NativeUsage() (Usage, error) { return usageOf(c.controllers.cmd.Process.Pid) }
+// ControllerManagerUsage returns the resource usage of the controller manager, which includes all of its controllers.
+func (c *ControlPlane) ControllerManagerUsage() (Usage, error) {
+	return usageOf(c.controllers.cmd.Process.Pid)
+}
 
 func (c *ControlPlane) startControllers(context.Context) (err error) {
 	controllers := "--controllers=*"
@@ -175,10 +177,10 @@ func (c *ControlPlane) startControllers(context.Context) (err error) {
 	c.controllers, err = c.spawn("kube-controller-manager", "--kubeconfig", c.Kubeconfig(), controllers,
 		"--leader-elect=false", "--secure-port=0", "--service-account-private-key-file", c.path("sa.key"),
 		"--root-ca-file", c.path("certs/apiserver.crt"),
-		// After an API server was killed again and again, its watch of node leases comes back late. It would take the node
-		// for dead then and its pods for unready, which they stay: only a real kubelet would say otherwise.
+		// If the API server is killed repeatedly, the watch of node leases falls behind. The controller manager would then
+		// consider the node dead and mark its pods as not ready. Only a real kubelet would revert that.
 		"--node-monitor-grace-period=10m",
-		// The defaults pace a production cluster; tests change dozens of Deployments at once.
+		// The defaults are too slow for tests that change dozens of Deployments at once.
 		"--kube-api-qps=500", "--kube-api-burst=1000")
 	return err
 }
@@ -210,14 +212,14 @@ func (c *ControlPlane) startKwok(ctx context.Context) (err error) {
 	if err := writeStages(c.path("stages.yaml"), c.programs.Dir, c.options.Pods); err != nil {
 		return err
 	}
-	// The lease of an earlier kwok has another holder, and would keep this one from the node until it expires.
+	// The lease still belongs to the previous kwok process. Until it expires, the new one would not manage the node.
 	if _, err := c.Kubectl(ctx, "delete", "lease", nodeName, "-n", "kube-node-lease", "--ignore-not-found"); err != nil {
 		return err
 	}
-	// Without the lease option the node turns NotReady after 50 seconds, and every pod with it.
+	// Without --node-lease-duration-seconds, the node and all its pods become not ready after 50 seconds.
 	c.kwok, err = c.spawn("kwok", "--kubeconfig", c.Kubeconfig(), "--manage-all-nodes=true",
 		"--node-lease-duration-seconds=40", "--config", c.path("stages.yaml"),
-		// Its own range of pod addresses holds 254.
+		// The default CIDR only has 254 pod addresses.
 		"--cidr=10.244.0.1/16", "--node-ip=10.0.0.1")
 	if err != nil {
 		return err
@@ -226,7 +228,7 @@ func (c *ControlPlane) startKwok(ctx context.Context) (err error) {
 		out, err := c.Kubectl(ctx, "get", "node", nodeName, "-o",
 			`jsonpath={.status.conditions[?(@.type=="Ready")].status}{range .spec.taints[*]} {.key}{end}`)
 		if err == nil && out != "True" {
-			err = fmt.Errorf("node %s: ready and taints are %q", nodeName, out)
+			err = fmt.Errorf("node %s: Ready condition and taints are %q", nodeName, out)
 		}
 		if err == nil {
 			_, err = c.Kubectl(ctx, "get", "lease", nodeName, "-n", "kube-node-lease")
@@ -235,28 +237,28 @@ func (c *ControlPlane) startKwok(ctx context.Context) (err error) {
 	})
 }
 
-// SetNativeController restarts the controller manager with or without Kubernetes' own Deployment controller. When it
-// returns after turning it off, the controller has gone and writes no more.
-func (c *ControlPlane) SetNativeController(ctx context.Context, on bool) error {
+// SetNativeController restarts the controller manager with or without the native Deployment controller. After it has
+// returned, a disabled controller makes no more writes.
+func (c *ControlPlane) SetNativeController(ctx context.Context, enabled bool) error {
 	if err := c.controllers.stop(stopGrace); err != nil {
 		return err
 	}
-	c.options.NativeController = on
+	c.options.NativeController = enabled
 	return c.startControllers(ctx)
 }
 
-// SetPods restarts kwok so that pods live another way.
-func (c *ControlPlane) SetPods(ctx context.Context, life PodLife) error {
+// SetPods restarts kwok with another behavior of pods.
+func (c *ControlPlane) SetPods(ctx context.Context, behavior PodBehavior) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := c.kwok.stop(stopGrace); err != nil {
 		return err
 	}
-	c.options.Pods = life
+	c.options.Pods = behavior
 	return c.startKwok(ctx)
 }
 
-// Stop ends every process and waits for it. It removes the folder unless keep is set.
+// Stop stops all processes. It removes the directory of the control plane unless keep is set.
 func (c *ControlPlane) Stop(keep bool) error {
 	err := c.stopAll()
 	if keep {
@@ -265,7 +267,7 @@ func (c *ControlPlane) Stop(keep bool) error {
 	return errors.Join(err, os.RemoveAll(c.dir))
 }
 
-// stopAll goes from the outside in: what is left of a half-stopped control plane would only write errors.
+// stopAll stops clients before servers, so that they do not log connection errors.
 func (c *ControlPlane) stopAll() error {
 	var errs []error
 	for _, p := range []*process{c.kwok, c.scheduler, c.controllers, c.apiserver, c.etcd} {
@@ -276,15 +278,15 @@ func (c *ControlPlane) stopAll() error {
 	return errors.Join(errs...)
 }
 
-// Wait returns when the context ends, or a part does that should run on, which is an error.
+// Wait returns nil when the context ends, or an error when a process exits unexpectedly.
 func (c *ControlPlane) Wait(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-ticker.C:
 			if err := c.Ended(); err != nil {
 				return err
 			}
@@ -292,54 +294,54 @@ func (c *ControlPlane) Wait(ctx context.Context) error {
 	}
 }
 
-// Ended reports the parts that have ended although they should run.
+// Ended returns an error for each process that has exited unexpectedly.
 func (c *ControlPlane) Ended() error {
 	var errs []error
 	for _, p := range []*process{c.kwok, c.scheduler, c.controllers, c.apiserver, c.etcd} {
-		if p.ended() {
-			errs = append(errs, fmt.Errorf("%s has ended; see %s", p.name, p.log))
+		if p.exited() {
+			errs = append(errs, fmt.Errorf("%s exited unexpectedly; see %s", p.name, p.log))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// HasNativeController says whether Kubernetes' own Deployment controller runs.
+// HasNativeController reports whether the native Deployment controller is enabled.
 func (c *ControlPlane) HasNativeController() bool { return c.options.NativeController }
 
-// PodLife is how pods live now.
-func (c *ControlPlane) PodLife() PodLife { return c.options.Pods }
+// PodBehavior returns the current behavior of pods.
+func (c *ControlPlane) PodBehavior() PodBehavior { return c.options.Pods }
 
-// Dir is the folder of this control plane: data, keys, logs.
+// Dir returns the directory of the control plane, which contains its data, keys and logs.
 func (c *ControlPlane) Dir() string { return c.dir }
 
-// Kubeconfig is the path of an administrator's kubeconfig.
+// Kubeconfig returns the path of the kubeconfig of the administrator.
 func (c *ControlPlane) Kubeconfig() string { return c.path("kubeconfig") }
 
-// Etcd is the URL of the store, which knows the order of all changes.
+// Etcd returns the client URL of etcd.
 func (c *ControlPlane) Etcd() string { return c.addresses.etcdClient }
 
-// Env is the environment for programs that talk to this control plane, with its programs first in PATH.
+// Env returns an environment for clients of this control plane, with its programs first in PATH.
 func (c *ControlPlane) Env() []string {
 	return append(os.Environ(),
 		"KUBECONFIG="+c.Kubeconfig(),
-		// kubectl remembers what an API server offers by its address, and ours has the port of the day.
+		// kubectl caches discovery by the address of the API server, and ports are reused.
 		"KUBECACHEDIR="+c.path("kubectl-cache"),
 		"PATH="+c.programs.Dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// Command is kubectl with these arguments, to be run by the caller.
+// Command returns a kubectl command, which the caller runs.
 func (c *ControlPlane) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, c.programs.Path("kubectl"), args...)
 	cmd.Env = c.Env()
 	return cmd
 }
 
-// Kubectl runs kubectl and returns what it printed. The error holds what it complained of.
+// Kubectl runs kubectl and returns its stdout. An error includes its stderr.
 func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return c.KubectlInput(ctx, "", args...)
 }
 
-// KubectlInput is Kubectl with something to read.
+// KubectlInput is like Kubectl, with input on stdin.
 func (c *ControlPlane) KubectlInput(ctx context.Context, input string, args ...string) (string, error) {
 	var out, errOut bytes.Buffer
 	cmd := c.Command(ctx, args...)
@@ -350,7 +352,7 @@ func (c *ControlPlane) KubectlInput(ctx context.Context, input string, args ...s
 	return out.String(), nil
 }
 
-// CreateNamespace creates a namespace that pods can be created in.
+// CreateNamespace creates a namespace and waits until pods can be created in it.
 func (c *ControlPlane) CreateNamespace(ctx context.Context, name string) error {
 	if _, err := c.Kubectl(ctx, "create", "namespace", name); err != nil {
 		return err
@@ -358,7 +360,7 @@ func (c *ControlPlane) CreateNamespace(ctx context.Context, name string) error {
 	return c.AwaitNamespace(ctx, name)
 }
 
-// AwaitNamespace waits until the controller manager has prepared a namespace.
+// AwaitNamespace waits until the controller manager has created the default service account of a namespace.
 func (c *ControlPlane) AwaitNamespace(ctx context.Context, name string) error {
 	return c.controllers.await(ctx, "namespace "+name, func(ctx context.Context) error {
 		_, err := c.Kubectl(ctx, "get", "serviceaccount/default", "-n", name)
@@ -371,13 +373,13 @@ func (c *ControlPlane) path(name string) string { return filepath.Join(c.dir, na
 func (c *ControlPlane) spawn(name string, args ...string) (*process, error) {
 	var env []string
 	if name == "kwok" {
-		// Its v0.7.0 fills a map from several goroutines when it starts, and sometimes dies of it; not on one thread.
+		// kwok v0.7.0 sometimes crashes at startup because of concurrent map writes. A single thread avoids that.
 		env = []string{"GOMAXPROCS=1"}
 	}
 	return spawn(name, c.path(name+".log"), c.programs.Path(name), env, args...)
 }
 
-// writeKeys writes the key that signs service account tokens and the administrator's token, which it returns.
+// writeKeys writes the key pair for service account tokens and the token of the administrator, which it returns.
 func (c *ControlPlane) writeKeys() (string, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -398,7 +400,7 @@ func (c *ControlPlane) writeKeys() (string, error) {
 		os.WriteFile(c.path("tokens.csv"), []byte(token+",admin,admin,system:masters\n"), 0o600))
 }
 
-// WriteKubeconfig writes a kubeconfig for whoever the token belongs to.
+// WriteKubeconfig writes a kubeconfig that authenticates with the token.
 func (c *ControlPlane) WriteKubeconfig(path, token string) error {
 	return os.WriteFile(path, fmt.Appendf(nil, `apiVersion: v1
 kind: Config
@@ -415,7 +417,7 @@ current-context: rollplan
 `, c.addresses.api, c.path("certs/apiserver.crt"), token), 0o600)
 }
 
-// freePorts returns addresses that nothing listens on. All are held at once, so that they differ.
+// freePorts returns addresses with unused ports. All listeners are open at the same time, so that the ports differ.
 func freePorts(n int) ([]string, error) {
 	var found []string
 	for range n {

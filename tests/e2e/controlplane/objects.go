@@ -41,7 +41,7 @@ func (c *ControlPlane) Pods(ctx context.Context, namespace string) ([]corev1.Pod
 	return list.Items, nil
 }
 
-// Snapshot is what a user would save: the objects that a plan is made from, as kubectl prints them.
+// Snapshot returns the objects that a plan is made from in the JSON output of kubectl, as a user would save it.
 func (c *ControlPlane) Snapshot(ctx context.Context, namespace string, flags ...string) (string, error) {
 	return c.Kubectl(ctx, append([]string{"get", "deploy,rs,pods", "-n", namespace, "-o", "json"}, flags...)...)
 }
@@ -53,7 +53,7 @@ func get[T any](ctx context.Context, c *ControlPlane, what, namespace string) (*
 	}
 	var value T
 	if err := json.Unmarshal([]byte(out), &value); err != nil {
-		return nil, fmt.Errorf("read %s in %s: %w", what, namespace, err)
+		return nil, fmt.Errorf("decode %s in %s: %w", what, namespace, err)
 	}
 	return &value, nil
 }

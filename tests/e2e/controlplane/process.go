@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// process is one running program of the control plane.
+// process is a child process.
 type process struct {
 	name string
 	cmd  *exec.Cmd
 	log  string
-	// done is closed when the process is gone and waited for.
+	// done is closed after the process has exited. Then err is the result of Wait.
 	done chan struct{}
 	err  error
 }
 
-// spawn starts a program whose output is appended to the log file.
+// spawn starts a program and appends its output to a log file.
 func spawn(name, log, path string, env []string, args ...string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -32,15 +32,15 @@ func spawn(name, log, path string, env []string, args ...string) (*process, erro
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		// A Ctrl-C in a terminal is ours to handle: the parts must end in order.
+		// Ctrl-C must not reach the process, because the processes must stop in order.
 		Setpgid: true,
-		// When we are killed, or a test panics, nobody is left to stop it.
+		// Do not leave the process behind if this process is killed or panics.
 		Pdeathsig: syscall.SIGKILL,
 	}
 	p := &process{name: name, cmd: cmd, log: log, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// Pdeathsig follows the thread that started the process, so that thread stays until the process has gone.
+		// Pdeathsig is sent when the parent thread exits, so keep that thread until the process has exited.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -57,10 +57,9 @@ func spawn(name, log, path string, env []string, args ...string) (*process, erro
 	return p, nil
 }
 
-// stop ends the process, waits for it, and says whether it had to be killed.
+// stop sends SIGTERM and waits for the process. It kills the process after the grace period, which is an error.
 func (p *process) stop(grace time.Duration) error {
-	// It may have gone by itself; then there is nothing to signal.
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails if the process has already exited
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
@@ -70,40 +69,40 @@ func (p *process) stop(grace time.Duration) error {
 	}
 	_ = p.cmd.Process.Kill()
 	<-p.done
-	return fmt.Errorf("%s was still there %s after SIGTERM and was killed", p.name, grace)
+	return fmt.Errorf("%s was killed because it did not exit within %s after SIGTERM", p.name, grace)
 }
 
-// kill ends the process without warning and waits for it.
+// kill sends SIGKILL and waits for the process.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may have gone by itself
+	_ = p.cmd.Process.Kill() // fails if the process has already exited
 	<-p.done
 }
 
-// await asks until the condition holds. It ends early when the process has ended: then it never will.
+// await polls until the condition holds. It fails early if the process exits.
 func (p *process) await(ctx context.Context, what string, cond func(context.Context) error) error {
 	return poll(ctx, p.done, what, func(ctx context.Context) error {
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended: %w; see %s", p.name, errors.Join(p.err, errEnded), p.log)
+			return fmt.Errorf("%s: %w; see %s", p.name, errors.Join(p.err, errExited), p.log)
 		default:
 			return cond(ctx)
 		}
 	})
 }
 
-var errEnded = errors.New("it should still run")
+var errExited = errors.New("exited unexpectedly")
 
-// pollInterval is short beside everything we wait for, and long beside what one question costs.
+// pollInterval is short compared to the conditions to wait for, and long compared to the cost of checking one.
 const pollInterval = 100 * time.Millisecond
 
-// Poll asks until the condition holds, that is returns nil, or the context ends; then it tells the last reason.
+// Poll calls cond until it returns nil or the context ends. Then the error includes the last error of cond.
 func Poll(ctx context.Context, what string, cond func(context.Context) error) error {
 	return poll(ctx, nil, what, cond)
 }
 
 func poll(ctx context.Context, abort <-chan struct{}, what string, cond func(context.Context) error) error {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
 	var last error
 	for {
 		err := cond(ctx)
@@ -111,24 +110,24 @@ func poll(ctx context.Context, abort <-chan struct{}, what string, cond func(con
 			return nil
 		}
 		if ctx.Err() != nil && last != nil {
-			err = last // the condition could only say that its time was over
+			err = last // the new error only reports that the context has ended
 		}
 		last = err
-		if errors.Is(err, errEnded) {
+		if errors.Is(err, errExited) {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waited for %s: %w: %w", what, ctx.Err(), err)
+			return fmt.Errorf("wait for %s: %w: %w", what, ctx.Err(), err)
 		case <-abort:
-			abort = nil // ask once more: the condition tells why it ended
-		case <-tick.C:
+			abort = nil // check once more: cond reports why the process has exited
+		case <-ticker.C:
 		}
 	}
 }
 
-// ended says whether the process has gone.
-func (p *process) ended() bool {
+// exited reports whether the process has exited.
+func (p *process) exited() bool {
 	select {
 	case <-p.done:
 		return true

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// Program is a running program that is no part of the control plane: what is tested on it.
+// Program is a process that is not part of the control plane, for example the program under test.
 type Program struct{ process *process }
 
-// Run starts a program whose output is appended to a log in the control plane's folder. It ends with the test.
+// Run starts a program and appends its output to a log in the directory of the control plane. The program is killed when
+// this process exits.
 func (c *ControlPlane) Run(name, path string, args ...string) (*Program, error) {
 	p, err := spawn(name, c.path(name+".log"), path, nil, args...)
 	if err != nil {
@@ -20,49 +21,49 @@ func (c *ControlPlane) Run(name, path string, args ...string) (*Program, error) 
 	return &Program{p}, nil
 }
 
-// Stop asks the program to end and waits for it. It is an error if it had to be killed.
+// Stop sends SIGTERM and waits until the program exits. It returns an error if the program has to be killed.
 func (p *Program) Stop() error { return p.process.stop(stopGrace) }
 
-// Kill ends the program without warning and waits for it.
+// Kill sends SIGKILL and waits until the program exits.
 func (p *Program) Kill() { p.process.kill() }
 
 // Signal sends the program a signal.
 func (p *Program) Signal(signal os.Signal) error { return p.process.cmd.Process.Signal(signal) }
 
-// Ended says whether the program has ended.
-func (p *Program) Ended() bool { return p.process.ended() }
+// Ended reports whether the program has exited.
+func (p *Program) Ended() bool { return p.process.exited() }
 
-// Done is closed when the program has ended.
+// Done returns a channel that is closed when the program exits.
 func (p *Program) Done() <-chan struct{} { return p.process.done }
 
-// Log is the path of its log.
+// Log returns the path of the log.
 func (p *Program) Log() string { return p.process.log }
 
-// Usage is what the program has used so far.
+// Usage returns the resource usage of the program since its start.
 func (p *Program) Usage() (Usage, error) { return usageOf(p.process.cmd.Process.Pid) }
 
-// Usage is what a process has used since it started.
+// Usage is the resource usage of a process since its start.
 type Usage struct {
-	// CPU is its time on a processor.
+	// CPU is the user and system CPU time.
 	CPU time.Duration
-	// MemoryPeakBytes is its largest resident set.
+	// MemoryPeakBytes is the peak resident set size.
 	MemoryPeakBytes int64
 }
 
-// clockTick is the unit of times in /proc; Linux has it at 100 Hz for programs on every platform.
+// clockTick is the unit of times in /proc. For user space, Linux uses 100 Hz on every platform.
 const clockTick = time.Second / 100
 
-// usageOf reads /proc.
+// usageOf reads the usage of a process from /proc.
 func usageOf(pid int) (Usage, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return Usage{}, err
 	}
-	// The second field is the name in parentheses, and may hold anything.
+	// The second field is the name in parentheses, which may contain any character.
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
-		return Usage{}, fmt.Errorf("/proc/%d/stat has another form than we know: %s", pid, stat)
+		return Usage{}, fmt.Errorf("unexpected format of /proc/%d/stat: %s", pid, stat)
 	}
 	var usage Usage
 	for _, field := range fields[11:13] { // utime and stime

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// PodLife says how the pretended kubelet treats pods.
-type PodLife int
+// PodBehavior is how the simulated kubelet treats pods.
+type PodBehavior int
 
 const (
-	// PodsRun makes pods ready at once and lets deleted ones go at once, as kwok's fast stages do.
-	PodsRun PodLife = iota
+	// PodsRun makes new pods ready and removes deleted pods immediately, as the fast stages of kwok do.
+	PodsRun PodBehavior = iota
 	// PodsHoldNew leaves new pods in ContainerCreating.
 	PodsHoldNew
-	// PodsHold leaves new pods in ContainerCreating and deleted ones terminating.
+	// PodsHold leaves new pods in ContainerCreating and deleted pods terminating.
 	PodsHold
 )
 
-// imageMissing selects pods with an image that no registry has, by the tag that upstream's tests use for one.
+// imageMissing matches pods with the tag that the upstream tests use for an image that does not exist.
 const imageMissing = `.spec.containers.[] | select( .image | endswith(":404") ) | .name`
 
 //go:embed pod-image-pull-backoff.yaml
@@ -29,18 +29,18 @@ var imagePullBackOff string
 //go:embed pod-container-creating.yaml
 var containerCreating string
 
-// writeStages writes kwok's configuration: its own fast stages, changed only so that pods of a missing image do not run.
-func writeStages(path, cache string, life PodLife) error {
+// writeStages writes the configuration of kwok: its fast stages, but pods with a missing image do not start.
+func writeStages(path, cache string, behavior PodBehavior) error {
 	read := func(name string) (string, error) {
 		text, err := os.ReadFile(filepath.Join(stagesDir(cache), name))
 		return string(text), err
 	}
 	var stages []string
 	names := []string{"node-initialize.yaml", "node-heartbeat-with-lease.yaml", "pod-complete.yaml"}
-	if life != PodsHold {
+	if behavior != PodsHold {
 		names = append(names, "pod-delete.yaml")
 	}
-	switch life {
+	switch behavior {
 	case PodsRun:
 		ready, err := read("pod-ready.yaml")
 		if err != nil {
@@ -48,14 +48,14 @@ func writeStages(path, cache string, life PodLife) error {
 		}
 		const selector = "    matchExpressions:\n"
 		if strings.Count(ready, selector) != 1 {
-			return fmt.Errorf("kwok's pod-ready stage has another shape than we know:\n%s", ready)
+			return fmt.Errorf("unexpected format of the pod-ready stage of kwok:\n%s", ready)
 		}
 		stages = append(stages, strings.Replace(ready, selector,
 			selector+fmt.Sprintf("    - key: '%s'\n      operator: 'DoesNotExist'\n", imageMissing), 1))
 	case PodsHoldNew, PodsHold:
 		stages = append(stages, strings.ReplaceAll(containerCreating, "IMAGE_MISSING", imageMissing))
 	default:
-		return fmt.Errorf("unknown pod life %d", life)
+		return fmt.Errorf("unknown pod behavior %d", behavior)
 	}
 	stages = append(stages, strings.ReplaceAll(imagePullBackOff, "IMAGE_MISSING", imageMissing))
 	for _, name := range names {

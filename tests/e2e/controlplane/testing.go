@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// ForTest builds and starts a control plane for one test and stops it with the test. A failed test keeps the logs and
-// says where they are.
+// ForTest builds and starts a control plane and stops it when the test ends. If the test fails, the logs are kept and
+// their path is logged.
 func ForTest(t testing.TB, options Options) *ControlPlane {
 	t.Helper()
 	programs, err := Build(t.Context(), t.Output())
@@ -31,7 +31,7 @@ func ForTest(t testing.TB, options Options) *ControlPlane {
 	return c
 }
 
-// MustKubectl runs kubectl, and fails the test if that fails.
+// MustKubectl runs kubectl and returns its stdout. It fails the test if kubectl fails.
 func (c *ControlPlane) MustKubectl(ctx context.Context, t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := c.Kubectl(ctx, args...)

@@ -1,4 +1,4 @@
-// Command etcd is etcd's own server, built from the version that go.mod pins.
+// Command etcd is the etcd server at the version that go.mod pins.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package deployment is half of a package: TestIntegrationCases adds Kubernetes' own integration tests of Deployments
-// to it, in which this half takes the place of the Deployment controller.
+// Package deployment starts the adapter in the integration tests of Kubernetes for Deployments. TestUpstreamIntegration
+// adds the upstream test files to this package and replaces their Deployment controller with RunAdapter.
 package deployment
 
 import (
@@ -25,20 +25,20 @@ const (
 	PlannerEnv = "ROLLPLAN_PLANNER"
 )
 
-// Config is how to reach the API server of the running case.
+// Config is the client configuration for the API server of the current test.
 var Config *rest.Config
 
-// Discard frees what the constructor of Kubernetes' Deployment controller has started. It does not run.
+// Discard stops what the constructor of the native Deployment controller has started, without running the controller.
 func Discard(run func(ctx context.Context, workers int)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	run(ctx, 0)
 }
 
-// running is the adapter of the running case.
+// running is the adapter of the current test.
 var running *exec.Cmd
 
-// RunAdapter runs the adapter until stop is called, with the gate that the case has set.
+// RunAdapter runs the adapter until stop is called, with the feature gate that the test has set.
 func RunAdapter(t *testing.T) (stop func()) {
 	t.Helper()
 	start(t)
@@ -47,7 +47,7 @@ func RunAdapter(t *testing.T) (stop func()) {
 	}
 }
 
-// GateChanged starts the adapter anew, if it runs, with the gate that the case has set now.
+// GateChanged restarts the adapter, if it is running, after the test has changed the feature gate.
 func GateChanged(t *testing.T) {
 	t.Helper()
 	if running != nil {
@@ -74,7 +74,7 @@ func start(t *testing.T) {
 	terminating := utilfeature.DefaultFeatureGate.Enabled(features.DeploymentReplicaSetTerminatingReplicas)
 	running = exec.Command(os.Getenv(AdapterEnv), "--mode=takeover", "--planner", os.Getenv(PlannerEnv), "--kubeconfig", kubeconfig,
 		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0",
-		// The cases take a status that is complete for one that has seen what they did a moment ago.
+		// The tests assume that a complete status already covers their latest change.
 		"--min-interval=0", "--status-interval=0",
 		"--kube-api-qps=500", "--kube-api-burst=1000", fmt.Sprintf("--terminating-replicas=%t", terminating))
 	running.Stdout, running.Stderr = os.Stdout, os.Stderr
@@ -86,10 +86,10 @@ func start(t *testing.T) {
 func stopRunning(t *testing.T) {
 	t.Helper()
 	if err := running.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Errorf("the adapter has ended by itself: %v", err)
+		t.Errorf("the adapter exited unexpectedly: %v", err)
 	}
 	if err := running.Wait(); err != nil {
-		t.Errorf("the adapter, asked to end: %v", err)
+		t.Errorf("stop the adapter: %v", err)
 	}
 	running = nil
 }

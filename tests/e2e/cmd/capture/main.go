@@ -1,9 +1,9 @@
-// Command capture makes the snapshots in examples/ on a real control plane, with Kubernetes' own Deployment controller
-// at work until shortly before each capture, and saves them as kubectl prints them.
+// Command capture creates the snapshots in examples/ on a real control plane and saves them as kubectl prints them. The
+// native Deployment controller runs until shortly before each capture.
 //
 //	go run ./e2e/cmd/capture ../examples [FILE...]
 //
-// With names of files it makes only these, and takes the rest of the README from the files that are there.
+// With file names as arguments, it creates only these files. The README always covers all files in the directory.
 package main
 
 import (
@@ -20,12 +20,12 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// scenarioTimeout bounds one snapshot. The slowest waits for a progress deadline of 15 seconds.
+// scenarioTimeout limits one scenario. The slowest one waits for a progress deadline of 40 seconds.
 const scenarioTimeout = 3 * time.Minute
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: capture FOLDER [FILE...]")
+		fmt.Fprintln(os.Stderr, "usage: capture DIRECTORY [FILE...]")
 		os.Exit(2)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -36,10 +36,10 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, folder string, files []string) (err error) {
+func run(ctx context.Context, dir string, files []string) (err error) {
 	for _, file := range files {
 		if !slices.ContainsFunc(scenarios, func(s scenario) bool { return s.file == file }) {
-			return fmt.Errorf("there is no scenario for %s", file)
+			return fmt.Errorf("no scenario creates %s", file)
 		}
 	}
 	programs, err := controlplane.Build(ctx, os.Stderr)
@@ -56,7 +56,7 @@ func run(ctx context.Context, folder string, files []string) (err error) {
 		}
 		err = errors.Join(err, cp.Stop(err != nil))
 	}()
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	if err := cp.CreateNamespace(ctx, namespace); err != nil {
@@ -67,24 +67,24 @@ func run(ctx context.Context, folder string, files []string) (err error) {
 			continue
 		}
 		fmt.Fprintln(os.Stderr, "capturing", scenario.file)
-		if err := capture(ctx, cp, scenario, filepath.Join(folder, scenario.file)); err != nil {
+		if err := capture(ctx, cp, scenario, filepath.Join(dir, scenario.file)); err != nil {
 			return fmt.Errorf("%s: %w", scenario.file, err)
 		}
 	}
-	examples, err := readExamples(folder)
+	examples, err := readExamples(dir)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, "README.md"), readme(examples, programs.K8sVersion), 0o644)
+	return os.WriteFile(filepath.Join(dir, "README.md"), readme(examples, programs.K8sVersion), 0o644)
 }
 
-// capture plays one scenario, saves what kubectl prints at its end and removes what it made.
+// capture plays a scenario and saves the output of kubectl at its end.
 func capture(ctx context.Context, cp *controlplane.ControlPlane, scenario scenario, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, scenarioTimeout)
 	defer cancel()
 	s := &stage{ControlPlane: cp}
-	if err := s.begin(ctx); err != nil {
-		return fmt.Errorf("begin: %w", err)
+	if err := s.reset(ctx); err != nil {
+		return fmt.Errorf("reset: %w", err)
 	}
 	if err := scenario.play(ctx, s); err != nil {
 		return err

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// example is a captured scenario and the time to plan it at.
+// example is a captured scenario with the value of --now for its plan.
 type example struct {
 	scenario
 	now time.Time
 }
 
 // readExamples reads the snapshots of all scenarios.
-func readExamples(folder string) ([]example, error) {
+func readExamples(dir string) ([]example, error) {
 	var examples []example
 	for _, scenario := range scenarios {
-		text, err := os.ReadFile(filepath.Join(folder, scenario.file))
+		text, err := os.ReadFile(filepath.Join(dir, scenario.file))
 		if err != nil {
 			return nil, err
 		}
@@ -33,10 +33,10 @@ func readExamples(folder string) ([]example, error) {
 	return examples, nil
 }
 
-// afterCapture is how much later than the newest thing in a snapshot its plan is made.
+// afterCapture is the time between the newest timestamp of a snapshot and its plan.
 const afterCapture = 5 * time.Second
 
-// planTime is the newest time in the snapshot and a little more, so that the same file always gives the same time.
+// planTime derives the time of the plan from the newest timestamp in the snapshot, so that it never changes.
 func planTime(snapshot []byte) (time.Time, error) {
 	var value any
 	if err := json.Unmarshal(snapshot, &value); err != nil {
@@ -44,7 +44,7 @@ func planTime(snapshot []byte) (time.Time, error) {
 	}
 	newest := newestTime(value)
 	if newest.IsZero() {
-		return newest, errors.New("the snapshot holds no time")
+		return newest, errors.New("the snapshot contains no timestamp")
 	}
 	return newest.Add(afterCapture), nil
 }
@@ -59,7 +59,7 @@ func newestTime(value any) time.Time {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, inner := range value {
-			// The time by which a pod must be gone lies ahead.
+			// This is the end of the grace period, which is in the future.
 			if key != "deletionTimestamp" {
 				keep(newestTime(inner))
 			}
@@ -80,23 +80,23 @@ func readme(examples []example, version string) []byte {
 	var b bytes.Buffer
 	first := examples[0]
 	for _, e := range examples {
-		if e.file == "mid-rollout.json" { // the one that shows most
+		if e.file == "mid-rollout.json" { // the most instructive one
 			first = e
 		}
 	}
 	fmt.Fprintf(&b, `# Snapshots of real rollouts
 
-Each file is what `+"`kubectl get deploy,rs,pods -n %s -o json`"+` printed on a Kubernetes %s API server, unmodified. Kubernetes' own
-Deployment controller made them; it was stopped just before each capture, so most of them leave something to decide. There is no
-kubelet: what pods and containers report was written into their status as one would. What the API server, the scheduler and the
-controllers say is their own.
+Each file is the unmodified output of `+"`kubectl get deploy,rs,pods -n %s -o json`"+` on a Kubernetes %s API server. The objects were
+created by the native Deployment controller. It was stopped shortly before each capture, so in most snapshots there are decisions
+left to make. No kubelet was running: the status of pods and containers was written as a kubelet would write it. All other data
+comes from the API server, the scheduler and the controllers.
 
     rollplan plan -f examples/%s --now %s
 
-A plan needs to know what time it is. The time to pass is the newest one in the file (`+"`deletionTimestamp`"+` aside, which lies ahead)
-and %d seconds more. `+"`--show-managed-fields`"+` was given where the table says so.
+A plan depends on the current time. The value of `+"`--now`"+` is the newest timestamp in the file plus %d seconds, not counting
+`+"`deletionTimestamp`"+`, which is in the future. Files marked "with managed fields" were saved with `+"`--show-managed-fields`"+`.
 
-| file | what it shows | `+"`--now`"+` |
+| file | content | `+"`--now`"+` |
 |---|---|---|
 `, namespace, version, first.file, first.now.UTC().Format(time.RFC3339), int(afterCapture.Seconds()))
 	for _, e := range examples {
@@ -106,7 +106,7 @@ and %d seconds more. `+"`--show-managed-fields`"+` was given where the table say
 		}
 		fmt.Fprintf(&b, "| [%[1]s](%[1]s) | %[2]s | `%[3]s` |\n", e.file, shows, e.now.UTC().Format(time.RFC3339))
 	}
-	b.WriteString("\nMake them again, on a control plane that the command builds and starts by itself (this file too):\n\n" +
+	b.WriteString("\nTo create the snapshots and this file again, on a control plane that the command builds and starts, run:\n\n" +
 		"    cd tests && go run ./e2e/cmd/capture ../examples\n")
 	return b.Bytes()
 }

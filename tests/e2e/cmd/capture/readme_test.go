@@ -7,22 +7,22 @@ import (
 	"testing"
 )
 
-// TestReadme checks that the README in examples/ is the one that its snapshots and the scenarios make.
-func TestReadme(t *testing.T) {
-	const folder = "../../../../examples"
-	have, err := os.ReadFile(filepath.Join(folder, "README.md"))
+// TestReadmeIsCurrent checks that the README in examples/ matches the snapshots and the scenarios.
+func TestReadmeIsCurrent(t *testing.T) {
+	const dir = "../../../../examples"
+	have, err := os.ReadFile(filepath.Join(dir, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	version := regexp.MustCompile(`Kubernetes (v\S+) API server`).FindSubmatch(have)
 	if version == nil {
-		t.Fatal("the README names no version of Kubernetes")
+		t.Fatal("the README contains no Kubernetes version")
 	}
-	examples, err := readExamples(folder)
+	examples, err := readExamples(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := readme(examples, string(version[1])); string(have) != string(want) {
-		t.Errorf("the README should be:\n%s", want)
+		t.Errorf("the README is outdated, want:\n%s", want)
 	}
 }

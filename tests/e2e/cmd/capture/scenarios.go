@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// scenario is one story that ends in a snapshot.
+// scenario is a sequence of steps that ends with a snapshot.
 type scenario struct {
 	file  string
 	shows string
-	// flags go to kubectl when the snapshot is taken.
+	// flags are additional flags of kubectl for the snapshot.
 	flags []string
 	play  func(context.Context, *stage) error
 }
@@ -20,7 +20,7 @@ var managedFields = []string{"--show-managed-fields"}
 var scenarios = []scenario{
 	{
 		file:  "fresh-create.json",
-		shows: "A new Deployment that no controller has seen: no ReplicaSet, no status.",
+		shows: "A new Deployment that no controller has processed yet: it has no ReplicaSet and no status.",
 		flags: managedFields,
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.controllerOff, s.apply(deployment{replicas: 3}))
@@ -28,8 +28,8 @@ var scenarios = []scenario{
 	},
 	{
 		file: "mid-rollout.json",
-		shows: "10 replicas, maxSurge 25% and maxUnavailable 25%: 3 ReplicaSets with 13 pods, the most allowed. " +
-			"8 old pods are available, the least allowed, and now 2 of the 5 new ones as well: old pods can go.",
+		shows: "10 replicas, maxSurge 25% and maxUnavailable 25%: 3 ReplicaSets with 13 pods, the maximum. " +
+			"8 old pods are available, the minimum, and now also 2 of the 5 new ones, so that old pods can be removed.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 10}), s.complete("1.0", 10),
 				s.setImage("1.1"), s.complete("1.1", 10),
@@ -40,7 +40,7 @@ var scenarios = []scenario{
 	{
 		file: "stuck-bad-image.json",
 		shows: "The image of the new template does not exist: its pods are in ImagePullBackOff and the progress deadline is exceeded. " +
-			"Nothing can be done until the template changes.",
+			"No action is possible until the template changes.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 4, progressDeadlineSeconds: 15}), s.complete("1.0", 4),
 				s.setImage("404"), s.sets(set{"1.0", 3, 3}, set{"404", 2, 0}), s.stalled, s.controllerOff)
@@ -48,22 +48,22 @@ var scenarios = []scenario{
 	},
 	{
 		file: "rollover.json",
-		shows: "A third template while the second was still rolling out: two old ReplicaSets with pods beside the new one, " +
-			"of whose pods 2 have just become available.",
+		shows: "A third template while the second one was still rolling out: two old ReplicaSets have pods, " +
+			"and 2 pods of the new ReplicaSet have just become available.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 10}), s.complete("1.0", 10),
 				s.holdNewPods, s.setImage("1.1"), s.sets(set{"1.0", 8, 8}, set{"1.1", 5, 0}),
-				// Three more available pods let three old ones go, which the second template may then replace.
+				// Three more pods are available, so three old ones are replaced with pods of the second template.
 				s.makeReady("1.1", 3), s.sets(set{"1.0", 5, 5}, set{"1.1", 8, 3}),
-				// Of a set that is now old, the pods that never became ready go first.
+				// The second ReplicaSet is now old. Its pods that never became ready are removed first.
 				s.setImage("1.2"), s.sets(set{"1.0", 5, 5}, set{"1.1", 3, 3}, set{"1.2", 5, 0}),
 				s.controllerOff, s.makeReady("1.2", 2), s.sets(set{"1.0", 5, 5}, set{"1.1", 3, 3}, set{"1.2", 5, 2}))
 		},
 	},
 	{
 		file: "paused-scaled.json",
-		shows: "A rollout paused half way and then scaled from 10 to 20, which no controller has acted on: " +
-			"both ReplicaSets must grow in proportion, although the rollout rests.",
+		shows: "A rollout that was paused midway and then scaled from 10 to 20, which no controller has processed yet: " +
+			"both ReplicaSets must be scaled proportionally even though the rollout is paused.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 10}), s.complete("1.0", 10),
 				s.holdNewPods, s.setImage("1.1"), s.makeReady("1.1", 2), s.sets(set{"1.0", 6, 6}, set{"1.1", 7, 2}),
@@ -72,8 +72,8 @@ var scenarios = []scenario{
 	},
 	{
 		file: "recreate-waiting.json",
-		shows: "Strategy Recreate: the old ReplicaSet is at 0, its pods are still terminating. " +
-			"The new ReplicaSet must not be created before they have gone.",
+		shows: "Strategy Recreate: the old ReplicaSet has size 0, but its pods are still terminating. " +
+			"The new ReplicaSet must not be created until they are deleted.",
 		flags: managedFields,
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 3, recreate: true}), s.complete("1.0", 3),
@@ -82,8 +82,8 @@ var scenarios = []scenario{
 	},
 	{
 		file: "history-cleanup.json",
-		shows: "A complete rollout with 5 old ReplicaSets, and revisionHistoryLimit lowered from 10 to 2, which no controller has acted on: " +
-			"the 3 oldest are due.",
+		shows: "A complete rollout with 5 old ReplicaSets, and revisionHistoryLimit lowered from 10 to 2, which no controller has processed yet: " +
+			"the 3 oldest ReplicaSets must be deleted.",
 		play: func(ctx context.Context, s *stage) error {
 			steps := []step{s.apply(deployment{replicas: 3}), s.complete("1.0", 3)}
 			for i := 1; i <= 5; i++ {
@@ -95,8 +95,8 @@ var scenarios = []scenario{
 	},
 	{
 		file: "after-undo.json",
-		shows: "After `kubectl rollout undo` from revision 3 to 2, complete: revision 2 has become 4, as its `revision-history` annotation tells. " +
-			"Nothing to do.",
+		shows: "After `kubectl rollout undo` from revision 3 to 2: the rollback is complete, and revision 2 has become revision 4, as the " +
+			"`revision-history` annotation shows. There is nothing to do.",
 		flags: managedFields,
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 4}), s.cause("first release"), s.complete("1.0", 4),
@@ -107,7 +107,7 @@ var scenarios = []scenario{
 	},
 	{
 		file:  "adopt-orphan.json",
-		shows: "The Deployment was deleted with `--cascade=orphan` and created again: the ReplicaSet with the pods has no owner and must be adopted.",
+		shows: "The Deployment was deleted with `--cascade=orphan` and created again: the ReplicaSet is an orphan and must be adopted.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 3}), s.complete("1.0", 3),
 				s.controllerOff, s.orphan, s.apply(deployment{replicas: 3}))
@@ -115,8 +115,8 @@ var scenarios = []scenario{
 	},
 	{
 		file: "stuck-crash-loop.json",
-		shows: "The new pods end with an error and are in CrashLoopBackOff after two restarts; the progress deadline is exceeded. " +
-			"What the container wrote last is in its status.",
+		shows: "The new pods are in CrashLoopBackOff after two restarts, and the progress deadline is exceeded. " +
+			"The status contains the last output of the container.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 4, progressDeadlineSeconds: 40}), s.complete("1.0", 4),
 				s.holdNewPods, s.setImage("1.1"), s.sets(set{"1.0", 3, 3}, set{"1.1", 2, 0}),
@@ -125,7 +125,7 @@ var scenarios = []scenario{
 	},
 	{
 		file:  "stuck-unschedulable.json",
-		shows: "The new template asks for more cpu than a node has: the scheduler says why it places none of the new pods.",
+		shows: "The new template requests more CPU than any node has: the scheduler reports why it cannot schedule the new pods.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 4}), s.complete("1.0", 4),
 				s.apply(deployment{replicas: 4, tag: "1.1", cpu: "2000"}),
@@ -134,15 +134,15 @@ var scenarios = []scenario{
 	},
 	{
 		file:  "stuck-quota.json",
-		shows: "A ResourceQuota of 3 pods: the API server refuses the new ones, and the Deployment has the condition ReplicaFailure.",
+		shows: "A ResourceQuota of 3 pods: the API server rejects new pods, and the Deployment has the condition ReplicaFailure.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 4}), s.complete("1.0", 4),
-				s.limitPods(3), s.setImage("1.1"), s.refused(3), s.controllerOff)
+				s.limitPods(3), s.setImage("1.1"), s.quotaExceeded(3), s.controllerOff)
 		},
 	},
 	{
 		file:  "stuck-readiness.json",
-		shows: "The new pods run and their readiness check never succeeds; the progress deadline is exceeded.",
+		shows: "The new pods are running but their readiness probe never succeeds, and the progress deadline is exceeded.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 4, progressDeadlineSeconds: 15}), s.complete("1.0", 4),
 				s.holdNewPods, s.setImage("1.1"), s.runUnready("1.1", 2), s.sets(set{"1.0", 3, 3}, set{"1.1", 2, 0}),
@@ -151,7 +151,7 @@ var scenarios = []scenario{
 	},
 	{
 		file:  "paused-midway.json",
-		shows: "A rollout paused half way: nothing is to be done before somebody resumes it.",
+		shows: "A rollout that was paused midway: there is nothing to do until it is resumed.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 10}), s.complete("1.0", 10),
 				s.holdNewPods, s.setImage("1.1"), s.makeReady("1.1", 2), s.sets(set{"1.0", 6, 6}, set{"1.1", 7, 2}),
@@ -160,9 +160,9 @@ var scenarios = []scenario{
 	},
 	{
 		file: "recreate-old-pods-terminating.json",
-		shows: "Strategy Recreate, and old pods whose grace period is over although no kubelet has ended them, " +
-			"as on a node that is gone. The new ReplicaSet waits for them.",
-		flags: managedFields, // their times tell how late it is
+		shows: "Strategy Recreate, with old pods that still exist after their grace period, for example because their node is lost. " +
+			"The new ReplicaSet must wait for them.",
+		flags: managedFields, // they contain the time of the latest change
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 3, recreate: true, terminationGracePeriodSeconds: 2}), s.complete("1.0", 3),
 				s.holdPods, s.setImage("1.1"), s.sets(set{"1.0", 0, 0}), s.terminating(3),
@@ -171,7 +171,7 @@ var scenarios = []scenario{
 	},
 	{
 		file:  "min-ready-seconds.json",
-		shows: "The new pods are ready and not yet available: minReadySeconds of 120 has only begun.",
+		shows: "The new pods are ready but not yet available, because minReadySeconds is 120.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 4}), s.complete("1.0", 4),
 				s.apply(deployment{replicas: 4, tag: "1.1", minReadySeconds: 120}),
@@ -181,7 +181,7 @@ var scenarios = []scenario{
 	{
 		file: "scale-down-clamped.json",
 		shows: "3 ReplicaSets of sizes 1, 1 and 2, all available, and the Deployment scaled from 3 to 1 with maxSurge 1 and maxUnavailable 0, " +
-			"which no controller has acted on: one plan, and whatever part of it is carried out, one pod stays available.",
+			"which no controller has processed yet. One pod stays available at every step of the plan.",
 		play: func(ctx context.Context, s *stage) error {
 			return inOrder(ctx, s.apply(deployment{replicas: 3, limits: "maxSurge: 1, maxUnavailable: 0"}), s.complete("1.0", 3),
 				s.holdNewPods, s.setImage("1.1"), s.makeReady("1.1", 1), s.sets(set{"1.0", 2, 2}, set{"1.1", 2, 1}),

@@ -22,14 +22,14 @@ const (
 	image     = "registry.example/web:"
 )
 
-// stage is where scenarios play: one namespace of a control plane.
+// stage is the namespace in which scenarios run.
 type stage struct {
 	*controlplane.ControlPlane
-	// nextIP numbers the pods that the scenario makes ready itself.
+	// nextIP is used for the next pod that a scenario makes ready itself.
 	nextIP int
 }
 
-// step is one thing that happens in a scenario, or that it waits for.
+// step is an action of a scenario, or a condition that it waits for.
 type step func(context.Context) error
 
 func inOrder(ctx context.Context, steps ...step) error {
@@ -41,8 +41,8 @@ func inOrder(ctx context.Context, steps ...step) error {
 	return nil
 }
 
-// begin clears the namespace and has everything at work again.
-func (s *stage) begin(ctx context.Context) error {
+// reset clears the namespace and restores the default behavior of the control plane.
+func (s *stage) reset(ctx context.Context) error {
 	s.nextIP = 10
 	kubectl := func(args ...string) step {
 		return func(ctx context.Context) error {
@@ -58,12 +58,12 @@ func (s *stage) begin(ctx context.Context) error {
 		func(ctx context.Context) error { return s.SetNativeController(ctx, true) })
 }
 
-// deployment is what differs between the Deployments of the scenarios. What is left out has the value that most have.
+// deployment contains the fields in which the Deployments of the scenarios differ. Zero values mean the common default.
 type deployment struct {
 	replicas int
 	tag      string
 	recreate bool
-	// limits are those of a rolling update.
+	// limits are maxSurge and maxUnavailable in YAML.
 	limits                        string
 	progressDeadlineSeconds       int
 	minReadySeconds               int
@@ -153,29 +153,29 @@ func (s *stage) pause(ctx context.Context) error {
 		s.condition(appsv1.DeploymentProgressing, "DeploymentPaused"))
 }
 
-// orphan deletes the Deployment alone. The garbage collector takes the owner reference off before the object goes.
+// orphan deletes only the Deployment. Before it is deleted, the garbage collector removes the owner references to it.
 func (s *stage) orphan(ctx context.Context) error {
 	return s.kubectl("delete", "deployment/"+name, "--cascade=orphan")(ctx)
 }
 
 func (s *stage) controllerOff(ctx context.Context) error { return s.SetNativeController(ctx, false) }
 
-// holdNewPods keeps pods created from now on from becoming ready.
+// holdNewPods prevents new pods from starting.
 func (s *stage) holdNewPods(ctx context.Context) error {
 	return s.SetPods(ctx, controlplane.PodsHoldNew)
 }
 
-// holdPods keeps deleted pods terminating as well.
+// holdPods prevents new pods from starting and deleted pods from terminating.
 func (s *stage) holdPods(ctx context.Context) error { return s.SetPods(ctx, controlplane.PodsHold) }
 
-// set is the ReplicaSet with a certain image: how many pods it should have and how many of them are ready.
+// set is the expected size and number of ready pods of the ReplicaSet with an image tag.
 type set struct {
 	tag         string
 	size, ready int32
 }
 
-// sets waits until the ReplicaSets are exactly these, their status tells so, and the kubelet has seen their pods.
-// While Kubernetes' Deployment controller is on, it also waits for the Deployment's status.
+// sets waits until the ReplicaSets are exactly the expected ones, their status is current, and the kubelet has accepted
+// their pods. While the native controller is enabled, it also waits for the status of the Deployment.
 func (s *stage) sets(want ...set) step {
 	return func(ctx context.Context) error {
 		return controlplane.Poll(ctx, fmt.Sprintf("ReplicaSets %v", want), func(ctx context.Context) error {
@@ -188,7 +188,7 @@ func (s *stage) sets(want ...set) step {
 				size, status := *rs.Spec.Replicas, rs.Status
 				if status.ObservedGeneration != rs.Generation || status.Replicas != size ||
 					rs.Spec.MinReadySeconds == 0 && status.AvailableReplicas != status.ReadyReplicas {
-					return fmt.Errorf("ReplicaSet %s is at work: size %d, %+v", rs.Name, size, status)
+					return fmt.Errorf("ReplicaSet %s is not settled: size is %d, status is %+v", rs.Name, size, status)
 				}
 				tag := strings.TrimPrefix(rs.Spec.Template.Spec.Containers[0].Image, image)
 				have = append(have, set{tag, size, status.ReadyReplicas})
@@ -197,13 +197,14 @@ func (s *stage) sets(want ...set) step {
 			if !slices.Equal(have, want) {
 				return fmt.Errorf("ReplicaSets are %v", have)
 			}
-			return errors.Join(s.podsTell(ctx, sets), s.statusTells(ctx, have))
+			return errors.Join(s.podsSettled(ctx, sets), s.statusCurrent(ctx, have))
 		})
 	}
 }
 
-// podsTell checks that every pod has been seen by its node and that the ReplicaSets know which ones are terminating.
-func (s *stage) podsTell(ctx context.Context, sets []appsv1.ReplicaSet) error {
+// podsSettled checks that the kubelet has accepted every pod, and that the status of the ReplicaSets counts the
+// terminating pods.
+func (s *stage) podsSettled(ctx context.Context, sets []appsv1.ReplicaSet) error {
 	pods, err := s.Pods(ctx, namespace)
 	if err != nil {
 		return err
@@ -213,7 +214,7 @@ func (s *stage) podsTell(ctx context.Context, sets []appsv1.ReplicaSet) error {
 		if isTerminating(pod) {
 			terminating++
 		} else if pod.Status.StartTime == nil && !isUnschedulable(pod) {
-			return fmt.Errorf("pod %s has not been seen by its node", pod.Name)
+			return fmt.Errorf("the kubelet has not accepted pod %s", pod.Name)
 		}
 	}
 	for _, rs := range sets {
@@ -221,8 +222,8 @@ func (s *stage) podsTell(ctx context.Context, sets []appsv1.ReplicaSet) error {
 			terminating -= *rs.Status.TerminatingReplicas
 		}
 	}
-	if terminating != 0 || s.PodLife() != controlplane.PodsHold && slices.ContainsFunc(pods, isTerminating) {
-		return errors.New("pods are still terminating, or their ReplicaSet does not know yet")
+	if terminating != 0 || s.PodBehavior() != controlplane.PodsHold && slices.ContainsFunc(pods, isTerminating) {
+		return errors.New("pods are still terminating, or the status of their ReplicaSet does not count them yet")
 	}
 	return nil
 }
@@ -235,8 +236,8 @@ func isUnschedulable(pod corev1.Pod) bool {
 	})
 }
 
-// statusTells checks that the Deployment's status has caught up, as far as somebody is there to write it.
-func (s *stage) statusTells(ctx context.Context, sets []set) error {
+// statusCurrent checks that the status of the Deployment is current, if the native controller is enabled.
+func (s *stage) statusCurrent(ctx context.Context, sets []set) error {
 	if !s.HasNativeController() {
 		return nil
 	}
@@ -249,18 +250,18 @@ func (s *stage) statusTells(ctx context.Context, sets []set) error {
 		size, ready = size+set.size, ready+set.ready
 	}
 	if d.Status.ObservedGeneration != d.Generation || d.Status.Replicas != size || d.Status.ReadyReplicas != ready {
-		return fmt.Errorf("status of the Deployment lags: %+v", d.Status)
+		return fmt.Errorf("status of the Deployment is outdated: %+v", d.Status)
 	}
 	return nil
 }
 
-// complete waits until the rollout of that image is complete and the controller has said so.
+// complete waits until the rollout of an image is complete, its status is current, and all old pods are deleted.
 func (s *stage) complete(tag string, replicas int32) step {
 	return func(ctx context.Context) error {
 		return inOrder(ctx, s.kubectl("rollout", "status", "deployment/"+name, "--timeout=60s"),
 			s.condition(appsv1.DeploymentProgressing, "NewReplicaSetAvailable"),
 			func(ctx context.Context) error {
-				return controlplane.Poll(ctx, "old pods to go", func(ctx context.Context) error {
+				return controlplane.Poll(ctx, "old pods to be deleted", func(ctx context.Context) error {
 					sets, err := s.ReplicaSets(ctx, namespace)
 					if err != nil {
 						return err
@@ -280,7 +281,7 @@ func (s *stage) complete(tag string, replicas int32) step {
 	}
 }
 
-// condition waits until a condition of the Deployment has that reason, for its newest generation.
+// condition waits until a condition of the Deployment has the given reason and the status is current.
 func (s *stage) condition(kind appsv1.DeploymentConditionType, reason string) step {
 	return func(ctx context.Context) error {
 		return controlplane.Poll(ctx, fmt.Sprintf("condition %s with reason %s", kind, reason), func(ctx context.Context) error {
@@ -301,7 +302,7 @@ func (s *stage) condition(kind appsv1.DeploymentConditionType, reason string) st
 	}
 }
 
-// limitPods lets the namespace hold no more pods than that, and waits until the quota is in force.
+// limitPods creates a ResourceQuota for pods and waits until it is enforced.
 func (s *stage) limitPods(pods int) step {
 	return func(ctx context.Context) error {
 		if err := s.kubectl("create", "quota", "pods", fmt.Sprintf("--hard=pods=%d", pods))(ctx); err != nil {
@@ -310,22 +311,22 @@ func (s *stage) limitPods(pods int) step {
 		return controlplane.Poll(ctx, "the quota to count pods", func(ctx context.Context) error {
 			used, err := s.Kubectl(ctx, "get", "quota", "pods", "-n", namespace, "-o", "jsonpath={.status.used.pods}")
 			if err == nil && used == "" {
-				err = errors.New("nothing is counted yet")
+				err = errors.New("status.used is not set")
 			}
 			return err
 		})
 	}
 }
 
-// refused waits until the controller has said that pods are refused, and the Deployment's status counts that many.
-func (s *stage) refused(pods int32) step {
+// quotaExceeded waits until the Deployment reports that pods cannot be created, and counts the given number of pods.
+func (s *stage) quotaExceeded(pods int32) step {
 	return func(ctx context.Context) error {
 		return inOrder(ctx, s.condition(appsv1.DeploymentReplicaFailure, "FailedCreate"), s.terminating(0),
 			func(ctx context.Context) error {
 				return controlplane.Poll(ctx, fmt.Sprintf("%d pods in the status", pods), func(ctx context.Context) error {
 					d, err := s.Deployment(ctx, namespace, name)
 					if err == nil && d.Status.Replicas != pods {
-						err = fmt.Errorf("there are %d", d.Status.Replicas)
+						err = fmt.Errorf("the status counts %d", d.Status.Replicas)
 					}
 					return err
 				})
@@ -333,7 +334,7 @@ func (s *stage) refused(pods int32) step {
 	}
 }
 
-// overdue waits until the time by which deleted pods had to be gone lies that far back.
+// overdue waits until the grace period of all terminating pods ended at least the given time ago.
 func (s *stage) overdue(by time.Duration) step {
 	return func(ctx context.Context) error {
 		return controlplane.Poll(ctx, "terminating pods to be overdue", func(ctx context.Context) error {
@@ -343,7 +344,7 @@ func (s *stage) overdue(by time.Duration) step {
 			}
 			for _, pod := range pods {
 				if isTerminating(pod) && time.Since(pod.DeletionTimestamp.Time) < by {
-					return fmt.Errorf("pod %s is to be gone by %s", pod.Name, pod.DeletionTimestamp)
+					return fmt.Errorf("the grace period of pod %s ends at %s", pod.Name, pod.DeletionTimestamp)
 				}
 			}
 			return nil
@@ -355,7 +356,7 @@ func (s *stage) stalled(ctx context.Context) error {
 	return s.condition(appsv1.DeploymentProgressing, "ProgressDeadlineExceeded")(ctx)
 }
 
-// terminating waits until exactly so many pods are being deleted.
+// terminating waits until exactly the given number of pods are terminating.
 func (s *stage) terminating(want int) step {
 	return func(ctx context.Context) error {
 		return controlplane.Poll(ctx, fmt.Sprintf("%d terminating pods", want), func(ctx context.Context) error {
@@ -377,38 +378,38 @@ func (s *stage) terminating(want int) step {
 	}
 }
 
-// makeReady does the kubelet's part for some pods of an image while kwok holds them: the first ones by name.
+// makeReady makes the first pods of an image, by name, ready while kwok holds them.
 func (s *stage) makeReady(tag string, count int) step { return s.report(tag, count, s.ready) }
 
-// runUnready has the containers run and fail their readiness check.
+// runUnready makes the containers run without passing their readiness probe.
 func (s *stage) runUnready(tag string, count int) step { return s.report(tag, count, s.unready) }
 
-// crash has the containers end again and again, as a kubelet reports it after the second restart.
+// crash makes the containers crash-loop, with the status that a kubelet reports after the second restart.
 func (s *stage) crash(tag string, count int) step { return s.report(tag, count, s.crashing) }
 
-// report patches the status of some pods of an image that have not run yet.
+// report patches the status of the first pods of an image that are still pending.
 func (s *stage) report(tag string, count int, status func(corev1.Pod) podStatus) step {
 	return func(ctx context.Context) error {
-		var waiting []corev1.Pod
-		err := controlplane.Poll(ctx, fmt.Sprintf("%d waiting pods of %s", count, tag), func(ctx context.Context) error {
+		var pending []corev1.Pod
+		err := controlplane.Poll(ctx, fmt.Sprintf("%d pending pods of %s", count, tag), func(ctx context.Context) error {
 			pods, err := s.Pods(ctx, namespace)
 			if err != nil {
 				return err
 			}
-			waiting = slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
+			pending = slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
 				return pod.Spec.Containers[0].Image != image+tag || isTerminating(pod) ||
 					pod.Status.StartTime == nil || pod.Status.Phase != corev1.PodPending
 			})
-			if len(waiting) < count {
-				return fmt.Errorf("there are %d", len(waiting))
+			if len(pending) < count {
+				return fmt.Errorf("%d exist", len(pending))
 			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(waiting, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-		for _, pod := range waiting[:count] {
+		slices.SortFunc(pending, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+		for _, pod := range pending[:count] {
 			patch, err := json.Marshal(s.patch(pod, status(pod)))
 			if err != nil {
 				return err
@@ -423,23 +424,23 @@ func (s *stage) report(tag string, count int, status func(corev1.Pod) podStatus)
 
 type object = map[string]any
 
-// podStatus is what differs between pods that have started.
+// podStatus contains the fields in which the status of started pods differs.
 type podStatus struct {
 	ready     bool
 	container object
 }
 
-func clock(ago time.Duration) string { return time.Now().Add(-ago).UTC().Format(time.RFC3339) }
+func timestamp(ago time.Duration) string { return time.Now().Add(-ago).UTC().Format(time.RFC3339) }
 
 func (s *stage) ready(corev1.Pod) podStatus {
 	return podStatus{ready: true, container: object{
-		"restartCount": 0, "started": true, "state": object{"running": object{"startedAt": clock(0)}},
+		"restartCount": 0, "started": true, "state": object{"running": object{"startedAt": timestamp(0)}},
 	}}
 }
 
 func (s *stage) unready(corev1.Pod) podStatus {
 	return podStatus{container: object{
-		"restartCount": 0, "started": true, "state": object{"running": object{"startedAt": clock(0)}},
+		"restartCount": 0, "started": true, "state": object{"running": object{"startedAt": timestamp(0)}},
 	}}
 }
 
@@ -453,19 +454,19 @@ func (s *stage) crashing(pod corev1.Pod) podStatus {
 				container, pod.Name, pod.Namespace, pod.UID),
 		}},
 		"lastState": object{"terminated": object{
-			"exitCode": 1, "reason": "Error", "startedAt": clock(2 * time.Second), "finishedAt": clock(time.Second),
+			"exitCode": 1, "reason": "Error", "startedAt": timestamp(2 * time.Second), "finishedAt": timestamp(time.Second),
 			"message": "web 1.1 starting\nreading /etc/web/config.yaml\nfatal: no database at db.shop:5432: connection refused\n",
 		}},
 	}}
 }
 
 func (s *stage) patch(pod corev1.Pod, status podStatus) object {
-	now := clock(0)
+	now := timestamp(0)
 	condition := func(kind corev1.PodConditionType, ok bool) object {
 		if ok {
 			return object{"type": kind, "status": "True", "reason": nil, "message": nil, "lastTransitionTime": now}
 		}
-		return object{"type": kind, "status": "False"} // since it was accepted
+		return object{"type": kind, "status": "False"} // unchanged since the pod was accepted
 	}
 	container := pod.Spec.Containers[0]
 	status.container["name"], status.container["image"], status.container["ready"] = container.Name, container.Image, status.ready

@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("wrong usage")
+var errUsage = errors.New("invalid usage")
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	switch args[0] {
 	case "build":
-		e2eTest := flags.Bool("e2e-test", false, "also build upstream's e2e.test")
+		e2eTest := flags.Bool("e2e-test", false, "also build e2e.test, the end-to-end tests of Kubernetes")
 		if err := flags.Parse(args[1:]); err != nil || flags.NArg() > 0 {
 			return errUsage
 		}
@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return err
 	case "up":
-		native := flags.Bool("native-controller", false, "run Kubernetes' own Deployment controller")
+		native := flags.Bool("native-controller", false, "enable the Deployment controller of kube-controller-manager")
 		if err := flags.Parse(args[1:]); err != nil || flags.NArg() > 0 {
 			return errUsage
 		}
@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string) error {
 	}
 }
 
-// up runs a control plane until it is told to end.
+// up runs a control plane until it receives a signal.
 func up(ctx context.Context, options controlplane.Options) error {
 	programs, err := controlplane.Build(ctx, os.Stderr)
 	if err != nil {
@@ -77,7 +77,7 @@ func up(ctx context.Context, options controlplane.Options) error {
 		return err
 	}
 	fmt.Println(c.Kubeconfig())
-	fmt.Fprintf(os.Stderr, "ready; programs in %s, logs in %s; Ctrl-C ends it\n", programs.Dir, c.Dir())
+	fmt.Fprintf(os.Stderr, "ready; programs are in %s, logs in %s; press Ctrl-C to stop\n", programs.Dir, c.Dir())
 	err = c.Wait(ctx)
 	return errors.Join(err, c.Stop(err != nil))
 }

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// calls are how often something was done.
+// calls counts API calls by their kind.
 type calls struct {
-	setWrites, statusWrites, otherWrites, events, refused, reads int
+	replicaSetWrites, statusWrites, otherWrites, events, rejected, reads int
 }
 
-// writes are those that count for the rollout.
-func (c calls) writes() int { return c.setWrites + c.statusWrites }
+// writes returns the number of ReplicaSet and status writes.
+func (c calls) writes() int { return c.replicaSetWrites + c.statusWrites }
 
-// auditLog is read on from where it was read to.
+// auditLog reads the audit log incrementally.
 type auditLog struct {
 	path   string
 	offset int64
 }
 
-// auditEvent is what is read of an event of the audit log.
+// auditEvent contains the fields of an audit event that are used here.
 type auditEvent struct {
 	Verb      string `json:"verb"`
 	UserAgent string `json:"userAgent"`
@@ -37,12 +37,11 @@ type auditEvent struct {
 	} `json:"responseStatus"`
 }
 
-// untilQuiet counts the calls of one controller since the last time, and waits until there are no more: events are
-// written late.
+// untilQuiet counts the new calls of a controller until no more arrive, because controllers write events with a delay.
 func (a *auditLog) untilQuiet(ctx context.Context, native bool) (sum calls, err error) {
 	const quiet = 2 * time.Second
 	for {
-		more, err := a.since(native)
+		more, err := a.readNew(native)
 		if err != nil || more == (calls{}) {
 			return sum, err
 		}
@@ -56,16 +55,16 @@ func (a *auditLog) untilQuiet(ctx context.Context, native bool) (sum calls, err 
 }
 
 func (c *calls) add(more calls) {
-	c.setWrites += more.setWrites
+	c.replicaSetWrites += more.replicaSetWrites
 	c.statusWrites += more.statusWrites
 	c.otherWrites += more.otherWrites
 	c.events += more.events
-	c.refused += more.refused
+	c.rejected += more.rejected
 	c.reads += more.reads
 }
 
-// since counts the calls of one controller since the last time.
-func (a *auditLog) since(native bool) (c calls, err error) {
+// readNew counts the calls of a controller since the last read.
+func (a *auditLog) readNew(native bool) (c calls, err error) {
 	file, err := os.Open(a.path)
 	if err != nil {
 		return c, err
@@ -78,7 +77,7 @@ func (a *auditLog) since(native bool) (c calls, err error) {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err == io.EOF {
-			return c, nil // half a line is read the next time
+			return c, nil // an incomplete line is read the next time
 		}
 		if err != nil {
 			return c, err
@@ -88,11 +87,11 @@ func (a *auditLog) since(native bool) (c calls, err error) {
 		if err := json.Unmarshal(line, &event); err != nil {
 			return c, err
 		}
-		ours := strings.HasPrefix(event.UserAgent, "rollplan-controller")
+		matches := strings.HasPrefix(event.UserAgent, "rollplan-controller")
 		if native {
-			ours = strings.HasSuffix(event.UserAgent, "/deployment-controller")
+			matches = strings.HasSuffix(event.UserAgent, "/deployment-controller")
 		}
-		if ours {
+		if matches {
 			c.count(event)
 		}
 	}
@@ -106,9 +105,9 @@ func (c *calls) count(event auditEvent) {
 	case resource == "events":
 		c.events++
 	case event.ResponseStatus.Code >= 400:
-		c.refused++
+		c.rejected++
 	case resource == "replicasets":
-		c.setWrites++
+		c.replicaSetWrites++
 	case resource == "deployments" && event.ObjectRef.Subresource == "status":
 		c.statusWrites++
 	default:

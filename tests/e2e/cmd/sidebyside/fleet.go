@@ -17,13 +17,13 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/adapter"
 )
 
-// fleet is the Deployments that are rolled out.
+// fleet is the set of Deployments that are rolled out.
 type fleet struct {
 	*adapter.System
 	namespace string
 }
 
-// writers change Deployments at the same time, as a busy team would.
+// writers is the number of concurrent clients that change Deployments.
 const writers = 10
 
 func names(prefix string, n int) []string {
@@ -50,7 +50,7 @@ func (f *fleet) create(ctx context.Context, name string, size int) error {
 	return err
 }
 
-// image changes the image to one of a tag.
+// image returns a change that sets the tag of the image.
 func (f *fleet) image(tag string) func(context.Context, string, int) error {
 	patch := []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"registry.example/web:` + tag + `"}]}}}}`)
 	return func(ctx context.Context, name string, _ int) error {
@@ -59,14 +59,14 @@ func (f *fleet) image(tag string) func(context.Context, string, int) error {
 	}
 }
 
-// rollOut changes all and returns how long it takes until the last one is complete.
+// rollOut changes all Deployments and returns the time until the last rollout is complete.
 func (f *fleet) rollOut(ctx context.Context, names []string, size int, change func(context.Context, string, int) error) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute)
 	defer cancel()
 	var mu sync.Mutex
 	complete := map[string]int64{}
-	done := make(chan struct{}, 1)
-	see := func(object any) {
+	changed := make(chan struct{}, 1)
+	observe := func(object any) {
 		d, ok := object.(*appsv1.Deployment)
 		if !ok {
 			return
@@ -79,28 +79,28 @@ func (f *fleet) rollOut(ctx context.Context, names []string, size int, change fu
 			complete[d.Name] = d.Generation
 		}
 		select {
-		case done <- struct{}{}:
+		case changed <- struct{}{}:
 		default:
 		}
 	}
 	watch := cache.NewListWatchFromClient(f.Typed.AppsV1().RESTClient(), "deployments", f.namespace, fields.Everything())
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: watch, ObjectType: &appsv1.Deployment{},
-		Handler: cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, object any) { see(object) }},
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: observe, UpdateFunc: func(_, object any) { observe(object) }},
 	})
 	go controller.RunWithContext(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), controller.HasSynced) {
-		return 0, errors.New("the watch has not started")
+		return 0, errors.New("the informer did not sync")
 	}
 	mu.Lock()
-	clear(complete) // what was complete before the change
+	clear(complete) // forget the state before the change
 	mu.Unlock()
 
 	start := time.Now()
 	if err := inParallel(names, func(name string) error { return change(ctx, name, size) }); err != nil {
 		return 0, err
 	}
-	// A Deployment that was complete before its change has been seen changing by now or will be: the generation tells.
+	// Only a complete status of the new generation counts, because the informer may still deliver older ones.
 	wanted := map[string]int64{}
 	list, err := f.Typed.AppsV1().Deployments(f.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -122,21 +122,21 @@ func (f *fleet) rollOut(ctx context.Context, names []string, size int, change fu
 			return time.Since(start), nil
 		}
 		select {
-		case <-done:
+		case <-changed:
 		case <-ctx.Done():
 			return 0, fmt.Errorf("%d of %d are not complete: %w", missing, len(names), ctx.Err())
 		}
 	}
 }
 
-func inParallel(names []string, do func(string) error) error {
+func inParallel(names []string, apply func(string) error) error {
 	work := make(chan string)
 	errs := make(chan error, len(names))
 	var running sync.WaitGroup
 	for range writers {
 		running.Go(func() {
 			for name := range work {
-				errs <- do(name)
+				errs <- apply(name)
 			}
 		})
 	}

@@ -1,5 +1,5 @@
-// Command sidebyside rolls out the same Deployments with Kubernetes' own controller and with ours, on the same control
-// plane and with the same limits of API calls, and writes what each took into docs/benchmarks.md.
+// Command sidebyside rolls out the same Deployments with the native Deployment controller and with the adapter, on the
+// same control plane and with the same API rate limits, and writes a comparison to docs/benchmarks.md.
 //
 //	ROLLPLAN_BIN=$PWD/../target/release/rollplan go run ./e2e/cmd/sidebyside [-deployments 500] [-big 1000]
 package main
@@ -19,7 +19,7 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// replicas is the size of each of the many Deployments.
+// replicas is the number of replicas of each small Deployment.
 const replicas = 4
 
 func main() {
@@ -32,9 +32,9 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	deployments := flag.Int("deployments", 500, fmt.Sprintf("Deployments of %d replicas", replicas))
-	big := flag.Int("big", 1000, "replicas of the one big Deployment")
-	document := flag.String("write", "../docs/benchmarks.md", "document whose section is written anew; empty: print only")
+	deployments := flag.Int("deployments", 500, fmt.Sprintf("number of Deployments with %d replicas", replicas))
+	big := flag.Int("big", 1000, "number of replicas of the big Deployment")
+	document := flag.String("write", "../docs/benchmarks.md", "document to update. If empty, the comparison is only printed.")
 	flag.Parse()
 
 	programs, err := controlplane.Build(ctx, os.Stderr)
@@ -69,7 +69,7 @@ func run(ctx context.Context) error {
 	return replaceSection(*document, text)
 }
 
-// measure runs all phases with one controller on a fresh control plane.
+// measure runs all phases with one of the controllers on a new control plane.
 func measure(ctx context.Context, programs controlplane.Programs, binaries adapter.Binaries, native bool, deployments, big int) (r result, err error) {
 	cp, err := controlplane.Start(ctx, programs, controlplane.Options{NativeController: native, Audit: true})
 	if err != nil {
@@ -93,7 +93,7 @@ func measure(ctx context.Context, programs controlplane.Programs, binaries adapt
 	many := names("web", deployments)
 	one := []string{"big"}
 	phases := []struct {
-		what     string
+		name     string
 		names    []string
 		replicas int
 		change   func(context.Context, string, int) error
@@ -109,18 +109,18 @@ func measure(ctx context.Context, programs controlplane.Programs, binaries adapt
 		return r, err
 	}
 	for _, p := range phases {
-		fmt.Fprintf(os.Stderr, "native=%t: %s\n", native, p.what)
-		took, err := f.rollOut(ctx, p.names, p.replicas, p.change)
+		fmt.Fprintf(os.Stderr, "native=%t: %s\n", native, p.name)
+		duration, err := f.rollOut(ctx, p.names, p.replicas, p.change)
 		if err != nil {
-			return r, fmt.Errorf("%s: %w", p.what, err)
+			return r, fmt.Errorf("%s: %w", p.name, err)
 		}
 		calls, err := audit.untilQuiet(ctx, native)
 		if err != nil {
 			return r, err
 		}
-		r.phases = append(r.phases, phase{p.what, len(p.names), took, calls})
+		r.phases = append(r.phases, phase{p.name, len(p.names), duration, calls})
 	}
-	if r.controllers, err = cp.NativeUsage(); err != nil || native {
+	if r.controllers, err = cp.ControllerManagerUsage(); err != nil || native {
 		return r, err
 	}
 	if r.adapter, err = s.Adapter("adapter").Usage(); err != nil {
