@@ -16,21 +16,21 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// Difference is one thing that is not the same on both sides.
+// Difference is a difference between the two sides.
 type Difference struct {
 	What     string
 	Upstream string
 	Ours     string
 }
 
-// Compare holds one pass of both sides against each other: writes in order, events in order, objects at the end, and
-// the status of our response. Both results are normalised first; every normalisation is one function below.
+// Compare compares one pass of both sides: the writes and events in order, the final objects, and the status of our
+// response. It normalizes both results first; each normalization is one of the functions below.
 func Compare(w *World, up, our *Result) []Difference {
 	var diffs []Difference
 	add := func(what, u, o string) { diffs = append(diffs, Difference{what, u, o}) }
 
 	if our.Err != nil {
-		add("the server refused one of our writes", strings.Join(up.Refused, "\n"), our.Err.Error()+"\n"+strings.Join(our.Refused, "\n"))
+		add("the server rejected one of our writes", strings.Join(up.Refused, "\n"), our.Err.Error()+"\n"+strings.Join(our.Refused, "\n"))
 	}
 	normalise(w, up)
 	normalise(w, our)
@@ -59,15 +59,16 @@ func Compare(w *World, up, our *Result) []Difference {
 		}
 	}
 	if our.Ended {
-		// the planned status was never reached
+		// the pass ended before the status write
 	} else if our.Status == nil {
 		add("response.status", dump(up.Status), "absent")
 	} else if !apiequality.Semantic.DeepEqual(up.Status, our.Status) {
 		add("response.status", dump(up.Status), dump(our.Status))
 	}
-	// Where upstream wrote nothing and set a timer, ours is the same. (Beside writes the contract sets one too,
-	// upstream waits for the watch; and below a second upstream spins, rate limited: upstream.md 14.)
-	// Ours sets none after NewReplicaSetAvailable either, whose deadline nobody ever looks at: that is the hot loop.
+	// If upstream makes no writes and sets a timer, ours must be the same. It cannot be compared in other cases: after
+	// writes, upstream relies on the watch while our plan has a timer, and below one second upstream retries with backoff.
+	// Our plan also has no timer after NewReplicaSetAvailable. Upstream sets one although nothing depends on the deadline,
+	// which leads to a hot loop.
 	progressing := util.GetDeploymentCondition(up.Deployment.Status, appsv1.DeploymentProgressing)
 	if len(up.Writes) == 0 && up.Err == nil && up.Requeue > 0 && up.Requeue != our.Requeue && progressing.Reason != util.NewRSAvailableReason {
 		add("requeueAfter", up.Requeue.String(), our.Requeue.String())
@@ -98,12 +99,12 @@ func writeLines(ws []Write) string {
 	return b.String()
 }
 
-// --- Normalisations. What the server refused and what changed nothing is not among them: neither is ever recorded
-// (Server.writes holds what changed an object), so "a pass ends at its first error" and "PUT or PATCH" need no rule.
-// CheckOwner, a PATCH that changes nothing, disappears in the same way; a stale one is refused.
+// --- Normalizations. Rejected writes and writes without changes need none, because Server.writes only contains writes
+// that changed an object. A pass of either side ends at its first error, and a PUT equals a PATCH with the same result.
+// CheckOwner is a PATCH without changes, so it is not recorded either; with a stale precondition it is rejected.
 
 func normalise(w *World, r *Result) {
-	if r.Status != nil { // a copy: it may alias the Deployment's
+	if r.Status != nil { // it may be the status of r.Deployment
 		r.Status = r.Status.DeepCopy()
 	}
 	r.Deployment = r.Deployment.DeepCopy()
@@ -118,8 +119,8 @@ func normalise(w *World, r *Result) {
 	serverCounters(r)
 }
 
-// statusLast: a plan made with failures writes the status before all else but checks, so that no other refusal can
-// hide it; upstream writes it last. What is written is the same.
+// statusLast moves the status write to the end. After a reported failure, a plan writes the status right after the
+// checks, so that no other rejected call can prevent it. Upstream writes the same status last.
 func statusLast(r *Result) {
 	slices.SortStableFunc(r.Writes, func(a, b Write) int {
 		last := func(w Write) int {
@@ -132,8 +133,8 @@ func statusLast(r *Result) {
 	})
 }
 
-// claimOrder: adoptions and releases come first in a pass, in the order of a Go map upstream. Sorted by name on both
-// sides. They are the writes to ReplicaSets that change ownerReferences.
+// claimOrder sorts adoptions and releases by name. They are the first writes of a pass, and upstream makes them in the
+// order of a Go map. They are the ReplicaSet writes that change ownerReferences.
 func claimOrder(r *Result) {
 	n := 0
 	for n < len(r.Writes) && r.Writes[n].Claim {
@@ -142,11 +143,11 @@ func claimOrder(r *Result) {
 	sort.SliceStable(r.Writes[:n], func(i, j int) bool { return r.Writes[i].Name < r.Writes[j].Name })
 }
 
-// createdHash: the name and label of a created set carry a hash of the template; ours is another function than
-// upstream's, whose value depends on its Go types. Renamed alike, wherever the name turns up.
+// createdHash replaces the hash in the names and labels of created ReplicaSets, wherever they appear. Our hash function
+// differs from that of upstream, which depends on its Go types.
 func createdHash(w *World, r *Result) {
-	// The name upstream would use is renamed even where nobody tried it: where it is taken, ours may have seen that in
-	// the snapshot and have tried nothing (see Ours.collide, whose renaming has been undone at this point).
+	// Always replace the name that upstream would use. If it is already in use, our side may know that from the snapshot
+	// and not have attempted the create. (The renaming of Ours.collide has been undone at this point.)
 	taken := w.upstreamHash()
 	attempts := append([]*appsv1.ReplicaSet{{ObjectMeta: metav1.ObjectMeta{Name: cut(w.Deployment.Name, taken), Labels: map[string]string{hashLabel: taken}}}}, r.Attempts...)
 	for _, rs := range attempts {
@@ -160,8 +161,9 @@ func createdHash(w *World, r *Result) {
 	}
 }
 
-// conditionTimes: upstream stamps conditions with the wall clock, which nobody can set, ours with snapshot.now. A
-// time of the run becomes the snapshot's second. (Deadlines are decided by a clock that can be set, and are exact.)
+// conditionTimes replaces timestamps of the run in conditions with the second of the snapshot. Upstream sets them from
+// the wall clock, which cannot be changed, and our planner from snapshot.now. (The clock for deadlines can be changed,
+// so deadlines are compared exactly.)
 func conditionTimes(w *World, r *Result) {
 	now := metav1.NewTime(w.Now.Truncate(time.Second))
 	fix := func(t *metav1.Time) {
@@ -186,8 +188,8 @@ func conditionTimes(w *World, r *Result) {
 	}
 }
 
-// serverCounters: resourceVersion and generation are the server's own, and a PUT and the PATCHes with the same result
-// may count differently.
+// serverCounters removes resourceVersion and generation. The server sets them, and one PUT may increase them differently
+// than several PATCHes with the same result.
 func serverCounters(r *Result) {
 	clear := func(m *metav1.ObjectMeta) { m.ResourceVersion, m.Generation, m.ManagedFields = "", 0, nil }
 	clear(&r.Deployment.ObjectMeta)
@@ -204,7 +206,7 @@ func serverCounters(r *Result) {
 	}
 }
 
-// renaming replaces names and hashes, exact values and, for names, inside of messages.
+// renaming replaces names, also inside messages, and hashes, which must match exactly.
 type renaming map[string]string
 
 func (n renaming) hash(from, to string) { n["\x00"+from] = to }
@@ -298,7 +300,7 @@ func dump(v any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Explain prints the lines in which two texts differ, with a little around them.
+// Explain returns the lines that differ, with some context.
 func (d Difference) Explain() string {
 	u, o := strings.Split(strings.TrimRight(d.Upstream, "\n"), "\n"), strings.Split(strings.TrimRight(d.Ours, "\n"), "\n")
 	var b strings.Builder
@@ -309,7 +311,7 @@ func (d Difference) Explain() string {
 	return b.String()
 }
 
-// lineDiff is a longest-common-subsequence diff with three lines of context; texts here are short.
+// lineDiff returns a diff with three lines of context. It uses the longest common subsequence, because texts are short.
 func lineDiff(a, b []string) []string {
 	if len(a)*len(b) > 4_000_000 {
 		return append([]string{"(too long to diff)"}, append(prefix("-", a[:min(20, len(a))]), prefix("+", b[:min(20, len(b))])...)...)

@@ -9,19 +9,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Upstream knows Deployments of apps/v1 only. Here our side is told that the same object is a custom resource: what it
-// does must be what upstream does with the Deployment, but for four things that are undone before the comparison,
-// each by one function below.
+// Upstream only supports apps/v1 Deployments. In these tests, the same object is a custom resource for our side. The
+// results must be the same except for four differences, each of which one of the functions below reverts.
 
-// templateDigest is what ours notes on each ReplicaSet that it creates for a custom resource: the stored template of
-// one is not defaulted, while the ReplicaSet's is, so that equality alone would not find the set again.
+// templateDigest is an annotation that our planner sets on each ReplicaSet that it creates for a custom resource. The
+// template of a custom resource has no defaults, unlike that of its ReplicaSet, so comparing them is not enough.
 const templateDigest = "rollplan.dev/template-digest"
 
-// compareCustom compares a pass with a custom resource as our owner.
+// compareCustom compares a pass in which the owner is a custom resource on our side.
 //
-// The server drops metadata from a status write of a custom resource. So where upstream's first status write carries
-// a new revision, ours writes the revision by itself and ends, as upstream does at its own next write of the
-// Deployment; the status comes with the next plan, which is compared as well, on the world that ours has left.
+// The server ignores metadata in a status write of a custom resource. If the first status write of upstream contains a
+// new revision, our plan therefore writes only the revision and ends, because the next write to the Deployment would be
+// stale. The status follows in the next plan, which is compared as well, starting from the resulting objects.
 func (w *worker) compareCustom(world *World, up *Result) ([]Difference, *Result, error) {
 	w.then = nil
 	our, err := w.ours.Pass(world, up)
@@ -50,7 +49,7 @@ func (w *worker) compareCustom(world *World, up *Result) ([]Difference, *Result,
 	noDigest(next)
 	ownerKind(left, next)
 	if revisionByItself(next) {
-		return []Difference{{"a custom resource's revision is written twice", writeLines(then.Writes), writeLines(next.Writes)}}, our, nil
+		return []Difference{{"the revision of a custom resource is written twice", writeLines(then.Writes), writeLines(next.Writes)}}, our, nil
 	}
 	for _, d := range Compare(left, then, next) {
 		d.What += " (in the next plan)"
@@ -59,7 +58,7 @@ func (w *worker) compareCustom(world *World, up *Result) ([]Difference, *Result,
 	return diffs, next, nil
 }
 
-// noDigest takes the digest of the template away again.
+// noDigest removes the template digest.
 func noDigest(r *Result) {
 	clean := func(rs *appsv1.ReplicaSet) {
 		if rs != nil {
@@ -77,7 +76,7 @@ func noDigest(r *Result) {
 	}
 }
 
-// ownerKind gives the owner references that ours has written the kind that upstream knows.
+// ownerKind replaces the kind in the owner references that our side has written with Deployment.
 func ownerKind(w *World, r *Result) {
 	known := func(rs *appsv1.ReplicaSet) {
 		if rs == nil {
@@ -98,7 +97,7 @@ func ownerKind(w *World, r *Result) {
 	}
 }
 
-// revisionByItself says whether a write of ours was the revision's own.
+// revisionByItself reports whether our plan has a separate write for the revision.
 func revisionByItself(r *Result) bool {
 	if r.Response == nil {
 		return false
@@ -119,8 +118,7 @@ func revisionByItself(r *Result) bool {
 	return false
 }
 
-// statusApart is a result with the write that carries the revision as ours makes it: the annotation, and the status
-// as it was.
+// statusApart returns a copy of the result in which the write of the revision does not change the status.
 func statusApart(w *World, r *Result) *Result {
 	before := &w.Deployment.Status
 	c := *r
@@ -138,8 +136,7 @@ func statusApart(w *World, r *Result) *Result {
 	return &c
 }
 
-// selectorApart takes the selector's text out of a status write, where a Deployment has no field for it, and holds it
-// against what Kubernetes' clients make of the selector.
+// selectorApart removes status.selector, which a Deployment does not have, from a status write, and checks its value.
 func selectorApart(w *World, body []byte) ([]byte, error) {
 	var patch map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(body))
@@ -156,14 +153,14 @@ func selectorApart(w *World, body []byte) ([]byte, error) {
 		return nil, err
 	}
 	if status["selector"] != selector.String() {
-		return nil, fmt.Errorf("the status write of a custom resource has selector %q, want %q", status["selector"], selector)
+		return nil, fmt.Errorf("the status write of a custom resource has the selector %q, want %q", status["selector"], selector)
 	}
 	delete(status, "selector")
 	return json.Marshal(patch)
 }
 
-// metadataDropped: what a custom resource's status write says about metadata is lost, so it says nothing but which
-// object it means.
+// metadataDropped checks that a status write of a custom resource contains no metadata other than preconditions, because
+// the server would ignore it.
 func metadataDropped(body []byte) error {
 	var patch struct {
 		Metadata map[string]any `json:"metadata"`
@@ -173,7 +170,7 @@ func metadataDropped(body []byte) error {
 	}
 	for k := range patch.Metadata {
 		if k != "uid" && k != "resourceVersion" {
-			return fmt.Errorf("the status write of a custom resource carries metadata.%s, which the server would drop", k)
+			return fmt.Errorf("the status write of a custom resource contains metadata.%s, which the server would ignore", k)
 		}
 	}
 	return nil

@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Fault is one call that the server refuses, whoever makes it and however often. Calls are told apart by what they
-// would change, since upstream's are PUTs of whole objects and ours are patches.
+// Fault is a call that the server always rejects, from either side. Calls are identified by what they change, because
+// upstream sends PUTs of whole objects and our side sends patches.
 type Fault struct {
 	On   FaultOn `json:"on"`
 	Name string  `json:"name,omitempty"` // of the object; empty for a create
 	Code int     `json:"code"`
-	Lost bool    `json:"lost,omitempty"` // the write is made and its answer lost
+	Lost bool    `json:"lost,omitempty"` // the write is made but the response is lost
 }
 
-// FaultOn is a kind of call.
+// FaultOn is the kind of a call.
 type FaultOn string
 
 const (
@@ -30,12 +30,12 @@ const (
 	OnAnnotate FaultOn = "annotate" // annotations or minReadySeconds of a ReplicaSet
 	OnClaim    FaultOn = "claim"    // adopt or release
 	OnDelete   FaultOn = "delete"
-	OnCheck    FaultOn = "check" // the look at the Deployment before an adoption: GET upstream, an empty PATCH of ours
+	OnCheck    FaultOn = "check" // the check of the Deployment before an adoption: a GET of upstream, our empty PATCH
 	OnStatus   FaultOn = "status"
-	OnOwner    FaultOn = "owner" // the Deployment itself: a rollback
+	OnOwner    FaultOn = "owner" // the Deployment itself, for a rollback
 )
 
-// on is the kind of a write that was made.
+// on returns the kind of a write.
 func (w *World) on(x Write) FaultOn {
 	switch {
 	case x.Op == "create":
@@ -57,7 +57,7 @@ func (w *World) on(x Write) FaultOn {
 	return OnAnnotate
 }
 
-// fails is the refusal of a call, if it is the one that the server refuses.
+// fails returns the error of a call if the server must reject it.
 func (s *Server) fails(on FaultOn, gr schema.GroupResource, name string) error {
 	f := s.fault
 	if f == nil || f.On != on || f.Name != name {
@@ -72,18 +72,18 @@ func (s *Server) fails(on FaultOn, gr schema.GroupResource, name string) error {
 	case 409:
 		return apierrors.NewConflict(gr, name, errors.New("the object has been modified"))
 	case 422:
-		return apierrors.NewInvalid(schema.GroupKind{Group: gr.Group, Kind: gr.Resource}, name, field.ErrorList{field.Invalid(field.NewPath("spec"), "x", "refused by a webhook")})
+		return apierrors.NewInvalid(schema.GroupKind{Group: gr.Group, Kind: gr.Resource}, name, field.ErrorList{field.Invalid(field.NewPath("spec"), "x", "rejected by a webhook")})
 	case 504:
-		return apierrors.NewTimeoutError("the server did not answer in time", 0)
+		return apierrors.NewTimeoutError("the server did not respond in time", 0)
 	}
-	return apierrors.NewInternalError(errors.New("a webhook is down"))
+	return apierrors.NewInternalError(errors.New("a webhook is unavailable"))
 }
 
-// --- A server that is newer than the snapshot.
+// --- A server with newer objects than the snapshot.
 
-// Change is what has happened on the server since the snapshot was taken.
+// Change is a change on the server after the snapshot was taken.
 type Change struct {
-	Set string `json:"set,omitempty"` // name of the ReplicaSet; empty: the Deployment
+	Set string `json:"set,omitempty"` // name of the ReplicaSet; empty for the Deployment
 	How How    `json:"how"`
 }
 
@@ -91,11 +91,11 @@ type Change struct {
 type How string
 
 const (
-	Busy     How = "busy"     // its status was written: another resourceVersion
-	Resized  How = "resized"  // its spec was written: another generation as well
-	Gone     How = "gone"     // it was deleted
-	Replaced How = "replaced" // it was deleted, and another one has its name
-	Deleting How = "deleting" // it is being deleted
+	Busy     How = "busy"     // the status was written, which changes resourceVersion
+	Resized  How = "resized"  // the spec was written, which also changes generation
+	Gone     How = "gone"     // the object was deleted
+	Replaced How = "replaced" // the object was deleted, and another one has its name
+	Deleting How = "deleting" // the object is being deleted
 )
 
 func (c *Change) do(s *Server) {
@@ -132,16 +132,16 @@ func (c *Change) do(s *Server) {
 			delete(s.sets, k)
 		case Resized:
 			rs.Spec.MinReadySeconds += 3
-		case Busy: // something that no decision reads
+		case Busy: // no decision depends on this condition
 			rs.Status.Conditions = append(rs.Status.Conditions, appsv1.ReplicaSetCondition{Type: "Busy", Status: corev1.ConditionTrue, LastTransitionTime: s.now})
 		}
 	}
 }
 
-// --- What is compared in such worlds.
+// --- Comparison in these worlds.
 
-// against is a world in which the server does not take the pass as it comes, made from one in which it does: r is
-// what upstream did there. Nil if nothing was written.
+// against returns a copy of a world with a fault or a newer object that affects one of the calls in r, which is the
+// result of upstream in the original world. It returns nil if there is no suitable call.
 func (g *generator) against(w *World, r *Result, looked bool) *World {
 	type call struct {
 		on   FaultOn
@@ -165,7 +165,7 @@ func (g *generator) against(w *World, r *Result, looked bool) *World {
 	c := calls[g.r.IntN(len(calls))]
 	if c.on == OnCreate || g.p(0.6) {
 		out.Fault = &Fault{On: c.on, Name: c.name, Code: pick(g, 403, 404, 409, 422, 500, 504)}
-		if c.on == OnCreate && out.Fault.Code == 409 { // has no precondition that could be stale
+		if c.on == OnCreate && out.Fault.Code == 409 { // a create has no precondition that could be stale
 			out.Fault.Code = 500
 		}
 		out.Fault.Lost = out.Fault.Code == 504 && c.on != OnCheck && g.p(0.5)
@@ -185,28 +185,29 @@ func (g *generator) against(w *World, r *Result, looked bool) *World {
 	return &out
 }
 
-// stricter are the deliberate differences that only a server like these can show, each with what must hold instead.
+// stricter are the deliberate differences that only occur with a fault or a newer object, each with the rule for its
+// comparison.
 var stricter = []struct {
 	Name, Reason string
 	Applies      func(w *World, up, our *Result) bool
 }{
-	{"busy-set", "a size or annotations of a set whose status alone has moved: upstream's PUT is refused for its resourceVersion, ours tests uid and generation; it must do what upstream does with a fresh cache", busySet},
-	{"strict-claim", "upstream's adoptions and releases carry the set's uid alone and merge lists, ours replace the list and carry resourceVersion too; ours must be a part of upstream's", func(w *World, up, our *Result) bool {
+	{"busy-set", "a write to a ReplicaSet of which only the status has changed: the PUT of upstream is rejected because of its resourceVersion, our patch tests uid and generation; ours must do what upstream does with a fresh cache", busySet},
+	{"strict-claim", "adoptions and releases of upstream merge the list of owners and only test the uid, ours replace the list and also test resourceVersion; our writes must be a subset of those of upstream", func(w *World, up, our *Result) bool {
 		return w.Newer != nil && w.Newer.Set != "" && our.EndedAt == string(OnClaim)
 	}},
-	{"strict-check", "before an adoption upstream asks for the Deployment's uid and whether it is being deleted, ours for its resourceVersion too; ours must be a part of upstream's", func(w *World, up, our *Result) bool {
+	{"strict-check", "before an adoption, upstream checks the uid and deletionTimestamp of the Deployment, ours also checks resourceVersion; our writes must be a subset of those of upstream", func(w *World, up, our *Result) bool {
 		return w.Newer != nil && w.Newer.Set == "" && our.EndedAt == string(OnCheck)
 	}},
-	{"strict-delete", "upstream deletes whatever has the name, ours carries uid and resourceVersion; ours must be a part of upstream's", func(w *World, up, our *Result) bool {
+	{"strict-delete", "upstream deletes any object with the name, ours tests uid and resourceVersion; our writes must be a subset of those of upstream", func(w *World, up, our *Result) bool {
 		return w.Newer != nil && our.EndedAt == string(OnDelete)
 	}},
-	{"failed-scale-down", "after a scale-down of an old set has failed upstream makes no other and cleans up, ours goes on with the plan; but for further scale-downs ours must be a part of upstream's", func(w *World, up, our *Result) bool {
+	{"failed-scale-down", "after a failed scale-down of an old ReplicaSet, upstream makes no more scale-downs and cleans up, ours continues with the plan; except for more scale-downs, our writes must be a subset of those of upstream", func(w *World, up, our *Result) bool {
 		return our.WentOn
 	}},
-	{"create-timeout", "a create whose outcome is not known: upstream reports ReplicaSetCreateError, ours looks again; nothing else may be written", func(w *World, up, our *Result) bool {
+	{"create-timeout", "a create whose outcome is unknown: upstream reports ReplicaSetCreateError, ours reads the objects again; our side must make no other writes", func(w *World, up, our *Result) bool {
 		return w.Fault != nil && w.Fault.On == OnCreate && w.Fault.Code == 504
 	}},
-	{"idle-status", "after a create upstream writes a status that changes nothing, and is refused since the Deployment has moved; ours has no such write and goes on. Upstream's must be the first of ours, and the next one not the Deployment's", func(w *World, up, our *Result) bool {
+	{"idle-status", "after a create, upstream writes an unchanged status, which is rejected because the Deployment has changed; ours has no such write and continues. The writes of upstream must be the first ones of ours, and its next one must not be to the Deployment", func(w *World, up, our *Result) bool {
 		return w.Newer != nil && w.Newer.Set == "" && len(our.Writes) > len(up.Writes) && len(up.Writes) > 0 && up.Writes[len(up.Writes)-1].Op == "create"
 	}},
 }
@@ -215,12 +216,12 @@ func busySet(w *World, up, our *Result) bool {
 	return w.Newer != nil && w.Newer.Set != "" && w.Newer.How == Busy && our.EndedAt == ""
 }
 
-// compareAgainst compares a pass against a server that refuses a call, or is newer than the snapshot.
+// compareAgainst compares a pass against a server that rejects a call, or that has newer objects than the snapshot.
 //
-//   - Up to the refusal both sides make the same writes. A refused adoption or release alone stops neither upstream's
-//     others nor ours for good: in the first plan ours may lack them.
-//   - Fed back as the contract wants it, the refusal leads ours, on the same snapshot, to all that upstream does in
-//     this pass. (Conflicts and lost answers are not fed back: look again.)
+//   - Until the call is rejected, both sides make the same writes. After a rejected adoption or release, upstream
+//     continues with the others, while our first plan may lack them.
+//   - After the failure is reported as the contract requires, our second plan for the same snapshot contains all writes
+//     of upstream. (Conflicts and lost responses are not reported, because they require a new snapshot.)
 func (w *worker) compareAgainst(world *World, up *Result) ([]Difference, *Result, string, error) {
 	theirs, back := world, func(*Result) {}
 	if collided(up) {
@@ -243,7 +244,7 @@ func (w *worker) compareAgainst(world *World, up *Result) ([]Difference, *Result
 			return nil, first, "", err
 		}
 		if again != nil {
-			return []Difference{{"the refused call is planned again although its failure was reported", "", dump(again.Call)}}, first, "", nil
+			return []Difference{{"the rejected call is planned again although its failure was reported", "", dump(again.Call)}}, first, "", nil
 		}
 		second.Attempts = append(second.Attempts, first.Attempts...)
 		back(second)
@@ -266,19 +267,19 @@ func (w *worker) compareAgainst(world *World, up *Result) ([]Difference, *Result
 			fresh.ReplicaSets = inOrderOf(world.ReplicaSets, fresh.ReplicaSets)
 			diffs = Compare(&fresh, w.up.Pass(&fresh, NewServer(&fresh)), first)
 		case "idle-status":
-			// Where the Deployment has not moved, what follows the create upstream is no status.
+			// If the Deployment has not changed, the next write of upstream after the create must not be a status.
 			unmoved := *world
 			unmoved.Newer = nil
 			all := w.up.Pass(&unmoved, NewServer(&unmoved)).Writes
 			if len(all) <= len(up.Writes) || all[len(up.Writes)].Kind == "Deployment" {
-				return []Difference{{"the refused status changes something", dump(all), dump(up.Writes)}}, first, s.Name, nil
+				return []Difference{{"the rejected status is not unchanged", dump(all), dump(up.Writes)}}, first, s.Name, nil
 			}
 			diffs = partOf(world, first, up, true)
 		case "failed-scale-down":
 			withoutScaleDowns(world, up, first)
 			diffs = partOf(world, up, first, true)
 			if second != nil {
-				diffs = append(diffs, compareFedBack(world, up, second)...)
+				diffs = append(diffs, compareAfterFailure(world, up, second)...)
 			}
 		default:
 			diffs = partOf(world, up, first, true)
@@ -290,33 +291,34 @@ func (w *worker) compareAgainst(world *World, up *Result) ([]Difference, *Result
 	}
 	diffs := partOf(world, up, first, first.EndedAt != "" && moreFollows(world, first))
 	if second != nil && len(diffs) == 0 {
-		diffs = compareFedBack(world, up, second)
+		diffs = compareAfterFailure(world, up, second)
 		first = second
 	}
 	return diffs, first, "", nil
 }
 
-// compareFedBack compares a plan that was made with a failure: its status comes first (see statusLast).
-func compareFedBack(w *World, up, our *Result) []Difference {
+// compareAfterFailure compares a plan that was made with a reported failure, whose status write comes first (see
+// statusLast).
+func compareAfterFailure(w *World, up, our *Result) []Difference {
 	c := *up
 	c.Writes = append([]Write(nil), up.Writes...)
 	statusLast(&c)
 	return Compare(w, &c, our)
 }
 
-// moreFollows: whether upstream may have done more in this pass: other claims, or the status that tells of a refused
-// create. Ours does so when it has heard of the refusal.
+// moreFollows reports whether upstream may make more writes in this pass: other claims, or the status that reports a
+// rejected create. Our side makes them after the failure is reported.
 func moreFollows(w *World, r *Result) bool {
 	return r.EndedAt == string(OnClaim) || r.EndedAt == string(OnCheck) || r.EndedAt == string(OnCreate)
 }
 
-// partOf says whether our writes are the first ones of upstream's, and, unless less is allowed, all of them.
+// partOf checks that our writes are the same as those of upstream or, if less is set, a subset of them.
 func partOf(w *World, up, our *Result, less bool) []Difference {
 	up, our = normalised(w, up), normalised(w, our)
 	u, o := up.Writes, our.Writes
 	if less {
 		u = nil
-		for _, x := range up.Writes { // claims come in any order: those that ours has made
+		for _, x := range up.Writes { // claims have no fixed order
 			for _, y := range o {
 				if x.Op == y.Op && x.Kind == y.Kind && x.Name == y.Name && x.Subresource == y.Subresource {
 					u = append(u, x)
@@ -336,7 +338,7 @@ func partOf(w *World, up, our *Result, less bool) []Difference {
 	return nil
 }
 
-// normalised is a normalised copy.
+// normalised returns a normalized copy.
 func normalised(w *World, r *Result) *Result {
 	c := *r
 	c.Writes = append([]Write(nil), r.Writes...)
@@ -349,7 +351,7 @@ func normalised(w *World, r *Result) *Result {
 	return &c
 }
 
-// withoutScaleDowns drops the scale-downs that ours made and upstream did not, after one had failed.
+// withoutScaleDowns removes the scale-downs that only our side made after one of them failed.
 func withoutScaleDowns(w *World, up, our *Result) {
 	made := map[string]int{}
 	for _, x := range up.Writes {
@@ -379,7 +381,7 @@ func sizeOf(w *World, set string) int32 {
 	return 0
 }
 
-// inOrderOf sorts sets as they lie in the snapshot.
+// inOrderOf sorts ReplicaSets by their order in the snapshot.
 func inOrderOf(order, sets []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
 	var out []*appsv1.ReplicaSet
 	for _, o := range order {

@@ -29,10 +29,10 @@ const (
 	hashLabel     = appsv1.DefaultDeploymentUniqueLabelKey
 )
 
-// quiet is a context whose logger says nothing.
+// quiet is a context with a logger that discards everything.
 var quiet = klog.NewContext(context.Background(), logr.Discard())
 
-// generator makes one random world. Everything it draws comes from r: the same seed gives the same world.
+// generator generates random worlds. All randomness comes from r, so the same seed gives the same worlds.
 type generator struct {
 	r   *rand.Rand
 	now time.Time
@@ -42,7 +42,7 @@ func newGenerator(seed, unit uint64, now time.Time) *generator {
 	return &generator{r: rand.New(rand.NewPCG(seed, unit)), now: now}
 }
 
-func (g *generator) p(chance float64) bool { return g.r.Float64() < chance }
+func (g *generator) p(probability float64) bool { return g.r.Float64() < probability }
 
 func pick[T any](g *generator, from ...T) T { return from[g.r.IntN(len(from))] }
 
@@ -94,8 +94,8 @@ func (g *generator) baseTemplate() corev1.PodTemplateSpec {
 	return t
 }
 
-// nearlyEqual changes a template in one place where only the typed comparison knows whether it still is the same:
-// absent against empty or zero, for pointer and for value fields, quantities by value, order, template metadata.
+// nearlyEqual makes a change to a template of which only the typed comparison can tell whether it matters: empty or zero
+// instead of absent values in pointer and value fields, other notations of quantities, order, and metadata.
 func (g *generator) nearlyEqual(t *corev1.PodTemplateSpec) {
 	c := &t.Spec.Containers[0]
 	switch g.r.IntN(26) {
@@ -115,7 +115,7 @@ func (g *generator) nearlyEqual(t *corev1.PodTemplateSpec) {
 		c.Lifecycle = &corev1.Lifecycle{}
 	case 7:
 		t.Spec.Resources = &corev1.ResourceRequirements{}
-	case 8: // equal: the same quantity otherwise written
+	case 8: // equal to case 9: another notation of the quantity
 		c.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Ki")}
 	case 9:
 		c.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1024")}
@@ -158,14 +158,14 @@ func (g *generator) nearlyEqual(t *corev1.PodTemplateSpec) {
 	}
 }
 
-// defaulted gives a template what the API server gives it.
+// defaulted applies the defaults of the API server to a template.
 func defaulted(t corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	rs := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Template: t, Selector: &metav1.LabelSelector{}}}
 	legacyscheme.Scheme.Default(rs)
 	return rs.Spec.Template
 }
 
-// storable asks the API server's own validation.
+// storable reports whether a template passes the validation of the API server.
 func storable(t corev1.PodTemplateSpec) bool {
 	rs := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: namespace},
@@ -175,7 +175,7 @@ func storable(t corev1.PodTemplateSpec) bool {
 	return err == nil
 }
 
-// templates makes a family: the Deployment's own first, real other versions, and near-equals of the first.
+// templates returns the template of the Deployment, and then other versions and nearly equal variants of it.
 func (g *generator) templates() []corev1.PodTemplateSpec {
 	first := defaulted(g.baseTemplate())
 	out := []corev1.PodTemplateSpec{first}
@@ -191,7 +191,7 @@ func (g *generator) templates() []corev1.PodTemplateSpec {
 		}
 		out = append(out, t)
 	}
-	if g.p(0.15) { // the near-equal one on the Deployment's side
+	if g.p(0.15) { // use the variant for the Deployment
 		out[0], out[1] = out[1], out[0]
 	}
 	return out
@@ -264,7 +264,7 @@ func (g *generator) history() string {
 		return "1"
 	case 2:
 		return ",3"
-	case 3: // just under, at and over the limit of 2000 characters
+	case 3: // just below, at and above the limit of 2000 characters
 		return strings.Repeat("1000,", 399) + strings.Repeat("1", pick(g, 1, 2, 3, 4, 5, 6))
 	case 4: // one element longer than the limit
 		return strings.Repeat("1", 1998+g.r.IntN(4))
@@ -323,7 +323,7 @@ func (g *generator) deployment(template corev1.PodTemplateSpec) *appsv1.Deployme
 		},
 		Spec: appsv1.DeploymentSpec{Replicas: ptr(g.size()), Template: template},
 	}
-	if g.p(0.01) { // so long that the set's name is cut
+	if g.p(0.01) { // so long that the name of the ReplicaSet is truncated
 		d.Name = strings.Repeat("w", 250)
 	}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
@@ -342,14 +342,14 @@ func (g *generator) deployment(template corev1.PodTemplateSpec) *appsv1.Deployme
 	} else if g.p(0.8) {
 		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: g.intOrPercent(), MaxUnavailable: g.intOrPercent()}
 		ru := d.Spec.Strategy.RollingUpdate
-		if zero(ru.MaxSurge) && zero(ru.MaxUnavailable) && g.p(0.9) { // validation refuses both zero
+		if zero(ru.MaxSurge) && zero(ru.MaxUnavailable) && g.p(0.9) { // invalid: both are zero
 			ru.MaxUnavailable = ptr(intstr.FromInt32(1))
 		}
 	}
 	if g.p(0.3) {
 		d.Spec.MinReadySeconds = pick(g, int32(1), 10)
 	}
-	// Neither is ever absent: apps/v1 defaults them.
+	// Both have a default in apps/v1, so they are never absent.
 	d.Spec.RevisionHistoryLimit = pick(g, ptr(int32(10)), ptr(int32(10)), ptr(int32(0)), ptr(int32(1)), ptr(int32(2)), ptr(int32(math.MaxInt32)))
 	d.Spec.ProgressDeadlineSeconds = pick(g, ptr(int32(600)), ptr(int32(600)), ptr(int32(600)), ptr(int32(20)), ptr(int32(60)), ptr(int32(math.MaxInt32)), ptr(int32(math.MaxInt32-1)))
 	d.Spec.Paused = g.p(0.15)
@@ -375,7 +375,7 @@ func (g *generator) deployment(template corev1.PodTemplateSpec) *appsv1.Deployme
 		if d.Annotations == nil {
 			d.Annotations = map[string]string{}
 		}
-		d.Annotations[appsv1.DeprecatedRollbackTo] = pick(g, "0", "0", "1", "2", "3", "4", "17", "garbage") // "" is dropped by the server's conversion, garbage refused
+		d.Annotations[appsv1.DeprecatedRollbackTo] = pick(g, "0", "0", "1", "2", "3", "4", "17", "garbage") // the conversion of the server drops "" and rejects "garbage"
 	}
 	if g.p(0.05) {
 		d.DeletionTimestamp, d.DeletionGracePeriodSeconds, d.Finalizers = ptr(g.ago(5)), ptr(int64(0)), []string{"foregroundDeletion"}
@@ -396,10 +396,10 @@ func zero(v *intstr.IntOrString) bool {
 type shape int
 
 const (
-	settled  shape = iota // status follows spec, everything available
-	moving                // a rollout in flight
-	wild                  // anything an API server lets a ReplicaSet controller store
-	finished              // a rollout that is done: the history is cleaned up
+	settled  shape = iota // the status matches the spec, and all pods are available
+	moving                // a rollout in progress
+	wild                  // any status that the API server accepts
+	finished              // a complete rollout, so that the history is cleaned up
 )
 
 func (g *generator) replicaSet(i int, d *appsv1.Deployment, template corev1.PodTemplateSpec, sh shape, newest bool) *appsv1.ReplicaSet {
@@ -429,7 +429,7 @@ func (g *generator) replicaSet(i int, d *appsv1.Deployment, template corev1.PodT
 			rs.Labels[k] = v
 		}
 	}
-	if g.p(0.2) { // ties and disorder
+	if g.p(0.2) { // equal and unordered times
 		rs.CreationTimestamp = g.ago(50_000 - 1000*g.r.IntN(4))
 	}
 	if g.p(0.01) {
@@ -481,7 +481,7 @@ func (g *generator) replicaSet(i int, d *appsv1.Deployment, template corev1.PodT
 	if g.p(0.05) {
 		st.ObservedGeneration = max(0, rs.Generation-1)
 	}
-	if g.p(0.03) { // never seen by its controller
+	if g.p(0.03) { // not yet observed by the ReplicaSet controller
 		*st = appsv1.ReplicaSetStatus{}
 	}
 	if g.p(0.08) {
@@ -526,7 +526,7 @@ func (g *generator) replicaSet(i int, d *appsv1.Deployment, template corev1.PodT
 		rs.Finalizers = []string{"example.com/hold"}
 	}
 	if g.p(0.005) {
-		rs.Namespace, rs.OwnerReferences = "elsewhere", nil // a superset may hold it; nobody owns across namespaces
+		rs.Namespace, rs.OwnerReferences = "elsewhere", nil // a snapshot may contain it; owners must be in the same namespace
 	}
 	return rs
 }
@@ -541,29 +541,29 @@ func (g *generator) ownership(rs *appsv1.ReplicaSet, d *appsv1.Deployment) {
 	case n < 83: // orphan
 	case n < 85: // orphan with another, non-controlling owner
 		rs.OwnerReferences = []metav1.OwnerReference{friend}
-	case n < 88: // ours, not alone
+	case n < 88: // owned by the Deployment and another object
 		rs.OwnerReferences = pick(g, []metav1.OwnerReference{friend, ours}, []metav1.OwnerReference{ours, friend})
-	case n < 92: // somebody else's
+	case n < 92: // controlled by another Deployment
 		rs.OwnerReferences = []metav1.OwnerReference{other}
-	case n < 94: // somebody else's, ours beside it, not controlling
+	case n < 94: // controlled by another Deployment, with a non-controlling reference to ours
 		mine := ours
 		mine.Controller, mine.BlockOwnerDeletion = pick(g, nil, ptr(false)), nil
 		rs.OwnerReferences = []metav1.OwnerReference{mine, other}
-	case n < 97: // ours, but not as controller: an orphan to be adopted
+	case n < 97: // non-controlling reference to ours: an orphan to adopt
 		mine := ours
 		mine.Controller = pick(g, nil, ptr(false))
 		mine.BlockOwnerDeletion = pick(g, nil, ptr(false), ptr(true))
 		rs.OwnerReferences = []metav1.OwnerReference{mine}
-	case n < 98: // the uid decides, not kind or name
+	case n < 98: // only the uid matters, not the kind or name
 		mine := ours
 		mine.Kind, mine.Name = pick(g, "Deployment", "Thing"), "renamed"
 		rs.OwnerReferences = []metav1.OwnerReference{mine}
-	default: // ours of an earlier life: same name, another uid
+	default: // an earlier Deployment of the same name with another uid
 		mine := ours
 		mine.UID = otherUID
 		rs.OwnerReferences = []metav1.OwnerReference{mine}
 	}
-	if g.p(0.05) { // labels drifted away from the selector
+	if g.p(0.05) { // labels no longer match the selector
 		switch g.r.IntN(3) {
 		case 0:
 			rs.Labels = nil
@@ -575,7 +575,8 @@ func (g *generator) ownership(rs *appsv1.ReplicaSet, d *appsv1.Deployment) {
 	}
 }
 
-// cut is upstream's name for a set: prefix, dash, hash, at most 253 characters.
+// cut returns the name of a ReplicaSet with a hash. As upstream does, it truncates the prefix so that the name has at most
+// 253 characters.
 func cut(name, hash string) string {
 	if limit := 253 - 1 - len(hash); len(name) > limit {
 		name = name[:limit]
@@ -604,7 +605,7 @@ func (g *generator) pods(w *World) {
 			if g.p(0.2) {
 				p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr(g.ago(2)), ptr(int64(30))
 			}
-			if g.p(0.15) { // not really that set's
+			if g.p(0.15) { // does not really belong to the ReplicaSet
 				ref := &p.OwnerReferences[0]
 				switch g.r.IntN(4) {
 				case 0:
@@ -622,9 +623,9 @@ func (g *generator) pods(w *World) {
 	}
 }
 
-// --- the whole
+// --- worlds
 
-// World draws a snapshot from nothing.
+// World generates a random world.
 func (g *generator) World() *World {
 	ts := g.templates()
 	d := g.deployment(ts[0])
@@ -649,11 +650,11 @@ func (g *generator) World() *World {
 		used[rs.Name] = true
 		w.ReplicaSets = append(w.ReplicaSets, rs)
 	}
-	if g.p(0.05) && len(w.ReplicaSets) > 0 { // the name that upstream is about to use is taken
+	if g.p(0.05) && len(w.ReplicaSets) > 0 { // the name that upstream will use is already in use
 		rehash(w.ReplicaSets[g.r.IntN(len(w.ReplicaSets))], d.Name, controller.ComputeHash(&d.Spec.Template, d.Status.CollisionCount))
 		w.ReplicaSets = withoutDuplicates(w.ReplicaSets)
 	}
-	if g.p(0.003) { // no set can ever match this selector
+	if g.p(0.003) { // no ReplicaSet can match this selector
 		d.Spec.Selector.MatchExpressions = append(d.Spec.Selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: hashLabel, Operator: metav1.LabelSelectorOpDoesNotExist})
 		w.ReplicaSets = nil
 	}
@@ -662,7 +663,7 @@ func (g *generator) World() *World {
 	}
 	g.deploymentStatus(w, sh)
 	if ru := d.Spec.Strategy.RollingUpdate; ru != nil && zero(ru.MaxSurge) && zero(ru.MaxUnavailable) {
-		// The server would refuse to store this spec again: no rollback, and no look at the owner before an adoption.
+		// The server rejects updates of this invalid spec, so avoid rollbacks and the check of the owner before adoptions.
 		delete(d.Annotations, appsv1.DeprecatedRollbackTo)
 		for _, rs := range w.ReplicaSets {
 			if metav1.GetControllerOf(rs) == nil && rs.Namespace == namespace {
@@ -685,8 +686,8 @@ func (g *generator) World() *World {
 	return w
 }
 
-// calm removes the reasons for an early write to the new set or to the Deployment. On a server that enforces
-// resourceVersion such a write ends many a pass (upstream.md 13) before it reaches the branches behind it.
+// calm removes the reasons for an early write to the new ReplicaSet or the Deployment. Because the server enforces
+// resourceVersion, such a write would end many passes of upstream before they reach later branches.
 func (g *generator) calm(w *World) {
 	d := w.Deployment
 	mine := owned(w)
@@ -695,7 +696,7 @@ func (g *generator) calm(w *World) {
 		revision := strconv.FormatInt(util.MaxRevision(klog.Background(), old)+1, 10)
 		util.SetNewReplicaSetAnnotations(quiet, d, newRS, revision, true, 2000)
 		newRS.Spec.MinReadySeconds = d.Spec.MinReadySeconds
-		if g.p(0.05) { // adopted in this pass: whatever is written to it afterwards is refused
+		if g.p(0.05) { // adopted in this pass, so that later writes of upstream to it are stale
 			newRS.OwnerReferences = nil
 		}
 		util.SetDeploymentRevision(d, newRS.Annotations[util.RevisionAnnotation])
@@ -740,7 +741,7 @@ func rehash(rs *appsv1.ReplicaSet, owner, hash string) {
 	rs.Spec.Template.Labels[hashLabel] = hash
 }
 
-// deploymentStatus gives the Deployment the status that fits its sets, or one that lags, or any.
+// deploymentStatus sets the status of the Deployment: consistent with its ReplicaSets, outdated or arbitrary.
 func (g *generator) deploymentStatus(w *World, sh shape) {
 	d := w.Deployment
 	st := &d.Status
@@ -773,7 +774,7 @@ func (g *generator) deploymentStatus(w *World, sh shape) {
 		if complete {
 			st.TerminatingReplicas = &terminating
 		}
-	case done || g.p(0.4): // complete, says the status: history is cleaned up
+	case done || g.p(0.4): // complete according to the status, so that the history is cleaned up
 		n := *d.Spec.Replicas
 		st.Replicas, st.UpdatedReplicas, st.ReadyReplicas, st.AvailableReplicas, st.ObservedGeneration = n, n, n, n, d.Generation
 		st.TerminatingReplicas = pick(g, nil, ptr(int32(0)))

@@ -1,8 +1,8 @@
-// Parity holds rollplan's planner against the Deployment controller of Kubernetes v1.36.3 itself: the same snapshots
-// go through both, and what they do must be the same (docs/parity.md).
+// Command parity compares the planner with the Deployment controller of Kubernetes v1.36.3. Both get the same snapshots
+// and must make the same writes. See docs/parity.md.
 //
 //	go run ./parity -n 20000 -seed 7        # from tests/
-//	go run ./parity -replay /tmp/case.json  # one snapshot, as a failure printed it
+//	go run ./parity -replay /tmp/case.json  # one snapshot that was saved after a failure
 package main
 
 import (
@@ -28,13 +28,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// unitSize is how many snapshots come out of one seeded unit: so many random worlds, or so many steps of one life.
+// unitSize is the number of snapshots in one unit: either random worlds or the steps of one simulation. Each unit has a
+// seed of its own.
 const unitSize = 20
 
-// baseTime is `now` of all snapshots: far from the wall clock, so that a stamp of the run is recognised as one.
+// baseTime is `now` of all snapshots. It is far from the current time, so that timestamps of the run can be recognized.
 var baseTime = time.Date(2025, 6, 15, 12, 0, 0, 0, time.UTC)
 
-// clockOf gives even units a whole second and odd ones half a second more: deadlines are decided exactly.
+// clockOf returns `now` of a unit. In odd units it includes half a second, to test the precision of deadlines.
 func clockOf(unit int) time.Time { return baseTime.Add(time.Duration(unit%2) * 500 * time.Millisecond) }
 
 type config struct {
@@ -43,28 +44,28 @@ type config struct {
 	planner, replay, out         string
 	settled, against             bool
 	custom, rollouts             bool
-	start                        func() (Planner, error) // nil: upstream alone
+	start                        func() (Planner, error) // nil: only run upstream
 }
 
 func main() {
 	var c config
-	flag.IntVar(&c.n, "n", 20000, "how many snapshots")
-	flag.Uint64Var(&c.seed, "seed", 0, "seed of the generator; 0 takes a fresh one")
-	flag.IntVar(&c.unit, "unit", -1, "only this unit of the seed")
-	flag.StringVar(&c.planner, "planner", envOr("ROLLPLAN_PARITY_PLANNER", defaultPlanner), "command of the planner: one JSON request a line in, one response a line out; `none` runs upstream alone")
-	flag.StringVar(&c.replay, "replay", "", "compare the one snapshot in this request `file`")
-	flag.StringVar(&c.out, "out", filepath.Join(os.TempDir(), "rollplan-parity"), "where failing requests are written")
-	flag.BoolVar(&c.settled, "settled", false, "compare HORIZON_SETTLED with upstream repeated until it rests, instead of pass with pass")
-	flag.BoolVar(&c.against, "refusals", false, "let the server refuse one call, or be newer than the snapshot (faults.go)")
-	flag.BoolVar(&c.custom, "custom", false, "let the owner be a custom resource on our side (custom.go)")
-	flag.BoolVar(&c.rollouts, "rollouts", false, "lead n whole rollouts side by side, instead of single passes (rollouts.go)")
-	// Twice as many as cores: a worker waits while its planner, a process of its own, works.
-	flag.IntVar(&c.workers, "workers", 2*runtime.NumCPU(), "how many snapshots at a time; the same seed gives the same snapshots whatever their number")
-	flag.IntVar(&c.maxReports, "reports", 5, "how many differences (each of another kind) to shrink and print")
-	coverage := flag.Bool("coverage", false, "then measure what 20,000 of these snapshots reach of upstream's code (parity/coverage)")
+	flag.IntVar(&c.n, "n", 20000, "number of snapshots")
+	flag.Uint64Var(&c.seed, "seed", 0, "seed of the generator; 0 chooses a random seed")
+	flag.IntVar(&c.unit, "unit", -1, "compare only this unit of the seed")
+	flag.StringVar(&c.planner, "planner", envOr("ROLLPLAN_PARITY_PLANNER", defaultPlanner), "command of the planner, which reads one JSON request and writes one JSON response per line; `none` only runs upstream")
+	flag.StringVar(&c.replay, "replay", "", "compare only the snapshot in this request `file`")
+	flag.StringVar(&c.out, "out", filepath.Join(os.TempDir(), "rollplan-parity"), "directory for the requests of failures")
+	flag.BoolVar(&c.settled, "settled", false, "compare HORIZON_SETTLED with upstream, repeated until it makes no more writes")
+	flag.BoolVar(&c.against, "refusals", false, "make the server reject one call, or have newer objects than the snapshot (faults.go)")
+	flag.BoolVar(&c.custom, "custom", false, "use a custom resource as the owner on our side (custom.go)")
+	flag.BoolVar(&c.rollouts, "rollouts", false, "compare n whole rollouts instead of single passes (rollouts.go)")
+	// A worker waits while its planner process works, so use twice as many workers as cores.
+	flag.IntVar(&c.workers, "workers", 2*runtime.NumCPU(), "number of concurrent workers; the snapshots of a seed do not depend on it")
+	flag.IntVar(&c.maxReports, "reports", 5, "maximum number of differences, each of another kind, to shrink and print")
+	coverage := flag.Bool("coverage", false, "afterwards, measure the coverage of the upstream code with at most 20,000 of these snapshots (parity/coverage)")
 	profile := flag.String("profile", "", "write a CPU profile to this `file`")
 	flag.Parse()
-	if os.Getenv("GOGC") == "" { // much short-lived garbage, little that stays
+	if os.Getenv("GOGC") == "" { // most allocations are short-lived
 		debug.SetGCPercent(400)
 	}
 	if c.planner != "none" {
@@ -111,30 +112,30 @@ func main() {
 	}
 }
 
-func envOr(name, otherwise string) string {
+func envOr(name, defaultValue string) string {
 	if v := os.Getenv(name); v != "" {
 		return v
 	}
-	return otherwise
+	return defaultValue
 }
 
-// stats is what a run counts. Guarded by mu.
+// stats are the counters of a run. mu guards them.
 type stats struct {
 	mu             sync.Mutex
 	passed, failed int
 	exempted       map[string]int
-	stricter       map[string]int // compared by a rule of faults.go
+	stricter       map[string]int // compared with a rule of faults.go
 	refused        int
-	writes         map[string]int // upstream's, by kind
+	writes         map[string]int // of upstream, by kind
 	silent         int
-	ended          map[string]int // how upstream's passes ended
+	ended          map[string]int // errors that ended passes of upstream
 	kinds          map[string]int // failures by kind
 	reports        []string
 	began          time.Time
 }
 
 func (s *stats) print(c *config) {
-	took := time.Since(s.began)
+	duration := time.Since(s.began)
 	total := s.passed + s.failed
 	for _, e := range s.exempted {
 		total += e
@@ -142,8 +143,8 @@ func (s *stats) print(c *config) {
 	for _, r := range s.reports {
 		fmt.Println(r)
 	}
-	fmt.Printf("seed %d: %d snapshots in %s (%.0f/s); %d passes wrote nothing, %d met an error\n",
-		c.seed, total, took.Round(time.Millisecond), float64(total)/took.Seconds(), s.silent, s.refused)
+	fmt.Printf("seed %d: %d snapshots in %s (%.0f/s); %d passes made no writes, %d failed with an error\n",
+		c.seed, total, duration.Round(time.Millisecond), float64(total)/duration.Seconds(), s.silent, s.refused)
 	for _, k := range sortedKeys(s.writes) {
 		fmt.Printf("  %6d upstream: %s\n", s.writes[k], k)
 	}
@@ -157,7 +158,7 @@ func (s *stats) print(c *config) {
 	}
 	for _, e := range stricter {
 		if n := s.stricter[e.Name]; n > 0 {
-			fmt.Printf("  %6d compared otherwise: %s (%s)\n", n, e.Name, e.Reason)
+			fmt.Printf("  %6d compared with another rule: %s (%s)\n", n, e.Name, e.Reason)
 		}
 	}
 	type kind struct {
@@ -172,16 +173,16 @@ func (s *stats) print(c *config) {
 	for _, k := range kinds {
 		fmt.Printf("  %6d differ in: %s\n", k.n, k.name)
 	}
-	fmt.Printf("seed %d: %d snapshots, %d passed, %d differ on purpose, %d failed, in %s\n", c.seed, total, s.passed, total-s.passed-s.failed, s.failed, took.Round(time.Second))
+	fmt.Printf("seed %d: %d snapshots, %d passed, %d differ on purpose, %d failed, in %s\n", c.seed, total, s.passed, total-s.passed-s.failed, s.failed, duration.Round(time.Second))
 }
 
-// worker owns one upstream controller and one planner process.
+// worker has one upstream controller and one planner process.
 type worker struct {
 	up     *Upstream
-	ours   *Ours // nil: upstream alone
+	ours   *Ours // nil: only run upstream
 	settle bool
-	then   *World // the world of the next plan, where that was compared too (custom.go)
-	named  string // the stricter rule of faults.go that the last comparison followed
+	then   *World // world of the second plan, if that was compared too (custom.go)
+	named  string // rule of faults.go that the last comparison used
 }
 
 func newWorker(c *config) (*worker, error) {
@@ -202,7 +203,7 @@ func (w *worker) close() {
 	}
 }
 
-// compare runs both sides on one world. The raw result of upstream is given to seen before anything is normalised.
+// compare runs both sides on a world. It passes the unmodified result of upstream to seen before normalization.
 func (w *worker) compare(world *World, seen func(*Result)) ([]Difference, *Result, *Result, error) {
 	up := w.up.Pass(world, NewServer(world))
 	if seen != nil {
@@ -250,7 +251,7 @@ func run(c *config) (*stats, error) {
 	}
 	units := (c.n + unitSize - 1) / unitSize
 	var first error
-	for phase := 0; phase < 2; phase++ { // one clock at a time
+	for phase := 0; phase < 2; phase++ { // the upstream clock is global
 		setUpstreamClock(clockOf(phase))
 		next := make(chan int)
 		var wg sync.WaitGroup
@@ -321,7 +322,7 @@ func (w *worker) unit(c *config, s *stats, unit, count int) error {
 		}
 		if c.custom {
 			if ru := world.Deployment.Spec.Strategy.RollingUpdate; ru != nil && zero(ru.MaxSurge) && zero(ru.MaxUnavailable) {
-				continue // our server would refuse to store this spec again, and the revision is written to it
+				continue // the server rejects updates of this invalid spec, and the revision must be written
 			}
 			world.Owner = &metav1.TypeMeta{APIVersion: "apps.example.com/v1alpha1", Kind: "Rollout"}
 		}
@@ -388,7 +389,7 @@ func (s *stats) count(w *worker, c *config, world *World, up *Result, diffs []Di
 	}
 }
 
-// endOf says at what upstream's pass ended, without the names.
+// endOf describes the error that ended the pass of upstream, without object names.
 func endOf(w *World, r *Result) string {
 	last := r.Refused[len(r.Refused)-1]
 	what, why, _ := strings.Cut(last, ": ")
@@ -411,16 +412,16 @@ func endOf(w *World, r *Result) string {
 	return verb + " " + strings.TrimSuffix(resource, "/") + ": " + why
 }
 
-// kindOf is what a shrunk world must go on failing in: the first difference, and the first field in it.
+// kindOf identifies a failure by its first difference and the first field in it. Shrinking must not change it.
 func kindOf(w *World, diffs []Difference) string {
 	if w.Fault != nil || w.Newer != nil {
 		calm := *w
 		calm.Fault, calm.Newer = nil, nil
 		what := ""
 		if w.Fault != nil {
-			what = fmt.Sprintf("refuses %s with %d, lost %v", w.Fault.On, w.Fault.Code, w.Fault.Lost)
+			what = fmt.Sprintf("rejects %s with %d, lost %v", w.Fault.On, w.Fault.Code, w.Fault.Lost)
 		} else if w.Newer.Set != "" {
-			what = "has a set " + string(w.Newer.How)
+			what = "has a ReplicaSet " + string(w.Newer.How)
 		} else {
 			what = "has its Deployment " + string(w.Newer.How)
 		}
@@ -429,7 +430,7 @@ func kindOf(w *World, diffs []Difference) string {
 	if w.Refuse != RefuseNothing {
 		calm := *w
 		calm.Refuse = RefuseNothing
-		return kindOf(&calm, diffs) + " (the server refuses: " + string(w.Refuse) + ")"
+		return kindOf(&calm, diffs) + " (the server rejects: " + string(w.Refuse) + ")"
 	}
 	kind := diffs[0].What
 	for _, prefix := range []string{"write ", "final ReplicaSet ", "settled ReplicaSet "} {
@@ -447,7 +448,7 @@ func kindOf(w *World, diffs []Difference) string {
 	return strings.TrimSuffix(kind+" "+fieldOf(u, o), " ")
 }
 
-// fieldOf is the path of the first value that differs.
+// fieldOf returns the path of the first value that differs.
 func fieldOf(u, o any) string {
 	switch x := u.(type) {
 	case map[string]any:
@@ -470,7 +471,7 @@ func fieldOf(u, o any) string {
 	return ""
 }
 
-// report shrinks a failing world and says everything about it.
+// report shrinks a failing world and describes it in full.
 func (w *worker) report(c *config, world *World, kind, where string) string {
 	small := shrink(world, func(try *World) bool {
 		diffs, _, _, err := w.compare(try, nil)
@@ -485,25 +486,25 @@ func (w *worker) report(c *config, world *World, kind, where string) string {
 		fmt.Fprintf(&b, "replay: go run ./parity -replay %s\n", file)
 	}
 	b.WriteString(describe(small))
-	b.WriteString(w.tell(small))
+	b.WriteString(w.transcript(small))
 	return b.String()
 }
 
-// tell runs a world and prints both sides and their differences.
-func (w *worker) tell(world *World) string {
+// transcript runs a world and describes both sides and their differences.
+func (w *worker) transcript(world *World) string {
 	diffs, up, our, err := w.compare(world, nil)
 	if err != nil {
 		return err.Error() + "\n"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "--- upstream (error: %v)\n%s", up.Err, happened(up))
+	fmt.Fprintf(&b, "--- upstream (error: %v)\n%s", up.Err, summarize(up))
 	if our != nil {
-		fmt.Fprintf(&b, "--- ours (error: %v)\n%s", our.Err, happened(our))
+		fmt.Fprintf(&b, "--- ours (error: %v)\n%s", our.Err, summarize(our))
 		if our.Response != nil {
 			for i, step := range our.Response.Steps {
 				fmt.Fprintf(&b, "  step %d: %s\n", i, step.Summary)
 				if step.Call != nil {
-					fmt.Fprintf(&b, "    %s %s/%s %s %s\n    %s\n", step.Call.Verb, step.Call.Kind, step.Call.Subresource, step.Call.Name, step.Call.ContentType, cutLong(step.Call.BodyJSON))
+					fmt.Fprintf(&b, "    %s %s/%s %s %s\n    %s\n", step.Call.Verb, step.Call.Kind, step.Call.Subresource, step.Call.Name, step.Call.ContentType, truncate(step.Call.BodyJSON))
 				}
 			}
 		}
@@ -514,14 +515,14 @@ func (w *worker) tell(world *World) string {
 	return b.String()
 }
 
-func cutLong(s string) string {
+func truncate(s string) string {
 	if len(s) > 600 {
 		return s[:600] + "…"
 	}
 	return s
 }
 
-func happened(r *Result) string {
+func summarize(r *Result) string {
 	var b strings.Builder
 	for _, line := range strings.Split(strings.TrimSpace(writeLines(r.Writes)), "\n") {
 		if line != "" {
@@ -529,7 +530,7 @@ func happened(r *Result) string {
 		}
 	}
 	for _, x := range r.Refused {
-		b.WriteString("  refused: " + x + "\n")
+		b.WriteString("  rejected: " + x + "\n")
 	}
 	for _, e := range r.Events {
 		fmt.Fprintf(&b, "  event: %s %s %s\n", e.Type, e.Reason, e.Message)
@@ -537,7 +538,7 @@ func happened(r *Result) string {
 	return b.String()
 }
 
-// describe is the world in a few lines.
+// describe describes a world in a few lines.
 func describe(w *World) string {
 	var b strings.Builder
 	d := w.Deployment
@@ -545,7 +546,7 @@ func describe(w *World) string {
 	if ru := d.Spec.Strategy.RollingUpdate; ru != nil {
 		strategy += fmt.Sprintf(" surge %s unavailable %s", ru.MaxSurge, ru.MaxUnavailable)
 	}
-	fmt.Fprintf(&b, "deployment: replicas %d, %s, paused %v, deadline %s, history %s, minReady %d, generation %d seen %d, deleting %v, annotations %v\n",
+	fmt.Fprintf(&b, "deployment: replicas %d, %s, paused %v, deadline %s, history %s, minReady %d, generation %d observed %d, deleting %v, annotations %v\n",
 		*d.Spec.Replicas, strategy, d.Spec.Paused, orNil(d.Spec.ProgressDeadlineSeconds), orNil(d.Spec.RevisionHistoryLimit), d.Spec.MinReadySeconds,
 		d.Generation, d.Status.ObservedGeneration, d.DeletionTimestamp != nil, d.Annotations)
 	st := d.Status
@@ -559,18 +560,18 @@ func describe(w *World) string {
 		for _, ref := range rs.OwnerReferences {
 			owner = fmt.Sprintf("owner %s controller %s", ref.Name, orNil(ref.Controller))
 		}
-		fmt.Fprintf(&b, "set %s: image %s, size %d, status %d ready %d available %d, generation %d seen %d, %s, labels %v, created %s before now, deleting %v, annotations %v\n",
+		fmt.Fprintf(&b, "set %s: image %s, size %d, status %d ready %d available %d, generation %d observed %d, %s, labels %v, created %s before now, deleting %v, annotations %v\n",
 			rs.Name, rs.Spec.Template.Spec.Containers[0].Image, *rs.Spec.Replicas, rs.Status.Replicas, rs.Status.ReadyReplicas, rs.Status.AvailableReplicas,
-			rs.Generation, rs.Status.ObservedGeneration, owner, rs.Labels, w.Now.Sub(rs.CreationTimestamp.Time), rs.DeletionTimestamp != nil, cutLong(fmt.Sprint(rs.Annotations)))
+			rs.Generation, rs.Status.ObservedGeneration, owner, rs.Labels, w.Now.Sub(rs.CreationTimestamp.Time), rs.DeletionTimestamp != nil, truncate(fmt.Sprint(rs.Annotations)))
 	}
 	for _, p := range w.Pods {
 		fmt.Fprintf(&b, "pod %s: %s, owners %v\n", p.Name, p.Status.Phase, p.OwnerReferences)
 	}
 	if w.Fault != nil || w.Newer != nil {
-		fmt.Fprintf(&b, "the server: refuses %s, has %s\n", js(w.Fault), js(w.Newer))
+		fmt.Fprintf(&b, "the server: rejects %s, has %s\n", js(w.Fault), js(w.Newer))
 	}
 	if w.Refuse != "" {
-		fmt.Fprintf(&b, "the server refuses: %s\n", w.Refuse)
+		fmt.Fprintf(&b, "the server rejects: %s\n", w.Refuse)
 	}
 	return b.String()
 }
@@ -624,7 +625,7 @@ func replay(c *config) int {
 	}
 	defer w.close()
 	fmt.Print(describe(world))
-	fmt.Print(w.tell(world))
+	fmt.Print(w.transcript(world))
 	diffs, _, _, err := w.compare(world, nil)
 	switch name := exempt(world, c.settled); {
 	case err != nil:

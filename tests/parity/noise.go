@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// forPlanner is the request as our planner gets it: without what the contract does not know, and with noise.
+// forPlanner returns the request for our planner: without the fields that are not part of the contract, and with noise.
 func (w *World) forPlanner(horizon string, failures []StepFailure) ([]byte, error) {
 	r := w.Request(horizon)
 	r.World = nil
@@ -32,9 +32,8 @@ func (w *World) forPlanner(horizon string, failures []StepFailure) ([]byte, erro
 	return json.Marshal(generic)
 }
 
-// noise writes a template's JSON as another client might: what is empty is absent, null, [] or {}, what is zero is
-// absent or written out. Only where Go's types say that it is the same: value fields, maps and lists. The API server
-// prints few of these, but a request may come from elsewhere.
+// noise changes the JSON of a template in ways that do not change its meaning: it adds zero values, empty lists and maps,
+// and nulls where they equal an absent field in Go. The API server returns few of them, but other clients may send them.
 type noise struct{ r *rand.Rand }
 
 func (n *noise) template(t map[string]any) {
@@ -73,7 +72,7 @@ func (n *noise) template(t map[string]any) {
 	}
 }
 
-// fill adds some of these where nothing is, and turns some empty lists and maps into null.
+// fill adds some of the given fields if they are absent, with null instead of some of the empty lists and maps.
 func (n *noise) fill(m map[string]any, with map[string]any) {
 	for _, k := range sortedKeys(with) {
 		if _, there := m[k]; there || n.r.IntN(3) > 0 {

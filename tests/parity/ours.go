@@ -18,16 +18,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// defaultPlanner answers one JSON request a line with one JSON response a line.
+// defaultPlanner reads one JSON request per line and writes one JSON response per line.
 const defaultPlanner = "../target/release/examples/plan_lines"
 
-// Planner is our side: a request in, a response out.
+// Planner is our planner. It gets a JSON request and returns a JSON response.
 type Planner interface {
 	Plan(request []byte) ([]byte, error)
 	Close()
 }
 
-// process is a planner that runs beside us and speaks lines.
+// process is a planner that runs as a child process.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -54,7 +54,7 @@ func startPlanner(command string) (Planner, error) {
 
 func (p *process) Plan(request []byte) ([]byte, error) {
 	if bytes.IndexByte(request, '\n') >= 0 {
-		return nil, errors.New("a request is one line")
+		return nil, errors.New("the request contains a line break")
 	}
 	if _, err := p.in.Write(append(request, '\n')); err != nil {
 		return nil, fmt.Errorf("planner: %w", err)
@@ -71,13 +71,13 @@ func (p *process) Close() {
 	_ = p.cmd.Wait()
 }
 
-// Ours runs the planner and carries its steps out on a server of its own, exactly as an adapter must: in order,
-// stopping at the first failure unless the step says otherwise.
+// Ours runs the planner and carries out its steps on a server of its own, as an adapter must: in order, and only until
+// the first failure unless the step allows the plan to continue.
 type Ours struct {
 	planner Planner
 }
 
-// plan asks the planner.
+// plan requests a plan.
 func (o *Ours) plan(w *World, horizon string, failures []StepFailure) (*PlanResponse, error) {
 	data, err := w.forPlanner(horizon, failures)
 	if err != nil {
@@ -89,19 +89,19 @@ func (o *Ours) plan(w *World, horizon string, failures []StepFailure) (*PlanResp
 	}
 	resp := &PlanResponse{}
 	if err := json.Unmarshal(line, resp); err != nil {
-		return nil, fmt.Errorf("the planner's answer is no PlanRolloutResponse: %w: %.200s", err, line)
+		return nil, fmt.Errorf("cannot decode the response as PlanRolloutResponse: %w: %.200s", err, line)
 	}
 	if len(resp.Error) > 0 && string(resp.Error) != "null" {
-		return nil, fmt.Errorf("the planner refuses: %s", resp.Error)
+		return nil, fmt.Errorf("the planner returned an error: %s", resp.Error)
 	}
 	return resp, nil
 }
 
-// plannerGone: nothing can be compared any more.
+// plannerGone means that the planner process has exited, so that the run must end.
 type plannerGone struct{ error }
 
-// Pass is one plan with HORIZON_PASS, carried out. A refused create is reported back, as the contract wants it, and
-// the same snapshot planned again: that second plan is what our side does in this world.
+// Pass carries out one plan with HORIZON_PASS. If the server rejects a create, Pass reports the failure as the contract
+// requires and carries out another plan for the same snapshot, which is then the result.
 func (o *Ours) Pass(w *World, up *Result) (*Result, error) {
 	var back func(*Result)
 	var err error
@@ -118,8 +118,8 @@ func (o *Ours) Pass(w *World, up *Result) (*Result, error) {
 			r.Attempts = append(attempts, r.Attempts...)
 		}
 		if err == nil && failure != nil {
-			r.Refused = append(r.Refused, "the refused create is planned again although its failure was reported")
-			r.Err = errors.New("loops on a refused create")
+			r.Refused = append(r.Refused, "the rejected create is planned again although its failure was reported")
+			r.Err = errors.New("infinite loop after a rejected create")
 		}
 	}
 	if err != nil {
@@ -131,7 +131,7 @@ func (o *Ours) Pass(w *World, up *Result) (*Result, error) {
 	return r, nil
 }
 
-// carryOut plans and makes the calls. The failure it returns is the refused create, to be reported.
+// carryOut requests a plan and makes its calls. It returns the failure that must be reported, if any.
 func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Result, *StepFailure, error) {
 	resp, err := o.plan(w, horizon, failures)
 	if err != nil {
@@ -146,7 +146,7 @@ func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Resu
 		if step.Call != nil {
 			if err := o.call(w, server, step.Call); err != nil {
 				if w.Fault != nil && server.fired || w.Newer != nil {
-					if !step.goesOn(err) && !(step.Call.Verb == "VERB_DELETE" && apierrors.IsNotFound(err)) {
+					if !step.continuesAfter(err) && !(step.Call.Verb == "VERB_DELETE" && apierrors.IsNotFound(err)) {
 						endedAt = string(kindOfCall(step))
 					} else if len(step.ToleratedHTTPCodes) == 0 && step.ContinueOnFailure {
 						wentOn = true
@@ -165,13 +165,13 @@ func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Resu
 					break
 				}
 				if step.Call.Verb == "VERB_DELETE" && apierrors.IsNotFound(err) {
-					continue // the contract: success
+					continue // the contract treats this as success
 				}
-				if !step.goesOn(err) && server.refuse == RefuseDelete && step.Call.Verb == "VERB_DELETE" {
-					ended = true // as upstream's pass ends; no defect of ours
+				if !step.continuesAfter(err) && server.refuse == RefuseDelete && step.Call.Verb == "VERB_DELETE" {
+					ended = true // upstream ends its pass too
 					break
 				}
-				if !step.goesOn(err) {
+				if !step.continuesAfter(err) {
 					failedErr = fmt.Errorf("step %d (%s): %w", i, step.Summary, err)
 					break
 				}
@@ -186,7 +186,7 @@ func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Resu
 	}
 	r.Events, r.Err, r.Response = events, failedErr, resp
 	r.Deployment = server.deployments[key(w.Deployment.Namespace, w.Deployment.Name)]
-	if r.Deployment == nil { // gone from the server
+	if r.Deployment == nil { // deleted from the server
 		r.Deployment = w.Deployment.DeepCopy()
 	}
 	r.Ended, r.EndedAt, r.WentOn = ended, endedAt, wentOn
@@ -195,9 +195,9 @@ func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Resu
 		st := &appsv1.DeploymentStatus{}
 		dec := json.NewDecoder(bytes.NewReader(resp.Status))
 		if err := dec.Decode(st); err != nil {
-			return nil, nil, fmt.Errorf("response.status is no DeploymentStatus: %w", err)
+			return nil, nil, fmt.Errorf("decode response.status: %w", err)
 		}
-		// whole seconds and no empty lists, as everywhere
+		// remove fractions of seconds and empty lists, as everywhere
 		r.Status = &throughProtobufD(&appsv1.Deployment{Status: *st}).Status
 	}
 	if resp.RequeueAfter != "" {
@@ -208,7 +208,7 @@ func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Resu
 	return r, failed, nil
 }
 
-// definite says whether a refusal is one that the contract wants reported: not a stale precondition.
+// definite reports whether the contract requires that an error is reported. Stale preconditions and timeouts are not.
 func definite(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Code == 422 && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0) {
@@ -217,7 +217,7 @@ func definite(err error) bool {
 	return !apierrors.IsConflict(err) && !apierrors.IsTimeout(err)
 }
 
-// kindOfCall names the kind of a step, in the words of faults.go.
+// kindOfCall returns the kind of the call of a step.
 func kindOfCall(step PlanStep) FaultOn {
 	for _, k := range []struct {
 		set bool
@@ -231,7 +231,7 @@ func kindOfCall(step PlanStep) FaultOn {
 			return k.on
 		}
 	}
-	return "a step without its action"
+	return "a step without an action"
 }
 
 func failureOf(w *World, server *Server, call *ApiCall, err error) *StepFailure {
@@ -256,7 +256,7 @@ func failureOf(w *World, server *Server, call *ApiCall, err error) *StepFailure 
 	return f
 }
 
-// call makes one call on the server.
+// call makes an API call on the server.
 func (o *Ours) call(w *World, s *Server, c *ApiCall) error {
 	body := []byte(c.BodyJSON)
 	kind := c.Kind
@@ -274,7 +274,7 @@ func (o *Ours) call(w *World, s *Server, c *ApiCall) error {
 		}
 	case metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"}:
 	default:
-		return fmt.Errorf("call to %s %s: no such kind in this world", c.APIVersion, c.Kind)
+		return fmt.Errorf("call to %s %s: unsupported kind", c.APIVersion, c.Kind)
 	}
 	switch c.Verb + " " + kind {
 	case "VERB_CREATE ReplicaSet":
@@ -283,7 +283,7 @@ func (o *Ours) call(w *World, s *Server, c *ApiCall) error {
 			return fmt.Errorf("create: %w", err)
 		}
 		if rs.Name != c.Name || rs.Namespace != "" && rs.Namespace != c.Namespace {
-			return fmt.Errorf("create: call names %s/%s, body %s/%s", c.Namespace, c.Name, rs.Namespace, rs.Name)
+			return fmt.Errorf("create: call is for %s/%s, but body for %s/%s", c.Namespace, c.Name, rs.Namespace, rs.Name)
 		}
 		if rs.APIVersion != "apps/v1" || rs.Kind != "ReplicaSet" {
 			return fmt.Errorf("create: body is %s %s", rs.APIVersion, rs.Kind)
@@ -307,7 +307,7 @@ func (o *Ours) call(w *World, s *Server, c *ApiCall) error {
 		}
 		return s.DeleteReplicaSet(c.Namespace, c.Name, opts)
 	}
-	return fmt.Errorf("no such call: %s %s", c.Verb, c.Kind)
+	return fmt.Errorf("unsupported call: %s %s", c.Verb, c.Kind)
 }
 
 func strict(data []byte, into any) error {
@@ -316,8 +316,8 @@ func strict(data []byte, into any) error {
 	return dec.Decode(into)
 }
 
-// collided: upstream found the name taken. (Where it does not come to a create, a set of that name is a set like any
-// other, and renaming it would change how ties by name are broken.)
+// collided reports whether upstream found that the name of the new ReplicaSet was already in use. (If upstream creates no
+// ReplicaSet, an existing one of that name is not special, and renaming it would change how ties by name are broken.)
 func collided(up *Result) bool {
 	for _, r := range up.Refused {
 		if strings.HasPrefix(r, "create") && strings.HasSuffix(r, "already exists") {
@@ -327,9 +327,10 @@ func collided(up *Result) bool {
 	return false
 }
 
-// collide is the part of "the hash in the name is renamed alike on both sides" that must happen before the run: where
-// the snapshot holds a set with the very name upstream is about to use, our side gets it under the name that we are
-// about to use. The hash we use is found by asking for the same Deployment with no set at all.
+// collide does the part of the normalization of hashes (createdHash) that must happen before the run: if the snapshot
+// contains a ReplicaSet with the name that upstream will use, our side gets it with the name that our planner will use.
+// The hash for that name comes from a plan for the same Deployment without ReplicaSets. The returned function undoes the
+// renaming in the result.
 func (o *Ours) collide(w *World) (*World, func(*Result), error) {
 	theirs := w.upstreamHash()
 	theirName := cut(w.Deployment.Name, theirs)
@@ -361,7 +362,7 @@ func (o *Ours) collide(w *World) (*World, func(*Result), error) {
 		}
 	}
 	if ours == "" {
-		return w, nil, nil // nothing is created here (an empty selector)
+		return w, nil, nil // the plan creates no ReplicaSet, for example because the selector is empty
 	}
 	there := renaming{cut(d.Name, theirs): cut(d.Name, ours)}
 	there.hash(theirs, ours)

@@ -20,11 +20,12 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
-// mirror is a planner that asks upstream and answers in our contract: its writes as patches with preconditions, its
-// sets under another hash. What is compared with it must be the same; what it is told to get wrong must be found.
+// mirror is a planner that returns the writes of upstream in the format of the contract: as patches with preconditions,
+// and with another hash. Compared to upstream, it must be equal. The comparison must detect the mistakes that mistake
+// makes.
 type mirror struct {
-	up    *Upstream
-	wrong func(*PlanResponse)
+	up      *Upstream
+	mistake func(*PlanResponse)
 }
 
 func (m *mirror) Close() {}
@@ -65,19 +66,19 @@ func (m *mirror) Plan(request []byte) ([]byte, error) {
 	server := NewServer(w)
 	r := m.up.Pass(w, server)
 	if len(req.Snapshot.Failures) == 0 && strings.Contains(strings.Join(r.Refused, ""), "already exists") {
-		// does not look whether the name is taken: the server will say so
+		// ignore that the name is already in use: the server will reject the create
 		server = NewServer(w)
 		delete(server.sets, key(w.Deployment.Namespace, cut(w.Deployment.Name, theirs)))
 		r = m.up.Pass(w, server)
 	}
 	r.Deployment = r.Deployment.DeepCopy()
 	ours := theirs
-	if renamed || len(r.Attempts) > 0 { // else a set of that name is a set like any other
+	if renamed || len(r.Attempts) > 0 { // otherwise, a ReplicaSet of that name is not special
 		ours = reverse(theirs)
 	}
 	out := renaming{cut(w.Deployment.Name, theirs): cut(w.Deployment.Name, ours)}
 	out.hash(theirs, ours)
-	for i := range r.Writes { // before anything is stamped over it
+	for i := range r.Writes { // before the final status is changed
 		if d := r.Writes[i].Deployment; d != nil {
 			m.stamp(w, r, &d.Status)
 		}
@@ -148,42 +149,42 @@ func (m *mirror) Plan(request []byte) ([]byte, error) {
 		e.Message = out.text(e.Message)
 		resp.Steps = append(resp.Steps, PlanStep{Summary: "event", Events: []Event{e}})
 	}
-	if m.wrong != nil {
-		m.wrong(&resp)
+	if m.mistake != nil {
+		m.mistake(&resp)
 	}
 	return json.Marshal(resp)
 }
 
-// stamp puts snapshot.now where upstream put the wall clock.
+// stamp replaces times of the wall clock with snapshot.now.
 func (m *mirror) stamp(w *World, r *Result, s *appsv1.DeploymentStatus) {
 	c := *r
 	c.Writes, c.Status, c.Deployment = nil, nil, &appsv1.Deployment{Status: *s}
 	conditionTimes(w, &c)
 }
 
-func mirrored(wrong func(*PlanResponse)) *config {
+func mirrored(mistake func(*PlanResponse)) *config {
 	return &config{n: 2000, workers: 2, unit: -1, seed: 11, maxReports: 1, planner: "mirror", start: func() (Planner, error) {
-		return &mirror{up: NewUpstream(), wrong: wrong}, nil
+		return &mirror{up: NewUpstream(), mistake: mistake}, nil
 	}}
 }
 
-func TestUpstreamEqualsItselfThroughTheContract(t *testing.T) {
+func TestMirrorOfUpstreamIsEqual(t *testing.T) {
 	c := mirrored(nil)
 	c.out = t.TempDir()
 	s, err := run(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The mirror words a refusal of its own, which shows in the few worlds whose selector can never match.
+	// The mirror has other error messages, which leads to differences in the few worlds whose selector cannot match.
 	if s.failed != 0 || s.passed < c.n-20 {
 		t.Fatalf("%d passed, %d failed %v\n%s", s.passed, s.failed, s.kinds, strings.Join(s.reports, "\n"))
 	}
 }
 
-func TestEveryMistakeIsFound(t *testing.T) {
-	// each is one that only its own part of the comparison can see
+func TestMistakesAreDetected(t *testing.T) {
+	// only one part of the comparison can detect each of these
 	mistakes := map[string]func(*PlanResponse){
-		"the server refused one of our writes": func(r *PlanResponse) {
+		"the server rejected one of our writes": func(r *PlanResponse) {
 			for _, s := range r.Steps {
 				if s.Call != nil && strings.Contains(s.Call.BodyJSON, `"/metadata/generation"`) {
 					s.Call.BodyJSON = strings.Replace(s.Call.BodyJSON, `"/metadata/generation","value":`, `"/metadata/generation","value":7`, 1)
@@ -221,9 +222,9 @@ func TestEveryMistakeIsFound(t *testing.T) {
 			}
 		},
 	}
-	for kind, wrong := range mistakes {
+	for kind, mistake := range mistakes {
 		t.Run(kind, func(t *testing.T) {
-			c := mirrored(wrong)
+			c := mirrored(mistake)
 			c.n, c.out = 1000, t.TempDir()
 			s, err := run(c)
 			if err != nil {
@@ -236,7 +237,7 @@ func TestEveryMistakeIsFound(t *testing.T) {
 				}
 			}
 			if found == 0 {
-				t.Fatalf("not found: %v", s.kinds)
+				t.Fatalf("not detected: %v", s.kinds)
 			}
 			if len(s.reports) == 0 || !strings.Contains(s.reports[0], "replay: ") {
 				t.Fatalf("no report: %v", s.reports)
@@ -245,7 +246,7 @@ func TestEveryMistakeIsFound(t *testing.T) {
 	}
 }
 
-func TestTheSameSeedGivesTheSameWorlds(t *testing.T) {
+func TestGeneratorIsDeterministic(t *testing.T) {
 	for unit := 0; unit < 100; unit++ {
 		a, b := newGenerator(5, uint64(unit), clockOf(unit)), newGenerator(5, uint64(unit), clockOf(unit))
 		for range 5 {
@@ -256,8 +257,8 @@ func TestTheSameSeedGivesTheSameWorlds(t *testing.T) {
 	}
 }
 
-// TestWorldsAreStorable: an API server would hold what the generator makes. Two kinds are left out, which upstream
-// has branches for and validation does not let in: the empty selector and a RollingUpdate with both numbers zero.
+// TestWorldsAreStorable checks that the API server would accept the generated objects. It skips two invalid cases that
+// upstream handles nevertheless: an empty selector, and a RollingUpdate with maxSurge and maxUnavailable 0.
 func TestWorldsAreStorable(t *testing.T) {
 	ctx := genericapirequest.WithNamespace(t.Context(), namespace)
 	for unit := 0; unit < 3000; unit++ {
@@ -292,8 +293,8 @@ func TestWorldsAreStorable(t *testing.T) {
 	}
 }
 
-// TestTheServer: the rules that the comparison rests on.
-func TestTheServer(t *testing.T) {
+// TestServerBehavior checks the rules of Server that the comparison depends on.
+func TestServerBehavior(t *testing.T) {
 	w := newGenerator(1, 1, baseTime).World()
 	for unit := uint64(2); len(w.ReplicaSets) == 0 || w.ReplicaSets[0].Namespace != namespace || len(w.ReplicaSets[0].Finalizers) > 0; unit++ {
 		w = newGenerator(1, unit, baseTime).World()
@@ -303,58 +304,58 @@ func TestTheServer(t *testing.T) {
 	rs := w.ReplicaSets[0].DeepCopy()
 
 	if _, err := s.UpdateReplicaSet(rs, ""); err != nil || len(s.writes) != 0 {
-		t.Fatalf("an unchanged PUT: %v, %d writes", err, len(s.writes))
+		t.Fatalf("PUT without changes: %v, %d writes", err, len(s.writes))
 	}
 	if _, err := s.UpdateDeployment(w.Deployment, "status"); err != nil || len(s.writes) != 0 {
-		t.Fatalf("an unchanged PUT of status: %v, %d writes", err, len(s.writes))
+		t.Fatalf("PUT of the status without changes: %v, %d writes", err, len(s.writes))
 	}
 	bigger := rs.DeepCopy()
 	*bigger.Spec.Replicas += 1
 	bigger.Status.Replicas += 100
 	got, err := s.UpdateReplicaSet(bigger, "")
 	if err != nil || got.Generation != rs.Generation+1 || got.ResourceVersion == rs.ResourceVersion || got.Status.Replicas != rs.Status.Replicas {
-		t.Fatalf("a new size: %v %v", err, got)
+		t.Fatalf("PUT of a new size: %v %v", err, got)
 	}
 	if _, err := s.UpdateReplicaSet(bigger, ""); err == nil {
-		t.Fatal("a stale PUT passed")
+		t.Fatal("a stale PUT was accepted")
 	}
 	noted := got.DeepCopy()
 	noted.Annotations = map[string]string{"a": "b"}
 	if got, err = s.UpdateReplicaSet(noted, ""); err != nil || got.Generation != rs.Generation+1 {
-		t.Fatalf("an annotation on a set moves no generation: %v %v", err, got)
+		t.Fatalf("an annotation must not change the generation of a ReplicaSet: %v %v", err, got)
 	}
 	patch := fmt.Sprintf(`[{"op":"test","path":"/metadata/generation","value":%d},{"op":"replace","path":"/spec/replicas","value":4}]`, rs.Generation)
 	if _, err := s.PatchReplicaSet(namespace, rs.Name, "", "application/json-patch+json", []byte(patch)); err == nil || !strings.Contains(err.Error(), "est") {
-		t.Fatalf("a failed test: %v", err)
+		t.Fatalf("patch with a failed test operation: %v", err)
 	}
 	d := w.Deployment
 	if _, err := s.PatchDeployment(namespace, d.Name, "", "application/merge-patch+json", []byte(`{"metadata":{"uid":"`+string(d.UID)+`","resourceVersion":"1"}}`)); err == nil {
-		t.Fatal("a stale check of the owner passed")
+		t.Fatal("a stale check of the owner was accepted")
 	}
 	n := len(s.writes)
 	if _, err := s.PatchDeployment(namespace, d.Name, "", "application/merge-patch+json", []byte(`{"metadata":{"uid":"`+string(d.UID)+`","resourceVersion":"`+d.ResourceVersion+`"}}`)); err != nil || len(s.writes) != n {
-		t.Fatalf("a check of the owner: %v, %d writes", err, len(s.writes)-n)
+		t.Fatalf("check of the owner: %v, %d writes", err, len(s.writes)-n)
 	}
 	if _, err := s.PatchDeployment(namespace, d.Name, "", "application/merge-patch+json", []byte(`{"metadata":{"uid":"other"}}`)); err == nil {
-		t.Fatal("another uid passed")
+		t.Fatal("a patch with another uid was accepted")
 	}
 	if d2, err := s.PatchDeployment(namespace, d.Name, "", "application/merge-patch+json", []byte(`{"metadata":{"annotations":{"z":"1"}}}`)); err != nil || d2.Generation != d.Generation+1 {
-		t.Fatalf("an annotation on a Deployment moves its generation: %v", err)
+		t.Fatalf("an annotation must change the generation of a Deployment: %v", err)
 	}
 	if d2, err := s.PatchDeployment(namespace, d.Name, "status", "application/merge-patch+json", []byte(`{"metadata":{"annotations":{"z":"2"}}}`)); err != nil || d2.Generation != d.Generation+1 || d2.Annotations["z"] != "2" {
-		t.Fatalf("status keeps annotations and moves no generation: %v", err)
+		t.Fatalf("a status patch must write annotations and must not change the generation: %v", err)
 	}
 	uid := rs.UID
 	stale := "1"
 	if err := s.DeleteReplicaSet(namespace, rs.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &stale}}); err == nil {
-		t.Fatal("a stale DELETE passed")
+		t.Fatal("a stale DELETE was accepted")
 	}
 	if err := s.DeleteReplicaSet(namespace, rs.Name, metav1.DeleteOptions{}); err != nil || s.sets[key(namespace, rs.Name)] != nil {
-		t.Fatalf("a DELETE: %v", err)
+		t.Fatalf("DELETE: %v", err)
 	}
 }
 
-func TestUpstreamRepeats(t *testing.T) {
+func TestUpstreamIsDeterministic(t *testing.T) {
 	u := NewUpstream()
 	setUpstreamClock(baseTime)
 	for unit := 0; unit < 300; unit += 2 {
@@ -368,8 +369,8 @@ func TestUpstreamRepeats(t *testing.T) {
 	}
 }
 
-// TestNoiseChangesNothing: what is added to a template's JSON reads as the same typed template.
-func TestNoiseChangesNothing(t *testing.T) {
+// TestNoiseKeepsMeaning checks that templates with noise in their JSON are decoded to the same typed templates.
+func TestNoiseKeepsMeaning(t *testing.T) {
 	for unit := uint64(0); unit < 300; unit++ {
 		w := newGenerator(4, unit, baseTime).World().AsStored()
 		w.Noise = unit + 1
@@ -377,7 +378,7 @@ func TestNoiseChangesNothing(t *testing.T) {
 		w.Noise = 0
 		plain := mustBytes(w.forPlanner("HORIZON_PASS", nil))
 		if string(data) == string(plain) {
-			t.Fatalf("unit %d: no noise", unit)
+			t.Fatalf("unit %d: the noise changed nothing", unit)
 		}
 		a, _, err := WorldFromRequest(data)
 		must(err)

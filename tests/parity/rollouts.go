@@ -11,34 +11,35 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// Whole rollouts: two lives of one Deployment from its creation, one led by upstream and one by ours, each on a world
-// of its own that moves by the same draws. A user interferes for a while, then leaves; the pods come to health; both
-// lives go on until nothing is written any more. What each tick comes to must be the same on both sides: sizes,
-// annotations and readiness of every set, counters, conditions and revision of the Deployment, and the events.
+// Whole rollouts: upstream and our planner each control a Deployment from its creation in a simulation of their own. Both
+// simulations use the same random numbers. A user makes changes for a while, and pods fail; after that, all pods become
+// healthy, and the simulations continue until there are no more writes. After each tick, both sides must be equal: the
+// sizes, annotations and readiness of all ReplicaSets, the counters, conditions and revision of the Deployment, and the
+// events.
 //
-// Nothing is normalised but the names of sets (by the order of their creation) and the times of conditions.
+// Only the names of ReplicaSets (by the order of their creation) and the times of conditions are normalized.
 
 const (
 	busyTicks  = 20
 	maxTicks   = 1000
-	stuckTicks = 100 // without a write, by which a rollout that is not complete counts as stuck
-	restTicks  = 3   // so long without a write, and complete, is rest
+	stuckTicks = 100 // without writes, after which an incomplete rollout is considered stuck
+	restTicks  = 3   // without writes, after which a complete rollout has ended
 )
 
-// life is one side of a rollout.
+// life is the simulation of a rollout on one side.
 type life struct {
 	sim   *simulation
-	names renaming // of sets
+	names renaming // of ReplicaSets
 	seen  int
 }
 
 func newLife(seed, unit uint64) *life {
 	l := &life{sim: newSimulation(newGenerator(seed, unit, clockOf(int(unit)))), names: renaming{}}
-	l.sim.pace = 1 // two sets of the same second would be ordered by their names, which carry different hashes
+	l.sim.pace = 1 // ReplicaSets with the same creation time would be ordered by name, and hashes differ
 	return l
 }
 
-// tick says what a pass came to, in words that do not depend on the names of sets.
+// tick describes the result of a pass independently of the names of ReplicaSets.
 func (l *life) tick(world *World, r *Result) string {
 	var b strings.Builder
 	for _, rs := range world.ReplicaSets {
@@ -71,7 +72,7 @@ func (l *life) tick(world *World, r *Result) string {
 	return b.String()
 }
 
-// call gives a set a name by the order of creation.
+// call assigns a name to a ReplicaSet by the order of creation.
 func (l *life) call(name string) {
 	if _, ok := l.names[name]; !ok {
 		l.seen++
@@ -79,8 +80,8 @@ func (l *life) call(name string) {
 	}
 }
 
-// rollout leads both lives. It says how many ticks they took, and why they ended early: by
-// the exemption at which they parted, or as thousands of pods that are replaced a few at a time.
+// rollout simulates a rollout on both sides. It returns the number of ticks and, if the rollout ended early, the reason:
+// the exemption that applied, or too many pods that are replaced a few at a time.
 func (w *worker) rollout(seed, unit uint64) (ticks int, parted string, diffs []Difference, at *World, err error) {
 	up, our := newLife(seed, unit), newLife(seed, unit)
 	quiet, moved := 0, 0
@@ -115,19 +116,19 @@ func (w *worker) rollout(seed, unit uint64) (ticks int, parted string, diffs []D
 		our.sim.step(s)
 	}
 	if quiet < restTicks && ticks-moved < stuckTicks {
-		return ticks, fmt.Sprintf("equal so far, still on the way after %d ticks", ticks), nil, nil, nil
+		return ticks, fmt.Sprintf("equal so far, not complete after %d ticks", ticks), nil, nil, nil
 	}
 	if quiet < restTicks && staleDesiredReplicas(up.sim.w) {
 		diffs, at, err := w.settleRollout(our)
-		return ticks, "stale-desired-replicas: equal, and stuck for ever; settled plans complete it", diffs, at, err
+		return ticks, "stale-desired-replicas: equal, and stuck indefinitely; settled plans complete it", diffs, at, err
 	}
 	if quiet < restTicks {
-		return ticks, "", []Difference{{"rest", "not at rest and complete after " + fmt.Sprint(ticks) + " ticks", ""}}, our.sim.w, nil
+		return ticks, "", []Difference{{"rest", "not complete after " + fmt.Sprint(ticks) + " ticks", ""}}, our.sim.w, nil
 	}
 	return ticks, "", nil, nil, nil
 }
 
-// settleRollout goes on with settled plans where passes are stuck, as upstream is. They must complete the rollout.
+// settleRollout continues a rollout in which passes and upstream are stuck with settled plans, which must complete it.
 func (w *worker) settleRollout(l *life) ([]Difference, *World, error) {
 	quiet := 0
 	for range maxTicks {
@@ -144,10 +145,10 @@ func (w *worker) settleRollout(l *life) ([]Difference, *World, error) {
 		}
 		l.sim.step(s)
 	}
-	return []Difference{{"rest", "stuck in stale desired-replicas", "not at rest and complete with settled plans either"}}, l.sim.w, nil
+	return []Difference{{"rest", "stuck in stale desired-replicas", "not complete with settled plans either"}}, l.sim.w, nil
 }
 
-// unplanned says why there is no plan of ours, or that there will be none any more.
+// unplanned returns a difference if our planner returned no plan, or an error if its process has exited.
 func unplanned(s *Result, err error) ([]Difference, error) {
 	var gone *plannerGone
 	if errors.As(err, &gone) {
@@ -162,19 +163,19 @@ func unplanned(s *Result, err error) ([]Difference, error) {
 	return nil, nil
 }
 
-// complete says whether nothing is left to do for a Deployment.
+// complete reports whether the rollout is complete or the Deployment is being deleted.
 func complete(w *World) bool {
 	d := w.Deployment
 	return d.DeletionTimestamp != nil || util.DeploymentComplete(d, &d.Status)
 }
 
-// rollouts leads n of them and prints what came of it.
+// rollouts compares n rollouts and prints the results.
 func rollouts(c *config) (int, error) {
 	began := time.Now()
 	var mu sync.Mutex
 	var first error
 	ticks, failed, same, parted := 0, 0, 0, map[string]int{}
-	for phase := 0; phase < 2; phase++ { // one clock at a time
+	for phase := 0; phase < 2; phase++ { // the upstream clock is global
 		setUpstreamClock(clockOf(phase))
 		var wg sync.WaitGroup
 		for k := range c.workers {

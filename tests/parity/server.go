@@ -30,12 +30,12 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
-// Server is as much of an API server as one pass meets: Deployments and ReplicaSets, their status subresources, and
-// the API server's own update and create strategies (generation, status reset, defaults, validation), which are
-// imported, not imitated. What it adds is what `rest` and the storage do around them: resourceVersion is enforced,
-// a write that changes no byte keeps it, preconditions of a delete hold, finalizers delay it.
+// Server is a fake API server for one pass. It has Deployments and ReplicaSets with their status subresources, and uses
+// the real create and update strategies of the API server (generation, status reset, defaults, validation). It implements
+// the behavior of the storage itself: resourceVersion is enforced, a write without changes keeps it, deletions have
+// preconditions, and finalizers delay them.
 //
-// Both sides of the comparison write to a server of this kind, each to its own.
+// Each side of the comparison has a Server of its own.
 type Server struct {
 	now         metav1.Time
 	deployments map[string]*appsv1.Deployment
@@ -44,15 +44,15 @@ type Server struct {
 	created     int
 	refuse      Refuse
 	fault       *Fault
-	fired       bool // the fault was met
+	fired       bool // the fault has occurred
 
-	looked   bool // somebody asked for the Deployment before an adoption
+	looked   bool // the Deployment was read before an adoption
 	writes   []Write
 	refused  []string
-	attempts []*appsv1.ReplicaSet // every set somebody tried to create, refused or not: its name may turn up in messages
+	attempts []*appsv1.ReplicaSet // all ReplicaSets in create calls, including rejected ones: messages may contain their names
 }
 
-// Refuse names the way in which the world refuses to create or to delete a ReplicaSet.
+// Refuse is the way in which the server rejects the creation or deletion of ReplicaSets.
 type Refuse string
 
 const (
@@ -60,18 +60,18 @@ const (
 	RefuseQuota       Refuse = "quota"
 	RefuseInvalid     Refuse = "invalid"
 	RefuseTerminating Refuse = "terminating"
-	RefuseDelete      Refuse = "delete" // a webhook guards the sets
-	MissingDelete     Refuse = "gone"   // somebody else was faster: 404
+	RefuseDelete      Refuse = "delete" // a webhook rejects deletions
+	MissingDelete     Refuse = "gone"   // another client was faster: 404
 )
 
-// Write is one write that changed something.
+// Write is a write that changed an object.
 type Write struct {
 	Op          string // create, update, delete
 	Kind        string
 	Subresource string
 	Namespace   string
 	Name        string
-	Claim       bool               `json:",omitempty"` // it changed ownerReferences: an adoption or a release
+	Claim       bool               `json:",omitempty"` // an adoption or a release, which changes ownerReferences
 	Deployment  *appsv1.Deployment `json:",omitempty"`
 	Set         *appsv1.ReplicaSet `json:",omitempty"`
 }
@@ -85,7 +85,7 @@ var (
 
 func key(namespace, name string) string { return namespace + "/" + name }
 
-// NewServer holds copies of the snapshot's objects.
+// NewServer returns a server with copies of the objects in the snapshot.
 func NewServer(w *World) *Server {
 	s := &Server{
 		now:         metav1.NewTime(w.Now).Rfc3339Copy(),
@@ -107,7 +107,7 @@ func NewServer(w *World) *Server {
 	return s
 }
 
-// seen keeps the counter above every resourceVersion of the snapshot: none is ever given out twice.
+// seen keeps the counter above every resourceVersion in the snapshot, so that none is used twice.
 func (s *Server) seen(resourceVersion string) {
 	if n, err := strconv.ParseInt(resourceVersion, 10, 64); err == nil && n > s.rv {
 		s.rv = n
@@ -121,7 +121,7 @@ func (s *Server) refusal(op, kind, name string, err error) error {
 
 // --- Deployments
 
-// GetDeployment is GET: how upstream asks, before an adoption, whether the Deployment is still there.
+// GetDeployment is a GET, with which upstream checks before an adoption that the Deployment still exists.
 func (s *Server) GetDeployment(namespace, name string) (*appsv1.Deployment, error) {
 	s.looked = true
 	if err := s.fails(OnCheck, deploymentGR, name); err != nil {
@@ -134,7 +134,7 @@ func (s *Server) GetDeployment(namespace, name string) (*appsv1.Deployment, erro
 	return d.DeepCopy(), nil
 }
 
-// UpdateDeployment is PUT on the Deployment or its status.
+// UpdateDeployment is a PUT of the Deployment or its status.
 func (s *Server) UpdateDeployment(in *appsv1.Deployment, subresource string) (*appsv1.Deployment, error) {
 	out, err := s.updateDeployment(in, subresource)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Server) updateDeployment(in *appsv1.Deployment, subresource string) (*a
 	return out.DeepCopy(), refused
 }
 
-// PatchDeployment is PATCH on the Deployment or its status.
+// PatchDeployment is a PATCH of the Deployment or its status.
 func (s *Server) PatchDeployment(namespace, name, subresource string, pt types.PatchType, patch []byte) (*appsv1.Deployment, error) {
 	old, ok := s.deployments[key(namespace, name)]
 	if !ok {
@@ -201,7 +201,7 @@ func (s *Server) PatchDeployment(namespace, name, subresource string, pt types.P
 		return nil, s.refusal("patch", "Deployment/"+subresource, name, err)
 	}
 	legacyscheme.Scheme.Default(patched)
-	if subresource == "" && sameBytes(patched, old) { // our look at the owner before an adoption
+	if subresource == "" && sameBytes(patched, old) { // our check of the owner before an adoption
 		if err := s.fails(OnCheck, deploymentGR, name); err != nil {
 			return nil, s.refusal("patch", "Deployment/", name, err)
 		}
@@ -234,12 +234,12 @@ func (s *Server) createReplicaSet(in *appsv1.ReplicaSet) (*appsv1.ReplicaSet, er
 	if err := rest.BeforeCreate(replicasetregistry.Strategy, ctx, internal); err != nil {
 		return nil, err
 	}
-	// Admission (quota, a terminating namespace) comes before the storage finds the name taken.
+	// Admission (quota, terminating namespace) comes before the storage checks the name.
 	switch s.refuse {
 	case RefuseQuota:
 		return nil, apierrors.NewForbidden(replicaSetGR, in.Name, fmt.Errorf("exceeded quota: sets, requested: count/replicasets.apps=1, used: count/replicasets.apps=3, limited: count/replicasets.apps=3"))
 	case RefuseInvalid:
-		return nil, apierrors.NewInvalid(replicaSetGVK.GroupKind(), in.Name, field.ErrorList{field.Invalid(field.NewPath("spec", "template", "spec"), "x", "refused by a webhook")})
+		return nil, apierrors.NewInvalid(replicaSetGVK.GroupKind(), in.Name, field.ErrorList{field.Invalid(field.NewPath("spec", "template", "spec"), "x", "rejected by a webhook")})
 	case RefuseTerminating:
 		err := apierrors.NewForbidden(replicaSetGR, in.Name, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", in.Namespace))
 		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
@@ -265,7 +265,7 @@ func (s *Server) createReplicaSet(in *appsv1.ReplicaSet) (*appsv1.ReplicaSet, er
 	return out.DeepCopy(), refused
 }
 
-// UpdateReplicaSet is PUT on the ReplicaSet.
+// UpdateReplicaSet is a PUT of a ReplicaSet.
 func (s *Server) UpdateReplicaSet(in *appsv1.ReplicaSet, subresource string) (*appsv1.ReplicaSet, error) {
 	out, err := s.updateReplicaSet(in, subresource)
 	if err != nil {
@@ -276,7 +276,7 @@ func (s *Server) UpdateReplicaSet(in *appsv1.ReplicaSet, subresource string) (*a
 
 func (s *Server) updateReplicaSet(in *appsv1.ReplicaSet, subresource string) (*appsv1.ReplicaSet, error) {
 	if subresource != "" {
-		return nil, apierrors.NewBadRequest("a Deployment controller does not write ReplicaSet/" + subresource)
+		return nil, apierrors.NewBadRequest("a Deployment controller must not write ReplicaSet/" + subresource)
 	}
 	old, ok := s.sets[key(in.Namespace, in.Name)]
 	if !ok {
@@ -323,7 +323,7 @@ func (s *Server) updateReplicaSet(in *appsv1.ReplicaSet, subresource string) (*a
 	return out.DeepCopy(), refused
 }
 
-// PatchReplicaSet is PATCH on the ReplicaSet.
+// PatchReplicaSet is a PATCH of a ReplicaSet.
 func (s *Server) PatchReplicaSet(namespace, name, subresource string, pt types.PatchType, patch []byte) (*appsv1.ReplicaSet, error) {
 	old, ok := s.sets[key(namespace, name)]
 	if !ok {
@@ -337,10 +337,10 @@ func (s *Server) PatchReplicaSet(namespace, name, subresource string, pt types.P
 	return s.UpdateReplicaSet(patched, subresource)
 }
 
-// DeleteReplicaSet is DELETE. The garbage collector's part (the pods) is not in this world.
+// DeleteReplicaSet is a DELETE. There is no garbage collector that deletes the pods.
 func (s *Server) DeleteReplicaSet(namespace, name string, opts metav1.DeleteOptions) error {
 	if s.refuse == RefuseDelete {
-		return s.refusal("delete", "ReplicaSet", name, apierrors.NewForbidden(replicaSetGR, name, fmt.Errorf("refused by a webhook")))
+		return s.refusal("delete", "ReplicaSet", name, apierrors.NewForbidden(replicaSetGR, name, fmt.Errorf("rejected by a webhook")))
 	}
 	old, ok := s.sets[key(namespace, name)]
 	if !ok || s.refuse == MissingDelete {
@@ -378,7 +378,7 @@ func (s *Server) DeleteReplicaSet(namespace, name string, opts metav1.DeleteOpti
 
 // --- shared
 
-// applyPatch patches the v1 JSON of an object, as the API server's patch handler does.
+// applyPatch applies a patch to the v1 JSON of an object, as the API server does.
 func applyPatch(old runtime.Object, into runtime.Object, gvk schema.GroupVersionKind, name string, pt types.PatchType, patch []byte) error {
 	oldJSON, err := json.Marshal(old)
 	if err != nil {
@@ -393,7 +393,7 @@ func applyPatch(old runtime.Object, into runtime.Object, gvk schema.GroupVersion
 		}
 		newJSON, err = ops.Apply(oldJSON)
 		if err != nil {
-			// Invalid without causes: a `test` that failed, or a path that is not there.
+			// A failed test operation or a missing path is Invalid without causes.
 			return apierrors.NewGenericServerResponse(422, "patch", schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, name, err.Error(), 0, false)
 		}
 	case types.MergePatchType:
@@ -407,7 +407,7 @@ func applyPatch(old runtime.Object, into runtime.Object, gvk schema.GroupVersion
 	default:
 		return apierrors.NewGenericServerResponse(415, "patch", schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, name, "unsupported content type "+string(pt), 0, false)
 	}
-	// The server warns about unknown fields; here a field nobody knows is a defect of the writer.
+	// A real server warns about unknown fields. Here they are errors, because they are a bug of the planner.
 	dec := json.NewDecoder(bytes.NewReader(newJSON))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
@@ -422,11 +422,11 @@ func applyPatch(old runtime.Object, into runtime.Object, gvk schema.GroupVersion
 	return nil
 }
 
-// The conversion to the internal type moves the deprecated rollback annotation into a field and fails if it is no
-// number. A server that lets nobody store such a value never meets one; ours lets it lie as it is.
+// internalDeployment converts a Deployment to the internal type. The conversion moves the deprecated rollback annotation
+// to a field and fails if the value is not a number. A real server never stores such a value; this one keeps it unchanged.
 func internalDeployment(in *appsv1.Deployment) (*apps.Deployment, error) {
 	in = throughProtobufD(in)
-	if garbage(in) {
+	if invalidRollbackTo(in) {
 		delete(in.Annotations, appsv1.DeprecatedRollbackTo)
 	}
 	out := &apps.Deployment{}
@@ -442,7 +442,7 @@ func externalDeployment(internal *apps.Deployment, written *appsv1.Deployment) (
 		return nil, err
 	}
 	out = throughProtobufD(out)
-	if garbage(written) {
+	if invalidRollbackTo(written) {
 		if out.Annotations == nil {
 			out.Annotations = map[string]string{}
 		}
@@ -451,7 +451,7 @@ func externalDeployment(internal *apps.Deployment, written *appsv1.Deployment) (
 	return out, nil
 }
 
-func garbage(d *appsv1.Deployment) bool {
+func invalidRollbackTo(d *appsv1.Deployment) bool {
 	v := d.Annotations[appsv1.DeprecatedRollbackTo]
 	if v == "" {
 		return false
@@ -478,7 +478,8 @@ func throughProtobufPod(in *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// sameBytes is the storage's test for a write that changes nothing. Gogo's Marshal writes maps in sorted order.
+// sameBytes reports whether two objects have the same encoding, in which case the storage skips the write. Marshal sorts
+// map keys.
 func sameBytes(a, b interface{ Marshal() ([]byte, error) }) bool {
 	return bytes.Equal(mustBytes(a.Marshal()), mustBytes(b.Marshal()))
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// shrink makes a world smaller as long as `fails` holds: first whole objects, then parts, then numbers.
+// shrink makes a world smaller while `fails` holds: it removes objects, then parts of them, and reduces numbers.
 func shrink(w *World, fails func(*World) bool) *World {
 	for tries, progress := 0, true; progress && tries < 5000; {
 		progress = false
@@ -24,20 +24,20 @@ func shrink(w *World, fails func(*World) bool) *World {
 			tries++
 			if stored := smaller.AsStored(); fails(stored) {
 				w, progress = stored, true
-				i-- // the next reduction has moved up into this place, or this one bites again
+				i-- // try the same index again: it may be the next reduction now
 			}
 		}
 	}
 	return w
 }
 
-// reduction makes the i-th smaller world: nil if that one is not smaller, false when there are no more.
+// reduction returns the i-th smaller world, or nil if it is not smaller, or false if there are no more.
 func reduction(w *World, i int) (*World, bool) {
 	c := w.DeepCopy()
 	n := 0
 	var out *World
 	done := false
-	// try counts the possible reductions and does the i-th.
+	// try counts the possible reductions and makes the i-th.
 	try := func(do func()) {
 		if !done && n == i {
 			do()
@@ -57,7 +57,7 @@ func reduction(w *World, i int) (*World, bool) {
 	if w.Noise != 0 {
 		try(func() { c.Noise = 0 })
 	}
-	// numbers: zero, half, one less
+	// numbers: zero, one, half, one less
 	number := func(p reflect.Value) {
 		v := p.Int()
 		for _, smaller := range []int64{0, 1, v / 2, v - 1} {
@@ -93,7 +93,7 @@ func reduction(w *World, i int) (*World, bool) {
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType && len(c.Pods) > 0 {
 		try(func() { c.Pods = nil })
 	}
-	for _, p := range []*int32{d.Spec.ProgressDeadlineSeconds, d.Spec.RevisionHistoryLimit} { // "none"
+	for _, p := range []*int32{d.Spec.ProgressDeadlineSeconds, d.Spec.RevisionHistoryLimit} { // MaxInt32 means none
 		if p != nil && *p != math.MaxInt32 {
 			try(func() { *p = math.MaxInt32 })
 		}
@@ -157,7 +157,7 @@ func reduction(w *World, i int) (*World, bool) {
 		}
 	}
 
-	// templates: one part of all of them at once, so that equal ones stay equal
+	// templates: remove a part from all of them, so that equal ones stay equal
 	ts := []*corev1.PodTemplateSpec{&d.Spec.Template}
 	for _, rs := range c.ReplicaSets {
 		ts = append(ts, &rs.Spec.Template)

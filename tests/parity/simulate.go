@@ -14,17 +14,17 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// simulation walks one Deployment through a life: upstream's own pass, then ReplicaSet controller and pods move a
-// little, then perhaps a user does something. Each state on the way is a snapshot to compare.
+// simulation simulates the life of a Deployment. Each step takes over the result of a pass, makes some progress in the
+// ReplicaSet controller and the pods, and sometimes makes a change by a user. Each state is a snapshot to compare.
 //
-// `now` never moves (upstream's clock is global to the process): when time passes, every timestamp moves back.
+// `now` never changes, because the clock of upstream is global to the process. Instead, all timestamps move back.
 type simulation struct {
 	g       *generator
 	w       *World
 	version int
-	healthy float64 // how likely pods become ready
-	busy    float64 // how likely the user does something
-	pace    int     // the least number of seconds between two steps
+	healthy float64 // probability with which pods become ready
+	busy    float64 // probability of a change by the user
+	pace    int     // minimum number of seconds between two steps
 }
 
 func newSimulation(g *generator) *simulation {
@@ -46,7 +46,7 @@ func newSimulation(g *generator) *simulation {
 	return &simulation{g: g, w: &World{Now: g.now, Deployment: d, PodsComplete: true}, version: 1, healthy: pick(g, 1, 0.9, 0.5, 0.1), busy: 0.18}
 }
 
-// step takes upstream's result over and lets the world move on.
+// step takes over the result of a pass and simulates what happens until the next one.
 func (s *simulation) step(r *Result) {
 	g := s.g
 	s.w.Deployment = r.Deployment.DeepCopy()
@@ -60,13 +60,13 @@ func (s *simulation) step(r *Result) {
 	for _, k := range sortedKeys(r.Sets) {
 		sets = append(sets, r.Sets[k].DeepCopy())
 	}
-	// By age, not by name: two lives whose sets have other names go on alike (rollouts.go).
+	// Sort by age instead of name, so that simulations with other names behave the same (rollouts.go).
 	slices.SortStableFunc(sets, func(a, b *appsv1.ReplicaSet) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	for _, rs := range sets {
 		if rs.DeletionTimestamp != nil && g.p(0.5) {
-			continue // its finalizer has gone
+			continue // its finalizer is removed
 		}
-		// Uids must stay unique over the life of the world.
+		// UIDs must stay unique in the whole simulation.
 		if len(rs.UID) > 28 && string(rs.UID)[24:31] == "created" {
 			s.version++
 			rs.UID = types.UID(fmt.Sprintf("a0000000-0000-0000-0000-%012d", s.version))
@@ -115,7 +115,7 @@ func (s *simulation) shift(seconds int) {
 
 func (s *simulation) replicaSetController(rs *appsv1.ReplicaSet) {
 	g := s.g
-	if g.p(0.15) { // has not come round to it
+	if g.p(0.15) { // the controller lags
 		return
 	}
 	st := &rs.Status
@@ -132,7 +132,7 @@ func (s *simulation) replicaSetController(rs *appsv1.ReplicaSet) {
 			st.ReadyReplicas++
 		}
 	}
-	if g.p(0.08) && s.busy > 0 && st.ReadyReplicas > 0 { // one falls ill
+	if g.p(0.08) && s.busy > 0 && st.ReadyReplicas > 0 { // a pod becomes unready
 		st.ReadyReplicas--
 	}
 	st.AvailableReplicas = min(st.AvailableReplicas, st.ReadyReplicas)
@@ -189,7 +189,7 @@ func (s *simulation) user() {
 		d.Spec.ProgressDeadlineSeconds = pick(g, ptr(int32(600)), ptr(int32(20)), ptr(int32(math.MaxInt32)))
 	case 13:
 		d.Spec.MinReadySeconds = g.r.Int32N(3)
-	case 14: // somebody meddles with a set
+	case 14: // the user changes a ReplicaSet
 		if len(s.w.ReplicaSets) > 0 {
 			rs := s.w.ReplicaSets[g.r.IntN(len(s.w.ReplicaSets))]
 			rs.Generation++
@@ -215,7 +215,7 @@ func (s *simulation) user() {
 	}
 }
 
-// pods invents the pods that the sets' counts speak of: phases matter for Recreate only.
+// pods generates pods that match the counts of the ReplicaSets. Only Recreate depends on them.
 func (s *simulation) pods() {
 	s.w.Pods = nil
 	if s.w.Deployment.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType && s.g.p(0.5) {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller"
 )
 
-// World is a snapshot, as typed objects, and the rules of the server it is run against.
+// World is a snapshot of typed objects, and the behavior of the server.
 type World struct {
 	Now          time.Time
 	Deployment   *appsv1.Deployment
@@ -25,16 +25,16 @@ type World struct {
 	Pods         []*corev1.Pod
 	PodsComplete bool
 	Refuse       Refuse
-	Fault        *Fault           // a call that the server refuses
-	Newer        *Change          // what the server has and the snapshot has not
-	Owner        *metav1.TypeMeta // our side's owner is of this kind; nil: a Deployment of apps/v1
-	hash         string           // upstreamHash of
+	Fault        *Fault           // call that the server rejects
+	Newer        *Change          // change on the server after the snapshot
+	Owner        *metav1.TypeMeta // kind of the owner on our side; nil for an apps/v1 Deployment
+	hash         string           // upstreamHash of hashed
 	hashed       *appsv1.Deployment
-	Noise        uint64 // not 0: our side's JSON says what is empty or absent in other words (see noise)
+	Noise        uint64 // seed of the noise in the JSON for our side; 0 for none
 }
 
-// Request is the contract's PlanRolloutRequest in protobuf JSON, and beside it (for replay, never sent) the rules of
-// the server.
+// Request is a PlanRolloutRequest in the protobuf JSON mapping. In files for replay, it also has the behavior of the
+// server, which is never sent to the planner.
 type Request struct {
 	Snapshot RequestSnapshot `json:"snapshot"`
 	Options  RequestOptions  `json:"options"`
@@ -61,7 +61,7 @@ type WorldRules struct {
 	Noise  uint64  `json:"noise,omitempty"`
 }
 
-// StepFailure is the contract's.
+// StepFailure is the message of the contract.
 type StepFailure struct {
 	Call     *ApiCall           `json:"call"`
 	HTTPCode int32              `json:"httpCode"`
@@ -71,7 +71,7 @@ type StepFailure struct {
 	Existing *appsv1.ReplicaSet `json:"existing,omitempty"`
 }
 
-// ApiCall is the contract's.
+// ApiCall is the message of the contract.
 type ApiCall struct {
 	Verb        string `json:"verb"`
 	APIVersion  string `json:"apiVersion"`
@@ -83,7 +83,7 @@ type ApiCall struct {
 	BodyJSON    string `json:"bodyJson,omitempty"`
 }
 
-// PlanResponse is what this test reads of a PlanRolloutResponse.
+// PlanResponse contains the fields of a PlanRolloutResponse that are compared.
 type PlanResponse struct {
 	Steps        []PlanStep      `json:"steps"`
 	Status       json.RawMessage `json:"status"`
@@ -96,7 +96,7 @@ type PlanStep struct {
 	Call              *ApiCall `json:"call"`
 	Events            []Event  `json:"events"`
 	ContinueOnFailure bool     `json:"continueOnFailure"`
-	// Answers for which ContinueOnFailure holds; empty means all.
+	// HTTP status codes for which ContinueOnFailure applies; empty means all.
 	ToleratedHTTPCodes []int32 `json:"toleratedHttpCodes"`
 
 	CreateReplicaSet       json.RawMessage `json:"createReplicaSet,omitempty"`
@@ -110,8 +110,8 @@ type PlanStep struct {
 	CheckOwner             json.RawMessage `json:"checkOwner,omitempty"`
 }
 
-// goesOn says whether the plan goes on after the call of this step has failed.
-func (s *PlanStep) goesOn(err error) bool {
+// continuesAfter reports whether the plan continues after the call of this step has failed.
+func (s *PlanStep) continuesAfter(err error) bool {
 	if !s.ContinueOnFailure || len(s.ToleratedHTTPCodes) == 0 {
 		return s.ContinueOnFailure
 	}
@@ -121,7 +121,7 @@ func (s *PlanStep) goesOn(err error) bool {
 
 var native = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}
 
-// owner is what our side takes the Deployment for.
+// owner returns the kind of the owner on our side.
 func (w *World) owner() metav1.TypeMeta {
 	if w.Owner != nil {
 		return *w.Owner
@@ -129,7 +129,8 @@ func (w *World) owner() metav1.TypeMeta {
 	return native
 }
 
-// upstreamHash is what upstream puts into the name of the set that it would create. It is dear, and asked for often.
+// upstreamHash returns the hash in the name of the ReplicaSet that upstream would create. The result is cached, because
+// it is expensive and used often.
 func (w *World) upstreamHash() string {
 	if w.hashed != w.Deployment {
 		w.hash, w.hashed = controller.ComputeHash(&w.Deployment.Spec.Template, w.Deployment.Status.CollisionCount), w.Deployment
@@ -137,7 +138,7 @@ func (w *World) upstreamHash() string {
 	return w.hash
 }
 
-// Request makes the world's request. The objects keep Go's JSON of what the API server holds: what kubectl prints.
+// Request returns the request for a world. The JSON of the objects is that of kubectl.
 func (w *World) Request(horizon string) *Request {
 	r := &Request{Snapshot: RequestSnapshot{Now: w.Now.UTC().Format(time.RFC3339Nano), PodsComplete: w.PodsComplete}, Options: RequestOptions{Horizon: horizon}}
 	d := *w.Deployment
@@ -159,7 +160,7 @@ func (w *World) Request(horizon string) *Request {
 	return r
 }
 
-// WorldFromRequest reads a request file.
+// WorldFromRequest decodes a request.
 func WorldFromRequest(data []byte) (*World, *Request, error) {
 	r := &Request{}
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -171,7 +172,7 @@ func WorldFromRequest(data []byte) (*World, *Request, error) {
 		return nil, nil, err
 	}
 	if r.Snapshot.Deployment == nil {
-		return nil, nil, fmt.Errorf("no deployment in the request")
+		return nil, nil, fmt.Errorf("missing deployment")
 	}
 	w := &World{Now: now, Deployment: r.Snapshot.Deployment, ReplicaSets: r.Snapshot.ReplicaSets, Pods: r.Snapshot.Pods, PodsComplete: r.Snapshot.PodsComplete}
 	if r.World != nil {
@@ -187,8 +188,8 @@ func WorldFromRequest(data []byte) (*World, *Request, error) {
 	return w.AsStored(), r, nil
 }
 
-// AsStored sends every object through protobuf once, which is how the controller meets it: quantities in canonical
-// form, empty maps and lists gone, whole seconds (upstream.md 16).
+// AsStored encodes and decodes every object as protobuf, as an API server does. Quantities become canonical, empty maps
+// and lists are removed, and times lose fractions of seconds.
 func (w *World) AsStored() *World {
 	out := *w
 	out.Deployment, out.ReplicaSets, out.Pods = throughProtobufD(w.Deployment), nil, nil
@@ -201,7 +202,7 @@ func (w *World) AsStored() *World {
 	return &out
 }
 
-// DeepCopy copies the world.
+// DeepCopy returns a deep copy of the world.
 func (w *World) DeepCopy() *World {
 	out := *w
 	out.Deployment = w.Deployment.DeepCopy()

@@ -19,8 +19,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment"
 )
 
-// Upstream decides deadlines with these two clocks. Condition times come from metav1.Now, which nobody can set:
-// see normalise.conditionTimes.
+// progressNow and deadlineNow are the clocks that upstream uses for deadlines. The times of conditions come from
+// metav1.Now, which cannot be replaced; see conditionTimes.
 //
 //go:linkname progressNow k8s.io/kubernetes/pkg/controller/deployment.nowFn
 var progressNow func() time.Time
@@ -28,7 +28,8 @@ var progressNow func() time.Time
 //go:linkname deadlineNow k8s.io/kubernetes/pkg/controller/deployment/util.nowFn
 var deadlineNow func() time.Time
 
-// setUpstreamClock is global to the process: all snapshots that run at the same time share one `now`.
+// setUpstreamClock sets the clocks of upstream. They are global to the process, so all concurrent snapshots share one
+// `now`.
 func setUpstreamClock(now time.Time) {
 	fn := func() time.Time { return now }
 	progressNow, deadlineNow = fn, fn
@@ -41,28 +42,28 @@ type Event struct {
 	Message string `json:"message"`
 }
 
-// Result is what one pass of either side did.
+// Result is the result of one pass of either side.
 type Result struct {
 	Writes      []Write
 	Events      []Event
 	Deployment  *appsv1.Deployment
 	Sets        map[string]*appsv1.ReplicaSet
 	Attempts    []*appsv1.ReplicaSet
-	Refused     []string // what the server refused
+	Refused     []string // calls that the server rejected
 	Err         error
-	Ended       bool          // ours only: the world refused a call, and the steps after it were not made
-	EndedAt     string        // and which kind of call that was (FaultOn), if the server is one of faults.go
-	WentOn      bool          // ours only: a call failed that the plan goes on after
-	Looked      bool          // upstream only: it asked for the Deployment before an adoption
-	Requeue     time.Duration // 0: none
+	Ended       bool          // ours only: a rejected call ended the plan
+	EndedAt     string        // ours only: the kind of that call (FaultOn), with a fault or a newer object
+	WentOn      bool          // ours only: the plan continued after a failed call
+	Looked      bool          // upstream only: the Deployment was read before an adoption
+	Requeue     time.Duration // 0 for none
 	RateLimited bool
-	NowFrom     time.Time // condition times in [NowFrom, NowTo] are "now"
+	NowFrom     time.Time // times of conditions in [NowFrom, NowTo] mean `now`
 	NowTo       time.Time
 	Response    *PlanResponse // ours only
 	Status      *appsv1.DeploymentStatus
 }
 
-// Upstream is the real Deployment controller, around a server of ours.
+// Upstream is the real Deployment controller with a Server as its API server.
 type Upstream struct {
 	sync   func(ctx context.Context, key string) error
 	server *Server
@@ -75,7 +76,7 @@ type Upstream struct {
 	ctx    context.Context
 }
 
-// unexported gives access to an unexported field of the controller.
+// unexported returns a pointer to an unexported field of the controller.
 func unexported[T any](dc *deployment.DeploymentController, name string) *T {
 	v := reflect.ValueOf(dc).Elem().FieldByName(name)
 	var want T
@@ -104,7 +105,7 @@ func NewUpstream() *Upstream {
 	return u
 }
 
-// Pass runs one syncDeployment. The caches hold exactly the snapshot, and so does the server.
+// Pass runs syncDeployment once. The caches contain exactly the snapshot.
 func (u *Upstream) Pass(w *World, server *Server) *Result {
 	u.server, u.events = server, nil
 	*u.queue = queue{}
@@ -128,7 +129,7 @@ func (u *Upstream) Pass(w *World, server *Server) *Result {
 	r.NowFrom, r.NowTo = from.Truncate(time.Second), time.Now()
 	r.Looked = server.looked
 	r.Deployment = server.deployments[key(w.Deployment.Namespace, w.Deployment.Name)]
-	if r.Deployment == nil { // gone from the server
+	if r.Deployment == nil { // deleted from the server
 		r.Deployment = w.Deployment.DeepCopy()
 	}
 	r.Status = &r.Deployment.Status
@@ -162,7 +163,7 @@ func (u *Upstream) react(action clienttesting.Action) (bool, runtime.Object, err
 			}
 		}
 	}
-	panic(fmt.Sprintf("upstream made a call this world does not know: %s %s", action.GetVerb(), action.GetResource()))
+	panic(fmt.Sprintf("unsupported call of upstream: %s %s", action.GetVerb(), action.GetResource()))
 }
 
 func result[T interface {
@@ -189,7 +190,7 @@ func (u *Upstream) AnnotatedEventf(o runtime.Object, _ map[string]string, eventt
 	u.Eventf(o, eventtype, reason, format, args...)
 }
 
-// --- workqueue.TypedRateLimitingInterface[string]: remembers what the pass asked for
+// --- workqueue.TypedRateLimitingInterface[string], which records the requests of the pass
 
 type queue struct {
 	after   time.Duration

@@ -1,4 +1,4 @@
-// Coverage says which lines of the upstream controller the generated snapshots do not reach, and why.
+// Command coverage reports which statements of the upstream controller the generated snapshots do not reach, and why.
 //
 //	go run ./parity/coverage -n 20000 -seed 7    # from tests/
 package main
@@ -17,13 +17,13 @@ import (
 
 const (
 	controller = "k8s.io/kubernetes/pkg/controller/deployment"
-	self       = "rollplan.dev/rollplan/tests/parity" // a binary writes its counts only if its main package is covered too
+	self       = "rollplan.dev/rollplan/tests/parity" // a binary only writes coverage data if its main package is covered too
 )
 
 func main() {
-	n := flag.Int("n", 20000, "how many snapshots")
+	n := flag.Int("n", 20000, "number of snapshots")
 	seed := flag.Uint64("seed", 1, "seed of the generator")
-	all := flag.Bool("all", false, "print the explained blocks too, with their source")
+	all := flag.Bool("all", false, "also print the explained blocks with their source")
 	flag.Parse()
 	if err := measure(*n, *seed, *all); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -66,7 +66,7 @@ func measure(n int, seed uint64, all bool) error {
 	return report(text, strings.TrimSpace(string(src)), all)
 }
 
-// block is one line of a coverage profile: file:from.col,to.col statements count.
+// block is a line of a coverage profile, in the format file:from.col,to.col statements count.
 type block struct {
 	file       string
 	from, to   int
@@ -130,7 +130,7 @@ func report(profile, src string, all bool) error {
 		fn := function(lines, b.from)
 		if notSync[fn] {
 			if b.count > 0 && fn != "NewDeploymentController" {
-				return fmt.Errorf("%s: %s is said not to be in the sync path, and was run", b.file, fn)
+				return fmt.Errorf("%s: %s ran although it is listed as not in the sync path", b.file, fn)
 			}
 			outside += b.statements
 			continue
@@ -175,7 +175,7 @@ func sortedByCount(m map[string]int) []string {
 	return keys
 }
 
-// function is the name of the top-level function that holds a line.
+// function returns the name of the top-level function that contains a line.
 func function(lines []string, line int) string {
 	for i := line - 1; i >= 0; i-- {
 		if rest, ok := strings.CutPrefix(lines[i], "func "); ok {
@@ -192,7 +192,7 @@ func function(lines []string, line int) string {
 	return "?"
 }
 
-// notSync are functions that one sync of one Deployment does not call.
+// notSync are the functions that a sync of a Deployment does not call.
 var notSync = func() map[string]bool {
 	m := map[string]bool{}
 	for _, fn := range strings.Fields(`
@@ -208,23 +208,23 @@ var notSync = func() map[string]bool {
 	return m
 }()
 
-// outOfReach says why no snapshot reaches a block: the function, a piece of the block's source, the reason.
+// outOfReach lists blocks that no snapshot reaches: the function, a part of the source, and the reason.
 var outOfReach = []struct{ fn, source, reason string }{
 	{"DeploymentController.enqueueRateLimited", "couldn't get key", never},
 	{"DeploymentController.enqueueAfter", "couldn't get key", never},
-	{"DeploymentController.getReplicaSetsForDeployment", "return nil, err", "a list from the cache does not fail, and the live GET before an adoption does only on a server that is down"},
+	{"DeploymentController.getReplicaSetsForDeployment", "return nil, err", "a list from the cache does not fail, and the GET before an adoption only fails if the server is unavailable"},
 	{"DeploymentController.getReplicaSetsForDeployment", "invalid label selector", validation},
 	{"DeploymentController.getReplicaSetsForDeployment", "is gone", newer},
 	{"DeploymentController.getPodMapForDeployment", "return nil, err", never},
 	{"DeploymentController.syncDeployment", "Failed to split", never},
-	{"DeploymentController.syncDeployment", "Deployment has been deleted", "a snapshot has its Deployment"},
+	{"DeploymentController.syncDeployment", "Deployment has been deleted", "a snapshot always contains its Deployment"},
 	{"DeploymentController.syncDeployment", "unexpected deployment strategy", validation},
-	{"DeploymentController.syncDeployment", "return err", "errors of the cache; a claim that fails (a server that is newer than the snapshot); the first write to the Deployment in a pass, which only a newer or a refusing server stops"},
-	{"DeploymentController.syncStatusOnly", "return err", "the first write of the pass: only a newer or a refusing server stops it"},
-	{"DeploymentController.scaleDownOldReplicaSetsForRecreate", "continue", "active sets only come here"},
-	{"DeploymentController.cleanupUnhealthyReplicas", "continue", "active sets only come here"},
-	{"DeploymentController.scaleDownOldReplicaSetsForRollingUpdate", "invalid request", "the loop ends before the difference could be negative"},
-	{"DeploymentController.rolloutRolling", "return err", "reconcileOldReplicaSets swallows its errors; the other returns of this shape are reached"},
+	{"DeploymentController.syncDeployment", "return err", "errors of the cache; a failed claim (newer objects on the server); the first write to the Deployment in a pass, which only fails because of a fault or newer objects"},
+	{"DeploymentController.syncStatusOnly", "return err", "the first write of the pass only fails because of a fault or newer objects"},
+	{"DeploymentController.scaleDownOldReplicaSetsForRecreate", "continue", "called with active ReplicaSets only"},
+	{"DeploymentController.cleanupUnhealthyReplicas", "continue", "called with active ReplicaSets only"},
+	{"DeploymentController.scaleDownOldReplicaSetsForRollingUpdate", "invalid request", "the loop ends before the difference can become negative"},
+	{"DeploymentController.rolloutRolling", "return err", "reconcileOldReplicaSets ignores its errors; the other returns of this form are reached"},
 	{"setRollbackTo", "d.Annotations", "called with nil only"},
 	{"DeploymentController.reconcileNewReplicaSet", "return false, err", validation},
 	{"NewRSNewReplicas", "return 0, err", validation},
@@ -233,18 +233,18 @@ var outOfReach = []struct{ fn, source, reason string }{
 	{"DeploymentController.getNewReplicaSet", "return nil, rsErr", newer},
 	{"DeploymentController.getNewReplicaSet", "return nil, err", validation + " (NewRSNewReplicas)"},
 	{"Revision", "return 0, err", never},
-	{"SetNewReplicaSetAnnotations", "newRS.Annotations = make", "copyDeploymentAnnotationsToReplicaSet has made the map"},
+	{"SetNewReplicaSetAnnotations", "newRS.Annotations = make", "copyDeploymentAnnotationsToReplicaSet has created the map"},
 	{"SetNewReplicaSetAnnotations", "NewRevision not int", never},
-	{"DeploymentTimedOut", "return false", "syncRolloutStatus has asked for the deadline before"},
+	{"DeploymentTimedOut", "return false", "syncRolloutStatus has checked the deadline before"},
 }
 
 const (
 	never      = "cannot fail for these objects"
-	validation = "the API server's validation stores no such object"
-	newer      = "only on a server that is newer than the snapshot (the controller's cache lags)"
+	validation = "the validation of the API server rejects such an object"
+	newer      = "only with newer objects on the server than in the snapshot (the cache of the controller lags)"
 )
 
-// explain is why a block of the sync path is out of reach.
+// explain returns the reason why no snapshot reaches a block of the sync path, if it is known.
 func explain(fn string, lines []string, b *block) string {
 	text := strings.Join(lines[b.from-1:b.to], "\n")
 	for _, o := range outOfReach {
