@@ -57,6 +57,9 @@ pub(super) struct ServeArgs {
         value_delimiter = ','
     )]
     tls_client_san: Vec<String>,
+    /// Compress answers with at least so many bytes, for clients that accept gzip [default: none]
+    #[arg(long, value_name = "BYTES", env = "ROLLPLAN_COMPRESS_ANSWERS_MIN")]
+    compress_answers_min: Option<usize>,
     /// How long a call may take, whatever its own deadline [default: 10s]
     #[arg(long, value_name = "TIME", env = "ROLLPLAN_DEADLINE_MAX", value_parser = span::parse)]
     deadline_max: Option<Duration>,
@@ -123,6 +126,7 @@ impl ServeArgs {
             tls_key,
             tls_client_ca,
             tls_client_san,
+            compress_answers_min,
             deadline_max,
             concurrent_calls_max,
             queue_time_max,
@@ -163,6 +167,7 @@ impl ServeArgs {
                 .into_iter()
                 .filter(|name| !name.is_empty())
                 .collect(),
+            compress_answers_min,
             deadline_max: deadline_max.unwrap_or(default.deadline_max),
             concurrent_calls_max: concurrent_calls_max.unwrap_or(default.concurrent_calls_max),
             queue_time_max: queue_time_max.unwrap_or(default.queue_time_max),

@@ -22,6 +22,9 @@ pub struct Config {
     /// Clients that may call, by the DNS names and URIs in their certificates; `/*` at the end of a URI stands for
     /// all URIs below it. Default none: whoever has a certificate of [`TlsFiles::client_ca`] may.
     pub tls_client_sans: Vec<String>,
+    /// Compress answers with at least so many bytes, for clients that accept gzip. Default none: inside a cluster,
+    /// compressing takes longer than sending.
+    pub compress_answers_min: Option<usize>,
     /// How long a call may take, whatever its own deadline says. Default 10 s.
     pub deadline_max: Duration,
     /// Calls to the planner that may be under way at once, and half as many large ones beside them; more are shed.
@@ -84,6 +87,7 @@ impl Default for Config {
             http_listen: None,
             tls: None,
             tls_client_sans: Vec::new(),
+            compress_answers_min: None,
             deadline_max: Duration::from_secs(10),
             concurrent_calls_max: 100,
             queue_time_max: Duration::from_millis(50),
@@ -121,6 +125,7 @@ impl Config {
             // Its files are read as a whole, before a port is bound.
             tls: _,
             tls_client_sans,
+            compress_answers_min,
             deadline_max,
             concurrent_calls_max,
             queue_time_max,
@@ -139,6 +144,9 @@ impl Config {
             slow_call,
         } = self;
         check_client_sans(tls_client_sans, self.tls.as_ref())?;
+        if let Some(bytes) = compress_answers_min {
+            count("compress_answers_min", *bytes, 1, wire::ANSWER_BYTES_MAX)?;
+        }
         time("deadline_max", *deadline_max, MS, HOUR)?;
         count("concurrent_calls_max", *concurrent_calls_max, 1, 100_000)?;
         time("queue_time_max", *queue_time_max, MS, HOUR)?;
@@ -174,6 +182,7 @@ impl Config {
             http_listen,
             tls,
             tls_client_sans,
+            compress_answers_min,
             deadline_max,
             concurrent_calls_max,
             queue_time_max,
@@ -202,6 +211,7 @@ impl Config {
                 .and_then(|tls| tls.client_ca.as_ref())
                 .map(|path| tracing::field::display(path.display())),
             tls_client_san = (!tls_client_sans.is_empty()).then(|| tls_client_sans.join(",")),
+            compress_answers_min,
             deadline_max_seconds = deadline_max.as_secs_f64(),
             concurrent_calls_max,
             queue_time_max_seconds = queue_time_max.as_secs_f64(),

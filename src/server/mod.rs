@@ -10,6 +10,7 @@ mod buffer;
 mod calls;
 mod clients;
 mod codec;
+mod compression;
 mod config;
 mod connection;
 mod deadline;

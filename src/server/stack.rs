@@ -19,6 +19,7 @@ use super::budget::Budget;
 use super::buffer::BufferLayer;
 use super::calls::CountLayer;
 use super::clients;
+use super::compression::LargeAnswersCompressed;
 use super::config::Config;
 use super::deadline::DeadlineLayer;
 use super::log::CallLogLayer;
@@ -74,14 +75,20 @@ pub(super) fn routes(
     health: HealthServer<impl Health>,
     stopping: &watch::Sender<()>,
 ) -> Result<Routes, Error> {
-    let planner = RolloutPlannerServer::new(planner)
+    let planner = RolloutPlannerServer::new(LargeAnswersCompressed {
+        planner,
+        bytes_min: config.compress_answers_min,
+    });
+    let planner = match config.compress_answers_min {
+        Some(_) => planner.send_compressed(CompressionEncoding::Gzip),
+        None => planner,
+    };
+    let planner = planner
         // The contract's limit, for the bytes sent and again for what they decompress to.
         .max_decoding_message_size(REQUEST_BYTES_MAX)
         // Snapshots repeat themselves and shrink well.
         .accept_compressed(CompressionEncoding::Gzip)
-        .accept_compressed(CompressionEncoding::Zstd)
-        // For clients that ask for it.
-        .send_compressed(CompressionEncoding::Gzip);
+        .accept_compressed(CompressionEncoding::Zstd);
     let shed = metrics.series.shed.clone();
     let budget = Budget::new(config.buffer_mib_max);
     let planner = ServiceBuilder::new()

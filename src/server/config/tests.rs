@@ -108,6 +108,12 @@ fn every_count_has_its_bounds() {
         1 << 10,
         MIB,
     );
+    bounds(
+        "compress_answers_min",
+        |it, count| it.compress_answers_min = Some(count),
+        1,
+        4 * MIB,
+    );
 }
 
 #[test]

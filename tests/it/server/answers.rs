@@ -1,15 +1,20 @@
 //! What is answered is what `wire` answers, however it travels.
 
+use prost::Message as _;
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ListRevisionsRequest, PlanRolloutRequest, RollbackRequest,
 };
-use rollplan::server::LARGE_BYTES;
+use rollplan::server::{Config, LARGE_BYTES};
 use rollplan::wire;
+use tonic::Code;
 use tonic::codec::CompressionEncoding;
 use tonic::transport::Channel;
 
-use super::{Serving, mk_request, mk_request_with_bytes, mk_request_with_pods, start};
+use super::raw::{self, PLAN, framed};
+use super::{
+    Serving, mk_config, mk_request, mk_request_with_bytes, mk_request_with_pods, start, start_with,
+};
 
 /// Asks for a plan, compares it, and gives the compression that the answer came in.
 async fn check(
@@ -84,11 +89,38 @@ async fn requests_may_be_compressed() {
     }
 }
 
+/// The flag before an answer says whether it is compressed; the header only how, should it be.
+async fn is_compressed(config: Config, accepted: &str) -> bool {
+    let mut raw = raw::connect(start_with(config).await.address).await;
+    let request = raw::request(PLAN, &[("grpc-accept-encoding", accepted)]);
+    let answer = raw.call(request, framed(&mk_request())).await.unwrap();
+    assert_eq!(answer.status.code(), Code::Ok);
+    answer.data[0] == 1
+}
+
 #[tokio::test]
-async fn answers_are_gzipped_for_clients_that_ask() {
-    let Serving { channel, .. } = start().await;
-    let client = RolloutPlannerClient::new(channel);
+async fn answers_are_compressed_only_from_a_size_on_and_where_it_is_set() {
+    let bytes = wire::plan_rollout(mk_request()).unwrap().encoded_len();
+    let from = |compress_answers_min| Config {
+        compress_answers_min,
+        ..mk_config()
+    };
+    assert!(!is_compressed(from(None), "gzip").await);
+    assert!(is_compressed(from(Some(1)), "gzip").await);
+    assert!(is_compressed(from(Some(bytes)), "identity, deflate, gzip").await);
+    assert!(!is_compressed(from(Some(bytes + 1)), "gzip").await);
+    assert!(!is_compressed(from(Some(1)), "identity").await);
+}
+
+#[tokio::test]
+async fn compressed_answers_are_those_of_wire() {
+    let config = Config {
+        compress_answers_min: Some(1),
+        ..mk_config()
+    };
+    let client = RolloutPlannerClient::new(start_with(config).await.channel);
     let mut client = client.accept_compressed(CompressionEncoding::Gzip);
     let encoding = check(&mut client, mk_request()).await;
     assert_eq!(encoding.as_deref(), Some("gzip"));
+    check(&mut client, mk_request_with_pods(1_000)).await;
 }

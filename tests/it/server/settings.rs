@@ -49,6 +49,7 @@ fn settings(directory: &Directory) -> Vec<(&'static str, String, Value)> {
             "tls-client-san",
             own(("a.svc,spiffe://b/*", json!("a.svc,spiffe://b/*"))),
         ),
+        ("compress-answers-min", own(("4096", json!(4096)))),
         ("deadline-max", own(("11s", json!(11.0)))),
         ("concurrent-calls-max", own(("12", json!(12)))),
         ("queue-time-max", own(("13ms", json!(0.013)))),
@@ -171,7 +172,7 @@ fn the_table_of_settings_is_true() {
         let told = told.split_once("[default: ");
         let told = told.map(|(_, rest)| rest.split_once(']').unwrap().0);
         match told {
-            None | Some("nowhere" | "any age") => assert_eq!(default, "none", "{option}"),
+            None | Some("none" | "nowhere" | "any age") => assert_eq!(default, "none", "{option}"),
             Some(told) => assert_eq!(default, told, "{option}"),
         }
         let value = logged.remove(&field(option));
@@ -183,6 +184,7 @@ fn the_table_of_settings_is_true() {
     assert_eq!(default.http_listen, None);
     assert_eq!(default.tls, None);
     assert_eq!(default.tls_client_sans, Vec::<String>::new());
+    assert_eq!(default.compress_answers_min, None);
     assert_eq!(default.connection_age_max, None);
     assert_eq!(default.otlp_endpoint, None);
 }

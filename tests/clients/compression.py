@@ -1,0 +1,217 @@
+"""Counts answers that Python's gRPC client hands over undecoded, with answers compressed and without.
+
+    bash tests/run compression            CALLS=1000000 for the full experiment, which takes about an hour
+
+Starts a server, compressing all answers or none, and calls it from several processes at once: some by grpcio's
+blocking API with several threads, some by its asyncio API. Each client accepts gzip, as grpcio does by itself. Every
+answer must have the bytes of the same answer from a client that accepts no compression; others are counted and the
+first of them printed. Ends with 0 if there is none.
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+
+ROOT = Path(__file__).resolve().parents[2]
+METHOD = "/rollplan.v1.RolloutPlanner/PlanRollout"
+# Calls of one connection at once. Several, so that answers share packets and are cut anywhere.
+CONCURRENCY = 8
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def requests() -> list[bytes]:
+    """A request for each example: answers of several sizes."""
+    files = descriptor_pb2.FileDescriptorSet.FromString((ROOT / "proto/landed.binpb").read_bytes())
+    pool = descriptor_pool.DescriptorPool()
+    for file in files.file:
+        pool.Add(file)
+    request = message_factory.GetMessageClass(pool.FindMessageTypeByName("rollplan.v1.PlanRolloutRequest"))
+    encoded = []
+    for path in sorted((ROOT / "examples").glob("*.json")):
+        items = json.loads(path.read_text())["items"]
+        of_kind = {kind: [it for it in items if it["kind"] == kind] for kind in ("Deployment", "ReplicaSet", "Pod")}
+        snapshot = {
+            "now": "2026-11-20T23:27:30Z",
+            "deployment": of_kind["Deployment"][0],
+            "replicaSets": of_kind["ReplicaSet"],
+            "pods": of_kind["Pod"],
+            "podsComplete": True,
+        }
+        message = json_format.ParseDict({"snapshot": snapshot}, request(), ignore_unknown_fields=True)
+        encoded.append(message.SerializeToString())
+    return encoded
+
+
+def start_server(binary: str, compress: bool) -> tuple[subprocess.Popen[str], str]:
+    """The server and its address."""
+    command = [binary, "serve", "--listen", "127.0.0.1:0", "--queue-time-max", "60s"]
+    if compress:
+        command += ["--compress-answers-min", "1"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("ROLLPLAN_", "OTEL_"))}
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    for line in server.stderr:
+        message = json.loads(line)["message"]
+        if message.startswith("listening on "):
+            address = message.removeprefix("listening on ")
+            # Read to its end, or the server could not write.
+            threading.Thread(target=server.stderr.read, daemon=True).start()
+            return server, address
+    sys.exit("the server does not start")
+
+
+def expected_answers(address: str, bodies: list[bytes]) -> list[bytes]:
+    """What each request is answered, uncompressed."""
+    # Identity alone.
+    options = [("grpc.compression_enabled_algorithms_bitset", 1)]
+    with grpc.insecure_channel(address, options) as channel:
+        call = channel.unary_unary(METHOD)
+        return [call(body, timeout=60) for body in bodies]
+
+
+class Tally:
+    """What came of the calls of one process."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.samples: list[str] = []
+
+    def add(self, answer: bytes, expected: bytes) -> None:
+        if answer == expected:
+            self.counts["right"] += 1
+            return
+        kind = "undecoded" if GZIP_MAGIC in answer[:7] else "wrong"
+        self.counts[kind] += 1
+        self.sample(f"{kind}: {len(answer)} bytes instead of {len(expected)}: {answer[:32].hex()}...")
+
+    def add_failure(self, error: grpc.RpcError) -> None:
+        self.counts[f"failed {error.code().name}"] += 1
+        self.sample(f"{error.code().name}: {error.details()}")
+
+    def sample(self, text: str) -> None:
+        if len(self.samples) < 5:
+            self.samples.append(text)
+
+
+def call_blocking(address: str, calls: int, bodies: list[bytes], expected: list[bytes]) -> Tally:
+    """Several threads on one channel."""
+    tally, lock = Tally(), threading.Lock()
+    numbers = iter(range(calls))
+    with grpc.insecure_channel(address) as channel:
+        call = channel.unary_unary(METHOD)
+
+        def work() -> None:
+            while True:
+                with lock:
+                    number = next(numbers, None)
+                if number is None:
+                    return
+                which = number % len(bodies)
+                try:
+                    answer = call(bodies[which], timeout=60)
+                except grpc.RpcError as error:
+                    with lock:
+                        tally.add_failure(error)
+                    continue
+                with lock:
+                    tally.add(answer, expected[which])
+
+        threads = [threading.Thread(target=work) for _ in range(CONCURRENCY)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return tally
+
+
+def call_asyncio(address: str, calls: int, bodies: list[bytes], expected: list[bytes]) -> Tally:
+    """Several tasks on one channel."""
+    tally = Tally()
+
+    async def run() -> None:
+        numbers = iter(range(calls))
+        async with grpc.aio.insecure_channel(address) as channel:
+            call = channel.unary_unary(METHOD)
+
+            async def work() -> None:
+                for number in numbers:
+                    which = number % len(bodies)
+                    try:
+                        answer = await call(bodies[which], timeout=60)
+                    except grpc.RpcError as error:
+                        tally.add_failure(error)
+                        continue
+                    tally.add(answer, expected[which])
+
+            await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
+
+    asyncio.run(run())
+    return tally
+
+
+def client(api: str, results: multiprocessing.SimpleQueue, *arguments: object) -> None:
+    tally = {"blocking": call_blocking, "asyncio": call_asyncio}[api](*arguments)
+    results.put((tally.counts, tally.samples))
+
+
+def experiment(binary: str, calls: int, processes: int, compress: bool) -> bool:
+    """Whether all answers were right."""
+    server, address = start_server(binary, compress)
+    context = multiprocessing.get_context("spawn")
+    results = context.SimpleQueue()
+    try:
+        bodies = requests()
+        # In a process of its own: grpcio does not survive a fork, and its channels share state.
+        expected = expected_answers(address, bodies)
+        apis = ["blocking" if number % 2 == 0 else "asyncio" for number in range(processes)]
+        start = time.monotonic()
+        clients = [
+            context.Process(target=client, args=(api, results, address, calls // processes, bodies, expected))
+            for api in apis
+        ]
+        for process in clients:
+            process.start()
+        counts: Counter[str] = Counter()
+        samples: list[str] = []
+        for process in clients:
+            process.join()
+            if process.exitcode != 0:
+                sys.exit(f"a client ended with {process.exitcode}")
+            more, texts = results.get()
+            counts += more
+            samples += texts
+        seconds = time.monotonic() - start
+    finally:
+        server.kill()
+        server.wait()
+    what = "compressed" if compress else "not compressed"
+    told = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+    print(f"answers {what}: {counts.total()} calls in {seconds:.0f} s: {told}", flush=True)
+    for text in samples:
+        print(f"  {text}")
+    return counts.total() == counts["right"] > 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary", help="rollplan, as a release build")
+    parser.add_argument("--calls", type=int, default=20000, help="for each of the two experiments")
+    parser.add_argument("--processes", type=int, default=2)
+    arguments = parser.parse_args()
+    print(f"grpcio {grpc.__version__}, Python {sys.version.split()[0]}")
+    right = [experiment(arguments.binary, arguments.calls, arguments.processes, it) for it in (True, False)]
+    sys.exit(0 if all(right) else 1)
+
+
+if __name__ == "__main__":
+    main()
