@@ -1,4 +1,4 @@
-//! A world left to itself: everybody takes turns until nothing moves, and then that is looked at.
+//! Runs a world without further events: all actors take turns until nothing changes, and the result is checked.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use crate::script::{Event, Fault, Kind, TEMPLATES};
 use crate::server::StoredSet;
 use crate::world::World;
 
-/// Steps that the adapter may take in one turn.
+/// The maximum number of adapter steps in one turn.
 const ADAPTER_STEPS_MAX: usize = 64;
-/// Turns of waiting for nothing but the limiter, after which refusals count as lasting.
+/// The number of retries after which a rejection counts as permanent.
 const RETRIES_MAX: usize = 6;
 
 impl World {
-    /// Everybody takes turns until nothing more happens; then what must hold at rest is checked.
+    /// Lets all actors take turns until nothing changes, and then checks the resting state.
     pub(crate) fn calm(&mut self) {
         let mut retries = 0;
         for _ in 0..self.turns_max() {
@@ -24,7 +24,7 @@ impl World {
                 continue;
             }
             let refused = !self.adapter.failures.is_empty();
-            let Some(due) = self.due() else {
+            let Some(due) = self.next_timer() else {
                 self.check_rest();
                 self.check_report();
                 return;
@@ -38,11 +38,11 @@ impl World {
         }
         self.violate(
             "endless",
-            format!("no rest after {} turns", self.turns_max()),
+            format!("still busy after {} turns", self.turns_max()),
         );
     }
 
-    /// More turns than any rollout of this size needs.
+    /// A number of turns that no rollout of this size needs.
     fn turns_max(&self) -> usize {
         let sizes = self.store.sets.values().map(|stored| stored.set.replicas);
         let deployment = self.store.deployment.iter();
@@ -51,7 +51,7 @@ impl World {
         100 + 16 * usize::try_from(pods).unwrap_or(0)
     }
 
-    /// Everybody takes one turn. Says whether anything was done.
+    /// Lets every actor take one turn. Returns whether anything was done.
     fn take_turns(&mut self) -> bool {
         let version_before = self.store.version;
         let mut busy = false;
@@ -65,7 +65,7 @@ impl World {
             busy = true;
             steps += 1;
             if steps > ADAPTER_STEPS_MAX {
-                self.violate("endless", "the adapter finds no end".to_owned());
+                self.violate("endless", "the adapter does not finish".to_owned());
                 return false;
             }
         }
@@ -81,9 +81,8 @@ impl World {
         busy || self.store.version != version_before
     }
 
-    /// When something happens by itself, if ever: a pod has been ready for long enough, or the adapter's time has
-    /// come.
-    fn due(&self) -> Option<i64> {
+    /// The time of the next event that needs no actor: a pod becomes available, or a timer of the adapter expires.
+    fn next_timer(&self) -> Option<i64> {
         let ready = self.store.pods.values().filter_map(|pod| {
             let set = self.store.set_by_uid(&pod.set_uid)?;
             let seconds = i64::from(set.set.min_ready_seconds);
@@ -93,7 +92,7 @@ impl World {
         ready.chain(self.adapter.due()).min()
     }
 
-    /// Everything works again.
+    /// Removes all faults and quotas.
     pub(crate) fn heal(&mut self) {
         self.quota_pods = None;
         self.quota_sets = false;
@@ -101,8 +100,8 @@ impl World {
         self.faults = [Fault::None; TEMPLATES as usize];
     }
 
-    /// The end of every world: what is stuck is looked at; then everything works again, whoever paused resumes,
-    /// and the rollout must complete.
+    /// Ends a world: checks the report of a stuck rollout, removes all faults, resumes a paused Deployment, and checks that
+    /// the rollout completes.
     pub(crate) fn end(&mut self) {
         self.calm();
         self.heal();

@@ -1,11 +1,11 @@
-//! The time of a world, in seconds since it began.
+//! Converts the time of a world, in seconds since its start.
 
 use rollplan_core::time::Time;
 
 /// 2026-01-15T12:00:00Z.
-const BEGIN_SECONDS: i64 = 1_768_478_400;
+const START_SECONDS: i64 = 1_768_478_400;
 
-/// The time so many seconds after the world began.
+/// The time this many seconds after the start of the world.
 pub(crate) fn at(seconds: i64) -> Time {
-    Time::MIN.plus_seconds(BEGIN_SECONDS - Time::MIN.seconds() + seconds)
+    Time::MIN.plus_seconds(START_SECONDS - Time::MIN.seconds() + seconds)
 }

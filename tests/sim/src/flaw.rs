@@ -1,63 +1,63 @@
-//! Things done wrong on purpose, so that it is seen which check catches them.
+//! Deliberate bugs, which show that the checks detect them.
 
 use rollplan_core::action::{Action, apply};
 use rollplan_core::snapshot::{Options, ReplicaSet, Snapshot};
 use rollplan_core::{Plan, plan_pass, plan_settled};
 
-/// Something done wrong.
+/// A deliberate bug.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flaw {
-    /// Nothing.
+    /// No bug.
     #[default]
     None,
-    /// The adapter believes its cache alone, without what its own writes returned.
+    /// The adapter uses only its cache, without the responses to its own writes.
     NoOverlay,
-    /// A new adapter starts from what the old one's watches had delivered.
+    /// A restarted adapter starts with the cache of its predecessor.
     StaleStart,
-    /// After a timeout the adapter looks at its cache instead of at the object.
-    NoLookAfterTimeout,
-    /// The adapter goes on with its plan after any failure.
-    GoesOn,
-    /// The adapter never tells the planner what was refused.
-    ForgetsFailures,
+    /// After a timeout, the adapter uses its cache instead of reading the object.
+    NoReadAfterTimeout,
+    /// The adapter continues its plan after every failure.
+    IgnoresFailures,
+    /// The adapter does not report rejected calls to the planner.
+    ReportsNoFailures,
     /// The adapter sets no timer.
     NoTimer,
-    /// The adapter says that it sends all pods, and sends none.
+    /// The adapter claims to send all pods, but sends none.
     NoPods,
-    /// The adapter leaves preconditions out.
+    /// The adapter omits preconditions.
     NoPreconditions,
-    /// The adapter adopts without the check before.
+    /// The adapter adopts ReplicaSets without checking the owner.
     NoOwnerCheck,
-    /// The look-ahead counts pods that it has taken away.
+    /// The look-ahead counts pods that it has already removed.
     NoClamp,
-    /// A plan grows ReplicaSets before it shrinks others.
-    UpsFirst,
-    /// What an action does is told wrong: a change of size loses its annotations.
-    ForgetfulApply,
+    /// Plans scale up before they scale down.
+    ScalesUpFirst,
+    /// The predicted effect of a scale action lacks its annotations.
+    ApplyDropsAnnotations,
 }
 
 impl Flaw {
-    /// Each of them.
+    /// All bugs.
     pub const ALL: &[Self] = &[
         Self::NoOverlay,
         Self::StaleStart,
-        Self::NoLookAfterTimeout,
-        Self::GoesOn,
-        Self::ForgetsFailures,
+        Self::NoReadAfterTimeout,
+        Self::IgnoresFailures,
+        Self::ReportsNoFailures,
         Self::NoTimer,
         Self::NoPods,
         Self::NoPreconditions,
         Self::NoOwnerCheck,
         Self::NoClamp,
-        Self::UpsFirst,
-        Self::ForgetfulApply,
+        Self::ScalesUpFirst,
+        Self::ApplyDropsAnnotations,
     ];
 
-    /// The planner, with this done wrong.
+    /// Plans with this bug.
     pub(crate) fn plan(self, snapshot: &Snapshot, options: Options) -> Plan {
         match self {
             Self::NoClamp => unclamped(snapshot, options),
-            Self::UpsFirst => {
+            Self::ScalesUpFirst => {
                 let mut plan = plan_settled(snapshot, options);
                 plan.steps.sort_by_key(|step| match &step.action {
                     Some(Action::CreateReplicaSet(_)) => 0,
@@ -71,10 +71,10 @@ impl Flaw {
         }
     }
 
-    /// What an action does, told with this done wrong.
+    /// Predicts the effect of an action with this bug.
     pub(crate) fn apply(self, snapshot: &mut Snapshot, action: &Action) {
         match (self, action) {
-            (Self::ForgetfulApply, Action::ScaleReplicaSet { set, from, to, .. }) => {
+            (Self::ApplyDropsAnnotations, Action::ScaleReplicaSet { set, from, to, .. }) => {
                 let action = Action::ScaleReplicaSet {
                     set: set.clone(),
                     from: *from,
@@ -88,7 +88,7 @@ impl Flaw {
     }
 }
 
-/// A look-ahead by Kubernetes' own passes, counting what is reported.
+/// A look-ahead that repeats Kubernetes' own pass and counts the reported pods.
 fn unclamped(snapshot: &Snapshot, options: Options) -> Plan {
     let mut world = snapshot.clone();
     let mut steps = Vec::new();

@@ -1,5 +1,5 @@
-//! Scripts from seeds. Each world has weights of its own: in one the watches lag, in another pods crash, in a
-//! third users never rest.
+//! Generates scripts from seeds. Each world has its own event weights: in some worlds the watches lag, in others many pods
+//! crash, or users make many changes.
 
 use fastrand::Rng;
 use rollplan_core::size::IntOrPercent;
@@ -7,10 +7,10 @@ use rollplan_core::snapshot::Strategy;
 
 use crate::script::{Answer, Event, Fault, Kind, Propagation, Script, Setup, TEMPLATES};
 
-/// Most events of a world.
+/// The maximum number of events in a world.
 const EVENTS_MAX: usize = 90;
 
-/// The script of a seed. The same seed gives the same script on every machine.
+/// Generates the script of a seed. A seed gives the same script on every machine.
 #[must_use]
 pub fn generate(seed: u64) -> Script {
     let mut random = Rng::with_seed(seed);
@@ -66,7 +66,7 @@ fn setup(random: &mut Rng) -> Setup {
     }
 }
 
-/// How likely each kind of event is, against each other.
+/// The relative frequencies of the kinds of events.
 struct Weights {
     of: Vec<(Choice, u32)>,
     total: u32,

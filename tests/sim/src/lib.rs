@@ -1,9 +1,8 @@
-//! A simulated world around the planner and the adapter's rules: API server, ReplicaSet controller, scheduler,
-//! kubelets, garbage collector, users who do not rest, and an adapter that dies.
+//! Simulates a cluster around the planner and an adapter: the API server, the ReplicaSet controller, the scheduler, the
+//! kubelets, the garbage collector, busy users, and an adapter that crashes.
 //!
-//! A world is a script: how it is set up, and what happens, one event after another. Nothing else in it is random.
-//! [`run_many`] runs the scripts of many seeds; `explore` tries every order of events in small worlds.
-//! `docs/parity.md` says what is checked.
+//! A simulated world is determined by a script, which contains its setup and its events in order. [`run_many`] runs the
+//! scripts of many seeds; `explore` tries every order of events in small worlds. `docs/parity.md` describes the checks.
 
 mod adapter;
 mod calm;

@@ -11,30 +11,30 @@ use rollplan_sim::{
     Flaw, Summary, explore, generate, large_worlds, run_many, run_traced, shrink, small_worlds,
 };
 
-/// Failures after which no more worlds are run. The first of each check is shrunk and printed.
+/// The number of failures after which the run ends. The first failure of each check is shrunk and printed.
 const FAILURES_MAX: usize = 20;
 
-/// A simulated world around the planner.
+/// Simulates clusters around the planner and an adapter.
 #[derive(Parser)]
 struct Args {
-    /// How many worlds to run.
+    /// Number of worlds to run.
     #[arg(long, default_value_t = 1)]
     worlds: u64,
-    /// The first seed; a fresh one if absent.
+    /// Seed of the first world. Random by default.
     #[arg(long, env = "ROLLPLAN_SEED")]
     seed: Option<u64>,
-    /// Runs this script instead, and prints what happens.
+    /// Run this script instead, and print its events.
     #[arg(long)]
     script: Option<PathBuf>,
-    /// Explores small worlds exhaustively instead.
+    /// Try every order of events in small worlds instead.
     #[arg(long, value_enum)]
     explore: Option<Size>,
-    /// Fails if something never happened.
+    /// Fail if an event or a check never occurred.
     #[arg(long)]
     all: bool,
 }
 
-/// How much to explore.
+/// The set of worlds to explore.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Size {
     Small,
@@ -83,7 +83,7 @@ fn explore_all(size: Size) -> Result<(), String> {
         let explored = explore(small);
         states += explored.states;
         println!(
-            "{name}: {} states, up to {} steps away, {:.1} s",
+            "{name}: {} states, at most {} steps deep, {:.1} s",
             explored.states,
             explored.depth,
             begin.elapsed().as_secs_f64()
@@ -94,14 +94,14 @@ fn explore_all(size: Size) -> Result<(), String> {
                 events,
             };
             return Err(format!(
-                "{broken}\nafter calm, template 1 and then:\n{script}"
+                "{broken}\nafter the events calm, template 1, and then:\n{script}"
             ));
         }
         if !explored.unreached.is_empty() {
             return Err(format!("never reached: {:?}", explored.unreached));
         }
     }
-    println!("{states} states, every check holds in each");
+    println!("{states} states, all checks pass");
     Ok(())
 }
 
@@ -113,7 +113,7 @@ fn simulate(args: &Args) -> Result<(), String> {
     println!("{summary}");
     let seconds = begin.elapsed().as_secs_f64();
     println!(
-        "{seconds:.1} s, {:.0} worlds a second",
+        "{seconds:.1} s, {:.0} worlds per second",
         summary.worlds as f64 / seconds
     );
     let mut shown = BTreeSet::new();
@@ -124,7 +124,7 @@ fn simulate(args: &Args) -> Result<(), String> {
         }
         let short = shrink(&generate(failure.seed), Flaw::None);
         println!("\nseed {}: {}", failure.seed, failure.violation);
-        println!("shrunk, run it again with --script FILE:\n{short}");
+        println!("shrunk script, for --script FILE:\n{short}");
     }
     verdict(&summary, args.all)
 }
@@ -135,7 +135,7 @@ fn verdict(summary: &Summary, all: bool) -> Result<(), String> {
     }
     let never = summary.never();
     if all && !never.is_empty() {
-        return Err(format!("never happened: {never:?}"));
+        return Err(format!("never occurred: {never:?}"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Pods, and the scheduler and kubelets that move them on.
+//! Pods, and how the scheduler and the kubelets change them.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use rollplan_core::snapshot::{
 use crate::clock;
 use crate::script::Fault;
 
-/// Nodes that pods are spread over.
+/// The number of nodes.
 const NODES: u32 = 2;
 
-/// A pod as the API server has it.
+/// A pod as stored by the API server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StoredPod {
-    /// Unique for all time; its name is made of it.
+    /// Never reused. The name of the pod contains it.
     pub(crate) number: u32,
     pub(crate) set_uid: Arc<str>,
     pub(crate) set_name: Arc<str>,
@@ -29,27 +29,27 @@ pub(crate) struct StoredPod {
     pub(crate) deleting: Option<i64>,
 }
 
-/// How far a pod has come.
+/// The lifecycle state of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum PodState {
-    /// No node has it.
+    /// Not scheduled yet.
     Pending,
-    /// A node prepares its container.
+    /// Scheduled; the container is being created.
     Scheduled,
-    /// Its container has ended and waits to start again.
+    /// The container has terminated and waits for its restart.
     Crashed,
-    /// Its container runs.
+    /// The container is running but not ready.
     Running,
-    /// Its container runs and is ready.
+    /// The container is running and ready.
     Ready,
-    /// It was evicted.
+    /// Evicted.
     Failed,
 }
 
-/// What became of a pod.
-pub(crate) enum Moved {
-    To(StoredPod),
-    Gone,
+/// The effect of a step on a pod.
+pub(crate) enum Transition {
+    Changed(StoredPod),
+    Removed,
 }
 
 // === impl StoredPod ===
@@ -59,12 +59,12 @@ impl StoredPod {
         format!("{}-{}", self.set_name, self.number)
     }
 
-    /// Whether its ReplicaSet counts it.
+    /// Whether the ReplicaSet controller counts the pod.
     pub(crate) fn is_active(&self) -> bool {
         self.deleting.is_none() && self.state != PodState::Failed
     }
 
-    /// Whether something of it may still run.
+    /// Whether a container of the pod may still be running.
     pub(crate) fn may_run(&self) -> bool {
         self.state != PodState::Failed
     }
@@ -78,11 +78,11 @@ impl StoredPod {
         since.is_some_and(|since| since + i64::from(min_ready_seconds) <= now)
     }
 
-    /// What scheduler or kubelet do with it next, if anything.
-    pub(crate) fn advance(&self, fault: Fault, now: i64) -> Option<Moved> {
+    /// The next step of the scheduler or the kubelet, if there is one.
+    pub(crate) fn advance(&self, fault: Fault, now: i64) -> Option<Transition> {
         if self.deleting.is_some() {
-            let stays = fault == Fault::NeverEnds && self.node.is_some() && self.may_run();
-            return (!stays).then_some(Moved::Gone);
+            let stuck = fault == Fault::NeverEnds && self.node.is_some() && self.may_run();
+            return (!stuck).then_some(Transition::Removed);
         }
         let mut pod = self.clone();
         match (self.state, fault) {
@@ -108,10 +108,10 @@ impl StoredPod {
                 pod.ready_since = Some(now);
             }
         }
-        Some(Moved::To(pod))
+        Some(Transition::Changed(pod))
     }
 
-    /// The pod after its container has ended and started again.
+    /// The pod after its container has crashed and restarted.
     pub(crate) fn crashed(&self, now: i64) -> Self {
         Self {
             state: PodState::Running,
@@ -122,7 +122,7 @@ impl StoredPod {
         }
     }
 
-    /// The pod as Kubernetes reports it. `fault` is what is wrong with its template.
+    /// The pod object as the Kubernetes API returns it. `fault` is the fault of its template.
     pub(crate) fn reported(&self, fault: Fault) -> Pod {
         let phase = match self.state {
             PodState::Pending | PodState::Scheduled => "Pending",
@@ -185,7 +185,7 @@ impl StoredPod {
             reason: reason.to_owned(),
             message: String::new(),
         };
-        let ended = ContainerState::Terminated {
+        let terminated = ContainerState::Terminated {
             exit_code: 1,
             reason: "Error".to_owned(),
             message: String::new(),
@@ -201,7 +201,7 @@ impl StoredPod {
             (PodState::Scheduled, _) => waiting("ContainerCreating"),
             (PodState::Crashed, _) => waiting("CrashLoopBackOff"),
             (PodState::Running | PodState::Ready, _) => running,
-            (PodState::Failed, _) => ended.clone(),
+            (PodState::Failed, _) => terminated.clone(),
         };
         Container {
             name: "main".to_owned(),
@@ -212,7 +212,7 @@ impl StoredPod {
             state,
             last_state: match self.restarts {
                 0 => ContainerState::Unknown,
-                _ => ended,
+                _ => terminated,
             },
         }
     }

@@ -1,5 +1,5 @@
-//! The ReplicaSet controller: pods are created and ended until there are as many as wanted, and the status is
-//! written from what was there before.
+//! The ReplicaSet controller: it creates or deletes pods until their number matches the spec. The status that it writes
+//! is based on the pods that existed before.
 //!
 //! Kubernetes source: `pkg/controller/replicaset/replica_set.go`, `replica_set_utils.go`, and
 //! `ActivePodsWithRanks` in `pkg/controller/controller_utils.go`, of v1.36.
@@ -18,7 +18,7 @@ use crate::world::World;
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 impl World {
-    /// `syncReplicaSet`. The status tells of the pods as they were before this sync created or ended any.
+    /// `syncReplicaSet`. The status is based on the pods before this sync creates or deletes any.
     pub(crate) fn sync_set(&mut self, stored: &Arc<StoredSet>) {
         let version_before = self.store.version;
         let set = &stored.set;
@@ -35,7 +35,7 @@ impl World {
             if pods.len() < wanted {
                 failure = self.create_pods(stored, wanted - pods.len()).err();
             } else if pods.len() > wanted {
-                self.end_pods(stored, &pods, pods.len() - wanted);
+                self.delete_pods(stored, &pods, pods.len() - wanted);
             }
         }
         self.write_set_status(stored, &pods, failure);
@@ -51,7 +51,7 @@ impl World {
                 .quota_pods
                 .is_some_and(|max| counted >= usize::from(max))
             {
-                self.tallies.count(Tally::PodRefused);
+                self.tallies.count(Tally::PodRejected);
                 return Err("exceeded quota: pods".to_owned());
             }
             self.pods_made += 1;
@@ -73,12 +73,12 @@ impl World {
         Ok(())
     }
 
-    fn end_pods(&mut self, stored: &StoredSet, pods: &[Arc<StoredPod>], count: usize) {
+    fn delete_pods(&mut self, stored: &StoredSet, pods: &[Arc<StoredPod>], count: usize) {
         let now = self.now;
         let related = self.ranks(stored);
         let mut ranked: Vec<&Arc<StoredPod>> = pods.iter().collect();
         let on_node = |pod: &StoredPod| pod.node.map_or(0, |node| related[node as usize % 2]);
-        ranked.sort_by(|a, b| first_to_end(a, b, on_node(a), on_node(b), now));
+        ranked.sort_by(|a, b| deletion_order(a, b, on_node(a), on_node(b), now));
         let min_ready = stored.set.min_ready_seconds;
         let available = |pods: &[&Arc<StoredPod>]| {
             pods.iter()
@@ -86,20 +86,21 @@ impl World {
                 .count()
         };
         let before = available(&ranked);
-        let left = available(&ranked[count..]);
-        // What scaling must cost, if it was ours; any more is the rank's doing, or somebody else's.
+        let remaining = available(&ranked[count..]);
+        // The available pods that our own scaling may cost at least. Any further loss is due to the deletion order or to
+        // somebody else.
         let due = match stored.changed_by {
             Writer::Adapter => before.min(ranked.len() - count),
             Writer::Other => before,
         };
-        self.lose(&stored.set.metadata.uid, due.saturating_sub(left));
+        self.record_lost(&stored.set.metadata.uid, due.saturating_sub(remaining));
         for pod in &ranked[..count] {
             self.delete_pod(pod);
-            self.tallies.count(Tally::PodEnded);
+            self.tallies.count(Tally::PodRemoved);
         }
     }
 
-    /// How many active pods each node has of the ReplicaSets with the same owner.
+    /// The number of active pods on each node that belong to ReplicaSets with the same owner.
     fn ranks(&self, stored: &StoredSet) -> [usize; 2] {
         let owner = |set: &ReplicaSet| set.metadata.controller().map(|owner| owner.uid.clone());
         let of = owner(&stored.set);
@@ -118,7 +119,7 @@ impl World {
         ranks
     }
 
-    /// Deleting a pod that no node has yet removes it at once.
+    /// Deletes a pod. A pod that is not scheduled yet is removed immediately.
     pub(crate) fn delete_pod(&mut self, pod: &StoredPod) {
         if pod.node.is_none() {
             self.store.remove_pod(pod.number);
@@ -177,8 +178,14 @@ impl World {
 }
 
 /// `ActivePodsWithRanks.Less`, without deletion costs.
-fn first_to_end(a: &StoredPod, b: &StoredPod, rank_a: usize, rank_b: usize, now: i64) -> Ordering {
-    // Younger first, but only where the ages differ by an order of magnitude.
+fn deletion_order(
+    a: &StoredPod,
+    b: &StoredPod,
+    rank_a: usize,
+    rank_b: usize,
+    now: i64,
+) -> Ordering {
+    // Younger pods first, but only if the ages differ by an order of magnitude.
     let by_age = |a: Option<i64>, b: Option<i64>| {
         let magnitude = |since: i64| (now - since).max(0).checked_ilog2();
         a.map(magnitude).cmp(&b.map(magnitude))

@@ -1,4 +1,4 @@
-//! Running scripts: one, or those of many seeds over all cores.
+//! Runs a single script, or the scripts of many seeds on all cores.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,22 +11,22 @@ use crate::summary::Summary;
 use crate::tally::Tallies;
 use crate::world::World;
 
-/// What came of a world.
+/// The result of a world.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What happened in it.
+    /// The events and checks that occurred.
     pub tallies: Tallies,
-    /// What was not as it must be, if anything.
+    /// The first violation, if there is one.
     pub violation: Option<Violation>,
 }
 
-/// Runs a script, and lets the world come to its end.
+/// Runs a script, followed by the final checks.
 #[must_use]
 pub fn run(script: &Script, flaw: Flaw) -> Outcome {
     run_traced(script, flaw, false)
 }
 
-/// As [`run`]; prints what happens, if asked to.
+/// Like [`run`]. Prints all events if `traced` is set.
 #[must_use]
 pub fn run_traced(script: &Script, flaw: Flaw, traced: bool) -> Outcome {
     let result = catch_unwind(AssertUnwindSafe(|| {
@@ -59,19 +59,19 @@ pub fn run_traced(script: &Script, flaw: Flaw, traced: bool) -> Outcome {
     })
 }
 
-/// A world that went wrong.
+/// A world with a violation.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The seed of its script.
     pub seed: u64,
-    /// What went wrong.
+    /// The violation.
     pub violation: Violation,
 }
 
-/// Runs the worlds of `count` seeds from `first` on, on every core, up to so many failures.
+/// Runs the worlds of `count` seeds, beginning with `first`, on all cores. Stops after `failures_max` failures.
 #[must_use]
 pub fn run_many(first: u64, count: u64, failures_max: usize, flaw: Flaw) -> Summary {
-    /// Seeds that a worker takes at a time.
+    /// The number of seeds that a worker takes at a time.
     const SHARE: u64 = 64;
     let next = AtomicU64::new(0);
     let enough = AtomicBool::new(false);

@@ -1,41 +1,41 @@
-//! The script of a world: how it is set up, and what happens, one event a line. Choices are numbers taken modulo
-//! what there is, so that a script stays valid when lines are left out.
+//! The script of a world: its setup and its events, one per line. Choices are numbers modulo the number of candidates, so
+//! that a script remains valid if lines are removed.
 
 mod text;
 
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Strategy;
 
-/// How many templates there are. Their images are v0, v1, ...
+/// The number of templates. Their images are v0, v1, and so on.
 pub const TEMPLATES: u8 = 4;
 
-/// A world, and what happens in it.
+/// A world and its events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
-    /// How it starts.
+    /// The initial state.
     pub setup: Setup,
-    /// What happens, in order.
+    /// The events, in order.
     pub events: Vec<Event>,
 }
 
-/// How a world starts: a Deployment that nobody has looked at yet.
+/// The initial state of a world, with a Deployment that no controller has observed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// Wanted pods.
+    /// The number of desired pods.
     pub replicas: i32,
-    /// How old pods are replaced.
+    /// The strategy of the Deployment.
     pub strategy: Strategy,
-    /// Seconds a pod must be ready to be available.
+    /// The number of seconds for which a pod must be ready to be available.
     pub min_ready_seconds: i32,
-    /// Old ReplicaSets to keep.
+    /// The revision history limit.
     pub history: i32,
-    /// Seconds without progress; `i32::MAX` for no deadline.
+    /// The progress deadline; `i32::MAX` for none.
     pub deadline_seconds: i32,
     /// Whether the owner is a custom resource.
     pub custom: bool,
-    /// Whether a matching ReplicaSet of another owner is there.
+    /// Whether a matching ReplicaSet of another owner exists.
     pub stranger: bool,
-    /// Whether a matching ReplicaSet without an owner is there, of template 3 with two pods.
+    /// Whether a matching ReplicaSet without an owner exists. It has template 3 and two pods.
     pub orphan: bool,
 }
 
@@ -57,36 +57,36 @@ impl Default for Setup {
     }
 }
 
-/// Something that happens.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A watch delivers so many changes to the adapter.
+    /// A watch delivers this many changes to the adapter.
     Watch(Kind, u8),
-    /// The adapter looks and plans, or makes the next call of its plan.
+    /// The adapter makes a plan, or the next call of its plan.
     Adapter,
-    /// The adapter dies and starts again.
+    /// The adapter crashes and restarts.
     Die,
-    /// The ReplicaSet controller looks at a ReplicaSet.
+    /// The ReplicaSet controller syncs a ReplicaSet.
     Sync(u8),
-    /// Scheduler or kubelet move a pod on.
+    /// The scheduler or a kubelet advances a pod.
     Pod(u8),
-    /// The containers of a ready pod end and start again.
+    /// The container of a ready pod crashes and restarts.
     Crash(u8),
     /// A pod is evicted.
     Evict(u8),
     /// A user deletes a pod.
     DeletePod(u8),
-    /// The garbage collector works.
+    /// The garbage collector runs.
     Collect,
-    /// Seconds pass.
+    /// This many seconds pass.
     Time(u16),
-    /// Everything works, and each takes its turn, until nothing more happens.
+    /// All actors take turns until nothing changes.
     Calm,
-    /// A user, or an autoscaler, scales.
+    /// A user or an autoscaler scales the Deployment.
     Scale(i32),
-    /// A user pauses.
+    /// A user pauses the Deployment.
     Pause,
-    /// A user resumes.
+    /// A user resumes the Deployment.
     Resume,
     /// A user changes the template.
     Template(u8),
@@ -94,33 +94,33 @@ pub enum Event {
     Strategy(Strategy),
     /// A user changes `minReadySeconds`.
     MinReady(i32),
-    /// A user changes the history limit.
+    /// A user changes the revision history limit.
     History(i32),
     /// A user changes the progress deadline.
     Deadline(i32),
     /// A user changes an annotation.
     Annotate(u8),
-    /// A user goes back to a revision, 0 being the one before.
+    /// A user rolls back to a revision; 0 means the previous one.
     Undo(u8),
-    /// A user asks for a rollback by annotation.
+    /// A user requests a rollback by annotation.
     RollbackTo(u8),
-    /// A user deletes the Deployment, in the background or in the foreground.
+    /// A user deletes the Deployment.
     Delete(Propagation),
-    /// A user creates it again.
+    /// A user recreates the Deployment.
     Create,
     /// Someone resizes a ReplicaSet.
     Resize(u8, i32),
-    /// Someone takes a label from a ReplicaSet, or gives it back.
+    /// Someone changes a label of a ReplicaSet so that the selector no longer matches, or changes it back.
     Relabel(u8),
-    /// Someone takes the owner from a ReplicaSet.
+    /// Someone removes the owner of a ReplicaSet.
     Disown(u8),
-    /// The next call of the adapter is answered so.
+    /// The next call of the adapter gets this response.
     Answer(Answer),
-    /// So many pods may exist; none for no limit.
+    /// A quota limits the number of pods; `None` removes it.
     QuotaPods(Option<u8>),
-    /// Whether new ReplicaSets are refused.
+    /// Whether a quota rejects new ReplicaSets.
     QuotaSets(bool),
-    /// What is wrong with the pods of a template.
+    /// The pods of a template get this fault.
     Break(u8, Fault),
 }
 
@@ -135,48 +135,48 @@ pub enum Kind {
     Pods,
 }
 
-/// What becomes of the ReplicaSets when their Deployment is deleted.
+/// How the ReplicaSets are treated when their Deployment is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// They are deleted after it.
+    /// They are deleted after the Deployment.
     Background,
-    /// They are deleted before it.
+    /// They are deleted before the Deployment.
     Foreground,
-    /// They stay.
+    /// They are kept.
     Orphan,
 }
 
-/// An answer that has nothing to do with the call.
+/// A response that is independent of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A timeout; the call was not carried out.
+    /// A timeout. The call had no effect.
     LostBefore,
-    /// A timeout; the call was carried out.
+    /// A timeout, although the call took effect.
     LostAfter,
     /// 403.
     Forbidden,
     /// 429.
     TooMany,
-    /// 500; the call was not carried out.
+    /// 500. The call had no effect.
     Broken,
 }
 
-/// What is wrong with the pods of a template.
+/// A fault of the pods of a template.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
-    /// No node takes them.
+    /// No node can run them.
     Unschedulable,
     /// Their image cannot be pulled.
     ImagePull,
     /// Their configuration is missing.
     Config,
-    /// They end right after they start.
+    /// Their container terminates immediately after it starts.
     CrashLoop,
-    /// They run and never become ready.
+    /// They never become ready.
     NeverReady,
-    /// They never end.
+    /// They never terminate.
     NeverEnds,
 }

@@ -1,10 +1,10 @@
-//! Making the script of a failure short: whatever can be left out is left out, as long as the same check fails.
+//! Shortens the script of a failure: removes everything that is not needed for the same check to fail.
 
 use crate::flaw::Flaw;
 use crate::run::run;
 use crate::script::{Event, Script, Setup};
 
-/// The shortest script found that fails the same check.
+/// The shortest script that was found to fail the same check.
 #[must_use]
 pub fn shrink(script: &Script, flaw: Flaw) -> Script {
     let Some(violation) = run(script, flaw).violation else {
@@ -26,7 +26,7 @@ pub fn shrink(script: &Script, flaw: Flaw) -> Script {
     }
 }
 
-/// Delta debugging: leaves out ever smaller pieces.
+/// Delta debugging: removes smaller and smaller groups of events.
 fn drop_events(best: &mut Script, fails: &impl Fn(&Script) -> bool) {
     let mut size = best.events.len();
     while size > 0 {
@@ -45,7 +45,7 @@ fn drop_events(best: &mut Script, fails: &impl Fn(&Script) -> bool) {
     }
 }
 
-/// Takes smaller numbers.
+/// Replaces numbers in events with smaller ones.
 fn simplify_events(best: &mut Script, fails: &impl Fn(&Script) -> bool) {
     for index in 0..best.events.len() {
         for simpler in simpler_events(best.events[index]) {

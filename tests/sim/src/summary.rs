@@ -1,4 +1,4 @@
-//! What many worlds add up to.
+//! The totals of many worlds.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use crate::tally::{Tallies, Tally};
 /// Counts over many worlds.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// How many worlds there were.
+    /// The number of worlds.
     pub worlds: u64,
     counts: [u64; Tally::ALL.len()],
-    /// In how many worlds each happened at all.
+    /// The number of worlds in which each tally occurred.
     worlds_with: [u64; Tally::ALL.len()],
-    /// The worlds that went wrong.
+    /// The worlds with violations.
     pub failures: Vec<Failure>,
 }
 
@@ -55,7 +55,7 @@ impl Summary {
         }
     }
 
-    /// What never happened: a check among them has checked nothing.
+    /// The tallies that never occurred. Checks among them have not checked anything.
     #[must_use]
     pub fn never(&self) -> Vec<&'static str> {
         let all = Tally::ALL.iter().zip(&self.counts);

@@ -1,9 +1,9 @@
-//! What happened in a world, counted: events that took effect, and checks whose case came about. A check that
-//! never had its case checks nothing, so the summary shows the zeros.
+//! Counts the events that took effect in a world, and the checks that applied. The summary shows zeros, because a check
+//! that never applied has not checked anything.
 
 macro_rules! tallies {
     ($($group:literal: $($name:ident = $text:literal),+ $(,)?;)+) => {
-        /// Something that is counted.
+        /// An event or a check that is counted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Tally {
             $($(
@@ -13,7 +13,7 @@ macro_rules! tallies {
         }
 
         impl Tally {
-            /// Each, with its group and what it says.
+            /// All tallies, each with its group and its description.
             pub const ALL: &[(Self, &'static str, &'static str)] =
                 &[$($((Self::$name, $group, $text),)+)+];
         }
@@ -23,92 +23,92 @@ macro_rules! tallies {
 tallies! {
     "events":
     Watched = "a watch delivered a change",
-    Looked = "the adapter looked and planned",
+    Planned = "the adapter made a plan",
     Called = "the adapter made a call",
-    Died = "the adapter died",
+    Died = "the adapter crashed",
     DiedMidPlan = "... between two calls of a plan",
     Synced = "the ReplicaSet controller changed something",
     PodCreated = "a pod was created",
-    PodEnded = "the ReplicaSet controller ended a pod",
-    PodMoved = "a pod moved on",
+    PodRemoved = "the ReplicaSet controller deleted a pod",
+    PodAdvanced = "the scheduler or a kubelet advanced a pod",
     PodCrashed = "a pod crashed",
     PodEvicted = "a pod was evicted",
     PodDeleted = "a user deleted a pod",
-    PodRefused = "a quota refused a pod",
+    PodRejected = "a quota rejected a pod",
     Collected = "the garbage collector removed something",
     Waited = "time passed",
     Scaled = "a user or an autoscaler scaled",
     Paused = "a user paused",
     Resumed = "a user resumed",
-    Retemplated = "a user changed the template",
-    Restrategised = "a user changed the strategy",
+    TemplateChanged = "a user changed the template",
+    StrategyChanged = "a user changed the strategy",
     Tuned = "a user changed minReadySeconds, history or deadline",
     Annotated = "a user changed an annotation",
-    Undone = "a user went back to an earlier revision",
-    RollbackAsked = "a user asked for a rollback by annotation",
+    RolledBack = "a user rolled back to an earlier revision",
+    RollbackRequested = "a user requested a rollback by annotation",
     Deleted = "a user deleted the Deployment",
-    Orphaned = "a user deleted it and left its ReplicaSets behind",
-    Created = "a user created it again",
+    Orphaned = "a user deleted it and orphaned its ReplicaSets",
+    Created = "a user recreated it",
     Resized = "someone resized a ReplicaSet",
-    Relabelled = "someone relabelled a ReplicaSet",
-    Disowned = "someone took a ReplicaSet's owner away",
+    Relabeled = "someone relabeled a ReplicaSet",
+    Disowned = "someone removed the owner of a ReplicaSet",
     Broken = "a template's pods started to fail";
-    "answers to the adapter":
-    Done = "done",
-    Stale = "a precondition did not hold",
-    Refused = "refused for good",
+    "responses to the adapter":
+    Done = "success",
+    Stale = "a precondition failed",
+    Rejected = "rejected",
     Taken = "the name was taken",
-    LostBefore = "timed out, not done",
-    LostAfter = "timed out, done all the same";
-    "exemptions, each shown to be that case":
+    LostBefore = "timeout before the call took effect",
+    LostAfter = "timeout after the call took effect";
+    "exemptions, each verified to apply":
     ExemptScaling = "availability: proportional or paused scaling",
-    ExemptPodsFailed = "availability: pods failed since they were counted",
+    ExemptPodsFailed = "availability: pods failed after they were counted",
     ExemptUnobserved = "availability: a size was not observed yet",
-    ExemptTakenAway = "availability: a ReplicaSet was taken away or released",
+    ExemptTakenAway = "availability: a ReplicaSet was removed or released",
     ExemptShrunk = "availability: someone else shrank a ReplicaSet",
-    ExemptNewlyAvailable = "availability: pods became available since they were counted",
+    ExemptNewlyAvailable = "availability: pods became available after they were counted",
     ExemptResized = "total: someone else grew a ReplicaSet",
-    ExemptRollback = "total, Recreate: a rollback annotation creates first",
-    ExemptDisowned = "owner: taken away since the plan was made",
-    ExemptInconsistent = "settled: a ReplicaSet had reported more available pods than it wanted",
-    ExemptNoDeadline = "deadline: Recreate has never shown progress yet, as upstream",
-    ExemptReversed = "undone: by a plan that ended before a size it would reverse",
-    ExemptInherited = "the linter: inherited, not made worse",
-    ExemptUnseenPod = "Recreate: an old pod that no watch had shown",
+    ExemptRollback = "total, Recreate: a rollback by annotation creates the ReplicaSet first",
+    ExemptDisowned = "owner: removed after the plan was made",
+    ExemptInconsistent = "settled: a ReplicaSet reported more available pods than its size",
+    ExemptNoDeadline = "deadline: Recreate has not shown any progress yet, as upstream",
+    ExemptReversed = "undone: the earlier plan ended before a write that would reverse a size",
+    ExemptInherited = "lint: the violation existed before and did not get worse",
+    ExemptUnseenPod = "Recreate: an old pod that no watch had delivered",
     ExemptRecreatePaused = "Recreate: paused or scaled";
-    "checks, how often their case came about":
-    CheckTotal = "a set grew: the total stays within the surge",
-    CheckAvailable = "a set shrank in a rolling update: the minimum stays available",
-    CheckAvailableTight = "... with nothing to spare",
-    CheckRecreate = "a new set grew under Recreate: no old pod runs",
-    CheckOwned = "a ReplicaSet was written: it is ours",
-    CheckAdoption = "a ReplicaSet was adopted: the owner was checked before",
-    CheckNoLostUpdate = "a size was written: it was the size we knew",
-    CheckApply = "a call did what its action says",
+    "checks, and how often they applied":
+    CheckTotal = "a ReplicaSet was scaled up: the total stays within maxSurge",
+    CheckAvailable = "a ReplicaSet was scaled down in a rolling update: the minimum stays available",
+    CheckAvailableTight = "... and exactly the minimum is available",
+    CheckRecreate = "a new ReplicaSet was scaled up under Recreate: no old pod is running",
+    CheckOwned = "a ReplicaSet was written: the Deployment owns it",
+    CheckAdoption = "a ReplicaSet was adopted: the owner had been checked",
+    CheckNoLostUpdate = "a size was written: the previous size was the expected one",
+    CheckApply = "a call had the predicted effect",
     CheckLinted = "a settled plan passed the linter",
-    CheckSettled = "nothing changed since a settled plan was carried out: nothing to write",
-    CheckNotUndone = "nothing changed since a settled plan was cut short: no write is undone",
+    CheckSettled = "no change since a settled plan was carried out: no writes",
+    CheckNotUndone = "no change since a settled plan was interrupted: no write is reversed",
     CheckRest = "at rest: planning again writes nothing",
-    CheckTimer = "a timer was asked for: not at once",
-    CheckStatus = "at rest: the published status is true",
-    CheckDeadline = "stuck past its deadline: the status says so",
-    CheckUndo = "an undo brought the template back",
-    CheckComplete = "complete: reported as complete, nothing holds it",
-    CheckStuck = "stuck: the first reason reported is the true one",
-    CheckConverged = "healthy again: the rollout completed",
+    CheckTimer = "a plan has a timer: it is not zero",
+    CheckStatus = "at rest: the published status is correct",
+    CheckDeadline = "stuck after its deadline: the status reports it",
+    CheckUndo = "a rollback restored the template",
+    CheckComplete = "complete: reported as complete, without blockers",
+    CheckStuck = "stuck: the first reported blocker is the actual cause",
+    CheckConverged = "after recovery: the rollout completes",
     StuckPaused = "stuck: paused",
-    StuckReplicaSetRefused = "stuck: ReplicaSet refused",
-    StuckImagePull = "stuck: image",
+    StuckReplicaSetRejected = "stuck: ReplicaSet rejected",
+    StuckImagePull = "stuck: image pull",
     StuckConfig = "stuck: configuration",
     StuckCrashLoop = "stuck: crash loop",
-    StuckUnschedulable = "stuck: no node",
-    StuckPodsRefused = "stuck: pods refused",
+    StuckUnschedulable = "stuck: unschedulable",
+    StuckPodsRejected = "stuck: pods rejected",
     StuckNotReady = "stuck: not ready",
-    StuckOldPods = "stuck: old pods do not end",
+    StuckOldPods = "stuck: old pods do not terminate",
     StuckSeveral = "stuck for several reasons at once";
 }
 
-/// How often each happened.
+/// The number of occurrences of each tally.
 #[derive(Clone, Copy, Debug)]
 pub struct Tallies([u32; Tally::ALL.len()]);
 
@@ -121,12 +121,12 @@ impl Default for Tallies {
 }
 
 impl Tallies {
-    /// One more.
+    /// Counts one occurrence.
     pub fn count(&mut self, tally: Tally) {
         self.0[tally as usize] += 1;
     }
 
-    /// How often so far.
+    /// The number of occurrences so far.
     #[must_use]
     pub fn get(&self, tally: Tally) -> u32 {
         self.0[tally as usize]

@@ -1,5 +1,4 @@
-//! The checks themselves are checked: whatever is done wrong on purpose must be caught, by the check that is there
-//! for it.
+//! Tests the checks: each deliberate bug must be detected by the check that is meant for it.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +6,11 @@ use crate::explore::{Small, explore, small_worlds};
 use crate::script::Script;
 use crate::{Flaw, generate, run, run_many, shrink};
 
-/// Worlds in which each flaw must show.
+/// The number of worlds in which each bug must be detected.
 const WORLDS: u64 = 6_000;
 
-/// The first world in which a flaw shows, and the check that it shows by.
-fn caught(flaw: Flaw, checks: &[&str]) -> Script {
+/// The first world in which one of these checks detects a bug.
+fn detect(flaw: Flaw, checks: &[&str]) -> Script {
     let mut others = BTreeSet::new();
     for seed in 0..WORLDS {
         let script = generate(seed);
@@ -23,81 +22,81 @@ fn caught(flaw: Flaw, checks: &[&str]) -> Script {
         }
         others.insert(violation.check);
     }
-    panic!("{flaw:?} is not caught by {checks:?}, only by {others:?}");
+    panic!("{flaw:?} is not detected by {checks:?}, only by {others:?}");
 }
 
 #[test]
-fn nothing_done_wrong_is_nothing_caught() {
+fn worlds_without_a_bug_pass_all_checks() {
     let summary = run_many(0, 300, 1, Flaw::None);
     assert!(summary.failures.is_empty(), "{:?}", summary.failures);
 }
 
 #[test]
-fn an_adapter_without_overlay_is_caught() {
-    caught(Flaw::NoOverlay, &["total", "available", "settled"]);
+fn missing_overlay_is_detected() {
+    detect(Flaw::NoOverlay, &["total", "available", "settled"]);
 }
 
 #[test]
-fn an_adapter_that_starts_from_a_stale_list_is_caught() {
-    caught(Flaw::StaleStart, &["total", "available"]);
+fn stale_cache_after_a_restart_is_detected() {
+    detect(Flaw::StaleStart, &["total", "available"]);
 }
 
 #[test]
-fn an_adapter_that_does_not_look_after_a_timeout_is_caught() {
-    caught(Flaw::NoLookAfterTimeout, &["total", "available"]);
+fn missing_read_after_a_timeout_is_detected() {
+    detect(Flaw::NoReadAfterTimeout, &["total", "available"]);
 }
 
 #[test]
-fn an_adapter_that_goes_on_after_failures_is_caught() {
-    caught(Flaw::GoesOn, &["total", "available"]);
+fn continuing_after_failures_is_detected() {
+    detect(Flaw::IgnoresFailures, &["total", "available"]);
 }
 
 #[test]
-fn an_adapter_that_forgets_failures_is_caught() {
-    caught(
-        Flaw::ForgetsFailures,
+fn unreported_failures_are_detected() {
+    detect(
+        Flaw::ReportsNoFailures,
         &["report", "endless", "status", "rest"],
     );
 }
 
 #[test]
-fn an_adapter_without_timer_is_caught() {
-    caught(Flaw::NoTimer, &["deadline", "rest"]);
+fn missing_timer_is_detected() {
+    detect(Flaw::NoTimer, &["deadline", "rest"]);
 }
 
 #[test]
-fn an_adapter_that_hides_pods_is_caught() {
-    caught(Flaw::NoPods, &["recreate"]);
-    caught(Flaw::NoPods, &["report"]);
+fn missing_pods_are_detected() {
+    detect(Flaw::NoPods, &["recreate"]);
+    detect(Flaw::NoPods, &["report"]);
 }
 
 #[test]
-fn calls_without_preconditions_are_caught() {
-    caught(Flaw::NoPreconditions, &["lost-update"]);
+fn missing_preconditions_are_detected() {
+    detect(Flaw::NoPreconditions, &["lost-update"]);
 }
 
 #[test]
-fn adopting_without_a_check_is_caught() {
-    caught(Flaw::NoOwnerCheck, &["adoption"]);
+fn adoption_without_an_owner_check_is_detected() {
+    detect(Flaw::NoOwnerCheck, &["adoption"]);
 }
 
 #[test]
-fn a_look_ahead_without_the_clamp_is_caught() {
-    caught(Flaw::NoClamp, &["available"]);
+fn missing_clamp_in_the_look_ahead_is_detected() {
+    detect(Flaw::NoClamp, &["available"]);
 }
 
 #[test]
-fn growing_first_is_caught() {
-    caught(Flaw::UpsFirst, &["total"]);
+fn scaling_up_before_scaling_down_is_detected() {
+    detect(Flaw::ScalesUpFirst, &["total"]);
 }
 
 #[test]
-fn an_action_told_wrong_is_caught() {
-    caught(Flaw::ForgetfulApply, &["apply"]);
+fn wrong_prediction_of_an_action_is_detected() {
+    detect(Flaw::ApplyDropsAnnotations, &["apply"]);
 }
 
 #[test]
-fn scripts_come_back_from_their_text() {
+fn scripts_round_trip_through_their_text() {
     for seed in 0..500 {
         let script = generate(seed);
         assert_eq!(script.to_string().parse(), Ok(script));
@@ -122,7 +121,7 @@ fn scripts_come_back_from_their_text() {
 }
 
 #[test]
-fn a_seed_replays_to_the_same_end() {
+fn same_seed_gives_the_same_result() {
     for seed in 0..50 {
         let script = generate(seed);
         let (a, b) = (run(&script, Flaw::None), run(&script, Flaw::None));
@@ -131,11 +130,11 @@ fn a_seed_replays_to_the_same_end() {
 }
 
 #[test]
-fn a_failing_script_shrinks_to_a_few_lines() {
-    let script = caught(Flaw::UpsFirst, &["total"]);
-    let short = shrink(&script, Flaw::UpsFirst);
+fn failing_script_shrinks_to_a_few_lines() {
+    let script = detect(Flaw::ScalesUpFirst, &["total"]);
+    let short = shrink(&script, Flaw::ScalesUpFirst);
     assert_eq!(
-        run(&short, Flaw::UpsFirst)
+        run(&short, Flaw::ScalesUpFirst)
             .violation
             .map(|found| found.check),
         Some("total")
@@ -145,12 +144,12 @@ fn a_failing_script_shrinks_to_a_few_lines() {
 }
 
 #[test]
-fn a_flaw_is_found_by_exploring() {
+fn exploring_detects_a_bug() {
     let (_, small) = small_worlds()[0];
     let flawed = Small {
         flaw: Flaw::NoOverlay,
         ..small
     };
     let broken = explore(flawed).broken;
-    assert!(broken.is_some(), "an adapter without overlay passes");
+    assert!(broken.is_some(), "the missing overlay is not detected");
 }

@@ -1,4 +1,4 @@
-//! What users do, autoscalers among them: to the Deployment, and, as they should not, to its ReplicaSets.
+//! The changes of users and autoscalers: to the Deployment, and, although they should not, to its ReplicaSets.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::server::{StoredSet, Writer};
 use crate::tally::Tally;
 use crate::world::World;
 
-/// An annotation that goes along to the ReplicaSet.
+/// An annotation that is copied to the ReplicaSet.
 const NOTE: &str = "example.com/note";
 
 impl World {
@@ -24,11 +24,13 @@ impl World {
             Event::Template(number) => {
                 let templates = Arc::clone(&self.templates);
                 if let Some(template) = templates.get(usize::from(number)) {
-                    self.edit(Tally::Retemplated, |spec| spec.template = template.clone());
+                    self.edit(Tally::TemplateChanged, |spec| {
+                        spec.template = template.clone()
+                    });
                 }
             }
             Event::Strategy(strategy) => {
-                self.edit(Tally::Restrategised, |spec| spec.strategy = strategy);
+                self.edit(Tally::StrategyChanged, |spec| spec.strategy = strategy);
             }
             Event::MinReady(seconds) => {
                 self.edit(Tally::Tuned, |spec| spec.min_ready_seconds = seconds);
@@ -43,7 +45,7 @@ impl World {
             }
             Event::Annotate(value) => self.annotate(Tally::Annotated, NOTE, value.to_string()),
             Event::RollbackTo(revision) => {
-                self.annotate(Tally::RollbackAsked, ROLLBACK_TO, revision.to_string());
+                self.annotate(Tally::RollbackRequested, ROLLBACK_TO, revision.to_string());
             }
             Event::Undo(revision) => self.undo(revision.into()),
             Event::Delete(how) => self.delete(how),
@@ -51,10 +53,10 @@ impl World {
             Event::Resize(choice, size) => self.meddle(Tally::Resized, choice, |stored| {
                 stored.set.replicas = size;
             }),
-            Event::Relabel(choice) => self.meddle(Tally::Relabelled, choice, |stored| {
+            Event::Relabel(choice) => self.meddle(Tally::Relabeled, choice, |stored| {
                 let label = stored.set.metadata.labels.entry("app".to_owned());
                 let label = label.or_default();
-                *label = if label == "web" { "gone" } else { "web" }.to_owned();
+                *label = if label == "web" { "other" } else { "web" }.to_owned();
             }),
             Event::Disown(choice) => self.meddle(Tally::Disowned, choice, |stored| {
                 stored.set.metadata.owner_references.clear();
@@ -63,9 +65,9 @@ impl World {
         }
     }
 
-    /// Changes the spec, which counts a generation if it is another one then.
+    /// Edits the spec. A change increments the generation.
     fn edit(&mut self, tally: Tally, change: impl FnOnce(&mut DeploymentSpec)) {
-        let Some(before) = self.alive() else {
+        let Some(before) = self.live_deployment() else {
             return;
         };
         let mut after = Deployment::clone(&before);
@@ -77,14 +79,14 @@ impl World {
         }
     }
 
-    fn alive(&self) -> Option<Arc<Deployment>> {
+    fn live_deployment(&self) -> Option<Arc<Deployment>> {
         let alive =
             |deployment: &&Arc<Deployment>| deployment.metadata.deletion_timestamp.is_none();
         self.store.deployment.as_ref().filter(alive).cloned()
     }
 
     fn annotate(&mut self, tally: Tally, key: &str, value: String) {
-        if let Some(before) = self.alive() {
+        if let Some(before) = self.live_deployment() {
             let mut after = Deployment::clone(&before);
             after.metadata.annotations.insert(key.to_owned(), value);
             self.tallies.count(tally);
@@ -92,9 +94,9 @@ impl World {
         }
     }
 
-    /// `rollplan undo`, on the world as it is.
+    /// `rollplan undo` on the actual state.
     fn undo(&mut self, revision: i64) {
-        let Some(deployment) = self.alive() else {
+        let Some(deployment) = self.live_deployment() else {
             return;
         };
         let sets = self.store.sets.values();
@@ -111,13 +113,13 @@ impl World {
         };
         for call in rollback.steps.iter().filter_map(|step| step.call.as_ref()) {
             let answer = self.store.call(call, clock::at(self.now), Writer::Other);
-            self.tallies.count(Tally::Undone);
+            self.tallies.count(Tally::RolledBack);
             self.check_undo(&rollback.replica_set, answer);
         }
     }
 
     fn delete(&mut self, how: Propagation) {
-        let Some(deployment) = self.alive() else {
+        let Some(deployment) = self.live_deployment() else {
             return;
         };
         match how {
@@ -154,7 +156,7 @@ impl World {
         }
     }
 
-    /// Changes a ReplicaSet that is ours. A stranger's is left alone.
+    /// Changes a ReplicaSet, unless it belongs to another owner.
     fn meddle(&mut self, tally: Tally, choice: u8, change: impl FnOnce(&mut StoredSet)) {
         let Some(before) = self.chosen_set(choice) else {
             return;

@@ -1,4 +1,4 @@
-//! A world: what is stored, who acts in it, and one event after another. Nothing in it is random.
+//! A simulated world: its state, and the effects of events on it. Nothing in it is random.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use crate::adapter::{Adapter, View};
 use crate::check::Violation;
 use crate::clock;
 use crate::flaw::Flaw;
-use crate::pods::{Moved, PodState, StoredPod};
+use crate::pods::{PodState, StoredPod, Transition};
 use crate::script::{Answer, Event, Fault, Setup, TEMPLATES};
 use crate::server::{Store, StoredSet, Writer};
 use crate::tally::{Tallies, Tally};
 
-/// A world at some moment.
+/// The state of a world.
 #[derive(Clone, Debug)]
 pub struct World {
     pub(crate) setup: Setup,
     pub(crate) flaw: Flaw,
     pub(crate) store: Store,
     pub(crate) adapter: Adapter,
-    /// Seconds since it began.
+    /// Seconds since the start.
     pub(crate) now: i64,
     pub(crate) pods_made: u32,
     pub(crate) templates: Arc<[Template]>,
@@ -35,18 +35,18 @@ pub struct World {
     pub(crate) quota_pods: Option<u8>,
     pub(crate) quota_sets: bool,
     pub(crate) next_answer: Option<Answer>,
-    /// How many pods each ReplicaSet lost other than by our scaling, by uid.
+    /// The number of available pods that each ReplicaSet has lost for reasons other than our scaling, by UID.
     lost: BTreeMap<String, u32>,
     pub(crate) tallies: Tallies,
-    /// The first thing that was not as it must be.
+    /// The first violation that was found.
     pub(crate) violation: Option<Violation>,
-    /// Whether pods are ready as soon as they move on.
+    /// Whether a pod becomes ready in a single step.
     pub(crate) brisk: bool,
-    /// Whether to print what happens.
+    /// Whether to print all events.
     pub(crate) traced: bool,
 }
 
-/// The template of a number: its pods run the image v0, v1, ...
+/// The template with this number. Its pods run the image v0, v1, and so on.
 fn template(number: u8) -> Template {
     let container = Value::from([("image", format!("v{number}")), ("name", "main".to_owned())]);
     Template::from(Value::from([
@@ -72,7 +72,7 @@ fn labels(hash: &str) -> StringMap {
 // === impl World ===
 
 impl World {
-    /// The world before anything has happened in it.
+    /// The world before the first event.
     #[must_use]
     pub fn new(setup: Setup, flaw: Flaw) -> Self {
         let mut world = Self {
@@ -103,17 +103,17 @@ impl World {
                 controller: Some(true),
                 block_owner_deletion: Some(true),
             };
-            world.place_set("web-stranger", 0, 1, vec![owner]);
+            world.add_set("web-stranger", 0, 1, vec![owner]);
         }
         if setup.orphan {
-            world.place_set("web-orphan", TEMPLATES - 1, 2, vec![]);
+            world.add_set("web-orphan", TEMPLATES - 1, 2, vec![]);
         }
         world.adapter.view = View::list(&mut world.store);
         world.adapter.queued = true;
         world
     }
 
-    /// Creates the Deployment as the setup has it.
+    /// Creates the Deployment that the setup describes.
     pub(crate) fn create_deployment(&mut self, template: u8) {
         let setup = self.setup;
         let (api_version, kind) = match setup.custom {
@@ -149,7 +149,7 @@ impl World {
         self.store.put_deployment(deployment, Writer::Other);
     }
 
-    fn place_set(&mut self, name: &str, number: u8, replicas: i32, owners: Vec<OwnerReference>) {
+    fn add_set(&mut self, name: &str, number: u8, replicas: i32, owners: Vec<OwnerReference>) {
         let metadata = ObjectMeta {
             name: name.to_owned(),
             namespace: "default".to_owned(),
@@ -177,7 +177,7 @@ impl World {
         self.store.put_set(stored, Writer::Other);
     }
 
-    /// What is wrong with the pods of a template.
+    /// The fault of a template's pods.
     pub(crate) fn fault(&self, template: u8) -> Fault {
         self.faults
             .get(usize::from(template))
@@ -185,8 +185,8 @@ impl World {
             .unwrap_or_default()
     }
 
-    /// A ReplicaSet lost available pods, and not because we wanted fewer.
-    pub(crate) fn lose(&mut self, set_uid: &str, count: usize) {
+    /// Records that a ReplicaSet lost available pods for a reason other than our scaling.
+    pub(crate) fn record_lost(&mut self, set_uid: &str, count: usize) {
         if count > 0 {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
             *self.lost.entry(set_uid.to_owned()).or_default() += count;
@@ -197,7 +197,7 @@ impl World {
         self.lost.get(set_uid).copied().unwrap_or(0)
     }
 
-    /// The ReplicaSet that a choice falls on.
+    /// The ReplicaSet that a choice selects.
     pub(crate) fn chosen_set(&self, choice: u8) -> Option<Arc<StoredSet>> {
         let count = self.store.sets.len();
         let index = usize::from(choice).checked_rem(count)?;
@@ -210,14 +210,14 @@ impl World {
         pods().nth(index).cloned()
     }
 
-    /// Prints what happens, where that is asked for.
+    /// Prints an event if tracing is enabled.
     pub(crate) fn trace(&self, text: impl FnOnce() -> String) {
         if self.traced {
             println!("{:>6} s  {}", self.now, text());
         }
     }
 
-    /// Lets an event happen.
+    /// Applies an event.
     pub fn step(&mut self, event: Event) {
         self.trace(|| event.to_string());
         match event {
@@ -243,7 +243,7 @@ impl World {
             Event::Crash(choice) => {
                 if let Some(pod) = self.chosen_pod(choice, StoredPod::is_ready) {
                     self.tallies.count(Tally::PodCrashed);
-                    self.lose_pod(&pod);
+                    self.record_lost_pod(&pod);
                     self.store.put_pod(pod.crashed(self.now));
                 }
             }
@@ -251,7 +251,7 @@ impl World {
                 let fits = |pod: &StoredPod| pod.is_active() && pod.node.is_some();
                 if let Some(pod) = self.chosen_pod(choice, fits) {
                     self.tallies.count(Tally::PodEvicted);
-                    self.lose_pod(&pod);
+                    self.record_lost_pod(&pod);
                     let mut evicted = StoredPod::clone(&pod);
                     evicted.state = PodState::Failed;
                     self.store.put_pod(evicted);
@@ -260,7 +260,7 @@ impl World {
             Event::DeletePod(choice) => {
                 if let Some(pod) = self.chosen_pod(choice, |pod| pod.deleting.is_none()) {
                     self.tallies.count(Tally::PodDeleted);
-                    self.lose_pod(&pod);
+                    self.record_lost_pod(&pod);
                     self.delete_pod(&pod);
                 }
             }
@@ -280,30 +280,31 @@ impl World {
         }
     }
 
-    /// Scheduler or kubelet move a pod on, if they can.
+    /// Lets the scheduler or a kubelet advance a pod. Returns whether the pod changed.
     pub(crate) fn advance_pod(&mut self, pod: &Arc<StoredPod>) -> bool {
         match pod.advance(self.fault(pod.template), self.now) {
-            Some(Moved::To(mut moved)) => {
+            Some(Transition::Changed(mut moved)) => {
                 while self.brisk
-                    && let Some(Moved::To(next)) = moved.advance(self.fault(pod.template), self.now)
+                    && let Some(Transition::Changed(next)) =
+                        moved.advance(self.fault(pod.template), self.now)
                 {
                     moved = next;
                 }
                 self.store.put_pod(moved);
             }
-            Some(Moved::Gone) => self.store.remove_pod(pod.number),
+            Some(Transition::Removed) => self.store.remove_pod(pod.number),
             None => return false,
         }
-        self.tallies.count(Tally::PodMoved);
+        self.tallies.count(Tally::PodAdvanced);
         true
     }
 
-    /// Notes that a pod stops being available, if it is.
-    fn lose_pod(&mut self, pod: &StoredPod) {
+    /// Records the loss of a pod if it is available.
+    fn record_lost_pod(&mut self, pod: &StoredPod) {
         let set = self.store.set_by_uid(&pod.set_uid);
         let seconds = set.map_or(0, |stored| stored.set.min_ready_seconds);
         if pod.is_available(seconds, self.now) {
-            self.lose(&pod.set_uid, 1);
+            self.record_lost(&pod.set_uid, 1);
         }
     }
 
@@ -313,7 +314,7 @@ impl World {
         self.adapter.disturb();
     }
 
-    /// The garbage collector removes what belongs to nobody that exists. Says whether there was anything.
+    /// Lets the garbage collector remove objects whose owner does not exist. Returns whether it removed any.
     pub(crate) fn collect(&mut self) -> bool {
         let version_before = self.store.version;
         let owner = self.store.deployment.clone();

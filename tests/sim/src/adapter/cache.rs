@@ -1,5 +1,5 @@
-//! What the adapter sees: its cache, as far as the watches have delivered, overlaid with what its own writes
-//! returned until the cache has caught up.
+//! The adapter's view of the cluster: the cache that the watches update, overlaid with the responses to its own writes
+//! until the cache has caught up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use crate::server::{Pending, Store, StoredSet, Writer, version_of};
 use crate::tally::Tally;
 use crate::world::World;
 
-/// Cache and overlay.
+/// The cache and its overlay.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     pub(crate) cached_deployment: Option<Arc<Deployment>>,
-    /// By uid, as everything here.
+    /// By UID, like the other maps of ReplicaSets.
     pub(crate) cached_sets: BTreeMap<String, Arc<StoredSet>>,
     pub(crate) pods: BTreeMap<u32, Arc<StoredPod>>,
     pub(crate) own_deployment: Option<Arc<Deployment>>,
-    /// None for a ReplicaSet that was deleted.
+    /// `None` for a deleted ReplicaSet.
     pub(crate) own_sets: BTreeMap<String, Option<Arc<StoredSet>>>,
 }
 
-/// What a plan was made from, and what the checks must know of it.
+/// The input of a plan, and what the checks need to know about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) snapshot: Snapshot,
     pub(crate) sets: BTreeMap<String, SeenSet>,
-    /// The pods that the cache had, sent along or not.
+    /// The pods in the cache, whether they were sent or not.
     pub(crate) pods: BTreeMap<u32, Arc<StoredPod>>,
 }
 
-/// A ReplicaSet as a plan saw it.
+/// A ReplicaSet in the input of a plan.
 #[derive(Clone, Debug)]
 pub(crate) struct SeenSet {
     pub(crate) size: i32,
@@ -46,7 +46,7 @@ pub(crate) struct SeenSet {
 // === impl View ===
 
 impl View {
-    /// Everything there is; what the watches have to deliver is part of it.
+    /// Lists all objects, which includes all changes that the watches have not delivered yet.
     pub(crate) fn list(store: &mut Store) -> Self {
         store.pending = Pending::default();
         let sets = store.sets.values();
@@ -86,8 +86,8 @@ impl View {
         }
     }
 
-    /// Takes what a write returned.
-    pub(super) fn take_set(&mut self, stored: &Arc<StoredSet>) {
+    /// Overlays the response to a write.
+    pub(super) fn overlay_set(&mut self, stored: &Arc<StoredSet>) {
         let uid = &stored.set.metadata.uid;
         let known = self.cached_sets.get(uid);
         if known.is_none_or(|known| set_version(known) < set_version(stored)) {
@@ -95,7 +95,7 @@ impl View {
         }
     }
 
-    pub(super) fn take_deployment(&mut self, deployment: &Arc<Deployment>) {
+    pub(super) fn overlay_deployment(&mut self, deployment: &Arc<Deployment>) {
         let version = version_of(&deployment.metadata);
         let known = self.cached_deployment.as_ref();
         if known.is_none_or(|known| version_of(&known.metadata) < version) {
@@ -105,7 +105,7 @@ impl View {
 }
 
 impl World {
-    /// A watch delivers a change, if there is one. Says whether there was.
+    /// Delivers the next change of a watch. Returns whether there was one.
     pub(crate) fn deliver(&mut self, kind: Kind) -> bool {
         let disturbs = match kind {
             Kind::Deployments => self.deliver_deployment(),
@@ -122,7 +122,7 @@ impl World {
         true
     }
 
-    /// Delivers a change; says whether it tells of something new that was not the adapter's doing.
+    /// Delivers a change, and returns whether it is new and was not made by the adapter.
     fn deliver_deployment(&mut self) -> Option<bool> {
         let change = self.store.pending.deployments.pop_front()?;
         let view = &mut self.adapter.view;
@@ -153,7 +153,7 @@ impl World {
         let own_version = own.map(|own| own.as_deref().map(set_version));
         let known = match (own_version, version) {
             (Some(Some(own)), Some(version)) => version <= own,
-            // What was deleted by the adapter had a past.
+            // The adapter deleted the object, so every change that is still delivered is older.
             (Some(None), _) => true,
             (Some(Some(_)), None) | (None, _) => false,
         };
@@ -173,7 +173,7 @@ impl World {
         Some(!known && change.writer == Writer::Other)
     }
 
-    /// A pod that is gone enqueues its owner: old pods may be the last thing that Recreate waits for.
+    /// A pod that has terminated enqueues its owner, because Recreate may be waiting for it.
     fn deliver_pod(&mut self) -> Option<bool> {
         let change = self.store.pending.pods.pop_front()?;
         let view = &mut self.adapter.view;
@@ -191,7 +191,7 @@ impl World {
         Some(true)
     }
 
-    /// A change lets the key out of the queue at once, whatever the limiter says.
+    /// Enqueues the key without a delay by the rate limiter.
     fn enqueue(&mut self) {
         self.adapter.queued = true;
         self.adapter.not_before = self.now;

@@ -1,4 +1,4 @@
-//! Carrying a plan out: one call a step, in order.
+//! Carries out a plan: the calls of its steps, in order.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::{Running, set_version};
 use crate::clock;
 use crate::flaw::Flaw;
 use crate::script::Answer;
-use crate::server::{Refusal, StoredSet, Writer, Written};
+use crate::server::{Rejection, StoredSet, Writer, Written};
 use crate::tally::Tally;
 use crate::world::World;
 
-/// What came of a call, as the adapter knows it.
+/// The outcome of a call, as far as the adapter knows it.
 enum Outcome {
     Done(Written),
-    Refused(Refusal),
+    Rejected(Rejection),
     Unknown,
 }
 
@@ -42,33 +42,33 @@ impl World {
                 self.remember(action, &written, &mut running);
                 running.next += 1;
             }
-            Outcome::Refused(refusal) => {
-                self.trace(|| format!("    {}: {}", refusal.code, step.summary()));
-                let stale = refusal.is_stale();
-                self.tallies.count(match (stale, refusal.reason) {
+            Outcome::Rejected(rejection) => {
+                self.trace(|| format!("    {}: {}", rejection.code, step.summary()));
+                let stale = rejection.is_stale();
+                self.tallies.count(match (stale, rejection.reason) {
                     (true, _) => Tally::Stale,
                     (false, "AlreadyExists") => Tally::Taken,
-                    (false, _) => Tally::Refused,
+                    (false, _) => Tally::Rejected,
                 });
-                if goes_on(step, refusal.code) || self.flaw == Flaw::GoesOn {
+                if should_continue(step, rejection.code) || self.flaw == Flaw::IgnoresFailures {
                     running.next += 1;
                 } else {
                     running.next = usize::MAX;
                 }
                 if stale {
-                    running.look_again = true;
+                    running.is_stale = true;
                 } else {
-                    let failure = self.failure(call, refusal);
-                    running.refused.push(failure);
+                    let failure = self.failure(call, rejection);
+                    running.rejected.push(failure);
                 }
             }
             Outcome::Unknown => {
-                self.trace(|| format!("    no answer: {}", step.summary()));
-                running.look_again = true;
-                if self.flaw != Flaw::NoLookAfterTimeout {
-                    self.look_at(call, action);
+                self.trace(|| format!("    timeout: {}", step.summary()));
+                running.is_stale = true;
+                if self.flaw != Flaw::NoReadAfterTimeout {
+                    self.read_back(call, action);
                 }
-                running.next = if self.flaw == Flaw::GoesOn {
+                running.next = if self.flaw == Flaw::IgnoresFailures {
                     running.next + 1
                 } else {
                     usize::MAX
@@ -92,17 +92,17 @@ impl World {
             }
             Some(Answer::Forbidden) => {
                 let message = "not now";
-                return Outcome::Refused(Refusal::new(403, "Forbidden", message));
+                return Outcome::Rejected(Rejection::new(403, "Forbidden", message));
             }
             Some(Answer::TooMany) => {
                 let message = "too many requests";
-                return Outcome::Refused(Refusal::new(429, "TooManyRequests", message));
+                return Outcome::Rejected(Rejection::new(429, "TooManyRequests", message));
             }
             Some(Answer::LostAfter) | None => {}
         }
         if self.quota_sets && call.verb == Verb::Create {
             let message = "exceeded quota: replicasets";
-            return Outcome::Refused(Refusal::new(403, "Forbidden", message));
+            return Outcome::Rejected(Rejection::new(403, "Forbidden", message));
         }
         let before = self.store.sets.get(&call.name).cloned();
         let owner_before = self.store.deployment.clone();
@@ -126,27 +126,32 @@ impl World {
                     self.tallies.count(Tally::LostAfter);
                     return Outcome::Unknown;
                 }
-                self.note_news(call, before.as_deref(), owner_before.is_some());
+                self.detect_foreign_change(call, before.as_deref(), owner_before.is_some());
                 Outcome::Done(written)
             }
-            Err(refusal) => {
-                self.check_refusal(call, &refusal);
-                Outcome::Refused(refusal)
+            Err(rejection) => {
+                self.check_rejection(call, &rejection);
+                Outcome::Rejected(rejection)
             }
         }
     }
 
-    /// An answer may bring news of others: the object was not as it was last seen.
-    fn note_news(&mut self, call: &ApiCall, before: Option<&StoredSet>, has_owner: bool) {
+    /// The response to a write may reveal that somebody else has changed the object since it was last observed.
+    fn detect_foreign_change(
+        &mut self,
+        call: &ApiCall,
+        before: Option<&StoredSet>,
+        has_owner: bool,
+    ) {
         let view = &self.adapter.view;
-        let news = match before {
+        let changed = match before {
             Some(before) if call.kind == "ReplicaSet" => view
                 .set(&before.set.metadata.uid)
                 .is_none_or(|seen| set_version(seen) != set_version(before)),
-            // The owner's writes test the version.
+            // Writes to the Deployment have a resourceVersion precondition, so they cannot miss a change.
             _ => !has_owner,
         };
-        if news {
+        if changed {
             self.adapter.disturb();
         }
     }
@@ -155,9 +160,11 @@ impl World {
         let overlaid = self.flaw != Flaw::NoOverlay;
         let adapter = &mut self.adapter;
         match written {
-            Written::Set(stored) if overlaid => adapter.view.take_set(stored),
-            Written::Deployment(deployment) if overlaid => adapter.view.take_deployment(deployment),
-            Written::Set(_) | Written::Deployment(_) | Written::Gone => {}
+            Written::Set(stored) if overlaid => adapter.view.overlay_set(stored),
+            Written::Deployment(deployment) if overlaid => {
+                adapter.view.overlay_deployment(deployment)
+            }
+            Written::Set(_) | Written::Deployment(_) | Written::Deleted => {}
         }
         let mut moved = |name: &str, direction: i8| {
             if let Some(undisturbed) = &mut adapter.undisturbed {
@@ -187,19 +194,19 @@ impl World {
         }
     }
 
-    /// After a timeout nobody knows what was done: the object itself is looked at, for the cache may not show it
-    /// yet, and a later plan must count with it.
-    fn look_at(&mut self, call: &ApiCall, action: &Action) {
+    /// Reads the object after a timeout. It is unknown whether the call took effect, and the cache may not show it yet, but
+    /// the next plan must take it into account.
+    fn read_back(&mut self, call: &ApiCall, action: &Action) {
         self.adapter.disturb();
         let view = &mut self.adapter.view;
         if call.kind != "ReplicaSet" {
             if let Some(deployment) = &self.store.deployment {
-                view.take_deployment(deployment);
+                view.overlay_deployment(deployment);
             }
             return;
         }
         match (self.store.sets.get(&call.name), action) {
-            (Some(stored), _) => view.take_set(stored),
+            (Some(stored), _) => view.overlay_set(stored),
             (None, Action::DeleteReplicaSet { set }) if view.set(&set.uid).is_some() => {
                 view.own_sets.insert(set.uid.clone(), None);
             }
@@ -207,14 +214,14 @@ impl World {
         }
     }
 
-    /// A definite refusal, as the next request has it.
-    fn failure(&self, call: &ApiCall, refusal: Refusal) -> StepFailure {
-        let Refusal {
+    /// The failure that the next request reports for a definite rejection.
+    fn failure(&self, call: &ApiCall, rejection: Rejection) -> StepFailure {
+        let Rejection {
             code,
             reason,
             message,
             causes,
-        } = refusal;
+        } = rejection;
         let existing = self.store.sets.get(&call.name);
         let existing = existing.filter(|_| reason == "AlreadyExists");
         StepFailure {
@@ -228,8 +235,8 @@ impl World {
     }
 }
 
-/// What an adapter reads in `continue_on_failure` and `tolerated_http_codes`.
-fn goes_on(step: &Step, code: i32) -> bool {
+/// Whether `continue_on_failure` and `tolerated_http_codes` allow the plan to continue.
+fn should_continue(step: &Step, code: i32) -> bool {
     match step.on_failure {
         OnFailure::Stop => false,
         OnFailure::Tolerate(codes) => codes.contains(&code),
@@ -237,7 +244,7 @@ fn goes_on(step: &Step, code: i32) -> bool {
     }
 }
 
-/// The call with the tests of a JSON Patch and the versions of a merge patch left out.
+/// The call without the tests of a JSON Patch and without the resourceVersion of a merge patch.
 fn without_preconditions(call: &ApiCall) -> ApiCall {
     let mut call = call.clone();
     if let Ok(mut body) = serde_json::from_str::<serde_json::Value>(&call.body_json) {

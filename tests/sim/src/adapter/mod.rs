@@ -1,5 +1,6 @@
-//! The adapter by the rules of `docs/architecture.md`: a cache fed by watches, overlaid with what its own writes
-//! returned; a rate-limited queue of one key; calls in order up to the first failure; failures fed back.
+//! An adapter that follows the rules in `docs/architecture.md`: a cache that is updated by watches, overlaid with the
+//! responses to the adapter's own writes; a rate-limited queue with one key; calls in order until the first failure; and
+//! failures that are reported in the next request.
 
 mod cache;
 mod calls;
@@ -20,23 +21,23 @@ use crate::tally::Tally;
 use crate::world::World;
 use cache::Seen;
 
-/// The longest back-off, in doublings of a second.
+/// The maximum backoff, as a power of two in seconds.
 const BACK_OFF_MAX: u8 = 6;
 
-/// The adapter's memory. All of it dies with it.
+/// The state of the adapter. It is lost in a crash.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Adapter {
     pub(crate) view: View,
     pub(crate) queued: bool,
-    /// When the limiter lets the key out of the queue.
+    /// The time at which the rate limiter releases the key.
     pub(crate) not_before: i64,
     pub(crate) back_off: u8,
-    /// When to look again even if nothing changes.
+    /// The time at which to plan again even if nothing changes.
     pub(crate) timer: Option<i64>,
-    /// What was refused when the last plan was carried out.
+    /// The calls of the last plan that were rejected.
     pub(crate) failures: Vec<StepFailure>,
     pub(crate) running: Option<Running>,
-    /// What it did since something last changed that was not its own doing.
+    /// The last plan, if nothing but the adapter's own writes has changed since it was made.
     pub(crate) undisturbed: Option<Undisturbed>,
 }
 
@@ -46,35 +47,35 @@ pub(crate) struct Running {
     pub(crate) plan: Arc<Plan>,
     pub(crate) next: usize,
     pub(crate) seen: Arc<Seen>,
-    /// Sizes as the plan believes them by now, by uid.
+    /// The sizes that the plan assumes at this point, by UID.
     pub(crate) sizes: BTreeMap<String, i32>,
     pub(crate) owner_checked: bool,
-    refused: Vec<StepFailure>,
-    look_again: bool,
+    rejected: Vec<StepFailure>,
+    is_stale: bool,
 }
 
-/// A plan carried out while nothing else happened.
+/// A plan that is carried out while nothing else changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Undisturbed {
-    /// It said that nothing would be left to do.
+    /// Whether the plan leaves nothing to do.
     pub(crate) settled: bool,
-    /// All of it was done.
+    /// Whether all steps were carried out.
     pub(crate) complete: bool,
-    /// No ReplicaSet reported more available pods than it wanted: promises hold for such snapshots.
+    /// Whether no ReplicaSet reported more available pods than its size. The planner's guarantees apply only then.
     pub(crate) consistent: bool,
-    /// Which ReplicaSets were made larger (1) or smaller (-1), by name.
+    /// The ReplicaSets that were scaled up (1) or down (-1), by name.
     pub(crate) directions: BTreeMap<String, i8>,
 }
 
 // === impl Adapter ===
 
 impl Adapter {
-    /// Something changed that was not the adapter's doing.
+    /// Records a change that the adapter did not make.
     pub(crate) fn disturb(&mut self) {
         self.undisturbed = None;
     }
 
-    /// When the adapter has something to do by itself, if ever.
+    /// The time of the adapter's next action without a new change, if there is one.
     pub(crate) fn due(&self) -> Option<i64> {
         let queued = self.queued.then_some(self.not_before);
         queued.into_iter().chain(self.timer).min()
@@ -88,7 +89,7 @@ impl Adapter {
 }
 
 impl World {
-    /// One step: a look, or a call. Says whether anything was done.
+    /// Makes a plan, or the next call of the current plan. Returns whether there was anything to do.
     pub(crate) fn step_adapter(&mut self) -> bool {
         match self.adapter.running.take() {
             Some(running) => {
@@ -96,14 +97,14 @@ impl World {
                 true
             }
             None if self.adapter.due().is_some_and(|due| due <= self.now) => {
-                self.look();
+                self.make_plan();
                 true
             }
             None => false,
         }
     }
 
-    /// The adapter dies. The next one lists everything anew.
+    /// Crashes the adapter. Its successor lists all objects again.
     pub(crate) fn kill_adapter(&mut self) {
         self.tallies.count(Tally::Died);
         if self
@@ -128,7 +129,7 @@ impl World {
         };
     }
 
-    /// What the planner is asked, as the adapter sees the world.
+    /// The snapshot that the adapter sends to the planner.
     pub(crate) fn snapshot(&self, with_pods: bool) -> Option<Snapshot> {
         let view = &self.adapter.view;
         let deployment = view.deployment()?;
@@ -151,7 +152,7 @@ impl World {
         })
     }
 
-    fn look(&mut self) {
+    fn make_plan(&mut self) {
         self.adapter.queued = false;
         self.adapter.timer = None;
         let recreate = self
@@ -164,9 +165,9 @@ impl World {
             self.adapter.disturb();
             return;
         };
-        self.tallies.count(Tally::Looked);
+        self.tallies.count(Tally::Planned);
         let plan = self.flaw.plan(&snapshot, Options::default());
-        self.trace(|| format!("  the adapter sees {}", sight(&snapshot)));
+        self.trace(|| format!("  the adapter observes {}", describe(&snapshot)));
         self.check_plan(&snapshot, &plan);
         let seen = Seen::new(snapshot, &self.adapter.view);
         self.adapter.failures.clear();
@@ -188,13 +189,13 @@ impl World {
             seen: Arc::new(seen),
             sizes,
             owner_checked: false,
-            refused: Vec::new(),
-            look_again: false,
+            rejected: Vec::new(),
+            is_stale: false,
         };
         self.skip_events(running);
     }
 
-    /// Goes on to the next call of a plan; ends it where there is none.
+    /// Advances to the next step with a call, or finishes the plan if there is none.
     fn skip_events(&mut self, mut running: Running) {
         let steps = &running.plan.steps;
         while steps
@@ -214,15 +215,15 @@ impl World {
         let now = self.now;
         let adapter = &mut self.adapter;
         let after = running.plan.requeue_after.map(|span| {
-            // A fraction of a second counts as a whole one.
+            // Fractions are rounded up to a full second.
             now + span.seconds() + i64::from(span.subsec_nanos() > 0)
         });
         adapter.timer = after.filter(|_| self.flaw != Flaw::NoTimer);
-        if self.flaw != Flaw::ForgetsFailures {
-            adapter.failures.clone_from(&running.refused);
+        if self.flaw != Flaw::ReportsNoFailures {
+            adapter.failures.clone_from(&running.rejected);
         }
         let complete = running.next >= running.plan.steps.len();
-        let clean = complete && !running.look_again && running.refused.is_empty();
+        let clean = complete && !running.is_stale && running.rejected.is_empty();
         if let Some(undisturbed) = &mut adapter.undisturbed {
             undisturbed.complete = clean;
         }
@@ -234,24 +235,24 @@ impl World {
     }
 }
 
-/// The version of a ReplicaSet.
+/// The resourceVersion of a ReplicaSet.
 fn set_version(stored: &StoredSet) -> u64 {
     version_of(&stored.set.metadata)
 }
 
-/// What a ReplicaSet has available, no more than it wants.
+/// The available pods of a ReplicaSet, but at most its size.
 pub(crate) fn clamped(set: &ReplicaSet) -> i32 {
     set.status.available_replicas.min(set.replicas)
 }
 
-/// What a snapshot holds, in a line.
-fn sight(snapshot: &Snapshot) -> String {
+/// A one-line description of a snapshot.
+fn describe(snapshot: &Snapshot) -> String {
     let spec = &snapshot.deployment.spec;
     let sets = snapshot.replica_sets.iter().map(|set| {
         let status = &set.status;
         let desired = revision::desired_replicas(&set.metadata.annotations);
         format!(
-            "{} {}: {} pods, {} available, generation {} observed {}, desired {desired:?}",
+            "{} {}: {} pods, {} available, generation {}, observed {}, desired {desired:?}",
             set.metadata.name,
             set.metadata.uid,
             status.replicas,
@@ -262,7 +263,7 @@ fn sight(snapshot: &Snapshot) -> String {
         .replacen(": ", &format!(" of size {}: ", set.replicas), 1)
     });
     format!(
-        "{} wanted{}, {} refused; {}",
+        "{} desired{}, {} rejected; {}",
         spec.replicas,
         if spec.paused { ", paused" } else { "" },
         snapshot.failures.len(),

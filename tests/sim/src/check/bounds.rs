@@ -1,5 +1,6 @@
-//! The two bounds and Recreate's promise, at each write, against the world as it is. A plan knows the world as it
-//! was seen: where others have changed it since, so much is exempt as they have changed, and no more.
+//! Checks the two limits of a rolling update and the guarantee of Recreate after each write, against the actual state. A
+//! plan is based on an earlier state. If others have changed the state since, exactly the effect of their changes is
+//! exempt.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::server::{StoredSet, Writer};
 use crate::tally::Tally;
 use crate::world::World;
 
-/// Whether a user has asked for other sizes: by scaling, or while paused.
+/// Whether sizes change because a user scaled the Deployment or paused it.
 fn is_scaled(snapshot: &Snapshot) -> bool {
     let wanted = snapshot.deployment.spec.replicas;
     snapshot.deployment.spec.paused
@@ -31,8 +32,8 @@ impl World {
             .collect()
     }
 
-    /// A ReplicaSet was created or grew from a size.
-    pub(super) fn check_growth(&mut self, running: &Running, after: &StoredSet, from: i32) {
+    /// Checks the total after a ReplicaSet was created or scaled up from a size.
+    pub(super) fn check_scale_up(&mut self, running: &Running, after: &StoredSet, from: i32) {
         self.tallies.count(Tally::CheckTotal);
         let seen = &running.seen.snapshot;
         let target = &after.set.metadata;
@@ -69,14 +70,15 @@ impl World {
                 self.tallies.count(Tally::ExemptRollback);
             } else {
                 let name = &target.name;
-                let message = format!("{total} pods wanted of {max} allowed, by growing {name}");
+                let message =
+                    format!("{total} pods exceed the maximum of {max} after scaling up {name}");
                 self.violate("total", message);
             }
         }
         self.check_recreate(running, after);
     }
 
-    /// Under Recreate a ReplicaSet of the current template grows only when no pod of another one may run.
+    /// Under Recreate, the new ReplicaSet is scaled up only if no pod of another ReplicaSet may be running.
     fn check_recreate(&mut self, running: &Running, after: &StoredSet) {
         let seen = &running.seen;
         let deployment = &seen.snapshot.deployment;
@@ -115,13 +117,16 @@ impl World {
         }
         if let Some(pod) = found {
             let name = &after.set.metadata.name;
-            self.violate("recreate", format!("{name} grows while {pod} runs"));
+            self.violate(
+                "recreate",
+                format!("{name} is scaled up while {pod} may be running"),
+            );
         }
     }
 
-    /// A ReplicaSet shrank from a size. What is not available goes first, so that so many are left as were
-    /// available, or as are still wanted.
-    pub(super) fn check_shrinking(&mut self, running: &Running, after: &StoredSet, from: i32) {
+    /// Checks the available pods after a ReplicaSet was scaled down from a size. Unavailable pods are deleted first, so the
+    /// smaller of its size and its available pods remains available.
+    pub(super) fn check_scale_down(&mut self, running: &Running, after: &StoredSet, from: i32) {
         let seen = &running.seen;
         let deployment = &seen.snapshot.deployment;
         if deployment.spec.strategy == Strategy::Recreate {
@@ -168,7 +173,7 @@ impl World {
             .sets
             .iter()
             .filter(|(uid, _)| {
-                // One that no longer matches is released, and may have counted as the new one all the same.
+                // A ReplicaSet that no longer matches is released, but may have counted as the new one before.
                 let was_ours = seen.snapshot.replica_sets.iter().any(|set| {
                     let owner = set.metadata.controller();
                     let owned = owner.is_some_and(|owner| owner.uid == deployment.metadata.uid);
@@ -198,13 +203,14 @@ impl World {
             }
         }
         if seen_left < min && seen_cost <= 0 {
-            // What was taken was not available when it was seen.
+            // The removed pods were not available when the plan was made.
             self.tallies.count(Tally::ExemptNewlyAvailable);
         } else if left + failed + unobserved + gone + shrunk < min {
             let name = &after.set.metadata.name;
             let message = format!(
-                "{left} left of {min} by shrinking {name}; since it was seen {failed} failed, \
-                 {unobserved} were not observed, {gone} were taken away, {shrunk} shrunk by others"
+                "{left} available pods are less than {min} after scaling down {name}; since the plan was made, \
+                 {failed} failed, {unobserved} were not observed, {gone} were removed, \
+                 others scaled down {shrunk}"
             );
             self.violate("available", message);
         }
@@ -216,7 +222,7 @@ impl World {
         seen.map_or(0, |set| set.min_ready_seconds)
     }
 
-    /// The pods of a ReplicaSet that are available, truly.
+    /// The actual number of available pods of a ReplicaSet.
     fn available(&self, stored: &StoredSet) -> i32 {
         let seconds = stored.set.min_ready_seconds;
         let pods = self.store.pods_of(&stored.set.metadata.uid);

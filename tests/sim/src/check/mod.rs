@@ -1,5 +1,5 @@
-//! What must hold, checked as it happens: of each plan (`plans`), of each write (`writes`, `bounds`), and of the
-//! world when nothing moves any more (`rest`, `stuck`).
+//! Checks each plan (`plans`), each write (`writes`, `bounds`), and the state of the world when nothing changes any more
+//! (`rest`, `stuck`).
 
 mod bounds;
 mod plans;
@@ -14,12 +14,12 @@ use rollplan_core::snapshot::{Deployment, ReplicaSet, Strategy};
 
 use crate::world::World;
 
-/// Something that is not as it must be.
+/// A failed check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The check that found it.
+    /// The name of the check.
     pub check: &'static str,
-    /// What it found.
+    /// What the check found.
     pub message: String,
 }
 
@@ -30,13 +30,13 @@ impl fmt::Display for Violation {
 }
 
 impl World {
-    /// Notes the first violation.
+    /// Records a violation. Only the first one is kept.
     pub(crate) fn violate(&mut self, check: &'static str, message: String) {
         self.violation.get_or_insert(Violation { check, message });
     }
 }
 
-/// The limits that a Deployment's strategy sets.
+/// The limits of a Deployment's strategy.
 fn limits(deployment: &Deployment) -> Limits {
     let replicas = deployment.spec.replicas;
     match deployment.spec.strategy {
@@ -48,14 +48,14 @@ fn limits(deployment: &Deployment) -> Limits {
     }
 }
 
-/// Whether a ReplicaSet is a Deployment's, or would be once it is adopted.
+/// Whether a ReplicaSet belongs to a Deployment, or would belong to it after an adoption.
 fn is_ours(deployment: &Deployment, set: &ReplicaSet) -> bool {
     let controller = set.metadata.controller();
     controller.is_none_or(|owner| owner.uid == deployment.metadata.uid)
         && deployment.spec.selector.matches(&set.metadata.labels)
 }
 
-/// Whether a ReplicaSet is a Deployment's.
+/// Whether a Deployment owns a ReplicaSet.
 fn is_owned(deployment: &Deployment, set: &ReplicaSet) -> bool {
     set.metadata.controller().is_some() && is_ours(deployment, set)
 }

@@ -1,4 +1,4 @@
-//! What must hold of each plan.
+//! Checks each plan.
 
 use rollplan_core::Plan;
 use rollplan_core::action::{Action, Step};
@@ -19,12 +19,12 @@ impl World {
         if let Some(span) = plan.requeue_after {
             self.tallies.count(Tally::CheckTimer);
             if span == Span::default() {
-                self.violate("timer", "asks to be asked again at once".to_owned());
+                self.violate("timer", "the timer is zero".to_owned());
             }
         }
         self.check_undisturbed(plan);
         if !snapshot.failures.is_empty() || self.flaw == Flaw::NoClamp {
-            // A planner without the clamp is left to the world: the linter would see it at once.
+            // The linter would find a missing clamp immediately, but the check of the writes is to find it.
             return;
         }
         self.tallies.count(Tally::CheckLinted);
@@ -36,7 +36,7 @@ impl World {
             if found.inherited {
                 self.tallies.count(Tally::ExemptInherited);
             } else if released && matches!(found.rule, Rule::MinAvailable { .. }) {
-                // As Kubernetes: one that is released may count as the new one in the same sync.
+                // As in Kubernetes, a released ReplicaSet may count as the new one in the same sync.
                 self.tallies.count(Tally::ExemptTakenAway);
             } else {
                 let steps = summaries(plan);
@@ -45,8 +45,8 @@ impl World {
         }
     }
 
-    /// Nothing has changed but by the adapter's own hand: a settled plan that was carried out leaves nothing to
-    /// do, and of one that was cut short no size is reversed.
+    /// Checks plans for which nothing but the adapter's own writes has changed: after a complete settled plan there is
+    /// nothing to do, and after an interrupted one no size is changed back.
     fn check_undisturbed(&mut self, plan: &Plan) {
         let Some(before) = self.adapter.undisturbed.take() else {
             return;
@@ -58,7 +58,7 @@ impl World {
                 self.tallies.count(Tally::ExemptInconsistent);
             } else if !idle {
                 let steps = summaries(plan);
-                self.violate("settled", format!("after a settled plan comes {steps:?}"));
+                self.violate("settled", format!("writes after a settled plan: {steps:?}"));
             }
             return;
         }
@@ -82,7 +82,7 @@ impl World {
                 let name = &set.name;
                 self.violate(
                     "undone",
-                    format!("{name} goes from {from} to {to}, and back"),
+                    format!("{name} is scaled back from {from} to {to}"),
                 );
             }
         }

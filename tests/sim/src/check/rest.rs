@@ -1,4 +1,4 @@
-//! What must hold when nothing moves any more: nothing is left to write, and what is published is true.
+//! Checks the state in which nothing changes any more: there is nothing left to write, and the published status is correct.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::server::StoredSet;
 use crate::tally::Tally;
 use crate::world::World;
 
-/// Pods, truly.
+/// The actual numbers of pods.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub(super) struct Truth {
     pub(super) replicas: i32,
@@ -24,7 +24,7 @@ pub(super) struct Truth {
 }
 
 impl World {
-    /// The ReplicaSets of the Deployment, the one with its template apart.
+    /// The ReplicaSet with the Deployment's template, and all others of the Deployment.
     pub(super) fn roles(
         &self,
         deployment: &Deployment,
@@ -70,19 +70,22 @@ impl World {
         truth
     }
 
-    /// Nothing moves: nothing is to be written either, and the published status is true.
+    /// At rest, a new plan has no calls, and the published status is correct.
     pub(crate) fn check_rest(&mut self) {
         let Some(deployment) = self.store.deployment.clone() else {
             return;
         };
         let recreate = deployment.spec.strategy == Strategy::Recreate;
         let Some(snapshot) = self.snapshot(recreate) else {
-            return self.violate("rest", "the adapter knows of no Deployment".to_owned());
+            return self.violate(
+                "rest",
+                "the adapter does not know the Deployment".to_owned(),
+            );
         };
         let plan = self.flaw.plan(&snapshot, Options::default());
         self.tallies.count(Tally::CheckRest);
         if plan.steps.iter().any(|step| step.call.is_some()) {
-            self.violate("rest", format!("left to do: {:?}", summaries(&plan)));
+            self.violate("rest", format!("still to do: {:?}", summaries(&plan)));
         }
         self.check_status(&deployment);
         self.check_deadline(&deployment);
@@ -110,7 +113,7 @@ impl World {
         };
         let truth = self.truth(deployment);
         if published != truth || observed_generation != deployment.metadata.generation {
-            let message = format!("published {:?}, truly {truth:?}", deployment.status);
+            let message = format!("published {:?}, actual {truth:?}", deployment.status);
             self.violate("status", message);
         }
         let condition = status::condition(&deployment.status, status::AVAILABLE);
@@ -121,7 +124,7 @@ impl World {
         }
     }
 
-    /// Past the progress deadline a rollout that is not complete is reported as late.
+    /// After the progress deadline, the status of an incomplete rollout reports that the deadline was exceeded.
     fn check_deadline(&mut self, deployment: &Deployment) {
         let spec = &deployment.spec;
         if spec.paused
@@ -136,18 +139,18 @@ impl World {
             self.tallies.count(Tally::CheckDeadline);
         }
         if progressing.is_none() && self.roles(deployment).0.is_none() {
-            // As upstream: Recreate waits before it has anything to show, and no deadline runs.
+            // As upstream, Recreate has no deadline while it waits before its first progress.
             self.tallies.count(Tally::ExemptNoDeadline);
         } else if reason != Some(TIMED_OUT) && reason != Some(NEW_SET_AVAILABLE) {
-            let message = format!("nothing moves, and progress is {progressing:?}");
+            let message = format!("nothing changes, but the condition is {progressing:?}");
             self.violate("deadline", message);
         }
     }
 
-    /// Everything works again: the rollout must have completed.
+    /// After all faults have been removed, the rollout has completed.
     pub(crate) fn check_converged(&mut self) {
         let Some(deployment) = self.store.deployment.clone() else {
-            return self.violate("converged", "the Deployment is gone".to_owned());
+            return self.violate("converged", "the Deployment does not exist".to_owned());
         };
         self.tallies.count(Tally::CheckConverged);
         let wanted = deployment.spec.replicas;
@@ -160,7 +163,7 @@ impl World {
             || truth.available != wanted
             || truth.replicas != wanted
         {
-            let message = format!("{size:?} new and {rest} old of {wanted} wanted, {truth:?}");
+            let message = format!("{size:?} new and {rest} old pods, {wanted} desired, {truth:?}");
             self.violate("converged", message);
         }
         let failing = status::condition(&deployment.status, status::REPLICA_FAILURE);
@@ -172,7 +175,7 @@ impl World {
             let count = old.len();
             self.violate(
                 "history",
-                format!("{count} old ReplicaSets are left of {limit}"),
+                format!("{count} old ReplicaSets exceed the limit of {limit}"),
             );
         }
         let lingering = self
@@ -182,7 +185,7 @@ impl World {
             .filter(|pod| pod.deleting.is_some());
         let lingering: Vec<String> = lingering.map(|pod| StoredPod::name(pod)).collect();
         if !lingering.is_empty() {
-            self.violate("converged", format!("{lingering:?} do not end"));
+            self.violate("converged", format!("{lingering:?} do not terminate"));
         }
     }
 }

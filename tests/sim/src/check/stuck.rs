@@ -1,5 +1,4 @@
-//! Whether the report tells the truth: a rollout that is done is reported as done, and one that is stuck with the
-//! reason that it is truly stuck for.
+//! Checks the report: a complete rollout is reported as complete, and a stuck one with the actual cause.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +13,7 @@ use crate::tally::Tally;
 use crate::world::World;
 
 impl World {
-    /// Nothing moves, or the adapter is refused again and again.
+    /// Checks the report when nothing changes any more, or when the adapter's calls keep being rejected.
     pub(crate) fn check_report(&mut self) {
         let Some(deployment) = self.store.deployment.clone() else {
             return;
@@ -29,8 +28,8 @@ impl World {
         let report = report(&snapshot, Options::default(), &plan.status, &plan.steps);
         let truth = self.truth(&deployment);
         let wanted = deployment.spec.replicas;
-        let refused = self.is_create_refused(&deployment);
-        let complete = !refused
+        let rejected = self.is_create_rejected(&deployment);
+        let complete = !rejected
             && truth.replicas == wanted
             && truth.updated == wanted
             && truth.available == wanted;
@@ -38,16 +37,16 @@ impl World {
         if complete {
             self.tallies.count(Tally::CheckComplete);
             if report.phase != Phase::Complete || first.is_some() {
-                let message = format!("complete, reported as {:?}, {first:?}", report.phase);
+                let message = format!("complete, but reported as {:?}, {first:?}", report.phase);
                 self.violate("report", message);
             }
             return;
         }
         let causes = self.causes(&deployment);
         self.tallies.count(Tally::CheckStuck);
-        let Some(true_first) = causes.first() else {
+        let Some(actual) = causes.first() else {
             let message = format!(
-                "stuck for no reason: {truth:?}, report {:?}",
+                "stuck without a cause: {truth:?}, report {:?}",
                 report.message
             );
             return self.violate("stuck", message);
@@ -55,27 +54,27 @@ impl World {
         if causes.len() > 1 {
             self.tallies.count(Tally::StuckSeveral);
         }
-        self.tallies.count(match true_first {
+        self.tallies.count(match actual {
             Cause::Paused => Tally::StuckPaused,
-            Cause::ReplicaSetRefused => Tally::StuckReplicaSetRefused,
+            Cause::ReplicaSetRefused => Tally::StuckReplicaSetRejected,
             Cause::ImagePull => Tally::StuckImagePull,
             Cause::ContainerConfig => Tally::StuckConfig,
             Cause::CrashLoop => Tally::StuckCrashLoop,
             Cause::Unschedulable => Tally::StuckUnschedulable,
-            Cause::PodsRefused => Tally::StuckPodsRefused,
+            Cause::PodsRefused => Tally::StuckPodsRejected,
             Cause::OldPodsRunning => Tally::StuckOldPods,
             _ => Tally::StuckNotReady,
         });
-        if first != Some(*true_first) {
+        if first != Some(*actual) {
             let message = format!(
-                "stuck for {causes:?}, reported {first:?}: {}",
+                "stuck because of {causes:?}, but reported as {first:?}: {}",
                 report.message
             );
             self.violate("report", message);
         }
     }
 
-    /// What truly holds the rollout, the first to mend first.
+    /// The actual causes that block the rollout, the one to fix first at the beginning.
     fn causes(&self, deployment: &Deployment) -> BTreeSet<Cause> {
         if deployment.spec.paused {
             return BTreeSet::from([Cause::Paused]);
@@ -83,12 +82,12 @@ impl World {
         let (new, old) = self.roles(deployment);
         let mut causes = BTreeSet::new();
         let size = new.as_ref().map_or(0, |stored| stored.set.replicas);
-        // Recreate neither grows nor shrinks the new ReplicaSet while an old pod runs.
+        // Recreate does not scale the new ReplicaSet while an old pod is running.
         if size != deployment.spec.replicas && self.waits_for_old_pods(deployment) {
             causes.insert(Cause::OldPodsRunning);
         }
         let Some(new) = new else {
-            if self.is_create_refused(deployment) {
+            if self.is_create_rejected(deployment) {
                 causes.insert(Cause::ReplicaSetRefused);
             }
             return causes;
@@ -104,14 +103,14 @@ impl World {
                 causes.insert(self.cause(pod));
             }
         }
-        // As Kubernetes: the refusal of an old ReplicaSet's pods is one of the Deployment.
+        // As in Kubernetes, rejected pods of an old ReplicaSet are reported for the Deployment too.
         let short = |stored: &StoredSet| {
             let pods = self.store.pods_of(&stored.set.metadata.uid);
             let active = pods.filter(|pod| pod.is_active()).count();
             active < usize::try_from(stored.set.replicas).unwrap_or(0)
         };
-        let refused = short(&new) || old.iter().any(|stored| short(stored));
-        if refused && self.quota_pods.is_some() {
+        let rejected = short(&new) || old.iter().any(|stored| short(stored));
+        if rejected && self.quota_pods.is_some() {
             causes.insert(Cause::PodsRefused);
         }
         causes
@@ -125,9 +124,9 @@ impl World {
         deployment.spec.strategy == Strategy::Recreate && pods.any(|pod| pod.may_run())
     }
 
-    /// Whether a ReplicaSet is to be created, and a quota keeps it from being.
-    fn is_create_refused(&self, deployment: &Deployment) -> bool {
-        // A rollback that is asked for by annotation creates before it waits.
+    /// Whether a quota rejects a ReplicaSet that must be created.
+    fn is_create_rejected(&self, deployment: &Deployment) -> bool {
+        // A rollback by annotation creates the ReplicaSet before it waits.
         let creates = deployment.metadata.annotations.contains_key(ROLLBACK_TO)
             || !self.waits_for_old_pods(deployment);
         let is_new_missing = self.roles(deployment).0.is_none();
@@ -140,7 +139,7 @@ impl World {
             (PodState::Scheduled, Fault::ImagePull) => Cause::ImagePull,
             (PodState::Scheduled, Fault::Config) => Cause::ContainerConfig,
             (PodState::Crashed, _) => Cause::CrashLoop,
-            // One that ends now and then counts as ending again and again, until it has run for ten minutes.
+            // A restarted container counts as crashing until it has run for ten minutes.
             (PodState::Running, _) if pod.restarts > 0 && self.now - pod.started < 600 => {
                 Cause::CrashLoop
             }

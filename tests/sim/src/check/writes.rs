@@ -1,4 +1,4 @@
-//! What must hold of each write that succeeded, against the world as it is.
+//! Checks each successful write against the actual state.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rollplan_core::snapshot::{Deployment, ReplicaSet, Snapshot};
 use super::is_ours;
 use crate::adapter::Running;
 use crate::clock;
-use crate::server::{Refusal, StoredSet, Writer, Written};
+use crate::server::{Rejection, StoredSet, Writer, Written};
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -26,19 +26,19 @@ impl World {
         self.check_apply(action, before, owner_before, written);
         match (action, before, written) {
             (Action::CreateReplicaSet(_), _, Written::Set(after)) => {
-                self.check_growth(running, after, 0);
+                self.check_scale_up(running, after, 0);
             }
             (Action::ScaleReplicaSet { from, to, .. }, _, Written::Set(after)) if to > from => {
-                self.check_growth(running, after, *from);
+                self.check_scale_up(running, after, *from);
             }
             (Action::ScaleReplicaSet { from, .. }, _, Written::Set(after)) => {
-                self.check_shrinking(running, after, *from);
+                self.check_scale_down(running, after, *from);
             }
             _ => {}
         }
     }
 
-    /// No ReplicaSet of another owner is touched, and none is adopted for a Deployment that was not asked for.
+    /// No ReplicaSet of another owner is changed, and none is adopted before the Deployment has been checked.
     fn check_ownership(&mut self, action: &Action, before: Option<&StoredSet>, running: &Running) {
         let deployment = &running.seen.snapshot.deployment;
         let Some(before) = before else {
@@ -55,7 +55,10 @@ impl World {
             Action::AdoptReplicaSet { .. } => {
                 self.tallies.count(Tally::CheckAdoption);
                 if !running.owner_checked {
-                    self.violate("adoption", format!("{name} without a check of the owner"));
+                    self.violate(
+                        "adoption",
+                        format!("{name} is adopted without an owner check"),
+                    );
                 }
                 if !is_ours(deployment, set) {
                     self.violate("owned", format!("{name} is adopted from {owner:?}"));
@@ -68,10 +71,13 @@ impl World {
                     .iter()
                     .any(|seen| seen.metadata.uid == set.metadata.uid && is_ours(deployment, seen));
                 if !owned && was_ours && before.changed_by == Writer::Other {
-                    // The write tests uid and generation, and an owner is neither.
+                    // The preconditions of the write are UID and generation, which do not depend on the owner.
                     self.tallies.count(Tally::ExemptDisowned);
                 } else if !owned {
-                    self.violate("owned", format!("{name} of {owner:?} is written"));
+                    self.violate(
+                        "owned",
+                        format!("{name} is changed, but its owner is {owner:?}"),
+                    );
                 }
             }
         }
@@ -84,11 +90,11 @@ impl World {
         self.tallies.count(Tally::CheckNoLostUpdate);
         let (name, size) = (&set.name, before.set.replicas);
         if size != *from || before.set.metadata.uid != set.uid {
-            self.violate("lost-update", format!("{name} had {size} pods, not {from}"));
+            self.violate("lost-update", format!("{name} had size {size}, not {from}"));
         }
     }
 
-    /// What the bytes of the call did is what the action says of itself.
+    /// The call had the effect that `apply` predicts for its action.
     fn check_apply(
         &mut self,
         action: &Action,
@@ -99,7 +105,7 @@ impl World {
         let Some(owner_before) = owner_before.or(self.store.deployment.as_deref()) else {
             return;
         };
-        let mut told = Snapshot {
+        let mut predicted = Snapshot {
             now: clock::at(self.now),
             deployment: owner_before.clone(),
             replica_sets: before
@@ -110,53 +116,53 @@ impl World {
             pods_complete: false,
             failures: Vec::new(),
         };
-        self.flaw.apply(&mut told, action);
+        self.flaw.apply(&mut predicted, action);
         self.tallies.count(Tally::CheckApply);
         let same = match written {
-            Written::Deployment(after) => same_owner(&told.deployment, after),
-            Written::Set(after) => told
+            Written::Deployment(after) => same_owner(&predicted.deployment, after),
+            Written::Set(after) => predicted
                 .replica_sets
                 .iter()
                 .any(|set| same_set(set, &after.set)),
-            Written::Gone => told.replica_sets.is_empty(),
+            Written::Deleted => predicted.replica_sets.is_empty(),
         };
         if !same {
             self.violate(
                 "apply",
-                format!("{action:?} told {told:?}, did {written:?}"),
+                format!("{action:?}: predicted {predicted:?}, actual {written:?}"),
             );
         }
     }
 
-    pub(crate) fn check_refusal(&mut self, call: &ApiCall, refusal: &Refusal) {
-        if refusal.code == 400 || refusal.code == 422 && !refusal.causes.is_empty() {
+    pub(crate) fn check_rejection(&mut self, call: &ApiCall, rejection: &Rejection) {
+        if rejection.code == 400 || rejection.code == 422 && !rejection.causes.is_empty() {
             let body = &call.body_json;
-            self.violate("malformed", format!("{} in {body}", refusal.message));
+            self.violate("malformed", format!("{} in {body}", rejection.message));
         }
     }
 
-    /// After an undo the Deployment has the template of the ReplicaSet that it goes back to.
-    pub(crate) fn check_undo(&mut self, name: &str, answer: Result<Written, Refusal>) {
-        let Ok(Written::Deployment(after)) = answer else {
-            return self.violate("undo", format!("{answer:?}"));
+    /// A rollback restores the template of the target ReplicaSet.
+    pub(crate) fn check_undo(&mut self, name: &str, response: Result<Written, Rejection>) {
+        let Ok(Written::Deployment(after)) = response else {
+            return self.violate("undo", format!("{response:?}"));
         };
         self.tallies.count(Tally::CheckUndo);
         let target = self.store.sets.get(name);
         if !target.is_some_and(|target| target.set.template.same_as(&after.spec.template)) {
-            self.violate("undo", format!("not the template of {name}"));
+            self.violate("undo", format!("the template is not that of {name}"));
         }
     }
 }
 
-fn same_owner(told: &Deployment, did: &Deployment) -> bool {
-    told.metadata.annotations == did.metadata.annotations
-        && told.metadata.generation == did.metadata.generation
-        && told.status == did.status
-        && told.spec.template.value() == did.spec.template.value()
+fn same_owner(predicted: &Deployment, actual: &Deployment) -> bool {
+    predicted.metadata.annotations == actual.metadata.annotations
+        && predicted.metadata.generation == actual.metadata.generation
+        && predicted.status == actual.status
+        && predicted.spec.template.value() == actual.spec.template.value()
 }
 
-fn same_set(told: &ReplicaSet, did: &ReplicaSet) -> bool {
-    let (a, b) = (&told.metadata, &did.metadata);
+fn same_set(predicted: &ReplicaSet, actual: &ReplicaSet) -> bool {
+    let (a, b) = (&predicted.metadata, &actual.metadata);
     (
         &a.name,
         &a.labels,
@@ -170,8 +176,8 @@ fn same_set(told: &ReplicaSet, did: &ReplicaSet) -> bool {
         &b.owner_references,
         b.generation,
     ) && a.creation_timestamp == b.creation_timestamp
-        && told.replicas == did.replicas
-        && told.min_ready_seconds == did.min_ready_seconds
-        && told.status == did.status
-        && told.template.same_as(&did.template)
+        && predicted.replicas == actual.replicas
+        && predicted.min_ready_seconds == actual.min_ready_seconds
+        && predicted.status == actual.status
+        && predicted.template.same_as(&actual.template)
 }

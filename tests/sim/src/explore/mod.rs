@@ -1,6 +1,6 @@
-//! Every order of events in small worlds: a Deployment at rest is given another template, and then pods, watches,
-//! the ReplicaSet controller, the adapter's looks and calls, its death and one act of a user come in every order
-//! there is. Time stands still, and the limiter lets everything pass.
+//! Tries every order of events in small worlds. The template of a Deployment at rest is changed. Then the changes of pods,
+//! the watches, the ReplicaSet controller, the plans and calls of the adapter, its crash, and one action of a user occur
+//! in every possible order. The clock does not advance, and the rate limiter is disabled.
 
 mod state;
 mod worlds;
@@ -16,37 +16,37 @@ use crate::pods::StoredPod;
 use crate::script::{Event, Kind, Setup};
 use crate::world::World;
 
-/// What may happen in a small world.
+/// A small world, and the events that may occur in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Small {
-    /// How it starts.
+    /// The initial state.
     pub setup: Setup,
-    /// What is done wrong on purpose.
+    /// A deliberate bug.
     pub flaw: Flaw,
-    /// The acts of which the user does one.
+    /// The actions of which the user takes one.
     pub acts: &'static [Event],
-    /// How often the adapter may die.
+    /// The number of times the adapter may crash.
     pub deaths: u8,
-    /// How many pods may crash.
+    /// The number of pods that may crash.
     pub crashes: u8,
-    /// Of one state in so many it is checked that the world converges from there.
+    /// Convergence is checked for one in this many states.
     pub converge_stride: u64,
 }
 
-/// What exploring a small world came to.
+/// The result of exploring a small world.
 #[derive(Clone, Debug)]
 pub struct Explored {
-    /// How many different states there are.
+    /// The number of different states.
     pub states: usize,
-    /// How many steps the farthest is away.
+    /// The maximum number of steps to a state.
     pub depth: usize,
-    /// How a property was broken: its name, and the events that lead there.
+    /// A violated property, and the events that lead to the violation.
     pub broken: Option<(String, Vec<Event>)>,
-    /// What was not reached although it should be.
+    /// The properties that should be reached but were not.
     pub unreached: Vec<&'static str>,
 }
 
-/// A world, and what may still happen in it.
+/// A world, and the events that may still occur in it.
 #[derive(Clone, Debug)]
 struct Node {
     world: World,
@@ -59,11 +59,11 @@ struct Node {
 /// The states of a small world.
 struct Space(Small);
 
-const HOLDS: &str = "every check holds";
-const CONVERGES: &str = "left to itself, the world converges";
-const COMPLETES: &str = "a rollout completes after the adapter died";
+const HOLDS: &str = "all checks pass";
+const CONVERGES: &str = "without further events, the world converges";
+const COMPLETES: &str = "a rollout completes after the adapter crashed";
 
-/// Tries everything that may happen in a small world.
+/// Tries every order of events in a small world.
 #[must_use]
 pub fn explore(small: Small) -> Explored {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -114,7 +114,7 @@ impl PartialEq for Node {
 // === impl Small ===
 
 impl Small {
-    /// Time stands still: a back-off would last for ever, and no deadline passes. Pods need no node and no start.
+    /// Removes everything that depends on time: the clock does not advance, so a backoff would last forever.
     fn settle(&self, world: &mut World) {
         world.adapter.not_before = world.now;
         world.adapter.back_off = 0;
@@ -124,7 +124,7 @@ impl Small {
         }
     }
 
-    /// Rolling updates do not decide by pods, so that their watch makes no difference.
+    /// Whether the watch for pods matters. Rolling updates do not depend on pods.
     fn watches_pods(&self) -> bool {
         self.setup.strategy == rollplan_core::snapshot::Strategy::Recreate
     }

@@ -1,5 +1,5 @@
-//! When two states are the same: versions and generations count by their order alone, and pods of a ReplicaSet in
-//! the same state are exchangeable where nobody watches them one by one.
+//! Determines which states are equivalent: only the order of versions and generations matters, and pods of a ReplicaSet
+//! that have the same state are interchangeable unless the adapter observes them individually.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -12,14 +12,14 @@ use crate::pods::StoredPod;
 use crate::server::{StoredSet, version_of};
 use crate::world::World;
 
-/// The versions of objects in a state, with what they hold.
+/// The versions of the objects in a state, and a hash of their content.
 struct Versions {
     contents: BTreeMap<u64, u64>,
-    /// The latest generation of each ReplicaSet, by uid.
+    /// The latest generation of each ReplicaSet, by UID.
     generations: BTreeMap<String, i64>,
 }
 
-/// The same number for states that no actor can tell apart.
+/// A hash that is the same for states that no actor can distinguish.
 pub(super) fn fingerprint(world: &World) -> u64 {
     let mut versions = Versions {
         contents: BTreeMap::new(),
@@ -137,7 +137,7 @@ fn hash_adapter(world: &World, rank: &impl Fn(u64) -> usize, hasher: &mut impl H
     }
 }
 
-/// What of a pod makes a difference.
+/// The parts of a pod that matter.
 fn pod_state(pod: &StoredPod) -> impl Hash + Ord {
     (
         pod.set_uid.to_string(),
@@ -160,7 +160,7 @@ fn hash_pods(world: &World, hasher: &mut impl Hasher) {
         pods.sort();
         return pods.hash(hasher);
     }
-    // Numbers that are gone leave no gap.
+    // Gaps in the numbers do not matter.
     let view = &world.adapter.view;
     let seen = world
         .adapter

@@ -1,4 +1,4 @@
-//! The small worlds that are explored.
+//! The small worlds to explore.
 
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::snapshot::Strategy;
@@ -44,7 +44,7 @@ fn world(
     }
 }
 
-/// Worlds that are explored in a minute, by name.
+/// Worlds that can be explored within a minute, by name.
 #[must_use]
 pub fn small_worlds() -> Vec<(&'static str, Small)> {
     vec![
@@ -56,7 +56,7 @@ pub fn small_worlds() -> Vec<(&'static str, Small)> {
     ]
 }
 
-/// More of them, larger: minutes to hours.
+/// Additional larger worlds, which take minutes to hours.
 #[must_use]
 pub fn large_worlds() -> Vec<(&'static str, Small)> {
     let mut worlds = small_worlds();

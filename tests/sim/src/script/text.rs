@@ -1,4 +1,4 @@
-//! Scripts as text: what a failure prints, and `--script` takes back.
+//! The text format of scripts, which failures print and `--script` reads.
 
 use std::fmt;
 use std::str::FromStr;

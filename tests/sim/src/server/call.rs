@@ -1,5 +1,5 @@
-//! The calls of the Kubernetes API that a plan can hold, answered from the bytes of their bodies as a v1.36 API
-//! server answers them. What no plan should hold is answered with 400.
+//! The API calls that a plan may contain. They are executed from the bytes of their bodies, with the same responses as a
+//! v1.36 API server. A call that no plan should contain is answered with 400.
 
 use std::sync::Arc;
 
@@ -12,28 +12,28 @@ use serde_json::Value;
 use super::patch;
 use super::store::{Store, StoredSet, Writer, version_of};
 
-/// An answer that is not a success.
+/// An error response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct Rejection {
     pub(crate) code: i32,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) causes: Vec<String>,
 }
 
-/// What a call left behind.
+/// The result of a successful call.
 #[derive(Clone, Debug)]
 pub(crate) enum Written {
     Deployment(Arc<Deployment>),
     Set(Arc<StoredSet>),
-    Gone,
+    Deleted,
 }
 
-pub(super) type Answer<T> = Result<T, Refusal>;
+pub(super) type Response<T> = Result<T, Rejection>;
 
-// === impl Refusal ===
+// === impl Rejection ===
 
-impl Refusal {
+impl Rejection {
     pub(crate) fn new(code: i32, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -51,8 +51,8 @@ impl Refusal {
         Self::new(409, "Conflict", "the object has been modified")
     }
 
-    /// A JSON Patch that cannot be applied, as one whose test fails.
-    pub(super) fn unapplied(path: &str) -> Self {
+    /// The response to a JSON Patch that cannot be applied, for example because a test fails.
+    pub(super) fn patch_failed(path: &str) -> Self {
         Self::new(
             422,
             "Invalid",
@@ -64,7 +64,7 @@ impl Refusal {
         Self::new(404, "NotFound", format!("{name} not found"))
     }
 
-    /// Whether the adapter should look again and report nothing.
+    /// Whether the adapter should read the objects again instead of reporting a failure.
     pub(crate) fn is_stale(&self) -> bool {
         self.reason != "AlreadyExists"
             && (self.code == 409 || self.code == 422 && self.causes.is_empty())
@@ -74,10 +74,10 @@ impl Refusal {
 // === impl Store ===
 
 impl Store {
-    /// Answers a call of the adapter, or of a user.
-    pub(crate) fn call(&mut self, call: &ApiCall, now: Time, writer: Writer) -> Answer<Written> {
+    /// Executes a call of the adapter or of a user.
+    pub(crate) fn call(&mut self, call: &ApiCall, now: Time, writer: Writer) -> Response<Written> {
         let body: Value = serde_json::from_str(&call.body_json)
-            .map_err(|error| Refusal::malformed(error.to_string()))?;
+            .map_err(|error| Rejection::malformed(error.to_string()))?;
         match (call.kind.as_str(), call.verb, call.content_type.as_str()) {
             ("ReplicaSet", Verb::Create, "application/json") => self.create_set(&body, now, writer),
             ("ReplicaSet", Verb::Patch, content_type) => {
@@ -90,7 +90,7 @@ impl Store {
                     "application/merge-patch+json" => {
                         patch::merge_patch_set(&mut changed.set, &body)?;
                     }
-                    other => return Err(Refusal::malformed(other)),
+                    other => return Err(Rejection::malformed(other)),
                 }
                 self.update_set(&stored, changed, writer)
             }
@@ -98,7 +98,7 @@ impl Store {
                 let stored = self.set(&call.name)?;
                 patch::delete_preconditions(&stored.set, &body)?;
                 self.remove_set(&call.name, writer);
-                Ok(Written::Gone)
+                Ok(Written::Deleted)
             }
             ("Deployment" | "PlannedDeployment", Verb::Patch, content_type) => {
                 let stored = self.owner(call)?;
@@ -110,22 +110,22 @@ impl Store {
                     ("application/merge-patch+json", subresource @ ("" | "status")) => {
                         patch::merge_patch_owner(&mut changed, &body, subresource)?;
                     }
-                    other => return Err(Refusal::malformed(format!("{other:?}"))),
+                    other => return Err(Rejection::malformed(format!("{other:?}"))),
                 }
                 Ok(Written::Deployment(
                     self.update_owner(&stored, changed, writer),
                 ))
             }
-            other => Err(Refusal::malformed(format!("{other:?}"))),
+            other => Err(Rejection::malformed(format!("{other:?}"))),
         }
     }
 
-    fn set(&self, name: &str) -> Answer<Arc<StoredSet>> {
+    fn set(&self, name: &str) -> Response<Arc<StoredSet>> {
         let stored = self.sets.get(name);
-        stored.cloned().ok_or_else(|| Refusal::not_found(name))
+        stored.cloned().ok_or_else(|| Rejection::not_found(name))
     }
 
-    fn owner(&self, call: &ApiCall) -> Answer<Arc<Deployment>> {
+    fn owner(&self, call: &ApiCall) -> Response<Arc<Deployment>> {
         let stored = self.deployment.as_ref().filter(|deployment| {
             deployment.metadata.name == call.name
                 && deployment.api_version == call.api_version
@@ -133,15 +133,15 @@ impl Store {
         });
         stored
             .cloned()
-            .ok_or_else(|| Refusal::not_found(&call.name))
+            .ok_or_else(|| Rejection::not_found(&call.name))
     }
 
-    fn create_set(&mut self, body: &Value, now: Time, writer: Writer) -> Answer<Written> {
+    fn create_set(&mut self, body: &Value, now: Time, writer: Writer) -> Response<Written> {
         let created = patch::new_set(body)?;
         let name = created.metadata.name.clone();
         if self.sets.contains_key(&name) {
             let message = format!("replicasets.apps \"{name}\" already exists");
-            return Err(Refusal::new(409, "AlreadyExists", message));
+            return Err(Rejection::new(409, "AlreadyExists", message));
         }
         let template = patch::template_number(&created.template);
         let mut metadata = created.metadata;
@@ -165,23 +165,23 @@ impl Store {
         Ok(Written::Set(self.put_set(stored, writer)))
     }
 
-    /// Stores a changed ReplicaSet, counting a generation for a change of its spec. A patch that changes
-    /// nothing writes nothing.
+    /// Stores a changed ReplicaSet. A change of the spec increments the generation. A patch without changes is not
+    /// written.
     pub(crate) fn update_set(
         &mut self,
         before: &Arc<StoredSet>,
         mut after: StoredSet,
         writer: Writer,
-    ) -> Answer<Written> {
+    ) -> Response<Written> {
         let (old, new) = (&before.set, &mut after.set);
         let resized = old.replicas != new.replicas;
         let moved = old.metadata.owner_references != new.metadata.owner_references
             || old.metadata.labels != new.metadata.labels;
-        let respecified = resized || old.min_ready_seconds != new.min_ready_seconds;
-        if !respecified && !moved && old.metadata.annotations == new.metadata.annotations {
+        let spec_changed = resized || old.min_ready_seconds != new.min_ready_seconds;
+        if !spec_changed && !moved && old.metadata.annotations == new.metadata.annotations {
             return Ok(Written::Set(Arc::clone(before)));
         }
-        new.metadata.generation += i64::from(respecified);
+        new.metadata.generation += i64::from(spec_changed);
         if resized || moved {
             after.changed_by = writer;
         }
@@ -206,19 +206,19 @@ impl Store {
     }
 }
 
-/// Whether a metadata precondition holds: resourceVersion first, then uid, as the server looks at them.
+/// Checks metadata preconditions in the order of the API server: first the resourceVersion, then the UID.
 pub(super) fn check_versions(
     metadata: &rollplan_core::snapshot::ObjectMeta,
     uid: Option<&str>,
     version: Option<&str>,
-) -> Answer<()> {
+) -> Response<()> {
     if version.is_some_and(|version| version != version_of(metadata).to_string()) {
-        return Err(Refusal::conflict());
+        return Err(Rejection::conflict());
     }
     if uid.is_some_and(|uid| uid != metadata.uid) {
-        let mut refusal = Refusal::new(422, "Invalid", "metadata.uid: field is immutable");
-        refusal.causes = vec!["FieldValueInvalid".to_owned()];
-        return Err(refusal);
+        let mut rejection = Rejection::new(422, "Invalid", "metadata.uid: field is immutable");
+        rejection.causes = vec!["FieldValueInvalid".to_owned()];
+        return Err(rejection);
     }
     Ok(())
 }

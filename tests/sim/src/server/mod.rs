@@ -1,8 +1,8 @@
-//! The API server: what is stored, and the calls that change it.
+//! The API server: the stored objects, and the calls that change them.
 
 mod call;
 mod patch;
 mod store;
 
-pub(crate) use call::{Refusal, Written};
+pub(crate) use call::{Rejection, Written};
 pub(crate) use store::{Pending, Store, StoredSet, Writer, version_of};

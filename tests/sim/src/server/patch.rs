@@ -1,5 +1,5 @@
-//! Bodies of calls, applied to typed objects. Only what a plan may name is known here: a path or field beyond
-//! that is answered with 400, and the checks call it a violation.
+//! Applies the bodies of calls to typed objects. Only the paths and fields that a plan may contain are supported. Anything
+//! else is answered with 400, which the checks report as a violation.
 
 use rollplan_core::action::NewReplicaSet;
 use rollplan_core::selector::LabelSelector;
@@ -10,9 +10,9 @@ use rollplan_core::template::{self, Template};
 use rollplan_core::time::Time;
 use serde_json::{Map, Value};
 
-use super::call::{Answer, Refusal, check_versions};
+use super::call::{Rejection, Response, check_versions};
 
-/// The JSON value as the planner's own.
+/// Converts a JSON value to the planner's type.
 fn to_core(value: &Value) -> template::Value {
     match value {
         Value::Null => template::Value::Null,
@@ -31,7 +31,7 @@ fn to_core(value: &Value) -> template::Value {
     }
 }
 
-/// The number of a template, from the image of its container.
+/// The number of a template, which the image of its container contains.
 pub(super) fn template_number(template: &template::Value) -> u8 {
     let containers = template.at(&["spec", "containers"]);
     let container = containers.and_then(|list| list.as_list()?.first());
@@ -40,26 +40,26 @@ pub(super) fn template_number(template: &template::Value) -> u8 {
     number.unwrap_or(u8::MAX)
 }
 
-fn object<'a>(value: &'a Value, what: &str) -> Answer<&'a Map<String, Value>> {
+fn object<'a>(value: &'a Value, what: &str) -> Response<&'a Map<String, Value>> {
     value
         .as_object()
-        .ok_or_else(|| Refusal::malformed(format!("{what} is no object")))
+        .ok_or_else(|| Rejection::malformed(format!("{what} is not an object")))
 }
 
-fn text<'a>(value: &'a Value, what: &str) -> Answer<&'a str> {
+fn text<'a>(value: &'a Value, what: &str) -> Response<&'a str> {
     value
         .as_str()
-        .ok_or_else(|| Refusal::malformed(format!("{what} is no text")))
+        .ok_or_else(|| Rejection::malformed(format!("{what} is not a string")))
 }
 
-fn integer(value: &Value, what: &str) -> Answer<i32> {
+fn integer(value: &Value, what: &str) -> Response<i32> {
     let number = value.as_i64().and_then(|number| i32::try_from(number).ok());
     number
         .filter(|number| *number >= 0)
-        .ok_or_else(|| Refusal::malformed(format!("{what} is no size")))
+        .ok_or_else(|| Rejection::malformed(format!("{what} is not a valid size")))
 }
 
-fn strings(value: &Value, what: &str) -> Answer<StringMap> {
+fn strings(value: &Value, what: &str) -> Response<StringMap> {
     let entries = object(value, what)?.iter();
     entries
         .map(|(key, value)| Ok((key.clone(), text(value, what)?.to_owned())))
@@ -70,13 +70,13 @@ fn flag(value: Option<&Value>) -> Option<bool> {
     value.and_then(Value::as_bool)
 }
 
-fn owners(value: &Value) -> Answer<Vec<OwnerReference>> {
+fn owners(value: &Value) -> Response<Vec<OwnerReference>> {
     if value.is_null() {
         return Ok(Vec::new());
     }
     let list = value
         .as_array()
-        .ok_or_else(|| Refusal::malformed("ownerReferences is no list"))?;
+        .ok_or_else(|| Rejection::malformed("ownerReferences is not a list"))?;
     list.iter()
         .map(|owner| {
             let field = |key: &str| text(&owner[key], key).map(str::to_owned);
@@ -92,11 +92,11 @@ fn owners(value: &Value) -> Answer<Vec<OwnerReference>> {
         .collect()
 }
 
-/// The body of a create.
-pub(super) fn new_set(body: &Value) -> Answer<NewReplicaSet> {
+/// Parses the body of a create call.
+pub(super) fn new_set(body: &Value) -> Response<NewReplicaSet> {
     let (metadata, spec) = (&body["metadata"], &body["spec"]);
     if body["apiVersion"] != "apps/v1" || body["kind"] != "ReplicaSet" {
-        return Err(Refusal::malformed("no apps/v1 ReplicaSet"));
+        return Err(Rejection::malformed("not an apps/v1 ReplicaSet"));
     }
     let labels = strings(&metadata["labels"], "labels")?;
     let selector = LabelSelector {
@@ -110,9 +110,10 @@ pub(super) fn new_set(body: &Value) -> Answer<NewReplicaSet> {
         label == Some(value)
     });
     if !selected {
-        let mut refusal = Refusal::new(422, "Invalid", "selector does not match template labels");
-        refusal.causes = vec!["FieldValueInvalid".to_owned()];
-        return Err(refusal);
+        let mut rejection =
+            Rejection::new(422, "Invalid", "selector does not match template labels");
+        rejection.causes = vec!["FieldValueInvalid".to_owned()];
+        return Err(rejection);
     }
     Ok(NewReplicaSet {
         metadata: ObjectMeta {
@@ -131,18 +132,18 @@ pub(super) fn new_set(body: &Value) -> Answer<NewReplicaSet> {
     })
 }
 
-/// The operations of a JSON Patch: what to do, where, and with what.
-fn operations(body: &Value) -> Answer<Vec<(&str, String, &Value)>> {
+/// The operations of a JSON Patch: operation, path and value.
+fn operations(body: &Value) -> Response<Vec<(&str, String, &Value)>> {
     let list = body
         .as_array()
-        .ok_or_else(|| Refusal::malformed("a JSON Patch is a list"))?;
-    let operation = |operation: &'_ Value| -> Answer<()> {
+        .ok_or_else(|| Rejection::malformed("a JSON Patch must be a list"))?;
+    let operation = |operation: &'_ Value| -> Response<()> {
         let known = ["op", "path", "value"];
         match object(operation, "operation")?
             .keys()
             .find(|key| !known.contains(&key.as_str()))
         {
-            Some(key) => Err(Refusal::malformed(format!("operation with {key}"))),
+            Some(key) => Err(Rejection::malformed(format!("operation with {key}"))),
             None => Ok(()),
         }
     };
@@ -159,10 +160,10 @@ fn unescaped(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }
 
-fn test(holds: bool, path: &str) -> Answer<()> {
+fn test(holds: bool, path: &str) -> Response<()> {
     match holds {
         true => Ok(()),
-        false => Err(Refusal::unapplied(path)),
+        false => Err(Rejection::patch_failed(path)),
     }
 }
 
@@ -178,19 +179,19 @@ fn annotations_json(annotations: &StringMap) -> Value {
     }
 }
 
-/// What a plan may test of any object.
-fn test_metadata(metadata: &ObjectMeta, path: &str, value: &Value) -> Answer<()> {
+/// The tests that a plan may contain for any object.
+fn test_metadata(metadata: &ObjectMeta, path: &str, value: &Value) -> Response<()> {
     match path {
         "/metadata/uid" => test(*value == metadata.uid.as_str(), path),
         "/metadata/generation" => test(*value == metadata.generation, path),
         "/metadata/resourceVersion" => test(*value == metadata.resource_version.as_str(), path),
         "/metadata/annotations" => test(*value == annotations_json(&metadata.annotations), path),
-        _ => Err(Refusal::malformed(format!("test of {path}"))),
+        _ => Err(Rejection::malformed(format!("test of {path}"))),
     }
 }
 
-/// Size, annotations and minReadySeconds of a ReplicaSet.
-pub(super) fn json_patch_set(set: &mut ReplicaSet, body: &Value) -> Answer<()> {
+/// Applies a JSON Patch to the size, annotations and minReadySeconds of a ReplicaSet.
+pub(super) fn json_patch_set(set: &mut ReplicaSet, body: &Value) -> Response<()> {
     for (op, path, value) in operations(body)? {
         match (op, path.as_str()) {
             ("test", path) => test_metadata(&set.metadata, path, value)?,
@@ -202,20 +203,20 @@ pub(super) fn json_patch_set(set: &mut ReplicaSet, body: &Value) -> Answer<()> {
             }
             ("add", "/spec/replicas") => set.replicas = integer(value, "replicas")?,
             ("add", path) if path.starts_with("/metadata/annotations/") => {
-                // Into a map that is not there nothing can be added.
+                // An entry can be added only to an existing map.
                 test(!set.metadata.annotations.is_empty(), path)?;
                 let key = unescaped(&path["/metadata/annotations/".len()..]);
                 let value = text(value, "annotation")?.to_owned();
                 set.metadata.annotations.insert(key, value);
             }
-            (op, path) => return Err(Refusal::malformed(format!("{op} {path}"))),
+            (op, path) => return Err(Rejection::malformed(format!("{op} {path}"))),
         }
     }
     Ok(())
 }
 
-/// Template and annotations of the owner.
-pub(super) fn json_patch_owner(owner: &mut Deployment, body: &Value) -> Answer<()> {
+/// Applies a JSON Patch to the template and annotations of the owner.
+pub(super) fn json_patch_owner(owner: &mut Deployment, body: &Value) -> Response<()> {
     for (op, path, value) in operations(body)? {
         match (op, path.as_str()) {
             ("test", path) => test_metadata(&owner.metadata, path, value)?,
@@ -225,14 +226,17 @@ pub(super) fn json_patch_owner(owner: &mut Deployment, body: &Value) -> Answer<(
             ("replace", "/spec/template") => {
                 owner.spec.template = Template::from(to_core(value));
             }
-            (op, path) => return Err(Refusal::malformed(format!("{op} {path}"))),
+            (op, path) => return Err(Rejection::malformed(format!("{op} {path}"))),
         }
     }
     Ok(())
 }
 
-/// The preconditions of a merge patch, and the metadata that it changes.
-fn merge_metadata<'a>(metadata: &ObjectMeta, body: &'a Value) -> Answer<Vec<(&'a str, &'a Value)>> {
+/// Checks the preconditions of a merge patch, and returns the metadata that it changes.
+fn merge_metadata<'a>(
+    metadata: &ObjectMeta,
+    body: &'a Value,
+) -> Response<Vec<(&'a str, &'a Value)>> {
     let fields = object(&body["metadata"], "metadata")?;
     let field = |key: &str| fields.get(key).and_then(Value::as_str);
     check_versions(metadata, field("uid"), field("resourceVersion"))?;
@@ -243,36 +247,36 @@ fn merge_metadata<'a>(metadata: &ObjectMeta, body: &'a Value) -> Answer<Vec<(&'a
         .collect())
 }
 
-fn only(body: &Value, known: &[&str]) -> Answer<()> {
+fn check_fields(body: &Value, known: &[&str]) -> Response<()> {
     let unknown = object(body, "body")?
         .keys()
         .find(|key| !known.contains(&key.as_str()));
     match unknown {
-        Some(key) => Err(Refusal::malformed(format!("merge of {key}"))),
+        Some(key) => Err(Rejection::malformed(format!("merge of {key}"))),
         None => Ok(()),
     }
 }
 
-/// The owners of a ReplicaSet.
-pub(super) fn merge_patch_set(set: &mut ReplicaSet, body: &Value) -> Answer<()> {
-    only(body, &["metadata"])?;
+/// Applies a merge patch to the owner references of a ReplicaSet.
+pub(super) fn merge_patch_set(set: &mut ReplicaSet, body: &Value) -> Response<()> {
+    check_fields(body, &["metadata"])?;
     for (key, value) in merge_metadata(&set.metadata, body)? {
         match key {
             "ownerReferences" => set.metadata.owner_references = owners(value)?,
-            other => return Err(Refusal::malformed(format!("merge of metadata.{other}"))),
+            other => return Err(Rejection::malformed(format!("merge of metadata.{other}"))),
         }
     }
     Ok(())
 }
 
-/// Annotations and status of the owner. A custom resource drops metadata that comes with a status, and what is
-/// no status from the status subresource.
+/// Applies a merge patch to the annotations and the status of the owner. The status subresource of a custom resource
+/// ignores metadata.
 pub(super) fn merge_patch_owner(
     owner: &mut Deployment,
     body: &Value,
     subresource: &str,
-) -> Answer<()> {
-    only(body, &["metadata", "status"])?;
+) -> Response<()> {
+    check_fields(body, &["metadata", "status"])?;
     let keeps_metadata = subresource.is_empty() || owner.is_native();
     for (key, value) in merge_metadata(&owner.metadata, body)? {
         match key {
@@ -288,7 +292,7 @@ pub(super) fn merge_patch_owner(
                 }
             }
             "annotations" => {}
-            other => return Err(Refusal::malformed(format!("merge of metadata.{other}"))),
+            other => return Err(Rejection::malformed(format!("merge of metadata.{other}"))),
         }
     }
     match (subresource, body.get("status")) {
@@ -297,23 +301,23 @@ pub(super) fn merge_patch_owner(
             merge_status(&mut owner.status, status)
         }
         ("status", None) | ("", None) => Ok(()),
-        _ => Err(Refusal::malformed("status without the subresource")),
+        _ => Err(Rejection::malformed("status outside the subresource")),
     }
 }
 
-/// The scale subresource of a custom resource reads the selector from the status; Kubernetes' own Deployment has no
-/// such field.
-fn check_selector(owner: &Deployment, status: &Value) -> Answer<()> {
+/// Checks `status.selector`: the scale subresource of a custom resource needs it, and an apps/v1 Deployment does not have
+/// it.
+fn check_selector(owner: &Deployment, status: &Value) -> Response<()> {
     let expected = (!owner.is_native()).then(|| owner.spec.selector.to_string());
     let written = status.get("selector").and_then(Value::as_str);
     if written == expected.as_deref() {
         Ok(())
     } else {
-        Err(Refusal::malformed(format!("status.selector {written:?}")))
+        Err(Rejection::malformed(format!("status.selector {written:?}")))
     }
 }
 
-fn merge_status(status: &mut DeploymentStatus, body: &Value) -> Answer<()> {
+fn merge_status(status: &mut DeploymentStatus, body: &Value) -> Response<()> {
     for (key, value) in object(body, "status")? {
         let number = || integer(value, key);
         let nullable = || match value {
@@ -324,7 +328,7 @@ fn merge_status(status: &mut DeploymentStatus, body: &Value) -> Answer<()> {
             "observedGeneration" => {
                 status.observed_generation = value
                     .as_i64()
-                    .ok_or_else(|| Refusal::malformed("observedGeneration"))?;
+                    .ok_or_else(|| Rejection::malformed("observedGeneration"))?;
             }
             "replicas" => status.replicas = number()?,
             "updatedReplicas" => status.updated_replicas = number()?,
@@ -336,17 +340,17 @@ fn merge_status(status: &mut DeploymentStatus, body: &Value) -> Answer<()> {
             "conditions" => {
                 let list = value
                     .as_array()
-                    .ok_or_else(|| Refusal::malformed("conditions is no list"))?;
-                status.conditions = list.iter().map(condition).collect::<Answer<_>>()?;
+                    .ok_or_else(|| Rejection::malformed("conditions is not a list"))?;
+                status.conditions = list.iter().map(condition).collect::<Response<_>>()?;
             }
             "selector" => {}
-            other => return Err(Refusal::malformed(format!("status.{other}"))),
+            other => return Err(Rejection::malformed(format!("status.{other}"))),
         }
     }
     Ok(())
 }
 
-fn condition(value: &Value) -> Answer<Condition> {
+fn condition(value: &Value) -> Response<Condition> {
     let field = |key: &str| text(&value[key], key).map(str::to_owned);
     Ok(Condition {
         kind: field("type")?,
@@ -358,12 +362,12 @@ fn condition(value: &Value) -> Answer<Condition> {
     })
 }
 
-fn time(value: &Value) -> Answer<Option<Time>> {
+fn time(value: &Value) -> Response<Option<Time>> {
     if value.is_null() {
         return Ok(None);
     }
     let parsed = humantime::parse_rfc3339(text(value, "time")?)
-        .map_err(|error| Refusal::malformed(error.to_string()))?;
+        .map_err(|error| Rejection::malformed(error.to_string()))?;
     let since = parsed.duration_since(std::time::UNIX_EPOCH);
     let seconds = since
         .ok()
@@ -371,20 +375,20 @@ fn time(value: &Value) -> Answer<Option<Time>> {
     Ok(seconds.and_then(|seconds| Time::new(seconds, 0)))
 }
 
-/// The preconditions of a delete.
-pub(super) fn delete_preconditions(set: &ReplicaSet, body: &Value) -> Answer<()> {
+/// Checks the preconditions of a delete call.
+pub(super) fn delete_preconditions(set: &ReplicaSet, body: &Value) -> Response<()> {
     if body["propagationPolicy"] != "Background" {
-        return Err(Refusal::malformed("propagationPolicy"));
+        return Err(Rejection::malformed("propagationPolicy"));
     }
     let preconditions = object(&body["preconditions"], "preconditions")?;
     for (key, value) in preconditions {
         let holds = match key.as_str() {
             "uid" => *value == set.metadata.uid.as_str(),
             "resourceVersion" => *value == set.metadata.resource_version.as_str(),
-            other => return Err(Refusal::malformed(format!("precondition on {other}"))),
+            other => return Err(Rejection::malformed(format!("precondition on {other}"))),
         };
         if !holds {
-            return Err(Refusal::conflict());
+            return Err(Rejection::conflict());
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Objects, their versions, and the changes that a watch has not delivered yet.
+//! The stored objects, their versions, and the changes that the watches have not delivered yet.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use rollplan_core::snapshot::{Deployment, ObjectMeta, ReplicaSet};
 
 use crate::pods::StoredPod;
 
-/// Who changed an object.
+/// The author of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Writer {
-    /// The adapter that is tested.
+    /// The adapter under test.
     Adapter,
-    /// Anybody else.
+    /// Any other client.
     Other,
 }
 
-/// A ReplicaSet, and what the checks must know of it.
+/// A ReplicaSet, and what the checks need to know about it.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredSet {
     pub(crate) set: ReplicaSet,
-    /// The template that it runs, by number.
+    /// The number of its template.
     pub(crate) template: u8,
-    /// How many of its pods had been lost, other than by our scaling, when its status was written.
+    /// The number of pods that it had lost for reasons other than our scaling when its status was written.
     pub(crate) lost: u32,
-    /// Who changed its size, its owner or its labels last.
+    /// The author of the last change to its size, owner or labels.
     pub(crate) changed_by: Writer,
 }
 
-/// A change that a watch is to deliver: the object, or that it is gone.
+/// A change to be delivered by a watch. The object is `None` if it was deleted.
 #[derive(Clone, Debug)]
 pub(crate) struct Change<K, T> {
     pub(crate) key: K,
@@ -36,7 +36,7 @@ pub(crate) struct Change<K, T> {
     pub(crate) writer: Writer,
 }
 
-/// What the adapter's watches have not delivered yet, by kind.
+/// The changes that the adapter's watches have not delivered yet, by kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
     pub(crate) deployments: VecDeque<Change<String, Deployment>>,
@@ -44,10 +44,10 @@ pub(crate) struct Pending {
     pub(crate) pods: VecDeque<Change<u32, StoredPod>>,
 }
 
-/// Everything that is stored.
+/// The stored objects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
-    /// The last resourceVersion that was given.
+    /// The last resourceVersion that was assigned.
     pub(crate) version: u64,
     uids: u32,
     pub(crate) deployment: Option<Arc<Deployment>>,
@@ -66,7 +66,7 @@ pub(crate) fn version_of(metadata: &ObjectMeta) -> u64 {
 // === impl Store ===
 
 impl Store {
-    /// A uid that nobody has had before.
+    /// Returns an unused UID.
     pub(crate) fn new_uid(&mut self, kind: &str) -> String {
         self.uids += 1;
         format!("{kind}-{}", self.uids)
@@ -150,14 +150,14 @@ impl Store {
         }
     }
 
-    /// The ReplicaSet with a uid.
+    /// The ReplicaSet with a UID.
     pub(crate) fn set_by_uid(&self, uid: &str) -> Option<&Arc<StoredSet>> {
         self.sets
             .values()
             .find(|stored| stored.set.metadata.uid == uid)
     }
 
-    /// The pods of a ReplicaSet, by number.
+    /// The pods of a ReplicaSet, in the order of their numbers.
     pub(crate) fn pods_of<'a>(
         &'a self,
         set_uid: &'a str,
