@@ -1,11 +1,14 @@
-//! What a plan costs, from the bytes of a request to the bytes of its answer, and in parts.
+//! Measures the cost of a plan from the encoded request to the encoded response, and of its parts.
 //!
 //!     cargo bench --bench plan
 //!
-//! The rollout is examples/mid-rollout.json with larger templates: 10 replicas, three ReplicaSets and 13 pods. It
-//! also grows: more pods, and more ReplicaSets with a template each.
+//! The input is examples/mid-rollout.json with larger templates: 10 replicas, three ReplicaSets and 13 pods. Larger inputs
+//! have more pods, or more ReplicaSets with a different template each.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot start says so")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a benchmark that cannot start may panic"
+)]
 
 mod request;
 
@@ -27,7 +30,7 @@ fn snapshot(sets: usize, pods: usize) -> Snapshot {
     wire::parse_snapshot(request(sets, pods).snapshot).unwrap()
 }
 
-/// Sets and pods: the rollout as it was saved; with more pods; with more sets, most of which are cleaned up.
+/// The numbers of ReplicaSets and pods: those of the example; more pods; more ReplicaSets, most of which are cleaned up.
 const SIZES: [(usize, usize); 6] = [
     (3, 13),
     (3, 100),
@@ -37,7 +40,7 @@ const SIZES: [(usize, usize); 6] = [
     (1_000, 13),
 ];
 
-/// The message, templates left in their bytes.
+/// Decodes the message, without the templates.
 #[divan::bench(args = SIZES)]
 fn decode(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     let bytes = request(sets, pods).encode_to_vec();
@@ -46,7 +49,7 @@ fn decode(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
         .bench(|| proto::PlanRolloutRequest::decode(&bytes[..]));
 }
 
-/// What decoding the templates too, as protobuf's own types, would add.
+/// Decodes the templates to protobuf's own types, which the service avoids.
 #[divan::bench(args = SIZES)]
 fn decode_templates_eagerly(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     let snapshot = request(sets, pods).snapshot.unwrap();
@@ -69,7 +72,7 @@ fn decode_templates_eagerly(bencher: Bencher<'_, '_>, (sets, pods): (usize, usiz
         });
 }
 
-/// From the message to what the planner reads: checks, and each template compared with the Deployment's.
+/// Validates the message, and compares each template with the Deployment's.
 #[divan::bench(args = SIZES)]
 fn parse(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     let request = request(sets, pods);
@@ -78,7 +81,7 @@ fn parse(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
         .bench_values(wire::parse_snapshot);
 }
 
-/// Each template compared with the Deployment's, were they decoded already: the part of parsing that no decoder saves.
+/// Compares each decoded template with the Deployment's: the part of parsing that does not depend on the decoder.
 #[divan::bench(args = SIZES)]
 fn compare_templates(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     let snapshot = snapshot(sets, pods);
@@ -88,7 +91,7 @@ fn compare_templates(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     bencher.bench(|| values.iter().filter(|value| equal(**value, own)).count());
 }
 
-/// The planner alone. Templates are decoded where it looks into them.
+/// Makes a settled plan. Templates are decoded if the planner needs their values.
 #[divan::bench(args = SIZES)]
 fn plan_settled(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     bencher
@@ -96,7 +99,7 @@ fn plan_settled(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
         .bench_refs(|snapshot| rollplan_core::plan_settled(snapshot, Options::default()));
 }
 
-/// One pass of the planner alone.
+/// Plans a single pass.
 #[divan::bench(args = SIZES)]
 fn plan_pass(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     bencher
@@ -104,7 +107,7 @@ fn plan_pass(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
         .bench_refs(|snapshot| rollplan_core::plan_pass(snapshot, Options::default()));
 }
 
-/// All of it.
+/// Processes a complete request.
 #[divan::bench(args = SIZES)]
 fn bytes_to_bytes(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     let bytes = request(sets, pods).encode_to_vec();
@@ -113,7 +116,7 @@ fn bytes_to_bytes(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
         .bench(|| wire::plan_rollout_bytes(&bytes));
 }
 
-/// All of it, where no two templates have their keys in the same order.
+/// Processes a complete request in which every template has a different key order.
 #[divan::bench(args = SIZES)]
 fn bytes_to_bytes_shuffled(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     let bytes = shuffled_request(sets, pods).encode_to_vec();
@@ -122,7 +125,7 @@ fn bytes_to_bytes_shuffled(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize
         .bench(|| wire::plan_rollout_bytes(&bytes));
 }
 
-/// The same request as kubectl's JSON, as the command reads it.
+/// Parses the same request from kubectl's JSON, like the command line.
 #[divan::bench(args = SIZES)]
 fn from_json(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     let text = wire::json::to_json(&request(sets, pods)).unwrap();

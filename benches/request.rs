@@ -1,4 +1,4 @@
-//! What benchmarks ask for: examples/mid-rollout.json, with templates of usual size.
+//! The requests of the benchmarks: examples/mid-rollout.json with templates of a typical size.
 
 use std::fs;
 
@@ -8,8 +8,8 @@ use rollplan::wire::RawStruct;
 use rollplan::wire::json::from_json as read_json;
 use serde_json::{Value, json};
 
-/// The saved rollout with its sets and pods repeated, under other names, up to these numbers. The keys of templates come
-/// in byte order, as from kubectl and from senders that sort.
+/// The example with its ReplicaSets and pods repeated under other names up to these numbers. The keys of templates are in
+/// byte order, as kubectl and many clients send them.
 pub(super) fn request(sets: usize, pods: usize) -> proto::PlanRolloutRequest {
     let mut request = shuffled_request(sets, pods);
     let snapshot = request.snapshot.as_mut().unwrap();
@@ -22,8 +22,8 @@ pub(super) fn request(sets: usize, pods: usize) -> proto::PlanRolloutRequest {
     request
 }
 
-/// The same with keys in an order that differs from template to template, and from run to run, as Go sends them unless
-/// asked for more: that of the hash maps in which JSON becomes a message.
+/// The same request with the keys in a random order that differs between templates and between runs, as Go clients send
+/// them by default. The order is that of the hash maps that are used to parse the JSON.
 pub(super) fn shuffled_request(sets: usize, pods: usize) -> proto::PlanRolloutRequest {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/mid-rollout.json");
     let mut list: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
@@ -42,8 +42,7 @@ pub(super) fn shuffled_request(sets: usize, pods: usize) -> proto::PlanRolloutRe
         rename(&mut set.metadata, i);
         set.spec.as_mut().unwrap().replicas = Some(0);
         set.status = None;
-        let template =
-            template_of_its_own(set.spec.as_ref().unwrap().template.as_ref().unwrap(), i);
+        let template = distinct_template(set.spec.as_ref().unwrap().template.as_ref().unwrap(), i);
         set.spec.as_mut().unwrap().template = Some(template);
         replica_sets.push(set);
     }
@@ -71,7 +70,7 @@ pub(super) fn shuffled_request(sets: usize, pods: usize) -> proto::PlanRolloutRe
     }
 }
 
-/// Makes the saved rollout's small template one of usual size: a sidecar, environment, volumes. About 5 KB.
+/// Extends the small template of the example to a typical size of about 5 KB: a sidecar, environment variables, volumes.
 fn fill_template(object: &mut Value) {
     let Some(spec) = object.pointer_mut("/spec/template/spec") else {
         return;
@@ -99,7 +98,7 @@ fn rename(metadata: &mut Option<proto::ObjectMeta>, i: usize) {
     metadata.uid = format!("{}-{i}", metadata.uid);
 }
 
-fn template_of_its_own(template: &RawStruct, i: usize) -> RawStruct {
+fn distinct_template(template: &RawStruct, i: usize) -> RawStruct {
     let mut own = decoded(template);
     own.fields
         .insert(format!("unknown-{i}"), prost_types::Value::from(true));

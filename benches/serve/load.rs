@@ -1,4 +1,4 @@
-//! Callers: as many calls as are answered, or as many as are wanted whether they are answered or not.
+//! The load generator: a closed loop, in which callers wait for responses, and an open loop with a fixed rate.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
 
-/// Connections, as a few callers would have them.
+/// The number of connections, as for a few clients.
 const CONNECTIONS: usize = 4;
 
-/// Messages as they are: the caller must cost little.
+/// A codec that passes encoded messages through, so that the client needs little CPU time.
 #[derive(Clone, Copy, Default)]
 pub(super) struct BytesCodec;
 
@@ -55,15 +55,15 @@ impl Decoder for BytesCodec {
     }
 }
 
-/// A server, and what it is asked.
+/// A server, and the request to send.
 pub(super) struct Target {
     channels: Vec<Channel>,
     request: Bytes,
 }
 
-/// How an open loop went.
+/// The results of an open loop.
 pub(super) struct Open {
-    /// From when a call was due to its answer, in order.
+    /// The times from the planned start of a call to its response, in ascending order.
     pub(super) answered: Vec<Duration>,
     pub(super) refused: usize,
     pub(super) failed: usize,
@@ -94,14 +94,14 @@ impl Target {
         }
     }
 
-    /// Calls answered in a second, each caller calling again as soon as it has an answer.
+    /// Returns the responses per second if each caller makes its next call as soon as it has a response.
     pub(super) async fn closed(&self, callers: usize, time: Duration) -> f64 {
         let start = Instant::now();
         let answered = self.run(callers, move |_| start.elapsed() < time).await;
         answered as f64 / start.elapsed().as_secs_f64()
     }
 
-    /// So many calls.
+    /// Makes this many calls.
     pub(super) async fn calls(&self, callers: usize, count: u64) {
         self.run(callers, move |begun| begun < count).await;
     }
@@ -109,7 +109,7 @@ impl Target {
     async fn run(
         &self,
         callers: usize,
-        goes_on: impl Fn(u64) -> bool + Copy + Send + Sync + 'static,
+        should_continue: impl Fn(u64) -> bool + Copy + Send + Sync + 'static,
     ) -> u64 {
         let begun = Arc::new(AtomicU64::new(0));
         let tasks = (0..callers).map(|i| {
@@ -120,7 +120,7 @@ impl Target {
             };
             tokio::spawn(async move {
                 let mut answered = 0;
-                while goes_on(begun.fetch_add(1, Ordering::Relaxed)) {
+                while should_continue(begun.fetch_add(1, Ordering::Relaxed)) {
                     target.call(i).await.unwrap();
                     answered += 1;
                 }
@@ -134,7 +134,7 @@ impl Target {
         answered
     }
 
-    /// Calls begun at this rate, however the others go.
+    /// Starts calls at this rate, regardless of the responses.
     pub(super) async fn open(&self, rate: f64, time: Duration) -> Open {
         let (sender, mut ended) = mpsc::unbounded_channel();
         let start = Instant::now();
@@ -142,7 +142,7 @@ impl Target {
         while start.elapsed() < time {
             let due = (start.elapsed().as_secs_f64() * rate) as usize;
             for i in begun..due {
-                // Late callers do not make the server look better.
+                // Measure from the planned start, so that delays of the client do not flatter the server.
                 let due = start + Duration::from_secs_f64(i as f64 / rate);
                 let (call, sender) = (self.call(i), sender.clone());
                 tokio::spawn(async move {
@@ -182,7 +182,7 @@ impl Target {
 }
 
 impl Open {
-    /// The time within which this share of the answers came.
+    /// The time within which this share of the responses arrived.
     pub(super) fn within(&self, share: f64) -> Duration {
         let last = self.answered.len() - 1;
         self.answered[(last as f64 * share) as usize]

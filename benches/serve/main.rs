@@ -1,23 +1,20 @@
-//! What the service costs beside servers that do less, all in one run:
+//! Compares the cost of the service with servers that do less, all in one run:
 //!
-//!     cargo bench --bench serve            (SECONDS for each measurement, default 3; CALLS for memory, default 100000)
-//!     KEYS=shuffled cargo bench ...        (templates with their keys in any order, rather than sorted)
+//!     cargo bench --bench serve            (SECONDS per measurement, default 3; CALLS for memory, default 100000)
+//!     KEYS=shuffled cargo bench ...        (keys of templates in random order instead of sorted)
 //!
-//! Each server is a process with one thread for calls; the caller has the rest of the machine. Calls are counted by
-//! the second, and by the second of the server's own processor time: the latter holds on a busy machine too.
+//! Each server is a process with one thread for calls; the client has the rest of the machine. The results are calls per
+//! second of wall-clock time, and per second of the server's CPU time, which is reliable on a busy machine too.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a benchmark that cannot start says so"
+    reason = "a benchmark that cannot start may panic"
 )]
 
 mod load;
 #[path = "../request.rs"]
-#[allow(
-    dead_code,
-    reason = "the other benchmark measures keys in any order too"
-)]
+#[allow(dead_code, reason = "each benchmark uses a part of the module")]
 mod request;
 mod server;
 
@@ -30,20 +27,20 @@ use load::Target;
 use mimalloc::MiMalloc;
 use server::{Kind, Process};
 
-/// The program's own, for all of the servers.
+/// The allocator of the program, for all servers.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Calls under way at once where throughput is measured.
+/// The number of concurrent calls when throughput is measured.
 const CALLERS: usize = 32;
-/// Turns that the servers take.
+/// The number of measurements of each server.
 const ROUNDS: usize = 5;
 
-// Bounds that hold on a busy machine. What is aimed at is closer: docs/benchmarks.md.
-/// Answers for the same processor time, beside bare tonic with a constant answer.
+// Limits that hold on a busy machine. docs/benchmarks.md has the actual results.
+/// The minimum of responses per CPU time, relative to bare tonic with a constant response.
 const SHARE_MIN: f64 = 0.15;
 const IDLE_MIB_MAX: f64 = 20.0;
-/// What memory may grow by in the last two fifths of the calls.
+/// The maximum growth of memory in the last two fifths of the calls.
 const GROWTH_MIB_MAX: f64 = 4.0;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -51,7 +48,7 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 fn main() {
-    // The same program is the servers.
+    // This program also runs the servers.
     if let Ok(kind) = env::var("ROLLPLAN_BENCH_SERVER") {
         return server::run(&kind);
     }
@@ -70,7 +67,7 @@ async fn measure() {
     };
     let request = request.encode_to_vec();
     println!(
-        "PlanRollout of {} bytes: 10 replicas, 3 ReplicaSets, 13 pods; {CALLERS} calls at once, {ROUNDS} rounds of {} s\n",
+        "PlanRollout of {} bytes: 10 replicas, 3 ReplicaSets, 13 pods; {CALLERS} concurrent calls, {ROUNDS} rounds of {} s\n",
         request.len(),
         time.as_secs()
     );
@@ -84,7 +81,7 @@ async fn measure() {
         .iter()
         .map(|(_, it, ..)| it.resident_kib())
         .collect();
-    // Warm.
+    // Warm up.
     for (_, _, target, _) in &servers {
         target.closed(CALLERS, time / 4).await;
     }
@@ -103,7 +100,7 @@ async fn measure() {
     };
     let (ours, our_work) = medians(&servers[0].3);
     println!(
-        "| server | calls a second | calls a second of its processor time | rollplan beside it | idle memory |"
+        "| server | calls per second | calls per second of CPU time | rollplan relative to it | idle memory |"
     );
     println!("| --- | ---: | ---: | ---: | ---: |");
     for ((kind, .., rates), kib) in servers.iter().zip(&idle_kib) {
@@ -121,33 +118,33 @@ async fn measure() {
     assert!(idle_mib < IDLE_MIB_MAX, "idle: {idle_mib:.1} MiB");
 
     let (_, process, target, _) = &servers[0];
-    println!("\n| calls offered a second | answered | refused | half within | 99 in 100 within |");
+    println!("\n| offered calls per second | successful | rejected | p50 | p99 |");
     println!("| ---: | ---: | ---: | ---: | ---: |");
     for share in [0.5, 0.9, 2.0] {
         let offered = ours * share;
         let open = target.open(offered, time * 2).await;
         println!(
-            "| {:.0} ({share} of the most) | {:.0}/s | {:.0} % | {:.1} ms | {:.1} ms |",
+            "| {:.0} ({share} × maximum) | {:.0}/s | {:.0} % | {:.1} ms | {:.1} ms |",
             offered,
             open.answered.len() as f64 / open.took.as_secs_f64(),
             100.0 * open.refused as f64 / (open.answered.len() + open.refused) as f64,
             millis(open.within(0.5)),
             millis(open.within(0.99)),
         );
-        assert_eq!(open.failed, 0, "only refusals, with a time to come again");
+        assert_eq!(open.failed, 0, "every rejected call must have a RetryInfo");
     }
 
     let calls = number("CALLS", 100_000);
-    println!("\n| calls so far | memory |\n| ---: | ---: |");
+    println!("\n| total calls | memory |\n| ---: | ---: |");
     let mut taken = Vec::new();
     for part in 1..=5 {
         target.calls(CALLERS, calls / 5).await;
         let mib = process.resident_kib() as f64 / 1024.0;
-        println!("| {} more | {mib:.1} MiB |", calls / 5 * part);
+        println!("| {} | {mib:.1} MiB |", calls / 5 * part);
         taken.push(mib);
     }
     let growth = taken[4] - taken[2];
-    assert!(growth <= GROWTH_MIB_MAX, "{growth:.1} MiB more");
+    assert!(growth <= GROWTH_MIB_MAX, "memory grew by {growth:.1} MiB");
 }
 
 fn millis(time: Duration) -> f64 {

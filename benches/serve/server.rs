@@ -1,4 +1,4 @@
-//! The servers that are held beside each other, each as a process.
+//! The servers to compare, each a process.
 
 use std::env;
 use std::fs::File;
@@ -24,18 +24,18 @@ use tower::service_fn;
 use super::load::BytesCodec;
 use super::request::request;
 
-/// What a server does.
+/// The kind of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The service.
+    /// The complete service.
     Rollplan,
-    /// All of the service, but an answer that is there already.
+    /// The complete service, except that it returns a constant response.
     ConstantInService,
-    /// tonic and nothing else, the same decoding, and an answer that is there already.
+    /// Bare tonic with the same decoding and a constant response.
     Constant,
-    /// The same, and the templates decoded as protobuf's own type, as a server would that has no other.
+    /// The same, but templates are decoded to protobuf's own types.
     ConstantEager,
-    /// tonic and nothing else; the request is neither decoded nor looked at.
+    /// Bare tonic, which returns the request without decoding it.
     Echo,
 }
 
@@ -51,15 +51,15 @@ impl Kind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Rollplan => "rollplan",
-            Self::ConstantInService => "same layers, constant answer",
-            Self::Constant => "bare tonic, same decoding, constant answer",
-            Self::ConstantEager => "bare tonic, templates decoded too, constant answer",
+            Self::ConstantInService => "same layers, constant response",
+            Self::Constant => "bare tonic, same decoding, constant response",
+            Self::ConstantEager => "bare tonic, templates decoded, constant response",
             Self::Echo => "bare tonic, opaque echo",
         }
     }
 }
 
-/// A server that serves.
+/// A running server.
 pub(super) struct Process {
     child: Child,
     pub(super) address: SocketAddr,
@@ -91,19 +91,19 @@ impl Process {
 }
 
 impl Process {
-    /// Processor time so far, in seconds, of all its threads.
+    /// The CPU time of all threads so far, in seconds.
     pub(super) fn busy_seconds(&self) -> f64 {
-        /// As Linux counts it for programs, on every machine.
-        const TICKS_A_SECOND: f64 = 100.0;
+        /// The unit of /proc on Linux, on every architecture.
+        const TICKS_PER_SECOND: f64 = 100.0;
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        // The name, in brackets, may hold anything; user and system time are the 12th and 13th after it.
+        // The name in parentheses may contain any character. User and system time are the 12th and 13th fields after it.
         let fields = stat.rsplit(") ").next().unwrap().split(' ');
         let ticks: f64 = fields
             .skip(11)
             .take(2)
             .map(|it| it.parse::<f64>().unwrap())
             .sum();
-        ticks / TICKS_A_SECOND
+        ticks / TICKS_PER_SECOND
     }
 }
 
@@ -114,8 +114,8 @@ impl Drop for Process {
     }
 }
 
-/// The service's own lines are made and written, as in production, but not kept.
-fn log_to_nowhere() {
+/// Formats and writes the log as in production, but discards it.
+fn discard_log() {
     let log = tracing_subscriber::fmt()
         .json()
         .flatten_event(true)
@@ -126,7 +126,7 @@ fn log_to_nowhere() {
     tracing::subscriber::set_global_default(log).unwrap();
 }
 
-/// Serves for good.
+/// Runs a server until the process is killed.
 pub(super) fn run(kind: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -140,13 +140,13 @@ pub(super) fn run(kind: &str) {
         let (_stop, stopped) = watch::channel(Shutdown::NotRequested);
         match kind {
             "Rollplan" => {
-                log_to_nowhere();
+                discard_log();
                 let server = Server::bind(config).await.unwrap();
                 println!("{}", server.local_addr());
                 server.serve(stopped).await.unwrap();
             }
             "ConstantInService" => {
-                log_to_nowhere();
+                discard_log();
                 let server = Server::bind_with(config, Constant::new(false))
                     .await
                     .unwrap();
@@ -172,7 +172,7 @@ pub(super) fn run(kind: &str) {
                 });
                 server.serve_with_incoming(service, incoming).await.unwrap();
             }
-            other => panic!("there is no server {other}"),
+            other => panic!("unknown server {other}"),
         }
     });
 }
@@ -180,11 +180,11 @@ pub(super) fn run(kind: &str) {
 async fn listen() -> TcpIncoming {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
-    // As the service does.
+    // Like the service.
     TcpIncoming::from(listener).with_nodelay(Some(true))
 }
 
-/// Answers each PlanRollout with the plan that the first one would get.
+/// Answers every PlanRollout with the same plan.
 struct Constant {
     answer: PlanRolloutResponse,
     is_eager: bool,
@@ -199,7 +199,7 @@ impl Constant {
     }
 }
 
-/// Decodes all templates, and drops them.
+/// Decodes all templates and discards them.
 fn decode_templates(request: PlanRolloutRequest) {
     let snapshot = request.snapshot.unwrap();
     let own = snapshot.deployment.unwrap().spec.unwrap().template;

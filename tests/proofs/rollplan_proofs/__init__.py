@@ -1,1 +1,1 @@
-"""The size arithmetic of the planner, proved for all numbers and held against the Rust code."""
+"""Proves the size arithmetic of the planner for all numbers, and compares it with the Rust code."""

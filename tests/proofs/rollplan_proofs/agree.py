@@ -1,7 +1,7 @@
-"""Holds the arithmetic that is proved against the Rust code: `python -m rollplan_proofs.agree PLANNER`.
+"""Compares the proved arithmetic with the Rust code: `python -m rollplan_proofs.agree PLANNER`.
 
-PLANNER is the program of tests/plan_lines.rs: whole requests go in, whole plans come out, and what they write into
-sizes must be what `plan` computes, for one pass and for settled plans.
+PLANNER is the program built from tests/plan_lines.rs. It reads complete requests and prints complete plans. The sizes
+in these plans must be those that `plan` computes, for single passes and for settled plans.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from . import worlds
 from .plan import Limit, Seen, World, Write, plan_pass, plan_settled
 
 BATCH = 1000
-"""Worlds for each run of the planner."""
+"""Number of worlds for each run of the planner."""
 SHOWN_MAX = 5
 
 HORIZONS = [("HORIZON_PASS", plan_pass), ("HORIZON_SETTLED", plan_settled)]
@@ -31,7 +31,7 @@ HORIZONS = [("HORIZON_PASS", plan_pass), ("HORIZON_SETTLED", plan_settled)]
 
 @dataclass(frozen=True)
 class Batch:
-    """Worlds to compare: random ones from a seed, or a part of the small ones."""
+    """Worlds to compare: random worlds from a seed, or a part of the small worlds."""
 
     planner: str
     seed: int | None
@@ -40,18 +40,18 @@ class Batch:
     stride: int = 1
 
     def worlds(self) -> Iterator[World]:
-        """The worlds."""
+        """Generate the worlds."""
         if self.seed is None:
             stop = self.start + self.count * self.stride
             yield from itertools.islice(worlds.small(), self.start, stop, self.stride)
             return
         for index in range(self.start, self.start + self.count):
-            # Of its own for each world: any one can be made again without the others.
+            # Every world has its own generator, so that it can be reproduced without the others.
             yield worlds.anything(random.Random(f"{self.seed}/{index}"))
 
 
 def request(world: World, horizon: str) -> str:
-    """The request, in JSON."""
+    """Return the request as JSON."""
     highest = len(world.sets)
     total = min(sum(seen.size for seen in world.sets), 2**31 - 1)
     deployment = {
@@ -83,7 +83,7 @@ def request(world: World, horizon: str) -> str:
 
 
 def replica_set(index: int, seen: Seen, world: World) -> dict[str, Any]:
-    """A ReplicaSet; those with higher indices are younger, the new one has the highest revision."""
+    """Return a ReplicaSet. Higher indices are younger, and the new ReplicaSet has the highest revision."""
     new, revision = world.new, index + 1
     if new is not None and index >= new:
         revision = len(world.sets) if index == new else index
@@ -106,17 +106,17 @@ def replica_set(index: int, seen: Seen, world: World) -> dict[str, Any]:
 
 
 def template(image: str) -> dict[str, Any]:
-    """A pod template; of another image, it is another one."""
+    """Return a pod template that is determined by its image."""
     return {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [{"name": "m", "image": image}]}}
 
 
 def limit(given: Limit) -> int | str:
-    """A limit as Kubernetes has it."""
+    """Return a limit in Kubernetes notation."""
     return f"{given.number}%" if given.percent else given.number
 
 
 def writes_of(answer: str, world: World) -> list[Write]:
-    """The sizes that a plan writes."""
+    """Return the sizes that a plan writes."""
     plan = json.loads(answer)
     if "error" in plan:
         raise ValueError(plan["error"])
@@ -133,7 +133,7 @@ def writes_of(answer: str, world: World) -> list[Write]:
 
 
 def compare(batch: Batch) -> tuple[int, int, list[str]]:
-    """How many plans were compared, how many of them write sizes, and how those differ that do."""
+    """Return the number of compared plans, the number of plans that write sizes, and the differences."""
     both = [(world, horizon, model) for world in batch.worlds() for horizon, model in HORIZONS]
     lines = "".join(request(world, horizon) + "\n" for world, horizon, _ in both)
     run = subprocess.run([batch.planner], input=lines, capture_output=True, text=True, check=True)
@@ -143,12 +143,12 @@ def compare(batch: Batch) -> tuple[int, int, list[str]]:
         theirs, ours = writes_of(answer, world), model(world)
         busy += bool(theirs)
         if ours != theirs:
-            differences.append(f"{horizon} of {world}\n  proved: {ours}\n  planned: {theirs}")
+            differences.append(f"{horizon} for {world}\n  proved: {ours}\n  planned: {theirs}")
     return len(both), busy, differences
 
 
 def batches(planner: str, seed: int, random_count: int, stride: int) -> Iterator[Batch]:
-    """What there is to compare."""
+    """Divide all worlds into batches."""
     small_count = sum(1 for _ in worlds.small())
     for start in range(0, small_count, BATCH * stride):
         count = len(range(start, min(start + BATCH * stride, small_count), stride))
@@ -158,11 +158,11 @@ def batches(planner: str, seed: int, random_count: int, stride: int) -> Iterator
 
 
 def main() -> int:
-    """Compares, and says how much."""
+    """Compare all worlds, and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("planner", help="the program of tests/plan_lines.rs")
-    parser.add_argument("--random", type=int, default=20_000, help="random worlds (20000)")
-    parser.add_argument("--stride", type=int, default=1, help="one in so many small worlds (1: all)")
+    parser.add_argument("planner", help="program built from tests/plan_lines.rs")
+    parser.add_argument("--random", type=int, default=20_000, help="number of random worlds (default 20000)")
+    parser.add_argument("--stride", type=int, default=1, help="compare one in this many small worlds (default 1)")
     parser.add_argument("--seed", type=int, default=int(os.environ.get("ROLLPLAN_SEED", "1")))
     args = parser.parse_args()
     started = time.monotonic()
@@ -174,9 +174,9 @@ def main() -> int:
             for difference in differences[: max(0, SHOWN_MAX - different + len(differences))]:
                 print(difference)
     took = time.monotonic() - started
-    print(f"{plans} plans compared in {took:.0f} s, {busy} of them write sizes; {different} differ")
-    print(f"all small worlds, one in {args.stride}; {args.random} random ones, ROLLPLAN_SEED={args.seed}")
-    # A comparison in which nothing is written compares nothing.
+    print(f"compared {plans} plans in {took:.0f} s; {busy} write sizes, {different} differ")
+    print(f"one in {args.stride} small worlds; {args.random} random worlds, ROLLPLAN_SEED={args.seed}")
+    # Fail if too few plans write sizes, because the comparison would be meaningless.
     return 1 if different or busy < plans / 4 else 0
 
 

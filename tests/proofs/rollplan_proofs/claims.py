@@ -1,4 +1,4 @@
-"""What is claimed: assumptions, a conclusion, and the rules without which it must not hold."""
+"""Claims with assumptions and a conclusion, and controls that must make them fail."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ class Claim:
     assumed: Sequence[Bool]
     concluded: Bool
     happens: Bool = True
-    """Something that the claim is about: there must be a world where it happens."""
+    """A case that the claim is about. It must be possible, because the claim would otherwise be vacuous."""
     shown: Sequence[tuple[str, Int]] = ()
-    """Numbers that make a counterexample readable."""
+    """Numbers to print in a counterexample."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """A change after which the claim must fail."""
+    """A change that must make the claim fail."""
 
     what: str
     rules: Rules = PLANNER
     claim: Callable[[int, Rules], Claim] | None = None
-    """Another claim to fail instead: one that assumes less, or concludes more."""
+    """A different claim that must fail: one with fewer assumptions or a stronger conclusion."""
     sets: int = 2
-    """For this many ReplicaSets."""
+    """The number of ReplicaSets."""
 
 
 @dataclass(frozen=True)
 class Theorem:
-    """A claim for every number of ReplicaSets of `sizes`, and its controls."""
+    """A claim for each number of ReplicaSets in `sizes`, with its controls."""
 
-    says: str
+    statement: str
     claim: Callable[[int, Rules], Claim]
     controls: Sequence[Control]
     sizes: Sequence[int] = field(default_factory=lambda: range(9))
 
 
 def number(name: str) -> z3.ArithRef:
-    """Any whole number."""
+    """Return a variable for any integer."""
     return z3.Int(name)
 
 
 def any_limits(rules: Rules) -> tuple[Limits, list[Bool]]:
-    """Any limits that `Limits::rolling` gives, by theorem "limits"; the word holds what comes in."""
+    """Return any limits that `Limits::rolling` may return, by the theorems "limits". The inputs fit into the word."""
     limits = Limits(number("replicas"), number("maxSurge"), number("maxUnavailable"), number("word"), rules)
     replicas, surge, unavailable, word = limits.replicas, limits.max_surge, limits.max_unavailable, limits.word
     return limits, [
@@ -62,23 +62,23 @@ def any_limits(rules: Rules) -> tuple[Limits, list[Bool]]:
 
 
 def any_set(name: str, limits: Limits) -> tuple[ReplicaSet, list[Bool]]:
-    """Any ReplicaSet in the middle of a plan; it may report anything."""
+    """Return any ReplicaSet in the middle of a plan, with any reported status."""
     one = ReplicaSet(number(f"{name}.size"), number(f"{name}.reported"), number(f"{name}.lowest"))
     return one, [one.lowest >= 0, one.lowest <= one.size, one.size <= limits.word, one.reported >= 0]
 
 
 def any_rollout(old: int, limits: Limits) -> tuple[Rollout, list[Bool]]:
-    """Any rolling update in the middle of a plan."""
+    """Return any rolling update in the middle of a plan."""
     sets, assumed = [], []
     for name in [*(f"old{index}" for index in range(old)), "new"]:
-        one, about_it = any_set(name, limits)
+        one, about_set = any_set(name, limits)
         sets.append(one)
-        assumed += about_it
+        assumed += about_set
     return Rollout(tuple(sets[:-1]), sets[-1]), assumed
 
 
 def shown_limits(limits: Limits) -> list[tuple[str, Int]]:
-    """The limits, for a counterexample."""
+    """Return the limits for a counterexample."""
     return [
         ("replicas", limits.replicas),
         ("maxSurge", limits.max_surge),
@@ -87,7 +87,7 @@ def shown_limits(limits: Limits) -> list[tuple[str, Int]]:
 
 
 def shown_rollout(when: str, rollout: Rollout) -> list[tuple[str, Int]]:
-    """Sizes, what is reported available and what is certain to be, for a counterexample."""
+    """Return sizes, reported available pods and certainly available pods for a counterexample."""
     names = [*(f"old{index}" for index in range(len(rollout.old))), "new"]
     shown: list[tuple[str, Int]] = []
     for name, one in zip(names, rollout.all(), strict=True):

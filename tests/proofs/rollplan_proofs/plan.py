@@ -1,6 +1,6 @@
-"""Plans of whole worlds, computed with the arithmetic that is proved: `pass/proportional.rs` and `settle.rs`.
+"""Computes plans with the proved arithmetic: `pass/proportional.rs` and `settle.rs`.
 
-Only what a plan writes into sizes is modelled, in the order in which it is written.
+The model covers only the sizes that a plan writes, in their order.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from .size import Limits, clamp, fraction, proportional, rolling_limits, rounded
 
 WORD = 2**31 - 1
 PASSES_MAX = 64
-"""As `settle.rs` has it."""
+"""As in `settle.rs`."""
 EXACT = replace(PLANNER, counts_at_most_the_size=False)
-"""The rules of `HORIZON_PASS`: Kubernetes' own."""
+"""The rules of `HORIZON_PASS`, which are those of Kubernetes."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit as a user gives it."""
+    """A limit as specified by a user."""
 
     number: int
     percent: bool = False
@@ -30,7 +30,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Seen:
-    """A ReplicaSet as a snapshot has it, and its two annotations."""
+    """A ReplicaSet in a snapshot, with its two annotations."""
 
     size: int
     reported: int
@@ -40,7 +40,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class World:
-    """A Deployment under a rolling update. ReplicaSets are oldest first; `new` is the index of the current one."""
+    """A Deployment in a rolling update. ReplicaSets are ordered from oldest to youngest; `new` is the current one."""
 
     replicas: int
     surge: Limit
@@ -51,7 +51,7 @@ class World:
 
 @dataclass(frozen=True)
 class Write:
-    """A write of a size. `before` is None for a ReplicaSet that is created, whose index is the next free one."""
+    """A write of a size. `before` is None for a new ReplicaSet, which gets the next free index."""
 
     index: int
     before: int | None
@@ -59,7 +59,7 @@ class Write:
 
 
 def limits_of(world: World, rules: Rules) -> Limits:
-    """The limits, resolved."""
+    """Return the limits as numbers of pods."""
 
     def pods(limit: Limit, *, up: bool) -> int:
         if not limit.percent:
@@ -72,7 +72,7 @@ def limits_of(world: World, rules: Rules) -> Limits:
 
 
 class Planner:
-    """A world that passes are run on."""
+    """The state of a world while passes run."""
 
     def __init__(self, world: World, rules: Rules) -> None:
         self.limits = limits_of(world, rules)
@@ -82,19 +82,19 @@ class Planner:
         self.desired = [seen.desired for seen in world.sets]
         self.max_total = [seen.max_total for seen in world.sets]
         self.new = world.new
-        # What the Deployment's status says: what stands in for an annotation that is not there.
+        # The total in the Deployment's status, which replaces a missing annotation.
         self.all_before = cast(int, clamp(sum(seen.size for seen in world.sets), WORD))
 
     def old(self) -> list[int]:
-        """Old ReplicaSets, oldest first."""
+        """Return the old ReplicaSets, oldest first."""
         return [index for index in range(len(self.sets)) if index != self.new]
 
     def size(self, index: int) -> int:
-        """A number, for here nothing is a term."""
+        """Return the size of a ReplicaSet, which is always a number here, not a term."""
         return cast(int, self.sets[index].size)
 
     def run_pass(self) -> tuple[list[Write], bool]:
-        """One pass: what it writes into sizes, and whether it writes anything into ReplicaSets at all."""
+        """Run one pass. Return the sizes that it writes, and whether it writes to any ReplicaSet."""
         active = [index for index in range(len(self.sets)) if self.size(index) > 0]
         if any(self.desired[index] not in (None, self.wanted) for index in active):
             return self.scale_all(active)
@@ -102,7 +102,7 @@ class Planner:
         return writes, bool(writes)
 
     def write(self, index: int, size: int) -> list[Write]:
-        """Writes a size and, along with it, the annotations."""
+        """Write a size together with the annotations."""
         before = self.size(index)
         self.sets[index] = self.sets[index].resized(size)
         self.desired[index] = self.wanted
@@ -110,7 +110,7 @@ class Planner:
         return [Write(index, before, size)] if size != before else []
 
     def scale_all(self, active: list[int]) -> tuple[list[Write], bool]:
-        """`scale_all`."""
+        """Model of `scale_all`."""
         new = self.new
         if len(active) == 1:
             wedged = self.rules.counts_at_most_the_size
@@ -130,19 +130,19 @@ class Planner:
         sizes = [self.size(index) for index in order]
         befores = [self.max_total[index] or self.all_before for index in order]
         if self.rules.counts_at_most_the_size and total > allowed:
-            # A settled plan lets nothing grow while the whole shrinks, whatever an annotation tells.
+            # A settled plan scales up no ReplicaSet while the total decreases, whatever the annotations contain.
             befores = [max(before, allowed) for before in befores]
         wishes = [fraction(self.limits, size, before) for size, before in zip(sizes, befores, strict=True)]
         scaled = cast(list[int], proportional(self.limits, sizes, wishes))
         return [write for index, size in zip(order, scaled, strict=True) for write in self.write(index, size)], True
 
     def is_saturated(self, new: int) -> bool:
-        """`is_saturated`."""
+        """Model of `is_saturated`."""
         one = self.sets[new]
         return one.size == self.wanted == self.desired[new] and one.counted(self.rules) == self.wanted
 
     def roll(self) -> list[Write]:
-        """`RollingUpdate::rollout`."""
+        """Model of `RollingUpdate::rollout`."""
         writes = []
         old = self.old()
         if self.new is None:
@@ -163,17 +163,17 @@ class Planner:
         return writes
 
     def write_if(self, index: int, size: int) -> list[Write]:
-        """Writes a size if it is another one."""
+        """Write a size if it differs."""
         return self.write(index, size) if size != self.size(index) else []
 
 
 def plan_pass(world: World) -> list[Write]:
-    """`plan_pass`: the sizes that one pass writes."""
+    """Model of `plan_pass`: return the sizes that one pass writes."""
     return Planner(world, EXACT).run_pass()[0]
 
 
 def plan_settled(world: World) -> list[Write]:
-    """`plan_settled`: the sizes that a settled plan writes, merged and in order."""
+    """Model of `plan_settled`: return the sizes that a settled plan writes, merged and in order."""
     planner = Planner(world, PLANNER)
     before = [seen.size for seen in world.sets]
     after: list[int] = list(before)
@@ -198,7 +198,7 @@ def plan_settled(world: World) -> list[Write]:
 
 
 def reverses(writes: Iterable[Write], before: list[int], after: list[int]) -> bool:
-    """Whether a pass turns a size back that the plan has already changed: `Merged::accepts`."""
+    """Whether a pass reverses a change of size that the plan has already made: `Merged::accepts`."""
     for write in writes:
         if write.before is None:
             continue
@@ -210,5 +210,5 @@ def reverses(writes: Iterable[Write], before: list[int], after: list[int]) -> bo
 
 
 def sign(number: int) -> int:
-    """-1, 0 or 1."""
+    """Return -1, 0 or 1."""
     return (number > 0) - (number < 0)

@@ -1,4 +1,4 @@
-"""Proves every theorem and refutes every control: `python -m rollplan_proofs.prove`. Anything else is a failure."""
+"""Proves all theorems and refutes all controls: `python -m rollplan_proofs.prove`. Anything else is a failure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .theorems_scaling import SCALING
 
 THEOREMS = [*ROLLING, *SCALING]
 TIMEOUT_MS = 300_000
-"""For one question. The slowest takes a small part of it."""
+"""The limit for one question. The slowest question takes a small part of it."""
 SMALL = 8
-"""Counterexamples are looked for among numbers up to this first: they are to be read."""
+"""Counterexamples are first searched among numbers up to this one, because they are easier to read."""
 
 
 def ask(conditions: list[object], timeout_ms: int = TIMEOUT_MS) -> tuple[z3.CheckSatResult, z3.Solver]:
-    """Whether there are numbers that fulfil all conditions."""
+    """Whether there are numbers that satisfy all conditions."""
     solver = z3.Solver()
     solver.set("timeout", timeout_ms)
     for condition in conditions:
@@ -32,21 +32,21 @@ def ask(conditions: list[object], timeout_ms: int = TIMEOUT_MS) -> tuple[z3.Chec
 
 
 def prove(theorem: Theorem, sets: int) -> str | None:
-    """What is wrong with the theorem for so many ReplicaSets."""
+    """Return why the theorem is not proved for this number of ReplicaSets, or None if it is."""
     claim = theorem.claim(sets, PLANNER)
     if sets == max(theorem.sizes):
-        # With no ReplicaSet at all, some things cannot happen.
+        # With few ReplicaSets, some cases are impossible.
         result, _ = ask([*claim.assumed, claim.happens])
         if result != z3.sat:
-            return f"{sets} sets: what it is about never happens ({result})"
+            return f"{sets} sets: the claim is vacuous ({result})"
     result, solver = ask([*claim.assumed, no(claim.concluded)])
     if result == z3.sat:
         return f"{sets} sets: NOT TRUE\n{show(claim, solver.model())}"
-    return None if result == z3.unsat else f"{sets} sets: not decided ({solver.reason_unknown()})"
+    return None if result == z3.unsat else f"{sets} sets: undecided ({solver.reason_unknown()})"
 
 
 def refute(theorem: Theorem, control: Control) -> tuple[bool, str]:
-    """Whether the claim fails as it must, and by which numbers."""
+    """Whether the claim fails as required, and a counterexample."""
     claim = (control.claim or theorem.claim)(control.sets, control.rules)
     conditions = [*claim.assumed, no(claim.concluded)]
     small = [abs_at_most(variable) for variable in variables(conditions)]
@@ -54,11 +54,11 @@ def refute(theorem: Theorem, control: Control) -> tuple[bool, str]:
         result, solver = ask([*conditions, *more])
         if result == z3.sat:
             return True, show(claim, solver.model())
-    return False, f"still true ({result})"
+    return False, f"no counterexample ({result})"
 
 
 def variables(conditions: list[object]) -> list[z3.ExprRef]:
-    """The unknowns of the conditions."""
+    """Return the variables in the conditions."""
     seen: set[int] = set()
     found = []
     left = [condition for condition in conditions if isinstance(condition, z3.ExprRef)]
@@ -74,12 +74,12 @@ def variables(conditions: list[object]) -> list[z3.ExprRef]:
 
 
 def abs_at_most(variable: z3.ExprRef) -> z3.BoolRef:
-    """That the number is a small one."""
+    """The condition that a variable is small."""
     return z3.And(variable >= -SMALL, variable <= SMALL)
 
 
 def show(claim: Claim, model: z3.ModelRef) -> str:
-    """The numbers of a counterexample."""
+    """Format a counterexample."""
     lines = []
     for name, term in claim.shown:
         value = term if isinstance(term, int) else model.eval(term, model_completion=True)
@@ -89,7 +89,7 @@ def show(claim: Claim, model: z3.ModelRef) -> str:
 
 @dataclass(frozen=True)
 class Question:
-    """One theorem for so many ReplicaSets, or one of its controls."""
+    """A theorem for one number of ReplicaSets, or one of its controls."""
 
     theorem: int
     sets: int | None = None
@@ -97,13 +97,13 @@ class Question:
 
 
 def answer(question: Question) -> tuple[bool, str, float]:
-    """Whether it is as it must be, what to say of it, and the seconds of processor time."""
+    """Whether the result is the required one, the text to print, and the CPU time in seconds."""
     started = time.process_time()
     theorem = THEOREMS[question.theorem]
     if question.control is not None:
         control = theorem.controls[question.control]
         good, numbers = refute(theorem, control)
-        text = f"  {'fails as it must' if good else 'FAILED TO FAIL'}: {control.what}\n{numbers}"
+        text = f"  {'fails as required' if good else 'FAILED TO FAIL'}: {control.what}\n{numbers}"
     else:
         wrong = prove(theorem, question.sets or 0)
         good, text = wrong is None, "" if wrong is None else f"  {wrong}"
@@ -111,17 +111,17 @@ def answer(question: Question) -> tuple[bool, str, float]:
 
 
 def questions(index: int) -> list[Question]:
-    """All about one theorem, the largest first: they take longest."""
+    """Return all questions for a theorem. The largest come first, because they take longest."""
     theorem = THEOREMS[index]
     proofs = [Question(index, sets=sets) for sets in reversed(theorem.sizes)]
     return proofs + [Question(index, control=control) for control in range(len(theorem.controls))]
 
 
 def main() -> int:
-    """Prove and refute."""
+    """Prove the theorems and refute the controls."""
     words = sys.argv[1:]
     chosen = [
-        index for index, theorem in enumerate(THEOREMS) if not words or any(word in theorem.says for word in words)
+        index for index, theorem in enumerate(THEOREMS) if not words or any(word in theorem.statement for word in words)
     ]
     failures = 0
     with multiprocessing.Pool(maxtasksperchild=1) as pool:
@@ -133,14 +133,14 @@ def main() -> int:
             proved = all(good for good, _, _ in proofs)
             failures += sum(not good for good, _, _ in answers)
             seconds = sum(took for _, _, took in proofs)
-            print(f"{'PROVED' if proved else 'FAILED'}{of_how_many(theorem)} in {seconds:.1f} s: {theorem.says}")
+            print(f"{'PROVED' if proved else 'FAILED'}{of_how_many(theorem)} in {seconds:.1f} s: {theorem.statement}")
             print("\n".join(text for _, text, _ in answers if text), flush=True)
     print(f"{len(chosen)} theorems, {failures} failures; z3 {z3.get_version_string()}")
     return 1 if failures or not chosen else 0
 
 
 def of_how_many(theorem: Theorem) -> str:
-    """For how many ReplicaSets."""
+    """Describe the numbers of ReplicaSets for which a theorem is proved."""
     return "" if len(theorem.sizes) == 1 else f" for {min(theorem.sizes)} to {max(theorem.sizes)} sets"
 
 

@@ -1,44 +1,44 @@
-"""The rules that make the bounds hold, each with a switch: a proof that stays true without its rule proves nothing."""
+"""The rules that guarantee the limits. Each can be turned off, to show that the proofs depend on it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Rules:
-    """By which rules sizes are decided. The defaults are the planner's."""
+    """The rules for decisions about sizes. The defaults are those of the planner."""
 
     counts_at_most_the_size: bool = True
-    """No more pods of a ReplicaSet count as available than it wants, or has wanted within the plan: the clamp."""
+    """The clamp: the available pods of a ReplicaSet count at most up to its smallest size within the plan."""
     downs_first: bool = True
     """A settled plan scales down before it scales up."""
     unavailable_rounds_down: bool = True
     """A percentage of unavailable pods is rounded down."""
     both_zero_means_one: bool = True
-    """No surge and no unavailability mean that one pod may be unavailable."""
+    """If maxSurge and maxUnavailable are both zero, one pod may be unavailable."""
     unavailable_within_wanted: bool = True
-    """No more pods may be unavailable than are wanted."""
+    """maxUnavailable is at most the number of desired pods."""
     new_set_within_wanted: bool = True
-    """The new ReplicaSet grows to the wanted pods at most."""
+    """The new ReplicaSet is scaled up at most to the number of desired pods."""
     new_set_within_room: bool = True
-    """The new ReplicaSet grows by the room at most that the surge leaves."""
+    """The new ReplicaSet is scaled up only as far as maxSurge allows."""
     unhealthy_go_first: bool = True
-    """Unavailable pods are taken away before others."""
+    """Unavailable pods are removed before available ones."""
     unhealthy_within_room: bool = True
-    """No more unavailable pods are taken away than the minimum and the new ReplicaSet's unavailable pods allow."""
+    """Unavailable pods are removed only as far as the minimum and the new ReplicaSet's unavailable pods allow."""
     healthy_within_size: bool = True
-    """A ReplicaSet loses no more pods than it has."""
+    """A ReplicaSet is scaled down at most to zero."""
     spare_is_shared: bool = True
-    """What one old ReplicaSet has lost, the next ones may not lose again."""
+    """The old ReplicaSets share the number of pods that may be removed."""
     first_takes_the_rest: bool = True
-    """In proportional scaling the first ReplicaSet takes what rounding leaves."""
+    """In proportional scaling, the first ReplicaSet takes the remainder from rounding."""
     first_at_least_zero: bool = True
-    """It does not fall below zero by that."""
+    """The remainder does not scale the first ReplicaSet below zero."""
     shares_within_rest: bool = True
-    """No ReplicaSet takes more than is left."""
+    """No ReplicaSet takes more than the rest."""
     rounds_to_nearest: bool = True
     """Shares are rounded to the nearest whole pod."""
     held_within_word: bool = True
-    """Results are held within 32 bits."""
+    """Results are clamped to 32 bits."""
 
 
 PLANNER = Rules()

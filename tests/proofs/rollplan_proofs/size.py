@@ -1,7 +1,7 @@
-"""`src/core/size.rs`: the arithmetic of sizes.
+"""Model of `src/core/size.rs`: the arithmetic of sizes.
 
-`word` is the largest number that fits: 2^31 - 1 in the Rust code, any number in the proofs. Nothing here falls below
-the smallest one, so that end is left out.
+`word` is the largest representable number: 2^31 - 1 in the Rust code, any number in the proofs. There is no lower
+limit, because no result is less than the smallest representable number.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from .rules import PLANNER, Rules
 
 
 def clamp(number: Int, word: Int, rules: Rules = PLANNER) -> Int:
-    """`clamp`: the number held within the word."""
+    """Model of `clamp`: limit the number to the word."""
     return smaller(number, word) if rules.held_within_word else number
 
 
 def rounded_up(hundredths: Int, word: Int) -> Int:
-    """`IntOrPercent::rounded_up`, of percent times total."""
+    """Model of `IntOrPercent::rounded_up`, given percent times total."""
     return clamp(whole_quotient(hundredths + 99, 100), word)
 
 
 def rounded_down(hundredths: Int, word: Int) -> Int:
-    """`IntOrPercent::rounded_down`, of percent times total."""
+    """Model of `IntOrPercent::rounded_down`, given percent times total."""
     return clamp(whole_quotient(hundredths, 100), word)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """`Limits`: what the strategy allows, resolved for the wanted number of pods."""
+    """Model of `Limits`: the limits of the strategy for the number of desired pods."""
 
     replicas: Int
     max_surge: Int
@@ -39,19 +39,19 @@ class Limits:
     rules: Rules = PLANNER
 
     def max_total(self) -> Int:
-        """The most pods that the sizes may add up to."""
+        """Return the maximum sum of the sizes."""
         return clamp(self.replicas + self.max_surge, self.word, self.rules)
 
     def scaled_total(self) -> Int:
-        """What the sizes add up to after proportional scaling."""
+        """Return the sum of the sizes after proportional scaling."""
         return choose(self.replicas == 0, 0, self.max_total())
 
     def min_available(self) -> Int:
-        """The fewest available pods that scaling down may leave."""
+        """Return the minimum number of available pods after scaling down."""
         return self.replicas - self.max_unavailable
 
     def new_set_size(self, size: Int, total: Int) -> Int:
-        """The size of the new ReplicaSet in a rolling update, beside the `total` of all sizes."""
+        """Return the size of the new ReplicaSet in a rolling update; `total` is the sum of all sizes."""
         room = self.max_total() - total
         missing = self.replicas - size
         growth: Int = smaller(room, missing)
@@ -62,12 +62,12 @@ class Limits:
         return choose(room <= 0, size, clamp(size + growth, self.word, self.rules))
 
     def max_scaled_down(self, total: Int, new_set_unavailable: Int) -> Int:
-        """How many pods of old ReplicaSets may be taken away, available or not."""
+        """Return how many pods of old ReplicaSets may be removed, available or not."""
         return total - self.min_available() - new_set_unavailable
 
 
 def rolling_limits(replicas: Int, surge: Int, unavailable: Int, word: Int, rules: Rules = PLANNER) -> Limits:
-    """`Limits::rolling`, of limits that are whole pods."""
+    """Model of `Limits::rolling` for limits in pods."""
     both_zero: Bool = every(surge == 0, unavailable == 0)
     if rules.both_zero_means_one:
         unavailable = choose(both_zero, 1, unavailable)
@@ -77,16 +77,16 @@ def rolling_limits(replicas: Int, surge: Int, unavailable: Int, word: Int, rules
 
 
 def fraction(limits: Limits, size: Int, before: Int) -> Int:
-    """`fraction`: by how much a ReplicaSet grows to keep its share; `before` is what the sizes could add up to."""
+    """Model of `fraction`: the change that preserves a ReplicaSet's share; `before` is the earlier maximum total."""
     half = before if limits.rules.rounds_to_nearest else 2 * before - 1
-    # Divided by one where the share is not known: that number is not taken.
+    # If the share is unknown, the result of the division is not used, so any divisor will do.
     divisor = choose(before == 0, 1, 2 * before)
     share = clamp(whole_quotient(2 * size * limits.max_total() + half, divisor), limits.word)
     return choose(limits.replicas == 0, -size, choose(before == 0, 0, share - size))
 
 
 def proportional(limits: Limits, sizes: Sequence[Int], fractions: Sequence[Int]) -> list[Int]:
-    """`proportional`: new sizes of the active ReplicaSets, each with its `fraction`."""
+    """Model of `proportional`: the new sizes of the active ReplicaSets, given their fractions."""
     rules = limits.rules
     to_add = limits.scaled_total() - add(sizes)
     added: Int = 0

@@ -1,4 +1,4 @@
-"""Theorems about a rolling update: one pass from any state in the middle of a plan, and whole plans."""
+"""Theorems about rolling updates: single passes from any state in the middle of a plan, and complete plans."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Shown: TypeAlias = list[tuple[str, Int]]
 
 
 def limits_of_percentages(rules: Rules) -> tuple[Limits, list[Bool], Int]:
-    """Limits as a user gives them, each in pods or in percent, and percent times wanted pods of unavailability.
+    """Return limits as a user specifies them, in pods or percent, and maxUnavailable in percent times desired pods.
 
-    Percent times wanted pods is any number, and zero where none is wanted: nothing else about the product is needed.
+    The product of percent and desired pods is any number, and zero if no pods are desired. The proofs need no other
+    property of it.
     """
     replicas, word = number("replicas"), number("word")
     surge_pods, surge_hundredths = number("maxSurge in pods"), number("maxSurge in percent x replicas")
@@ -53,10 +54,10 @@ def limits_leave_room(_: int, rules: Rules) -> Claim:
 
 def availability_in_percent(old: int, rules: Rules) -> Claim:
     limits, assumed, hundredths = limits_of_percentages(rules)
-    rollout, about_it = any_rollout(old, limits)
+    rollout, about_sets = any_rollout(old, limits)
     after = scale_old(limits, rollout)
     enough = 100 * limits.replicas - hundredths
-    # Without surge, less than one pod in percent is one pod, or nothing could ever be replaced.
+    # Without maxSurge, a percentage of less than one pod counts as one pod, because otherwise no pod could be replaced.
     one = every(limits.max_surge == 0, hundredths < 100)
     kept = some(
         after.available() == rollout.available(), 100 * after.available() >= enough,
@@ -64,23 +65,23 @@ def availability_in_percent(old: int, rules: Rules) -> Claim:
     )  # fmt: skip
     shown = [("maxUnavailable in percent x replicas", hundredths), *shown_limits(limits)]
     shown += [*shown_rollout("before", rollout), *shown_rollout("after", after)]
-    return Claim([*assumed, *about_it, hundredths >= 0], kept, after.available() < rollout.available(), shown)
+    return Claim([*assumed, *about_sets, hundredths >= 0], kept, after.available() < rollout.available(), shown)
 
 
 def transitions(limits: Limits, rollout: Rollout) -> tuple[Rollout, Rollout]:
-    """What a pass may do: scale the new ReplicaSet, or the old ones."""
+    """Return the possible results of a pass: it scales either the new ReplicaSet or the old ones."""
     return scale_new(limits, rollout), scale_old(limits, rollout)
 
 
 def of_both(old: int, rules: Rules) -> tuple[Limits, Rollout, list[Bool], tuple[Rollout, Rollout], Shown]:
-    """A state, and both transitions from it."""
+    """Return a state, and both transitions from it."""
     limits, assumed = any_limits(rules)
-    rollout, about_it = any_rollout(old, limits)
+    rollout, about_sets = any_rollout(old, limits)
     after = transitions(limits, rollout)
     shown = [*shown_limits(limits), *shown_rollout("before", rollout)]
     for name, each in zip(["new set scaled", "old sets scaled"], after, strict=True):
         shown += shown_rollout(name, each)
-    return limits, rollout, [*assumed, *about_it], after, shown
+    return limits, rollout, [*assumed, *about_sets], after, shown
 
 
 def something_changes(rollout: Rollout, after: tuple[Rollout, Rollout]) -> Bool:
@@ -109,13 +110,13 @@ def availability_is_kept(old: int, rules: Rules) -> Claim:
 
 def clean_up_is_kept_small(old: int, rules: Rules) -> Claim:
     limits, assumed = any_limits(rules)
-    rollout, about_it = any_rollout(old, limits)
+    rollout, about_sets = any_rollout(old, limits)
     sizes = scale_old_sizes(limits, rollout).unhealthy
     total = add(sizes) + rollout.new.size
     new_unavailable = rollout.new.size - rollout.new.available()
     kept = some(total == rollout.total(), total >= limits.min_available() + new_unavailable)
     shown = [*shown_limits(limits), *shown_rollout("before", rollout), ("total after clean-up", total)]
-    return Claim([*assumed, *about_it], kept, total < rollout.total(), shown)
+    return Claim([*assumed, *about_sets], kept, total < rollout.total(), shown)
 
 
 def sizes_stay_numbers(old: int, rules: Rules) -> Claim:
@@ -126,7 +127,7 @@ def sizes_stay_numbers(old: int, rules: Rules) -> Claim:
 
 
 def measure(limits: Limits, rollout: Rollout) -> Int:
-    """How much is left to do: old pods, and how far the new ReplicaSet is from the wanted number."""
+    """Return the remaining work: the old pods, and the distance of the new ReplicaSet from the desired size."""
     away = limits.replicas - rollout.new.size
     return add(each.size for each in rollout.old) + larger(away, -away)
 
@@ -150,7 +151,7 @@ def sizes_go_one_way(old: int, rules: Rules) -> Claim:
 
 
 def passes(limits: Limits, rollout: Rollout, count: int) -> list[Rollout]:
-    """The states after each of so many passes."""
+    """Return the states after each of a number of passes."""
     states = []
     for _ in range(count):
         rollout = rolling_pass(limits, rollout)
@@ -159,12 +160,12 @@ def passes(limits: Limits, rollout: Rollout, count: int) -> list[Rollout]:
 
 
 def rests_after_one(old: int, rules: Rules) -> Claim:
-    """Old ones scaled, then the new one or not: the old ones are at rest. And the new one is after it was scaled."""
+    """Once scaled, the old ReplicaSets are at rest, whether or not the new one is scaled next; so is the new one."""
     limits, assumed = any_limits(rules)
-    rollout, about_it = any_rollout(old, limits)
+    rollout, about_sets = any_rollout(old, limits)
     scaled = scale_old(limits, rollout)
     grown = scale_new(limits, scaled)
-    assumed += [*about_it, rollout.new.size <= limits.replicas]
+    assumed += [*about_sets, rollout.new.size <= limits.replicas]
     rests = every(
         no(differs(scale_old(limits, scaled).all(), scaled.all())),
         no(differs(scale_old(limits, grown).all(), grown.all())),
@@ -176,21 +177,21 @@ def rests_after_one(old: int, rules: Rules) -> Claim:
 
 def three_passes_are_all(old: int, rules: Rules) -> Claim:
     limits, assumed = any_limits(rules)
-    rollout, about_it = any_rollout(old, limits)
+    rollout, about_sets = any_rollout(old, limits)
     *_, second, third, fourth = passes(limits, rollout, 4)
     shown = [*shown_limits(limits), *shown_rollout("before", rollout), *shown_rollout("third", third)]
     rests = no(differs(fourth.all(), third.all()))
-    return Claim([*assumed, *about_it], rests, differs(third.all(), second.all()), shown)
+    return Claim([*assumed, *about_sets], rests, differs(third.all(), second.all()), shown)
 
 
 def two_passes_are_all(old: int, rules: Rules) -> Claim:
-    """Not true: what the third pass is for."""
+    """Not true: the third pass may change sizes."""
     claim = three_passes_are_all(old, rules)
     return replace(claim, concluded=no(claim.happens))
 
 
 def prefixes(before: list[ReplicaSet], after: list[Int], rules: Rules) -> list[list[ReplicaSet]]:
-    """The states after each step of the merged plan: downs, then ups, each by age."""
+    """Return the states after each step of the merged plan: scale-downs before scale-ups, each by age."""
     states = [before]
     for way in [smaller, larger] if rules.downs_first else [larger, smaller]:
         for index, size in enumerate(after):
@@ -201,7 +202,7 @@ def prefixes(before: list[ReplicaSet], after: list[Int], rules: Rules) -> list[l
 
 
 def bounds_at_prefixes(limits: Limits, states: list[list[ReplicaSet]]) -> Bool:
-    """Both bounds after every step, as `lint` states them."""
+    """Whether both limits hold after every step, as stated in `lint`."""
     least = smaller(limits.min_available(), add(each.available() for each in states[0]))
     kept: list[Bool] = []
     for earlier, later in pairwise(states):
@@ -212,15 +213,15 @@ def bounds_at_prefixes(limits: Limits, states: list[list[ReplicaSet]]) -> Bool:
 
 
 def merged_plan_keeps_bounds(old: int, rules: Rules) -> Claim:
-    """Of any change that keeps the bounds as a whole, of any sets up and of any down."""
+    """Claim for any change of sizes that preserves the limits as a whole."""
     limits, assumed = any_limits(rules)
-    rollout, about_it = any_rollout(old, limits)
+    rollout, about_sets = any_rollout(old, limits)
     before = list(rollout.all())
     after = [number(f"set{index}.after") for index in range(len(before))]
     ended = [one.resized(size) for one, size in zip(before, after, strict=True)]
     grows = some(*(size > one.size for one, size in zip(before, after, strict=True)))
     assumed += [
-        *about_it, *(size >= 0 for size in after),
+        *about_sets, *(size >= 0 for size in after),
         if_then(grows, add(after) <= limits.max_total()),
         add(one.available() for one in ended) >= smaller(limits.min_available(), rollout.available()),
     ]  # fmt: skip
@@ -231,11 +232,11 @@ def merged_plan_keeps_bounds(old: int, rules: Rules) -> Claim:
 
 
 def whole_plan_keeps_bounds(old: int, rules: Rules) -> Claim:
-    """From any state, as a snapshot or a scaling pass leaves it, to every prefix of what follows."""
+    """Claim for every prefix of a plan from any state, whether after a snapshot or after a scaling pass."""
     limits, assumed = any_limits(rules)
-    rollout, about_it = any_rollout(old, limits)
+    rollout, about_sets = any_rollout(old, limits)
     first, second, third = passes(limits, rollout, 3)
-    assumed += about_it
+    assumed += about_sets
     states = prefixes(list(rollout.all()), [each.size for each in third.all()], rules)
     shown = [*shown_limits(limits)]
     for name, each in [("before", rollout), ("first pass", first), ("second", second), ("third", third)]:
@@ -244,108 +245,108 @@ def whole_plan_keeps_bounds(old: int, rules: Rules) -> Claim:
 
 
 def rollouts_get_on(old: int, rules: Rules) -> Claim:
-    """All pods available and the rollout not done: a pass does something. One more pod than wanted must be a number."""
+    """If all pods are available and the rollout is incomplete, a pass changes sizes. replicas + 1 must fit the word."""
     claim = rollouts_get_on_at_any_number(old, rules)
     return replace(claim, assumed=[*claim.assumed, number("replicas") < number("word")])
 
 
 def rollouts_get_on_at_any_number(old: int, rules: Rules) -> Claim:
-    """Not true: no surge fits beside the largest number of pods."""
+    """Not true: with the largest number of desired pods, there is no room for a surge."""
     limits, assumed, _ = limits_of_percentages(rules)
-    rollout, about_it = any_rollout(old, limits)
+    rollout, about_sets = any_rollout(old, limits)
     healthy = [each.available() == each.size for each in rollout.all()]
     done = every(rollout.new.size == limits.replicas, *(each.size == 0 for each in rollout.old))
     after = rolling_pass(limits, rollout)
-    goes_on = some(done, differs(after.all(), rollout.all()))
+    continues = some(done, differs(after.all(), rollout.all()))
     shown = [*shown_limits(limits), *shown_rollout("before", rollout)]
-    return Claim([*assumed, *about_it, *healthy], goes_on, no(done), shown)
+    return Claim([*assumed, *about_sets, *healthy], continues, no(done), shown)
 
 
 def but(**rules: bool) -> Rules:
-    """The planner's rules, but for these."""
+    """Return the planner's rules with some changes."""
     return replace(PLANNER, **rules)
 
 
-CLAMP = Control("without the clamp: pods count that are no longer wanted", but(counts_at_most_the_size=False))
-NO_CLEAN_UP = Control("unavailable pods do not go first", but(unhealthy_go_first=False))
+CLAMP = Control("without the clamp, removed pods still count as available", but(counts_at_most_the_size=False))
+NO_CLEAN_UP = Control("unavailable pods are not removed first", but(unhealthy_go_first=False))
 
 ROLLING = [
     Theorem(
-        "limits: unavailability is from zero to the wanted pods, surge at least zero",
+        "limits: maxUnavailable is between zero and the desired pods, and maxSurge is not negative",
         limits_in_range,
-        [Control("unavailability may exceed the wanted pods", but(unavailable_within_wanted=False), sets=0)],
+        [Control("maxUnavailable may exceed the desired pods", but(unavailable_within_wanted=False), sets=0)],
         [0],
     ),
     Theorem(
-        "limits: something may always be replaced",
+        "limits: at least one pod may always be replaced",
         limits_leave_room,
-        [Control("both may be zero", but(both_zero_means_one=False), sets=0)],
+        [Control("both limits may be zero", but(both_zero_means_one=False), sets=0)],
         [0],
     ),
     Theorem(
-        "surge: a pass grows something only to replicas + maxSurge in all, and what is above does not grow",
+        "surge: a pass scales up at most to a total of replicas + maxSurge, and a larger total does not increase",
         surge_is_kept,
-        [Control("the new ReplicaSet does not look at the room", but(new_set_within_room=False))],
+        [Control("the new ReplicaSet ignores maxSurge", but(new_set_within_room=False))],
     ),
     Theorem(
-        "availability: no pass takes what is certain to be available below replicas - maxUnavailable",
+        "availability: no pass reduces the certainly available pods below replicas - maxUnavailable",
         availability_is_kept,
-        [CLAMP, Control("each old ReplicaSet takes all that is to spare", but(spare_is_shared=False))],
+        [CLAMP, Control("each old ReplicaSet may lose all pods that may be removed", but(spare_is_shared=False))],
     ),
     Theorem(
-        "availability, in percent: the exact percentage is kept, not only the rounded one",
+        "availability in percent: the exact percentage is preserved, not only the rounded one",
         availability_in_percent,
-        [Control("unavailability is rounded up", but(unavailable_rounds_down=False))],
+        [Control("maxUnavailable is rounded up", but(unavailable_rounds_down=False))],
     ),
     Theorem(
-        "clean-up of unavailable pods leaves the minimum beside the new ReplicaSet's unavailable pods",
+        "cleanup of unavailable pods leaves the minimum in addition to the new ReplicaSet's unavailable pods",
         clean_up_is_kept_small,
-        [Control("it takes all unavailable pods", but(unhealthy_within_room=False))],
+        [Control("it removes all unavailable pods", but(unhealthy_within_room=False))],
     ),
     Theorem(
-        "sizes stay from zero to the largest number",
+        "sizes remain between zero and the largest number",
         sizes_stay_numbers,
         [
-            Control("more may go than a ReplicaSet has", but(healthy_within_size=False)),
-            Control("results are not held within the word", but(held_within_word=False)),
+            Control("a ReplicaSet may lose more pods than it has", but(healthy_within_size=False)),
+            Control("results are not clamped to the word", but(held_within_word=False)),
         ],
     ),
     Theorem(
-        "measure: old pods + |replicas - new pods| falls with every pass that changes a size",
+        "measure: old pods + |replicas - new pods| decreases with every pass that changes a size",
         measure_falls,
-        [Control("the new ReplicaSet takes all room", but(new_set_within_wanted=False))],
+        [Control("the new ReplicaSet is scaled up as far as maxSurge allows", but(new_set_within_wanted=False))],
     ),
     Theorem(
-        "a plan never undoes itself: the new ReplicaSet only goes towards replicas, old ones only down",
+        "a plan never reverses itself: the new ReplicaSet only approaches replicas, and old ones are only scaled down",
         sizes_go_one_way,
-        [Control("the new ReplicaSet takes all room", but(new_set_within_wanted=False))],
+        [Control("the new ReplicaSet is scaled up as far as maxSurge allows", but(new_set_within_wanted=False))],
     ),
     Theorem(
-        "rest: the old ReplicaSets are done after one pass, and the new one after one",
+        "rest: one pass completes the old ReplicaSets, and one pass completes the new one",
         rests_after_one,
         [NO_CLEAN_UP],
     ),
     Theorem(
         "settled: the fourth pass of a plan changes no size",
         three_passes_are_all,
-        [NO_CLEAN_UP, Control("the third already changes none", claim=two_passes_are_all)],
+        [NO_CLEAN_UP, Control("the third pass changes no size", claim=two_passes_are_all)],
     ),
     Theorem(
-        "merged: downs before ups keep both bounds at every prefix, if the whole keeps them",
+        "merged: scale-downs before scale-ups preserve both limits at every prefix, if the whole plan does",
         merged_plan_keeps_bounds,
-        [Control("ups before downs", but(downs_first=False))],
+        [Control("scale-ups before scale-downs", but(downs_first=False))],
     ),
     Theorem(
-        "settled: both bounds hold at every prefix of a whole plan",
+        "settled: both limits hold at every prefix of a complete plan",
         whole_plan_keeps_bounds,
-        [CLAMP, Control("ups before downs", but(downs_first=False))],
+        [CLAMP, Control("scale-ups before scale-downs", but(downs_first=False))],
     ),
     Theorem(
-        "progress: with all pods available, a rollout that is not done goes on (replicas + 1 being a number)",
+        "progress: if all pods are available, an incomplete rollout continues (if replicas + 1 fits the word)",
         rollouts_get_on,
         [
             Control("both limits may be zero", but(both_zero_means_one=False)),
-            Control("as many pods are wanted as there are numbers", claim=rollouts_get_on_at_any_number),
+            Control("the number of desired pods is the largest number", claim=rollouts_get_on_at_any_number),
         ],
     ),
 ]  # fmt: skip

@@ -1,8 +1,8 @@
-"""Theorems about proportional scaling: active ReplicaSets share a change of the wanted pods.
+"""Theorems about proportional scaling, in which active ReplicaSets share a change of the desired pods.
 
-A share is a quotient of products, which is decided for one ReplicaSet by itself. The theorems about several take of
-each share only what is proved there: it is a whole number from zero, and not above the size where what is allowed
-does not grow.
+A share is a quotient of products. Its properties are proved for a single ReplicaSet. The theorems about several
+ReplicaSets use only these properties: a share is an integer that is not negative, and it does not exceed the size if
+the allowed total does not increase.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .theorems_rolling import but
 
 
 def one_share(rules: Rules) -> tuple[Limits, list[Bool], Int, Int, Int]:
-    """One active ReplicaSet, what all could add up to before, and by how much it grows."""
+    """Return an active ReplicaSet, the allowed total before, and the growth of the ReplicaSet."""
     limits, assumed = any_limits(rules)
     size, before = number("size"), number("before")
     assumed += [size > 0, size <= limits.word, before >= 0, before <= limits.word]
@@ -25,7 +25,7 @@ def one_share(rules: Rules) -> tuple[Limits, list[Bool], Int, Int, Int]:
 
 
 def shown_share(limits: Limits, size: Int, before: Int, grows: Int) -> list[tuple[str, Int]]:
-    """The numbers of a share."""
+    """Return the numbers of a share."""
     return [*shown_limits(limits), ("size", size), ("before", before), ("grows by", grows)]
 
 
@@ -57,13 +57,13 @@ def shares_shrink(_: int, rules: Rules) -> Claim:
 
 
 def shares_shrink_always(_: int, rules: Rules) -> Claim:
-    """Not true where an annotation says that all together were allowed less than now."""
+    """Not true if an annotation contains a smaller allowed total than the current one."""
     limits, assumed, size, before, grows = one_share(rules)
     return Claim(assumed, grows <= 0, grows < 0, shown_share(limits, size, before, grows))
 
 
 def products_fit(_: int, rules: Rules) -> Claim:
-    """In `fraction`, for 32-bit numbers: `size * max_total` in 64 bits, twice that and `before` in 128."""
+    """In `fraction`, for 32-bit numbers: `size * max_total` fits into 64 bits, twice that plus `before` into 128."""
     limits, assumed, size, before, grows = one_share(rules)
     product = size * limits.max_total()
     word = 2**31 - 1 if rules.held_within_word else 2**32
@@ -72,7 +72,7 @@ def products_fit(_: int, rules: Rules) -> Claim:
 
 
 def several(count: int, rules: Rules) -> tuple[Limits, list[Bool], list[Int], list[Int], list[Int]]:
-    """Active ReplicaSets, each growing by any number that leaves it zero or more, and their new sizes."""
+    """Return active ReplicaSets, any growth for each that does not make it negative, and their new sizes."""
     limits, assumed = any_limits(rules)
     sizes = [number(f"set{index}.size") for index in range(count)]
     wishes = [number(f"set{index}.wish") for index in range(count)]
@@ -82,20 +82,20 @@ def several(count: int, rules: Rules) -> tuple[Limits, list[Bool], list[Int], li
 
 
 def shown_several(limits: Limits, sizes: list[Int], wishes: list[Int], scaled: list[Int]) -> list[tuple[str, Int]]:
-    """The numbers of several shares."""
+    """Return the numbers of several shares."""
     shown = shown_limits(limits)
     for index, (size, wish, after) in enumerate(zip(sizes, wishes, scaled, strict=True)):
         shown += [(f"set{index}.size", size), (f"set{index} wants to grow by", wish), (f"set{index} after", after)]
     return shown
 
 
-def nobody_below_zero(count: int, rules: Rules) -> Claim:
+def sizes_are_not_negative(count: int, rules: Rules) -> Claim:
     limits, assumed, sizes, wishes, scaled = several(count, rules)
     within = every(*(every(size >= 0, size <= limits.word) for size in scaled))
     return Claim(assumed, within, add(scaled) < add(sizes), shown_several(limits, sizes, wishes, scaled))
 
 
-def growing_takes_all_there_is(count: int, rules: Rules) -> Claim:
+def growing_reaches_the_allowed_total(count: int, rules: Rules) -> Claim:
     limits, assumed, sizes, wishes, scaled = several(count, rules)
     allowed = limits.scaled_total()
     grows = add(sizes) < allowed
@@ -103,23 +103,23 @@ def growing_takes_all_there_is(count: int, rules: Rules) -> Claim:
     return Claim([*assumed, grows], add(scaled) == allowed, grows, shown)
 
 
-def at_rest_nothing_moves(count: int, rules: Rules) -> Claim:
+def sizes_do_not_change_at_rest(count: int, rules: Rules) -> Claim:
     limits, assumed, sizes, wishes, scaled = several(count, rules)
     unchanged = every(*(a == b for a, b in zip(sizes, scaled, strict=True)))
     equal = add(sizes) == limits.scaled_total()
-    # The first takes the difference between what is to be added and what was added; both are zero.
+    # The first ReplicaSet takes the difference between the required and the applied change, which are both zero.
     return Claim([*assumed, equal], unchanged, wishes[0] != 0, shown_several(limits, sizes, wishes, scaled))
 
 
 def shrinking(count: int, rules: Rules) -> tuple[Claim, Limits, list[Int], list[Int]]:
-    """All together are above what is allowed, and no annotation says that less was allowed before."""
+    """The total exceeds the allowed total, and no annotation contains a smaller allowed total."""
     limits, assumed, sizes, wishes, scaled = several(count, rules)
     assumed += [add(sizes) > limits.scaled_total(), *(wish <= 0 for wish in wishes)]
     claim = Claim(assumed, True, add(scaled) < add(sizes), shown_several(limits, sizes, wishes, scaled))
     return claim, limits, sizes, scaled
 
 
-def shrinking_grows_nobody(count: int, rules: Rules) -> Claim:
+def shrinking_scales_up_no_set(count: int, rules: Rules) -> Claim:
     claim, limits, sizes, scaled = shrinking(count, rules)
     allowed = limits.scaled_total()
     concluded = every(
@@ -131,7 +131,7 @@ def shrinking_grows_nobody(count: int, rules: Rules) -> Claim:
 
 
 def shrinking_tampered(count: int, rules: Rules) -> Claim:
-    """Not true where an annotation says that less was allowed before."""
+    """Not true if an annotation contains a smaller allowed total."""
     limits, assumed, sizes, wishes, scaled = several(count, rules)
     assumed += [add(sizes) > limits.scaled_total()]
     concluded = every(*(after <= size for size, after in zip(sizes, scaled, strict=True)))
@@ -139,10 +139,11 @@ def shrinking_tampered(count: int, rules: Rules) -> Claim:
 
 
 def rounded_shares(count: int, rules: Rules) -> tuple[Claim, Int]:
-    """Shrinking by shares of what all together were allowed before, which is at least what they are now.
+    """Shrinking by shares of the allowed total before, which is at least the current one.
 
-    Each exact share is a real number, size x allowed / before. The shares add up to what is allowed at most, for the
-    sizes add up to `before` at most (theorem "shares add up"), and each is rounded as theorem "nearest" says.
+    Each exact share is the real number size x allowed / before. The sum of the shares is at most the allowed total,
+    because the sum of the sizes is at most `before` (theorem "shares"). Each share is rounded to the nearest integer
+    (theorem "share").
     """
     limits, assumed, sizes, wishes, scaled = several(count, rules)
     exact = [z3.Real(f"set{index}.share") for index in range(count)]
@@ -150,11 +151,11 @@ def rounded_shares(count: int, rules: Rules) -> tuple[Claim, Int]:
     assumed += [limits.replicas > 0, add(sizes) > allowed, add(exact) <= allowed]
     for size, wish, share in zip(sizes, wishes, exact, strict=True):
         assumed += [share >= 0, share <= size, 2 * (size + wish) - 2 * share <= 1, 2 * share - 2 * (size + wish) < 1]
-    # The caller's order: the largest first.
+    # The caller sorts the ReplicaSets from largest to smallest.
     for i in range(count - 1):
         assumed += [sizes[i] >= sizes[i + 1], exact[i] >= exact[i + 1]]
     over = add(scaled) - allowed
-    shown = [*shown_several(limits, sizes, wishes, scaled), ("beyond what is allowed", over)]
+    shown = [*shown_several(limits, sizes, wishes, scaled), ("excess over the allowed total", over)]
     return Claim(assumed, True, over > 0 if count > 3 else add(scaled) < add(sizes), shown), over
 
 
@@ -164,13 +165,13 @@ def rounding_leaves_little(count: int, rules: Rules) -> Claim:
 
 
 def rounding_leaves_nothing(count: int, rules: Rules) -> Claim:
-    """True of three and fewer: what all sets add up to is what is allowed."""
+    """True for at most three sets: the total equals the allowed total."""
     claim, over = rounded_shares(count, rules)
     return Claim(claim.assumed, over == 0, claim.happens, claim.shown)
 
 
 def shares_add_up(count: int, rules: Rules) -> Claim:
-    """size x allowed / before over all sets, multiplied by before; the sizes are real numbers here."""
+    """The sum of size x allowed / before, multiplied by `before`. Sizes are real numbers here."""
     del rules
     sizes = [z3.Real(f"set{index}.size") for index in range(count)]
     allowed, before = z3.Real("allowed"), z3.Real("before")
@@ -180,98 +181,98 @@ def shares_add_up(count: int, rules: Rules) -> Claim:
 
 
 def shares_add_up_anyhow(count: int, rules: Rules) -> Claim:
-    """Not true of sizes that add up to more than was allowed."""
+    """Not true if the sum of the sizes exceeds the earlier allowed total."""
     claim = shares_add_up(count, rules)
     return Claim(claim.assumed[:-1], claim.concluded, True, claim.shown)
 
 
 def one_active(_: int, rules: Rules) -> Claim:
-    """The only active ReplicaSet gets the wanted pods, and all of a saturated rollout's old ones go."""
+    """A single active ReplicaSet is scaled to the desired pods."""
     limits, assumed = any_limits(rules)
     within = every(limits.replicas <= limits.max_total(), limits.max_total() <= limits.word)
     return Claim(assumed, within, limits.max_surge > 0, shown_limits(limits))
 
 
 SETS = range(1, 10)
-"""Up to eight old ReplicaSets, and the new one."""
+"""At most eight old ReplicaSets and the new one."""
 
 SCALING = [
     Theorem(
-        "share: zero or more pods, within the word",
+        "share: not negative, and within the word",
         shares_are_from_zero,
-        [Control("no ReplicaSet shrinks", claim=shares_are_any_number, sets=1)],
+        [Control("no ReplicaSet is scaled down", claim=shares_are_any_number, sets=1)],
         [1],
     ),
     Theorem(
-        "share: the whole number nearest to size x allowed / before, halves up",
+        "share: the integer nearest to size x allowed / before, with halves rounded up",
         shares_are_nearest,
-        [Control("it is rounded up", but(rounds_to_nearest=False), sets=1)],
+        [Control("the share is rounded up", but(rounds_to_nearest=False), sets=1)],
         [1],
     ),
     Theorem(
-        "share: not above the size, where what is allowed does not grow",
+        "share: at most the size, if the allowed total does not increase",
         shares_shrink,
-        [Control("an annotation says that all were allowed less", claim=shares_shrink_always, sets=1)],
+        [Control("an annotation contains a smaller allowed total", claim=shares_shrink_always, sets=1)],
         [1],
     ),
     Theorem(
-        "share: products of 32-bit numbers fit into what they are taken in",
+        "share: products of 32-bit numbers fit into their types",
         products_fit,
-        [Control("numbers of 33 bits", but(held_within_word=False), sets=1)],
+        [Control("numbers with 33 bits", but(held_within_word=False), sets=1)],
         [1],
     ),
     Theorem(
-        "proportional: nobody below zero, nobody beyond the word",
-        nobody_below_zero,
-        [Control("the first may fall below zero", but(first_at_least_zero=False))],
+        "proportional: all sizes are between zero and the word",
+        sizes_are_not_negative,
+        [Control("the first ReplicaSet may fall below zero", but(first_at_least_zero=False))],
         SETS,
     ),
     Theorem(
-        "proportional, growing: the sum is what is allowed, whatever the annotations say",
-        growing_takes_all_there_is,
+        "proportional, growing: the total equals the allowed total, whatever the annotations contain",
+        growing_reaches_the_allowed_total,
         [
-            Control("nobody takes what rounding leaves", but(first_takes_the_rest=False)),
-            Control("a share is not held within what is left", but(shares_within_rest=False), sets=3),
+            Control("no ReplicaSet takes the remainder from rounding", but(first_takes_the_rest=False)),
+            Control("a share is not limited to the rest", but(shares_within_rest=False), sets=3),
         ],
         SETS,
     ),
     Theorem(
-        "proportional, nothing to add: nothing moves",
-        at_rest_nothing_moves,
-        [Control("annotations make sets grow", claim=shrinking_tampered)],
+        "proportional, at the allowed total: no size changes",
+        sizes_do_not_change_at_rest,
+        [Control("annotations cause a scale-up", claim=shrinking_tampered)],
         SETS,
     ),
     Theorem(
-        "proportional, shrinking: no set grows, and the sum is what is allowed or the first set is at zero",
-        shrinking_grows_nobody,
+        "proportional, shrinking: no set is scaled up, and the total is the allowed one or the first set is at zero",
+        shrinking_scales_up_no_set,
         [
-            Control("an annotation says that all were allowed less", claim=shrinking_tampered),
-            Control("a share is not held within what is left", but(shares_within_rest=False)),
+            Control("an annotation contains a smaller allowed total", claim=shrinking_tampered),
+            Control("a share is not limited to the rest", but(shares_within_rest=False)),
         ],
         SETS,
     ),
     Theorem(
-        "shares add up to what is allowed, where the sizes add up to what was allowed",
+        "shares: their sum is at most the allowed total, if the sum of the sizes was at most the earlier one",
         shares_add_up,
-        [Control("the sizes add up to more", claim=shares_add_up_anyhow)],
+        [Control("the sum of the sizes is larger", claim=shares_add_up_anyhow)],
         SETS,
     ),
     Theorem(
-        "proportional, shrinking: rounding leaves at most half a pod for each set but one beyond what is allowed",
+        "proportional, shrinking: the excess from rounding is at most half a pod for each set but one",
         rounding_leaves_little,
-        [Control("it leaves nothing, of four sets", claim=rounding_leaves_nothing, sets=4)],
+        [Control("there is no excess with four sets", claim=rounding_leaves_nothing, sets=4)],
         SETS,
     ),
     Theorem(
-        "proportional, shrinking: of three sets and fewer the sum is what is allowed",
+        "proportional, shrinking: with at most three sets the total equals the allowed total",
         rounding_leaves_nothing,
-        [Control("nobody takes what rounding leaves", but(first_takes_the_rest=False), sets=3)],
+        [Control("no ReplicaSet takes the remainder from rounding", but(first_takes_the_rest=False), sets=3)],
         [1, 2, 3],
     ),
     Theorem(
-        "one active set: replicas are within replicas + maxSurge",
+        "one active set: its size is at most replicas + maxSurge",
         one_active,
-        [Control("results are not held within the word", but(held_within_word=False), sets=1)],
+        [Control("results are not clamped to the word", but(held_within_word=False), sets=1)],
         [1],
     ),
 ]
