@@ -118,8 +118,6 @@ pub enum Reason {
     Duplicate,
     /// An object of another kind than the field is for.
     WrongKind,
-    /// An object owned from another namespace.
-    WrongNamespace,
     /// More than one owner that manages the object.
     SeveralControllers,
     /// Bytes that are no Struct.
@@ -136,7 +134,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 19] = [
         Self::Required,
         Self::Negative,
         Self::OutOfRange,
@@ -150,7 +148,6 @@ impl Reason {
         Self::InvalidLabelValue,
         Self::Duplicate,
         Self::WrongKind,
-        Self::WrongNamespace,
         Self::SeveralControllers,
         Self::MalformedStruct,
         Self::InvalidUtf8,
@@ -176,7 +173,6 @@ impl Reason {
             Self::InvalidLabelValue => "INVALID_LABEL_VALUE",
             Self::Duplicate => "DUPLICATE",
             Self::WrongKind => "WRONG_KIND",
-            Self::WrongNamespace => "WRONG_NAMESPACE",
             Self::SeveralControllers => "SEVERAL_CONTROLLERS",
             Self::MalformedStruct => "MALFORMED_STRUCT",
             Self::InvalidUtf8 => "INVALID_UTF8",

@@ -17,7 +17,7 @@ mod weigh;
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
 pub use parse::{
     EXPRESSIONS_MAX, FAILURES_MAX, Horizon, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX, parse_options,
-    parse_snapshot,
+    parse_selector, parse_snapshot,
 };
 pub use print::{print_plan, print_status, print_step};
 pub use print_report::print_report;

@@ -50,7 +50,7 @@ impl Parser {
             reason,
             message,
             causes,
-            existing: existing.map(|existing| self.replica_set(existing, owner, &existing_path)),
+            existing: existing.and_then(|set| self.existing(set, owner, &existing_path)),
         }
     }
 

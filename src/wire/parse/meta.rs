@@ -96,22 +96,9 @@ impl Parser {
             .into_iter()
             .enumerate()
             .map(|(index, owner)| {
-                let proto::OwnerReference {
-                    api_version,
-                    kind,
-                    name,
-                    uid,
-                    controller,
-                    block_owner_deletion,
-                } = owner;
-                OwnerReference {
-                    api_version,
-                    kind,
-                    name,
-                    uid: self.text(uid, &path.index(index).field("uid")),
-                    controller,
-                    block_owner_deletion,
-                }
+                let mut owner = owner_reference(owner);
+                owner.uid = self.text(owner.uid, &path.index(index).field("uid"));
+                owner
             })
             .collect()
     }
@@ -132,5 +119,25 @@ impl Parser {
                 self.violation(&path.field(field), Reason::WrongKind, description);
             }
         }
+    }
+}
+
+/// An owner as it was given.
+pub(super) fn owner_reference(owner: proto::OwnerReference) -> OwnerReference {
+    let proto::OwnerReference {
+        api_version,
+        kind,
+        name,
+        uid,
+        controller,
+        block_owner_deletion,
+    } = owner;
+    OwnerReference {
+        api_version,
+        kind,
+        name,
+        uid,
+        controller,
+        block_owner_deletion,
     }
 }

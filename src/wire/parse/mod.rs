@@ -11,10 +11,11 @@ mod scalar;
 mod selector;
 mod template;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use rollplan_core::snapshot::{Deployment, ObjectMeta, Options, Snapshot};
+use rollplan_core::selector::LabelSelector;
+use rollplan_core::snapshot::{Deployment, Options, Snapshot};
 use rollplan_core::time::Time;
 
 use self::path::Path;
@@ -83,6 +84,19 @@ pub fn parse_options(options: Option<proto::PlanOptions>) -> Result<(Options, Ho
     parser.finish(parsed)
 }
 
+/// Takes in the selector of a Deployment on its own. Fields of violations are those of a request.
+///
+/// # Errors
+///
+/// As [`parse_snapshot`].
+pub fn parse_selector(selector: proto::LabelSelector) -> Result<LabelSelector, Error> {
+    limit_selector(&selector)?;
+    let mut parser = Parser::default();
+    let path = Path::Root("snapshot.deployment.spec.selector");
+    let parsed = parser.selector(selector, &path);
+    parser.finish(parsed)
+}
+
 /// Takes in what requests are made of.
 pub(super) fn request(
     snapshot: Option<proto::Snapshot>,
@@ -100,7 +114,10 @@ pub(super) fn request(
         )?;
         limit("snapshot.pods", snapshot.pods.len(), PODS_MAX)?;
         limit("snapshot.failures", snapshot.failures.len(), FAILURES_MAX)?;
-        limit_selector(snapshot)?;
+        let spec = snapshot.deployment.as_ref().and_then(|it| it.spec.as_ref());
+        if let Some(selector) = spec.and_then(|spec| spec.selector.as_ref()) {
+            limit_selector(selector)?;
+        }
     }
     let snapshot = snapshot.map(|snapshot| parser.snapshot(snapshot, &snapshot_path));
     let (options, horizon) = parser.options(options, &Path::Root("options"));
@@ -124,11 +141,7 @@ fn limit(what: &'static str, count: usize, max: usize) -> Result<(), Error> {
 }
 
 /// Selectors are held against every object: their size multiplies with the number of these.
-fn limit_selector(snapshot: &proto::Snapshot) -> Result<(), Error> {
-    let spec = snapshot.deployment.as_ref().and_then(|it| it.spec.as_ref());
-    let Some(selector) = spec.and_then(|spec| spec.selector.as_ref()) else {
-        return Ok(());
-    };
+fn limit_selector(selector: &proto::LabelSelector) -> Result<(), Error> {
     let expressions = &selector.match_expressions;
     limit(
         "snapshot.deployment.spec.selector.match_expressions",
@@ -154,23 +167,55 @@ struct Owner<'a> {
     template: Option<Tape<'a>>,
 }
 
+/// What an object of a list is to the Deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relation {
+    /// The Deployment owns it, or may adopt it.
+    Selected,
+    /// It is another's, in the same namespace.
+    Other,
+    /// It is in another namespace.
+    Elsewhere,
+}
+
+// === impl Owner ===
+
 impl Owner<'_> {
     fn namespace(&self) -> &str {
         &self.deployment.metadata.namespace
     }
 
-    /// Whether the object is in its namespace. Without one, which has been noted, every object is.
-    fn is_near(&self, metadata: &ObjectMeta) -> bool {
-        self.namespace().is_empty() || metadata.namespace == self.namespace()
+    /// Whether the object is in its namespace. An absent namespace is the Deployment's. Without that one, which has been
+    /// noted, every object is.
+    fn is_near(&self, metadata: &proto::ObjectMeta) -> bool {
+        let namespaces = [self.namespace(), &metadata.namespace];
+        namespaces.contains(&"") || metadata.namespace == self.namespace()
     }
 
-    /// Whether the object says that this Deployment manages it.
-    fn controls(&self, metadata: &ObjectMeta) -> bool {
+    /// Whether the object says that this Deployment manages it. Without the Deployment's UID, which has been noted, this
+    /// counts for every object that somebody manages.
+    fn controls(&self, metadata: &proto::ObjectMeta) -> bool {
         let uid = &self.deployment.metadata.uid;
-        metadata
-            .controller()
-            .is_some_and(|owner| !uid.is_empty() && owner.uid == *uid)
+        controller(metadata).is_some_and(|owner| uid.is_empty() || owner.uid == *uid)
     }
+
+    /// What a ReplicaSet is to the Deployment. Kubernetes selects in the same way: by namespace, controller and labels.
+    fn relation(&self, metadata: &proto::ObjectMeta) -> Relation {
+        let selector = &self.deployment.spec.selector;
+        let is_orphan = || controller(metadata).is_none() && selector.matches(&metadata.labels);
+        if !self.is_near(metadata) {
+            Relation::Elsewhere
+        } else if self.controls(metadata) || is_orphan() {
+            Relation::Selected
+        } else {
+            Relation::Other
+        }
+    }
+}
+
+/// The owner that manages an object, if any. Kubernetes takes the first that says so.
+fn controller(metadata: &proto::ObjectMeta) -> Option<&proto::OwnerReference> {
+    metadata.owner_references.iter().find(|it| it.controller())
 }
 
 impl Parser {
@@ -245,28 +290,33 @@ impl Parser {
             template,
         };
         let replica_sets = self.replica_sets(replica_sets, &owner, &path.field("replica_sets"));
-        let pods = self.pods(pods, &owner, &path.field("pods"));
+        let owners = replica_sets.iter().filter(|(selected, _)| *selected);
+        let owners: HashSet<&str> = owners.map(|(_, set)| set.metadata.uid.as_str()).collect();
+        let pods = self.pods(pods, &owner, &owners, &path.field("pods"));
         let failures = self.failures(failures, &owner, &path.field("failures"));
         Snapshot {
             now: now.unwrap_or(Time::MIN),
             deployment,
-            replica_sets,
+            replica_sets: replica_sets.into_iter().map(|(_, set)| set).collect(),
             pods: pods.into(),
             pods_complete,
             failures,
         }
     }
 
-    /// Objects of a list must differ in what `key` says of them. An empty one is its own violation.
+    /// An object that is selected may be in a list only once: `objects` has index, key and whether it is selected. An
+    /// empty key is its own violation.
     fn unique<'a>(
         &mut self,
-        objects: impl Iterator<Item = (usize, &'a str)>,
+        objects: impl Iterator<Item = (usize, &'a str, bool)>,
         path: &Path<'_>,
         field: &'static str,
     ) {
-        let mut seen = HashSet::with_capacity(objects.size_hint().1.unwrap_or(0));
-        for (index, key) in objects {
-            if !key.is_empty() && !seen.insert(key) {
+        let mut seen = HashMap::with_capacity(objects.size_hint().1.unwrap_or(0));
+        for (index, key, selected) in objects.filter(|(_, key, _)| !key.is_empty()) {
+            let earlier = seen.insert(key, selected);
+            if earlier.is_some_and(|earlier| earlier || selected) {
+                seen.insert(key, true);
                 let description = format_args!("an earlier object has {key:?} too");
                 let object = path.index(index);
                 let metadata = object.field("metadata");

@@ -1,32 +1,42 @@
 //! Pods.
 
+use std::collections::HashSet;
+
 use rollplan_core::snapshot::{Container, ContainerState, Pod, PodCondition};
 
 use super::path::Path;
-use super::{Owner, Parser};
+use super::{Owner, Parser, controller};
 use crate::proto;
 
 impl Parser {
-    /// The pods of the Deployment's namespace; others are checked and left out.
+    /// The pods that a ReplicaSet in `owners`, a set of UIDs, manages. Others are left out unchecked.
     pub(super) fn pods(
         &mut self,
         pods: Vec<proto::Pod>,
         owner: &Owner<'_>,
+        owners: &HashSet<&str>,
         path: &Path<'_>,
     ) -> Vec<Pod> {
-        let mut pods: Vec<Pod> = pods
-            .into_iter()
-            .enumerate()
-            .map(|(index, pod)| self.pod(pod, owner, &path.index(index)))
-            .collect();
-        let near = |pod: &Pod| owner.is_near(&pod.metadata);
-        let uids = pods.iter().map(|pod| pod.metadata.uid.as_str());
-        self.unique(uids.enumerate(), path, "uid");
-        let names = pods.iter().enumerate().filter(|(_, pod)| near(pod));
-        let names = names.map(|(index, pod)| (index, pod.metadata.name.as_str()));
+        let mut parsed = Vec::new();
+        for (index, pod) in pods.into_iter().enumerate() {
+            let path = path.index(index);
+            // Without metadata, there is nothing to select by.
+            let metadata = self.required(pod.metadata.as_ref(), &path.field("metadata"));
+            let is_selected = metadata.is_some_and(|metadata| {
+                let manager = controller(metadata);
+                owner.is_near(metadata) && manager.is_some_and(|it| owners.contains(&*it.uid))
+            });
+            if is_selected {
+                parsed.push((index, self.pod(pod, owner, &path)));
+            }
+        }
+        let uids = parsed.iter();
+        let uids = uids.map(|(index, pod)| (*index, &*pod.metadata.uid, true));
+        self.unique(uids, path, "uid");
+        let names = parsed.iter();
+        let names = names.map(|(index, pod)| (*index, &*pod.metadata.name, true));
         self.unique(names, path, "name");
-        pods.retain(near);
-        pods
+        parsed.into_iter().map(|(_, pod)| pod).collect()
     }
 
     fn pod(&mut self, pod: proto::Pod, owner: &Owner<'_>, path: &Path<'_>) -> Pod {

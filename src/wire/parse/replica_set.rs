@@ -1,39 +1,67 @@
 //! ReplicaSets.
 
-use rollplan_core::snapshot::{Condition, ReplicaSet, ReplicaSetStatus};
+use rollplan_core::snapshot::{Condition, ObjectMeta, ReplicaSet, ReplicaSetStatus};
 
+use super::meta::owner_reference;
 use super::path::Path;
-use super::{Owner, Parser};
+use super::{Owner, Parser, Relation};
 use crate::proto;
-use crate::wire::error::Reason;
 
 /// Default of the Kubernetes API.
 const REPLICAS: i32 = 1;
 
 impl Parser {
-    /// The ReplicaSets of the Deployment's namespace; others are checked and left out.
+    /// The ReplicaSets of the Deployment's namespace, each with whether it is selected. One that is not is neither
+    /// checked nor planned for: of it, only the name counts, which is taken.
     pub(super) fn replica_sets(
         &mut self,
         sets: Vec<proto::ReplicaSet>,
         owner: &Owner<'_>,
         path: &Path<'_>,
-    ) -> Vec<ReplicaSet> {
-        let mut sets: Vec<ReplicaSet> = sets
-            .into_iter()
-            .enumerate()
-            .map(|(index, set)| self.replica_set(set, owner, &path.index(index)))
-            .collect();
-        let near = |set: &ReplicaSet| owner.is_near(&set.metadata);
-        let uids = sets.iter().map(|set| set.metadata.uid.as_str());
-        self.unique(uids.enumerate(), path, "uid");
-        let names = sets.iter().enumerate().filter(|(_, set)| near(set));
-        let names = names.map(|(index, set)| (index, set.metadata.name.as_str()));
+    ) -> Vec<(bool, ReplicaSet)> {
+        let mut parsed = Vec::with_capacity(sets.len());
+        for (index, set) in sets.into_iter().enumerate() {
+            let path = path.index(index);
+            // Without metadata, there is nothing to select by.
+            let Some(metadata) = self.required(set.metadata.as_ref(), &path.field("metadata"))
+            else {
+                continue;
+            };
+            match owner.relation(metadata) {
+                Relation::Selected => {
+                    let set = self.replica_set(set, owner, &path);
+                    parsed.push((index, true, set));
+                }
+                Relation::Other => parsed.push((index, false, name_only(set, owner))),
+                Relation::Elsewhere => {}
+            }
+        }
+        let uids = parsed.iter();
+        let uids = uids.map(|(index, selected, set)| (*index, &*set.metadata.uid, *selected));
+        self.unique(uids, path, "uid");
+        let names = parsed.iter();
+        let names = names.map(|(index, selected, set)| (*index, &*set.metadata.name, *selected));
         self.unique(names, path, "name");
-        sets.retain(near);
-        sets
+        let sets = parsed.into_iter();
+        sets.map(|(_, selected, set)| (selected, set)).collect()
     }
 
-    pub(super) fn replica_set(
+    /// The object that has a name which was to be created.
+    pub(super) fn existing(
+        &mut self,
+        set: proto::ReplicaSet,
+        owner: &Owner<'_>,
+        path: &Path<'_>,
+    ) -> Option<ReplicaSet> {
+        let metadata = self.required(set.metadata.as_ref(), &path.field("metadata"))?;
+        match (owner.is_near(metadata), owner.controls(metadata)) {
+            (true, true) => Some(self.replica_set(set, owner, path)),
+            (true, false) => Some(name_only(set, owner)),
+            (false, _) => None,
+        }
+    }
+
+    fn replica_set(
         &mut self,
         set: proto::ReplicaSet,
         owner: &Owner<'_>,
@@ -47,19 +75,7 @@ impl Parser {
             status,
         } = set;
         self.kind((&api_version, &kind), ("apps/v1", "ReplicaSet"), path);
-        let metadata_path = path.field("metadata");
-        let metadata = self.member_metadata(metadata, true, owner, &metadata_path);
-        let near = owner.is_near(&metadata);
-        let controlled = owner.controls(&metadata);
-        if controlled && !near {
-            let description = format_args!(
-                "is {:?}, and the Deployment that controls it is in {:?}",
-                metadata.namespace,
-                owner.namespace()
-            );
-            let namespace = metadata_path.field("namespace");
-            self.violation(&namespace, Reason::WrongNamespace, description);
-        }
+        let metadata = self.member_metadata(metadata, true, owner, &path.field("metadata"));
         let proto::ReplicaSetSpec {
             replicas,
             min_ready_seconds,
@@ -72,18 +88,10 @@ impl Parser {
         let seconds_path = spec_path.field("min_ready_seconds");
         let min_ready_seconds = self.count(min_ready_seconds, &seconds_path);
         let template_path = spec_path.field("template");
-        let template = match template {
+        // The template tells the new ReplicaSet from the old ones.
+        let template = match self.required(template, &template_path) {
             Some(template) => self.set_template(template, owner, &template_path),
-            None => {
-                // Whatever is or may become the Deployment's is told from others by its template.
-                let orphan = near
-                    && metadata.controller().is_none()
-                    && owner.deployment.spec.selector.matches(&metadata.labels);
-                if controlled || orphan {
-                    self.violation(&template_path, Reason::Required, "is required");
-                }
-                Self::no_template()
-            }
+            None => Self::no_template(),
         };
         ReplicaSet {
             metadata,
@@ -150,5 +158,32 @@ impl Parser {
             last_transition_time: self
                 .optional_time(last_transition_time, &path.field("last_transition_time")),
         }
+    }
+}
+
+/// A ReplicaSet of somebody else. Its name is taken, and owner and labels tell whose it is; nothing else is read.
+fn name_only(set: proto::ReplicaSet, owner: &Owner<'_>) -> ReplicaSet {
+    let proto::ObjectMeta {
+        name,
+        uid,
+        labels,
+        owner_references,
+        ..
+    } = set.metadata.unwrap_or_default();
+    let owner_references = owner_references.into_iter().map(owner_reference);
+    ReplicaSet {
+        metadata: ObjectMeta {
+            name,
+            namespace: owner.namespace().to_owned(),
+            uid,
+            labels,
+            owner_references: owner_references.collect(),
+            ..ObjectMeta::default()
+        },
+        replicas: 0,
+        min_ready_seconds: 0,
+        template: Parser::no_template(),
+        status: ReplicaSetStatus::default(),
+        available_max: ReplicaSet::UNTOUCHED,
     }
 }

@@ -172,6 +172,25 @@ status:
   phase: Running
 ";
 
+/// A pod of the ReplicaSet, as YAML.
+fn owned_pod(name: &str) -> String {
+    let owner = "{apiVersion: apps/v1, kind: ReplicaSet, name: web-1, uid: r1, controller: true}";
+    POD.replace(
+        "  uid: p1\n",
+        &format!("  uid: {name}\n  ownerReferences:\n  - {owner}\n"),
+    )
+    .replace("name: other", &format!("name: {name}"))
+}
+
+/// 30 pods of the ReplicaSet without UID.
+fn pods_without_uid() -> String {
+    let pods = (0..30).map(|n| {
+        let name = format!("p{n}");
+        owned_pod(&name).replace(&format!("uid: {name}\n"), "x: 1\n")
+    });
+    pods.collect::<Vec<_>>().join("---\n")
+}
+
 /// Summaries of the steps that are planned for an input, status writes left out.
 fn planned(more: &[&str], input: &str) -> Vec<String> {
     summaries(&answered(&plan_args(more), input))

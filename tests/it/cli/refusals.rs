@@ -1,6 +1,6 @@
 //! What is refused, word for word. Each names file, object and field.
 
-use super::{DEPLOYMENT, POD, REPLICA_SET, Scratch, plan_args, refused};
+use super::{DEPLOYMENT, REPLICA_SET, Scratch, owned_pod, plan_args, pods_without_uid, refused};
 
 fn check(input: &str, expected: &[&str]) {
     let lines: String = expected
@@ -12,6 +12,7 @@ fn check(input: &str, expected: &[&str]) {
 
 #[test]
 fn fields_are_named_as_the_file_has_them() {
+    let pod = owned_pod("other");
     let wrong = [
         (DEPLOYMENT, "  replicas: 2", "  replicas: -2"),
         (
@@ -19,7 +20,7 @@ fn fields_are_named_as_the_file_has_them() {
             "    matchLabels",
             "    ignored: 1\n    matchLabels",
         ),
-        (POD, "  uid: p1\n", ""),
+        (&pod, "  uid: other\n", ""),
     ];
     let input: Vec<String> = wrong
         .iter()
@@ -134,16 +135,8 @@ fn the_same_object_twice_is_refused() {
 
 #[test]
 fn more_than_a_few_violations_are_counted() {
-    let pods: Vec<String> = (0..30)
-        .map(|n| {
-            POD.replace("uid: p1", "x: 1")
-                .replace("other", &format!("p{n}"))
-        })
-        .collect();
-    let err = refused(
-        &plan_args(&[]),
-        &format!("{DEPLOYMENT}---\n{}", pods.join("---\n")),
-    );
+    let input = [DEPLOYMENT, REPLICA_SET, &pods_without_uid()].join("---\n");
+    let err = refused(&plan_args(&[]), &input);
     assert_eq!(err.lines().count(), 21);
     assert!(
         err.ends_with("(Pod shop/p19): metadata.uid: is required\nerror: and 10 more\n"),

@@ -4,7 +4,9 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
 
 use super::examples::{examples, time_of};
-use super::{DEPLOYMENT, NOW, POD, command, refused, rollplan};
+use super::{
+    DEPLOYMENT, NOW, REPLICA_SET, command, owned_pod, pods_without_uid, refused, rollplan,
+};
 
 /// A running service. Ends with the test.
 struct Service {
@@ -53,15 +55,14 @@ fn a_service_prints_the_same_bytes() {
         }
     }
     // What is refused is refused in the same words.
-    let input = [&DEPLOYMENT.replace("replicas: 2", "replicas: -2"), POD, POD].join("---\n");
+    let (wrong, pod) = (
+        DEPLOYMENT.replace("replicas: 2", "replicas: -2"),
+        owned_pod("a"),
+    );
+    let input = [&wrong, REPLICA_SET, &pod, &pod].join("---\n");
     let args = ["plan", "-f", "-", "--now", NOW];
-    let pods: Vec<String> = (0..30)
-        .map(|n| {
-            POD.replace("uid: p1", "x: 1")
-                .replace("other", &format!("p{n}"))
-        })
-        .collect();
-    for input in [input, format!("{DEPLOYMENT}---\n{}", pods.join("---\n"))] {
+    let many = [DEPLOYMENT, REPLICA_SET, &pods_without_uid()].join("---\n");
+    for input in [input, many] {
         let asked = [&args[..], &["--server", &service.url]].concat();
         assert_eq!(refused(&asked, &input), refused(&args, &input));
     }

@@ -91,11 +91,22 @@ fn objects_with_managed_fields_are_taken_unchanged() {
 
 /// What the planner reads of the fixtures with nulls and unknown fields.
 fn snapshot_of_nulls() -> rollplan_core::snapshot::Snapshot {
+    // What the Deployment selects: anything else would not be looked at.
+    let mut set: proto::ReplicaSet = fixture("replica-set-nulls.json");
+    let metadata = set.metadata.as_mut().unwrap();
+    metadata.labels = [("app".to_owned(), "web".to_owned())].into();
+    let mut pod: proto::Pod = fixture("pod-nulls.json");
+    let owner = proto::OwnerReference {
+        uid: metadata.uid.clone(),
+        controller: Some(true),
+        ..Default::default()
+    };
+    pod.metadata.as_mut().unwrap().owner_references = vec![owner];
     let snapshot = proto::Snapshot {
         now: Some(Default::default()),
         deployment: Some(fixture("deployment-nulls.json")),
-        replica_sets: vec![fixture("replica-set-nulls.json")],
-        pods: vec![fixture("pod-nulls.json")],
+        replica_sets: vec![set],
+        pods: vec![pod],
         ..Default::default()
     };
     wire::parse_snapshot(Some(snapshot)).unwrap()

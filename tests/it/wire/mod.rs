@@ -98,7 +98,12 @@ fn rollout_half_way() -> proto::PlanRolloutRequest {
     };
     let pod = |name: &str| {
         json!({
-            "metadata": {"name": name, "namespace": "shop", "uid": name},
+            "metadata": {
+                "name": name, "namespace": "shop", "uid": name,
+                "ownerReferences": [{
+                    "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "new", "uid": "new", "controller": true,
+                }],
+            },
             "status": {"phase": "Running"},
         })
     };

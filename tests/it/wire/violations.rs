@@ -463,10 +463,22 @@ const CASES: &[(Change, &str, Reason)] = &[
         "snapshot.replica_sets[1].metadata.name",
         Reason::Duplicate,
     ),
+    // One of somebody else, under the uid or the name of one of ours.
     (
-        |r| r.set_meta(1).namespace = "other".to_owned(),
-        "snapshot.replica_sets[1].metadata.namespace",
-        Reason::WrongNamespace,
+        |r| {
+            r.set_meta(1).owner_references[0].uid = "x".to_owned();
+            r.set_meta(1).uid = "new".to_owned();
+        },
+        "snapshot.replica_sets[1].metadata.uid",
+        Reason::Duplicate,
+    ),
+    (
+        |r| {
+            r.set_meta(0).owner_references[0].uid = "x".to_owned();
+            r.set_meta(1).name = "new".to_owned();
+        },
+        "snapshot.replica_sets[1].metadata.name",
+        Reason::Duplicate,
     ),
     (
         |r| own(r, 1, "x", true),
@@ -758,28 +770,171 @@ fn bytes_that_are_no_request_are_refused() {
     assert_eq!(error.to_string(), "the bytes are no PlanRolloutRequest");
 }
 
+/// Everything about an object that a request may be refused for, but for its metadata as a whole.
+fn spoil(request: &mut proto::PlanRolloutRequest, set: usize) {
+    let time = at(YEAR_10000, 0);
+    request.set(set).kind = "StatefulSet".to_owned();
+    let metadata = request.set_meta(set);
+    metadata.resource_version.clear();
+    metadata.generation = -1;
+    metadata.creation_timestamp = time;
+    metadata
+        .owner_references
+        .extend([proto::OwnerReference::default(), controller("y")]);
+    let spec = request.set_spec(set);
+    spec.replicas = Some(-1);
+    // Legal in Kubernetes, and not to be had as a double.
+    spec.template = template("tolerationSeconds", Kind::NumberValue(i64::MAX as f64));
+    request.set_status(set).replicas = -1;
+}
+
+fn controller(uid: &str) -> proto::OwnerReference {
+    proto::OwnerReference {
+        uid: uid.to_owned(),
+        controller: Some(true),
+        ..Default::default()
+    }
+}
+
 #[test]
-fn objects_of_other_namespaces_and_owners_are_left_alone() {
+fn replica_sets_of_others_are_not_validated() {
     let mut request = mk_request();
     let plain = wire::plan_rollout(request.clone()).unwrap();
-    // Another namespace's, of the same name; one of ours without a template, which another owner has.
-    let mut far = request.set(0).clone();
-    far.metadata = Some(proto::ObjectMeta {
-        name: "new".to_owned(),
-        namespace: "other".to_owned(),
-        uid: "far".to_owned(),
-        resource_version: "1".to_owned(),
-        labels: request.set_meta(0).labels.clone(),
+    let own = request.set(0).clone();
+    let mut add = |name: &str, namespace: &str, labels: &[(&str, &str)], owner: Option<&str>| {
+        request.snapshot().replica_sets.push(own.clone());
+        let index = request.snapshot().replica_sets.len() - 1;
+        let labels = labels.iter();
+        let labels = labels.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        *request.set_meta(index) = proto::ObjectMeta {
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            uid: name.to_owned(),
+            labels: labels.collect(),
+            owner_references: owner.map(controller).into_iter().collect(),
+            ..Default::default()
+        };
+        if owner.is_none() {
+            request.set_meta(index).owner_references.clear();
+        }
+        index
+    };
+    let others = [
+        // Another Deployment's, whether or not it matches.
+        add("theirs", "shop", &[], Some("x")),
+        add("theirs-too", "", &[("app", "web")], Some("x")),
+        // Of another namespace: of the same name, owned, and matching.
+        add("new", "other", &[("app", "web")], Some("d")),
+        add("far", "other", &[("app", "web")], None),
+        // The same twice.
+        add("twice", "shop", &[], Some("x")),
+        add("twice", "shop", &[], Some("x")),
+    ];
+    for index in others {
+        spoil(&mut request, index);
+    }
+    // Nobody's, and it does not match.
+    let orphan = request.snapshot().replica_sets.len();
+    request.snapshot().replica_sets.push(own);
+    *request.set_meta(orphan) = proto::ObjectMeta {
+        name: "orphan".to_owned(),
+        uid: "orphan".to_owned(),
+        ..Default::default()
+    };
+    spoil(&mut request, orphan);
+    request.set_meta(orphan).owner_references.clear();
+    assert_eq!(wire::plan_rollout(request.clone()).unwrap(), plain);
+    // Without metadata nobody can tell.
+    request.set(orphan).metadata = None;
+    let error = wire::plan_rollout(request).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "snapshot.replica_sets[8].metadata: is required"
+    );
+}
+
+#[test]
+fn pods_of_others_are_not_validated() {
+    let mut request = mk_request();
+    let plain = wire::plan_rollout(request.clone()).unwrap();
+    let own = request.snapshot().pods[0].clone();
+    for (namespace, owner) in [
+        ("shop", None),
+        ("shop", Some("x")),
+        // Of a ReplicaSet that the Deployment does not own, and of one of another namespace.
+        ("shop", Some("theirs")),
+        ("other", Some("new")),
+    ] {
+        let mut pod = own.clone();
+        pod.kind = "Node".to_owned();
+        pod.metadata = Some(proto::ObjectMeta {
+            namespace: namespace.to_owned(),
+            generation: -1,
+            owner_references: owner.map(controller).into_iter().collect(),
+            ..Default::default()
+        });
+        request.snapshot().pods.extend([pod.clone(), pod]);
+    }
+    let mut theirs = request.set(0).clone();
+    theirs.metadata = Some(proto::ObjectMeta {
+        name: "theirs".to_owned(),
+        uid: "theirs".to_owned(),
+        owner_references: vec![controller("x")],
         ..Default::default()
     });
-    let mut foreign = request.set(0).clone();
-    foreign.spec = None;
-    foreign.metadata = Some(proto::ObjectMeta {
-        name: "foreign".to_owned(),
-        uid: "foreign".to_owned(),
-        resource_version: "1".to_owned(),
-        ..Default::default()
-    });
-    request.snapshot().replica_sets.extend([far, foreign]);
+    request.snapshot().replica_sets.push(theirs);
     assert_eq!(wire::plan_rollout(request).unwrap(), plain);
+}
+
+/// The name of the ReplicaSet to create, where somebody else's ReplicaSet has it.
+#[test]
+fn names_of_others_are_taken_all_the_same() {
+    let mut request = mk_request();
+    request.snapshot().replica_sets.remove(0);
+    let created = |request: &proto::PlanRolloutRequest| {
+        let steps = wire::plan_rollout(request.clone()).unwrap().steps;
+        let created = steps.iter().find_map(|step| match &step.action {
+            Some(proto::step::Action::CreateReplicaSet(set)) => Some(set.name.clone()),
+            _ => None,
+        });
+        let status = steps.iter().find_map(|step| match &step.action {
+            Some(proto::step::Action::UpdateDeploymentStatus(update)) => update.status.clone(),
+            _ => None,
+        });
+        (created, status.and_then(|status| status.collision_count))
+    };
+    let (name, collisions) = created(&request);
+    let name = name.unwrap();
+    assert_eq!(collisions, None);
+    let mut theirs = request.set(0).clone();
+    theirs.metadata = Some(proto::ObjectMeta {
+        name: name.clone(),
+        uid: "theirs".to_owned(),
+        owner_references: vec![controller("x")],
+        ..Default::default()
+    });
+    request.snapshot().replica_sets.push(theirs.clone());
+    spoil(&mut request, 1);
+    assert_ne!(created(&request).0, Some(name.clone()));
+    assert_eq!(created(&request).1, Some(1));
+    // In another namespace it is free.
+    request.set_meta(1).namespace = "other".to_owned();
+    assert_eq!(created(&request), (Some(name.clone()), None));
+    // The same where the API server has told so.
+    request.snapshot().replica_sets.truncate(1);
+    let steps = wire::plan_rollout(request.clone()).unwrap().steps;
+    let create = steps.into_iter().find_map(|step| match step.action {
+        Some(proto::step::Action::CreateReplicaSet(_)) => step.call,
+        _ => None,
+    });
+    let spec = theirs.spec.as_mut().unwrap();
+    spec.template = template("tolerationSeconds", Kind::NumberValue(i64::MAX as f64));
+    *request.failure() = proto::StepFailure {
+        call: create,
+        http_code: 409,
+        reason: "AlreadyExists".to_owned(),
+        existing: Some(theirs),
+        ..Default::default()
+    };
+    assert_eq!(created(&request).1, Some(1));
 }
