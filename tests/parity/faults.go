@@ -140,9 +140,9 @@ func (c *Change) do(s *Server) {
 
 // --- Comparison in these worlds.
 
-// against returns a copy of a world with a fault or a newer object that affects one of the calls in r, which is the
+// addFault returns a copy of a world with a fault or a newer object that affects one of the calls in r, which is the
 // result of upstream in the original world. It returns nil if there is no suitable call.
-func (g *generator) against(w *World, r *Result, looked bool) *World {
+func (g *generator) addFault(w *World, r *Result, ownerChecked bool) *World {
 	type call struct {
 		on   FaultOn
 		name string
@@ -155,7 +155,7 @@ func (g *generator) against(w *World, r *Result, looked bool) *World {
 		}
 		calls = append(calls, c)
 	}
-	if looked {
+	if ownerChecked {
 		calls = append(calls, call{OnCheck, w.Deployment.Name})
 	}
 	if len(calls) == 0 || w.Refuse != RefuseNothing || collided(r) {
@@ -202,7 +202,7 @@ var stricter = []struct {
 		return w.Newer != nil && our.EndedAt == string(OnDelete)
 	}},
 	{"failed-scale-down", "after a failed scale-down of an old ReplicaSet, upstream makes no more scale-downs and cleans up, ours continues with the plan; except for more scale-downs, our writes must be a subset of those of upstream", func(w *World, up, our *Result) bool {
-		return our.WentOn
+		return our.Continued
 	}},
 	{"create-timeout", "a create whose outcome is unknown: upstream reports ReplicaSetCreateError, ours reads the objects again; our side must make no other writes", func(w *World, up, our *Result) bool {
 		return w.Fault != nil && w.Fault.On == OnCreate && w.Fault.Code == 504
@@ -216,13 +216,13 @@ func busySet(w *World, up, our *Result) bool {
 	return w.Newer != nil && w.Newer.Set != "" && w.Newer.How == Busy && our.EndedAt == ""
 }
 
-// compareAgainst compares a pass against a server that rejects a call, or that has newer objects than the snapshot.
+// compareWithFault compares a pass against a server that rejects a call, or that has newer objects than the snapshot.
 //
 //   - Until the call is rejected, both sides make the same writes. After a rejected adoption or release, upstream
 //     continues with the others, while our first plan may lack them.
 //   - After the failure is reported as the contract requires, our second plan for the same snapshot contains all writes
 //     of upstream. (Conflicts and lost responses are not reported, because they require a new snapshot.)
-func (w *worker) compareAgainst(world *World, up *Result) ([]Difference, *Result, string, error) {
+func (w *worker) compareWithFault(world *World, up *Result) ([]Difference, *Result, string, error) {
 	theirs, back := world, func(*Result) {}
 	if collided(up) {
 		mapped, undo, err := w.ours.collide(world)
@@ -286,7 +286,7 @@ func (w *worker) compareAgainst(world *World, up *Result) ([]Difference, *Result
 		}
 		return diffs, first, s.Name, nil
 	}
-	if second == nil && first.EndedAt == "" && !first.WentOn {
+	if second == nil && first.EndedAt == "" && !first.Continued {
 		return Compare(world, up, first), first, "", nil
 	}
 	diffs := partOf(world, up, first, first.EndedAt != "" && moreFollows(world, first))

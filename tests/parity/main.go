@@ -42,7 +42,7 @@ type config struct {
 	n, workers, maxReports, unit int
 	seed                         uint64
 	planner, replay, out         string
-	settled, against             bool
+	settled, faults              bool
 	custom, rollouts             bool
 	start                        func() (Planner, error) // nil: only run upstream
 }
@@ -56,7 +56,7 @@ func main() {
 	flag.StringVar(&c.replay, "replay", "", "compare only the snapshot in this request `file`")
 	flag.StringVar(&c.out, "out", filepath.Join(os.TempDir(), "rollplan-parity"), "directory for the requests of failures")
 	flag.BoolVar(&c.settled, "settled", false, "compare HORIZON_SETTLED with upstream, repeated until it makes no more writes")
-	flag.BoolVar(&c.against, "refusals", false, "make the server reject one call, or have newer objects than the snapshot (faults.go)")
+	flag.BoolVar(&c.faults, "refusals", false, "make the server reject one call, or have newer objects than the snapshot (faults.go)")
 	flag.BoolVar(&c.custom, "custom", false, "use a custom resource as the owner on our side (custom.go)")
 	flag.BoolVar(&c.rollouts, "rollouts", false, "compare n whole rollouts instead of single passes (rollouts.go)")
 	// A worker waits while its planner process works, so use twice as many workers as cores.
@@ -220,7 +220,7 @@ func (w *worker) compare(world *World, seen func(*Result)) ([]Difference, *Resul
 	var diffs []Difference
 	switch {
 	case world.Fault != nil || world.Newer != nil:
-		diffs, our, w.named, err = w.compareAgainst(world, up)
+		diffs, our, w.named, err = w.compareWithFault(world, up)
 	case world.Owner != nil:
 		diffs, our, err = w.compareCustom(world, up)
 	default:
@@ -297,7 +297,7 @@ func run(c *config) (*stats, error) {
 // unit compares the snapshots of one unit.
 func (w *worker) unit(c *config, s *stats, unit, count int) error {
 	g := newGenerator(c.seed, uint64(unit), clockOf(unit))
-	worse := newGenerator(^c.seed, uint64(unit), clockOf(unit))
+	faultGenerator := newGenerator(^c.seed, uint64(unit), clockOf(unit))
 	var sim *simulation
 	if unit/2%2 == 1 {
 		sim = newSimulation(g)
@@ -310,13 +310,13 @@ func (w *worker) unit(c *config, s *stats, unit, count int) error {
 		} else {
 			world = g.World().AsStored()
 		}
-		if c.against {
+		if c.faults {
 			up := w.up.Pass(world, NewServer(world))
 			if seen != nil {
 				seen(up)
 				seen = nil
 			}
-			if world = worse.against(world, up, up.Looked); world == nil {
+			if world = faultGenerator.addFault(world, up, up.OwnerChecked); world == nil {
 				continue
 			}
 		}
@@ -415,8 +415,8 @@ func endOf(w *World, r *Result) string {
 // kindOf identifies a failure by its first difference and the first field in it. Shrinking must not change it.
 func kindOf(w *World, diffs []Difference) string {
 	if w.Fault != nil || w.Newer != nil {
-		calm := *w
-		calm.Fault, calm.Newer = nil, nil
+		without := *w
+		without.Fault, without.Newer = nil, nil
 		what := ""
 		if w.Fault != nil {
 			what = fmt.Sprintf("rejects %s with %d, lost %v", w.Fault.On, w.Fault.Code, w.Fault.Lost)
@@ -425,12 +425,12 @@ func kindOf(w *World, diffs []Difference) string {
 		} else {
 			what = "has its Deployment " + string(w.Newer.How)
 		}
-		return kindOf(&calm, diffs) + " (the server " + what + ")"
+		return kindOf(&without, diffs) + " (the server " + what + ")"
 	}
 	if w.Refuse != RefuseNothing {
-		calm := *w
-		calm.Refuse = RefuseNothing
-		return kindOf(&calm, diffs) + " (the server rejects: " + string(w.Refuse) + ")"
+		without := *w
+		without.Refuse = RefuseNothing
+		return kindOf(&without, diffs) + " (the server rejects: " + string(w.Refuse) + ")"
 	}
 	kind := diffs[0].What
 	for _, prefix := range []string{"write ", "final ReplicaSet ", "settled ReplicaSet "} {

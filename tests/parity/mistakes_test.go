@@ -92,13 +92,13 @@ func TestMutationsAreDetected(t *testing.T) {
 			}
 		}}},
 		{"settled size", "settled ReplicaSet .replicas", config{settled: true}, mutant{response: replaceInBodies(`("path":"/spec/replicas","value":\d+)`, "${1}1")}},
-		{"missing test of the generation", "writes", config{against: true}, mutant{response: replaceInBodies(`\{"op":"test","path":"/metadata/generation","value":\d+\},`, "")}},
-		{"missing tests of generation and UID", "writes", config{against: true}, mutant{response: replaceInBodies(`\{"op":"test","path":"/metadata/(uid|generation)","value":[^}]+\},`, "")}},
-		{"missing resourceVersion", "writes", config{against: true}, mutant{response: replaceInBodies(`"resourceVersion":"\d+",`, "")}},
-		{"unreported failures", "the rejected call is planned again", config{against: true}, mutant{request: func(s string) string {
+		{"missing test of the generation", "writes", config{faults: true}, mutant{response: replaceInBodies(`\{"op":"test","path":"/metadata/generation","value":\d+\},`, "")}},
+		{"missing tests of generation and UID", "writes", config{faults: true}, mutant{response: replaceInBodies(`\{"op":"test","path":"/metadata/(uid|generation)","value":[^}]+\},`, "")}},
+		{"missing resourceVersion", "writes", config{faults: true}, mutant{response: replaceInBodies(`"resourceVersion":"\d+",`, "")}},
+		{"unreported failures", "the rejected call is planned again", config{faults: true}, mutant{request: func(s string) string {
 			return strings.Replace(s, `"failures":`, `"ignored":`, 1)
 		}}},
-		{"no continueOnFailure", "writes", config{against: true}, mutant{response: func(r *PlanResponse) {
+		{"no continueOnFailure", "writes", config{faults: true}, mutant{response: func(r *PlanResponse) {
 			for i := range r.Steps {
 				r.Steps[i].ContinueOnFailure = false
 			}

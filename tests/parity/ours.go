@@ -141,7 +141,7 @@ func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Resu
 	var events []Event
 	var failed *StepFailure
 	var failedErr error
-	ended, endedAt, wentOn := false, "", false
+	ended, endedAt, continued := false, "", false
 	for i, step := range resp.Steps {
 		if step.Call != nil {
 			if err := o.call(w, server, step.Call); err != nil {
@@ -149,9 +149,9 @@ func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Resu
 					if !step.continuesAfter(err) && !(step.Call.Verb == "VERB_DELETE" && apierrors.IsNotFound(err)) {
 						endedAt = string(kindOfCall(step))
 					} else if len(step.ToleratedHTTPCodes) == 0 && step.ContinueOnFailure {
-						wentOn = true
+						continued = true
 					}
-					if definite(err) && (endedAt != "" || wentOn) && w.Newer == nil && failed == nil {
+					if definite(err) && (endedAt != "" || continued) && w.Newer == nil && failed == nil {
 						failed = failureOf(w, server, step.Call, err)
 					}
 					if endedAt != "" {
@@ -189,7 +189,7 @@ func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Resu
 	if r.Deployment == nil { // deleted from the server
 		r.Deployment = w.Deployment.DeepCopy()
 	}
-	r.Ended, r.EndedAt, r.WentOn = ended, endedAt, wentOn
+	r.Ended, r.EndedAt, r.Continued = ended, endedAt, continued
 	r.NowFrom, r.NowTo = w.Now.Truncate(time.Second), w.Now
 	if len(resp.Status) > 0 {
 		st := &appsv1.DeploymentStatus{}

@@ -46,10 +46,10 @@ type Server struct {
 	fault       *Fault
 	fired       bool // the fault has occurred
 
-	looked   bool // the Deployment was read before an adoption
-	writes   []Write
-	refused  []string
-	attempts []*appsv1.ReplicaSet // all ReplicaSets in create calls, including rejected ones: messages may contain their names
+	ownerChecked bool // the Deployment was read before an adoption
+	writes       []Write
+	refused      []string
+	attempts     []*appsv1.ReplicaSet // all ReplicaSets in create calls, including rejected ones: messages may contain their names
 }
 
 // Refuse is the way in which the server rejects the creation or deletion of ReplicaSets.
@@ -123,7 +123,7 @@ func (s *Server) refusal(op, kind, name string, err error) error {
 
 // GetDeployment is a GET, with which upstream checks before an adoption that the Deployment still exists.
 func (s *Server) GetDeployment(namespace, name string) (*appsv1.Deployment, error) {
-	s.looked = true
+	s.ownerChecked = true
 	if err := s.fails(OnCheck, deploymentGR, name); err != nil {
 		return nil, s.refusal("get", "Deployment", name, err)
 	}

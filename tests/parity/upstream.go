@@ -44,23 +44,23 @@ type Event struct {
 
 // Result is the result of one pass of either side.
 type Result struct {
-	Writes      []Write
-	Events      []Event
-	Deployment  *appsv1.Deployment
-	Sets        map[string]*appsv1.ReplicaSet
-	Attempts    []*appsv1.ReplicaSet
-	Refused     []string // calls that the server rejected
-	Err         error
-	Ended       bool          // ours only: a rejected call ended the plan
-	EndedAt     string        // ours only: the kind of that call (FaultOn), with a fault or a newer object
-	WentOn      bool          // ours only: the plan continued after a failed call
-	Looked      bool          // upstream only: the Deployment was read before an adoption
-	Requeue     time.Duration // 0 for none
-	RateLimited bool
-	NowFrom     time.Time // times of conditions in [NowFrom, NowTo] mean `now`
-	NowTo       time.Time
-	Response    *PlanResponse // ours only
-	Status      *appsv1.DeploymentStatus
+	Writes       []Write
+	Events       []Event
+	Deployment   *appsv1.Deployment
+	Sets         map[string]*appsv1.ReplicaSet
+	Attempts     []*appsv1.ReplicaSet
+	Refused      []string // calls that the server rejected
+	Err          error
+	Ended        bool          // ours only: a rejected call ended the plan
+	EndedAt      string        // ours only: the kind of that call (FaultOn), with a fault or a newer object
+	Continued    bool          // ours only: the plan continued after a failed call
+	OwnerChecked bool          // upstream only: the Deployment was read before an adoption
+	Requeue      time.Duration // 0 for none
+	RateLimited  bool
+	NowFrom      time.Time // times of conditions in [NowFrom, NowTo] mean `now`
+	NowTo        time.Time
+	Response     *PlanResponse // ours only
+	Status       *appsv1.DeploymentStatus
 }
 
 // Upstream is the real Deployment controller with a Server as its API server.
@@ -127,7 +127,7 @@ func (u *Upstream) Pass(w *World, server *Server) *Result {
 	r := server.result()
 	r.Events, r.Err, r.Requeue, r.RateLimited = u.events, err, u.queue.after, u.queue.limited
 	r.NowFrom, r.NowTo = from.Truncate(time.Second), time.Now()
-	r.Looked = server.looked
+	r.OwnerChecked = server.ownerChecked
 	r.Deployment = server.deployments[key(w.Deployment.Namespace, w.Deployment.Name)]
 	if r.Deployment == nil { // deleted from the server
 		r.Deployment = w.Deployment.DeepCopy()
