@@ -5,6 +5,7 @@ use std::env;
 use std::error::Error;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use prost::Message as _;
 use tonic_prost_build::Config;
@@ -19,6 +20,7 @@ const FILES: [&str; 5] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");
+    println!("cargo::rustc-env=ROLLPLAN_COMMIT={}", commit());
     let descriptors = protox::compile(FILES, ["proto"])?;
     let out = env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
     // Where `tonic::include_file_descriptor_set!` looks for it. Comments stay in: they say what the fields mean.
@@ -38,4 +40,35 @@ fn main() -> Result<(), Box<dyn Error>> {
         .codec_path("crate::server::Codec")
         .compile_fds_with_config(descriptors, config)?;
     Ok(())
+}
+
+/// The commit, from ROLLPLAN_COMMIT where a build has no repository, as in a container.
+fn commit() -> String {
+    const VARIABLE: &str = "ROLLPLAN_COMMIT";
+    println!("cargo::rerun-if-env-changed={VARIABLE}");
+    let given = env::var(VARIABLE).unwrap_or_default();
+    let commit = match given.is_empty() {
+        true => git(&["rev-parse", "HEAD"]),
+        false => Some(given),
+    };
+    // Moves with every commit and checkout, also in a linked work tree.
+    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"])
+        && Path::new(&log).exists()
+    {
+        println!("cargo::rerun-if-changed={log}");
+    }
+    let is_commit = |it: &String| it.len() >= 7 && it.bytes().all(|byte| byte.is_ascii_hexdigit());
+    commit
+        .filter(is_commit)
+        .unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// The output of git, if this is a checkout of its own: a copy inside another repository has none of its commits.
+fn git(args: &[&str]) -> Option<String> {
+    if !Path::new(".git").exists() {
+        return None;
+    }
+    let output = Command::new("git").args(args).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
 }

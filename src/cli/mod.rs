@@ -13,6 +13,7 @@ mod now;
 mod output;
 mod serve;
 mod span;
+mod variables;
 mod verbs;
 mod watch;
 
@@ -60,7 +61,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
 }
 
 fn parse(args: Vec<OsString>) -> Result<CommandLine, clap::Error> {
-    let mut command = CommandLine::command();
+    let mut command = variables::without_empty(CommandLine::command());
     let program = args.first().map(Path::new);
     if program.and_then(Path::file_stem) == Some(PLUGIN.0.as_ref()) {
         command = command.bin_name(PLUGIN.1);

@@ -8,21 +8,21 @@ use clap::Args;
 
 use super::error::Error;
 use super::span;
-use crate::server::{Config, TlsFiles};
+use crate::server::{Config, TlsFiles, Traces};
 
-/// How to serve. What is not given is as in [`Config::default`].
+/// How to serve. Settings that are not given are those of [`Config::default`].
 #[derive(Args, Debug)]
 pub(super) struct ServeArgs {
-    /// Where to listen for calls; port 0 takes any free one [default: 127.0.0.1:50051]
+    /// Where to listen for calls; port 0 selects a free port [default: 127.0.0.1:50051]
     ///
-    /// Without --tls-cert calls are neither encrypted nor authenticated: let other machines in on purpose, as
-    /// with 0.0.0.0:50051 in a container.
+    /// Without --tls-cert, calls are neither encrypted nor authenticated: give other machines access only if you
+    /// mean to, for example with 0.0.0.0:50051 in a container.
     #[arg(long, value_name = "ADDRESS:PORT", env = "ROLLPLAN_LISTEN")]
     listen: Option<SocketAddr>,
-    /// Where to answer /metrics, /livez and /readyz in plain HTTP [default: nowhere]
+    /// Where to serve /metrics, /livez and /readyz in plain HTTP [default: nowhere]
     #[arg(long, value_name = "ADDRESS:PORT", env = "ROLLPLAN_HTTP_LISTEN")]
     http_listen: Option<SocketAddr>,
-    /// Certificate of the server in PEM, with those that lead to its root; read again when it changes
+    /// Certificate chain of the server in PEM; reloaded when it changes
     #[arg(
         long,
         value_name = "FILE",
@@ -38,7 +38,7 @@ pub(super) struct ServeArgs {
         requires = "tls_cert"
     )]
     tls_key: Option<PathBuf>,
-    /// Roots of clients' certificates in PEM; with it every client must show one
+    /// CA bundle for client certificates in PEM; enables mutual TLS
     #[arg(
         long,
         value_name = "FILE",
@@ -63,16 +63,16 @@ pub(super) struct ServeArgs {
     /// How long a call may take, whatever its own deadline [default: 10s]
     #[arg(long, value_name = "TIME", env = "ROLLPLAN_DEADLINE_MAX", value_parser = span::parse)]
     deadline_max: Option<Duration>,
-    /// Calls to the planner under way at once; more are refused, to be tried again [default: 100]
+    /// Calls to the planner in flight at once; more are refused, to be retried [default: 100]
     #[arg(long, value_name = "COUNT", env = "ROLLPLAN_CONCURRENT_CALLS_MAX")]
     concurrent_calls_max: Option<usize>,
-    /// How long a request may take to arrive and still be admitted when as many calls as may be are under way [default: 50ms]
+    /// How long a request may take to arrive and still be admitted under full load [default: 50ms]
     #[arg(long, value_name = "TIME", env = "ROLLPLAN_QUEUE_TIME_MAX", value_parser = span::parse)]
     queue_time_max: Option<Duration>,
     /// Large plans computed at once; more wait [default: one for each core]
     #[arg(long, value_name = "COUNT", env = "ROLLPLAN_LARGE_PLANS_MAX")]
     large_plans_max: Option<usize>,
-    /// MiB of requests held in memory; more are refused, to be tried again [default: 256]
+    /// MiB of requests held in memory; more are refused, to be retried [default: 256]
     #[arg(long, value_name = "MIB", env = "ROLLPLAN_BUFFER_MIB_MAX")]
     buffer_mib_max: Option<usize>,
     /// Connections open at once; more wait [default: 16384]
@@ -84,28 +84,34 @@ pub(super) struct ServeArgs {
     /// Bytes of headers of one call [default: 16384]
     #[arg(long, value_name = "BYTES", env = "ROLLPLAN_HEADER_BYTES_MAX")]
     header_bytes_max: Option<u32>,
-    /// After how much silence a connection is pinged [default: 60s]
+    /// How long a connection may be silent before the server pings it [default: 60s]
     #[arg(long, value_name = "TIME", env = "ROLLPLAN_KEEPALIVE_INTERVAL", value_parser = span::parse)]
     keepalive_interval: Option<Duration>,
-    /// How long the answer to a ping may take [default: 20s]
+    /// How long the response to a ping may take [default: 20s]
     #[arg(long, value_name = "TIME", env = "ROLLPLAN_KEEPALIVE_TIMEOUT", value_parser = span::parse)]
     keepalive_timeout: Option<Duration>,
     /// How old a connection may become, give or take a tenth [default: any age]
     #[arg(long, value_name = "TIME", env = "ROLLPLAN_CONNECTION_AGE_MAX", value_parser = span::parse)]
     connection_age_max: Option<Duration>,
-    /// How long to serve on after SIGTERM, readiness being withdrawn [default: 5s]
+    /// How long to keep serving after SIGTERM, with readiness withdrawn [default: 5s]
     #[arg(long, value_name = "TIME", env = "ROLLPLAN_DRAIN_DELAY", value_parser = span::parse)]
     drain_delay: Option<Duration>,
     /// How long running calls may take to end after that [default: 20s]
     #[arg(long, value_name = "TIME", env = "ROLLPLAN_DRAIN_GRACE", value_parser = span::parse)]
     drain_grace: Option<Duration>,
-    /// Where to send traces by OTLP over gRPC, as http://127.0.0.1:4317 [default: nowhere]
-    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
-    otlp_endpoint: Option<String>,
-    /// Share of the traces begun here that are sent, 0 to 1 [default: 1]
+    /// Where to send traces with OTLP over gRPC, for example http://127.0.0.1:4317 [default: nowhere]
     ///
-    /// What a caller samples is sent in any case.
-    #[arg(long, value_name = "SHARE", env = "OTEL_TRACES_SAMPLER_ARG")]
+    /// https:// encrypts them.
+    ///
+    /// [env: OTEL_EXPORTER_OTLP_ENDPOINT=]
+    #[arg(long, value_name = "URL")]
+    otlp_endpoint: Option<String>,
+    /// Share of the traces started here that are sent, 0 to 1 [default: 1]
+    ///
+    /// For a trace that a caller started, the caller decides.
+    ///
+    /// [env: OTEL_TRACES_SAMPLER_ARG=]
+    #[arg(long, value_name = "SHARE")]
     trace_ratio: Option<f64>,
     /// Log calls that take longer, even if they succeed [default: 1s]
     #[arg(long, value_name = "TIME", env = "ROLLPLAN_SLOW_CALL", value_parser = span::parse)]
@@ -117,7 +123,7 @@ pub(super) struct ServeArgs {
 impl ServeArgs {
     /// # Errors
     ///
-    /// [`Error::Usage`] for options that do not go together.
+    /// [`Error::Usage`] for options that must be given together.
     pub(super) fn config(self) -> Result<Config, Error> {
         let Self {
             listen,
@@ -144,6 +150,11 @@ impl ServeArgs {
             trace_ratio,
             slow_call,
         } = self;
+        // Not read by clap: an invalid value in the environment must not stop the server.
+        let variable =
+            |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        let endpoint = otlp_endpoint.filter(|endpoint| !endpoint.is_empty());
+        let traces = Traces::new(endpoint, trace_ratio, variable);
         let tls = match (tls_cert, tls_key, tls_client_ca) {
             (Some(cert), Some(key), client_ca) => Some(TlsFiles {
                 cert,
@@ -153,7 +164,8 @@ impl ServeArgs {
             (None, None, None) => None,
             _ => {
                 return Err(Error::Usage(
-                    "--tls-cert and --tls-key go together, and --tls-client-ca with both".into(),
+                    "--tls-cert and --tls-key must be given together, --tls-client-ca with both"
+                        .into(),
                 ));
             }
         };
@@ -181,8 +193,7 @@ impl ServeArgs {
             connection_age_max,
             drain_delay: drain_delay.unwrap_or(default.drain_delay),
             drain_grace: drain_grace.unwrap_or(default.drain_grace),
-            otlp_endpoint: otlp_endpoint.filter(|endpoint| !endpoint.is_empty()),
-            trace_ratio: trace_ratio.unwrap_or(default.trace_ratio),
+            traces,
             slow_call: slow_call.unwrap_or(default.slow_call),
         })
     }

@@ -1,4 +1,4 @@
-//! Counts calls: each is one started and one handled, whoever ends it and wherever.
+//! Counts calls: each is started once and handled once, wherever and by whom it is ended.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use super::errors;
 use super::metrics::{MethodMetrics, Metrics};
 use super::response::ResponseFuture;
 
-/// See the text of this file.
+/// Counts every call.
 #[derive(Clone)]
 pub(super) struct CountLayer {
     metrics: Arc<Metrics>,
@@ -30,11 +30,11 @@ pub(super) struct Count<S> {
     metrics: Arc<Metrics>,
 }
 
-/// When a call came in, noted on its request before it had its first turn on a thread.
+/// When a call arrived, recorded on its request before it first waits for a thread.
 #[derive(Clone, Copy)]
 pub(super) struct Begun(pub(super) Instant);
 
-/// A call that is under way. Dropped before it is known how it ended, it has been given up by the client.
+/// A call in flight. If it is dropped before its code is known, the client gave up.
 struct Call {
     method: MethodMetrics,
     metrics: Arc<Metrics>,
@@ -42,20 +42,20 @@ struct Call {
     code: Code,
 }
 
-/// Passes a body on, and counts its messages.
+/// Forwards a body and counts its messages.
 struct Counted {
     body: Body,
     messages: Messages,
     counter: Counter,
-    /// In an answer, whose end is the end of the call.
+    /// Set in a response, whose end is the end of the call.
     call: Option<Call>,
 }
 
-/// Finds where messages end, of which there may be several in a frame, or several frames in one.
+/// Finds where messages end. A frame may hold several messages, and a message may span several frames.
 #[derive(Default)]
 pub(super) struct Messages {
     prefix: Vec<u8>,
-    /// Bytes of the current message that are still to come. `None` between messages.
+    /// Bytes of the current message that have not arrived yet. `None` between messages.
     missing: Option<usize>,
 }
 
@@ -102,6 +102,9 @@ where
             let response = answer.await?;
             Ok(match errors::failure(&response) {
                 Some(status) => {
+                    if errors::is_bug(&status) {
+                        call.method.internal_errors.increment(1);
+                    }
                     call.end(status.code());
                     response
                 }

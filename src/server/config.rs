@@ -1,31 +1,36 @@
-//! What can be set. docs/operations.md has it as a table.
+//! The configuration. docs/operations.md has it as a table.
+
+mod traces;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use self::traces::Traces;
+
+use super::metrics::COMMIT;
 use super::{Error, clients};
 use crate::wire;
 
 const MIB: usize = 1 << 20;
 
-/// What can be set. Checked as a whole before any port is bound.
+/// The configuration of a server. Validated as a whole before any port is bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where to listen for calls. Port 0 takes any free one. Default 127.0.0.1:50051: without [`tls`](Self::tls)
-    /// calls are neither encrypted nor authenticated, so other machines are let in on purpose or not at all.
+    /// Where to listen for calls. Port 0 selects a free port. Default 127.0.0.1:50051: without [`tls`](Self::tls)
+    /// calls are neither encrypted nor authenticated, so other machines have access only if you configure it.
     pub listen: SocketAddr,
     /// Where to answer `/metrics`, `/livez` and `/readyz` in plain HTTP. Default none.
     pub http_listen: Option<SocketAddr>,
     /// Encrypt calls. Default none: in a mesh the sidecar does it.
     pub tls: Option<TlsFiles>,
     /// Clients that may call, by the DNS names and URIs in their certificates; `/*` at the end of a URI stands for
-    /// all URIs below it. Default none: whoever has a certificate of [`TlsFiles::client_ca`] may.
+    /// all URIs below it. Default none: every client with a certificate of [`TlsFiles::client_ca`] may.
     pub tls_client_sans: Vec<String>,
     /// Compress answers with at least so many bytes, for clients that accept gzip. Default none: inside a cluster,
     /// compressing takes longer than sending.
     pub compress_answers_min: Option<usize>,
-    /// How long a call may take, whatever its own deadline says. Default 10 s.
+    /// How long a call may take, whatever its own deadline. Default 10 s.
     pub deadline_max: Duration,
     /// Calls to the planner that may be under way at once, and half as many large ones beside them; more are shed.
     /// Default 100: at 0.3 ms of one core for a usual plan, what is admitted last waits 15 ms for two cores.
@@ -38,42 +43,39 @@ pub struct Config {
     pub large_plans_max: usize,
     /// MiB of requests that may be held while they arrive and wait; more are shed. Default 256.
     pub buffer_mib_max: usize,
-    /// Connections that may be open at once; more wait to be accepted. Default 16,384.
+    /// Connections that may be open at once; more wait to be accepted. Default 16,384, or fewer where the limit of open
+    /// files is low: some are kept for probes.
     pub connections_max: usize,
     /// Calls that one connection may have open at once. Default 256.
     pub streams_max: u32,
     /// Bytes of headers that a call may have. Default 16 KiB.
     pub header_bytes_max: u32,
-    /// How long a connection may be silent before it is pinged. Default 60 s.
+    /// How long a connection may be silent before the server pings it. Default 60 s.
     pub keepalive_interval: Duration,
-    /// How long an answer to a ping may take; then the connection is closed. Default 20 s.
+    /// How long the response to a ping may take; then the connection is closed. Default 20 s.
     pub keepalive_timeout: Duration,
     /// How old a connection may become, give or take a tenth that is drawn for each, before its client is told to open
-    /// another.
-    /// Default none: only where connections are balanced, and not calls, must they be renewed.
+    /// another one. Default none: connections must be renewed only where connections are balanced instead of calls.
     pub connection_age_max: Option<Duration>,
-    /// How long to go on serving after SIGTERM, readiness being withdrawn, so that balancers take notice.
-    /// Default 5 s.
+    /// How long to keep serving after SIGTERM, with readiness withdrawn, so that balancers notice. Default 5 s.
     pub drain_delay: Duration,
-    /// How long running calls may take to end after that. Default 20 s, which with the delay fits the 30 s that
-    /// Kubernetes gives a pod.
+    /// How long running calls may take to end after that. Default 20 s, which together with the delay fits into the
+    /// 30 s that Kubernetes gives a pod.
     pub drain_grace: Duration,
-    /// Where to send traces by OTLP over gRPC, as `http://127.0.0.1:4317`. Default none.
-    pub otlp_endpoint: Option<String>,
-    /// The share of traces begun here that are sent, 0 to 1. What a caller samples is always sent. Default 1.
-    pub trace_ratio: f64,
-    /// A call that takes longer is logged even if it succeeds. Default 1 s.
+    /// Where to send traces, and which. Default nowhere.
+    pub traces: Traces,
+    /// Calls that take longer are logged even if they succeed. Default 1 s.
     pub slow_call: Duration,
 }
 
 /// Files in PEM, read again when they change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The server's certificate, followed by those that lead to its root.
+    /// The server's certificate chain.
     pub cert: PathBuf,
     /// The certificate's private key.
     pub key: PathBuf,
-    /// Roots of clients' certificates. With it every client must show one.
+    /// CA bundle for client certificates. Enables mutual TLS.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -101,8 +103,7 @@ impl Default for Config {
             connection_age_max: None,
             drain_delay: Duration::from_secs(5),
             drain_grace: Duration::from_secs(20),
-            otlp_endpoint: None,
-            trace_ratio: 1.0,
+            traces: Traces::default(),
             slow_call: Duration::from_secs(1),
         }
     }
@@ -119,10 +120,10 @@ impl Config {
         const SECOND: Duration = Duration::from_secs(1);
         const HOUR: Duration = Duration::from_secs(3600);
         let Self {
-            // Whatever parses may be there: only the system knows.
+            // Only the system knows whether an address is available.
             listen: _,
             http_listen: _,
-            // Its files are read as a whole, before a port is bound.
+            // The files are read before a port is bound.
             tls: _,
             tls_client_sans,
             compress_answers_min,
@@ -139,8 +140,7 @@ impl Config {
             connection_age_max,
             drain_delay,
             drain_grace,
-            otlp_endpoint,
-            trace_ratio,
+            traces,
             slow_call,
         } = self;
         check_client_sans(tls_client_sans, self.tls.as_ref())?;
@@ -164,18 +164,18 @@ impl Config {
         time("drain_delay", *drain_delay, Duration::ZERO, HOUR)?;
         time("drain_grace", *drain_grace, Duration::ZERO, HOUR)?;
         time("slow_call", *slow_call, Duration::ZERO, HOUR)?;
-        if !(0.0..=1.0).contains(trace_ratio) {
+        if !(0.0..=1.0).contains(&traces.ratio) {
             return Err(wrong("trace_ratio", "must be from 0 to 1".to_owned()));
         }
-        if let Some(endpoint) = otlp_endpoint
-            && let Err(problem) = check_endpoint(endpoint)
+        if let Some(endpoint) = &traces.endpoint
+            && let Err(problem) = traces::check_endpoint(endpoint)
         {
             return Err(wrong("otlp_endpoint", problem.to_owned()));
         }
         Ok(())
     }
 
-    /// One line with everything that is in effect.
+    /// Logs everything that is in effect in one line, and what is ignored.
     pub(super) fn log(&self) {
         let Self {
             listen,
@@ -196,12 +196,12 @@ impl Config {
             connection_age_max,
             drain_delay,
             drain_grace,
-            otlp_endpoint,
-            trace_ratio,
+            traces,
             slow_call,
         } = self;
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
+            commit = COMMIT,
             %listen,
             http_listen = http_listen.map(tracing::field::display),
             tls_cert = tls.as_ref().map(|tls| tracing::field::display(tls.cert.display())),
@@ -225,13 +225,17 @@ impl Config {
             connection_age_max_seconds = connection_age_max.map(|age| age.as_secs_f64()),
             drain_delay_seconds = drain_delay.as_secs_f64(),
             drain_grace_seconds = drain_grace.as_secs_f64(),
-            otlp_endpoint,
-            trace_ratio,
+            otlp_endpoint = traces.shown_endpoint(),
+            trace_ratio = traces.ratio,
+            trace_parent_based = traces.is_parent_based,
             slow_call_seconds = slow_call.as_secs_f64(),
             request_bytes_max = wire::REQUEST_BYTES_MAX,
             answer_bytes_max = wire::ANSWER_BYTES_MAX,
             "rollplan starts"
         );
+        for ignored in &traces.ignored {
+            tracing::warn!("{ignored}");
+        }
     }
 }
 
@@ -239,10 +243,10 @@ fn wrong(setting: &'static str, problem: String) -> Error {
     Error::Config { setting, problem }
 }
 
-/// Limits that nobody means to pass: beyond them lies a mistaken unit.
+/// A value beyond these bounds is a mistake, for example in its unit.
 fn time(setting: &'static str, value: Duration, min: Duration, max: Duration) -> Result<(), Error> {
     if value < min || value > max {
-        let problem = format!("is {value:?} and must be from {min:?} to {max:?}");
+        let problem = format!("must be from {min:?} to {max:?}, not {value:?}");
         return Err(wrong(setting, problem));
     }
     Ok(())
@@ -250,7 +254,7 @@ fn time(setting: &'static str, value: Duration, min: Duration, max: Duration) ->
 
 fn count(setting: &'static str, value: usize, min: usize, max: usize) -> Result<(), Error> {
     if value < min || value > max {
-        let problem = format!("is {value} and must be from {min} to {max}");
+        let problem = format!("must be from {min} to {max}, not {value}");
         return Err(wrong(setting, problem));
     }
     Ok(())
@@ -267,15 +271,6 @@ fn check_client_sans(names: &[String], tls: Option<&TlsFiles>) -> Result<(), Err
         }
     }
     Ok(())
-}
-
-fn check_endpoint(endpoint: &str) -> Result<(), &'static str> {
-    let uri: http::Uri = endpoint.parse().map_err(|_| "is no URL")?;
-    match (uri.scheme_str(), uri.authority()) {
-        (Some("http"), Some(_)) => Ok(()),
-        (Some("https"), _) => Err("must be http: send traces to a collector beside the server"),
-        _ => Err("must be a URL, as http://127.0.0.1:4317"),
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use metrics::Counter;
+use metrics::{Counter, Gauge};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -42,7 +42,7 @@ pub(super) struct Connection {
     stopping: watch::Receiver<()>,
     next_check: Pin<Box<Sleep>>,
     pending_responses: PendingResponses,
-    closed: Closed,
+    metrics: ConnectionMetrics,
     /// Its share of the connection limit.
     _permit: OwnedSemaphorePermit,
 }
@@ -52,11 +52,12 @@ pub(super) enum Stream {
     Encrypted(Box<TlsStream<TcpStream>>),
 }
 
-/// Connections closed by the server, by reason.
+/// Connections that are open, and those closed by the server, by reason.
 #[derive(Clone)]
-pub(super) struct Closed {
+pub(super) struct ConnectionMetrics {
+    pub(super) open: Gauge,
     pub(super) silent: Counter,
-    pub(super) slow: Counter,
+    pub(super) unread: Counter,
 }
 
 /// Response data of a connection that its client has not read yet. Each request carries it as an extension.
@@ -84,10 +85,11 @@ impl Connection {
     pub(super) fn new(
         stream: Stream,
         silence_max: Duration,
-        closed: Closed,
+        metrics: ConnectionMetrics,
         stopping: watch::Receiver<()>,
         permit: OwnedSemaphorePermit,
     ) -> Self {
+        metrics.open.increment(1);
         Self {
             stream,
             silence_max,
@@ -96,7 +98,7 @@ impl Connection {
             stopping,
             next_check: Box::pin(sleep(IDLE_CHECK_INTERVAL)),
             pending_responses: PendingResponses::default(),
-            closed,
+            metrics,
             _permit: permit,
         }
     }
@@ -134,7 +136,7 @@ impl Connection {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             if self.pending_responses.oldest_age(now) >= RESPONSE_READ_TIMEOUT {
-                self.closed.slow.increment(1);
+                self.metrics.unread.increment(1);
                 return Err(io::ErrorKind::TimedOut.into());
             }
             self.next_check.as_mut().reset(now + IDLE_CHECK_INTERVAL);
@@ -147,8 +149,9 @@ impl Drop for Connection {
     fn drop(&mut self) {
         // If the client had closed it, the end would have been read.
         if self.last_read.elapsed() >= self.silence_max {
-            self.closed.silent.increment(1);
+            self.metrics.silent.increment(1);
         }
+        self.metrics.open.decrement(1);
     }
 }
 
@@ -275,7 +278,6 @@ impl Drop for Tracked {
 mod tests {
     use std::future::poll_fn;
 
-    use metrics::Counter;
     use tokio::net::TcpListener;
     use tokio::sync::Semaphore;
     use tokio::time::timeout;
@@ -290,13 +292,19 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
         let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
-        let closed = Closed {
+        let metrics = ConnectionMetrics {
+            open: Gauge::noop(),
             silent: Counter::noop(),
-            slow: Counter::noop(),
+            unread: Counter::noop(),
         };
         let server = server.unwrap().0;
-        let connection =
-            Connection::new(Stream::Plain(server), SILENCE_MAX, closed, stopping, permit);
+        let connection = Connection::new(
+            Stream::Plain(server),
+            SILENCE_MAX,
+            metrics,
+            stopping,
+            permit,
+        );
         // From here on, time advances only when there is nothing else to do.
         tokio::time::pause();
         (connection, client.unwrap())

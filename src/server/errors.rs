@@ -30,6 +30,9 @@ const DETAILS_BYTES_MAX: usize = 4 << 10;
 const VIOLATION_BYTES_MAX: [(usize, usize); 4] =
     [(usize::MAX, usize::MAX), (260, 96), (160, 64), (96, 40)];
 
+/// The reason of an error that is a bug of ours.
+const BUG: &str = "INTERNAL_ERROR";
+
 /// After what time a call that was shed may be tried again, to begin with.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -129,9 +132,15 @@ pub(super) fn bug() -> Status {
     refusal(
         Code::Internal,
         "a bug in rollplan: the same request will fail again",
-        "INTERNAL_ERROR",
+        BUG,
         &[],
     )
+}
+
+/// Whether a call failed because of a bug of ours.
+pub(super) fn is_bug(status: &Status) -> bool {
+    let info = status.get_error_details();
+    info.error_info().is_some_and(|info| info.reason == BUG)
 }
 
 /// What a client is told whose call the server does not wait for when it ends.

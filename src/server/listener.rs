@@ -1,33 +1,42 @@
-//! Takes connections: not more than there may be, and encrypted if so configured.
+//! Accepts connections, up to the configured number, and encrypts them if configured.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics::Counter;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::connection::{Closed, Connection, Stream};
+use super::connection::{Connection, ConnectionMetrics, Stream};
 use super::tls::Tls;
 
-/// How long a client may take to agree on encryption.
-const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a TLS handshake may take.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often the files of certificates are read: three small ones, which costs nothing.
+/// How often the certificate files are read: three small ones, which costs nothing.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A pause after the system refuses a connection for want of something, as files.
+/// A pause after the system refuses a connection, for example for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Takes connections until told to stop.
+/// Accepts connections until shutdown.
 pub(super) struct Listener {
     pub(super) listener: TcpListener,
     pub(super) tls: Option<Tls>,
     pub(super) connections_max: usize,
     pub(super) silence_max: Duration,
-    pub(super) closed: Closed,
+    pub(super) metrics: ConnectionMetrics,
+    pub(super) handshakes: HandshakeMetrics,
+}
+
+/// TLS handshakes that fail, by reason.
+#[derive(Clone)]
+pub(super) struct HandshakeMetrics {
+    pub(super) failed: Counter,
+    pub(super) timed_out: Counter,
 }
 
 type Connections = mpsc::Sender<io::Result<Connection>>;
@@ -35,7 +44,8 @@ type Connections = mpsc::Sender<io::Result<Connection>>;
 // === impl Listener ===
 
 impl Listener {
-    /// The connections, in the order in which they are ready. The port is closed once `stop` is dropped.
+    /// The connections, in the order in which they are ready. The port is closed once the sender of `stop` is
+    /// dropped.
     pub(super) fn connections(
         self,
         stop: watch::Receiver<()>,
@@ -54,42 +64,46 @@ impl Listener {
             tls,
             connections_max,
             silence_max,
-            closed,
+            metrics,
+            handshakes,
         } = self;
         let permits = Arc::new(Semaphore::new(connections_max));
-        // Nobody closes it.
+        // The semaphore is never closed.
         while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
-                Err(error) if is_of_the_client(&error) => continue,
+                Err(error) if is_client_error(&error) => continue,
                 Err(error) => {
                     tracing::error!("cannot accept a connection: {error}");
                     sleep(PAUSE).await;
                     continue;
                 }
             };
-            // Answers are written as a whole: waiting for more would only delay them.
+            // Responses are written as a whole: waiting for more data would only delay them.
             let _ = stream.set_nodelay(true);
-            let closed = closed.clone();
+            let metrics = metrics.clone();
             match &tls {
                 None => {
                     let stop = stop.clone();
                     let stream = Stream::Plain(stream);
-                    let connection = Connection::new(stream, silence_max, closed, stop, permit);
-                    // Serving has ended, or is about to.
+                    let connection = Connection::new(stream, silence_max, metrics, stop, permit);
+                    // It fails only if serving has ended.
                     let _ = connections.send(Ok(connection)).await;
                 }
                 Some(tls) => {
-                    let stream = timeout(HANDSHAKE_TIME_MAX, tls.acceptor().accept(stream));
+                    let handshake = timeout(HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream));
                     let (stop, connections) = (stop.clone(), connections.clone());
+                    let handshakes = handshakes.clone();
                     tokio::spawn(async move {
-                        // What a client does wrong here is nobody's business but its own.
-                        if let Ok(Ok(stream)) = stream.await {
-                            let stream = Stream::Encrypted(Box::new(stream));
-                            let connection =
-                                Connection::new(stream, silence_max, closed, stop, permit);
-                            let _ = connections.send(Ok(connection)).await;
-                        }
+                        // Failures are counted and not logged: anyone who reaches the port can cause them.
+                        let stream = match handshake.await {
+                            Ok(Ok(stream)) => Stream::Encrypted(Box::new(stream)),
+                            Ok(Err(_)) => return handshakes.failed.increment(1),
+                            Err(_) => return handshakes.timed_out.increment(1),
+                        };
+                        let connection =
+                            Connection::new(stream, silence_max, metrics, stop, permit);
+                        let _ = connections.send(Ok(connection)).await;
                     });
                 }
             }
@@ -103,7 +117,7 @@ async fn reload(tls: Tls) {
     loop {
         ticks.tick().await;
         let tls = tls.clone();
-        // Files may lie on a slow disk.
+        // The disk may be slow.
         let _ = tokio::task::spawn_blocking(move || tls.reload()).await;
     }
 }
@@ -111,12 +125,12 @@ async fn reload(tls: Tls) {
 async fn until(mut stop: watch::Receiver<()>, work: impl Future<Output = ()>) {
     tokio::select! {
         () = work => {}
-        // Nothing is ever sent: it ends with its sender.
+        // Nothing is ever sent: this resolves when the sender is dropped.
         _ = stop.changed() => {}
     }
 }
 
-fn is_of_the_client(error: &io::Error) -> bool {
+fn is_client_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted

@@ -2,11 +2,15 @@
 //! workload besides the namespace and the name of its Deployment: violations are logged by field and rule, of
 //! fields only the contract's own names.
 
+mod rate_limit;
+
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::io;
 use std::panic::{self, PanicHookInfo};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -16,28 +20,49 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 use tower::{Layer, Service};
 use tracing::{Instrument as _, Span, Subscriber, field};
-use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::fmt::MakeWriter;
+
+pub(super) use self::rate_limit::RateLimit;
 
 use super::errors;
 use super::metrics;
 use super::response::ResponseFuture;
 use super::trace::{CallSpan, Tracing};
 
-/// Lines that wait to be written. What comes when so many wait is lost: who does not read the log must not stop calls.
+/// Lines that wait to be written. More are dropped: a log that nobody reads must not block calls.
 const WAITING_LINES_MAX: usize = 4096;
 
-/// Sends logs and panics to standard error, until what is returned is dropped. A program that has its own subscriber
-/// keeps it.
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+static NOT_WRITTEN: OnceLock<ErrorCounter> = OnceLock::new();
+
+/// Sends logs and panics to standard error until the guard is dropped. A program that has its own subscriber keeps
+/// it.
 pub(super) fn init() -> WorkerGuard {
     let (writer, guard) = NonBlockingBuilder::default()
         .buffered_lines_limit(WAITING_LINES_MAX)
         .lossy(true)
         .finish(io::stderr());
+    let not_written = writer.error_counter();
     if tracing::subscriber::set_global_default(subscriber(writer)).is_ok() {
+        // Nothing else sets it.
+        let _ = NOT_WRITTEN.set(not_written);
         panic::set_hook(Box::new(log_panic));
     }
     guard
+}
+
+/// Panics of this process since [`init`].
+pub(super) fn panics() -> u64 {
+    PANICS.load(Ordering::Relaxed)
+}
+
+/// Lines dropped because nobody reads the log.
+pub(super) fn lines_not_written() -> u64 {
+    NOT_WRITTEN
+        .get()
+        .map_or(0, |lines| lines.dropped_lines() as u64)
 }
 
 fn subscriber<W>(writer: W) -> impl Subscriber + Send + Sync
@@ -53,8 +78,9 @@ where
         .finish()
 }
 
-/// Where it happened, and the text only if it is a literal: a formatted one may hold values.
+/// Logs the location, and the text only if it is a literal: a formatted one may hold values.
 fn log_panic(panicked: &PanicHookInfo<'_>) {
+    PANICS.fetch_add(1, Ordering::Relaxed);
     tracing::error!(
         location = panicked.location().map(field::display),
         text = panicked.payload().downcast_ref::<&'static str>(),
@@ -62,12 +88,13 @@ fn log_panic(panicked: &PanicHookInfo<'_>) {
     );
 }
 
-/// One line for each call that fails or is slow, and one span for each call. Streams that fail later, and calls
-/// that the client soon gives up, have no line.
+/// Logs a line for each call that fails or is slow, and makes a span for each call. Streams that fail later, and
+/// calls that the client gives up soon, have no line.
 #[derive(Clone)]
 pub(super) struct CallLogLayer {
     tracing: Tracing,
     slow_call: Duration,
+    failures: RateLimit,
 }
 
 #[derive(Clone)]
@@ -75,25 +102,30 @@ pub(super) struct CallLog<S> {
     inner: S,
     tracing: Tracing,
     slow_call: Duration,
+    failures: RateLimit,
 }
 
-/// Namespace and name of the Deployment that was asked about, with an answer: should its call turn out slow, its line
-/// has them.
+/// Namespace and name of the Deployment that a response is about, for the line of a slow call.
 #[derive(Clone)]
 pub(super) struct LoggedDeployment(pub(super) String);
 
-/// A call that is under way. Dropped before its end, the client has given it up, or the server after its grace.
+/// A call in flight. If it is dropped before its end, the client gave up, or the grace of a shutdown was over.
 struct Running {
     start: Instant,
     slow_call: Duration,
+    failures: RateLimit,
     call: Option<CallSpan>,
 }
 
 // === impl CallLogLayer ===
 
 impl CallLogLayer {
-    pub(super) fn new(tracing: Tracing, slow_call: Duration) -> Self {
-        Self { tracing, slow_call }
+    pub(super) fn new(tracing: Tracing, slow_call: Duration, failures: RateLimit) -> Self {
+        Self {
+            tracing,
+            slow_call,
+            failures,
+        }
     }
 }
 
@@ -101,11 +133,16 @@ impl<S> Layer<S> for CallLogLayer {
     type Service = CallLog<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let Self { tracing, slow_call } = self.clone();
+        let Self {
+            tracing,
+            slow_call,
+            failures,
+        } = self.clone();
         CallLog {
             inner,
             tracing,
             slow_call,
+            failures,
         }
     }
 }
@@ -130,6 +167,7 @@ where
         let running = Running {
             start: Instant::now(),
             slow_call: self.slow_call,
+            failures: self.failures.clone(),
             call: Some(self.tracing.start(request.headers(), method)),
         };
         let span = tracing::info_span!("call", method, deployment = field::Empty);
@@ -154,7 +192,7 @@ impl Running {
         let took = self.start.elapsed();
         let failure = errors::failure(response);
         match &failure {
-            Some(status) => log_failure(status, took, &call),
+            Some(status) => log_failure(status, took, &call, &self.failures),
             None if took >= self.slow_call => {
                 if let Some(LoggedDeployment(deployment)) = response.extensions().get() {
                     Span::current().record("deployment", deployment);
@@ -183,10 +221,14 @@ fn log_slow(took: Duration, call: &CallSpan, message: &str) {
     tracing::warn!(seconds = took.as_secs_f64(), trace_id, "{message}");
 }
 
-fn log_failure(status: &Status, took: Duration, call: &CallSpan) {
+fn log_failure(status: &Status, took: Duration, call: &CallSpan, failures: &RateLimit) {
     let details = status.get_error_details();
     let code = field::debug(status.code());
     let reason = details.error_info().map(|info| info.reason.as_str());
+    let Some(not_logged) = failures.admit(reason.unwrap_or_default()) else {
+        return;
+    };
+    let not_logged = (not_logged > 0).then_some(not_logged);
     let seconds = took.as_secs_f64();
     let trace_id = call.trace_id().map(field::display);
     let violations = details.bad_request().map(|bad_request| {
@@ -199,7 +241,7 @@ fn log_failure(status: &Status, took: Duration, call: &CallSpan) {
         }
         text
     });
-    // What is wrong with a request may quote it.
+    // The message of a violation may quote the request.
     let text = violations.is_none().then(|| status.message());
     match status.code() {
         Code::Internal | Code::Unknown | Code::DataLoss => {
@@ -210,6 +252,7 @@ fn log_failure(status: &Status, took: Duration, call: &CallSpan) {
                 trace_id,
                 violations,
                 text,
+                not_logged,
                 "call failed"
             );
         }
@@ -220,13 +263,14 @@ fn log_failure(status: &Status, took: Duration, call: &CallSpan) {
             trace_id,
             violations,
             text,
+            not_logged,
             "call failed"
         ),
     }
 }
 
-/// A path up to where its names are the caller's: keys of maps, and all that is inside a template. (The middle of a
-/// long path is cut, and what follows may be the end of a key.)
+/// A path up to the first name that the caller chose: keys of maps, and everything inside a template. (The middle of
+/// a long path is cut, and the rest may be the end of a key.)
 fn contract_names(path: &str) -> Cow<'_, str> {
     const TEMPLATE: &str = ".spec.template";
     let template = path.find(TEMPLATE).map(|at| at + TEMPLATE.len());

@@ -1,7 +1,7 @@
-//! What is counted. docs/operations.md says what each number tells.
+//! The metrics. docs/operations.md explains each.
 //!
 //! Names and labels of calls are those of go-grpc-middleware, so that stock dashboards show them. No label holds
-//! anything that a caller chose. Every series is there from the start, at zero.
+//! anything that a caller chose. Every series exists from the start, at zero.
 
 use std::time::{Duration, Instant};
 
@@ -14,13 +14,16 @@ use metrics_exporter_prometheus::{
 };
 use tonic::Code;
 
-use super::connection::Closed;
+use super::connection::ConnectionMetrics;
+use super::listener::HandshakeMetrics;
+use super::log::{self, RateLimit};
 use super::tls::Observed;
 use crate::proto::{Phase, PlanRolloutResponse};
 
-/// Calls take between 0.2 ms and the deadline of 10 s.
-const SECONDS: [f64; 14] = [
-    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+/// From the plan of a small rollout to the default deadline.
+const SECONDS: [f64; 17] = [
+    0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
+    2.5, 5.0, 10.0,
 ];
 const STEPS: [f64; 9] = [0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0];
 const PODS: [f64; 9] = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10_000.0];
@@ -66,6 +69,9 @@ const CODES: [&str; 17] = [
     "Unauthenticated",
 ];
 
+/// The commit that was built, or `unknown`.
+pub(super) const COMMIT: &str = env!("ROLLPLAN_COMMIT");
+
 const PHASES: [(Phase, &str); 7] = [
     (Phase::Unspecified, "unspecified"),
     (Phase::Progressing, "progressing"),
@@ -76,10 +82,10 @@ const PHASES: [(Phase, &str); 7] = [
     (Phase::Refused, "refused"),
 ];
 
-/// How methods that there are not are called.
+/// The label of unknown methods.
 const UNKNOWN: &str = "unknown";
 
-/// The service and method of a path, if they are served. Others are the client's words.
+/// The service and method of a path, if they are served. Any other path is text that the client chose.
 pub(super) fn shown(path: &str) -> &str {
     let name = path.trim_start_matches('/');
     let named = name.split_once('/');
@@ -89,7 +95,7 @@ pub(super) fn shown(path: &str) -> &str {
     if is_served { name } else { UNKNOWN }
 }
 
-/// Everything that is counted, and its text.
+/// The metrics and their exposition.
 pub(super) struct Metrics {
     pub(super) series: Series,
     recorder: PrometheusRecorder,
@@ -97,31 +103,38 @@ pub(super) struct Metrics {
     process: metrics_process::Collector,
 }
 
-/// Everything that is counted.
+/// The metrics.
 pub(super) struct Series {
     methods: [MethodMetrics; METHODS.len()],
-    /// All methods that there are not: their names are the client's.
+    /// All unknown methods: their names are text that clients chose.
     unknown: MethodMetrics,
     plans: [[Counter; PHASES.len()]; 2],
     plan_seconds: Histogram,
     plan_steps: Histogram,
     snapshot_pods: Histogram,
-    /// Calls to the planner that are under way.
+    /// Calls to the planner in flight.
     pub(super) in_flight: Gauge,
-    /// Calls that were refused for want of room.
+    /// Calls refused for lack of room.
     pub(super) shed: Counter,
-    /// Connections that were closed from here.
-    pub(super) closed: Closed,
+    pub(super) connections: ConnectionMetrics,
+    /// How many connections may be open.
+    pub(super) connections_max: Gauge,
+    pub(super) handshakes: HandshakeMetrics,
     /// Certificates: until when they are valid, and how they were renewed.
     pub(super) tls: Observed,
+    panics: Counter,
+    lines_not_written: Counter,
+    /// Which failed calls are logged.
+    pub(super) failure_lines: RateLimit,
 }
 
-/// What is counted of one method.
+/// The metrics of one method.
 #[derive(Clone)]
 pub(super) struct MethodMetrics {
     path: String,
     pub(super) started: Counter,
     handled: Vec<Counter>,
+    pub(super) internal_errors: Counter,
     pub(super) received: Counter,
     pub(super) sent: Counter,
     pub(super) seconds: Histogram,
@@ -158,13 +171,20 @@ impl Metrics {
         })
     }
 
-    /// Everything, as Prometheus reads it.
+    /// All metrics in the text format of Prometheus.
     pub(super) fn render(&self) -> String {
+        let Series {
+            panics,
+            lines_not_written,
+            ..
+        } = &self.series;
+        panics.absolute(log::panics());
+        lines_not_written.absolute(log::lines_not_written());
         with_local_recorder(&self.recorder, || self.process.collect());
         self.handle.render()
     }
 
-    /// Sorts what was observed since the last time into buckets; until then each observation takes memory.
+    /// Sorts recent observations into buckets; until then each of them takes memory.
     pub(super) fn upkeep(&self) {
         self.handle.run_upkeep();
     }
@@ -174,7 +194,15 @@ impl Metrics {
 
 impl Series {
     fn register() -> Self {
-        gauge!("rollplan_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+        gauge!(
+            "rollplan_build_info",
+            "version" => env!("CARGO_PKG_VERSION"),
+            "commit" => COMMIT
+        )
+        .set(1.0);
+        let handshake =
+            |reason| counter!("rollplan_tls_handshake_failures_total", "reason" => reason);
+        let lines = |reason| counter!("rollplan_log_lines_dropped_total", "reason" => reason);
         let closed = |reason| counter!("rollplan_connections_closed_total", "reason" => reason);
         let reload = |outcome| counter!("rollplan_tls_reloads_total", "outcome" => outcome);
         let plans = ["RollingUpdate", "Recreate"].map(|strategy| {
@@ -191,15 +219,24 @@ impl Series {
             snapshot_pods: histogram!("rollplan_snapshot_pods"),
             in_flight: gauge!("rollplan_inflight_requests"),
             shed: counter!("rollplan_shed_total"),
-            closed: Closed {
+            connections: ConnectionMetrics {
+                open: gauge!("rollplan_open_connections"),
                 silent: closed("silent"),
-                slow: closed("answers_not_taken"),
+                unread: closed("response_not_read"),
+            },
+            connections_max: gauge!("rollplan_connections_max"),
+            handshakes: HandshakeMetrics {
+                failed: handshake("failed"),
+                timed_out: handshake("timed_out"),
             },
             tls: Observed {
                 reloads: reload("done"),
                 failures: reload("failed"),
                 expiry: gauge!("rollplan_tls_certificate_expiry_timestamp_seconds"),
             },
+            panics: counter!("rollplan_panics_total"),
+            lines_not_written: lines("not_written"),
+            failure_lines: RateLimit::new(lines("rate_limited")),
         }
     }
 
@@ -249,6 +286,7 @@ impl MethodMetrics {
             path: format!("/{service}/{method}"),
             started: counter!("grpc_server_started_total", &labels),
             handled: handled.into(),
+            internal_errors: counter!("rollplan_internal_errors_total", &labels),
             received: counter!("grpc_server_msg_received_total", &labels),
             sent: counter!("grpc_server_msg_sent_total", &labels),
             seconds: histogram!("grpc_server_handling_seconds", &labels),
@@ -266,10 +304,10 @@ impl MethodMetrics {
 }
 
 fn describe() {
-    describe_counter!("grpc_server_started_total", "Calls begun.");
+    describe_counter!("grpc_server_started_total", "Calls started.");
     describe_counter!(
         "grpc_server_handled_total",
-        "Calls ended, by the code that the client was given; Canceled if it did not wait."
+        "Calls ended, by the code sent to the client; Canceled if the client gave up."
     );
     describe_counter!(
         "grpc_server_msg_received_total",
@@ -278,16 +316,19 @@ fn describe() {
     describe_counter!("grpc_server_msg_sent_total", "Messages sent to clients.");
     describe_histogram!(
         "grpc_server_handling_seconds",
-        "Time from the first byte of a call to the last of its answer."
+        "Time from the first byte of a call to the last of its response."
     );
-    describe_gauge!("rollplan_build_info", "1, with the version that runs.");
+    describe_gauge!(
+        "rollplan_build_info",
+        "1, with the version and the commit that are running."
+    );
     describe_counter!(
         "rollplan_plans_total",
         "Plans made, by strategy and by the phase of the rollout."
     );
     describe_histogram!(
         "rollplan_plan_seconds",
-        "Time to check a snapshot and to plan for it."
+        "Time to validate a snapshot and plan for it."
     );
     describe_histogram!("rollplan_plan_steps", "Steps of plans.");
     describe_histogram!(
@@ -296,23 +337,41 @@ fn describe() {
     );
     describe_gauge!(
         "rollplan_inflight_requests",
-        "Calls to the planner that are under way, being sent included."
+        "Calls to the planner in flight, including those still being sent."
     );
     describe_counter!(
         "rollplan_shed_total",
-        "Calls refused for want of room, to be tried again."
+        "Calls refused for lack of room; clients may retry them."
     );
     describe_counter!(
         "rollplan_connections_closed_total",
-        "Connections closed for being silent, or for not taking answers."
+        "Connections closed because the client was silent, or did not read its responses."
+    );
+    describe_gauge!("rollplan_open_connections", "Connections that are open.");
+    describe_gauge!(
+        "rollplan_connections_max",
+        "Connections that may be open at once."
+    );
+    describe_counter!(
+        "rollplan_tls_handshake_failures_total",
+        "TLS handshakes that failed or timed out."
+    );
+    describe_counter!(
+        "rollplan_internal_errors_total",
+        "Calls that failed because of a bug in rollplan."
+    );
+    describe_counter!("rollplan_panics_total", "Panics of this process.");
+    describe_counter!(
+        "rollplan_log_lines_dropped_total",
+        "Log lines not written because nobody reads the log, or left out by the rate limit."
     );
     describe_counter!(
         "rollplan_tls_reloads_total",
-        "Changes of certificate files, and seconds in which they could not be used."
+        "Reloads of changed certificate files, and seconds in which the files were unusable."
     );
     describe_gauge!(
         "rollplan_tls_certificate_expiry_timestamp_seconds",
-        "When the first certificate of the chain in use ends, in Unix time. 0 without encryption."
+        "When the first certificate of the chain in use expires, in Unix time. 0 without encryption."
     );
 }
 
@@ -325,7 +384,7 @@ mod tests {
     use crate::proto::FILE_DESCRIPTOR_SET;
 
     #[test]
-    fn every_method_of_the_contract_is_counted_and_every_code_and_phase() {
+    fn every_method_code_and_phase_has_a_label() {
         let files = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap();
         let mut count = 0;
         for file in &files.file {
@@ -353,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn every_series_is_there_at_zero() {
+    fn every_series_starts_at_zero() {
         let text = Metrics::new().unwrap().render();
         let planner = r#"grpc_type="unary",grpc_service="rollplan.v1.RolloutPlanner",grpc_method="PlanRollout""#;
         for line in [
@@ -361,7 +420,7 @@ mod tests {
             format!("grpc_server_handled_total{{{planner},grpc_code=\"OK\"}} 0"),
             format!("grpc_server_handled_total{{{planner},grpc_code=\"Unavailable\"}} 0"),
             format!("grpc_server_msg_received_total{{{planner}}} 0"),
-            format!("grpc_server_handling_seconds_bucket{{{planner},le=\"0.0005\"}} 0"),
+            format!("grpc_server_handling_seconds_bucket{{{planner},le=\"0.00005\"}} 0"),
             "rollplan_plan_seconds_bucket{le=\"+Inf\"} 0".to_owned(),
             "rollplan_plan_steps_count 0".to_owned(),
             "rollplan_snapshot_pods_count 0".to_owned(),
@@ -369,10 +428,14 @@ mod tests {
             "rollplan_shed_total 0".to_owned(),
             "rollplan_plans_total{strategy=\"Recreate\",outcome=\"stalled\"} 0".to_owned(),
             "rollplan_connections_closed_total{reason=\"silent\"} 0".to_owned(),
+            "rollplan_open_connections 0".to_owned(),
+            "rollplan_tls_handshake_failures_total{reason=\"timed_out\"} 0".to_owned(),
+            "rollplan_log_lines_dropped_total{reason=\"not_written\"} 0".to_owned(),
+            format!("rollplan_internal_errors_total{{{planner}}} 0"),
             "rollplan_tls_reloads_total{outcome=\"failed\"} 0".to_owned(),
             "rollplan_tls_certificate_expiry_timestamp_seconds 0".to_owned(),
             format!(
-                "rollplan_build_info{{version=\"{}\"}} 1",
+                "rollplan_build_info{{version=\"{}\",commit=\"{COMMIT}\"}} 1",
                 env!("CARGO_PKG_VERSION")
             ),
         ] {

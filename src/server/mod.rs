@@ -14,6 +14,7 @@ mod compression;
 mod config;
 mod connection;
 mod deadline;
+mod descriptors;
 mod errors;
 mod health;
 mod http2;
@@ -28,6 +29,7 @@ mod response;
 mod shutdown;
 mod stack;
 mod streams;
+mod threads;
 mod tls;
 mod trace;
 
@@ -43,12 +45,13 @@ use tonic::service::Routes;
 
 pub use budget::LARGE_BYTES;
 pub use codec::Codec;
-pub use config::{Config, TlsFiles};
+pub use config::{Config, TlsFiles, Traces};
 pub use errors::{DOMAIN, to_status};
 pub use shutdown::Shutdown;
 
 use crate::proto::rollout_planner_server::RolloutPlanner;
 use admin::Admin;
+use descriptors::Descriptors;
 use health::Health;
 use listener::Listener;
 use metrics::Metrics;
@@ -56,16 +59,16 @@ use planner::Planner;
 use tls::Tls;
 use trace::Tracing;
 
-/// How often observations are sorted into buckets when nobody reads the metrics.
+/// How often observations are sorted into buckets if nobody scrapes the metrics.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Why there is no service, or no longer one.
+/// Why a server cannot start, or stops serving.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The configuration cannot be. No port was bound.
+    /// The configuration is invalid. No port was bound.
     #[error("{setting} {problem}")]
     Config {
-        /// The setting, as the field of [`Config`] is named.
+        /// The setting: a field of [`Config`] or a variable.
         setting: &'static str,
         /// What is wrong with its value.
         problem: String,
@@ -75,13 +78,13 @@ pub enum Error {
     Listen {
         /// The address, as configured.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The system gives no threads or no signals.
+    /// The system provides no threads or no signals.
     #[error("cannot start")]
     Start {
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// This build's own descriptors are broken: a bug.
@@ -90,18 +93,18 @@ pub enum Error {
         /// What is wrong with them.
         source: tonic_reflection::server::Error,
     },
-    /// The series cannot be: a bug.
+    /// The metrics cannot be registered: a bug.
     #[error("the metrics are broken")]
     Metrics {
         /// What is wrong with them.
         source: metrics_exporter_prometheus::BuildError,
     },
-    /// Serving ended without having been asked to: a bug.
+    /// Serving ended without a shutdown request: a bug.
     #[error("serving ended")]
     Serve,
 }
 
-/// A service that has its ports, and does not serve yet.
+/// A server that has bound its ports and does not serve yet.
 pub struct Server {
     config: Config,
     listener: TcpListener,
@@ -112,22 +115,26 @@ pub struct Server {
     health: Health,
     metrics: Arc<Metrics>,
     tracing: Tracing,
-    /// Dropped when no more connections and streams are to be.
+    descriptors: Descriptors,
+    /// Dropped when no more connections and streams are accepted.
     stopping: watch::Sender<()>,
 }
 
-/// Everything that `rollplan serve` does once its arguments are read: serves until SIGTERM or SIGINT, and then
-/// ends within the times of the configuration. Logs are lines of JSON on standard error.
+/// Everything that `rollplan serve` does once its arguments are parsed: serves until SIGTERM or SIGINT, and then
+/// ends within the configured times. Logs are lines of JSON on standard error.
 ///
 /// # Errors
 ///
-/// See [`Error`]. [`Error::Config`] is the caller's mistake, and found before any port is bound.
+/// See [`Error`]. [`Error::Config`] is the caller's mistake and is found before any port is bound.
 pub fn run(config: Config) -> Result<(), Error> {
     config.check()?;
+    let threads = threads::count()?;
     // The last lines are written when this is dropped.
     let _log = log::init();
+    descriptors::raise_limit();
     let start = |source| Error::Start { source };
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
         .enable_all()
         .build()
         .map_err(start)?;
@@ -135,12 +142,12 @@ pub fn run(config: Config) -> Result<(), Error> {
         let shutdown = shutdown::on_signals().map_err(start)?;
         serve(config, shutdown).await
     });
-    // What is still running had its grace. Dropping the runtime would wait for it.
+    // The grace is over for whatever is still running. Dropping the runtime would wait for it.
     runtime.shutdown_background();
     ended
 }
 
-/// Binds, serves until told to stop, and then ends within the times of the configuration.
+/// Binds, serves until shutdown is requested, and then ends within the configured times.
 ///
 /// # Errors
 ///
@@ -152,7 +159,7 @@ pub async fn serve(config: Config, shutdown: watch::Receiver<Shutdown>) -> Resul
 // === impl Server ===
 
 impl Server {
-    /// Checks the configuration and takes the ports. Connections wait until [`serve`](Self::serve).
+    /// Validates the configuration and binds the ports. Connections wait until [`serve`](Self::serve).
     ///
     /// # Errors
     ///
@@ -161,11 +168,11 @@ impl Server {
         Self::bind_as(config, Planner::new).await
     }
 
-    /// As [`bind`](Self::bind), with other answers: everything around them stays.
+    /// Like [`bind`](Self::bind), with another planner.
     ///
     /// # Errors
     ///
-    /// As [`bind`](Self::bind).
+    /// See [`bind`](Self::bind).
     pub async fn bind_with(config: Config, planner: impl RolloutPlanner) -> Result<Self, Error> {
         Self::bind_as(config, |_| planner).await
     }
@@ -184,12 +191,11 @@ impl Server {
             })
         });
         let tls = tls.transpose()?;
-        let tracing = Tracing::new(config.otlp_endpoint.as_deref(), config.trace_ratio);
-        let tracing = tracing.map_err(|error| Error::Config {
-            setting: "otlp_endpoint",
-            problem: error.to_string(),
-        })?;
         config.log();
+        let tracing = Tracing::new(&config.traces);
+        let descriptors = Descriptors::of_process(config.connections_max);
+        let connections_max = descriptors.connections as f64;
+        metrics.series.connections_max.set(connections_max);
         let (health, health_service) = Health::new().await;
         let planner = planner(Arc::clone(&metrics));
         let stopping = watch::Sender::new(());
@@ -209,26 +215,27 @@ impl Server {
             health,
             metrics,
             tracing,
+            descriptors,
             stopping,
         })
     }
 
-    /// The address that is listened on for calls, its port known even if any was asked for.
+    /// The address for calls, with the port that was selected if the configuration has port 0.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// The same for metrics and probes.
+    /// The address for metrics and probes.
     #[must_use]
     pub fn http_addr(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(|(_, address)| *address)
     }
 
-    /// Serves until told to stop. Then, in this order: health says NOT_SERVING while serving goes on for the
-    /// delay of the configuration, no connection is taken any more and those there are take no new calls, running
-    /// calls end, and after the grace of the configuration this returns whatever still runs. That goes on until
-    /// its connection closes or the runtime ends.
+    /// Serves until shutdown is requested. Then, in this order: health reports NOT_SERVING while the server keeps
+    /// serving for the configured delay; it closes its port, and open connections accept no new calls; running calls
+    /// end; and after the configured grace this returns, whatever is still running. That continues until its
+    /// connection closes or the runtime ends.
     ///
     /// # Errors
     ///
@@ -244,21 +251,24 @@ impl Server {
             health,
             metrics,
             tracing,
+            descriptors,
             stopping,
         } = self;
         let stack = stack::stack(&config, &metrics, tracing.clone(), routes);
         let connections = Listener {
             listener,
             tls,
-            connections_max: config.connections_max,
+            connections_max: descriptors.connections,
             silence_max: config.keepalive_interval + config.keepalive_timeout,
-            closed: metrics.series.closed.clone(),
+            metrics: metrics.series.connections.clone(),
+            handshakes: metrics.series.handshakes.clone(),
         }
         .connections(stopping.subscribe());
         let stopped = stopping.subscribe();
         let mut serving = pin!(http2::serve(&config, stack, connections, stopped));
         // Aborted when this returns.
         let mut beside = tokio::task::JoinSet::new();
+        beside.spawn(metrics.series.failure_lines.clone().report());
         let upkept = Arc::clone(&metrics);
         beside.spawn(async move {
             let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
@@ -270,7 +280,7 @@ impl Server {
         if let Some((listener, address)) = http {
             tracing::info!("metrics and probes on {address}");
             let health = health.clone();
-            beside.spawn(Admin { health, metrics }.serve(listener));
+            beside.spawn(Admin::new(health, metrics).serve(listener, descriptors.http));
         }
         health.serving().await;
         // Programs find the port by this line: docs/api.md promises it.
@@ -299,7 +309,7 @@ impl Server {
             () = &mut serving => true,
             () = shutdown::grace(&mut shutdown, drain_grace) => false,
         };
-        // It waits for an answer of the collector, which the threads of this runtime read.
+        // It blocks on the collector's response, which the threads of this runtime read.
         let _ = tokio::task::spawn_blocking(move || tracing.flush()).await;
         if ended {
             tracing::info!("stopped");

@@ -49,7 +49,11 @@ pub(super) fn stack(
 + 'static {
     ServiceBuilder::new()
         // Outermost: what is logged and traced is what the client gets.
-        .layer(CallLogLayer::new(tracing, config.slow_call))
+        .layer(CallLogLayer::new(
+            tracing,
+            config.slow_call,
+            metrics.series.failure_lines.clone(),
+        ))
         // Above everything that may refuse a call, or end it: each one that begins is counted once.
         .layer(CountLayer::new(Arc::clone(metrics)))
         // Above everything that makes errors, so that all of them have the codes and details of docs/api.md.

@@ -1,4 +1,4 @@
-//! What may be set, and what may not.
+//! Which values are valid.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn check(change: impl FnOnce(&mut Config)) -> Result<(), String> {
     config.check().map_err(|error| error.to_string())
 }
 
-/// A setting may be the least and the most, and neither less nor more.
+/// The bounds are valid values, and those beyond them are not.
 fn check_bounds<T: Copy>(
     setting: &str,
     set: fn(&mut Config, T),
@@ -20,7 +20,10 @@ fn check_bounds<T: Copy>(
     }
     for value in beyond.into_iter().flatten() {
         let problem = check(|config| set(config, value)).expect_err(setting);
-        assert!(problem.starts_with(&format!("{setting} is ")), "{problem}");
+        assert!(
+            problem.starts_with(&format!("{setting} must be from ")),
+            "{problem}"
+        );
     }
 }
 
@@ -117,22 +120,22 @@ fn every_count_has_its_bounds() {
 }
 
 #[test]
-fn the_defaults_are_right_and_what_is_wrong_is_told() {
+fn defaults_are_valid_and_errors_name_the_setting() {
     assert_eq!(check(|_| {}), Ok(()));
     assert_eq!(
         check(|config| config.drain_grace = Duration::from_secs(3601)),
-        Err("drain_grace is 3601s and must be from 0ns to 3600s".to_owned())
+        Err("drain_grace must be from 0ns to 3600s, not 3601s".to_owned())
     );
     assert_eq!(
         check(|config| config.concurrent_calls_max = 0),
-        Err("concurrent_calls_max is 0 and must be from 1 to 100000".to_owned())
+        Err("concurrent_calls_max must be from 1 to 100000, not 0".to_owned())
     );
     for ratio in [0.0, 1.0] {
-        assert_eq!(check(|config| config.trace_ratio = ratio), Ok(()));
+        assert_eq!(check(|config| config.traces.ratio = ratio), Ok(()));
     }
     for ratio in [-0.1, 1.1, f64::NAN] {
         assert_eq!(
-            check(|config| config.trace_ratio = ratio),
+            check(|config| config.traces.ratio = ratio),
             Err("trace_ratio must be from 0 to 1".to_owned())
         );
     }
@@ -176,11 +179,14 @@ fn large_calls_are_half_of_all_and_never_fewer_than_are_computed() {
 }
 
 #[test]
-fn traces_go_to_a_plain_url() {
-    let check =
-        |endpoint: &str| check(|config| config.otlp_endpoint = Some(endpoint.to_owned())).is_ok();
-    assert!(check("http://127.0.0.1:4317"));
-    for wrong in ["", "collector:4317", "https://collector:4317", "grpc://x"] {
-        assert!(!check(wrong), "{wrong}");
+fn traces_go_to_an_http_or_https_url() {
+    let check = |endpoint: &str| check(|config| config.traces.endpoint = Some(endpoint.to_owned()));
+    for endpoint in ["http://127.0.0.1:4317", "https://collector:4317"] {
+        assert_eq!(check(endpoint), Ok(()));
+    }
+    for wrong in ["", "collector:4317", "http://", "grpc://x", "a b"] {
+        let problem =
+            "otlp_endpoint must be a URL with http or https, for example http://127.0.0.1:4317";
+        assert_eq!(check(wrong), Err(problem.to_owned()), "{wrong}");
     }
 }

@@ -208,7 +208,8 @@ async fn a_slow_call_that_the_client_gives_up_is_logged() {
         let writer = written.clone();
         let _guard = subscriber::set_default(subscriber(move || writer.clone()));
         let hangs = tower::service_fn(|_| std::future::pending());
-        let mut service = CallLogLayer::new(Tracing::off(), slow_call).layer(hangs);
+        let failures = RateLimit::new(::metrics::Counter::noop());
+        let mut service = CallLogLayer::new(Tracing::off(), slow_call, failures).layer(hangs);
         let mut request = Request::new(Body::empty());
         let traceparent = http::HeaderValue::from_static(TRACEPARENT);
         request.headers_mut().insert("traceparent", traceparent);
@@ -238,6 +239,36 @@ async fn a_panic_is_logged_without_its_text() {
         "span": {"name": "call", "method": "rollplan.v1.RolloutPlanner/PlanRollout"},
     });
     assert_eq!(check(Panicking, mk_request(3)).await, [expected]);
+}
+
+/// Under overload or with a broken client, each call fails.
+#[tokio::test(start_paused = true)]
+async fn failed_calls_are_logged_ten_times_a_second_for_each_reason() {
+    let written = Written::default();
+    let writer = written.clone();
+    let _guard = subscriber::set_default(subscriber(move || writer.clone()));
+    let failures = RateLimit::new(::metrics::Counter::noop());
+    let reports = failures.clone().report();
+    let fails = tower::service_fn(|_| async { Ok(errors::overloaded().into_http()) });
+    let layer = CallLogLayer::new(Tracing::off(), Duration::from_secs(3600), failures);
+    let mut service = layer.layer(fails);
+    for _ in 0..25 {
+        service.call(Request::new(Body::empty())).await.unwrap();
+    }
+    assert_eq!(written.lines().len(), 10);
+    let waited = tokio::time::timeout(Duration::from_millis(2500), reports).await;
+    waited.unwrap_err();
+    service.call(Request::new(Body::empty())).await.unwrap();
+    let lines = written.lines();
+    assert_eq!(lines.len(), 12);
+    let report = serde_json::json!({
+        "level": "WARN",
+        "message": "failed calls were not logged",
+        "reason": "OVERLOADED",
+        "not_logged": 15,
+    });
+    assert_eq!(lines[10], report);
+    assert_eq!(lines[11]["message"], "call failed");
 }
 
 #[test]
@@ -283,9 +314,11 @@ fn of_a_panic_only_place_and_literal_are_logged() {
             others(panicked);
         }
     }));
+    let before = panics();
     let secret = "hunter2";
     panic::catch_unwind(|| panic!("the value is {secret}")).unwrap_err();
     panic::catch_unwind(|| panic!("a rule is broken")).unwrap_err();
+    assert_eq!(panics() - before, 2);
     let lines = written.lines();
     for (line, text) in lines.iter().zip([Value::Null, "a rule is broken".into()]) {
         assert_eq!(line["message"], "panicked");

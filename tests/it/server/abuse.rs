@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use rollplan::proto::PlanRolloutRequest;
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::wire::REQUEST_BYTES_MAX;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -16,7 +15,7 @@ use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
-use super::observed::get;
+use super::observed::{get, sample};
 use super::process::{Log, Process};
 use super::raw::{self, PLAN, PREFACE, framed};
 use super::refusals::check;
@@ -337,17 +336,24 @@ async fn garbage_and_floods_of_headers_end_their_connection_only() {
     assert!(most < 100, "{most} MiB");
 }
 
-/// Each call that fails has a line in the log. Where it goes may stand still, as a full disk does.
+/// With a limit of zero each call has a line in the log, which nobody reads, as if the disk were full.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_that_nobody_reads_stops_no_call() {
-    let server = Process::start_with(&[], Log::Unread);
-    let mut client = RolloutPlannerClient::new(connect(server.address).await);
-    // Their lines are more than a pipe holds, four times over.
-    for _ in 0..1_000 {
-        let call = client.plan_rollout(PlanRolloutRequest::default());
-        let status = timeout(PATIENCE, call).await.unwrap().unwrap_err();
-        assert_eq!(status.code(), Code::InvalidArgument);
+async fn unread_log_blocks_no_call_and_drops_lines() {
+    let server = Process::start_with(&["--slow-call", "0s"], Log::Unread);
+    let channel = connect(server.address).await;
+    let mut health = HealthClient::new(channel.clone());
+    let dropped = async || {
+        let (_, text) = get(server.http, "/metrics").await;
+        let labels = [("reason", "not_written")];
+        sample(&text, "rollplan_log_lines_dropped_total", &labels)
+    };
+    // A pipe holds some hundred lines, and 4,096 wait in memory.
+    for _ in 0..6_000 {
+        let check = health.check(HealthCheckRequest::default());
+        timeout(PATIENCE, check).await.unwrap().unwrap();
     }
+    assert!(dropped().await > 0.0);
+    let mut client = RolloutPlannerClient::new(channel);
     client.plan_rollout(mk_request()).await.unwrap();
 }
 

@@ -189,7 +189,7 @@ async fn a_connection_that_does_not_take_an_answer_is_closed() {
     assert!(took < Duration::from_secs(41), "{took:?}");
     tokio::time::resume();
     let http = http.unwrap();
-    assert_eq!(closed(http, "answers_not_taken").await, 1.0);
+    assert_eq!(closed(http, "response_not_read").await, 1.0);
     assert_eq!(closed(http, "silent").await, 0.0);
 }
 

@@ -4,6 +4,7 @@ mod abuse;
 mod ages;
 mod answers;
 mod certificates;
+mod descriptors;
 mod discovery;
 mod limits;
 mod monitoring;

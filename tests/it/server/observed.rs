@@ -1,17 +1,18 @@
-//! What the service says of itself: metrics and probes.
+//! Metrics and probes.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rollplan::proto::PlanRolloutRequest;
+use rollplan::proto::{ComputeStatusRequest, PlanRolloutRequest};
 use rollplan::server::Config;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
-use tonic::Request;
 use tonic::codegen::http::uri::PathAndQuery;
+use tonic::{Code, Request};
 
-use super::{Serving, Staged, mk_config, mk_request, mk_request_with_pods, start_with};
+use super::raw::{self, PLAN};
+use super::{Serving, Staged, mk_config, mk_request, mk_request_with_pods, start_with, until};
 
 /// Status and text of a path.
 pub(super) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
@@ -99,6 +100,51 @@ async fn calls_and_plans_are_counted() {
     assert_eq!(count("rollplan_plan_steps_count", &[]), 2.0);
     assert_eq!(count("rollplan_snapshot_pods_sum", &[]), 513.0);
     assert!(count("process_resident_memory_bytes", &[]) > 1e6);
+}
+
+#[tokio::test]
+async fn connections_are_counted_while_they_are_open() {
+    let Serving {
+        mut client,
+        channel,
+        http,
+        ..
+    } = start_with(mk_observed()).await;
+    let open = async || {
+        let (_, text) = get(http.unwrap(), "/metrics").await;
+        sample(&text, "rollplan_open_connections", &[])
+    };
+    client.plan_rollout(mk_request()).await.unwrap();
+    assert_eq!(open().await, 1.0);
+    drop((client, channel));
+    until("the connection is closed", async || open().await == 0.0).await;
+}
+
+/// A panic is a bug; a request that the client got wrong is not.
+#[tokio::test]
+async fn bugs_are_counted_apart_from_mistakes_of_clients() {
+    let Serving {
+        mut client,
+        address,
+        http,
+        ..
+    } = Staged::default().start(mk_observed()).await;
+    let garbage = bytes::Bytes::from_static(&[0, 0, 0, 0, 2, 0xff, 0xff]);
+    let mut raw = raw::connect(address).await;
+    let request = raw::request(PLAN, &[]);
+    let answer = raw.call(request, garbage).await.unwrap();
+    assert_ne!(answer.status.code(), Code::Ok);
+    client
+        .compute_status(ComputeStatusRequest::default())
+        .await
+        .unwrap_err();
+    let (_, text) = get(http.unwrap(), "/metrics").await;
+    let bugs = |method| {
+        let labels = [("grpc_method", method)];
+        sample(&text, "rollplan_internal_errors_total", &labels)
+    };
+    assert_eq!(bugs("PlanRollout"), 0.0);
+    assert_eq!(bugs("ComputeStatus"), 1.0);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The server as a process of its own: what it takes of memory is its own, and signals reach it.
+//! The server as a process of its own, with its own memory, limits and signals.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -17,7 +17,10 @@ pub(super) struct Process {
 
 /// `rollplan serve`, with nothing set in the environment.
 pub(super) fn command() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rollplan"));
+    clean(Command::new(env!("CARGO_BIN_EXE_rollplan")))
+}
+
+fn clean(mut command: Command) -> Command {
     command.arg("serve").stdin(Stdio::null());
     for (name, _) in std::env::vars() {
         if name.starts_with("ROLLPLAN_") || name.starts_with("OTEL_") {
@@ -57,7 +60,18 @@ impl Process {
     }
 
     pub(super) fn start_with(args: &[&str], log: Log) -> Self {
-        let mut command = command();
+        Self::spawn(command(), args, log)
+    }
+
+    /// After these commands of a shell, which set limits.
+    pub(super) fn start_after(script: &str, args: &[&str]) -> Self {
+        let mut command = Command::new("sh");
+        let script = format!("{script}; exec \"$0\" \"$@\"");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_rollplan")]);
+        Self::spawn(clean(command), args, Log::Read)
+    }
+
+    pub(super) fn spawn(mut command: Command, args: &[&str], log: Log) -> Self {
         command.args(["--http-listen", "127.0.0.1:0"]);
         // Machines that test may be busier than those that serve.
         command.args(["--queue-time-max", "60s"]);

@@ -141,9 +141,11 @@ fn every_setting_is_taken_from_its_option_and_from_its_variable() {
 }
 
 /// What is logged and cannot be set.
-fn constants() -> [(String, Value); 3] {
+fn constants() -> [(String, Value); 5] {
     [
         ("version", json!(env!("CARGO_PKG_VERSION"))),
+        ("commit", json!(env!("ROLLPLAN_COMMIT"))),
+        ("trace_parent_based", json!(true)),
         ("request_bytes_max", json!(16 << 20)),
         ("answer_bytes_max", json!(4 << 20)),
     ]
@@ -168,6 +170,8 @@ fn the_table_of_settings_is_true() {
     for [option, variable, default] in &rows {
         let (_, told) = help.split_once(&format!("--{option} <")).expect(option);
         let told = told.split("\n      --").next().unwrap();
+        // Lines are wrapped anywhere.
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(told.contains(&format!("[env: {variable}=")), "{told}");
         let told = told.split_once("[default: ");
         let told = told.map(|(_, rest)| rest.split_once(']').unwrap().0);
@@ -186,7 +190,7 @@ fn the_table_of_settings_is_true() {
     assert_eq!(default.tls_client_sans, Vec::<String>::new());
     assert_eq!(default.compress_answers_min, None);
     assert_eq!(default.connection_age_max, None);
-    assert_eq!(default.otlp_endpoint, None);
+    assert_eq!(default.traces.endpoint, None);
 }
 
 /// A default of the table as it is logged.
@@ -222,7 +226,7 @@ fn refused(args: &[&str], variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn what_cannot_be_set_is_told_in_one_line_that_names_it() {
+fn invalid_configuration_is_reported_in_one_line() {
     let invalid =
         "error: invalid value 'here' for '--listen <ADDRESS:PORT>': invalid socket address syntax";
     assert_eq!(refused(&["--listen", "here"], &[]), invalid);
@@ -237,13 +241,93 @@ fn what_cannot_be_set_is_told_in_one_line_that_names_it() {
     );
     assert_eq!(
         refused(&["--drain-grace", "99999s"], &[]),
-        "error: drain_grace is 99999s and must be from 0ns to 3600s"
+        "error: drain_grace must be from 0ns to 3600s, not 99999s"
     );
     let said = refused(&["--tls-cert", "/no", "--tls-key", "/no"], &[]);
     assert!(
         said.starts_with("error: tls /no cannot be read: "),
         "{said}"
     );
+}
+
+#[test]
+fn empty_variables_count_as_unset() {
+    let listen = ["--listen".to_owned(), "127.0.0.1:0".to_owned()];
+    let rows = rows();
+    let empty: Vec<_> = rows
+        .into_iter()
+        .map(|[_, variable, _]| (variable, String::new()))
+        .chain([("TOKIO_WORKER_THREADS".to_owned(), String::new())])
+        .collect();
+    assert!(empty.len() > 20);
+    assert_eq!(logged(&listen, &empty), logged(&listen, &[]));
+}
+
+#[test]
+fn invalid_number_of_threads_is_refused() {
+    for wrong in ["0", "many"] {
+        assert_eq!(
+            refused(&[], &[("TOKIO_WORKER_THREADS", wrong)]),
+            "error: TOKIO_WORKER_THREADS must be a whole number from 1 to 1024"
+        );
+    }
+}
+
+/// They are often injected into every pod of a cluster.
+#[test]
+fn no_variable_of_opentelemetry_stops_the_server() {
+    let mut command = command();
+    // All that the specification has for traces, with what one may find there.
+    command.envs([
+        ("OTEL_SDK_DISABLED", "maybe"),
+        ("OTEL_SERVICE_NAME", ""),
+        ("OTEL_RESOURCE_ATTRIBUTES", ",=,a,b=%zz"),
+        ("OTEL_LOG_LEVEL", "hunter2"),
+        ("OTEL_PROPAGATORS", "b3,hunter2"),
+        ("OTEL_TRACES_EXPORTER", "otlp,console"),
+        ("OTEL_TRACES_SAMPLER", "parentbased_jaeger_remote"),
+        ("OTEL_TRACES_SAMPLER_ARG", "endpoint=http://hunter2:14250"),
+        (
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "https://me:hunter2@127.0.0.1:1",
+        ),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "hunter2://"),
+        ("OTEL_EXPORTER_OTLP_INSECURE", "hunter2"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        ("OTEL_EXPORTER_OTLP_COMPRESSION", "hunter2"),
+        (
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "authorization=hunter2,\u{e9}=\n,%=%",
+        ),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "hunter2"),
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/no"),
+        ("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "/dev/null"),
+        ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/dev/null"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "-1"),
+        ("OTEL_BSP_EXPORT_TIMEOUT", "-1"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "18446744073709551615"),
+        ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "0"),
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "-1"),
+    ]);
+    command.args(["--listen", "127.0.0.1:0"]);
+    let (_, said) = process::refused(command);
+    assert!(said.contains("listening on"), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
+    for ignored in [
+        "OTEL_SDK_DISABLED is ignored: must be true or false",
+        "OTEL_TRACES_EXPORTER is ignored: only otlp and none are supported",
+        "OTEL_TRACES_SAMPLER is ignored: ",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is ignored: must be a URL",
+        "OTEL_EXPORTER_OTLP_PROTOCOL is ignored: only grpc is supported",
+        "OTEL_EXPORTER_OTLP_TIMEOUT is ignored: ",
+        "/no is ignored for traces: ",
+        "/dev/null is ignored for traces: no certificate in PEM found",
+        "OTEL_BSP_SCHEDULE_DELAY is ignored: ",
+        "OTEL_BSP_MAX_QUEUE_SIZE is ignored: ",
+        "OTEL_BSP_MAX_EXPORT_BATCH_SIZE is ignored: ",
+    ] {
+        assert!(said.contains(ignored), "{ignored} in {said}");
+    }
 }
 
 /// It is the only thing that is found when a port is bound: by then there is a line in the log.

@@ -274,15 +274,15 @@ async fn only_clients_with_an_allowed_name_may_call() {
     assert_eq!(denied, 4.0);
 }
 
-/// Garbage instead of a handshake, and nothing at all.
+/// Plain text instead of a handshake, and nothing at all.
 #[tokio::test]
-async fn who_does_not_encrypt_is_not_answered() {
+async fn plain_connection_to_an_encrypted_port_is_refused() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     let directory = Directory::new();
     let authority = Authority::new();
     directory.rotate(&authority.sign());
-    let (address, _, _stop) = serve(directory.files(false)).await;
+    let (address, http, _stop) = serve(directory.files(false)).await;
     let _silent = TcpStream::connect(address).await.unwrap();
     let mut plain = TcpStream::connect(address).await.unwrap();
     plain
@@ -293,6 +293,14 @@ async fn who_does_not_encrypt_is_not_answered() {
     // An alert of TLS at most.
     let _ = plain.read_to_end(&mut answer).await;
     assert!(answer.len() < 20, "{answer:?}");
+    let (_, text) = get(http, "/metrics").await;
+    let failures = |reason| {
+        let labels = [("reason", reason)];
+        sample(&text, "rollplan_tls_handshake_failures_total", &labels)
+    };
+    assert_eq!(failures("failed"), 1.0);
+    assert_eq!(failures("timed_out"), 0.0);
+    assert_eq!(sample(&text, "rollplan_open_connections", &[]), 0.0);
     let config = client_config(&authority, None);
     let (channel, _) = connect(address, config).await.unwrap();
     let mut client = RolloutPlannerClient::new(channel);

@@ -1,4 +1,4 @@
-//! Traces: what reaches a collector, and what a collector cannot do to the server.
+//! Traces: which spans reach a collector, and that no collector affects the server.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -11,13 +11,17 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyValue;
 use opentelemetry_proto::tonic::trace::v1::Span;
-use rollplan::server::{Config, Shutdown};
+use rcgen::SanType;
+use rollplan::server::{Config, Shutdown, Traces};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 use tonic::{Code, Request, Response, Status};
 
+use super::certificates::{self, Authority};
 use super::raw;
+use super::tls::Directory;
 use super::{Serving, ends, mk_config, mk_request, start_with};
 
 /// A collector of traces.
@@ -40,11 +44,19 @@ impl Collector {
         SocketAddr,
         mpsc::UnboundedReceiver<ExportTraceServiceRequest>,
     ) {
+        Self::start_on(tonic::transport::Server::builder()).await
+    }
+
+    async fn start_on(
+        mut server: tonic::transport::Server,
+    ) -> (
+        SocketAddr,
+        mpsc::UnboundedReceiver<ExportTraceServiceRequest>,
+    ) {
         let (sender, received) = mpsc::unbounded_channel();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router =
-            tonic::transport::Server::builder().add_service(TraceServiceServer::new(Self(sender)));
+        let router = server.add_service(TraceServiceServer::new(Self(sender)));
         tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
         (address, received)
     }
@@ -53,8 +65,11 @@ impl Collector {
 /// With traces sent there.
 fn mk_traced(collector: SocketAddr, trace_ratio: f64) -> Config {
     Config {
-        otlp_endpoint: Some(format!("http://{collector}")),
-        trace_ratio,
+        traces: Traces {
+            endpoint: Some(format!("http://{collector}")),
+            ratio: trace_ratio,
+            ..Traces::default()
+        },
         ..mk_config()
     }
 }
@@ -148,7 +163,50 @@ async fn spans_reach_a_collector_below_those_of_the_caller() {
     }
 }
 
-/// Without a caller that says so, chance decides which traces are sent.
+/// The collector shows its certificate, and sees that of the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spans_are_sent_encrypted() {
+    let directory = Directory::new();
+    let (collectors, servers) = (Authority::new(), Authority::new());
+    let identity = |signed: &certificates::Identity| {
+        Identity::from_pem(signed.cert.pem(), signed.key.serialize_pem())
+    };
+    let address = [127, 0, 0, 1].into();
+    let tls = ServerTlsConfig::new()
+        .identity(identity(
+            &collectors.sign_as(vec![SanType::IpAddress(address)]),
+        ))
+        .client_ca_root(Certificate::from_pem(&servers.pem));
+    let server = tonic::transport::Server::builder().tls_config(tls).unwrap();
+    let (collector, mut received) = Collector::start_on(server).await;
+    directory.rotate(&servers.sign());
+    for (file, pem) in [("ca.crt", &collectors.pem), ("other.crt", &servers.pem)] {
+        directory.write(file, pem);
+    }
+    for (ca, sent) in [("ca.crt", 1), ("other.crt", 0)] {
+        let config = Config {
+            traces: Traces {
+                endpoint: Some(format!("https://{collector}")),
+                ca: Some(directory.path(ca)),
+                client: Some((directory.path("tls.crt"), directory.path("tls.key"))),
+                ..Traces::default()
+            },
+            ..mk_config()
+        };
+        let Serving {
+            mut client,
+            stop,
+            ended,
+            ..
+        } = start_with(config).await;
+        client.plan_rollout(mk_request()).await.unwrap();
+        stop.send(Shutdown::SkipDelay).unwrap();
+        ends(ended).await;
+        assert_eq!(spans(&mut received).len(), sent, "{ca}");
+    }
+}
+
+/// Without a caller that decides, chance decides which traces are sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_traces_begun_here_a_share_is_sent() {
     const CALLS: usize = 100;
