@@ -81,7 +81,7 @@ pub fn to_status(error: &wire::Error) -> Status {
     }
 }
 
-/// A rollback that cannot be, though the request is sound.
+/// A rollback that is not possible, although the request is valid.
 fn no_way_back(error: &RollbackError) -> Status {
     let message = cut_end(&error.to_string(), MESSAGE_BYTES_MAX);
     let refused = |reason: &str, name: &str| {
@@ -127,7 +127,7 @@ fn no_way_back(error: &RollbackError) -> Status {
     }
 }
 
-/// What a client is told about a bug of ours: nothing about its inside.
+/// The error for a bug of ours. It tells nothing about the inside.
 pub(super) fn bug() -> Status {
     refusal(
         Code::Internal,
@@ -143,13 +143,13 @@ pub(super) fn is_bug(status: &Status) -> bool {
     info.error_info().is_some_and(|info| info.reason == BUG)
 }
 
-/// What a client is told whose call the server does not wait for when it ends.
+/// The error of a call that is aborted at shutdown.
 pub(super) fn stopping() -> Status {
     refusal(Code::Unavailable, "the server is stopping", "STOPPING", &[])
 }
 
-/// What a client is told that came when there was no room. The only error but UNAVAILABLE that another try may
-/// mend, and `RetryInfo` is the sign of it.
+/// The error of a call that came when there was no room. Besides UNAVAILABLE, it is the only error for which a retry
+/// makes sense, which `RetryInfo` says.
 pub(super) fn overloaded() -> Status {
     failed(
         Code::ResourceExhausted,
@@ -215,7 +215,7 @@ pub(super) fn complete(mut response: Response<Body>) -> Response<Body> {
     } else {
         completed(&status)
     };
-    // It fails for headers that cannot be, which base64 and percent-encoding make sure of.
+    // Base64 and percent-encoding make sure that the headers are valid.
     if completed.add_header(response.headers_mut()).is_ok() {
         response.extensions_mut().insert(completed);
     }
@@ -245,7 +245,7 @@ pub(super) fn completed(status: &Status) -> Status {
         Code::OutOfRange => {
             return over_quota("REQUEST_TOO_LARGE", "request", status.message(), &[]);
         }
-        // Bytes that are no message, or no frame.
+        // Bytes that cannot be decoded as a message or as a frame.
         Code::Internal => "MALFORMED_REQUEST",
         Code::Unimplemented => "UNKNOWN_METHOD",
         Code::NotFound => "NOT_FOUND",
@@ -323,7 +323,7 @@ fn with_source(error: &wire::Error) -> String {
     }
 }
 
-/// Stands for what is cut.
+/// Marks where text was cut.
 pub(super) const CUT: &str = "...";
 
 /// Cut between characters, to at most so many bytes.

@@ -1,4 +1,4 @@
-//! `grpc.health.v1`: whether to send calls here.
+//! The health service, `grpc.health.v1`: whether this server takes calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::proto::rollout_planner_server::RolloutPlannerServer;
 /// The server as a whole, and the planner. Other names are answered NOT_FOUND.
 const SERVICES: [&str; 2] = ["", <RolloutPlannerServer<Planner> as NamedService>::NAME];
 
-/// What health checks are told.
+/// The status that health checks report.
 #[derive(Clone)]
 pub(super) struct Health {
     reporter: HealthReporter,
@@ -24,7 +24,7 @@ pub(super) struct Health {
 // === impl Health ===
 
 impl Health {
-    /// NOT_SERVING until told otherwise.
+    /// Starts as NOT_SERVING.
     pub(super) async fn new() -> (Self, HealthServer<impl HealthApi>) {
         let (reporter, service) = tonic_health::server::health_reporter();
         let health = Self {
@@ -43,7 +43,7 @@ impl Health {
         self.set(ServingStatus::NotServing).await;
     }
 
-    /// The same for probes.
+    /// The same status, for HTTP probes.
     pub(super) fn is_serving(&self) -> bool {
         self.is_serving.load(Ordering::Relaxed)
     }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nothing_serves_before_it_is_said_and_after_it_is_taken_back() {
+    async fn status_is_not_serving_before_start_and_after_shutdown() {
         let (health, service) = Health::new().await;
         let mut client = HealthClient::new(service);
         let is_serving = health.clone();

@@ -138,7 +138,7 @@ async fn reached(age: Option<Duration>) {
     }
 }
 
-/// A tenth more or less, drawn anew each time.
+/// The age plus or minus up to a tenth, drawn for each connection.
 fn jitter(age: Duration) -> Duration {
     // The only randomness here, and it need not be good.
     let random = RandomState::new().hash_one(0_u8);

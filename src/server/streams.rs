@@ -1,5 +1,5 @@
-//! Answers of what is served beside the planner, health and reflection: streams that end on no account of their own,
-//! of which a client may keep as many as it may have calls, and read none.
+//! Response streams of health and reflection. They do not end by themselves, and a client may keep as many of them
+//! open as it may have calls, without reading any.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -19,8 +19,8 @@ use super::connection::PendingResponses;
 use super::errors;
 use super::response::ResponseFuture;
 
-/// Ends open streams when the server stops, which they would hold up to the end of its grace, and counts what is not
-/// taken of them.
+/// Ends open streams at shutdown, which they would otherwise delay until its grace period is over, and tracks the
+/// responses that clients have not read.
 #[derive(Clone)]
 pub(super) struct StreamsLayer {
     stopping: watch::Receiver<()>,
@@ -33,12 +33,12 @@ pub(super) struct Streams<S> {
     layer: StreamsLayer,
 }
 
-/// An answer that is being given.
+/// An open response stream.
 struct Open {
     body: Body,
     stopped: Stopped,
     is_over: bool,
-    /// Not in tests without a connection.
+    /// `None` in tests without a connection.
     pending: Option<PendingResponses>,
     budget: Option<Budget>,
 }
@@ -48,7 +48,7 @@ type Stopped = Pin<Box<dyn Future<Output = ()> + Send>>;
 // === impl StreamsLayer ===
 
 impl StreamsLayer {
-    /// For streams of small answers. They end when the sender of `stopping` is dropped.
+    /// For streams of small responses. They end when the sender of `stopping` is dropped.
     pub(super) fn new(stopping: watch::Receiver<()>) -> Self {
         Self {
             stopping,
@@ -56,7 +56,7 @@ impl StreamsLayer {
         }
     }
 
-    /// For streams whose answers need room.
+    /// For streams whose responses are counted against the memory budget.
     pub(super) fn within(self, budget: Budget) -> Self {
         Self {
             budget: Some(budget),
@@ -119,7 +119,7 @@ where
 impl Open {
     fn end(&mut self, status: &Status) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         self.is_over = true;
-        // With it goes the request, which may still be open.
+        // Drops the request too, which may still be open.
         self.body = Body::empty();
         let mut trailers = HeaderMap::new();
         Poll::Ready(Some(match status.add_header(&mut trailers) {
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes of a body that says `first` and then nothing more.
+    /// The frames and the status of a stream whose body sends `first` and then nothing more.
     async fn frames(layer: &StreamsLayer, first: &'static [u8]) -> (Vec<Bytes>, Option<Status>) {
         let endless = service_fn(move |_: Request<Body>| async move {
             let first = tokio_stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(first)))]);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_ends_with_the_server() {
+    async fn open_stream_ends_at_shutdown() {
         let (stop, stopping) = watch::channel(());
         drop(stop);
         let (said, status) = frames(&StreamsLayer::new(stopping), b"said before").await;
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_ends_where_there_is_no_room_for_its_answers() {
+    async fn stream_ends_when_the_budget_is_exhausted() {
         let (_stop, stopping) = watch::channel(());
         let layer = StreamsLayer::new(stopping).within(Budget::new(0));
         let (said, status) = frames(&layer, b"no room").await;

@@ -1,4 +1,4 @@
-//! Encryption of calls, with files that are read again when they change.
+//! TLS for calls, with certificate files that are reloaded when they change.
 
 use std::fs;
 use std::io;
@@ -17,20 +17,20 @@ use x509_cert::der::Decode as _;
 
 use super::config::TlsFiles;
 
-/// Why certificates cannot be used.
+/// Why the certificate files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("{path} cannot be read: {source}")]
     Read { path: String, source: io::Error },
-    #[error("{path} is no {what} in PEM")]
+    #[error("{path} does not contain a {what} in PEM")]
     Pem { path: String, what: &'static str },
-    #[error("certificate and key cannot be used: {0}")]
+    #[error("cannot use the certificate and its key: {0}")]
     Unusable(#[from] rustls::Error),
-    #[error("{path} has no root that can be used: {problem}")]
+    #[error("cannot use the CA certificates in {path}: {problem}")]
     Roots { path: String, problem: String },
 }
 
-/// What connections are encrypted with from now on. Those that are open keep what they began with.
+/// The TLS configuration for new connections. Open connections keep the one that they started with.
 #[derive(Clone)]
 pub(super) struct Tls {
     files: Arc<TlsFiles>,
@@ -44,23 +44,23 @@ struct Current {
     failing: Option<Failing>,
 }
 
-/// Files that cannot be used.
+/// A change of the files that cannot be used.
 struct Failing {
     problem: String,
     is_logged: bool,
 }
 
-/// What is seen of it.
+/// The metrics of reloading.
 #[derive(Clone)]
 pub(super) struct Observed {
     pub(super) reloads: Counter,
-    /// Counted each time that the files are looked at.
+    /// Incremented on each poll of the files.
     pub(super) failures: Counter,
-    /// When the certificates end, in seconds of Unix time.
+    /// When the first certificate expires, in Unix time.
     pub(super) expiry: Gauge,
 }
 
-/// The files, as they were read.
+/// The contents of the files.
 #[derive(PartialEq, Eq)]
 struct Contents {
     cert: Vec<u8>,
@@ -91,13 +91,13 @@ impl Tls {
         TlsAcceptor::from(Arc::clone(&self.current().config))
     }
 
-    /// Takes the files as they are now. What cannot be used is left, and told of if it is there again the next time:
-    /// it may be half of a change.
+    /// Reloads the files. If they cannot be used, the current configuration stays, and the problem is reported if it
+    /// persists until the next poll: it may be half of a change.
     ///
-    /// Files are compared as a whole, not by their times: Kubernetes swaps a link to their directory.
+    /// Whole files are compared, not modification times: Kubernetes swaps a link to their directory.
     pub(super) fn reload(&self) {
         let read = Contents::read(&self.files);
-        // Nobody else writes, so that what is seen here stays as it is.
+        // Nothing else writes, so the comparison stays valid.
         let is_same = |read: &Contents| *read == self.current().read;
         let renewed = match read {
             Ok(read) if is_same(&read) => Ok(None),
@@ -119,7 +119,7 @@ impl Tls {
                 };
                 self.observed.reloads.increment(1);
                 self.observed.expiry.set(expiry);
-                tracing::info!("certificates are renewed");
+                tracing::info!("reloaded the certificates");
             }
             Err(error) => current.failing = Some(self.failed(error.to_string(), failing)),
         }
@@ -131,7 +131,7 @@ impl Tls {
         if is_again {
             self.observed.failures.increment(1);
             if !was_logged {
-                tracing::error!("certificates are not renewed: {problem}");
+                tracing::error!("cannot reload the certificates: {problem}");
             }
         }
         Failing {
@@ -167,10 +167,10 @@ impl Contents {
         })
     }
 
-    /// With when the first of the certificates ends, in seconds of Unix time.
+    /// The TLS configuration, and when the first certificate expires, in Unix time.
     fn to_config(&self, files: &TlsFiles) -> Result<(Arc<ServerConfig>, f64), Error> {
         let certs = certificates(&self.cert, &files.cert)?;
-        let expiry = first_end(&certs).ok_or_else(|| Error::Pem {
+        let expiry = first_expiry(&certs).ok_or_else(|| Error::Pem {
             path: files.cert.display().to_string(),
             what: "certificate",
         })?;
@@ -202,7 +202,7 @@ impl Contents {
 }
 
 /// In seconds of Unix time.
-fn first_end(certs: &[CertificateDer<'_>]) -> Option<f64> {
+fn first_expiry(certs: &[CertificateDer<'_>]) -> Option<f64> {
     let ends = certs.iter().map(|cert| {
         let cert = Certificate::from_der(cert).ok()?;
         let validity = cert.tbs_certificate().validity();
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_a_change_is_waited_for_and_what_stays_wrong_is_counted() {
+    fn half_a_change_is_tolerated_once_and_lasting_failures_are_counted() {
         let directory = TempDir::new().unwrap();
         let files = TlsFiles {
             cert: directory.path().join("cert"),
@@ -268,7 +268,7 @@ mod tests {
             (done.load(Ordering::Relaxed), failed.load(Ordering::Relaxed))
         };
         assert_eq!(counts(&tls), (0, 0));
-        // The certificate has come, its key has not.
+        // The certificate is replaced, its key not yet.
         write(&second);
         assert_eq!(counts(&tls), (0, 0));
         fs::write(&files.key, second.signing_key.serialize_pem()).unwrap();
@@ -276,7 +276,7 @@ mod tests {
         fs::write(&files.cert, "no certificate").unwrap();
         assert_eq!(counts(&tls), (1, 0));
         assert_eq!(counts(&tls), (1, 1));
-        // For as long as it lasts.
+        // As long as the problem lasts.
         assert_eq!(counts(&tls), (1, 2));
         fs::remove_file(&files.cert).unwrap();
         assert_eq!(counts(&tls), (1, 3));

@@ -161,7 +161,7 @@ def call_asyncio(address: str, calls: int, bodies: list[bytes], expected: list[b
 
 def client(api: str, results: multiprocessing.SimpleQueue, *arguments: object) -> None:
     tally = {"blocking": call_blocking, "asyncio": call_asyncio}[api](*arguments)
-    results.put((tally.counts, tally.samples))
+    results.put((tally.counts, [f"{api}: {text}" for text in tally.samples]))
 
 
 def experiment(binary: str, calls: int, processes: int, compress: bool) -> bool:
@@ -208,7 +208,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=20000, help="for each of the two experiments")
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
-    print(f"grpcio {grpc.__version__}, Python {sys.version.split()[0]}")
+    print(f"grpcio {grpc.__version__}, Python {sys.version.split()[0]}", flush=True)
     right = [experiment(arguments.binary, arguments.calls, arguments.processes, it) for it in (True, False)]
     sys.exit(0 if all(right) else 1)
 

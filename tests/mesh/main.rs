@@ -194,13 +194,13 @@ async fn a_rolling_restart_behind_envoy_fails_no_call() {
     let envoy = Envoy::start(&addresses(&replicas), Role::Balancer).await;
     envoy.healthy(3).await;
     let client = client_of(envoy.address).await;
-    // No retries by the caller: what Envoy cannot mend is seen.
+    // No retries by the caller: a failure that Envoy cannot hide shows.
     let load = Load::start(8, &client, 1);
     load.outlives(&mut replicas, async || envoy.healthy(3).await)
         .await;
 }
 
-/// Nothing is said before the end: calls that the server had begun are reset, and repeated on another one.
+/// A killed server gives no warning: calls that it had begun are reset, and retried on another server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_servers_behind_envoy_fail_no_call() {
     let mut replicas = replicas();

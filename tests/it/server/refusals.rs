@@ -258,7 +258,7 @@ async fn unary_methods_take_exactly_one_message() {
             assert!(call.is_status_alone, "{path} {messages}");
         }
     }
-    // Part of a second one is no message.
+    // Part of a second message cannot be decoded.
     let body = [&plan[..], &plan[..100]].concat();
     let call = raw.call(raw::request(PLAN, &[]), body.into()).await;
     check(&call.unwrap().status, Code::Internal, "MALFORMED_REQUEST");
