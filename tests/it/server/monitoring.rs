@@ -1,10 +1,11 @@
-//! What dashboard and alerts ask for is there.
+//! The dashboard and the alerts ask only for metrics that exist.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::Value;
 
-use super::observed::{get, mk_observed};
+use super::observed::{get, mk_observed, sample};
 use super::start_with;
 
 fn read(file: &str) -> String {
@@ -12,11 +13,11 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// What a query of PromQL wants of one metric.
+/// What a PromQL query needs of one metric.
 #[derive(Debug, Default, PartialEq)]
-struct Asked {
+struct Needed {
     metric: String,
-    /// Labels that it is grouped by.
+    /// The labels by which it is grouped.
     by: Vec<String>,
     matchers: Vec<Matcher>,
 }
@@ -32,16 +33,16 @@ struct Matcher {
 /// Name and labels of a series.
 type Series = (String, BTreeMap<String, String>);
 
-/// What Prometheus adds to whatever it scrapes.
+/// Labels that Prometheus adds to every series.
 const OF_TARGETS: [&str; 2] = ["instance", "job"];
 
-/// What is between the brackets that a text begins with, and what comes after.
+/// The text between the brackets at the start of a text, and the rest.
 fn bracketed(text: &str, open: char, close: char) -> Option<(&str, &str)> {
     text.trim_start().strip_prefix(open)?.split_once(close)
 }
 
-/// Metrics in a query, ours all beginning with one of these, each with the grouping that it is in.
-fn asked(query: &str) -> Vec<Asked> {
+/// Metrics in a query, found by the prefixes of ours, each with its grouping.
+fn needed(query: &str) -> Vec<Needed> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let (mut found, mut by) = (Vec::new(), Vec::new());
     let mut rest = query;
@@ -64,7 +65,7 @@ fn asked(query: &str) -> Vec<Asked> {
                     rest = after;
                     text.split(',').map(matcher).collect()
                 });
-                found.push(Asked {
+                found.push(Needed {
                     metric: word.to_owned(),
                     by: by.clone(),
                     matchers,
@@ -104,20 +105,20 @@ fn series(scrape: &str) -> Vec<Series> {
         .collect()
 }
 
-/// Each metric is there, has the labels that are asked for with their values, and all of them together. `shown` are
-/// the labels that the answer is named by.
-fn check(query: &str, shown: &[&str], there: &[Series]) -> Result<(), String> {
-    let all = asked(query);
+/// Each metric exists and has the labels that the query needs with their values, and all of them together. `shown` are
+/// the labels in the legend or the text.
+fn check(query: &str, shown: &[&str], existing: &[Series]) -> Result<(), String> {
+    let all = needed(query);
     if all.is_empty() {
-        return Err(format!("nothing is asked by {query}"));
+        return Err(format!("no metric in {query}"));
     }
-    for Asked {
+    for Needed {
         metric,
         by,
         matchers,
     } in &all
     {
-        let series: Vec<_> = there.iter().filter(|(name, _)| name == metric).collect();
+        let series: Vec<_> = existing.iter().filter(|(name, _)| name == metric).collect();
         if series.is_empty() {
             return Err(format!("no {metric}"));
         }
@@ -153,7 +154,7 @@ fn check(query: &str, shown: &[&str], there: &[Series]) -> Result<(), String> {
     Ok(())
 }
 
-/// Labels in a text for people: `{{label}}`, `{{ $labels.label }}`.
+/// Labels in a legend or a text: `{{label}}`, `{{ $labels.label }}`.
 fn shown(text: &str) -> Vec<&str> {
     let parts = text.split("{{").skip(1);
     parts
@@ -165,10 +166,10 @@ fn shown(text: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn dashboard_and_alerts_ask_for_what_is_there() {
+async fn dashboard_and_alerts_use_existing_metrics_and_labels() {
     let http = start_with(mk_observed()).await.http.unwrap();
     let (_, scrape) = get(http, "/metrics").await;
-    let there = series(&scrape);
+    let existing = series(&scrape);
 
     let dashboard: Value = serde_json::from_str(&read("dashboard.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
@@ -179,7 +180,7 @@ async fn dashboard_and_alerts_ask_for_what_is_there() {
         .collect();
     assert!(targets.len() >= 15);
     for (query, legend) in targets {
-        assert_eq!(check(&query, &shown(&legend), &there), Ok(()), "{query}");
+        assert_eq!(check(&query, &shown(&legend), &existing), Ok(()), "{query}");
     }
 
     // Between `expr:` and what follows it.
@@ -188,12 +189,12 @@ async fn dashboard_and_alerts_ask_for_what_is_there() {
     assert!(alerts.len() >= 9);
     for alert in alerts {
         let (query, texts) = alert.split_once("\n        for:").unwrap();
-        assert_eq!(check(query, &shown(texts), &there), Ok(()), "{query}");
+        assert_eq!(check(query, &shown(texts), &existing), Ok(()), "{query}");
     }
 }
 
 #[test]
-fn queries_are_read_right() {
+fn queries_are_parsed() {
     let query = r#"sum by (x, y) (rate(rollplan_a_total{b=~"c|d",e!="f"}[5m])) / count(process_g)"#;
     let matcher = |label: &str, is_negative, values: &[&str]| Matcher {
         label: label.to_owned(),
@@ -201,26 +202,26 @@ fn queries_are_read_right() {
         values: values.iter().map(|&it| it.to_owned()).collect(),
     };
     let expected = [
-        Asked {
+        Needed {
             metric: "rollplan_a_total".to_owned(),
             by: vec!["x".to_owned(), "y".to_owned()],
             matchers: vec![matcher("b", false, &["c", "d"]), matcher("e", true, &["f"])],
         },
-        Asked {
+        Needed {
             metric: "process_g".to_owned(),
-            ..Asked::default()
+            ..Needed::default()
         },
     ];
-    assert_eq!(asked(query), expected);
+    assert_eq!(needed(query), expected);
     assert_eq!(shown("{{a}} of {{ $labels.b }}"), ["a", "b"]);
 }
 
 #[test]
-fn a_query_for_what_is_not_there_is_found() {
+fn query_for_a_missing_metric_or_label_is_found() {
     let scrape =
         "# HELP\nrollplan_a{b=\"c\",d=\"e\"} 1\nrollplan_a{b=\"f\",d=\"g\"} 1\nprocess_b 2\n";
-    let there = series(scrape);
-    let check = |query: &str, shown: &[&str]| check(query, shown, &there).is_ok();
+    let existing = series(scrape);
+    let check = |query: &str, shown: &[&str]| check(query, shown, &existing).is_ok();
     assert!(check(
         r#"sum by (b) (rollplan_a{b="c",d!="g"}) / count(process_b)"#,
         &[]
@@ -244,4 +245,18 @@ fn a_query_for_what_is_not_there_is_found() {
         assert!(!check(wrong, &[]), "{wrong}");
     }
     assert!(!check("sum by (b) (rollplan_a)", &["d"]));
+}
+
+/// Of a checkout; a build from an archive has it from ROLLPLAN_COMMIT or not at all.
+#[tokio::test]
+async fn build_info_has_the_commit() {
+    let commit = env!("ROLLPLAN_COMMIT");
+    if Path::new(env!("CARGO_MANIFEST_DIR")).join(".git").exists() {
+        assert!(commit.len() >= 7, "{commit}");
+        assert!(commit.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    }
+    let http = start_with(mk_observed()).await.http.unwrap();
+    let (_, scrape) = get(http, "/metrics").await;
+    let labels = [("version", env!("CARGO_PKG_VERSION")), ("commit", commit)];
+    assert_eq!(sample(&scrape, "rollplan_build_info", &labels), 1.0);
 }

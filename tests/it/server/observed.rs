@@ -148,7 +148,7 @@ async fn bugs_are_counted_apart_from_mistakes_of_clients() {
 }
 
 #[tokio::test]
-async fn a_call_that_the_client_gives_up_is_canceled() {
+async fn call_that_the_client_gives_up_is_counted_as_canceled() {
     let staged = Staged::default();
     let Serving {
         mut client, http, ..
@@ -172,7 +172,7 @@ async fn a_call_that_the_client_gives_up_is_canceled() {
 }
 
 #[tokio::test]
-async fn the_http_port_knows_three_paths() {
+async fn http_port_serves_three_paths() {
     let Serving { http, .. } = start_with(mk_observed()).await;
     let http = http.unwrap();
     assert_eq!(get(http, "/livez").await, (200, "ok\n".to_owned()));

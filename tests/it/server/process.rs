@@ -11,7 +11,7 @@ pub(super) struct Process {
     child: Child,
     pub(super) address: SocketAddr,
     pub(super) http: SocketAddr,
-    /// What it says on standard error after that it listens, line by line.
+    /// Its lines on standard error after the one that it is listening.
     pub(super) said: mpsc::Receiver<String>,
 }
 
@@ -30,7 +30,7 @@ fn clean(mut command: Command) -> Command {
     command
 }
 
-/// How a server that cannot start ends, and what it says. One that starts is killed.
+/// The exit code and standard error of a server that cannot start. One that starts is killed.
 pub(super) fn refused(mut command: Command) -> (Option<i32>, String) {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let stderr = child.stderr.take().unwrap();
@@ -45,11 +45,11 @@ pub(super) fn refused(mut command: Command) -> (Option<i32>, String) {
     (child.wait().unwrap().code(), said)
 }
 
-/// What becomes of the log.
+/// Whether the log is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Log {
     Read,
-    /// Nobody reads it once the server listens, nor closes it.
+    /// Nobody reads it, nor closes it, once the server is listening.
     Unread,
 }
 
@@ -73,7 +73,7 @@ impl Process {
 
     pub(super) fn spawn(mut command: Command, args: &[&str], log: Log) -> Self {
         command.args(["--http-listen", "127.0.0.1:0"]);
-        // Machines that test may be busier than those that serve.
+        // A machine that runs tests may be busier than one that serves.
         command.args(["--queue-time-max", "60s"]);
         if !args.contains(&"--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
@@ -83,7 +83,7 @@ impl Process {
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (sender, said) = mpsc::channel();
-        // Reads to the end, or the server could not write.
+        // Read to the end, or the server could not write.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let is_listening = line.contains("listening on");
@@ -99,7 +99,7 @@ impl Process {
         while address.is_none() {
             let line = said
                 .recv_timeout(Duration::from_secs(60))
-                .expect("it says where it listens");
+                .expect("it logs where it is listening");
             let line: serde_json::Value = serde_json::from_str(&line).unwrap();
             let message = line["message"].as_str().unwrap().to_owned();
             let after = |words| message.strip_prefix(words).map(|it| it.parse().unwrap());
@@ -114,7 +114,7 @@ impl Process {
         }
     }
 
-    /// Sends it a signal, as TERM.
+    /// Sends it a signal, for example TERM.
     pub(super) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let killed = Command::new("kill").args(["-s", name, &pid]).status();
@@ -125,19 +125,19 @@ impl Process {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Waits until it has ended, which must be soon.
+    /// Waits until it has ended, which must be within this time.
     pub(super) fn ended(&mut self, within: Duration) -> ExitStatus {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(start.elapsed() < within, "it goes on");
+            assert!(start.elapsed() < within, "it is still running");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// MiB of memory that are its own, as the system says.
+    /// Its resident memory in MiB.
     pub(super) fn resident_mib(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).unwrap();

@@ -11,7 +11,7 @@ use super::certificates::Authority;
 use super::process::{self, command};
 use super::tls::Directory;
 
-/// The first line of the log, without what every line has.
+/// The first line of the log, without the fields of every line.
 fn logged(args: &[String], variables: &[(String, String)]) -> BTreeMap<String, Value> {
     let mut child = command()
         .args(args)
@@ -32,7 +32,7 @@ fn logged(args: &[String], variables: &[(String, String)]) -> BTreeMap<String, V
     line
 }
 
-/// Option, value as it is given, and as it is logged. None is the default.
+/// Option, value as given, and value as logged. None is the default.
 fn settings(directory: &Directory) -> Vec<(&'static str, String, Value)> {
     let file = |name: &str| {
         let path = directory.path(name).display().to_string();
@@ -74,7 +74,7 @@ fn settings(directory: &Directory) -> Vec<(&'static str, String, Value)> {
     .into()
 }
 
-/// The field of the log that has the value of an option.
+/// The field of the log for an option.
 fn field(option: &str) -> String {
     let name = option.replace('-', "_");
     let is_time = [
@@ -106,7 +106,7 @@ fn rows() -> Vec<[String; 3]> {
 }
 
 #[test]
-fn every_setting_is_taken_from_its_option_and_from_its_variable() {
+fn every_setting_has_an_option_and_a_variable() {
     let directory = Directory::new();
     let authority = Authority::new();
     directory.rotate(&authority.sign());
@@ -140,7 +140,7 @@ fn every_setting_is_taken_from_its_option_and_from_its_variable() {
     assert_eq!(logged(&args, &variables), expected);
 }
 
-/// What is logged and cannot be set.
+/// Fields of the log that no option sets.
 fn constants() -> [(String, Value); 5] {
     [
         ("version", json!(env!("CARGO_PKG_VERSION"))),
@@ -154,12 +154,12 @@ fn constants() -> [(String, Value); 5] {
 
 /// docs/operations.md has every option of `serve` with its variable and its default, and no other.
 #[test]
-fn the_table_of_settings_is_true() {
+fn table_of_settings_matches_the_program() {
     let help = command().arg("--help").output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
     let rows = rows();
     assert_eq!(help.matches("[env: ").count(), rows.len());
-    // Of its own the server would take a port that may be taken.
+    // The default port may be in use.
     let listen = ["--listen".to_owned(), "127.0.0.1:0".to_owned()];
     let mut logged = logged(&listen, &[]);
     let default = json!(Config::default().listen.to_string());
@@ -183,7 +183,7 @@ fn the_table_of_settings_is_true() {
         assert_eq!(read(default), value, "{option}");
     }
     assert_eq!(logged, BTreeMap::new());
-    // What may be absent the command does not take from there.
+    // Settings without a value have none in the library either.
     let default = Config::default();
     assert_eq!(default.http_listen, None);
     assert_eq!(default.tls, None);
@@ -193,14 +193,14 @@ fn the_table_of_settings_is_true() {
     assert_eq!(default.traces.endpoint, None);
 }
 
-/// A default of the table as it is logged.
+/// A default in the table as it is logged.
 fn read(text: &str) -> Option<Value> {
     let number = |text: &str| text.parse::<f64>().ok();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Some(match text {
         "none" => return None,
         "one for each core" => json!(cores),
-        // A share, which is no whole number.
+        // A share, which is logged as a fraction.
         "1" => json!(1.0),
         _ => {
             if let Some(milliseconds) = text.strip_suffix("ms") {
@@ -215,7 +215,7 @@ fn read(text: &str) -> Option<Value> {
     })
 }
 
-/// Why a server does not start, which must be one line.
+/// Why a server does not start: one line.
 fn refused(args: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = command();
     command.args(args).envs(variables.iter().copied());
@@ -277,7 +277,7 @@ fn invalid_number_of_threads_is_refused() {
 #[test]
 fn no_variable_of_opentelemetry_stops_the_server() {
     let mut command = command();
-    // All that the specification has for traces, with what one may find there.
+    // All variables of the specification that concern traces, with values found in practice or worse.
     command.envs([
         ("OTEL_SDK_DISABLED", "maybe"),
         ("OTEL_SERVICE_NAME", ""),
@@ -330,9 +330,9 @@ fn no_variable_of_opentelemetry_stops_the_server() {
     }
 }
 
-/// It is the only thing that is found when a port is bound: by then there is a line in the log.
+/// The only error that is found after the first line of the log.
 #[test]
-fn a_port_that_is_taken_is_named_whichever_it_is() {
+fn unavailable_port_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     for args in [

@@ -1,4 +1,4 @@
-//! How the process ends: by which signals, when, and with which exit code.
+//! How the process ends: on which signals, when, and with which exit code.
 
 use std::process::Command;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::process::Process;
 use super::raw::{self, PLAN, framed};
 use super::{PATIENCE, connect, mk_request, until};
 
-/// Times that nobody waits for: where they are heeded, only another signal ends the process.
+/// Times longer than any test: only another signal ends the process.
 const FOREVER: [&str; 6] = [
     "--deadline-max",
     "1h",
@@ -36,26 +36,26 @@ async fn closed(server: &Process) {
     .await;
 }
 
-/// A call that never ends, being never sent as a whole.
+/// A call that never ends, because its request is never complete.
 async fn hang(server: &Process) -> impl Sized + use<> {
     let mut raw = raw::connect(server.address).await;
     let request = raw::request(PLAN, &[]);
     let (answer, mut stream) = raw.send.send_request(request, false).unwrap();
     let part = framed(&mk_request()).slice(..50);
     stream.send_data(part, false).unwrap();
-    // By an answer on the same connection the server knows of both.
+    // After a response on the same connection, the server has seen both calls.
     let check = raw::request(PLAN, &[]);
     raw.call(check, framed(&mk_request())).await.unwrap();
     (raw, answer, stream)
 }
 
 #[tokio::test]
-async fn each_further_sigterm_cuts_a_time_short() {
+async fn each_further_sigterm_escalates() {
     let mut server = Process::start(&FOREVER);
     let _hangs = hang(&server).await;
     server.signal("TERM");
     withdrawn(&server).await;
-    // It goes on serving.
+    // It keeps serving.
     let mut client = RolloutPlannerClient::new(connect(server.address).await);
     client.plan_rollout(mk_request()).await.unwrap();
     server.signal("TERM");
@@ -66,7 +66,7 @@ async fn each_further_sigterm_cuts_a_time_short() {
 }
 
 #[tokio::test]
-async fn sigint_does_not_wait_for_balancers_and_a_second_one_for_nothing() {
+async fn sigint_skips_the_delay_and_a_second_one_the_grace() {
     let mut server = Process::start(&FOREVER);
     let _hangs = hang(&server).await;
     server.signal("INT");
@@ -74,14 +74,14 @@ async fn sigint_does_not_wait_for_balancers_and_a_second_one_for_nothing() {
     assert!(server.is_running());
     server.signal("INT");
     assert_eq!(server.ended(PATIENCE).code(), Some(0));
-    // With nothing under way, one is enough.
+    // With no call in flight, one is enough.
     let mut server = Process::start(&FOREVER);
     server.signal("INT");
     assert_eq!(server.ended(PATIENCE).code(), Some(0));
 }
 
 #[tokio::test]
-async fn what_still_runs_is_left_after_the_grace() {
+async fn running_calls_are_aborted_after_the_grace() {
     let times = ["--drain-delay", "0s", "--drain-grace", "1s"];
     let mut server = Process::start(&[&FOREVER[..2], &times].concat());
     let _hangs = hang(&server).await;
@@ -91,10 +91,10 @@ async fn what_still_runs_is_left_after_the_grace() {
     assert!(asked.elapsed() >= Duration::from_secs(1));
 }
 
-/// Without files there is no port, and no runtime to begin with.
+/// Without file descriptors, the runtime cannot start.
 #[test]
-fn a_process_that_cannot_start_ends_with_70() {
-    // The loader of the program needs one file, the runtime more.
+fn process_that_cannot_start_exits_with_70() {
+    // The loader of the program needs one descriptor, the runtime more.
     let script = "ulimit -n 4; exec \"$0\" serve --listen 127.0.0.1:0";
     let run = Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_rollplan")])

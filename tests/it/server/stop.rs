@@ -1,4 +1,4 @@
-//! Starting with what is configured, and ending when asked to: in order, and in bounded time.
+//! Starts as configured, and ends when asked to: in order and in bounded time.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub(super) async fn next(watch: &mut Streaming<HealthCheckResponse>) -> Option<S
     Some(message.expect("there is news").unwrap()?.status())
 }
 
-/// It ends as the server does, and says why.
+/// It ends with the server and reports why.
 pub(super) async fn check_ends(watch: &mut Streaming<HealthCheckResponse>) {
     let end = timeout(PATIENCE, watch.message()).await;
     let status = end.expect("it ends").unwrap_err();
@@ -45,14 +45,14 @@ pub(super) async fn check_ends(watch: &mut Streaming<HealthCheckResponse>) {
 }
 
 #[tokio::test]
-async fn a_wrong_configuration_binds_no_port() {
+async fn invalid_configuration_binds_no_port() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = Config {
         listen: taken.local_addr().unwrap(),
         drain_grace: Duration::from_secs(7200),
         ..mk_config()
     };
-    // Nothing is said of the port, which is taken: it was not tried.
+    // The port is unavailable, and the error is another one: it was not tried.
     match Server::bind(config).await.err().unwrap() {
         server::Error::Config { setting, .. } => assert_eq!(setting, "drain_grace"),
         other => panic!("{other:?}"),
@@ -60,7 +60,7 @@ async fn a_wrong_configuration_binds_no_port() {
 }
 
 #[tokio::test]
-async fn a_taken_port_is_named() {
+async fn unavailable_port_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let config = Config {
@@ -72,7 +72,7 @@ async fn a_taken_port_is_named() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_does_not_hold_the_stop() {
+async fn idle_connection_does_not_delay_shutdown() {
     let Serving {
         address,
         channel: _channel,
@@ -85,9 +85,9 @@ async fn an_idle_connection_does_not_hold_the_stop() {
     TcpStream::connect(address).await.unwrap_err();
 }
 
-/// Neither a connection over which nothing was ever said holds it.
+/// Nor does a connection on which nothing was ever sent.
 #[tokio::test]
-async fn a_connection_without_a_word_does_not_hold_the_stop() {
+async fn silent_connection_does_not_delay_shutdown() {
     let Serving {
         address,
         stop,
@@ -95,7 +95,7 @@ async fn a_connection_without_a_word_does_not_hold_the_stop() {
         ..
     } = start().await;
     let mut silent = TcpStream::connect(address).await.unwrap();
-    // Half of what HTTP/2 begins with, so that it is known to have been accepted.
+    // Half of the HTTP/2 preface, to know that it has been accepted.
     silent.write_all(b"PRI * HTTP").await.unwrap();
     // Accepted in this order.
     RolloutPlannerClient::new(connect(address).await)
@@ -111,7 +111,7 @@ async fn a_connection_without_a_word_does_not_hold_the_stop() {
 
 /// Nor does a client that may still ask for descriptors.
 #[tokio::test]
-async fn an_open_reflection_does_not_hold_the_stop() {
+async fn open_reflection_stream_does_not_delay_shutdown() {
     let Serving {
         channel,
         stop,
@@ -129,7 +129,7 @@ async fn an_open_reflection_does_not_hold_the_stop() {
 }
 
 #[tokio::test]
-async fn a_running_call_ends_before_the_server_does() {
+async fn running_call_ends_before_the_server() {
     let staged = Staged::default();
     let Serving {
         address,
@@ -146,7 +146,7 @@ async fn a_running_call_ends_before_the_server_does() {
     stop.send(Shutdown::Graceful).unwrap();
     assert_eq!(next(&mut health).await, Some(ServingStatus::NotServing));
     check_ends(&mut health).await;
-    // Nobody new is let in, though the old ones are still served.
+    // No new client is accepted, though the old ones are still served.
     let refused = async {
         while TcpStream::connect(address).await.is_ok() {
             yield_now().await;
@@ -162,9 +162,9 @@ async fn a_running_call_ends_before_the_server_does() {
     TcpStream::connect(address).await.unwrap_err();
 }
 
-/// Whoever has no more patience need not have it for the grace either.
+/// An immediate shutdown skips the grace too.
 #[tokio::test]
-async fn now_is_now() {
+async fn immediate_shutdown_aborts_running_calls() {
     let staged = Staged::default();
     let Serving {
         mut client,
@@ -182,7 +182,7 @@ async fn now_is_now() {
 }
 
 #[tokio::test]
-async fn a_call_that_does_not_end_is_left_after_the_grace() {
+async fn call_that_does_not_end_is_aborted_after_the_grace() {
     let staged = Staged::default();
     let config = Config {
         deadline_max: Duration::from_secs(3600),
@@ -199,7 +199,7 @@ async fn a_call_that_does_not_end_is_left_after_the_grace() {
         tokio::spawn(async move { client.plan_rollout(PlanRolloutRequest::default()).await });
     staged.started.notified().await;
 
-    // From here on time passes when there is nothing else to do, and only then.
+    // From here on, time advances only when there is nothing else to do.
     tokio::time::pause();
     let asked = Instant::now();
     stop.send(Shutdown::Graceful).unwrap();
@@ -210,9 +210,9 @@ async fn a_call_that_does_not_end_is_left_after_the_grace() {
     assert!(!running.is_finished());
 }
 
-/// Balancers need time to notice, and all the while calls are answered, those of new connections too.
+/// Balancers need time to notice, and meanwhile calls are answered, also on new connections.
 #[tokio::test]
-async fn between_not_serving_and_the_end_calls_are_answered() {
+async fn calls_are_answered_during_the_delay() {
     let config = Config {
         http_listen: Some(([127, 0, 0, 1], 0).into()),
         drain_delay: Duration::from_secs(3600),
@@ -239,16 +239,16 @@ async fn between_not_serving_and_the_end_calls_are_answered() {
     let mut other = RolloutPlannerClient::new(connect(address).await);
     other.plan_rollout(mk_request()).await.unwrap();
 
-    // Impatience ends the delay, and nothing else.
+    // A repeated signal skips the delay, and nothing else.
     stop.send(Shutdown::SkipDelay).unwrap();
     ends(ended).await;
     TcpStream::connect(address).await.unwrap_err();
 }
 
-/// A call that crosses with the goodbye of its connection fails CANCELLED in tonic's client (docs/api.md): no server
-/// has seen it. Whatever comes later is UNAVAILABLE.
+/// A call that crosses with the GOAWAY of its connection fails CANCELLED in tonic's client (docs/api.md): no server has
+/// seen it. Any later call is UNAVAILABLE.
 #[tokio::test]
-async fn a_call_after_the_end_is_unavailable() {
+async fn call_after_the_end_is_unavailable() {
     let Serving {
         mut client,
         stop,

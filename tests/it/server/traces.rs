@@ -39,7 +39,7 @@ impl TraceService for Collector {
 }
 
 impl Collector {
-    /// Where it listens, and what it gets.
+    /// Its address, and what it receives.
     async fn start() -> (
         SocketAddr,
         mpsc::UnboundedReceiver<ExportTraceServiceRequest>,
@@ -62,7 +62,7 @@ impl Collector {
     }
 }
 
-/// With traces sent there.
+/// Sends traces to this collector.
 fn mk_traced(collector: SocketAddr, trace_ratio: f64) -> Config {
     Config {
         traces: Traces {
@@ -74,7 +74,7 @@ fn mk_traced(collector: SocketAddr, trace_ratio: f64) -> Config {
     }
 }
 
-/// All spans that have come.
+/// All spans received so far.
 fn spans(received: &mut mpsc::UnboundedReceiver<ExportTraceServiceRequest>) -> Vec<Span> {
     let mut spans = Vec::new();
     while let Ok(request) = received.try_recv() {
@@ -99,9 +99,9 @@ fn attribute(span: &Span, key: &str) -> AnyValue {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn spans_reach_a_collector_below_those_of_the_caller() {
+async fn spans_are_children_of_those_of_the_caller() {
     let (collector, mut received) = Collector::start().await;
-    // Only what the caller samples.
+    // Only traces that the caller samples.
     let Serving {
         mut client,
         address,
@@ -133,12 +133,12 @@ async fn spans_reach_a_collector_below_those_of_the_caller() {
     let mut raw = raw::connect(address).await;
     let (answer, _) = raw.send.send_request(unknown, true).unwrap();
     raw::receive(answer).await.unwrap();
-    // What is not sent yet is sent before the end.
+    // The last spans are sent before the end.
     stop.send(Shutdown::SkipDelay).unwrap();
     ends(ended).await;
 
     let mut spans = spans(&mut received);
-    // Its path is the client's own words.
+    // Its path is text that the client chose.
     let unknown = spans.pop().unwrap();
     assert_eq!(unknown.name, "unknown");
     assert_eq!(attribute(&unknown, "rpc.service"), text("unknown"));
@@ -208,9 +208,9 @@ async fn spans_are_sent_encrypted() {
 
 /// Without a caller that decides, chance decides which traces are sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_traces_begun_here_a_share_is_sent() {
+async fn share_of_traces_started_here_is_sent() {
     const CALLS: usize = 100;
-    // That of 100 by halves fewer than 20 or more than 80 are sent happens once in 10^9 runs.
+    // With a share of one half, fewer than 20 or more than 80 of 100 are sent once in 10^9 runs.
     let request = mk_request();
     for (ratio, least, most) in [(0.0, 0, 0), (0.5, 20, 80), (1.0, CALLS, CALLS)] {
         let (collector, mut received) = Collector::start().await;
@@ -230,7 +230,7 @@ async fn of_traces_begun_here_a_share_is_sent() {
     }
 }
 
-/// After what time a server has stopped that has a span for this collector.
+/// How long a server with a span for this collector takes to stop.
 async fn stops_after(collector: SocketAddr) -> Duration {
     let Serving {
         mut client,
@@ -245,10 +245,10 @@ async fn stops_after(collector: SocketAddr) -> Duration {
     asked.elapsed()
 }
 
-/// The exporter itself would wait for ten seconds.
+/// The exporter on its own would wait for ten seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_collector_that_hangs_or_is_not_there_does_not_hold_the_stop() {
-    // It takes connections, as the system does for it, and reads nothing.
+async fn hanging_or_absent_collector_does_not_delay_shutdown() {
+    // The system accepts connections for it, and nobody reads them.
     let hung = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let took = stops_after(hung.local_addr().unwrap()).await;
     assert!(took < Duration::from_secs(8), "{took:?}");
