@@ -114,8 +114,18 @@ var exemptions = []Exemption{
 	{
 		Name:    "stale-desired-replicas",
 		Settled: true,
-		Reason:  "an active set whose desired-replicas is not the Deployment's: upstream may take that for a scaling event for ever; a settled plan of ours refreshes the annotation and goes on",
-		Applies: staleDesiredReplicas,
+		Reason:  "the only active set, of the right size, or one of several under Recreate, has a desired-replicas that is not the Deployment's, and that is not paused: upstream takes it for a scaling event indefinitely; a settled plan of ours refreshes the annotation and goes on",
+		Applies: func(w *World) bool {
+			active, right := 0, false
+			for _, rs := range owned(w) {
+				if *rs.Spec.Replicas > 0 {
+					active++
+					right = right || *rs.Spec.Replicas == *w.Deployment.Spec.Replicas
+				}
+			}
+			several := active > 1 && w.Deployment.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
+			return !w.Deployment.Spec.Paused && staleDesiredReplicas(w) && (active == 1 && right || several)
+		},
 	},
 	{
 		Name:    "resized-old-set",
@@ -157,7 +167,8 @@ var exemptions = []Exemption{
 	},
 }
 
-// staleDesiredReplicas says whether upstream takes an annotation for a scaling event, which may be for ever.
+// staleDesiredReplicas says whether the annotation of an active set is a scaling event to upstream, unless the
+// Deployment is paused: upstream does not ask then.
 func staleDesiredReplicas(w *World) bool {
 	for _, rs := range owned(w) {
 		v, ok := util.GetDesiredReplicasAnnotation(klog.FromContext(quiet), rs)

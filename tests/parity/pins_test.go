@@ -131,13 +131,15 @@ func recreate(d *appsv1.Deployment) {
 	d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 }
 
-var pins = []struct {
+type pin struct {
 	row            string // the first column of the table
 	world          func() *World
 	upstream, ours string // what they do to the sets
 	settled        bool
 	once           bool // upstream runs one sync only
-}{
+}
+
+var pins = []pin{
 	{
 		row: "overflow", // util/deployment_util.go:526
 		world: func() *World {
@@ -358,6 +360,56 @@ func TestDeliberateDifferences(t *testing.T) {
 				t.Errorf("ours: %q, want %q", got, p.ours)
 			}
 		})
+	}
+}
+
+// TestPausedRecreateIsLeftAlone pins "a paused Deployment is left alone": upstream does nothing to several active sets
+// of Recreate while it is paused, and neither does a settled plan. No exemption hides a difference here.
+func TestPausedRecreateIsLeftAlone(t *testing.T) {
+	w := both(t)
+	world := rolling(3, count(1), count(0)).with(recreate).set("old", 1).set("new", 3, func(rs *appsv1.ReplicaSet) {
+		rs.Annotations[util.DesiredReplicasAnnotation] = "2"
+	}).with(func(d *appsv1.Deployment) {
+		d.Spec.Paused = true
+		c := &d.Status.Conditions[0]
+		c.Status, c.Reason = corev1.ConditionUnknown, util.PausedDeployReason
+	}).AsStored()
+	if name := exempt(world, true); name != "" {
+		t.Errorf("a difference here would be excused as %q", name)
+	}
+	if got := did(world, again(w.up, world)); got != "revision 9" {
+		t.Errorf("upstream: %q", got)
+	}
+	our, err := w.ours.settle(world)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := did(world, our); got != "revision 9" {
+		t.Errorf("ours: %q", got)
+	}
+	diffs, _, _, err := w.settled(world)
+	if err != nil || len(diffs) > 0 {
+		t.Errorf("%v, %v", diffs, err)
+	}
+}
+
+// TestTimerAfterCompletion pins what "timer after completion" says of the time before the deadline: upstream sets a
+// timer, ours none.
+func TestTimerAfterCompletion(t *testing.T) {
+	w := both(t)
+	at := slices.IndexFunc(pins, func(p pin) bool { return p.row == "timer after completion" })
+	world := pins[at].world().with(func(d *appsv1.Deployment) {
+		for i := range d.Status.Conditions {
+			d.Status.Conditions[i].LastUpdateTime = newGenerator(1, 0, baseTime).ago(10)
+		}
+	}).AsStored()
+	up := w.up.Pass(world, NewServer(world))
+	our, err := w.ours.Pass(world, up)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if up.Requeue != 591*time.Second || our.Requeue != 0 {
+		t.Errorf("upstream asks again in %v, ours in %v; want 9m51s and never", up.Requeue, our.Requeue)
 	}
 }
 

@@ -36,7 +36,7 @@ pub(crate) enum Rules {
     Exact,
     /// Kubernetes', and two more. No more pods count as available than their ReplicaSet still wants: a
     /// look-ahead must not count pods that it has taken away. (Published numbers are the observed ones all the
-    /// same.) And a stale `desired-replicas` is refreshed where Kubernetes would see a scaling event for ever.
+    /// same.) And a stale `desired-replicas` is refreshed where Kubernetes would see a scaling event indefinitely.
     LookAhead,
 }
 

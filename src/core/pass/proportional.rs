@@ -43,12 +43,14 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Whether a ReplicaSet looks scaled for ever: its `desired-replicas` is stale, and Kubernetes writes that
-    /// annotation only along with another size. So it is after a crash between two scaling writes, and after
-    /// an edit that makes several active ReplicaSets Recreate's.
+    /// Whether Kubernetes would see a scaling event in a ReplicaSet indefinitely: its `desired-replicas` is stale,
+    /// and Kubernetes writes that annotation only along with another size. It becomes stale after a crash between
+    /// two scaling writes, and when an edit makes several active ReplicaSets Recreate's. While the Deployment is
+    /// paused, nothing waits for the event to pass: the annotation is refreshed once the rollout resumes.
     fn is_wedged(&self, set: &Held) -> bool {
         let wanted = self.limits.replicas;
         self.rules == Rules::LookAhead
+            && !self.owner.deployment.spec.paused
             && revision::is_scaled_for_another(self.annotations(set), set.replicas, wanted)
     }
 
