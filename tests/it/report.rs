@@ -282,21 +282,27 @@ fn ordinary_states_say_at_least_what_kubectl_says() {
         "STARTING",
         why,
     );
-    for (example, message) in [
+    // Complete once a controller has observed the change, as this plan does.
+    let published = plan("history-cleanup").report.unwrap();
+    for (example, report, message) in [
         (
             "after-undo",
+            status("after-undo"),
             "deployment \"web\" successfully rolled out (4 of 4 available)",
         ),
         (
             "history-cleanup",
+            published,
             "deployment \"web\" successfully rolled out (3 of 3 available)",
         ),
     ] {
-        let report = status(example);
         assert_eq!(report.phase(), Phase::Complete, "{example}");
         assert_eq!(report.message, message, "{example}");
         assert_eq!(report.blockers, [], "{example}");
     }
+    let unobserved = status("history-cleanup");
+    assert_eq!(unobserved.phase(), Phase::Progressing);
+    assert_eq!(unobserved.blockers[0].reason, "GENERATION_UNOBSERVED");
     assert_eq!(status("after-undo").revision, "4");
 }
 

@@ -33,7 +33,8 @@ const (
 	Phase_PHASE_UNSPECIFIED Phase = 0
 	// The rollout is in progress.
 	Phase_PHASE_PROGRESSING Phase = 1
-	// All desired pods are updated and available, and no old pods remain.
+	// All desired pods are updated and available, no old pods remain, and a controller has observed the latest
+	// generation.
 	Phase_PHASE_COMPLETE Phase = 2
 	// The rollout is paused by spec.paused.
 	Phase_PHASE_PAUSED Phase = 3
@@ -224,7 +225,7 @@ type Counts struct {
 	Terminating *int32 `protobuf:"varint,7,opt,name=terminating,proto3,oneof" json:"terminating,omitempty"`
 	// Maximum of the sum of the sizes of all ReplicaSets (replicas + maxSurge).
 	MaxTotal int32 `protobuf:"varint,8,opt,name=max_total,json=maxTotal,proto3" json:"max_total,omitempty"`
-	// Minimum number of available pods that the rollout preserves (replicas − maxUnavailable).
+	// Minimum number of available pods that the rollout preserves (replicas − maxUnavailable; 0 under Recreate).
 	MinAvailable int32 `protobuf:"varint,9,opt,name=min_available,json=minAvailable,proto3" json:"min_available,omitempty"`
 	// How max_total is calculated, for example "10 + 25% rounded up = 13".
 	MaxTotalArithmetic string `protobuf:"bytes,10,opt,name=max_total_arithmetic,json=maxTotalArithmetic,proto3" json:"max_total_arithmetic,omitempty"`

@@ -1,7 +1,7 @@
 //! What the Deployment itself holds a rollout by: its limits, its deadline, and what was refused.
 
 use super::text::{KUBERNETES_MAX, agree, because, count, one_line};
-use super::{Blocker, Cause, Counts, Survey};
+use super::{Blocker, Cause, Counts, Survey, is_unobserved};
 use crate::action::Verb;
 use crate::revision;
 use crate::size::IntOrPercent;
@@ -112,7 +112,7 @@ impl Survey<'_> {
 
     fn held_by_availability(&self) -> Option<Blocker> {
         let available = i64::from(self.status.available_replicas);
-        let min = i64::from(self.limits.min_available());
+        let min = i64::from(self.min_available());
         let held = self.is_rolling()
             && !self.snapshot.deployment.spec.paused
             && self.old_size > 0
@@ -129,7 +129,10 @@ impl Survey<'_> {
     }
 
     fn stale_annotation(&self) -> Option<Blocker> {
-        if self.is_unobserved() {
+        if self.snapshot.deployment.spec.paused {
+            return None; // A paused Deployment does not wait for scaling events to pass.
+        }
+        if is_unobserved(&self.snapshot.deployment) {
             return None; // The Deployment was scaled just now, and it is right to scale its ReplicaSets.
         }
         let wanted = self.limits.replicas;
@@ -140,7 +143,7 @@ impl Survey<'_> {
         })?;
         let message = format!(
             "annotation desired-replicas of ReplicaSet {} is stale: Kubernetes' own controller would take \
-             it for a scaling event for ever",
+             it for a scaling event indefinitely",
             set.metadata.name
         );
         let remedy = "carry out this plan: it refreshes the annotation";
@@ -160,18 +163,13 @@ impl Survey<'_> {
         Some(blocker)
     }
 
-    fn is_unobserved(&self) -> bool {
-        let deployment = &self.snapshot.deployment;
-        deployment.status.observed_generation < deployment.metadata.generation
-    }
-
     fn generation_unobserved(&self) -> Option<Blocker> {
         let deployment = &self.snapshot.deployment;
         let (observed, generation) = (
             deployment.status.observed_generation,
             deployment.metadata.generation,
         );
-        self.is_unobserved().then(|| {
+        is_unobserved(deployment).then(|| {
             let message = format!(
                 "no controller has seen the latest change yet: generation {generation}, observed {observed}"
             );
@@ -191,9 +189,17 @@ impl Survey<'_> {
             unavailable: status.unavailable_replicas,
             terminating: status.terminating_replicas,
             max_total: self.limits.max_total(),
-            min_available: self.limits.min_available(),
+            min_available: self.min_available(),
             max_total_arithmetic,
             min_available_arithmetic,
+        }
+    }
+
+    /// `MinAvailable`: Recreate keeps no minimum.
+    fn min_available(&self) -> i32 {
+        match self.snapshot.deployment.spec.strategy {
+            Strategy::RollingUpdate { .. } => self.limits.min_available(),
+            Strategy::Recreate => 0,
         }
     }
 
@@ -203,7 +209,7 @@ impl Survey<'_> {
             Strategy::Recreate => {
                 return (
                     format!("{wanted}, Recreate knows no surge"),
-                    format!("{wanted}, fewer while Recreate replaces them"),
+                    "0, Recreate ends all old pods before it starts new ones".to_owned(),
                 );
             }
             Strategy::RollingUpdate {

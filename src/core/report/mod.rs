@@ -14,7 +14,7 @@ use crate::action::{Action, Step};
 use crate::pass;
 use crate::revision::REVISION;
 use crate::size::Limits;
-use crate::snapshot::{DeploymentStatus, Options, Pod, ReplicaSet, Snapshot, Strategy};
+use crate::snapshot::{Deployment, DeploymentStatus, Options, Pod, ReplicaSet, Snapshot, Strategy};
 use crate::status;
 use crate::time::{Span, Time};
 
@@ -47,7 +47,8 @@ pub struct Report {
 pub enum Phase {
     /// On its way.
     Progressing,
-    /// All wanted pods are updated and available, and no old one is left.
+    /// All wanted pods are updated and available, no old one is left, and a controller has observed the latest
+    /// generation.
     Complete,
     /// Held by `spec.paused`.
     Paused,
@@ -78,7 +79,7 @@ pub struct Counts {
     pub terminating: Option<i32>,
     /// The most that sizes may add up to.
     pub max_total: i32,
-    /// The fewest available pods that scaling down leaves.
+    /// The fewest available pods that scaling down leaves; 0 under Recreate.
     pub min_available: i32,
     /// How `max_total` comes about.
     pub max_total_arithmetic: String,
@@ -186,6 +187,8 @@ struct Survey<'a> {
     new_size: i64,
     old_size: i64,
     pods: Vec<&'a Pod>,
+    /// Whether no controller has observed the latest generation, and no step of the plan publishes that it was.
+    awaits_observation: bool,
 }
 
 /// Reports on a rollout. `status` and `steps` are those of the plan; with no steps, of what is.
@@ -245,11 +248,17 @@ impl<'a> Survey<'a> {
             pods: pods_of(snapshot, new.as_slice()),
             new,
             old,
+            awaits_observation: is_unobserved(&snapshot.deployment)
+                && !steps
+                    .iter()
+                    .any(|step| publishes_observation(snapshot, step)),
         }
     }
 
     fn phase(&self, blockers: &[Blocker]) -> Phase {
         let deployment = &self.snapshot.deployment;
+        let is_complete_for_an_earlier_generation =
+            self.awaits_observation && status::is_complete(deployment, self.status);
         let has = |cause| blockers.iter().any(|blocker| blocker.cause == cause);
         if deployment.metadata.deletion_timestamp.is_some() {
             Phase::Deleting
@@ -257,15 +266,18 @@ impl<'a> Survey<'a> {
             Phase::Refused
         } else if self.is_complete() {
             Phase::Complete
+        } else if is_complete_for_an_earlier_generation {
+            Phase::Progressing
         } else if deployment.spec.paused {
             Phase::Paused
-        } else if [
-            Cause::ReplicaSetRefused,
-            Cause::PodsRefused,
-            Cause::DeadlineExceeded,
-        ]
-        .into_iter()
-        .any(has)
+        } else if self.may_be_stalled()
+            && [
+                Cause::ReplicaSetRefused,
+                Cause::PodsRefused,
+                Cause::DeadlineExceeded,
+            ]
+            .into_iter()
+            .any(has)
         {
             Phase::Stalled
         } else {
@@ -328,17 +340,39 @@ impl<'a> Survey<'a> {
         written.or_else(stored).unwrap_or_default()
     }
 
-    /// A refused create ends the sync before the counters are taken anew: what is published then may still tell
-    /// of a rollout that was complete once.
+    /// A controller must have observed the latest generation: until then, the ReplicaSets may be complete for a
+    /// spec that is no longer the current one. And a refused create ends the sync before the counters are updated:
+    /// the published ones may still be those of a rollout that was complete once.
     fn is_complete(&self) -> bool {
         let refused = || self.new.is_none() && self.replica_set_refused().is_some();
-        status::is_complete(&self.snapshot.deployment, self.status) && !refused()
+        status::is_complete(&self.snapshot.deployment, self.status)
+            && !self.awaits_observation
+            && !refused()
+    }
+
+    /// What has stalled an earlier generation says nothing about a change that no controller has observed, unless
+    /// it was the caller's own plan that was refused.
+    fn may_be_stalled(&self) -> bool {
+        !self.awaits_observation || !self.snapshot.failures.is_empty()
     }
 
     fn is_rolling(&self) -> bool {
         let strategy = self.snapshot.deployment.spec.strategy;
         matches!(strategy, Strategy::RollingUpdate { .. })
     }
+}
+
+/// Whether the stored status is of an earlier generation.
+fn is_unobserved(deployment: &Deployment) -> bool {
+    deployment.status.observed_generation < deployment.metadata.generation
+}
+
+fn publishes_observation(snapshot: &Snapshot, step: &Step) -> bool {
+    let generation = snapshot.deployment.metadata.generation;
+    matches!(
+        &step.action,
+        Some(Action::UpdateDeploymentStatus { status, .. }) if status.observed_generation >= generation
+    )
 }
 
 /// The pods of some ReplicaSets, which are looked up, not searched: there may be ten thousand of either.

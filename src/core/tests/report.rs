@@ -6,7 +6,7 @@ use super::world::{
     at, mk_condition, mk_deployment, mk_pod, mk_set, mk_set_status, mk_snapshot, mk_template, now,
     rolling, strings,
 };
-use crate::action::{Action, apply};
+use crate::action::{Action, Step, apply};
 use crate::plan::{compute_status, plan_pass};
 use crate::plan_settled;
 use crate::report::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Cause, Phase, Report, report};
@@ -816,7 +816,7 @@ fn a_stale_annotation_is_one_that_a_controller_has_left_behind() {
     assert_eq!(
         blocker(&snapshot, Cause::StaleAnnotation).message,
         "annotation desired-replicas of ReplicaSet web-v2 is stale: Kubernetes' own controller would take it \
-         for a scaling event for ever"
+         for a scaling event indefinitely"
     );
     // A ReplicaSet of another size is scaled, and gets its annotation with it; not under Recreate.
     let mut other = snapshot.clone();
@@ -828,7 +828,12 @@ fn a_stale_annotation_is_one_that_a_controller_has_left_behind() {
     annotations.insert(DESIRED_REPLICAS.to_owned(), "4".to_owned());
     assert!(!causes(&other).contains(&Cause::StaleAnnotation));
 
-    // Just scaled, it is no wedge.
+    // A paused Deployment neither waits for it nor refreshes it.
+    other = snapshot.clone();
+    other.deployment.spec.paused = true;
+    assert!(!causes(&other).contains(&Cause::StaleAnnotation));
+
+    // The annotation of a Deployment that was just scaled is not stale yet.
     snapshot.deployment.metadata.generation = 2;
     assert!(!causes(&snapshot).contains(&Cause::StaleAnnotation));
     assert_eq!(
@@ -928,6 +933,64 @@ fn phases_and_their_sentences() {
         "deployment \"web\" is rolling out (2 of 4 updated, 3 of 4 available, 3 old): 2 of 2 new pods are not \
          available: 0 exist, the rest is yet to be created"
     );
+}
+
+/// The ReplicaSet is complete, and the Deployment was changed just now.
+fn complete_but_unobserved() -> Snapshot {
+    let mut snapshot = half_way();
+    snapshot.replica_sets.remove(1);
+    snapshot.replica_sets[0].replicas = 4;
+    snapshot.replica_sets[0].status = mk_set_status(4, 4);
+    snapshot.deployment.metadata.generation = 2;
+    snapshot.deployment.status.observed_generation = 1;
+    snapshot
+}
+
+/// `test5` of kubectl's rollout status viewer.
+#[test]
+fn a_rollout_is_not_complete_before_its_generation_is_observed() {
+    let mut snapshot = complete_but_unobserved();
+    let unobserved = "deployment \"web\" is rolling out (4 of 4 updated, 4 of 4 available, 0 old): no controller has \
+                      seen the latest change yet: generation 2, observed 1";
+    for paused in [false, true] {
+        snapshot.deployment.spec.paused = paused;
+        let found = reported(&snapshot);
+        assert_eq!(found.phase, Phase::Progressing, "paused: {paused}");
+        assert!(causes(&snapshot).contains(&Cause::GenerationUnobserved));
+        if !paused {
+            assert_eq!(found.message, unobserved);
+        }
+    }
+    snapshot.deployment.status.observed_generation = 2;
+    assert_eq!(reported(&snapshot).phase, Phase::Complete);
+}
+
+#[test]
+fn a_plan_that_publishes_the_generation_reports_as_observed() {
+    let snapshot = complete_but_unobserved();
+    let plan = plan_settled(&snapshot, Options::default());
+    let of_plan = |steps: &[Step]| report(&snapshot, Options::default(), &plan.status, steps);
+    assert_eq!(of_plan(&plan.steps).phase, Phase::Complete);
+    let (last, others) = plan.steps.split_last().unwrap();
+    assert!(matches!(
+        last.action,
+        Some(Action::UpdateDeploymentStatus { .. })
+    ));
+    assert_eq!(of_plan(others).phase, Phase::Progressing);
+}
+
+#[test]
+fn an_unobserved_change_is_not_stalled_by_the_deadline_before_it() {
+    let mut snapshot = half_way();
+    let late = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-30));
+    snapshot.deployment.status.conditions = vec![late];
+    snapshot.deployment.status.replicas = 5;
+    snapshot.deployment.status.updated_replicas = 2;
+    snapshot.deployment.status.ready_replicas = 3;
+    snapshot.deployment.status.available_replicas = 3;
+    assert_eq!(reported(&snapshot).phase, Phase::Stalled);
+    snapshot.deployment.metadata.generation = 2;
+    assert_eq!(reported(&snapshot).phase, Phase::Progressing);
 }
 
 #[test]
@@ -1063,7 +1126,7 @@ fn counts_come_with_their_arithmetic() {
             3,
             Strategy::Recreate,
             (3, "3, Recreate knows no surge"),
-            (3, "3, fewer while Recreate replaces them"),
+            (0, "0, Recreate ends all old pods before it starts new ones"),
         ),
     ];
     for (replicas, strategy, max, min) in cases {

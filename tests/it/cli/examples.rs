@@ -61,6 +61,8 @@ fn examples_print_as_their_golden_files() {
 fn status_ends_as_the_rollout_stands() {
     let known = [
         ("after-undo", 0),
+        // Complete, but for a generation that no controller has observed: kubectl waits, too.
+        ("history-cleanup", 3),
         ("stuck-bad-image", 1),
         ("fresh-create", 3),
         ("mid-rollout", 3),
