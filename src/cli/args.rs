@@ -9,16 +9,16 @@ use clap_complete::Shell;
 use prost_types::Timestamp;
 
 use super::serve::ServeArgs;
-use super::{kubectl, now, span};
+use super::{now, span, target};
 use crate::proto;
 
 const ABOUT: &str = "Decides what the Kubernetes Deployment controller would do next";
 
 const LONG_ABOUT: &str = "\
-Decides what the Kubernetes Deployment controller would do next, and says why.
+Decides what the Kubernetes Deployment controller would do next, and explains why.
 
-rollplan reads Deployments, ReplicaSets and pods as kubectl prints them, and answers with the exact API writes \
-to make now and the status to publish. It makes none of them. It reads files, or has your kubectl read the \
+rollplan reads Deployments, ReplicaSets and pods as kubectl prints them, and prints the exact API writes to make now \
+and the status to publish. It makes none of these writes itself. It reads files, or runs your kubectl to read the \
 cluster: it needs no credentials of its own.";
 
 const AFTER_HELP: &str = "\
@@ -31,35 +31,39 @@ Examples:
 
 Exit codes:
    0  done: the answer was printed; for status and wait, the rollout is complete
-   1  failed or stalled: the rollout has, or there is no way back for undo
-   2  wrong command line or input, an unknown Deployment among it
-   3  still going: the rollout is on its way, paused or being deleted, or the time to wait is over
-   4  the service or kubectl does not answer
-  70  rollplan itself failed: a bug, or output that could not be written
+   1  the rollout failed, stalled or was deleted while waiting; for undo, undo target not found
+   2  wrong command line or input, including an unknown Deployment, a missing permission and a kind that the cluster \
+does not serve
+   3  the rollout is in progress, paused or being deleted, or the timeout expired
+   4  the service, kubectl or the cluster does not answer
+  70  rollplan itself failed: a bug, or the output could not be written
 
-Colour is used on a terminal only, and not at all when NO_COLOR is set. A program named kubectl-rollplan on the \
-PATH is a plugin of kubectl: kubectl rollplan status deploy/web. KUBECTL names another kubectl than that on the \
-PATH.";
+Colors are used on a terminal only, and not if NO_COLOR is set. A program named kubectl-rollplan on the PATH is a \
+plugin of kubectl: kubectl rollplan status deploy/web. Set KUBECTL to use another kubectl.";
 
 const STATUS_HELP: &str = "\
-Exit codes: 0 complete; 1 failed or stalled; 2 wrong command line or input; 3 still going, paused or being \
-deleted; 4 the service or kubectl does not answer.";
+Exit codes: 0 complete; 1 failed or stalled; 2 wrong command line or input, or missing permission; 3 in progress, \
+paused or being deleted, or timeout expired; 4 no answer from the service, kubectl or the cluster.";
 
 const WAIT_HELP: &str = "\
-Exit codes: 0 complete; 1 failed or stalled, or deleted meanwhile; 2 wrong command line or input; 3 still going \
-when the time was over; 4 the service or kubectl does not answer.";
+A poll that fails because the service, kubectl or the cluster does not answer is repeated. Five such polls in a row \
+end the command, as does any other error.
+
+Exit codes: 0 complete; 1 failed or stalled, or deleted while waiting; 2 wrong command line or input, or missing \
+permission; 3 timeout expired; 4 no answer from the service, kubectl or the cluster.";
 
 const PLAN_HELP: &str = "\
-Exit codes: 0 the plan was printed, whatever it says; 2 wrong command line or input; 4 the service or kubectl \
-does not answer.";
+Exit codes: 0 the plan was printed, even if nothing is to be done; 2 wrong command line or input, or missing \
+permission; 4 no answer from the service, kubectl or the cluster.";
 
 const HISTORY_HELP: &str = "\
-Exit codes: 0 the revisions were printed; 2 wrong command line or input; 4 the service or kubectl does not \
-answer.";
+Exit codes: 0 the revisions were printed; 2 wrong command line or input, or missing permission; 4 no answer from the \
+service, kubectl or the cluster.";
 
 const UNDO_HELP: &str = "\
-Exit codes: 0 the way back was printed, or there is nothing to undo; 1 there is no way back: the Deployment is \
-paused, or has no such revision; 2 wrong command line or input; 4 the service or kubectl does not answer.";
+Exit codes: 0 the rollback was printed, or there is nothing to undo; 1 undo target not found: the Deployment has no \
+such revision, or it is paused; 2 wrong command line or input, or missing permission; 4 no answer from the service, \
+kubectl or the cluster.";
 
 const HEADING: Style = Style::new().bold();
 
@@ -79,41 +83,41 @@ pub(super) struct CommandLine {
     pub(super) command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Print the next API writes of a Deployment
     ///
-    /// They come in the order to make them, with the status that the Deployment has once they are made.
+    /// Prints the writes in the order in which to make them, and the status of the Deployment after them.
     #[command(after_help = PLAN_HELP)]
     Plan(PlanArgs),
     /// Print the status that the Deployment controller would publish
     ///
-    /// It is that of the Deployment as it is, no other write being made.
+    /// The status is computed for the Deployment as it is now, without any other write.
     #[command(after_help = STATUS_HELP)]
     Status(StatusArgs),
-    /// Wait until a rollout is complete, or will not be
+    /// Wait until a rollout completes or fails
     ///
-    /// Prints a line whenever something changes; with -o json or yaml, a message each time. Ends when the rollout is complete or stalled, or the time is over.
+    /// Prints a line whenever something changes; with -o json or yaml, a message. Ends when the rollout is complete or stalled, or when the timeout expires.
     #[command(after_help = WAIT_HELP)]
     Wait(WaitArgs),
     /// Print the revisions of a Deployment
     #[command(after_help = HISTORY_HELP)]
     History(HistoryArgs),
-    /// Print the way back to an earlier revision
+    /// Show how to roll back to an earlier revision
     ///
-    /// Does what kubectl rollout undo would do, but only prints it: the change of the template, what does not
-    /// come back with it, and the API write.
+    /// Prints what kubectl rollout undo would do, without doing it: the change of the template, what is not rolled
+    /// back with it, and the API write.
     #[command(after_help = UNDO_HELP)]
     Undo(UndoArgs),
-    /// Answer the same questions over gRPC
+    /// Serve the same answers over gRPC
     ///
-    /// Runs until SIGTERM or SIGINT. Reflection describes service and messages; logs are lines of JSON on
-    /// standard error.
+    /// Runs until SIGTERM or SIGINT. Server reflection describes the service and its messages. Logs are written to
+    /// standard error, one JSON object per line.
     Serve(ServeArgs),
     /// Print a script that completes rollplan's command line in a shell
     ///
-    /// For bash, put this into ~/.bashrc: source <(rollplan completions bash)
+    /// For bash, add this line to ~/.bashrc: source <(rollplan completions bash)
     Completions {
         /// The shell
         shell: Shell,
@@ -127,14 +131,14 @@ pub(super) struct PlanArgs {
     /// How far to look ahead
     #[arg(long, value_enum, default_value_t)]
     pub(super) horizon: Horizon,
-    /// What was refused when the last plan was carried out
+    /// Calls of the last plan that the API server rejected
     ///
-    /// A JSON list of StepFailure messages, each with the refused call as the plan gave it.
+    /// A JSON list of StepFailure messages, each with the rejected call exactly as it was planned.
     #[arg(long, value_name = "FILE")]
     pub(super) failures: Option<PathBuf>,
-    /// The plan is to be carried out, Kubernetes' own controller being off (for -o kubectl)
+    /// Confirm that Kubernetes' own controller does not manage this Deployment (for -o kubectl)
     ///
-    /// While the Deployment controller of Kubernetes acts on a Deployment, writes of a second one fight it.
+    /// If it does, both controllers would overwrite each other.
     #[arg(long)]
     pub(super) takeover: bool,
     #[command(flatten)]
@@ -145,13 +149,13 @@ pub(super) struct PlanArgs {
 pub(super) struct StatusArgs {
     #[command(flatten)]
     pub(super) input: InputArgs,
-    /// Go on until the rollout is complete or stalled, and print a line whenever something changes
+    /// Watch until the rollout is complete or stalled, and print a line whenever something changes
     #[arg(short, long, conflicts_with_all = ["files", "now"])]
     pub(super) watch: bool,
-    /// How long to watch, as 10m [default: until it ends]
+    /// How long to watch, for example 10m [default: until the rollout ends]
     #[arg(long, value_name = "TIME", value_parser = span::parse, requires = "watch")]
     pub(super) timeout: Option<Duration>,
-    /// How long to wait between two looks
+    /// Polling interval
     #[arg(long, value_name = "TIME", value_parser = span::parse, default_value = "2s", requires = "watch")]
     pub(super) interval: Duration,
     #[command(flatten)]
@@ -160,18 +164,20 @@ pub(super) struct StatusArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct WaitArgs {
-    /// The Deployment, as web, deploy/web or pdeploy/web
-    #[arg(value_name = "NAME", value_parser = kubectl::parse_name)]
-    pub(super) target: kubectl::Name,
+    /// The Deployment, for example web or deploy/web; pdeploy/web for a PlannedDeployment
+    #[arg(value_name = "NAME", value_parser = target::parse)]
+    pub(super) target: target::Target,
     #[command(flatten)]
     pub(super) cluster: ClusterArgs,
     /// What to wait for
     #[arg(long = "for", value_enum, default_value_t)]
     pub(super) goal: Goal,
-    /// How long to wait, as 10m or 90s; 0 looks once
+    /// How long to wait, for example 10m or 90s; 0 polls once
+    ///
+    /// When the timeout expires, a kubectl that has not answered yet is stopped.
     #[arg(long, value_name = "TIME", value_parser = span::parse, default_value = "10m")]
     pub(super) timeout: Duration,
-    /// How long to wait between two looks
+    /// Polling interval
     #[arg(long, value_name = "TIME", value_parser = span::parse, default_value = "2s")]
     pub(super) interval: Duration,
     #[command(flatten)]
@@ -190,31 +196,34 @@ pub(super) struct HistoryArgs {
 pub(super) struct UndoArgs {
     #[command(flatten)]
     pub(super) input: InputArgs,
-    /// The revision to go back to; 0 is the one before the current
+    /// The revision to roll back to; 0 is the one before the current
     #[arg(long, value_name = "REVISION", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
     pub(super) to_revision: i64,
     #[command(flatten)]
     pub(super) answer: AnswerArgs<ScriptOutput>,
 }
 
-/// Where the objects come from: files, or the cluster that kubectl reads.
+/// Where the objects are read from: files, or a cluster through kubectl.
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 pub(super) struct SourceArgs {
-    /// The Deployment to have kubectl read, as web or deploy/web; pdeploy/web for a PlannedDeployment
+    /// The Deployment to read with kubectl, for example web or deploy/web; pdeploy/web for a PlannedDeployment
     ///
-    /// Runs kubectl get deploy,rs,pods -o json with your configuration.
-    #[arg(value_name = "NAME", value_parser = kubectl::parse_name)]
-    pub(super) target: Option<kubectl::Name>,
+    /// Runs kubectl get with your configuration, for the Deployment and then for the ReplicaSets and pods that its
+    /// selector matches. The command plan reads all ReplicaSets of the namespace. Without permission to list pods, the
+    /// answer does without them, with a note.
+    #[arg(value_name = "NAME", value_parser = target::parse)]
+    pub(super) target: Option<target::Target>,
     /// File with Kubernetes objects, or - for standard input; may be repeated
     ///
-    /// JSON or YAML, one or several documents, single objects or Lists of any kinds. What is no Deployment,
-    /// ReplicaSet, Pod or PlannedDeployment is left out with a note.
+    /// JSON or YAML, one or several documents, single objects or Lists of Deployments, PlannedDeployments, ReplicaSets
+    /// and Pods. Anything else is skipped, with a note. Of these, the objects of the Deployment are selected first;
+    /// others are ignored, even if they are invalid.
     #[arg(short, long = "filename", value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
 }
 
-/// Which cluster kubectl reads, and what of it.
+/// Which cluster and namespace kubectl reads.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub(super) struct ClusterArgs {
     /// The namespace of the Deployment (for kubectl)
@@ -228,14 +237,14 @@ pub(super) struct ClusterArgs {
     pub(super) kubeconfig: Option<String>,
 }
 
-/// What is looked at, and when.
+/// What to read, and the time of the decision.
 #[derive(Args, Debug)]
 pub(super) struct InputArgs {
     #[command(flatten)]
     pub(super) source: SourceArgs,
     #[command(flatten)]
     pub(super) cluster: ClusterArgs,
-    /// The Deployment to decide for, when the files have several
+    /// The Deployment to plan for, if the files contain several
     #[arg(
         short,
         long,
@@ -243,15 +252,15 @@ pub(super) struct InputArgs {
         conflicts_with = "target"
     )]
     pub(super) deployment: Option<String>,
-    /// The time of the decision, as 2026-11-20T23:26:19Z [default: the clock]
+    /// The time of the decision, for example 2026-11-20T23:26:19Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = now::parse)]
     pub(super) now: Option<Timestamp>,
-    /// Whether the input has every pod of the ReplicaSets
+    /// Whether the input contains every pod of the ReplicaSets
     ///
-    /// With strategy Recreate, new pods start once the input shows that no old one is left. Without this
-    /// option, a list of pods is taken to be complete unless a ReplicaSet of the Deployment counts more. If
-    /// no pod is listed at all, every ReplicaSet of the namespace must count none, terminating ones included.
-    /// What kubectl reads for a NAME is complete.
+    /// With strategy Recreate, new pods are created once the input shows that no old pod is left. Without this option,
+    /// a list of pods counts as complete unless a ReplicaSet of the Deployment has more pods. If the input has no pod
+    /// at all, it counts as complete if no ReplicaSet of the namespace has pods, including terminating ones. What
+    /// kubectl reads for a NAME is complete.
     #[arg(
         long,
         value_name = "true|false",
@@ -264,7 +273,7 @@ pub(super) struct InputArgs {
     pub(super) pods_complete: Option<bool>,
 }
 
-/// Who answers, and how the answer is printed.
+/// Which planner to use, and how to print the answer.
 #[derive(Args, Debug)]
 pub(super) struct AnswerArgs<O: ValueEnum + Clone + Default + Send + Sync + 'static> {
     /// How to print the answer
@@ -272,7 +281,7 @@ pub(super) struct AnswerArgs<O: ValueEnum + Clone + Default + Send + Sync + 'sta
     /// JSON and YAML are the response message in protobuf's JSON form.
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) output: O,
-    /// Ask the rollplan service at this address, as http://127.0.0.1:50051 [default: decide here]
+    /// Use the rollplan service at this address, for example http://127.0.0.1:50051 [default: plan locally]
     #[arg(
         long,
         value_name = "URL",
@@ -285,24 +294,24 @@ pub(super) struct AnswerArgs<O: ValueEnum + Clone + Default + Send + Sync + 'sta
 /// How to print an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Output {
-    /// For people
+    /// Human-readable text
     #[default]
     Table,
-    /// Protobuf JSON, on one line
+    /// Protobuf JSON on one line
     Json,
-    /// The same, as YAML
+    /// The same as YAML
     Yaml,
 }
 
 /// How to print an answer that can be carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ScriptOutput {
-    /// For people
+    /// Human-readable text
     #[default]
     Table,
-    /// Protobuf JSON, on one line
+    /// Protobuf JSON on one line
     Json,
-    /// The same, as YAML
+    /// The same as YAML
     Yaml,
     /// Commands to paste into a shell, with the preconditions
     Kubectl,
@@ -311,7 +320,7 @@ pub(super) enum ScriptOutput {
 /// What to wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Goal {
-    /// All wanted pods are updated and available, and no old one is left
+    /// All pods are updated and available, and no old pod is left
     #[default]
     Complete,
 }
@@ -319,7 +328,7 @@ pub(super) enum Goal {
 /// How far a plan looks.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(super) enum Horizon {
-    /// Everything that can be done before the cluster itself must move
+    /// Every write that can be made before the state of the cluster must change
     #[default]
     Settled,
     /// Exactly one sync of the Kubernetes Deployment controller
@@ -329,7 +338,7 @@ pub(super) enum Horizon {
 // === impl ClusterArgs ===
 
 impl ClusterArgs {
-    /// What of it is given, as options of kubectl.
+    /// The given ones, as options of kubectl.
     pub(super) fn options(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Self {
             namespace,
@@ -350,7 +359,7 @@ impl ClusterArgs {
 // === impl ScriptOutput ===
 
 impl ScriptOutput {
-    /// The same where nothing but the answer itself is printed. `None` for commands.
+    /// The same for an answer that is printed as it is. `None` for commands.
     pub(super) fn plain(self) -> Option<Output> {
         match self {
             Self::Table => Some(Output::Table),

@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use super::exit::Exit;
+use super::kubectl::{Cause, Failure};
 use crate::server;
 
 /// Why a run gives no answer. Each says which exit code it ends in.
@@ -18,20 +19,15 @@ pub(super) enum Error {
     /// The Deployment that is asked for does not exist.
     #[error("{0}")]
     Absent(String),
-    /// The Deployment that was watched does not exist any more.
-    #[error("it was deleted meanwhile: {0}")]
+    /// The Deployment was deleted while it was watched.
+    #[error("the Deployment was deleted while waiting: {0}")]
     Gone(String),
     /// There is no way back to a revision.
     #[error("{0}")]
     NoWayBack(String),
-    /// kubectl gives nothing. What it complained of, it has printed itself.
-    #[error("{command}: {reason}")]
-    Kubectl {
-        /// What was run.
-        command: String,
-        /// How it ended.
-        reason: String,
-    },
+    /// kubectl does not print what it was asked for.
+    #[error(transparent)]
+    Kubectl(#[from] Failure),
     /// A service does not answer.
     #[error("{server} does not answer: {reason}")]
     Unreachable {
@@ -82,11 +78,34 @@ impl Error {
         }])
     }
 
+    /// Whether the same may succeed later.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            Self::Kubectl(failure) => failure.is_transient(),
+            Self::Unreachable { .. } => true,
+            Self::Usage(_)
+            | Self::Input(_)
+            | Self::Absent(_)
+            | Self::Gone(_)
+            | Self::NoWayBack(_)
+            | Self::Service { .. }
+            | Self::Serve(_)
+            | Self::Output(_)
+            | Self::Bug(_) => false,
+        }
+    }
+
     pub(super) fn exit(&self) -> Exit {
         match self {
             Self::Gone(_) | Self::NoWayBack(_) => Exit::Failed,
             Self::Usage(_) | Self::Input(_) | Self::Absent(_) => Exit::Usage,
-            Self::Kubectl { .. } | Self::Unreachable { .. } => Exit::Unreachable,
+            Self::Kubectl(failure) => match failure.cause() {
+                Cause::NotFound(_) | Cause::Forbidden(_) | Cause::MissingKind(_) => Exit::Usage,
+                Cause::NotRun(_) | Cause::NoAnswer(_) | Cause::TimedOut(_) | Cause::Failed(..) => {
+                    Exit::Unreachable
+                }
+            },
+            Self::Unreachable { .. } => Exit::Unreachable,
             Self::Serve(server::Error::Config { .. } | server::Error::Listen { .. }) => Exit::Usage,
             Self::Service { .. } | Self::Serve(_) | Self::Output(_) | Self::Bug(_) => {
                 Exit::Internal

@@ -4,15 +4,17 @@
 //! [`wire`](crate::wire)'s, made here or by a service that is asked.
 
 mod args;
-mod ask;
+mod cluster;
 mod error;
 mod exit;
 mod input;
 mod kubectl;
 mod now;
 mod output;
+mod planner;
 mod serve;
 mod span;
+mod target;
 mod variables;
 mod verbs;
 mod watch;

@@ -1,4 +1,4 @@
-//! The time of a decision: given, or read from the clock here and nowhere else in rollplan.
+//! The time of a decision. The clock is read here and nowhere else in rollplan.
 
 use std::time::SystemTime;
 
@@ -16,7 +16,7 @@ pub(super) fn parse(text: &str) -> Result<Timestamp, String> {
     complete
         .then(|| text.parse().ok())
         .flatten()
-        .ok_or_else(|| "not a time in RFC 3339, as 2026-11-20T23:26:19Z".to_owned())
+        .ok_or_else(|| "not a time in RFC 3339, for example 2026-11-20T23:26:19Z".to_owned())
 }
 
 fn has_offset(text: &str) -> bool {

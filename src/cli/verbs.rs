@@ -1,29 +1,27 @@
-//! What there is to ask, and how each answer is printed.
+//! The commands that answer about a Deployment.
 
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use prost_types::Timestamp;
-
 use super::args::{
     AnswerArgs, ClusterArgs, Goal, HistoryArgs, InputArgs, Output, PlanArgs, ScriptOutput,
     SourceArgs, StatusArgs, UndoArgs, WaitArgs,
 };
-use super::ask::Planner;
+use super::cluster::{Cluster, Needs};
 use super::error::Error;
 use super::exit::Exit;
 use super::input::{self, Request, Wanted};
-use super::kubectl::{Kubectl, Name};
-use super::watch::{self, Limits, Sight, SystemClock, Ticker};
+use super::planner::Planner;
+use super::target::Target;
+use super::watch::{self, Limits, Observation, SystemClock, Ticker};
 use super::{complain, now, output, span};
 use crate::proto;
 
-/// Why `plan -o kubectl` is not to be had without saying so.
+/// Why `plan -o kubectl` needs a confirmation.
 const TAKEOVER: &str = "\
--o kubectl prints the writes that Kubernetes' own Deployment controller makes, to be made in its place: while it \
-acts on this Deployment too, the two fight, each undoing what the other does. Say --takeover if it does not act on \
-this Deployment";
+-o kubectl prints the writes that Kubernetes' own Deployment controller makes, to be made in its place: if it manages \
+this Deployment too, both controllers would overwrite each other; pass --takeover if it does not";
 
 /// `rollplan plan`.
 pub(super) fn plan(args: PlanArgs) -> Result<Exit, Error> {
@@ -38,7 +36,7 @@ pub(super) fn plan(args: PlanArgs) -> Result<Exit, Error> {
         (ScriptOutput::Kubectl, false) => return Err(Error::Usage(TAKEOVER.to_owned())),
         (ScriptOutput::Kubectl, true) | (_, false) => {}
         (_, true) => {
-            let text = "--takeover goes with -o kubectl: nothing else is carried out";
+            let text = "--takeover can only be used with -o kubectl";
             return Err(Error::Usage(text.to_owned()));
         }
     }
@@ -46,8 +44,8 @@ pub(super) fn plan(args: PlanArgs) -> Result<Exit, Error> {
     let Request {
         subject,
         snapshot,
-        places,
-    } = read(&input, failures.as_deref())?;
+        source_map,
+    } = read(&input, Needs::Plan, failures.as_deref())?;
     let request = proto::PlanRolloutRequest {
         snapshot: Some(snapshot),
         options: Some(proto::PlanOptions {
@@ -57,7 +55,7 @@ pub(super) fn plan(args: PlanArgs) -> Result<Exit, Error> {
     };
     let response = planner
         .plan_rollout(request)
-        .map_err(|refusal| refusal.into_error(&places))?;
+        .map_err(|refusal| refusal.into_error(&source_map))?;
     match output.plain() {
         Some(output) => output::print(output, &response, |page| {
             output::plan(page, &subject, &response);
@@ -84,7 +82,7 @@ pub(super) fn status(args: StatusArgs) -> Result<Exit, Error> {
         let limits = Limits { interval, timeout };
         return self::watch(&planner, target, &input.cluster, output, limits);
     }
-    let (subject, response) = status_of(&planner, read(&input, None)?)?;
+    let (subject, response) = status_of(&planner, read(&input, Needs::Rollout, None)?)?;
     output::print(output, &response, |page| {
         output::status(page, &subject, &response);
     })?;
@@ -118,15 +116,15 @@ pub(super) fn history(args: HistoryArgs) -> Result<Exit, Error> {
     let Request {
         subject,
         snapshot,
-        places,
-    } = read(&input, None)?;
+        source_map,
+    } = read(&input, Needs::Revisions, None)?;
     let now = snapshot.now;
     let request = proto::ListRevisionsRequest {
         snapshot: Some(snapshot),
     };
     let response = planner
         .list_revisions(request)
-        .map_err(|refusal| refusal.into_error(&places))?;
+        .map_err(|refusal| refusal.into_error(&source_map))?;
     output::print(output, &response, |page| {
         output::history(page, &subject, now.as_ref(), &response);
     })?;
@@ -144,8 +142,8 @@ pub(super) fn undo(args: UndoArgs) -> Result<Exit, Error> {
     let Request {
         subject,
         snapshot,
-        places,
-    } = read(&input, None)?;
+        source_map,
+    } = read(&input, Needs::Revisions, None)?;
     let request = proto::RollbackRequest {
         snapshot: Some(snapshot),
         to_revision,
@@ -153,7 +151,7 @@ pub(super) fn undo(args: UndoArgs) -> Result<Exit, Error> {
     };
     let response = planner
         .rollback(request)
-        .map_err(|refusal| refusal.into_error(&places))?;
+        .map_err(|refusal| refusal.into_error(&source_map))?;
     match output.plain() {
         Some(output) => output::print(output, &response, |page| {
             output::undo(page, &subject, &response);
@@ -166,8 +164,8 @@ pub(super) fn undo(args: UndoArgs) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// Reads files, or has kubectl read the cluster.
-fn read(args: &InputArgs, failures: Option<&Path>) -> Result<Request, Error> {
+/// Reads files, or the cluster.
+fn read(args: &InputArgs, needs: Needs, failures: Option<&Path>) -> Result<Request, Error> {
     let InputArgs {
         source: SourceArgs { target, files },
         cluster,
@@ -178,11 +176,10 @@ fn read(args: &InputArgs, failures: Option<&Path>) -> Result<Request, Error> {
     let failures = failures.map(input::failures).transpose()?;
     let failures = failures.unwrap_or_default();
     if let Some(target) = target {
-        let kubectl = Kubectl::new(cluster, target);
-        return read_cluster(&kubectl, target, cluster, *now, failures);
+        return Cluster::new(cluster, target, needs).read(None, *now, failures);
     }
     if let Some((option, _)) = cluster.options().next() {
-        let text = format!("{option} is for kubectl, and goes with a name instead of -f");
+        let text = format!("{option} is for kubectl, and cannot be used with -f");
         return Err(Error::Usage(text));
     }
     let sources = input::sources(files)?;
@@ -197,34 +194,14 @@ fn read(args: &InputArgs, failures: Option<&Path>) -> Result<Request, Error> {
     )
 }
 
-/// Has kubectl read the cluster. It lists all pods there are.
-fn read_cluster(
-    kubectl: &Kubectl,
-    target: &Name,
-    cluster: &ClusterArgs,
-    now: Option<Timestamp>,
-    failures: input::Failures,
-) -> Result<Request, Error> {
-    let source = kubectl.get()?;
-    let wanted = Wanted::in_cluster(&target.name, cluster.namespace.as_deref());
-    input::request(
-        &[source],
-        Some(&wanted),
-        Some(true),
-        now.unwrap_or_else(now::read),
-        failures,
-        &mut |note| complain(format_args!("note: {note}")),
-    )
-}
-
-/// The subject, and what is said of it.
+/// The subject, and its status.
 type Status = (String, proto::ComputeStatusResponse);
 
 fn status_of(planner: &Planner, request: Request) -> Result<Status, Error> {
     let Request {
         subject,
         snapshot,
-        places,
+        source_map,
     } = request;
     let request = proto::ComputeStatusRequest {
         snapshot: Some(snapshot),
@@ -232,68 +209,71 @@ fn status_of(planner: &Planner, request: Request) -> Result<Status, Error> {
     };
     let response = planner
         .compute_status(request)
-        .map_err(|refusal| refusal.into_error(&places))?;
+        .map_err(|refusal| refusal.into_error(&source_map))?;
     Ok((subject, response))
 }
 
-/// A rollout in a cluster, looked at again and again.
+/// A rollout in a cluster that is watched.
 struct Rollout<'a> {
     planner: &'a Planner,
-    kubectl: Kubectl,
-    target: &'a Name,
-    cluster: &'a ClusterArgs,
+    cluster: Cluster<'a>,
     output: Output,
     ticker: Ticker<io::Stdout>,
-    /// What was printed last, in JSON or YAML.
+    /// The last report that was printed as JSON or YAML.
     printed: Option<proto::RolloutReport>,
 }
 
 fn watch(
     planner: &Planner,
-    target: &Name,
+    target: &Target,
     cluster: &ClusterArgs,
     output: Output,
     limits: Limits,
 ) -> Result<Exit, Error> {
     let mut rollout = Rollout {
         planner,
-        kubectl: Kubectl::new(cluster, target),
-        target,
-        cluster,
+        cluster: Cluster::new(cluster, target, Needs::Rollout),
         output,
         ticker: Ticker::new(io::stdout(), output::is_live()),
         printed: None,
     };
     let end = watch::watch(limits, &mut SystemClock::start(), &mut rollout);
     rollout.ticker.end().map_err(Error::Output)?;
-    let (exit, (_, response)) = end?;
-    if let (Output::Table, Some(report)) = (output, &response.report) {
+    let (exit, last) = end?;
+    let report = last
+        .as_ref()
+        .and_then(|(_, response)| response.report.as_ref());
+    if let (Output::Table, Some(report)) = (output, report) {
+        // A rollout that is complete has none.
         let blockers = output::page(|page| output::blockers(page, report));
-        // Of what is complete, there are none.
         output::write(blockers.as_bytes())?;
     }
     if exit == Exit::Going {
-        let waited = limits
+        let timeout = limits
             .timeout
             .map_or(0, |timeout: Duration| timeout.as_secs());
-        let waited = span::exact(waited);
-        complain(format_args!("note: still going after {waited}"));
+        let timeout = span::exact(timeout);
+        if last.is_some() {
+            complain(format_args!("note: still in progress after {timeout}"));
+        } else {
+            complain(format_args!("note: no answer within {timeout}"));
+        }
     }
     Ok(exit)
 }
 
 // === impl Rollout ===
 
-impl Sight for Rollout<'_> {
-    type Seen = Status;
+impl Observation for Rollout<'_> {
+    type Observed = Status;
 
-    fn look(&mut self) -> Result<Status, Error> {
+    fn poll(&mut self, limit: Option<Duration>) -> Result<Status, Error> {
         let failures = input::Failures::default();
-        let request = read_cluster(&self.kubectl, self.target, self.cluster, None, failures)?;
+        let request = self.cluster.read(limit, None, failures)?;
         status_of(self.planner, request)
     }
 
-    fn tell(&mut self, (subject, response): &Status) -> Result<Exit, Error> {
+    fn report(&mut self, (subject, response): &Status) -> Result<Exit, Error> {
         let report = response.report.clone().unwrap_or_default();
         match self.output {
             Output::Table => {
@@ -302,7 +282,7 @@ impl Sight for Rollout<'_> {
                     message => message,
                 };
                 let line = output::one_line(line);
-                self.ticker.tell(&report, &line).map_err(Error::Output)?;
+                self.ticker.report(&report, &line).map_err(Error::Output)?;
             }
             Output::Json | Output::Yaml => {
                 let key = watch::without_times(&report);
@@ -316,5 +296,12 @@ impl Sight for Rollout<'_> {
             }
         }
         Ok(Exit::of(Some(&report)))
+    }
+
+    fn report_error(&mut self, error: &Error) -> Result<(), Error> {
+        // Below the line of the terminal that is written again and again.
+        self.ticker.end().map_err(Error::Output)?;
+        complain(format_args!("note: poll failed: {error}"));
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Looking again and again, until there is nothing more to wait for.
+//! Polling until a rollout ends.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -7,86 +7,87 @@ use super::error::Error;
 use super::exit::Exit;
 use crate::proto::RolloutReport;
 
-/// Looks in a row that may fail for want of an answer, once one has come: servers are restarted, too.
-const MISSES_MAX: usize = 3;
+/// Polls in a row that may fail for want of an answer: API servers are restarted, too.
+const MAX_CONSECUTIVE_ERRORS: usize = 5;
 
-/// How long to look, and how often.
+/// How long to poll, and how often.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) interval: Duration,
-    /// `None` looks until it ends.
+    /// `None` polls until the rollout ends.
     pub(super) timeout: Option<Duration>,
 }
 
-/// Time that passes.
+/// A clock.
 pub(super) trait Clock {
-    /// How long it has run.
+    /// Time since it was started.
     fn elapsed(&self) -> Duration;
-    /// Lets some pass.
+    /// Waits.
     fn sleep(&mut self, span: Duration);
 }
 
-/// The machine's.
+/// The clock of the system.
 #[derive(Debug)]
 pub(super) struct SystemClock(Instant);
 
-/// What there is to see, and when to stop.
-pub(super) trait Sight {
-    /// What a look gives.
-    type Seen;
-    /// Looks once.
-    fn look(&mut self) -> Result<Self::Seen, Error>;
-    /// Tells of it. The rollout is still going unless this says otherwise.
-    fn tell(&mut self, seen: &Self::Seen) -> Result<Exit, Error>;
+/// Something that is polled.
+pub(super) trait Observation {
+    /// What a poll returns.
+    type Observed;
+    /// Polls once, within the limit if there is one.
+    fn poll(&mut self, limit: Option<Duration>) -> Result<Self::Observed, Error>;
+    /// Reports what was observed. Anything but [`Exit::Going`] ends the rollout.
+    fn report(&mut self, observed: &Self::Observed) -> Result<Exit, Error>;
+    /// Reports a poll that failed and is repeated.
+    fn report_error(&mut self, error: &Error) -> Result<(), Error>;
 }
 
-/// Looks until the rollout has come to an end or the time is over, and gives what was seen last.
-pub(super) fn watch<S: Sight>(
+/// Polls until the rollout ends or the timeout expires, and returns what was observed last: `None` if no poll succeeded
+/// in time.
+pub(super) fn watch<O: Observation>(
     limits: Limits,
     clock: &mut impl Clock,
-    sight: &mut S,
-) -> Result<(Exit, S::Seen), Error> {
+    observation: &mut O,
+) -> Result<(Exit, Option<O::Observed>), Error> {
     let Limits { interval, timeout } = limits;
+    let left = |clock: &dyn Clock| timeout.map(|timeout| timeout.saturating_sub(clock.elapsed()));
+    let is_over = |clock: &dyn Clock| left(clock).is_some_and(|left| left.is_zero());
     let mut last = None;
-    let mut misses = 0;
+    let mut errors = 0;
     loop {
-        match sight.look() {
-            Ok(seen) => {
-                misses = 0;
-                let exit = sight.tell(&seen)?;
+        // A timeout of zero polls once: only the limits of kubectl itself count then.
+        match observation.poll(left(clock).filter(|left| !left.is_zero())) {
+            Ok(observed) => {
+                errors = 0;
+                let exit = observation.report(&observed)?;
+                last = Some(observed);
                 if exit != Exit::Going {
-                    return Ok((exit, seen));
+                    return Ok((exit, last));
                 }
-                last = Some(seen);
             }
             Err(Error::Absent(text)) if last.is_some() => return Err(Error::Gone(text)),
-            Err(error) if last.is_some() && error.exit() == Exit::Unreachable => {
-                misses += 1;
-                if misses >= MISSES_MAX {
+            Err(error) if error.is_transient() => {
+                errors += 1;
+                if errors >= MAX_CONSECUTIVE_ERRORS && !is_over(clock) {
                     return Err(error);
                 }
+                observation.report_error(&error)?;
             }
             Err(error) => return Err(error),
         }
-        let mut span = interval;
-        if let Some(timeout) = timeout {
-            let left = timeout.saturating_sub(clock.elapsed());
-            match last {
-                Some(seen) if left.is_zero() => return Ok((Exit::Going, seen)),
-                _ => span = span.min(left),
-            }
+        clock.sleep(left(clock).map_or(interval, |left| interval.min(left)));
+        if is_over(clock) {
+            return Ok((Exit::Going, last));
         }
-        clock.sleep(span);
     }
 }
 
-/// Tells how a rollout goes on, a line at a time: one that is overwritten on a terminal, and one after the other
-/// in a log.
+/// Prints the progress of a rollout: on a terminal as one line that is overwritten, in a log line by line.
 #[derive(Debug)]
 pub(super) struct Ticker<W> {
     out: W,
     is_live: bool,
-    told: Option<(RolloutReport, String)>,
+    reported: Option<(RolloutReport, String)>,
 }
 
 // === impl SystemClock ===
@@ -114,17 +115,17 @@ impl<W: Write> Ticker<W> {
         Self {
             out,
             is_live,
-            told: None,
+            reported: None,
         }
     }
 
-    /// Says where the rollout stands, in the line given. In a log only if something has changed but times.
-    pub(super) fn tell(&mut self, report: &RolloutReport, line: &str) -> io::Result<()> {
+    /// Prints a line about the report. In a log, only if something other than times has changed.
+    pub(super) fn report(&mut self, report: &RolloutReport, line: &str) -> io::Result<()> {
         let key = without_times(report);
         let is_known = self
-            .told
+            .reported
             .as_ref()
-            .is_some_and(|(told, told_line)| told_line == line || !self.is_live && *told == key);
+            .is_some_and(|(last, last_line)| last_line == line || !self.is_live && *last == key);
         if is_known {
             return Ok(());
         }
@@ -134,20 +135,20 @@ impl<W: Write> Ticker<W> {
         } else {
             writeln!(self.out, "{line}")?;
         }
-        self.told = Some((key, line.to_owned()));
+        self.reported = Some((key, line.to_owned()));
         self.out.flush()
     }
 
-    /// Leaves the last line, now in full.
+    /// Prints the last line in full.
     pub(super) fn end(&mut self) -> io::Result<()> {
-        if let (true, Some((_, line))) = (self.is_live, self.told.take()) {
+        if let (true, Some((_, line))) = (self.is_live, self.reported.take()) {
             writeln!(self.out, "\r\u{1b}[2K{line}")?;
         }
         self.out.flush()
     }
 }
 
-/// What is left of a report without that which changes all the time.
+/// A report without times and texts, which change all the time.
 pub(super) fn without_times(report: &RolloutReport) -> RolloutReport {
     let mut report = report.clone();
     report.message.clear();
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
     use crate::proto::Phase;
 
-    /// Passes only when it is told to.
+    /// Advances only when it is told to.
     #[derive(Default)]
     struct TestClock(Duration);
 
@@ -184,46 +185,72 @@ mod tests {
         }
     }
 
-    /// Sees what it was given, one after the other.
+    /// Returns what it was given, one poll after the other.
     struct Script {
-        looks: std::vec::IntoIter<Result<Exit, Error>>,
-        told: usize,
+        polls: std::vec::IntoIter<Result<Exit, Error>>,
+        limits: Vec<Option<u64>>,
+        reports: usize,
+        errors: usize,
     }
 
-    impl Sight for Script {
-        type Seen = Exit;
+    impl Observation for Script {
+        type Observed = Exit;
 
-        fn look(&mut self) -> Result<Exit, Error> {
-            self.looks.next().unwrap_or(Ok(Exit::Going))
+        fn poll(&mut self, limit: Option<Duration>) -> Result<Exit, Error> {
+            self.limits.push(limit.map(|limit| limit.as_secs()));
+            self.polls.next().unwrap_or(Ok(Exit::Going))
         }
 
-        fn tell(&mut self, seen: &Exit) -> Result<Exit, Error> {
-            self.told += 1;
-            Ok(*seen)
+        fn report(&mut self, observed: &Exit) -> Result<Exit, Error> {
+            self.reports += 1;
+            Ok(*observed)
+        }
+
+        fn report_error(&mut self, _: &Error) -> Result<(), Error> {
+            self.errors += 1;
+            Ok(())
         }
     }
 
-    fn run(
-        looks: Vec<Result<Exit, Error>>,
-        timeout: Option<u64>,
-    ) -> (Result<Exit, Error>, usize, u64) {
+    struct End {
+        result: Result<(Exit, Option<Exit>), Error>,
+        script: Script,
+        seconds: u64,
+    }
+
+    impl End {
+        fn exit(&self) -> Exit {
+            match &self.result {
+                Ok((exit, _)) => *exit,
+                Err(error) => error.exit(),
+            }
+        }
+    }
+
+    fn run(polls: Vec<Result<Exit, Error>>, timeout: Option<u64>) -> End {
         let mut clock = TestClock::default();
         let mut script = Script {
-            looks: looks.into_iter(),
-            told: 0,
+            polls: polls.into_iter(),
+            limits: Vec::new(),
+            reports: 0,
+            errors: 0,
         };
         let limits = Limits {
             interval: Duration::from_secs(2),
             timeout: timeout.map(Duration::from_secs),
         };
-        let end = watch(limits, &mut clock, &mut script).map(|(exit, _)| exit);
-        (end, script.told, clock.0.as_secs())
+        let result = watch(limits, &mut clock, &mut script);
+        End {
+            result,
+            script,
+            seconds: clock.0.as_secs(),
+        }
     }
 
-    fn miss() -> Result<Exit, Error> {
-        Err(Error::Kubectl {
-            command: "kubectl get".to_owned(),
-            reason: "exit status: 1".to_owned(),
+    fn unreachable() -> Result<Exit, Error> {
+        Err(Error::Unreachable {
+            server: "http://x".to_owned(),
+            reason: "refused".to_owned(),
         })
     }
 
@@ -232,56 +259,86 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_with_the_rollout() {
-        for end in [Exit::Done, Exit::Failed] {
-            let looks = || vec![Ok(Exit::Going), Ok(Exit::Going), Ok(end)];
-            for timeout in [None, Some(4), Some(600)] {
-                let (exit, told, seconds) = run(looks(), timeout);
-                assert_eq!((exit.unwrap(), told, seconds), (end, 3, 4));
+    fn ends_with_the_rollout() {
+        for exit in [Exit::Done, Exit::Failed] {
+            for timeout in [None, Some(5), Some(600)] {
+                let end = run(vec![Ok(Exit::Going), Ok(Exit::Going), Ok(exit)], timeout);
+                assert_eq!((end.exit(), end.script.reports, end.seconds), (exit, 3, 4));
             }
         }
     }
 
     #[test]
-    fn it_ends_with_the_time() {
-        for (timeout, told) in [(0, 1), (1, 2), (2, 2), (5, 4), (600, 301)] {
-            let (exit, times, seconds) = run(vec![], Some(timeout));
+    fn ends_with_the_timeout() {
+        for (timeout, reports) in [(0, 1), (1, 1), (2, 1), (5, 3), (600, 300)] {
+            let end = run(vec![], Some(timeout));
             assert_eq!(
-                (exit.unwrap(), times, seconds),
-                (Exit::Going, told, timeout)
+                (end.exit(), end.script.reports, end.seconds),
+                (Exit::Going, reports, timeout)
             );
         }
     }
 
     #[test]
-    fn short_failures_pass() {
-        let (exit, told, _) = run(
-            vec![
-                Ok(Exit::Going),
-                miss(),
-                miss(),
-                Ok(Exit::Going),
-                miss(),
-                Ok(Exit::Done),
-            ],
-            None,
-        );
-        assert_eq!((exit.unwrap(), told), (Exit::Done, 3));
-        let (exit, ..) = run(vec![Ok(Exit::Going), miss(), miss(), miss()], None);
-        assert_eq!(exit.unwrap_err().exit(), Exit::Unreachable);
-        let (exit, ..) = run(vec![miss(), Ok(Exit::Done)], None);
-        assert_eq!(exit.unwrap_err().exit(), Exit::Unreachable);
+    fn polls_are_limited_to_the_time_left() {
+        let end = run(vec![], Some(5));
+        assert_eq!(end.script.limits, [Some(5), Some(3), Some(1)]);
+        assert_eq!(run(vec![], Some(0)).script.limits, [None]);
+        let end = run(vec![Ok(Exit::Going), Ok(Exit::Done)], None);
+        assert_eq!(end.script.limits, [None, None]);
     }
 
     #[test]
-    fn what_is_deleted_has_failed_and_what_never_was_is_a_mistake() {
-        let (exit, ..) = run(vec![absent()], Some(600));
-        assert_eq!(exit.unwrap_err().exit(), Exit::Usage);
-        let (exit, ..) = run(vec![Ok(Exit::Going), absent()], Some(600));
-        assert_eq!(exit.unwrap_err().exit(), Exit::Failed);
+    fn failed_polls_are_repeated() {
+        // Also the first.
+        let mut polls: Vec<_> = (0..4).map(|_| unreachable()).collect();
+        polls.push(Ok(Exit::Going));
+        polls.extend((0..4).map(|_| unreachable()));
+        polls.push(Ok(Exit::Done));
+        let end = run(polls, None);
+        assert_eq!((end.exit(), end.script.reports), (Exit::Done, 2));
+        assert_eq!(end.script.errors, 8);
+        for first in [None, Some(Ok(Exit::Going))] {
+            let polls = first.into_iter().chain((0..9).map(|_| unreachable()));
+            let end = run(polls.collect(), None);
+            assert_eq!(end.exit(), Exit::Unreachable);
+            assert!(end.result.is_err());
+            // The last one is the error that is printed.
+            assert_eq!(end.script.errors, 4);
+        }
     }
 
-    fn told(is_live: bool, lines: &[(Phase, i32, &str)]) -> String {
+    #[test]
+    fn the_timeout_expires_while_polls_fail() {
+        for (first, last) in [(None, None), (Some(Ok(Exit::Going)), Some(Exit::Going))] {
+            let polls = first.into_iter().chain((0..9).map(|_| unreachable()));
+            let end = run(polls.collect(), Some(3));
+            assert!(matches!(end.result, Ok((Exit::Going, it)) if it == last));
+            assert_eq!(end.seconds, 3);
+        }
+    }
+
+    #[test]
+    fn other_errors_end_the_watch() {
+        for first in [None, Some(Ok(Exit::Going))] {
+            let polls = first
+                .into_iter()
+                .chain([Err(Error::Usage("no".to_owned()))]);
+            let end = run(polls.collect(), Some(600));
+            assert_eq!(end.exit(), Exit::Usage);
+            assert_eq!(end.script.errors, 0);
+        }
+    }
+
+    #[test]
+    fn a_deployment_that_is_deleted_has_failed_and_one_that_never_was_is_a_mistake() {
+        assert_eq!(run(vec![absent()], Some(600)).exit(), Exit::Usage);
+        let end = run(vec![Ok(Exit::Going), absent()], Some(600));
+        assert_eq!(end.exit(), Exit::Failed);
+        assert!(matches!(end.result, Err(Error::Gone(_))));
+    }
+
+    fn printed(is_live: bool, lines: &[(Phase, i32, &str)]) -> String {
         let mut ticker = Ticker::new(Vec::new(), is_live);
         for (phase, ready, line) in lines {
             let report = RolloutReport {
@@ -293,7 +350,7 @@ mod tests {
                 }),
                 ..Default::default()
             };
-            ticker.tell(&report, line).unwrap();
+            ticker.report(&report, line).unwrap();
         }
         ticker.end().unwrap();
         String::from_utf8(ticker.out).unwrap()
@@ -309,7 +366,7 @@ mod tests {
             (Phase::Complete, 2, "complete"),
         ];
         assert_eq!(
-            told(false, &lines),
+            printed(false, &lines),
             "starting for 1s\none is ready\ncomplete\n"
         );
         let live: String = [
@@ -320,7 +377,7 @@ mod tests {
         ]
         .map(|line| format!("\r\u{1b}[2K\u{1b}[?7l{line}\u{1b}[?7h"))
         .concat();
-        assert_eq!(told(true, &lines), live + "\r\u{1b}[2Kcomplete\n");
-        assert_eq!(told(true, &[]), "");
+        assert_eq!(printed(true, &lines), live + "\r\u{1b}[2Kcomplete\n");
+        assert_eq!(printed(true, &[]), "");
     }
 }

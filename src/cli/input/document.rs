@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::fault::{Fault, json_text};
 use super::source::Source;
 use super::yaml;
 use crate::cli::error::Error;
@@ -42,16 +43,6 @@ pub(super) fn documents(source: &Source) -> Result<Vec<Document>, Error> {
             value,
         })
         .collect())
-}
-
-/// What is wrong with a text, and where.
-#[derive(Debug)]
-pub(super) struct Fault {
-    /// From 1.
-    pub(super) line: usize,
-    /// From 1.
-    pub(super) column: Option<usize>,
-    pub(super) text: String,
 }
 
 /// What stands between two lines of three dashes. Neither JSON nor YAML can have such a line anywhere else.
@@ -107,20 +98,10 @@ fn json(part: &Part<'_>, values: &mut Vec<Value>) -> Result<(), Fault> {
         values.push(value.map_err(|error| Fault {
             line: part.lines_before + error.line(),
             column: Some(error.column()),
-            text: json_fault(&error),
+            text: json_text(&error),
         })?);
     }
     Ok(())
-}
-
-/// What serde_json says, without the line and column of the text that it was given.
-pub(super) fn json_fault(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    match text.strip_suffix(&place) {
-        Some(text) => text.to_owned(),
-        None => text,
-    }
 }
 
 #[cfg(test)]

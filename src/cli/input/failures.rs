@@ -20,14 +20,17 @@ pub(in crate::cli) struct Failures {
 /// Reads a list of failures. An empty file is an empty list.
 pub(in crate::cli) fn failures(file: &Path) -> Result<Failures, Error> {
     if file.as_os_str() == "-" {
-        let text = "--failures - is not possible: standard input is for objects";
+        let text = "--failures - is not supported: standard input is for objects";
         return Err(Error::Usage(text.to_owned()));
     }
     let source = source(file)?;
     let mut read = Failures::default();
     for Document { value, .. } in documents(&source)? {
         let Value::Array(items) = value else {
-            return Err(Error::input(source.name, "is no list of StepFailure"));
+            return Err(Error::input(
+                source.name,
+                "must be a list of StepFailure messages",
+            ));
         };
         for item in items {
             let place = format!("{}, [{}]", source.name, read.failures.len());

@@ -1,14 +1,16 @@
-//! From files to requests, and back to the files when a request is refused.
+//! Requests made from files or from what kubectl printed, and errors that name the place in these.
 
 mod document;
 mod failures;
+mod fault;
 mod object;
-mod places;
+mod selection;
 mod snapshot;
 mod source;
+mod source_map;
 mod yaml;
 
 pub(super) use self::failures::{Failures, failures};
-pub(super) use self::places::Places;
-pub(super) use self::snapshot::{Request, Wanted, request};
+pub(super) use self::snapshot::{Request, Wanted, absent, request, selector};
 pub(super) use self::source::{Source, sources};
+pub(super) use self::source_map::SourceMap;

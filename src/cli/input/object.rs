@@ -77,7 +77,7 @@ impl Found<'_> {
             (api_version, kind) = (item_version.clone(), item_kind.clone());
         }
         if kind.is_empty() || !value.is_object() {
-            let text = "is no Kubernetes object: it has no kind";
+            let text = "not a Kubernetes object: missing kind";
             return Err(Error::input(self.place(), text));
         }
         let list_of = kind
@@ -95,8 +95,7 @@ impl Found<'_> {
             return Ok(());
         };
         if !text("/metadata/continue").is_empty() {
-            let text =
-                "is only the first part of a list (metadata.continue is set); all of it is needed";
+            let text = "incomplete list: metadata.continue is set, and the rest is missing";
             return Err(Error::input(self.place(), text));
         }
         let item_type = (!list_of.is_empty()).then(|| (api_version, list_of.to_owned()));
@@ -106,7 +105,7 @@ impl Found<'_> {
         match list.remove("items") {
             Some(Value::Array(items)) => self.collect_items(items, "items", item_type, objects),
             None | Some(Value::Null) => Ok(()),
-            Some(_) => Err(Error::input(self.place(), "items: is no list")),
+            Some(_) => Err(Error::input(self.place(), "items: must be a list")),
         }
     }
 

@@ -5,24 +5,26 @@ use std::fmt::Display;
 
 use prost::{Message, Name};
 use prost_types::Timestamp;
+use rollplan_core::selector::LabelSelector;
 use serde_json::Value;
 
-use super::document::json_fault;
 use super::failures::Failures;
+use super::fault::json_text;
 use super::object::{Object, Role, objects};
-use super::places::Places;
+use super::selection::Selection;
 use super::source::Source;
+use super::source_map::SourceMap;
 use crate::cli::error::{Complaint, Error};
 use crate::proto;
 use crate::wire;
 
-/// What a request is about.
+/// A request, and where it comes from.
 #[derive(Debug)]
 pub(in crate::cli) struct Request {
-    /// The Deployment, as "Deployment shop/web".
+    /// The Deployment, for example "Deployment shop/web".
     pub(in crate::cli) subject: String,
     pub(in crate::cli) snapshot: proto::Snapshot,
-    pub(in crate::cli) places: Places,
+    pub(in crate::cli) source_map: SourceMap,
 }
 
 /// Which Deployment is asked for.
@@ -34,7 +36,7 @@ pub(in crate::cli) struct Wanted {
     in_cluster: bool,
 }
 
-/// Makes a request out of texts. `note` is told what is left out and what looks wrong.
+/// Makes a request out of texts. `note` is told what is skipped and what looks wrong.
 pub(in crate::cli) fn request(
     sources: &[Source],
     wanted: Option<&Wanted>,
@@ -45,41 +47,58 @@ pub(in crate::cli) fn request(
 ) -> Result<Request, Error> {
     let objects = objects(sources)?;
     note_others(&objects, note);
-    let deployment = choose(&objects, wanted)?;
-    let beside = |role| {
-        // Absent is the Deployment's.
-        let near = |object: &&Object| {
-            object.namespace == deployment.namespace || object.namespace.is_empty()
-        };
-        let all = objects.iter().filter(move |object| object.role() == role);
-        all.filter(near).collect::<Vec<_>>()
-    };
-    let (sets, pods) = (beside(Role::ReplicaSet), beside(Role::Pod));
-    let label = deployment.label();
-    let deployment_place = deployment.place();
-    let deployment: proto::Deployment = message(&deployment.value, &deployment_place)?;
-    let replica_sets: Vec<proto::ReplicaSet> = messages(&sets)?;
-    let mut snapshot = proto::Snapshot {
+    let chosen = choose(&objects, wanted)?;
+    let deployment: proto::Deployment = message(&chosen.value, &chosen.place())?;
+    let selector = selector_of(&deployment);
+    let selection = Selection::new(&objects, chosen, selector.as_ref());
+    let mut replica_sets: Vec<proto::ReplicaSet> = messages(&selection.replica_sets)?;
+    let mut set_places = places(&selection.replica_sets);
+    for (object, set) in selection.names_taken(chosen) {
+        replica_sets.push(set);
+        set_places.push(object.place());
+    }
+    let snapshot = proto::Snapshot {
         now: Some(now),
-        pods_complete: false,
-        pods: messages(&pods)?,
+        pods_complete: pods_complete.unwrap_or_else(|| selection.shows_every_pod()),
+        pods: messages(&selection.pods)?,
         deployment: Some(deployment),
         replica_sets,
         failures: failures.failures,
     };
-    snapshot.pods_complete = pods_complete.unwrap_or_else(|| shows_every_pod(&snapshot));
-    note_doubts(&snapshot, pods_complete.is_some(), note);
-    let places = |objects: &[&Object]| objects.iter().map(|object| object.place()).collect();
+    if wanted.is_none_or(|wanted| !wanted.in_cluster) {
+        let has_sets = !(selection.replica_sets.is_empty() && selection.other_sets.is_empty());
+        note_doubts(&snapshot, has_sets, pods_complete.is_some(), note);
+    }
     Ok(Request {
-        subject: label,
+        subject: chosen.label(),
         snapshot,
-        places: Places {
-            deployment: deployment_place,
-            replica_sets: places(&sets),
-            pods: places(&pods),
+        source_map: SourceMap {
+            deployment: chosen.place(),
+            replica_sets: set_places,
+            pods: places(&selection.pods),
             failures: failures.places,
         },
     })
+}
+
+/// The selector of a Deployment, in the text form that kubectl takes. `None` if it selects nothing: an empty one, or one
+/// that the planner is going to refuse.
+pub(in crate::cli) fn selector(source: &Source, wanted: &Wanted) -> Result<Option<String>, Error> {
+    let objects = objects(std::slice::from_ref(source))?;
+    let chosen = choose(&objects, Some(wanted))?;
+    let deployment: proto::Deployment = message(&chosen.value, &chosen.place())?;
+    let selector = selector_of(&deployment).filter(|selector| !selector.is_empty());
+    Ok(selector.map(|selector| selector.to_string()))
+}
+
+/// The selector, unless it is absent or invalid: then the planner refuses the Deployment.
+fn selector_of(deployment: &proto::Deployment) -> Option<LabelSelector> {
+    let selector = deployment.spec.as_ref()?.selector.clone()?;
+    wire::parse_selector(selector).ok()
+}
+
+fn places(objects: &[&Object]) -> Vec<String> {
+    objects.iter().map(|object| object.place()).collect()
 }
 
 /// Reads a message from a value of the input.
@@ -88,10 +107,9 @@ pub(super) fn message<M: Message + Name + Default>(value: &Value, place: &str) -
         wire::Error::InvalidJson { path, source, .. } => Error::Input(vec![Complaint {
             place: place.to_owned(),
             field: if path == "." { String::new() } else { path },
-            // Its line and column are those of a text that nobody has seen.
-            text: match json_fault(&source).as_str() {
-                // What std says of numbers that do not fit does not say much.
-                "invalid digit found in string" => "is no whole number".to_owned(),
+            text: match json_text(&source).as_str() {
+                // The words of std are about the type, not the field.
+                "invalid digit found in string" => "must be a whole number".to_owned(),
                 "out of range integral type conversion attempted" => "is out of range".to_owned(),
                 text => text.to_owned(),
             },
@@ -118,52 +136,6 @@ fn messages<M: Message + Name + Default>(objects: &[&Object]) -> Result<Vec<M>, 
     }
 }
 
-/// Whether the input looks as if no pod were missing: with strategy Recreate, new pods start once no old one is
-/// listed. kubectl prints one List of all that it was asked for, in which nothing tells pods that do not exist
-/// from pods that nobody asked for. But ReplicaSets count their pods.
-///
-/// A list of pods stands, unless a ReplicaSet of the Deployment counts more than are listed. An empty one only
-/// stands if every ReplicaSet around says, and of its latest size, that it has no pod, not even a terminating
-/// one; before Kubernetes 1.35 they do not count these.
-fn shows_every_pod(snapshot: &proto::Snapshot) -> bool {
-    let mut listed: BTreeMap<&str, i64> = BTreeMap::new();
-    for uid in snapshot
-        .pods
-        .iter()
-        .filter_map(|pod| controller(pod.metadata.as_ref()))
-    {
-        *listed.entry(uid).or_default() += 1;
-    }
-    let owner = snapshot
-        .deployment
-        .as_ref()
-        .and_then(|deployment| deployment.metadata.as_ref());
-    let owner = owner.map(|metadata| metadata.uid.as_str());
-    let none_listed = snapshot.pods.is_empty();
-    let fits = |set: &proto::ReplicaSet| {
-        let (Some(metadata), Some(status)) = (&set.metadata, &set.status) else {
-            return !none_listed;
-        };
-        if !none_listed && controller(Some(metadata)) != owner {
-            return true;
-        }
-        let terminating = status.terminating_replicas;
-        let counted = i64::from(status.replicas) + i64::from(terminating.unwrap_or(0));
-        let current = terminating.is_some() && status.observed_generation >= metadata.generation;
-        let listed = listed.get(metadata.uid.as_str()).copied().unwrap_or(0);
-        counted <= listed && (current || !none_listed)
-    };
-    snapshot.replica_sets.iter().all(fits)
-}
-
-/// Uid of the owner that manages an object.
-fn controller(metadata: Option<&proto::ObjectMeta>) -> Option<&str> {
-    let mut owners = metadata?.owner_references.iter();
-    owners
-        .find(|owner| owner.controller())
-        .map(|owner| owner.uid.as_str())
-}
-
 fn note_others(objects: &[Object], note: &mut dyn FnMut(&dyn Display)) {
     let mut others: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for object in objects.iter().filter(|object| object.role() == Role::Other) {
@@ -177,18 +149,22 @@ fn note_others(objects: &[Object], note: &mut dyn FnMut(&dyn Display)) {
         .iter()
         .map(|((kind, version), count)| format!("{count} {kind} ({version})"))
         .collect();
-    note(&format_args!("left out: {}", list.join(", ")));
+    note(&format_args!("skipped: {}", list.join(", ")));
 }
 
-/// Input that may be only part of what there is leads to a plan that waits for ever, or worse, that creates
-/// what exists.
-fn note_doubts(snapshot: &proto::Snapshot, pods_stated: bool, note: &mut dyn FnMut(&dyn Display)) {
+/// Input that lacks something leads to a plan that waits indefinitely, or worse, to one that creates what exists.
+fn note_doubts(
+    snapshot: &proto::Snapshot,
+    has_sets: bool,
+    pods_stated: bool,
+    note: &mut dyn FnMut(&dyn Display),
+) {
     let deployment = snapshot.deployment.as_ref();
     let status = deployment.and_then(|deployment| deployment.status.as_ref());
-    if snapshot.replica_sets.is_empty() && status.is_some_and(|status| status.replicas > 0) {
+    if !has_sets && status.is_some_and(|status| status.replicas > 0) {
         note(
-            &"the Deployment has pods, but the input has no ReplicaSet: ask kubectl for deploy,rs,pods, or the \
-              plan will create what is there already",
+            &"the Deployment has pods, but the input has no ReplicaSet, so that the plan may create what exists \
+              already: get deploy,rs,pods with kubectl",
         );
     }
     let strategy = deployment
@@ -198,7 +174,7 @@ fn note_doubts(snapshot: &proto::Snapshot, pods_stated: bool, note: &mut dyn FnM
     if recreate && !pods_stated && !snapshot.pods_complete {
         note(
             &"the input may lack pods, so that strategy Recreate cannot tell whether old ones are left, and \
-              waits: ask kubectl for deploy,rs,pods; if that was all, say --pods-complete",
+              waits: get deploy,rs,pods with kubectl, or pass --pods-complete if these are all",
         );
     }
 }
@@ -220,38 +196,37 @@ fn choose<'a>(objects: &'a [Object], wanted: Option<&Wanted>) -> Result<&'a Obje
     };
     match (matching.as_slice(), wanted) {
         ([one], _) => Ok(one),
-        ([], Some(wanted)) if wanted.in_cluster => {
-            let place = match &wanted.namespace {
-                Some(namespace) => format!("namespace {namespace}"),
-                None => "the namespace that kubectl uses".to_owned(),
-            };
-            let name = &wanted.name;
-            Err(Error::Absent(format!(
-                "there is no Deployment {name} in {place}"
-            )))
-        }
-        ([], _) if deployments.is_empty() => {
-            Err(Error::input("", "there is no Deployment in the input"))
-        }
+        ([], Some(wanted)) if wanted.in_cluster => Err(Error::Absent(absent(
+            &wanted.name,
+            wanted.namespace.as_deref(),
+        ))),
+        ([], _) if deployments.is_empty() => Err(Error::input("", "no Deployment in the input")),
         ([], Some(wanted)) => {
             let list = list(&deployments);
             Err(Error::input(
                 "",
-                format!("there is no Deployment {wanted} in the input, but:{list}"),
+                format!("Deployment {wanted} not found in the input, which has:{list}"),
             ))
         }
         (several, None) => {
             let list = list(several);
-            let text = format!(
-                "there are several Deployments in the input; choose one with --deployment:{list}"
-            );
+            let text =
+                format!("several Deployments in the input; choose one with --deployment:{list}");
             Err(Error::input("", text))
         }
         (several, Some(wanted)) => {
             let list = list(several);
-            let text = format!("there are several Deployments {wanted} in the input:{list}");
+            let text = format!("several Deployments {wanted} in the input:{list}");
             Err(Error::input("", text))
         }
+    }
+}
+
+/// What to report of a Deployment that does not exist.
+pub(in crate::cli) fn absent(name: &str, namespace: Option<&str>) -> String {
+    match namespace {
+        Some(namespace) => format!("Deployment {name} not found in namespace {namespace}"),
+        None => format!("Deployment {name} not found in the namespace that kubectl uses"),
     }
 }
 
@@ -265,7 +240,7 @@ impl Wanted {
             None => (None, text),
         };
         if name.is_empty() || name.contains('/') || namespace.as_deref() == Some("") {
-            let text = format!("--deployment {text}: give [NAMESPACE/]NAME");
+            let text = format!("--deployment {text}: must be [NAMESPACE/]NAME");
             return Err(Error::Usage(text));
         }
         Ok(Self {

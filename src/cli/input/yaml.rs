@@ -9,7 +9,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
-use super::document::Fault;
+use super::fault::Fault;
 
 /// As deep as serde_json goes.
 const DEPTH_MAX: usize = 128;
@@ -108,17 +108,14 @@ impl<'a> Reader<'a> {
                     }
                     key
                 }
-                _ => return Err(fault(&span, "a key that is no text")),
+                _ => return Err(fault(&span, "a key that is not a string")),
             };
             let first = self.next()?;
             let value = self.value(first, depth + 1)?;
             match entries.entry(key) {
                 Entry::Vacant(entry) => entry.insert(value),
                 Entry::Occupied(entry) => {
-                    return Err(fault(
-                        &span,
-                        format!("the key {:?} is there twice", entry.key()),
-                    ));
+                    return Err(fault(&span, format!("duplicate key {:?}", entry.key())));
                 }
             };
         }
@@ -127,7 +124,7 @@ impl<'a> Reader<'a> {
     fn alias(&mut self, anchor: usize, span: &Span, depth: usize) -> Result<Value, Fault> {
         let value = self.anchors.get(&anchor);
         // An anchor is known once its value is read, so that none can hold itself.
-        let value = value.ok_or_else(|| fault(span, "an alias inside of what it stands for"))?;
+        let value = value.ok_or_else(|| fault(span, "an alias that contains itself"))?;
         let (values, levels) = measure(value);
         self.aliased = self.aliased.saturating_add(values);
         if self.aliased > ALIASED_VALUES_MAX {
@@ -182,7 +179,7 @@ fn collection_tag(tag: Option<&Tag>, kind: &str) -> Result<(), String> {
 }
 
 fn unknown_tag(tag: &Tag) -> String {
-    format!("the tag {}{} means nothing here", tag.handle, tag.suffix)
+    format!("the tag {}{} is not supported", tag.handle, tag.suffix)
 }
 
 fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
@@ -201,10 +198,10 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, St
         Some("bool") => value.is_boolean(),
         Some("int") => value.is_i64() || value.is_u64(),
         Some("float") => value.is_number(),
-        Some(kind) => return Err(format!("the tag !!{kind} means nothing here")),
+        Some(kind) => return Err(format!("the tag !!{kind} is not supported")),
     };
     if !fits {
-        return Err(format!("{text:?} is not what its tag says"));
+        return Err(format!("{text:?} does not match its tag"));
     }
     Ok(value)
 }
@@ -212,7 +209,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, St
 /// A key is text. One that Kubernetes takes for something else is kept where both write it the same way.
 fn key(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<String, String> {
     if style == ScalarStyle::Plain && tag.is_none() && text == "<<" {
-        return Err("merge keys (<<) are not known here".to_owned());
+        return Err("merge keys (<<) are not supported".to_owned());
     }
     let value = scalar(text, style, tag)?;
     if let Value::String(key) = value {
@@ -223,7 +220,7 @@ fn key(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<String, Stri
         Ok(key)
     } else {
         Err(format!(
-            "put the key {text} in quotes: it is no text as it stands"
+            "the key {text} must be quoted: without quotes, it is not a string"
         ))
     }
 }
@@ -240,7 +237,7 @@ fn plain(text: &str) -> Result<Value, String> {
         }
         ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF"
         | "-.inf" | "-.Inf" | "-.INF" => {
-            return Err(format!("{text} is no number that JSON has"));
+            return Err(format!("{text} is not a number in JSON"));
         }
         _ if text.starts_with(['+', '-', '.'])
             || text.starts_with(|c: char| c.is_ascii_digit()) =>

@@ -1,34 +1,55 @@
-//! What is read by kubectl: one look, and looking again and again. A script stands in for kubectl.
+//! What is read with kubectl: once, and in polls. A script stands in for kubectl.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::{DEPLOYMENT, REPLICA_SET, Run, command, path, read};
 
-const GET: &str = "get deploy,rs,pods -o json --request-timeout=30s";
+const OPTIONS: &str = "-o json --request-timeout=30s";
 
-/// What kubectl does, one call after the other: prints this, or fails with it.
-type Call = Result<String, &'static str>;
+/// What kubectl does at one call.
+#[derive(Clone)]
+enum Answer {
+    /// Prints this.
+    Out(String),
+    /// Fails with this.
+    Err(String),
+    /// Runs this shell script.
+    Script(String),
+}
 
-/// A folder for the script that stands in for kubectl. Goes with the test.
-struct Kubectl(PathBuf);
+/// What kubectl does in one poll, for the Deployment, its ReplicaSets and its pods.
+#[derive(Clone)]
+struct Poll {
+    deployment: Answer,
+    sets: Answer,
+    pods: Answer,
+}
+
+/// A folder for the script that stands in for kubectl.
+struct Kubectl(tempfile::TempDir);
 
 impl Kubectl {
-    fn new(calls: &[Call]) -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("kubectl-{}-{count}", std::process::id());
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        fs::create_dir_all(&folder).unwrap();
-        for (index, call) in calls.iter().enumerate() {
-            let (name, text) = match call {
-                Ok(out) => ("out", out.as_str()),
-                Err(err) => ("err", *err),
-            };
-            fs::write(folder.join(format!("{name}.{}", index + 1)), text).unwrap();
+    fn new(polls: &[Poll]) -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        for (index, poll) in polls.iter().enumerate() {
+            for (kind, answer) in [
+                ("deploy", &poll.deployment),
+                ("rs", &poll.sets),
+                ("pods", &poll.pods),
+            ] {
+                let (end, text) = match answer {
+                    Answer::Out(text) => ("out", text),
+                    Answer::Err(text) => ("err", text),
+                    Answer::Script(text) => ("sh", text),
+                };
+                let name = format!("{kind}.{}.{end}", index + 1);
+                fs::write(folder.path().join(name), text).unwrap();
+            }
         }
         Self(folder)
     }
@@ -43,7 +64,7 @@ impl Kubectl {
         let others = std::env::var("PATH").unwrap();
         let output = command(args)
             .arg0(program)
-            .env("FAKE_KUBECTL", &self.0)
+            .env("FAKE_KUBECTL", self.0.path())
             .env("PATH", format!("{}:{others}", bin.display()))
             .output()
             .unwrap();
@@ -54,30 +75,73 @@ impl Kubectl {
         }
     }
 
-    /// What it was told, a line for each call.
+    /// Its arguments, a line for each call.
     fn calls(&self) -> Vec<String> {
-        let calls = fs::read_to_string(self.0.join("calls")).unwrap_or_default();
+        let calls = fs::read_to_string(self.file("calls")).unwrap_or_default();
         calls.lines().map(str::to_owned).collect()
     }
-}
 
-impl Drop for Kubectl {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
     }
 }
 
-fn example(name: &str) -> Call {
-    Ok(read(&format!("examples/{name}.json")))
+fn example(name: &str) -> Poll {
+    let list: Value = serde_json::from_str(&read(&format!("examples/{name}.json"))).unwrap();
+    poll(list["items"].as_array().unwrap().clone())
 }
 
-/// As kubectl prints it.
-fn list(items: Vec<Value>) -> Call {
-    Ok(json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())
+/// The objects, as kubectl prints them.
+fn poll(objects: Vec<Value>) -> Poll {
+    let list = |kind: &str| {
+        let items = objects.iter().filter(|object| object["kind"] == kind);
+        let items: Vec<_> = items.collect();
+        Answer::Out(json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())
+    };
+    let deployment = objects.iter().find(|object| {
+        let kind = object["kind"].as_str().unwrap();
+        kind.ends_with("Deployment")
+    });
+    Poll {
+        deployment: match deployment {
+            Some(deployment) => Answer::Out(deployment.to_string()),
+            None => Answer::Err(
+                "Error from server (NotFound): deployments.apps \"web\" not found\n".to_owned(),
+            ),
+        },
+        sets: list("ReplicaSet"),
+        pods: list("Pod"),
+    }
+}
+
+/// A poll at which no call succeeds.
+fn failing(text: &str) -> Poll {
+    let answer = Answer::Err(format!("{text}\n"));
+    Poll {
+        deployment: answer.clone(),
+        sets: answer.clone(),
+        pods: answer,
+    }
+}
+
+fn forbidden(what: &str) -> Answer {
+    Answer::Err(format!("{}\n", forbidden_text(what)))
+}
+
+fn forbidden_text(what: &str) -> String {
+    format!(
+        "Error from server (Forbidden): {what} is forbidden: User \"dev\" cannot list resource \"{what}\""
+    )
+}
+
+const DOWN: &str = "The connection to the server 127.0.0.1:1 was refused - did you specify the right host or port?";
+
+fn from_yaml(yaml: &str) -> Value {
+    super::input::from_yaml(yaml)
 }
 
 /// A rollout of two pods of which so many are available.
-fn rollout(available: i32) -> Call {
+fn rollout(available: i32) -> Poll {
     let set = REPLICA_SET
         .replace("name: web-1", "name: web-79c545b47")
         .replace("pod-template-hash: \"1\"", "pod-template-hash: 79c545b47")
@@ -87,17 +151,34 @@ fn rollout(available: i32) -> Call {
             "  replicas: 0\n  terminating",
             &format!("  replicas: 2\n  readyReplicas: {available}\n  availableReplicas: {available}\n  terminating"),
         );
-    let value = |yaml: &str| super::input::from_yaml(yaml);
-    list(vec![value(DEPLOYMENT), value(&set)])
+    poll(vec![from_yaml(DEPLOYMENT), from_yaml(&set)])
 }
 
-fn nothing_yet() -> Call {
-    list(vec![super::input::from_yaml(DEPLOYMENT)])
+fn nothing_yet() -> Poll {
+    poll(vec![from_yaml(DEPLOYMENT)])
+}
+
+/// The calls of one poll of `web`, whose selector is `app=web`.
+fn calls_of(verb: &str, told: &str) -> Vec<String> {
+    calls_by("app=web", verb, told)
+}
+
+fn calls_by(selector: &str, verb: &str, told: &str) -> Vec<String> {
+    let mut calls = vec![format!("get deploy web {OPTIONS}{told}")];
+    calls.push(match verb {
+        "plan" => format!("get rs {OPTIONS}{told}"),
+        _ => format!("get rs --selector={selector} {OPTIONS}{told}"),
+    });
+    if !["history", "undo"].contains(&verb) {
+        calls.push(format!("get pods --selector={selector} {OPTIONS}{told}"));
+    }
+    calls
 }
 
 #[test]
 fn kubectl_is_asked_for_what_is_needed() {
     let stuck = "stuck-bad-image";
+    let selector = "app.kubernetes.io/name=web";
     let now = super::examples::time_of(stuck);
     let file = format!("examples/{stuck}.json");
     let expected = super::rollplan(&["status", "-f", &file, "--now", &now], "").out;
@@ -119,7 +200,7 @@ fn kubectl_is_asked_for_what_is_needed() {
         let run = kubectl.run(&[&["status", name, "--now", &now], args].concat());
         assert_eq!((run.exit, run.err.as_str()), (1, ""));
         assert_eq!(run.out, expected);
-        assert_eq!(kubectl.calls(), [format!("{GET}{told}")]);
+        assert_eq!(kubectl.calls(), calls_by(selector, "status", told));
     }
     for verb in ["plan", "history", "undo"] {
         let kubectl = Kubectl::new(&[example(stuck)]);
@@ -127,7 +208,90 @@ fn kubectl_is_asked_for_what_is_needed() {
         assert_eq!((run.exit, run.err.as_str()), (0, ""), "{verb}");
         let out = super::answered(&[verb, "-f", &file, "--now", &now], "");
         assert_eq!(run.out, out, "{verb}");
+        let told = " --namespace=shop";
+        assert_eq!(kubectl.calls(), calls_by(selector, verb, told));
     }
+}
+
+/// No list is without a selector, except that of the ReplicaSets for a plan.
+#[test]
+fn selectors_are_passed_on() {
+    let mut deployment = from_yaml(DEPLOYMENT);
+    deployment["spec"]["selector"] = json!({
+        "matchLabels": {"app": "web", "zone": ""},
+        "matchExpressions": [
+            {"key": "tier", "operator": "In", "values": ["b", "a"]},
+            {"key": "env", "operator": "NotIn", "values": ["test", ""]},
+            {"key": "example.com/paid", "operator": "Exists"},
+            {"key": "beta", "operator": "DoesNotExist"},
+        ],
+    });
+    let kubectl = Kubectl::new(&[poll(vec![deployment])]);
+    let run = kubectl.run(&["status", "web"]);
+    assert_eq!((run.exit, run.err.as_str()), (3, ""));
+    let selector = "app=web,!beta,env notin (,test),example.com/paid,tier in (a,b),zone=";
+    assert_eq!(
+        kubectl.calls()[1..],
+        [
+            format!("get rs --selector={selector} {OPTIONS}"),
+            format!("get pods --selector={selector} {OPTIONS}")
+        ]
+    );
+}
+
+/// An empty selector would list everything, and kubectl cannot take any other of these.
+#[test]
+fn nothing_is_listed_without_a_selector() {
+    let labels = |count: usize| -> serde_json::Map<String, Value> {
+        let key = |n: usize| format!("{}{n}", "k".repeat(50));
+        (0..count).map(|n| (key(n), json!("x"))).collect()
+    };
+    for (selector, exit, expected) in [
+        (json!({}), 1, ""),
+        (
+            json!({"matchLabels": {"app": "a,b"}}),
+            2,
+            "error: what kubectl printed (PlannedDeployment shop/web): spec.selector.matchLabels[\"app\"]: ",
+        ),
+        (
+            json!({"matchExpressions": [{"key": "app", "operator": "Like"}]}),
+            2,
+            "error: what kubectl printed (PlannedDeployment shop/web): spec.selector.matchExpressions[0].operator: ",
+        ),
+        (
+            json!({"matchLabels": labels(2000)}),
+            2,
+            "error: what kubectl printed: spec.selector: ",
+        ),
+    ] {
+        let mut owner = from_yaml(DEPLOYMENT);
+        owner["apiVersion"] = json!("apps.rollplan.dev/v1alpha1");
+        owner["kind"] = json!("PlannedDeployment");
+        owner["spec"]["selector"] = selector;
+        let kubectl = Kubectl::new(&[poll(vec![owner])]);
+        let run = kubectl.run(&["status", "pdeploy/web"]);
+        assert_eq!(run.exit, exit, "{}", run.err);
+        assert!(run.err.starts_with(expected), "{}", run.err);
+        assert_eq!(kubectl.calls().len(), 1);
+    }
+}
+
+/// A ReplicaSet of somebody else in the list for a plan.
+#[test]
+fn what_others_have_does_not_matter() {
+    let mut set = from_yaml(REPLICA_SET);
+    set["metadata"]["name"] = json!("theirs");
+    set["metadata"]["uid"] = json!("theirs");
+    set["metadata"]["ownerReferences"][0]["uid"] = json!("d9");
+    set["spec"]["template"]["spec"]["tolerations"] =
+        json!([{"operator": "Exists", "tolerationSeconds": i64::MAX}]);
+    let kubectl = Kubectl::new(&[poll(vec![from_yaml(DEPLOYMENT), set])]);
+    let run = kubectl.run(&["plan", "web", "-o", "json"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    assert_eq!(
+        super::summaries(&run.out),
+        ["create ReplicaSet web-79c545b47 with 2 replicas"]
+    );
 }
 
 #[test]
@@ -143,14 +307,14 @@ fn commands_are_for_the_cluster_that_was_read() {
 /// All pods are listed, so none that are not listed are waited for.
 #[test]
 fn pods_are_complete() {
-    let mut deployment = super::input::from_yaml(DEPLOYMENT);
+    let mut deployment = from_yaml(DEPLOYMENT);
     deployment["spec"]["strategy"] = json!({"type": "Recreate"});
-    let mut set = super::input::from_yaml(REPLICA_SET);
+    let mut set = from_yaml(REPLICA_SET);
     set["status"]
         .as_object_mut()
         .unwrap()
         .remove("terminatingReplicas");
-    let kubectl = Kubectl::new(&[list(vec![deployment, set])]);
+    let kubectl = Kubectl::new(&[poll(vec![deployment, set])]);
     let run = kubectl.run(&["plan", "web", "-o", "json"]);
     assert_eq!((run.exit, run.err.as_str()), (0, ""));
     assert_eq!(
@@ -161,40 +325,70 @@ fn pods_are_complete() {
 
 #[test]
 fn a_planned_deployment() {
-    let mut owner = super::input::from_yaml(DEPLOYMENT);
+    let mut owner = from_yaml(DEPLOYMENT);
     owner["apiVersion"] = json!("apps.rollplan.dev/v1alpha1");
     owner["kind"] = json!("PlannedDeployment");
-    let kubectl = Kubectl::new(&[list(vec![owner])]);
+    let kubectl = Kubectl::new(&[poll(vec![owner])]);
     let run = kubectl.run(&["plan", "pdeploy/web", "-o", "json"]);
     assert_eq!((run.exit, run.err.as_str()), (0, ""));
-    let get = GET.replace("deploy", "planneddeployments.apps.rollplan.dev");
-    assert_eq!(kubectl.calls(), [get]);
+    let mut calls = calls_of("plan", "");
+    calls[0] = format!("get planneddeployments.apps.rollplan.dev web {OPTIONS}");
+    assert_eq!(kubectl.calls(), calls);
 }
 
 #[test]
-fn a_deployment_that_is_not_there() {
-    let kubectl = Kubectl::new(&[example("mid-rollout")]);
-    let run = kubectl.run(&["status", "other", "-n", "shop"]);
-    assert_eq!((run.exit, run.out.as_str()), (2, ""));
-    assert_eq!(
-        run.err,
-        "error: there is no Deployment other in namespace shop\n"
-    );
-    let run = kubectl.run(&["wait", "deploy/other"]);
-    assert_eq!((run.exit, run.out.as_str()), (2, ""));
-    let expected = "error: there is no Deployment other in the namespace that kubectl uses\n";
-    assert_eq!(run.err, expected);
+fn a_deployment_that_does_not_exist() {
+    for (args, place) in [
+        (&["status", "web", "-n", "shop"][..], "in namespace shop"),
+        (
+            &["wait", "deploy/web"],
+            "in the namespace that kubectl uses",
+        ),
+    ] {
+        let kubectl = Kubectl::new(&[poll(vec![])]);
+        let run = kubectl.run(args);
+        assert_eq!((run.exit, run.out.as_str()), (2, ""));
+        assert_eq!(
+            run.err,
+            format!("error: Deployment web not found {place}\n")
+        );
+        assert_eq!(kubectl.calls().len(), 1);
+    }
 }
 
 #[test]
-fn kubectl_that_fails() {
-    let denied = "Error from server (Forbidden): pods is forbidden\n";
-    for verb in ["plan", "status", "history", "undo", "wait"] {
-        let kubectl = Kubectl::new(&[Err(denied)]);
-        let run = kubectl.run(&[verb, "web"]);
-        assert_eq!((run.exit, run.out.as_str()), (4, ""), "{verb}");
-        let expected = format!("{denied}error: kubectl {GET}: exit status: 1\n");
-        assert_eq!(run.err, expected, "{verb}");
+fn failures_of_kubectl_are_told_apart() {
+    let missing = "error: the server doesn't have a resource type \"planneddeployments\"";
+    for (text, exit, meaning) in [
+        (
+            forbidden_text("deployments"),
+            2,
+            "missing permission: ".to_owned(),
+        ),
+        (
+            missing.to_owned(),
+            2,
+            "the cluster does not serve this kind (is its CustomResourceDefinition installed?): "
+                .to_owned(),
+        ),
+        (
+            DOWN.to_owned(),
+            4,
+            "the cluster does not answer: ".to_owned(),
+        ),
+        (
+            "error: You must be logged in to the server (Unauthorized)".to_owned(),
+            4,
+            "exit status: 1: ".to_owned(),
+        ),
+    ] {
+        for verb in ["plan", "status", "history", "undo"] {
+            let kubectl = Kubectl::new(&[failing(&text)]);
+            let run = kubectl.run(&[verb, "web"]);
+            assert_eq!((run.exit, run.out.as_str()), (exit, ""), "{verb}");
+            let expected = format!("error: kubectl get deploy web {OPTIONS}: {meaning}{text}\n");
+            assert_eq!(run.err, expected, "{verb}");
+        }
     }
     let output = command(&["status", "web"])
         .env("KUBECTL", "/no/such/kubectl")
@@ -202,14 +396,58 @@ fn kubectl_that_fails() {
         .unwrap();
     assert_eq!(output.status.code(), Some(4));
     let expected = format!(
-        "error: /no/such/kubectl {GET}: cannot be run: No such file or directory (os error 2)\n"
+        "error: /no/such/kubectl get deploy web {OPTIONS}: cannot be run: No such file or directory (os error 2)\n"
     );
     assert_eq!(String::from_utf8(output.stderr).unwrap(), expected);
-    let kubectl = Kubectl::new(&[Ok("no JSON: [".to_owned())]);
-    let run = kubectl.run(&["status", "web"]);
+    let mut poll = nothing_yet();
+    poll.deployment = Answer::Out("no JSON: [".to_owned());
+    let run = Kubectl::new(&[poll]).run(&["status", "web"]);
     assert_eq!(run.exit, 2);
     assert!(
         run.err.starts_with("error: what kubectl printed: line "),
+        "{}",
+        run.err
+    );
+}
+
+/// Pods explain a rollout, and the answer is useful without them. Nothing is without ReplicaSets.
+#[test]
+fn pods_may_be_forbidden() {
+    let stuck = "stuck-bad-image";
+    let now = super::examples::time_of(stuck);
+    let mut poll = example(stuck);
+    poll.pods = forbidden("pods");
+    let run = Kubectl::new(&[poll.clone()]).run(&["status", "web", "--now", &now]);
+    assert_eq!(run.exit, 1, "{}", run.err);
+    assert!(run.err.starts_with("note: "), "{}", run.err);
+    assert!(run.err.contains(&forbidden_text("pods")), "{}", run.err);
+    assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+    assert!(!run.out.contains("cannot be pulled"), "{}", run.out);
+
+    // It is told once, however often it is polled.
+    let polls = [nothing_yet(), rollout(1), rollout(2)].map(|mut poll| {
+        poll.pods = forbidden("pods");
+        poll
+    });
+    let run = Kubectl::new(&polls).run(&["wait", "web", "--interval=0"]);
+    assert_eq!(run.exit, 0, "{}", run.err);
+    assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+
+    // Strategy Recreate cannot know then that old pods have ended.
+    let mut deployment = from_yaml(DEPLOYMENT);
+    deployment["spec"]["strategy"] = json!({"type": "Recreate"});
+    let mut recreate = self::poll(vec![deployment, from_yaml(REPLICA_SET)]);
+    recreate.pods = forbidden("pods");
+    let run = Kubectl::new(&[recreate]).run(&["plan", "web", "-o", "json"]);
+    assert_eq!(run.exit, 0, "{}", run.err);
+    assert_eq!(super::summaries(&run.out), [""; 0]);
+    assert!(run.out.contains("PODS_INCOMPLETE"), "{}", run.out);
+
+    poll.sets = forbidden("replicasets");
+    let run = Kubectl::new(&[poll]).run(&["status", "web"]);
+    assert_eq!((run.exit, run.out.as_str()), (2, ""));
+    assert!(
+        run.err.contains("get rs") && run.err.contains("missing permission"),
         "{}",
         run.err
     );
@@ -247,7 +485,7 @@ fn it_is_a_plugin_of_kubectl() {
 
 #[test]
 fn waiting_ends_with_the_rollout() {
-    // What has not changed is not told twice.
+    // What has not changed is not printed twice.
     let calls = [
         nothing_yet(),
         nothing_yet(),
@@ -270,8 +508,8 @@ fn waiting_ends_with_the_rollout() {
         assert!(lines[2].contains("1 of 2 available"), "{}", run.out);
         assert!(lines[3].contains("successfully rolled out"), "{}", run.out);
         assert!(!run.out.contains('\u{1b}'), "{}", run.out);
-        let told = format!("{GET} --namespace=shop");
-        assert_eq!(kubectl.calls(), vec![told; calls.len()]);
+        let told = calls_of("status", " --namespace=shop");
+        assert_eq!(kubectl.calls(), vec![told; calls.len()].concat());
     }
     let kubectl = Kubectl::new(&calls);
     let run = kubectl.run(&["wait", "web", "--interval=0", "-o", "json"]);
@@ -304,17 +542,19 @@ fn waiting_ends_when_it_is_in_vain() {
         "{}",
         run.out
     );
-    // The causes follow, with what would mend them.
+    // The causes follow, with what would fix them.
     assert!(run.out.contains("remedy: correct the image"), "{}", run.out);
 
-    let kubectl = Kubectl::new(&[nothing_yet(), list(vec![])]);
-    let run = kubectl.run(&["status", "-w", "web", "--interval=0"]);
-    assert_eq!(run.exit, 1);
-    assert!(
-        run.err.starts_with("error: it was deleted meanwhile: "),
-        "{}",
-        run.err
-    );
+    for args in [&["status", "-w"][..], &["wait"]] {
+        let kubectl = Kubectl::new(&[nothing_yet(), poll(vec![])]);
+        let run = kubectl.run(&[args, &["web", "--interval=0"]].concat());
+        assert_eq!(run.exit, 1);
+        assert_eq!(
+            run.err,
+            "error: the Deployment was deleted while waiting: Deployment web not found in the namespace that kubectl \
+             uses\n"
+        );
+    }
 }
 
 #[test]
@@ -324,22 +564,151 @@ fn waiting_ends_with_the_time() {
         let run = kubectl.run(&[args, &["--timeout", "0"]].concat());
         assert_eq!(
             (run.exit, run.err.as_str()),
-            (3, "note: still going after 0s\n")
+            (3, "note: still in progress after 0s\n")
         );
-        assert_eq!(kubectl.calls().len(), 1);
+        assert_eq!(kubectl.calls().len(), 3);
     }
 }
 
 #[test]
-fn short_failures_do_not_end_a_watch() {
-    let down = Err("The connection to the server was refused\n");
-    let kubectl = Kubectl::new(&[nothing_yet(), down.clone(), down.clone(), rollout(2)]);
-    let run = kubectl.run(&["wait", "web", "--interval=0"]);
-    assert_eq!(run.exit, 0, "{}", run.err);
-    let kubectl = Kubectl::new(&[nothing_yet(), down]);
-    let run = kubectl.run(&["wait", "web", "--interval=0"]);
-    assert_eq!(run.exit, 4);
-    assert_eq!(kubectl.calls().len(), 4);
+fn failed_polls_are_repeated() {
+    let down = || failing(DOWN);
+    let mut half = rollout(1);
+    half.pods = Answer::Err(format!("{DOWN}\n"));
+    for args in [&["status", "--watch"][..], &["wait"]] {
+        // The first may fail as well, and a part of one.
+        let polls = [
+            down(),
+            down(),
+            nothing_yet(),
+            half.clone(),
+            down(),
+            rollout(2),
+        ];
+        let kubectl = Kubectl::new(&polls);
+        let run = kubectl.run(&[args, &["web", "--interval=0"]].concat());
+        assert_eq!(run.exit, 0, "{}", run.err);
+        let notes: Vec<&str> = run.err.lines().collect();
+        assert_eq!(notes.len(), 4, "{}", run.err);
+        for note in notes {
+            assert!(
+                note.starts_with("note: poll failed: kubectl get "),
+                "{note}"
+            );
+            assert!(note.ends_with(DOWN), "{note}");
+        }
+        // Until there are too many in a row.
+        let kubectl = Kubectl::new(&[nothing_yet(), down()]);
+        let run = kubectl.run(&[args, &["web", "--interval=0"]].concat());
+        assert_eq!(run.exit, 4);
+        assert_eq!(kubectl.calls().len(), 3 + 5);
+        assert!(
+            run.err
+                .lines()
+                .last()
+                .unwrap()
+                .starts_with("error: kubectl get deploy web ")
+        );
+    }
+}
+
+#[test]
+fn some_failures_end_a_watch_at_once() {
+    for text in [
+        forbidden_text("deployments"),
+        "error: the server doesn't have a resource type \"planneddeployments\"".to_owned(),
+    ] {
+        for before in [vec![], vec![nothing_yet()]] {
+            let calls = 3 * before.len() + 1;
+            let kubectl = Kubectl::new(&[before, vec![failing(&text)]].concat());
+            let run = kubectl.run(&["wait", "web", "--interval=0"]);
+            assert_eq!(run.exit, 2, "{}", run.err);
+            assert_eq!(kubectl.calls().len(), calls);
+        }
+    }
+}
+
+/// A credential plugin that waits for somebody who is not there: kubectl waits for it, and it holds kubectl's pipes.
+const HANGS: &str = "sleep 60 & echo $! >\"$FAKE_KUBECTL/plugin\"; wait";
+
+/// The process that kubectl has started.
+fn plugin(kubectl: &Kubectl) -> String {
+    let pid = fs::read_to_string(kubectl.file("plugin")).unwrap();
+    pid.trim().to_owned()
+}
+
+/// Waits until a process has ended. One that nobody has asked how it ended is a zombie.
+fn assert_ends(pid: &str) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
+        let is_running = stat.is_ok_and(|stat| !stat.contains(") Z "));
+        if !is_running {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{pid} still runs");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_kubectl_that_hangs_is_ended_at_the_timeout() {
+    let hanging = || {
+        let mut poll = nothing_yet();
+        poll.deployment = Answer::Script(HANGS.to_owned());
+        poll
+    };
+    let mut half = nothing_yet();
+    half.pods = Answer::Script(HANGS.to_owned());
+    for (polls, last_note) in [
+        (vec![hanging()], "note: no answer within 1s"),
+        (
+            vec![nothing_yet(), hanging()],
+            "note: still in progress after 1s",
+        ),
+        (vec![half], "note: no answer within 1s"),
+    ] {
+        let kubectl = Kubectl::new(&polls);
+        let args = ["wait", "web", "--timeout=1s", "--interval=0"];
+        let run = kubectl.run(&args);
+        assert_eq!(run.exit, 3, "{}", run.err);
+        let lines: Vec<&str> = run.err.lines().collect();
+        assert!(lines[0].contains(": no answer within "), "{}", run.err);
+        assert_eq!(lines[1..], [last_note]);
+        assert_ends(&plugin(&kubectl));
+    }
+}
+
+/// What kubectl leaves behind may keep its pipes open, and is nobody to wait for.
+#[test]
+fn a_process_that_kubectl_leaves_behind_is_not_waited_for() {
+    let mut poll = rollout(2);
+    let Answer::Out(deployment) = poll.deployment else {
+        panic!("no Deployment");
+    };
+    poll.deployment = Answer::Script(
+        "sleep 60 & echo $! >\"$FAKE_KUBECTL/plugin\"; cat \"$FAKE_KUBECTL/deployment\"".to_owned(),
+    );
+    let kubectl = Kubectl::new(&[poll]);
+    fs::write(kubectl.file("deployment"), deployment).unwrap();
+    let run = kubectl.run(&["status", "web"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    // It is still there, so that nobody has waited for its end.
+    let killed = Command::new("kill").arg(plugin(&kubectl)).status().unwrap();
+    assert!(killed.success());
+}
+
+#[test]
+fn what_kubectl_prints_beside_errors_is_passed_on() {
+    let mut poll = rollout(2);
+    let Answer::Out(pods) = poll.pods else {
+        panic!("no pods");
+    };
+    poll.pods = Answer::Script(format!(
+        "printf 'Warning: \\033[31mold\\n' >&2; cat <<'EOF'\n{pods}\nEOF\n"
+    ));
+    let run = Kubectl::new(&[poll]).run(&["status", "web"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, "Warning: \\x1b[31mold\n"));
 }
 
 #[test]
@@ -360,11 +729,11 @@ fn what_does_not_go_together() {
         ),
         (
             &["status", "-f", file, "-n", "shop"],
-            "error: --namespace is for kubectl, and goes with a name instead of -f\n",
+            "error: --namespace is for kubectl, and cannot be used with -f\n",
         ),
         (
             &["status", "rs/web"],
-            "only Deployments are looked at, as deploy/web, and PlannedDeployments, as pdeploy/web",
+            "only Deployments (for example deploy/web) and PlannedDeployments (for example pdeploy/web) are supported",
         ),
         (&["wait", "-f", file], "unexpected argument '-f'"),
         (
@@ -387,11 +756,11 @@ fn what_does_not_go_together() {
         ),
         (
             &["plan", "-f", file, "-o", "kubectl"],
-            "Say --takeover if it does not act on this Deployment",
+            "pass --takeover if it does not",
         ),
         (
             &["plan", "-f", file, "--takeover"],
-            "--takeover goes with -o kubectl",
+            "--takeover can only be used with -o kubectl",
         ),
     ] {
         let err = super::refused(args, "");

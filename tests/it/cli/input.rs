@@ -173,7 +173,7 @@ fn yaml_scalars_are_those_of_kubernetes() {
 }
 
 #[test]
-fn other_kinds_are_left_out_with_a_note() {
+fn other_kinds_are_skipped_with_a_note() {
     let service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n";
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\nitems: [1]\n";
     let old = "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n";
@@ -183,7 +183,7 @@ fn other_kinds_are_left_out_with_a_note() {
         (run.exit, run.err.as_str()),
         (
             0,
-            "note: left out: 1 ConfigMap (v1), 1 Deployment (extensions/v1beta1), 2 Service (v1)\n"
+            "note: skipped: 1 ConfigMap (v1), 1 Deployment (extensions/v1beta1), 2 Service (v1)\n"
         )
     );
     assert_eq!(super::summaries(&run.out), CREATED);
@@ -196,6 +196,47 @@ fn objects_of_other_namespaces_do_not_matter() {
     let broken = elsewhere(REPLICA_SET).replace("replicas: 0", "replicas: -1");
     let input = [DEPLOYMENT, REPLICA_SET, &broken, &elsewhere(POD), POD].join("---\n");
     assert_eq!(planned(&[], &input), CREATED);
+}
+
+/// What others have is not looked at, however odd it is, and however much.
+#[test]
+fn objects_of_others_do_not_matter() {
+    let odd = REPLICA_SET
+        .replace("name: web-1", "name: theirs")
+        .replace("uid: r1", "uid: r9")
+        .replace("uid: d1", "uid: d9")
+        .replace("  replicas: 0\n  selector", "  replicas: two\n  selector")
+        .replace(
+            "    spec:\n",
+            "    spec:\n      tolerations: [{operator: Exists, tolerationSeconds: 9223372036854775807}]\n",
+        );
+    let orphan = odd
+        .replace("app: web", "app: api")
+        .replace("    controller: true", "");
+    let pod = POD.replace("uid: p1", "x: 1") + "  startTime: [yesterday]\n";
+    let pods: String = (0..20_001)
+        .map(|n| {
+            let metadata =
+                json!({"name": format!("p{n}"), "namespace": "shop", "uid": format!("p{n}")});
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}).to_string() + "\n"
+        })
+        .collect();
+    let input = [DEPLOYMENT, REPLICA_SET, &odd, &orphan, &pod, &pods].join("\n---\n");
+    assert_eq!(planned(&[], &input), CREATED);
+}
+
+/// Not even they may have the name that the new ReplicaSet would get.
+#[test]
+fn names_of_others_are_taken() {
+    let theirs = REPLICA_SET
+        .replace("name: web-1", "name: web-79c545b47")
+        .replace("uid: r1", "uid: r9")
+        .replace("uid: d1", "uid: d9")
+        .replace("  replicas: 0\n  selector", "  replicas: two\n  selector");
+    let input = [DEPLOYMENT, REPLICA_SET, &theirs].join("---\n");
+    let steps = planned(&[], &input);
+    assert_ne!(steps, CREATED);
+    assert!(steps[0].starts_with("create ReplicaSet web-"), "{steps:?}");
 }
 
 #[test]
@@ -226,30 +267,28 @@ fn one_of_several_deployments_is_chosen() {
     let all = format!("{list}\n  standard input, document 3 (Deployment shop/api)\n");
     assert_eq!(
         refused(&plan_args(&[]), &input),
-        format!(
-            "error: there are several Deployments in the input; choose one with --deployment:{all}"
-        )
+        format!("error: several Deployments in the input; choose one with --deployment:{all}")
     );
     assert_eq!(
         refused(&plan_args(&["-d", "web"]), &input),
-        format!("error: there are several Deployments web in the input:{list}\n")
+        format!("error: several Deployments web in the input:{list}\n")
     );
     assert_eq!(
         refused(&plan_args(&["-d", "shop/db"]), &input),
-        format!("error: there is no Deployment shop/db in the input, but:{all}")
+        format!("error: Deployment shop/db not found in the input, which has:{all}")
     );
     assert_eq!(
         refused(&plan_args(&[]), POD),
-        "error: there is no Deployment in the input\n"
+        "error: no Deployment in the input\n"
     );
     assert_eq!(
         refused(&plan_args(&[]), ""),
-        "error: there is no Deployment in the input\n"
+        "error: no Deployment in the input\n"
     );
     for wrong in ["", "/web", "shop/", "a/b/c"] {
         assert_eq!(
             refused(&plan_args(&["-d", wrong]), &input),
-            format!("error: --deployment {wrong}: give [NAMESPACE/]NAME\n")
+            format!("error: --deployment {wrong}: must be [NAMESPACE/]NAME\n")
         );
     }
 }
@@ -280,7 +319,7 @@ fn a_planned_deployment_is_a_deployment() {
 #[test]
 fn an_input_without_pods_proves_nothing_unless_all_sets_say_so() {
     const NOTE: &str = "note: the input may lack pods, so that strategy Recreate cannot tell whether old ones are \
-                        left, and waits: ask kubectl for deploy,rs,pods; if that was all, say --pods-complete\n";
+                        left, and waits: get deploy,rs,pods with kubectl, or pass --pods-complete if these are all\n";
     let recreate = DEPLOYMENT.replace(
         "  replicas: 2",
         "  replicas: 2\n  strategy: {type: Recreate}",
@@ -346,8 +385,8 @@ fn a_missing_replica_set_is_noted() {
         (run.exit, run.err.as_str()),
         (
             0,
-            "note: the Deployment has pods, but the input has no ReplicaSet: ask kubectl for deploy,rs,pods, or \
-             the plan will create what is there already\n"
+            "note: the Deployment has pods, but the input has no ReplicaSet, so that the plan may create what exists \
+             already: get deploy,rs,pods with kubectl\n"
         )
     );
 }

@@ -58,7 +58,9 @@ fn a_wrong_type_is_named_too() {
             .replacen("  replicas: 2", "  replicas: two", 1);
     check(
         &input,
-        &["standard input, document 1 (Deployment shop/web): spec.replicas: is no whole number"],
+        &[
+            "standard input, document 1 (Deployment shop/web): spec.replicas: must be a whole number",
+        ],
     );
     let both = [
         DEPLOYMENT.to_owned(),
@@ -87,7 +89,7 @@ fn items_of_lists_are_named() {
         file.path()
     );
     let expected = [
-        "note: left out: 1 Namespace ()".to_owned(),
+        "note: skipped: 1 Namespace ()".to_owned(),
         format!("{place}metadata.uid: is required"),
         format!("{place}metadata.resourceVersion: is required"),
         format!("{place}spec: is required"),
@@ -160,45 +162,45 @@ fn text_that_is_neither_json_nor_yaml() {
     );
     check(
         "a: 1\na: 2\n",
-        &["standard input: line 2, column 1: the key \"a\" is there twice"],
+        &["standard input: line 2, column 1: duplicate key \"a\""],
     );
     check(
         "<<: {a: 1}\n",
-        &["standard input: line 1, column 1: merge keys (<<) are not known here"],
+        &["standard input: line 1, column 1: merge keys (<<) are not supported"],
     );
     check(
         "on: 1\n",
-        &["standard input: line 1, column 1: put the key on in quotes: it is no text as it stands"],
+        &[
+            "standard input: line 1, column 1: the key on must be quoted: without quotes, it is not a string",
+        ],
     );
     check(
         "a: !!set {b}\n",
-        &["standard input: line 1, column 4: the tag tag:yaml.org,2002:set means nothing here"],
+        &["standard input: line 1, column 4: the tag tag:yaml.org,2002:set is not supported"],
     );
     check(
         "a: .inf\n",
-        &["standard input: line 1, column 4: .inf is no number that JSON has"],
+        &["standard input: line 1, column 4: .inf is not a number in JSON"],
     );
     check(
         "a: &a [*a]\n",
-        &["standard input: line 1, column 8: an alias inside of what it stands for"],
+        &["standard input: line 1, column 8: an alias that contains itself"],
     );
     check(
         "just text",
-        &["standard input: is no Kubernetes object: it has no kind"],
+        &["standard input: not a Kubernetes object: missing kind"],
     );
     check(
         "a: 1\n---\nb: 2\n",
-        &["standard input, document 1: is no Kubernetes object: it has no kind"],
+        &["standard input, document 1: not a Kubernetes object: missing kind"],
     );
     check(
         "[{\"kind\": \"List\", \"items\": 5}]",
-        &["standard input, [0]: items: is no list"],
+        &["standard input, [0]: items: must be a list"],
     );
     check(
         "{\"kind\": \"PodList\", \"metadata\": {\"continue\": \"x\"}, \"items\": []}",
-        &[
-            "standard input: is only the first part of a list (metadata.continue is set); all of it is needed",
-        ],
+        &["standard input: incomplete list: metadata.continue is set, and the rest is missing"],
     );
 }
 
@@ -263,10 +265,13 @@ fn wrong_failures() {
         let err = refused(&plan_args(&["--failures", file.path()]), DEPLOYMENT);
         err.replace(file.path(), "FILE")
     };
-    assert_eq!(wrong("{}"), "error: FILE: is no list of StepFailure\n");
+    assert_eq!(
+        wrong("{}"),
+        "error: FILE: must be a list of StepFailure messages\n"
+    );
     assert_eq!(
         wrong("[{\"httpCode\": \"x\"}]"),
-        "error: FILE, [0]: httpCode: is no whole number\n"
+        "error: FILE, [0]: httpCode: must be a whole number\n"
     );
     assert_eq!(
         wrong("[{\"call\": {\"verb\": \"VERB_CREATE\"}, \"httpCode\": 403}, {\"httpCode\": 200}]"),
@@ -274,7 +279,7 @@ fn wrong_failures() {
     );
     assert_eq!(
         refused(&plan_args(&["--failures", "-"]), DEPLOYMENT),
-        "error: --failures - is not possible: standard input is for objects\n"
+        "error: --failures - is not supported: standard input is for objects\n"
     );
 }
 
@@ -282,7 +287,7 @@ fn wrong_failures() {
 fn wrong_command_lines() {
     let err = refused(&["plan", "-f", "-", "--now", "yesterday"], DEPLOYMENT);
     assert!(
-        err.starts_with("error: invalid value 'yesterday' for '--now <TIME>': not a time in RFC 3339, as 2026-11-20T23:26:19Z\n"),
+        err.starts_with("error: invalid value 'yesterday' for '--now <TIME>': not a time in RFC 3339, for example 2026-11-20T23:26:19Z\n"),
         "{err}"
     );
     let err = refused(&["plan"], "");

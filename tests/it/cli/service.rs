@@ -128,11 +128,11 @@ fn something_else_answers() {
 #[test]
 fn addresses_that_cannot_be() {
     for (url, why) in [
-        ("https://127.0.0.1:1", "only http is spoken"),
-        ("ftp://127.0.0.1:1", "only http is spoken"),
+        ("https://127.0.0.1:1", "only http is supported"),
+        ("ftp://127.0.0.1:1", "only http is supported"),
         (
             "not an address",
-            "not an address, as http://127.0.0.1:50051",
+            "not an address, for example http://127.0.0.1:50051",
         ),
     ] {
         let err = refused(

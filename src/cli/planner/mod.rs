@@ -1,19 +1,19 @@
-//! Who decides: this process, or a service that is asked. The answer is the same message either way.
+//! The planner: in this process, or a service. The answer is the same message either way.
 
 mod service;
 
 use self::service::Service;
 use super::error::{Complaint, Error};
-use super::input::Places;
+use super::input::SourceMap;
 use crate::proto;
 use crate::wire;
 
-/// Who decides.
+/// Where plans are made.
 #[derive(Debug)]
 pub(super) enum Planner {
-    /// This process.
-    Here,
-    /// A service.
+    /// In this process.
+    Local,
+    /// By a service.
     Service(Box<Service>),
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Refusal {
 impl Planner {
     pub(super) fn new(server: Option<String>) -> Result<Self, Error> {
         Ok(match server {
-            None => Self::Here,
+            None => Self::Local,
             Some(url) => Self::Service(Box::new(Service::new(&url)?)),
         })
     }
@@ -41,7 +41,7 @@ impl Planner {
         request: proto::PlanRolloutRequest,
     ) -> Result<proto::PlanRolloutResponse, Refusal> {
         match self {
-            Self::Here => Ok(wire::plan_rollout(request)?),
+            Self::Local => Ok(wire::plan_rollout(request)?),
             Self::Service(service) => service.plan_rollout(request),
         }
     }
@@ -51,7 +51,7 @@ impl Planner {
         request: proto::ComputeStatusRequest,
     ) -> Result<proto::ComputeStatusResponse, Refusal> {
         match self {
-            Self::Here => Ok(wire::compute_status(request)?),
+            Self::Local => Ok(wire::compute_status(request)?),
             Self::Service(service) => service.compute_status(request),
         }
     }
@@ -61,7 +61,7 @@ impl Planner {
         request: proto::RollbackRequest,
     ) -> Result<proto::RollbackResponse, Refusal> {
         match self {
-            Self::Here => Ok(wire::rollback(request)?),
+            Self::Local => Ok(wire::rollback(request)?),
             Self::Service(service) => service.rollback(request),
         }
     }
@@ -71,7 +71,7 @@ impl Planner {
         request: proto::ListRevisionsRequest,
     ) -> Result<proto::ListRevisionsResponse, Refusal> {
         match self {
-            Self::Here => Ok(wire::list_revisions(request)?),
+            Self::Local => Ok(wire::list_revisions(request)?),
             Self::Service(service) => service.list_revisions(request),
         }
     }
@@ -80,15 +80,15 @@ impl Planner {
 // === impl Refusal ===
 
 impl Refusal {
-    /// The same, by the places of the input that the request was made from.
-    pub(super) fn into_error(self, places: &Places) -> Error {
+    /// The same, with the fields of the input instead of those of the request.
+    pub(super) fn into_error(self, source_map: &SourceMap) -> Error {
         let (listed, omitted) = match self {
             Self::Error(error) => return error,
             Self::Violations(listed, omitted) => (listed, omitted),
         };
         let mut complaints: Vec<Complaint> = listed
             .into_iter()
-            .map(|(field, text)| places.complaint(&field, text))
+            .map(|(field, text)| source_map.complaint(&field, text))
             .collect();
         if omitted > 0 {
             complaints.push(Complaint {

@@ -4,7 +4,7 @@ use crate::cli::error::Complaint;
 
 /// Where the objects of a request come from.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Places {
+pub(in crate::cli) struct SourceMap {
     pub(super) deployment: String,
     /// One for each, as in the request.
     pub(super) replica_sets: Vec<String>,
@@ -14,10 +14,10 @@ pub(in crate::cli) struct Places {
     pub(super) failures: Vec<String>,
 }
 
-// === impl Places ===
+// === impl SourceMap ===
 
-impl Places {
-    /// What is wrong with a field of the request, as `snapshot.replica_sets[2].spec.replicas`.
+impl SourceMap {
+    /// What is wrong with a field of the request, for example `snapshot.replica_sets[2].spec.replicas`.
     pub(in crate::cli) fn complaint(&self, field: &str, text: String) -> Complaint {
         let (place, field) = self.find(field).unwrap_or(("", field));
         Complaint {
@@ -45,8 +45,8 @@ impl Places {
     }
 }
 
-/// A path by the names that JSON has: the contract's `max_surge` is `maxSurge`. What is in brackets is data, and
-/// so is everything inside of a template.
+/// A path with the names of JSON: `max_surge` of the contract is `maxSurge`. Text in brackets and everything inside a
+/// template is data, and stays as it is.
 fn json_names(path: &str) -> String {
     const TEMPLATE: &str = ".template.";
     let (ours, inside) = match path.find(TEMPLATE) {
@@ -81,14 +81,14 @@ mod tests {
 
     #[test]
     fn fields_go_back_to_their_objects() {
-        let places = Places {
+        let source_map = SourceMap {
             deployment: "d".to_owned(),
             replica_sets: vec!["r0".to_owned(), "r1".to_owned()],
             pods: vec!["p0".to_owned()],
             failures: vec!["f0".to_owned()],
         };
         let check = |field: &str, expected: &str| {
-            let complaint = places.complaint(field, "is wrong".to_owned());
+            let complaint = source_map.complaint(field, "is wrong".to_owned());
             assert_eq!(
                 complaint.to_string(),
                 format!("{expected}: is wrong"),

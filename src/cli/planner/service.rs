@@ -1,4 +1,4 @@
-//! A service that is asked over gRPC.
+//! A planner over gRPC.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::proto;
 use crate::proto::rollout_planner_client::RolloutPlannerClient;
 use crate::wire::REQUEST_BYTES_MAX;
 
-/// A connection that takes longer than this will not come about.
+/// A connection that takes longer than this is given up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Plans take milliseconds; what takes longer than this hangs.
+/// Plans take milliseconds. A call that takes longer than this is given up.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Reasons for which there is no way back to a revision (docs/api.md).
+/// Reasons why a Deployment cannot be rolled back (docs/api.md).
 const NO_WAY_BACK: [&str; 3] = [
     "DEPLOYMENT_PAUSED",
     "NO_EARLIER_REVISION",
@@ -44,10 +44,10 @@ impl Service {
         };
         let uri: Uri = url
             .parse()
-            .map_err(|_| wrong("not an address, as http://127.0.0.1:50051"))?;
+            .map_err(|_| wrong("not an address, for example http://127.0.0.1:50051"))?;
         match uri.scheme_str() {
             Some("http") => {}
-            _ => return Err(wrong("only http is spoken")),
+            _ => return Err(wrong("only http is supported")),
         }
         let endpoint = Endpoint::from(uri)
             .connect_timeout(CONNECT_TIMEOUT)

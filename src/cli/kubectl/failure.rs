@@ -1,0 +1,157 @@
+//! Why kubectl gives no answer, by its own words.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::cli::span;
+
+/// Why kubectl gives no answer.
+#[derive(Debug)]
+pub(in crate::cli) struct Failure {
+    /// What was run.
+    pub(super) command: String,
+    pub(super) cause: Cause,
+}
+
+/// What kept kubectl from answering. The text is what kubectl printed on standard error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Cause {
+    /// The program cannot be run.
+    NotRun(String),
+    /// The object does not exist.
+    NotFound(String),
+    /// The user may not read this.
+    Forbidden(String),
+    /// The cluster does not serve this kind.
+    MissingKind(String),
+    /// The API server does not answer, or not now.
+    NoAnswer(String),
+    /// kubectl did not end in time, and was stopped.
+    TimedOut(Duration),
+    /// Anything else: exit status and text.
+    Failed(String, String),
+}
+
+// === impl Failure ===
+
+impl Failure {
+    pub(in crate::cli) fn cause(&self) -> &Cause {
+        &self.cause
+    }
+
+    /// Whether the same call may succeed later.
+    pub(in crate::cli) fn is_transient(&self) -> bool {
+        match self.cause {
+            Cause::NoAnswer(_) | Cause::TimedOut(_) | Cause::Failed(..) => true,
+            Cause::NotRun(_) | Cause::NotFound(_) | Cause::Forbidden(_) | Cause::MissingKind(_) => {
+                false
+            }
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { command, cause } = self;
+        write!(f, "{command}: {cause}")
+    }
+}
+
+impl std::error::Error for Failure {}
+
+// === impl Cause ===
+
+impl Cause {
+    /// Tells causes apart by the lines that kubectl printed. Its words for each are not translated, and have been the same
+    /// for years.
+    pub(super) fn of(status: String, lines: &[String]) -> Self {
+        let begins = |prefix: &str| lines.iter().any(|line| line.starts_with(prefix));
+        let contains = |text: &str| lines.iter().any(|line| line.contains(text));
+        let text = lines.join("; ");
+        if begins("Error from server (Forbidden)") {
+            Self::Forbidden(text)
+        } else if begins("error: the server doesn't have a resource type")
+            || contains("the server could not find the requested resource")
+        {
+            Self::MissingKind(text)
+        } else if begins("Error from server (NotFound)") {
+            Self::NotFound(text)
+        } else if NO_ANSWER.iter().any(|prefix| begins(prefix)) {
+            Self::NoAnswer(text)
+        } else {
+            Self::Failed(status, text)
+        }
+    }
+}
+
+/// How lines begin that tell of an API server that does not answer, or not now.
+const NO_ANSWER: [&str; 7] = [
+    "Unable to connect to the server",
+    "The connection to the server",
+    "Error from server (Timeout)",
+    "Error from server (ServerTimeout)",
+    "Error from server (ServiceUnavailable)",
+    "Error from server (TooManyRequests)",
+    "Error from server (InternalError)",
+];
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRun(why) => write!(f, "cannot be run: {why}"),
+            Self::NotFound(text) => write!(f, "not found: {text}"),
+            Self::Forbidden(text) => write!(f, "missing permission: {text}"),
+            Self::MissingKind(text) => write!(
+                f,
+                "the cluster does not serve this kind (is its CustomResourceDefinition installed?): {text}"
+            ),
+            Self::NoAnswer(text) => write!(f, "the cluster does not answer: {text}"),
+            Self::TimedOut(limit) => {
+                let limit = span::exact(limit.as_secs().max(1));
+                write!(f, "no answer within {limit}, stopped")
+            }
+            Self::Failed(status, text) if text.is_empty() => f.write_str(status),
+            Self::Failed(status, text) => write!(f, "{status}: {text}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cause(line: &str) -> Cause {
+        Cause::of("exit status: 1".to_owned(), &[line.to_owned()])
+    }
+
+    /// As kubectl 1.36 prints them.
+    #[test]
+    fn causes_are_told_apart() {
+        let line = "Error from server (Forbidden): pods is forbidden: User \"dev\" cannot list resource \"pods\"";
+        assert_eq!(cause(line), Cause::Forbidden(line.to_owned()));
+        for line in [
+            "error: the server doesn't have a resource type \"planneddeployments\"",
+            "Error from server (NotFound): Unable to list \"apps.rollplan.dev/v1alpha1, Resource=planneddeployments\": the \
+             server could not find the requested resource",
+        ] {
+            assert_eq!(cause(line), Cause::MissingKind(line.to_owned()));
+        }
+        let line = "Error from server (NotFound): deployments.apps \"web\" not found";
+        assert_eq!(cause(line), Cause::NotFound(line.to_owned()));
+        for line in [
+            "The connection to the server 127.0.0.1:1 was refused - did you specify the right host or port?",
+            "Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed by unknown authority",
+            "Unable to connect to the server: net/http: request canceled (Client.Timeout exceeded while awaiting headers)",
+            "Unable to connect to the server: getting credentials: exec: executable plugin failed with exit code 1",
+            "Error from server (ServiceUnavailable): the server is currently unable to handle the request",
+        ] {
+            assert_eq!(cause(line), Cause::NoAnswer(line.to_owned()));
+        }
+        let line = "error: You must be logged in to the server (Unauthorized)";
+        let failed = Cause::Failed("exit status: 1".to_owned(), line.to_owned());
+        assert_eq!(cause(line), failed);
+        assert_eq!(failed.to_string(), format!("exit status: 1: {line}"));
+        let silent = Cause::of("exit status: 1".to_owned(), &[]);
+        assert_eq!(silent.to_string(), "exit status: 1");
+    }
+}

@@ -1,0 +1,99 @@
+//! The user's own kubectl, which reads the cluster: rollplan needs no credentials and no client of its own.
+
+mod failure;
+mod process;
+mod relay;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+pub(super) use self::failure::{Cause, Failure};
+
+use self::process::Finished;
+use super::args::ClusterArgs;
+use super::target::Target;
+
+/// Names another kubectl than that on the `PATH`.
+const PROGRAM_VARIABLE: &str = "KUBECTL";
+
+/// For each request: long lists are read in several. One that the API server does not answer in time is given up.
+const REQUEST_TIMEOUT: &str = "--request-timeout=30s";
+
+/// How kubectl is called.
+#[derive(Debug)]
+pub(super) struct Kubectl {
+    program: OsString,
+    /// Which cluster, as options.
+    options: Vec<String>,
+}
+
+/// Kinds that are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    ReplicaSets,
+    Pods,
+}
+
+// === impl Kubectl ===
+
+impl Kubectl {
+    pub(super) fn new(cluster: &ClusterArgs) -> Self {
+        let program = std::env::var_os(PROGRAM_VARIABLE).filter(|program| !program.is_empty());
+        let options = cluster.options();
+        Self {
+            program: program.unwrap_or_else(|| "kubectl".into()),
+            options: options
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect(),
+        }
+    }
+
+    /// Reads one object, and prints it as JSON.
+    pub(super) fn get(&self, target: &Target, limit: Duration) -> Result<Vec<u8>, Failure> {
+        let Target { resource, name } = target;
+        self.run(&[resource, name], limit)
+    }
+
+    /// Lists the objects of the namespace that a selector matches, or all of them.
+    pub(super) fn list(
+        &self,
+        kind: Kind,
+        selector: Option<&str>,
+        limit: Duration,
+    ) -> Result<Vec<u8>, Failure> {
+        let resource = match kind {
+            Kind::ReplicaSets => "rs",
+            Kind::Pods => "pods",
+        };
+        match selector {
+            Some(selector) => self.run(&[resource, &format!("--selector={selector}")], limit),
+            None => self.run(&[resource], limit),
+        }
+    }
+
+    fn run(&self, what: &[&str], limit: Duration) -> Result<Vec<u8>, Failure> {
+        let Self { program, options } = self;
+        let mut args = vec!["get".to_owned()];
+        args.extend(what.iter().map(|&arg| arg.to_owned()));
+        args.extend(["-o", "json", REQUEST_TIMEOUT].map(str::to_owned));
+        args.extend_from_slice(options);
+        let failed = |cause| Failure {
+            command: format!("{} {}", program.to_string_lossy(), args.join(" ")),
+            cause,
+        };
+        let finished = process::run(program, &args, limit)
+            .map_err(|error| failed(Cause::NotRun(error.to_string())))?;
+        let Some(finished) = finished else {
+            return Err(failed(Cause::TimedOut(limit)));
+        };
+        let Finished {
+            status,
+            stdout,
+            diagnostics,
+        } = finished;
+        if !status.success() {
+            return Err(failed(Cause::of(status.to_string(), &diagnostics)));
+        }
+        Ok(stdout)
+    }
+}

@@ -1,0 +1,206 @@
+//! What kubectl prints on standard error: passed on, but for the lines that tell why it failed.
+//!
+//! A credential plugin may ask for a password or show where to log in, so text is passed on as it comes. kubectl's own
+//! last words are kept: they decide what is reported, and a poll that is repeated must not print them each time.
+
+use std::io::Write;
+
+/// How the lines begin that tell why kubectl failed.
+const DIAGNOSTICS: [&[u8]; 4] = [
+    b"Error from server",
+    b"error: ",
+    b"Unable to connect to the server",
+    b"The connection to the server",
+];
+
+/// How a line of kubectl's log of errors begins: severity, month and day, as in "E1122 02:31:14.203101". It prints several
+/// for each failure, and some for any API of the cluster that is down, whether or not that matters.
+const LOG: &[u8] = b"E0000 ";
+
+/// Lines that are kept, and bytes of each.
+const LINES_MAX: usize = 8;
+const LINE_BYTES_MAX: usize = 4096;
+
+/// Takes the bytes of kubectl's standard error as they come.
+#[derive(Debug)]
+pub(super) struct Relay<W> {
+    out: W,
+    /// The beginning of a line of which it is not known yet whether it is a diagnostic, or all of one.
+    line: Vec<u8>,
+    /// Whether the rest of the line is passed on.
+    is_passing: bool,
+    /// The byte passed on last.
+    last: u8,
+    diagnostics: Vec<String>,
+    log: Vec<String>,
+}
+
+// === impl Relay ===
+
+impl<W: Write> Relay<W> {
+    pub(super) fn new(out: W) -> Self {
+        Self {
+            out,
+            line: Vec::new(),
+            is_passing: false,
+            last: 0,
+            diagnostics: Vec::new(),
+            log: Vec::new(),
+        }
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if self.is_passing {
+                self.pass(byte);
+                self.is_passing = byte != b'\n';
+                continue;
+            }
+            if byte == b'\n' {
+                self.end_line();
+                continue;
+            }
+            if self.line.len() < LINE_BYTES_MAX {
+                self.line.push(byte);
+            }
+            if !may_be_kept(&self.line) {
+                self.pass_line();
+                self.is_passing = true;
+            }
+        }
+        // If standard error is closed, nobody reads it.
+        let _ = self.out.flush();
+    }
+
+    /// The diagnostics, or what was logged if there are none, once there is nothing more to come.
+    pub(super) fn finish(mut self) -> Vec<String> {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        if self.diagnostics.is_empty() {
+            return self.log;
+        }
+        self.diagnostics
+    }
+
+    fn end_line(&mut self) {
+        let kept = if is_diagnostic(&self.line) {
+            &mut self.diagnostics
+        } else if is_log(&self.line) {
+            &mut self.log
+        } else {
+            self.pass_line();
+            return self.pass(b'\n');
+        };
+        if kept.len() < LINES_MAX {
+            let line = String::from_utf8_lossy(&self.line).trim_end().to_owned();
+            kept.push(line);
+        }
+        self.line.clear();
+    }
+
+    fn pass_line(&mut self) {
+        for byte in std::mem::take(&mut self.line) {
+            self.pass(byte);
+        }
+    }
+
+    /// Control characters could tell a terminal anything: they are spelled out. In UTF-8, those beyond ASCII are c2 80 to
+    /// c2 9f.
+    fn pass(&mut self, byte: u8) {
+        let is_control = byte.is_ascii_control() && !b"\n\r\t".contains(&byte);
+        let is_high_control = self.last == 0xc2 && (0x80..0xa0).contains(&byte);
+        self.last = byte;
+        let _ = if is_control || is_high_control {
+            write!(self.out, "\\x{byte:02x}")
+        } else {
+            self.out.write_all(&[byte])
+        };
+    }
+}
+
+fn is_diagnostic(line: &[u8]) -> bool {
+    DIAGNOSTICS.iter().any(|prefix| line.starts_with(prefix))
+}
+
+fn is_log(line: &[u8]) -> bool {
+    line.len() >= LOG.len() && may_be_log(line)
+}
+
+/// Whether a line that begins like this may be one of the log.
+fn may_be_log(line: &[u8]) -> bool {
+    let is_like = |(byte, like): (&u8, &u8)| match like {
+        b'0' => byte.is_ascii_digit(),
+        like => byte == like,
+    };
+    line.iter().zip(LOG).all(is_like)
+}
+
+/// Whether a line that begins like this may be kept.
+fn may_be_kept(line: &[u8]) -> bool {
+    may_be_log(line)
+        || is_diagnostic(line)
+        || DIAGNOSTICS.iter().any(|prefix| prefix.starts_with(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn relay(parts: &[&str]) -> (String, Vec<String>) {
+        let mut out = Vec::new();
+        let mut relay = Relay::new(&mut out);
+        for part in parts {
+            relay.write(part.as_bytes());
+        }
+        let diagnostics = relay.finish();
+        (String::from_utf8_lossy(&out).into_owned(), diagnostics)
+    }
+
+    #[test]
+    fn prompts_pass_at_once_and_diagnostics_are_kept() {
+        let mut out = Vec::new();
+        let mut relay = Relay::new(&mut out);
+        relay.write(b"Password: ");
+        assert_eq!(relay.out.as_slice(), b"Password: ");
+        relay.write(b"\nErr");
+        assert_eq!(relay.out.as_slice(), b"Password: \n");
+        relay.write(b"or from server (NotFound): no web\nerror");
+        relay.write(b"s were many\nerror: last");
+        let kept = relay.finish();
+        assert_eq!(
+            kept,
+            ["Error from server (NotFound): no web", "error: last"]
+        );
+        assert_eq!(out, b"Password: \nerrors were many\n");
+    }
+
+    #[test]
+    fn the_log_is_kept_for_want_of_a_diagnostic() {
+        let log = "E1122 02:31:14.203101   21884 memcache.go:265] \"Unhandled Error\"";
+        let both = format!("{log}\nThe connection to the server x was refused\n");
+        let refused = vec!["The connection to the server x was refused".to_owned()];
+        assert_eq!(relay(&[&both]), (String::new(), refused));
+        assert_eq!(relay(&[log]), (String::new(), vec![log.to_owned()]));
+        assert_eq!(
+            relay(&["E11x2 a\nE1\n"]),
+            ("E11x2 a\nE1\n".to_owned(), vec![])
+        );
+    }
+
+    #[test]
+    fn control_characters_are_spelled_out() {
+        let (out, kept) = relay(&["a\u{1b}[31mb\u{9b}c\td\r\né\n"]);
+        assert_eq!(out, "a\\x1b[31mb\u{fffd}\\x9bc\td\r\né\n");
+        assert_eq!(kept, Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let long = format!("error: {}\n", "x".repeat(1 << 20));
+        let (out, kept) = relay(&vec![long.as_str(); 20]);
+        assert_eq!(out, "");
+        assert_eq!(kept.len(), LINES_MAX);
+        assert!(kept.iter().all(|line| line.len() == LINE_BYTES_MAX));
+    }
+}
