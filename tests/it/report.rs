@@ -1,4 +1,4 @@
-//! What the saved snapshots of real rollouts report: the true cause of each that is stuck comes first.
+//! The reports of the example snapshots: the actual cause of each stuck rollout is the first blocker.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What kubectl printed, at the time that the README there says.
+/// The snapshot that kubectl printed, at the time that examples/README.md lists.
 fn snapshot(example: &str) -> proto::Snapshot {
     let list: Value = serde_json::from_str(&read(&format!("examples/{example}.json"))).unwrap();
     let readme = read("examples/README.md");
@@ -52,7 +52,7 @@ fn plan(example: &str) -> proto::PlanRolloutResponse {
     wire::plan_rollout(request).unwrap()
 }
 
-/// The first blocker of both answers about an example, which are the same, and the first message.
+/// Checks the message and the first blocker, which are the same for the status and for the plan.
 #[track_caller]
 fn check(example: &str, phase: Phase, message: &str, cause: &str, why: &str) -> proto::Blocker {
     let (status, plan) = (status(example), plan(example).report.unwrap());
@@ -76,7 +76,7 @@ fn names(blocker: &proto::Blocker) -> Vec<&str> {
 }
 
 #[test]
-fn an_image_that_cannot_be_pulled_comes_first() {
+fn image_pull_error_is_the_first_blocker() {
     let why = "image registry.example/web:404 of container web cannot be pulled (2 of 2 new pods: \
                web-5c65c699f-42z9v ImagePullBackOff for 21s)";
     let blocker = check(
@@ -97,8 +97,8 @@ fn an_image_that_cannot_be_pulled_comes_first() {
 }
 
 #[test]
-fn a_container_that_ends_again_and_again_comes_first() {
-    let why = "container web ends again and again, 2 restarts (2 of 2 new pods: web-757c798d4-68fqp \
+fn crash_loop_is_the_first_blocker() {
+    let why = "container web keeps crashing (2 restarts; 2 of 2 new pods: web-757c798d4-68fqp \
                CrashLoopBackOff for 6s): Error, exit code 1: fatal: no database at db.shop:5432: connection refused";
     let blocker = check(
         "stuck-crash-loop",
@@ -120,8 +120,8 @@ fn a_container_that_ends_again_and_again_comes_first() {
 }
 
 #[test]
-fn pods_that_no_node_takes_come_first() {
-    let why = "no node takes new pods (2 of 2 new pods: web-964747cc7-474xs Unschedulable for 6s): 0/1 nodes are \
+fn unschedulable_pods_are_the_first_blocker() {
+    let why = "no node can run the new pods (2 of 2 new pods: web-964747cc7-474xs Unschedulable for 6s): 0/1 nodes are \
                available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: \
                1 Preemption is not helpful for scheduling.";
     let blocker = check(
@@ -137,8 +137,8 @@ fn pods_that_no_node_takes_come_first() {
 }
 
 #[test]
-fn pods_that_a_quota_refuses_come_first() {
-    let why = "pods are refused (FailedCreate): pods \"web-757c798d4-mprlz\" is forbidden: exceeded quota: pods, \
+fn exceeded_quota_is_the_first_blocker() {
+    let why = "the API server rejects the pods (FailedCreate): pods \"web-757c798d4-mprlz\" is forbidden: exceeded quota: pods, \
                requested: pods=1, used: pods=4, limited: pods=3";
     let blocker = check(
         "stuck-quota",
@@ -151,8 +151,8 @@ fn pods_that_a_quota_refuses_come_first() {
 }
 
 #[test]
-fn containers_that_are_never_ready_come_first() {
-    let why = "container web runs and is not ready (2 of 2 new pods: web-757c798d4-7hdsm Running for 21s)";
+fn failing_readiness_probe_is_the_first_blocker() {
+    let why = "container web is running but not ready (2 of 2 new pods: web-757c798d4-7hdsm Running for 21s)";
     let blocker = check(
         "stuck-readiness",
         Phase::Stalled,
@@ -181,7 +181,7 @@ fn containers_that_are_never_ready_come_first() {
 }
 
 #[test]
-fn a_pause_comes_first() {
+fn pause_is_the_first_blocker() {
     check(
         "paused-midway",
         Phase::Paused,
@@ -200,9 +200,9 @@ fn a_pause_comes_first() {
 }
 
 #[test]
-fn old_pods_that_do_not_end_come_first() {
+fn terminating_old_pods_are_the_first_blocker() {
     let rolling = "deployment \"web\" is rolling out (0 of 3 updated, 0 of 3 available, 0 old, 3 terminating)";
-    let why = "3 old pods still run, and Recreate waits for the last: web-799859bb98-c8gqq Terminating, \
+    let why = "Recreate is waiting for 3 old pods to terminate: web-799859bb98-c8gqq Terminating, \
                15s past its grace period";
     let blocker = check(
         "recreate-old-pods-terminating",
@@ -220,7 +220,7 @@ fn old_pods_that_do_not_end_come_first() {
         ]
     );
     assert_eq!((blocker.pod_count, blocker.remaining), (3, None));
-    let why = "3 old pods still run, and Recreate waits for the last: web-5dc4f4f9bb-2nzwl Terminating, \
+    let why = "Recreate is waiting for 3 old pods to terminate: web-5dc4f4f9bb-2nzwl Terminating, \
                25s of its grace period left";
     let blocker = check(
         "recreate-waiting",
@@ -233,7 +233,7 @@ fn old_pods_that_do_not_end_come_first() {
 }
 
 #[test]
-fn min_ready_seconds_come_first() {
+fn min_ready_seconds_are_the_first_blocker() {
     let why = "2 of 2 new pods are ready, but not yet for minReadySeconds (120 s): web-757c798d4-f94vv Ready for 5s";
     let blocker = check(
         "min-ready-seconds",
@@ -248,11 +248,11 @@ fn min_ready_seconds_come_first() {
     assert_eq!(blocker.remedy, "");
 }
 
-/// `kubectl rollout status` tells how many pods are updated, how many old ones are left, how many are available,
-/// and that a change has not been observed.
+/// `kubectl rollout status` reports how many pods are updated, how many old pods remain, how many are available, and
+/// whether a change has not been observed.
 #[test]
-fn ordinary_states_say_at_least_what_kubectl_says() {
-    let why = "no controller has seen the latest change yet: generation 1, observed 0";
+fn ordinary_states_report_at_least_what_kubectl_reports() {
+    let why = "no controller has observed the latest change yet: generation 1, observed 0";
     check(
         "fresh-create",
         Phase::Progressing,
@@ -306,9 +306,8 @@ fn ordinary_states_say_at_least_what_kubectl_says() {
     assert_eq!(status("after-undo").revision, "4");
 }
 
-/// 3 → 1 with one more allowed and none fewer, ReplicaSets of 1, 1 and 2. Kubernetes' proportional scaling takes
-/// both pods of the new ReplicaSet, as it is the largest: what must not happen is that the pods gone by then are
-/// counted on by the next pass.
+/// Scales from 3 to 1 with maxSurge 1 and maxUnavailable 0, with ReplicaSets of size 1, 1 and 2. Kubernetes' proportional
+/// scaling removes both pods of the new ReplicaSet, because it is the largest. The next pass must not count these pods.
 #[test]
 fn scaling_down_leaves_one_available_pod_at_every_prefix() {
     use proto::step::Action;

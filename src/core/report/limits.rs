@@ -1,6 +1,6 @@
-//! What the Deployment itself holds a rollout by: its limits, its deadline, and what was refused.
+//! Blockers that are caused by the Deployment itself: its limits, its deadline, and rejected calls.
 
-use super::text::{KUBERNETES_MAX, agree, because, count, one_line};
+use super::text::{KUBERNETES_MAX, because, count, one_line};
 use super::{Blocker, Cause, Counts, Survey, is_unobserved};
 use crate::action::Verb;
 use crate::revision;
@@ -67,10 +67,10 @@ impl Survey<'_> {
         };
         let message = one_line(message, KUBERNETES_MAX);
         let message = because(if message.is_empty() { reason } else { &message });
-        let remedy = "change what the message names: the template, a quota or an admission rule";
+        let remedy = "fix what the message reports: the template, a quota or an admission rule";
         let mut blocker = Blocker::new(
             Cause::ReplicaSetRefused,
-            format!("the new ReplicaSet is refused{message}"),
+            format!("the API server rejects the new ReplicaSet{message}"),
             remedy,
         );
         blocker.since = condition.and_then(|condition| condition.last_update_time);
@@ -82,11 +82,11 @@ impl Survey<'_> {
             .filter(|condition| condition.status == "True")?;
         let what = match condition.reason.as_str() {
             "FailedDelete" => "pods cannot be deleted".to_owned(),
-            "" => "pods are refused".to_owned(),
-            reason => format!("pods are refused ({reason})"),
+            "" => "the API server rejects the pods".to_owned(),
+            reason => format!("the API server rejects the pods ({reason})"),
         };
         let why = because(&one_line(&condition.message, KUBERNETES_MAX));
-        let remedy = "raise the quota or change what the message names";
+        let remedy = "raise the quota, or fix what the message reports";
         let mut blocker = Blocker::new(Cause::PodsRefused, format!("{what}{why}"), remedy);
         blocker.since = condition.last_transition_time;
         Some(blocker)
@@ -102,8 +102,10 @@ impl Survey<'_> {
         held.then(|| {
             let missing = i64::from(self.limits.replicas) - self.new_size;
             let message = format!(
-                "{} held back: the ReplicaSets ask for {total} of {max} allowed pods",
-                agree(count(missing, "more new pod"), missing)
+                "{} must wait: at most {} may exist ({})",
+                count(missing, "more new pod"),
+                count(max, "pod"),
+                self.surge_arithmetic()
             );
             let remedy = "maxSurge limits how many pods may exist at once";
             Blocker::new(Cause::HeldBySurge, message, remedy)
@@ -118,12 +120,13 @@ impl Survey<'_> {
             && self.old_size > 0
             && available <= min;
         held.then(|| {
+            let wanted = self.limits.replicas;
             let message = format!(
-                "{} held: {available} available, the minimum is {min} of {}",
-                agree(count(self.old_size, "old pod"), self.old_size),
-                self.limits.replicas
+                "{} must stay: at least {min} of {wanted} must be available ({wanted} − {})",
+                count(self.old_size, "old pod"),
+                self.unavailable_term()
             );
-            let remedy = "maxUnavailable limits how many pods may be missing at once";
+            let remedy = "maxUnavailable limits how many pods may be unavailable at once";
             Blocker::new(Cause::HeldByAvailability, message, remedy)
         })
     }
@@ -133,7 +136,7 @@ impl Survey<'_> {
             return None; // A paused Deployment does not wait for scaling events to pass.
         }
         if is_unobserved(&self.snapshot.deployment) {
-            return None; // The Deployment was scaled just now, and it is right to scale its ReplicaSets.
+            return None; // The Deployment has just been scaled, so its ReplicaSets must be scaled too.
         }
         let wanted = self.limits.replicas;
         let mut sets = self.new.iter().chain(&self.old);
@@ -142,11 +145,11 @@ impl Survey<'_> {
                 && (set.replicas == wanted || !self.is_rolling())
         })?;
         let message = format!(
-            "annotation desired-replicas of ReplicaSet {} is stale: Kubernetes' own controller would take \
-             it for a scaling event indefinitely",
+            "the annotation desired-replicas of ReplicaSet {} is stale: the Deployment controller of Kubernetes \
+             would treat it as a scaling event indefinitely",
             set.metadata.name
         );
-        let remedy = "carry out this plan: it refreshes the annotation";
+        let remedy = "carry out this plan, which updates the annotation";
         Some(Blocker::new(Cause::StaleAnnotation, message, remedy))
     }
 
@@ -157,7 +160,10 @@ impl Survey<'_> {
         let mut blocker = Blocker::new(
             Cause::DeadlineExceeded,
             format!("no progress within the deadline of {seconds} s"),
-            "mend what holds the pods, or go back to the revision before",
+            format!(
+                "fix the blockers above, or roll back: {}",
+                self.undo_command()
+            ),
         );
         blocker.since = condition.last_update_time;
         Some(blocker)
@@ -171,7 +177,7 @@ impl Survey<'_> {
         );
         is_unobserved(deployment).then(|| {
             let message = format!(
-                "no controller has seen the latest change yet: generation {generation}, observed {observed}"
+                "no controller has observed the latest change yet: generation {generation}, observed {observed}"
             );
             Blocker::new(Cause::GenerationUnobserved, message, "")
         })
@@ -195,7 +201,7 @@ impl Survey<'_> {
         }
     }
 
-    /// `MinAvailable`: Recreate keeps no minimum.
+    /// `MinAvailable`. Recreate does not preserve any minimum.
     fn min_available(&self) -> i32 {
         match self.snapshot.deployment.spec.strategy {
             Strategy::RollingUpdate { .. } => self.limits.min_available(),
@@ -203,13 +209,58 @@ impl Survey<'_> {
         }
     }
 
+    /// How `max_total` results from maxSurge. Only for rolling updates.
+    fn surge_arithmetic(&self) -> String {
+        let (wanted, max) = (self.limits.replicas, self.limits.max_total());
+        let surge = match self.snapshot.deployment.spec.strategy {
+            Strategy::RollingUpdate { max_surge, .. } => max_surge,
+            Strategy::Recreate => IntOrPercent::Int(0),
+        };
+        match surge {
+            IntOrPercent::Percent(percent) if i64::from(percent) * i64::from(wanted) % 100 != 0 => {
+                format!("{wanted} + maxSurge {percent}% rounded up = {max}")
+            }
+            IntOrPercent::Percent(percent) => format!("{wanted} + maxSurge {percent}% = {max}"),
+            IntOrPercent::Int(number) => format!("{wanted} + maxSurge {number} = {max}"),
+        }
+    }
+
+    /// maxUnavailable as the user wrote it, or as the number that it resolves to where the two limits differ.
+    fn unavailable_term(&self) -> String {
+        let resolved = self.limits.max_unavailable;
+        match self.snapshot.deployment.spec.strategy {
+            Strategy::RollingUpdate {
+                max_unavailable: IntOrPercent::Percent(percent),
+                ..
+            } if IntOrPercent::Percent(percent).rounded_down(self.limits.replicas) == resolved => {
+                format!("{percent}%")
+            }
+            Strategy::RollingUpdate { .. } | Strategy::Recreate => resolved.to_string(),
+        }
+    }
+
+    /// The command that rolls the Deployment back to its previous revision.
+    fn undo_command(&self) -> String {
+        let deployment = &self.snapshot.deployment;
+        let metadata = &deployment.metadata;
+        let kind = if deployment.is_native() {
+            "deploy".to_owned()
+        } else {
+            deployment.kind.to_lowercase()
+        };
+        format!(
+            "rollplan undo {kind}/{} -n {}",
+            metadata.name, metadata.namespace
+        )
+    }
+
     fn arithmetic(&self) -> (String, String) {
         let wanted = self.limits.replicas;
         let (surge, unavailable) = match self.snapshot.deployment.spec.strategy {
             Strategy::Recreate => {
                 return (
-                    format!("{wanted}, Recreate knows no surge"),
-                    "0, Recreate ends all old pods before it starts new ones".to_owned(),
+                    format!("{wanted}, Recreate does not use maxSurge"),
+                    "0, Recreate deletes all old pods before it creates new ones".to_owned(),
                 );
             }
             Strategy::RollingUpdate {
@@ -225,7 +276,7 @@ impl Survey<'_> {
         let min = self.limits.min_available();
         let resolved = unavailable.rounded_down(wanted);
         let unavailable_term = match self.limits.max_unavailable {
-            1 if resolved == 0 => "1 (both limits come to 0)".to_owned(),
+            1 if resolved == 0 => "1 (both limits resolve to 0)".to_owned(),
             all if all < resolved => format!("{all} (maxUnavailable allows {resolved})"),
             _ => term(unavailable, "down"),
         };

@@ -1,7 +1,7 @@
-//! Where a rollout stands and why: for people who wait for it, and programs that must decide on it.
+//! Reports the progress of a rollout and what blocks it, for people and for programs.
 //!
-//! Reasons are stable words; texts are free to change. What holds a rollout is ranked: first what somebody
-//! must mend, then what only needs time, last what merely follows from the others.
+//! Reasons are part of the API; the wording of messages may change. Blockers are ranked: those that need a fix come first,
+//! followed by those that only need time, and by those that are consequences of others.
 
 mod limits;
 mod pods;
@@ -18,52 +18,52 @@ use crate::snapshot::{Deployment, DeploymentStatus, Options, Pod, ReplicaSet, Sn
 use crate::status;
 use crate::time::{Span, Time};
 
-/// The most pods that a blocker names.
+/// The maximum number of pods that a blocker lists.
 pub const BLOCKED_PODS_MAX: usize = 20;
 
-/// Where a rollout stands and why.
+/// The progress of a rollout, and what blocks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Where it stands.
+    /// The phase of the rollout.
     pub phase: Phase,
-    /// One sentence for people.
+    /// A human-readable sentence.
     pub message: String,
-    /// Pods of each kind, and the limits.
+    /// Numbers of pods, and the limits of the rollout.
     pub counts: Counts,
-    /// Why the plan is as it is.
+    /// The reasons for the decisions of the plan.
     pub reasons: Vec<Reason>,
-    /// What holds the rollout, the one to mend first leading.
+    /// The causes that block the rollout, the one to fix first at the beginning.
     pub blockers: Vec<Blocker>,
-    /// Revision of the new ReplicaSet; empty before it exists.
+    /// The revision of the new ReplicaSet. Empty before it exists.
     pub revision: String,
-    /// Name of the new ReplicaSet; empty before it exists.
+    /// The name of the new ReplicaSet. Empty before it exists.
     pub replica_set: String,
-    /// When the progress deadline passes, if it is running.
+    /// The time at which the progress deadline expires, if there is one.
     pub deadline: Option<Time>,
 }
 
-/// Where a rollout stands.
+/// The phase of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// On its way.
+    /// The rollout is in progress.
     Progressing,
-    /// All wanted pods are updated and available, no old one is left, and a controller has observed the latest
+    /// All desired pods are updated and available, no old pods remain, and a controller has observed the latest
     /// generation.
     Complete,
-    /// Held by `spec.paused`.
+    /// The rollout is paused by `spec.paused`.
     Paused,
-    /// The deadline has passed, or pods or ReplicaSets are refused.
+    /// The deadline has passed, or the API server rejects the new pods or the new ReplicaSet.
     Stalled,
     /// The Deployment is being deleted.
     Deleting,
-    /// The Deployment cannot be planned for as it stands.
+    /// The Deployment does not allow a plan.
     Refused,
 }
 
-/// Pods of a rollout, and the limits it keeps.
+/// The numbers of pods of a rollout, and its limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Wanted pods.
+    /// Desired pods.
     pub desired: i32,
     /// Pods that are not terminating.
     pub total: i32,
@@ -73,66 +73,66 @@ pub struct Counts {
     pub ready: i32,
     /// Available pods.
     pub available: i32,
-    /// Pods wanted by the ReplicaSets and not available.
+    /// Pods that are missing or not yet available: the sizes of all ReplicaSets less the available pods.
     pub unavailable: i32,
-    /// Terminating pods, where they are reported.
+    /// Terminating pods, if they are reported.
     pub terminating: Option<i32>,
-    /// The most that sizes may add up to.
+    /// The maximum sum of the sizes.
     pub max_total: i32,
-    /// The fewest available pods that scaling down leaves; 0 under Recreate.
+    /// The minimum number of available pods that scaling down preserves. 0 under Recreate.
     pub min_available: i32,
-    /// How `max_total` comes about.
+    /// How `max_total` is calculated.
     pub max_total_arithmetic: String,
-    /// How `min_available` comes about.
+    /// How `min_available` is calculated.
     pub min_available_arithmetic: String,
 }
 
-/// Why a plan is as it is.
+/// The reason for one decision of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// Stable word.
+    /// The machine-readable reason.
     pub reason: &'static str,
-    /// One sentence for people.
+    /// A human-readable sentence.
     pub message: String,
 }
 
-/// What holds a rollout.
+/// A cause that blocks a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocker {
-    /// What kind of thing holds it.
+    /// The kind of the cause.
     pub cause: Cause,
-    /// One sentence for people, with the numbers.
+    /// A human-readable sentence with the numbers.
     pub message: String,
-    /// The nearest change that would let it go on; empty when only time helps.
+    /// The smallest change that would let the rollout continue. Empty if it only takes time.
     pub remedy: String,
-    /// The pods it is about, those that it has held longest, at most [`BLOCKED_PODS_MAX`].
+    /// At most [`BLOCKED_PODS_MAX`] of the affected pods, beginning with those that have been blocked longest.
     pub pods: Vec<BlockedPod>,
-    /// How many pods it is about.
+    /// The number of affected pods.
     pub pod_count: usize,
-    /// Since when.
+    /// The time since which it has been the case.
     pub since: Option<Time>,
-    /// Time left before it changes by itself.
+    /// The time left until the cause resolves by itself.
     pub remaining: Option<Span>,
 }
 
-/// A pod that holds a rollout.
+/// A pod that blocks a rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockedPod {
-    /// Name of the pod.
+    /// The name of the pod.
     pub name: String,
-    /// Container it is about; empty for the pod as a whole.
+    /// The container that causes the problem. Empty if the pod as a whole does.
     pub container: String,
-    /// Reason as Kubernetes gives it.
+    /// The reason that Kubernetes reports.
     pub reason: String,
-    /// Text as Kubernetes gives it, in one line; of what a program wrote only the last line.
+    /// The message that Kubernetes reports, as a single line. Only the last line of a container's output is included.
     pub message: String,
-    /// Restarts of the container.
+    /// The number of times the container has been restarted.
     pub restarts: i32,
-    /// Since when.
+    /// The time since which it has been the case.
     pub since: Option<Time>,
 }
 
-/// What kind of thing holds a rollout, in the order of what to mend first.
+/// The kinds of causes that block a rollout, beginning with those to fix first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// The selector is empty.
@@ -143,41 +143,41 @@ pub enum Cause {
     ReplicaSetRefused,
     /// An image cannot be pulled.
     ImagePull,
-    /// A container cannot be made from its configuration, as with a missing ConfigMap or Secret.
+    /// A container cannot be created from its configuration, for example because a ConfigMap or Secret is missing.
     ContainerConfig,
-    /// A container ends again and again.
+    /// A container keeps crashing.
     CrashLoop,
-    /// No node takes the pod.
+    /// No node can run the pod.
     Unschedulable,
-    /// The API server refuses pods, as for a quota.
+    /// The API server rejects pods, for example because of a quota.
     PodsRefused,
-    /// A container runs, and its readiness check fails.
+    /// A container is running, but its readiness probe fails.
     NotReady,
-    /// A pod has failed as a whole. Another one takes its place, and what holds that one comes before.
+    /// A pod has failed. Another pod replaces it, and a problem of that pod ranks higher.
     PodFailed,
-    /// Old pods have not ended yet (Recreate).
+    /// Old pods have not terminated yet (Recreate).
     OldPodsRunning,
-    /// The list of pods may be incomplete, and Recreate needs all of it.
+    /// The list of pods may be incomplete, and Recreate needs all pods.
     PodsIncomplete,
-    /// A pod is on its way to its first run.
+    /// A pod is starting for the first time.
     Starting,
     /// Pods are ready, but not for long enough.
     MinReadySeconds,
-    /// New pods are not available, and the snapshot does not say why.
+    /// New pods are not available, and the snapshot does not show why.
     NotAvailable,
-    /// The surge leaves no room for more new pods.
+    /// maxSurge does not allow more new pods.
     HeldBySurge,
-    /// Old pods are kept for the minimum of available ones.
+    /// Old pods are needed to preserve the minimum of available pods.
     HeldByAvailability,
-    /// A ReplicaSet's stale annotation looks like a scaling event to Kubernetes' own controller.
+    /// The Deployment controller of Kubernetes would treat a stale annotation of a ReplicaSet as a scaling event.
     StaleAnnotation,
     /// The progress deadline has passed.
     DeadlineExceeded,
-    /// The stored status speaks of an earlier generation.
+    /// The stored status is based on an earlier generation.
     GenerationUnobserved,
 }
 
-/// What the report looks at: the ReplicaSets, by role, with their sizes once the plan is carried out.
+/// The input of a report: the ReplicaSets by role, and their sizes after the plan is carried out.
 struct Survey<'a> {
     snapshot: &'a Snapshot,
     limits: Limits,
@@ -191,7 +191,7 @@ struct Survey<'a> {
     awaits_observation: bool,
 }
 
-/// Reports on a rollout. `status` and `steps` are those of the plan; with no steps, of what is.
+/// Reports on a rollout. `status` and `steps` are those of the plan. Without steps, the report describes the current state.
 #[must_use]
 pub fn report(
     snapshot: &Snapshot,
@@ -341,7 +341,7 @@ impl<'a> Survey<'a> {
     }
 
     /// A controller must have observed the latest generation: until then, the ReplicaSets may be complete for a
-    /// spec that is no longer the current one. And a refused create ends the sync before the counters are updated:
+    /// spec that is no longer the current one. A rejected create also ends the sync before the counters are updated:
     /// the published ones may still be those of a rollout that was complete once.
     fn is_complete(&self) -> bool {
         let refused = || self.new.is_none() && self.replica_set_refused().is_some();
@@ -375,7 +375,7 @@ fn publishes_observation(snapshot: &Snapshot, step: &Step) -> bool {
     )
 }
 
-/// The pods of some ReplicaSets, which are looked up, not searched: there may be ten thousand of either.
+/// The pods of some ReplicaSets. UIDs are looked up in a set, because there may be ten thousand ReplicaSets and pods.
 fn pods_of<'a>(snapshot: &'a Snapshot, sets: &[&ReplicaSet]) -> Vec<&'a Pod> {
     let uids: BTreeSet<&str> = sets.iter().map(|set| set.metadata.uid.as_str()).collect();
     let pods = snapshot.pods.iter();
@@ -398,10 +398,10 @@ fn reasons(steps: &[Step]) -> Vec<Reason> {
         let (reason, why) = match step.action.as_ref()? {
             Action::CheckOwner { .. } => (
                 "OWNER_CHECK",
-                "adopting for a Deployment that is gone would delete running pods",
+                "an adoption for a deleted Deployment would delete running pods",
             ),
             Action::AdoptReplicaSet { .. } => {
-                ("ADOPT", "the selector matches it and nobody owns it")
+                ("ADOPT", "the selector matches it, and it has no controller")
             }
             Action::ReleaseReplicaSet { .. } => ("RELEASE", "the selector no longer matches it"),
             Action::CreateReplicaSet(_) => {
@@ -409,20 +409,18 @@ fn reasons(steps: &[Step]) -> Vec<Reason> {
             }
             Action::UpdateReplicaSet { .. } => (
                 "ANNOTATIONS",
-                "annotations, revision or minReadySeconds follow the Deployment",
+                "annotations, revision or minReadySeconds differ from the Deployment",
             ),
             Action::ScaleReplicaSet { from, to, .. } if to > from => {
-                ("SCALE_UP", "the limits leave room for more pods of it")
+                ("SCALE_UP", "the limits allow more of its pods")
             }
             Action::ScaleReplicaSet { .. } => (
                 "SCALE_DOWN",
-                "its pods are not wanted and the limits let them go",
+                "its pods are not needed, and the limits allow their removal",
             ),
-            Action::DeleteReplicaSet { .. } => {
-                ("HISTORY_LIMIT", "it is beyond revisionHistoryLimit")
-            }
+            Action::DeleteReplicaSet { .. } => ("HISTORY_LIMIT", "it exceeds revisionHistoryLimit"),
             Action::UpdateDeployment { change, .. } if change.template.is_some() => {
-                ("ROLLBACK", "a rollback was asked for")
+                ("ROLLBACK", "a rollback was requested")
             }
             Action::UpdateDeployment { .. } => {
                 ("OWNER_ANNOTATIONS", "its annotations are out of date")
@@ -442,7 +440,7 @@ fn reasons(steps: &[Step]) -> Vec<Reason> {
 // === impl Cause ===
 
 impl Cause {
-    /// The stable word for it.
+    /// The machine-readable reason.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

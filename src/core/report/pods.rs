@@ -1,4 +1,4 @@
-//! What pods hold a rollout by.
+//! Blockers that are caused by pods.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ const IMAGE_PULL: [&str; 7] = [
     "RegistryUnavailable",
     "SignatureValidationFailed",
 ];
-/// A container that has run for longer no longer counts as one that ends again and again: the kubelet forgets
-/// its back-off then.
-const BACK_OFF_FORGOTTEN: i64 = 600;
+/// The number of seconds after which a running container no longer counts as crashing, because the kubelet resets its
+/// backoff.
+const BACKOFF_RESET_SECONDS: i64 = 600;
 const CONTAINER_CONFIG: [&str; 5] = [
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -27,7 +27,7 @@ const CONTAINER_CONFIG: [&str; 5] = [
     "PostStartHookError",
 ];
 
-/// Why one pod is not available.
+/// The reason why a pod is not available.
 struct Finding {
     cause: Cause,
     pod: BlockedPod,
@@ -36,14 +36,14 @@ struct Finding {
 }
 
 impl Finding {
-    /// Those that have waited longest come first.
+    /// Pods that have been blocked longest come first.
     fn rank(&self) -> (bool, Option<Time>, &str) {
         (self.pod.since.is_none(), self.pod.since, &self.pod.name)
     }
 }
 
 impl Survey<'_> {
-    /// Why new pods are not available, one blocker for each cause.
+    /// The reasons why new pods are not available: one blocker for each cause.
     pub(super) fn new_pods(&self) -> Vec<Blocker> {
         let Some(new) = self.new else {
             return Vec::new();
@@ -70,7 +70,7 @@ impl Survey<'_> {
             .collect()
     }
 
-    /// No pod tells why some are not available.
+    /// The blocker if no pod shows a reason.
     fn unexplained(&self, missing: i64, size: i64) -> Blocker {
         let are = agree(format!("{missing} of {}", count(size, "new pod")), missing);
         let alive = self.pods.iter();
@@ -78,18 +78,20 @@ impl Survey<'_> {
         let alive = i64::try_from(alive.count()).unwrap_or(i64::MAX);
         let (message, remedy) = if alive >= size {
             (
-                format!("{are} not counted as available yet, though all are ready"),
+                format!("{are} not counted as available yet, although all pods are ready"),
                 "",
             )
         } else if self.snapshot.pods_complete {
             (
-                format!("{are} not available: {alive} exist, the rest is yet to be created"),
+                format!("{are} not available: {alive} exist, the others have not been created yet"),
                 "",
             )
         } else {
             (
-                format!("{are} not available, and the snapshot does not say why"),
-                "send the pods of the ReplicaSets along",
+                format!(
+                    "{are} not available, and the snapshot does not contain the pods that would show why"
+                ),
+                "include the pods of the ReplicaSets in the snapshot",
             )
         };
         Blocker::new(Cause::NotAvailable, message, remedy)
@@ -104,7 +106,7 @@ impl Survey<'_> {
         findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
         let now = self.snapshot.now;
         let number = i64::try_from(findings.len()).unwrap_or(i64::MAX);
-        // Failed pods are beside those that the ReplicaSet counts.
+        // The ReplicaSet does not count failed pods.
         let of = if cause == Cause::PodFailed {
             count(number, "new pod")
         } else {
@@ -134,45 +136,49 @@ impl Survey<'_> {
         let (text, remedy) = match cause {
             Cause::ImagePull => (
                 format!("image {image} of {role} {container} cannot be pulled ({example})"),
-                "correct the image, its tag or the pull secret".to_owned(),
+                "fix the image name, its tag or the pull secret".to_owned(),
             ),
             Cause::ContainerConfig => (
-                format!("{role} {container} cannot be made ({example}){why}"),
-                "create what it refers to, or correct the reference".to_owned(),
+                format!("{role} {container} cannot be created ({example}){why}"),
+                "create the missing object, or fix the reference to it".to_owned(),
             ),
             Cause::CrashLoop => {
-                let ends = match restarts {
-                    0 => "has ended".to_owned(),
+                let (problem, previous) = match restarts {
+                    0 => (format!("has terminated ({example})"), ""),
                     _ => {
                         let restarts = count(i64::from(*restarts), "restart");
-                        format!("ends again and again, {restarts}")
+                        (
+                            format!("keeps crashing ({restarts}; {example})"),
+                            " --previous",
+                        )
                     }
                 };
-                let previous = if *restarts > 0 { " --previous" } else { "" };
                 (
-                    format!("{role} {container} {ends} ({example}){why}"),
+                    format!("{role} {container} {problem}{why}"),
                     format!("read its log: kubectl logs {name} -c {container}{previous}"),
                 )
             }
             Cause::PodFailed => (
                 format!("{of} failed: {what}{why}"),
-                "see why the node ended them".to_owned(),
+                "check why the pods failed: their events and the state of the node".to_owned(),
             ),
             Cause::Unschedulable if reason == "SchedulingGated" => (
-                format!("new pods wait for a scheduling gate ({example}){why}"),
-                "see what is to take the gate off".to_owned(),
+                format!("the new pods are waiting for a scheduling gate ({example}){why}"),
+                "check which controller must remove the gate".to_owned(),
             ),
             Cause::Unschedulable => (
-                format!("no node takes new pods ({example}){why}"),
-                "free or add resources, or ask for less".to_owned(),
+                format!("no node can run the new pods ({example}){why}"),
+                "add or free resources, or lower the requests of the pods".to_owned(),
             ),
             Cause::NotReady if container.is_empty() => (
-                format!("new pods run and wait for a readiness gate ({example}){why}"),
-                "see what is to set the condition that the gate names".to_owned(),
+                format!(
+                    "the new pods are running but waiting for a readiness gate ({example}){why}"
+                ),
+                "check which controller must set the condition of the gate".to_owned(),
             ),
             Cause::NotReady => (
-                format!("{role} {container} runs and is not ready ({example})"),
-                "see why its readiness check fails".to_owned(),
+                format!("{role} {container} is running but not ready ({example})"),
+                "check why its readiness probe fails".to_owned(),
             ),
             Cause::MinReadySeconds => {
                 let seconds = self.snapshot.deployment.spec.min_ready_seconds;
@@ -198,7 +204,7 @@ impl Survey<'_> {
         blocker.with_pods(findings.into_iter().map(|finding| finding.pod).collect())
     }
 
-    /// Recreate waits for the last old pod, and for a list that is known to be complete.
+    /// Recreate waits for the old pods to terminate, and for a list of pods that is known to be complete.
     pub(super) fn old_pods_running(&self) -> Option<Blocker> {
         let wanted = i64::from(self.limits.replicas);
         let is_sized = self.new_size == wanted && wanted > 0;
@@ -222,7 +228,7 @@ impl Survey<'_> {
         let listed = i64::try_from(running.len()).unwrap_or(i64::MAX);
         let number = counted.max(listed);
         if number > 0 {
-            // A pod's deletion time is the one by which it is to be gone.
+            // The deletion timestamp is the end of the grace period.
             let example = running.first().map_or_else(String::new, |pod| {
                 let how = match pod.metadata.deletion_timestamp {
                     Some(due) if due <= now => {
@@ -235,9 +241,8 @@ impl Survey<'_> {
                 };
                 format!(": {} {how}", pod.metadata.name)
             });
-            let verb = if number == 1 { "runs" } else { "run" };
             let message = format!(
-                "{} still {verb}, and Recreate waits for the last{example}",
+                "Recreate is waiting for {} to terminate{example}",
                 count(number, "old pod")
             );
             let due: Option<Vec<Time>> = running
@@ -245,8 +250,8 @@ impl Survey<'_> {
                 .map(|pod| pod.metadata.deletion_timestamp)
                 .collect();
             let last = due.and_then(|due| due.into_iter().max());
-            let remedy = "see what keeps them: a long grace period, a container that does not \
-                          stop or a node that is gone";
+            let remedy = "check what delays them: a long grace period, a container that does not \
+                          stop or a lost node";
             let blocked = running.iter().map(|pod| BlockedPod {
                 name: pod.metadata.name.clone(),
                 reason: match pod.metadata.deletion_timestamp {
@@ -268,15 +273,15 @@ impl Survey<'_> {
             .find(|set| set.status.observed_generation < set.metadata.generation);
         if let Some(set) = lagging {
             let message = format!(
-                "Recreate waits: the controller of old ReplicaSet {} has not seen its latest size yet",
+                "Recreate is waiting: the ReplicaSet controller has not observed the latest size of old ReplicaSet {} yet",
                 set.metadata.name
             );
             return Some(Blocker::new(Cause::OldPodsRunning, message, ""));
         }
         (!self.snapshot.pods_complete).then(|| {
             let message =
-                "Recreate waits: without the full list of pods an old one may still run".to_owned();
-            let remedy = "send every pod of the old ReplicaSets, and say that the list is complete";
+                "Recreate is waiting: the list of pods is incomplete, so old pods may still be running".to_owned();
+            let remedy = "send all pods of the old ReplicaSets, and set podsComplete";
             Blocker::new(Cause::PodsIncomplete, message, remedy)
         })
     }
@@ -321,7 +326,7 @@ fn examine(pod: &Pod, now: Time, min_ready: i64) -> Option<Finding> {
     let has_started = pod.containers.iter().any(|container| {
         !container.init && matches!(container.state, ContainerState::Running { .. })
     });
-    // The container that is worst off speaks for the pod.
+    // The worst container determines the cause.
     let worst = pod
         .containers
         .iter()
@@ -354,8 +359,8 @@ fn examine(pod: &Pod, now: Time, min_ready: i64) -> Option<Finding> {
 
 type ContainerFinding<'a> = (Cause, &'a str, String, Option<Time>);
 
-/// Why a container keeps its pod from being ready. `has_started` says that the pod is past its initialisation:
-/// what still runs to initialise it is a sidecar.
+/// The reason why a container is not ready. `has_started` means that the pod is initialized, so that an init container
+/// that is still running is a sidecar.
 fn examine_container(
     container: &Container,
     has_started: bool,
@@ -369,7 +374,7 @@ fn examine_container(
             } else if CONTAINER_CONFIG.contains(&reason) {
                 Cause::ContainerConfig
             } else if reason == "CrashLoopBackOff" || container.restarts > 0 {
-                let end = ended(&container.last_state);
+                let end = termination(&container.last_state);
                 let (how, since) = end.unwrap_or_else(|| (message.clone(), None));
                 return Some((Cause::CrashLoop, reason, how, since));
             } else {
@@ -382,9 +387,10 @@ fn examine_container(
             Some((Cause::Starting, "Init", String::new(), *started_at))
         }
         ContainerState::Running { started_at } => {
-            let recent = started_at
-                .is_some_and(|started| now.since(started) < Span::from_seconds(BACK_OFF_FORGOTTEN));
-            Some(match ended(&container.last_state) {
+            let recent = started_at.is_some_and(|started| {
+                now.since(started) < Span::from_seconds(BACKOFF_RESET_SECONDS)
+            });
+            Some(match termination(&container.last_state) {
                 Some((how, _)) if container.restarts > 0 && recent => {
                     (Cause::CrashLoop, "Running", how, *started_at)
                 }
@@ -394,15 +400,15 @@ fn examine_container(
         ContainerState::Terminated {
             exit_code, reason, ..
         } if !(container.init && *exit_code == 0) => {
-            let (how, since) = ended(&container.state)?;
+            let (how, since) = termination(&container.state)?;
             Some((Cause::CrashLoop, or(reason, "Terminated"), how, since))
         }
         ContainerState::Terminated { .. } | ContainerState::Unknown => None,
     }
 }
 
-/// How and when a container ended: "Error, exit code 1: what it wrote last".
-fn ended(state: &ContainerState) -> Option<(String, Option<Time>)> {
+/// How and when a container terminated, for example "Error, exit code 1: last line of its output".
+fn termination(state: &ContainerState) -> Option<(String, Option<Time>)> {
     match state {
         ContainerState::Terminated {
             exit_code,
@@ -415,9 +421,9 @@ fn ended(state: &ContainerState) -> Option<(String, Option<Time>)> {
             } else {
                 format!("{reason}, ")
             };
-            let wrote = because(&last_line(message));
+            let output = because(&last_line(message));
             Some((
-                format!("{reason}exit code {exit_code}{wrote}"),
+                format!("{reason}exit code {exit_code}{output}"),
                 *finished_at,
             ))
         }

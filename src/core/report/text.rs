@@ -1,8 +1,8 @@
-//! Words for people: numbers that agree with their nouns, and texts of others made fit to print.
+//! Formats messages: numbers with their nouns, and text from other sources that must be made safe to print.
 
-/// The most characters of what Kubernetes or an admission rule wrote.
+/// The maximum length of a message from Kubernetes or an admission webhook, in characters.
 pub(super) const KUBERNETES_MAX: usize = 500;
-/// The most characters of what a program wrote.
+/// The maximum length of a container's output, in characters.
 pub(super) const PROGRAM_MAX: usize = 200;
 
 /// "1 pod", "2 pods".
@@ -16,7 +16,7 @@ pub(super) fn agree(text: String, number: i64) -> String {
     format!("{text} {}", if number == 1 { "is" } else { "are" })
 }
 
-/// ": why", or nothing.
+/// Returns ": why", or nothing if `why` is empty.
 pub(super) fn because(why: &str) -> String {
     if why.is_empty() {
         String::new()
@@ -25,7 +25,7 @@ pub(super) fn because(why: &str) -> String {
     }
 }
 
-/// A text in one line of at most `max` characters, without what could steer a terminal.
+/// Converts a text to a single line of at most `max` characters without control characters.
 pub(super) fn one_line(text: &str, max: usize) -> String {
     let mut line = String::new();
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
@@ -44,7 +44,7 @@ pub(super) fn one_line(text: &str, max: usize) -> String {
     }
 }
 
-/// The last line that a program wrote: what it ended with. Nothing else of its output is passed on.
+/// The last line of a container's output. The rest is dropped, because it may contain secrets.
 pub(super) fn last_line(output: &str) -> String {
     let mut lines = output.lines().map(|line| one_line(line, PROGRAM_MAX));
     lines.rfind(|line| !line.is_empty()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What holds a rollout, and the words for it.
+//! Reports: phases, blockers and their messages.
 
 use std::sync::Arc;
 
@@ -19,8 +19,7 @@ use crate::snapshot::{
 };
 use crate::time::Span;
 
-/// A rollout of 4 with one more and one fewer allowed, half way: 3 old pods, and 2 new ones that are not
-/// available.
+/// A rolling update of 4 pods with maxSurge 1 and maxUnavailable 1: 3 old pods, and 2 new pods that are not available.
 fn half_way() -> Snapshot {
     let mut deployment = mk_deployment(4);
     deployment.spec.strategy = rolling(1, 1);
@@ -33,7 +32,7 @@ fn half_way() -> Snapshot {
     mk_snapshot(deployment, vec![new, old])
 }
 
-/// The same with these pods of the new ReplicaSet.
+/// [`half_way`] with these pods of the new ReplicaSet.
 fn with_pods(pods: impl IntoIterator<Item = Pod>) -> Snapshot {
     let mut snapshot = half_way();
     snapshot.pods = pods.into_iter().collect();
@@ -117,7 +116,7 @@ fn with_conditions(mut pod: Pod, conditions: Vec<PodCondition>) -> Pod {
     pod
 }
 
-/// One new pod, what it is held by, and both texts about it.
+/// Checks the first blocker of a rollout with one new pod.
 #[track_caller]
 fn check_pod(pod: Pod, cause: Cause, message: &str, remedy: &str) {
     let snapshot = with_pods([pod]);
@@ -130,7 +129,7 @@ fn check_pod(pod: Pod, cause: Cause, message: &str, remedy: &str) {
 }
 
 #[test]
-fn a_container_that_waits_says_why() {
+fn waiting_container_is_explained() {
     for reason in ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"] {
         check_pod(
             pod("a", "Pending", vec![container(waiting(reason, "secret"))]),
@@ -138,23 +137,23 @@ fn a_container_that_waits_says_why() {
             &format!(
                 "image web:2 of container main cannot be pulled (1 of 2 new pods: a {reason} for 1m0s)"
             ),
-            "correct the image, its tag or the pull secret",
+            "fix the image name, its tag or the pull secret",
         );
     }
     let missing = waiting("CreateContainerConfigError", "configmap \"web\" not found");
     check_pod(
         pod("a", "Pending", vec![container(missing)]),
         Cause::ContainerConfig,
-        "container main cannot be made (1 of 2 new pods: a CreateContainerConfigError for 1m0s): \
+        "container main cannot be created (1 of 2 new pods: a CreateContainerConfigError for 1m0s): \
          configmap \"web\" not found",
-        "create what it refers to, or correct the reference",
+        "create the missing object, or fix the reference to it",
     );
     let silent = waiting("CreateContainerError", "");
     check_pod(
         pod("a", "Pending", vec![container(silent)]),
         Cause::ContainerConfig,
-        "container main cannot be made (1 of 2 new pods: a CreateContainerError for 1m0s)",
-        "create what it refers to, or correct the reference",
+        "container main cannot be created (1 of 2 new pods: a CreateContainerError for 1m0s)",
+        "create the missing object, or fix the reference to it",
     );
     check_pod(
         pod(
@@ -184,7 +183,7 @@ fn crashing(restarts: i32, state: ContainerState, last_state: ContainerState) ->
 }
 
 #[test]
-fn a_container_that_ends_says_how_and_what_it_wrote_last() {
+fn crashing_container_is_explained_with_its_last_output() {
     let back_off = || {
         waiting(
             "CrashLoopBackOff",
@@ -198,31 +197,31 @@ fn a_container_that_ends_says_how_and_what_it_wrote_last() {
                 back_off(),
                 terminated(1, "Error", "starting\nfatal: no database\n\n"),
             ),
-            "container main ends again and again, 3 restarts (1 of 2 new pods: a CrashLoopBackOff for 20s): \
+            "container main keeps crashing (3 restarts; 1 of 2 new pods: a CrashLoopBackOff for 20s): \
              Error, exit code 1: fatal: no database",
             "read its log: kubectl logs a -c main --previous",
         ),
         (
             crashing(1, back_off(), terminated(137, "OOMKilled", "")),
-            "container main ends again and again, 1 restart (1 of 2 new pods: a CrashLoopBackOff for 20s): \
+            "container main keeps crashing (1 restart; 1 of 2 new pods: a CrashLoopBackOff for 20s): \
              OOMKilled, exit code 137",
             "read its log: kubectl logs a -c main --previous",
         ),
         (
             crashing(1, back_off(), ContainerState::Unknown),
-            "container main ends again and again, 1 restart (1 of 2 new pods: a CrashLoopBackOff for 1m0s): \
+            "container main keeps crashing (1 restart; 1 of 2 new pods: a CrashLoopBackOff for 1m0s): \
              back-off 40s restarting failed container",
             "read its log: kubectl logs a -c main --previous",
         ),
         (
             crashing(0, terminated(0, "", ""), ContainerState::Unknown),
-            "container main has ended (1 of 2 new pods: a Terminated for 20s): exit code 0",
+            "container main has terminated (1 of 2 new pods: a Terminated for 20s): exit code 0",
             "read its log: kubectl logs a -c main",
         ),
-        // Between two back-offs it runs for a moment.
+        // It runs briefly between two backoffs.
         (
             crashing(4, running(5), terminated(2, "Error", "")),
-            "container main ends again and again, 4 restarts (1 of 2 new pods: a Running for 5s): \
+            "container main keeps crashing (4 restarts; 1 of 2 new pods: a Running for 5s): \
              Error, exit code 2",
             "read its log: kubectl logs a -c main --previous",
         ),
@@ -233,13 +232,13 @@ fn a_container_that_ends_says_how_and_what_it_wrote_last() {
     check_pod(
         crashing(4, running(900), terminated(2, "Error", "")),
         Cause::NotReady,
-        "container main runs and is not ready (1 of 2 new pods: a Running for 15m0s)",
-        "see why its readiness check fails",
+        "container main is running but not ready (1 of 2 new pods: a Running for 15m0s)",
+        "check why its readiness probe fails",
     );
 }
 
 #[test]
-fn what_a_program_wrote_is_cut_and_cannot_steer_a_terminal() {
+fn container_output_is_truncated_and_has_no_control_characters() {
     let output = format!("first\n\u{1b}[31mred\u{7}\t{}", "x".repeat(300));
     let snapshot = with_pods([crashing(
         1,
@@ -257,7 +256,7 @@ fn what_a_program_wrote_is_cut_and_cannot_steer_a_terminal() {
 }
 
 #[test]
-fn what_initialises_a_pod_can_hold_it_too() {
+fn init_containers_block_too() {
     let init = |state, restarts| Container {
         name: "migrate".to_owned(),
         init: true,
@@ -272,7 +271,7 @@ fn what_initialises_a_pod_can_hold_it_too() {
             vec![init(waiting("CrashLoopBackOff", "back-off"), 2), main()],
         ),
         Cause::CrashLoop,
-        "init container migrate ends again and again, 2 restarts (1 of 2 new pods: a CrashLoopBackOff for 1m0s): \
+        "init container migrate keeps crashing (2 restarts; 1 of 2 new pods: a CrashLoopBackOff for 1m0s): \
          back-off",
         "read its log: kubectl logs a -c migrate --previous",
     );
@@ -292,7 +291,7 @@ fn what_initialises_a_pod_can_hold_it_too() {
         "1 of 2 new pods is starting: a PodInitializing for 1m0s",
         "",
     );
-    // A sidecar that never becomes ready beside a container that is.
+    // A sidecar is not ready, although the main container is.
     let ready_main = Container {
         ready: true,
         ..container(running(30))
@@ -300,13 +299,13 @@ fn what_initialises_a_pod_can_hold_it_too() {
     check_pod(
         pod("a", "Running", vec![init(running(40), 0), ready_main]),
         Cause::NotReady,
-        "init container migrate runs and is not ready (1 of 2 new pods: a Running for 40s)",
-        "see why its readiness check fails",
+        "init container migrate is running but not ready (1 of 2 new pods: a Running for 40s)",
+        "check why its readiness probe fails",
     );
 }
 
 #[test]
-fn a_pod_as_a_whole_says_why() {
+fn problems_of_whole_pods_are_explained() {
     let mut evicted = pod("a", "Failed", Vec::new());
     (evicted.reason, evicted.message) = (
         "Evicted".to_owned(),
@@ -316,13 +315,13 @@ fn a_pod_as_a_whole_says_why() {
         evicted,
         Cause::PodFailed,
         "1 new pod failed: a Evicted for 1m0s: The node was low on memory.",
-        "see why the node ended them",
+        "check why the pods failed: their events and the state of the node",
     );
     check_pod(
         pod("a", "Failed", Vec::new()),
         Cause::PodFailed,
         "1 new pod failed: a Failed for 1m0s",
-        "see why the node ended them",
+        "check why the pods failed: their events and the state of the node",
     );
     let nodes = "0/1 nodes are available: 1 Insufficient cpu.";
     check_pod(
@@ -337,9 +336,9 @@ fn a_pod_as_a_whole_says_why() {
             )],
         ),
         Cause::Unschedulable,
-        "no node takes new pods (1 of 2 new pods: a Unschedulable for 50s): 0/1 nodes are available: \
+        "no node can run the new pods (1 of 2 new pods: a Unschedulable for 50s): 0/1 nodes are available: \
          1 Insufficient cpu.",
-        "free or add resources, or ask for less",
+        "add or free resources, or lower the requests of the pods",
     );
     let gated = "Scheduling is blocked due to non-empty scheduling gates";
     check_pod(
@@ -354,9 +353,9 @@ fn a_pod_as_a_whole_says_why() {
             )],
         ),
         Cause::Unschedulable,
-        "new pods wait for a scheduling gate (1 of 2 new pods: a SchedulingGated for 50s): \
+        "the new pods are waiting for a scheduling gate (1 of 2 new pods: a SchedulingGated for 50s): \
          Scheduling is blocked due to non-empty scheduling gates",
-        "see what is to take the gate off",
+        "check which controller must remove the gate",
     );
     let up = Container {
         ready: true,
@@ -375,9 +374,9 @@ fn a_pod_as_a_whole_says_why() {
             )],
         ),
         Cause::NotReady,
-        "new pods run and wait for a readiness gate (1 of 2 new pods: a ReadinessGatesNotReady for 30s): \
+        "the new pods are running but waiting for a readiness gate (1 of 2 new pods: a ReadinessGatesNotReady for 30s): \
          corresponding condition of pod readiness gate \"lb\" does not exist.",
-        "see what is to set the condition that the gate names",
+        "check which controller must set the condition of the gate",
     );
 }
 
@@ -393,7 +392,7 @@ fn ready_pods_wait_for_min_ready_seconds() {
     assert_eq!(found.remedy, "");
     assert_eq!(found.since, Some(at(-40)));
     assert_eq!(found.remaining, Some(Span::from_seconds(20)));
-    // One of them long enough: the other is left.
+    // One of them has been ready long enough.
     snapshot.pods = Arc::new([ready("b", 10), ready("a", 60)]);
     let found = blocker(&snapshot, Cause::MinReadySeconds);
     assert_eq!(
@@ -403,7 +402,7 @@ fn ready_pods_wait_for_min_ready_seconds() {
 }
 
 #[test]
-fn pods_that_do_not_tell_are_said_not_to() {
+fn missing_explanation_is_reported() {
     let text = |snapshot: &Snapshot| {
         let found = blocker(snapshot, Cause::NotAvailable);
         (found.message, found.remedy)
@@ -411,12 +410,12 @@ fn pods_that_do_not_tell_are_said_not_to() {
     let mut snapshot = half_way();
     assert_eq!(
         text(&snapshot).0,
-        "2 of 2 new pods are not available: 0 exist, the rest is yet to be created"
+        "2 of 2 new pods are not available: 0 exist, the others have not been created yet"
     );
     snapshot.pods = Arc::new([ready("a", 10), ready("b", 10)]);
     assert_eq!(
         text(&snapshot).0,
-        "2 of 2 new pods are not counted as available yet, though all are ready"
+        "2 of 2 new pods are not counted as available yet, although all pods are ready"
     );
     snapshot.pods = Arc::new([]);
     snapshot.pods_complete = false;
@@ -424,13 +423,16 @@ fn pods_that_do_not_tell_are_said_not_to() {
     let (message, remedy) = text(&snapshot);
     assert_eq!(
         message,
-        "1 of 2 new pods is not available, and the snapshot does not say why"
+        "1 of 2 new pods is not available, and the snapshot does not contain the pods that would show why"
     );
-    assert_eq!(remedy, "send the pods of the ReplicaSets along");
+    assert_eq!(
+        remedy,
+        "include the pods of the ReplicaSets in the snapshot"
+    );
 }
 
 #[test]
-fn a_blocker_names_the_pods_held_longest_and_20_at_most() {
+fn blocker_lists_at_most_20_pods_with_the_longest_blocked_first() {
     let mut snapshot = half_way();
     snapshot.replica_sets[0].replicas = 50;
     let pods = (0..50).map(|number| {
@@ -467,7 +469,7 @@ fn a_blocker_names_the_pods_held_longest_and_20_at_most() {
 }
 
 #[test]
-fn a_crash_loop_is_told_from_a_slow_start() {
+fn crash_loop_differs_from_a_slow_start() {
     let cause = |container: Container| {
         let pods = with_pods([pod("a", "Running", vec![container])]);
         reported(&pods).blockers[0].cause
@@ -477,40 +479,40 @@ fn a_crash_loop_is_told_from_a_slow_start() {
         last_state: terminated(1, "Error", ""),
         ..container(state)
     };
-    // The kubelet says so, or it has happened before.
+    // The kubelet reports it, or the container has been restarted before.
     let backing_off = || waiting("CrashLoopBackOff", "");
     assert_eq!(cause(crashed(backing_off(), 0)), Cause::CrashLoop);
     let creating = || waiting("ContainerCreating", "");
     assert_eq!(cause(crashed(creating(), 1)), Cause::CrashLoop);
     assert_eq!(cause(crashed(creating(), 0)), Cause::Starting);
-    // One that runs again may crash again, until the kubelet has forgotten.
+    // A restarted container may crash again until the kubelet resets its backoff.
     assert_eq!(cause(crashed(running(599), 1)), Cause::CrashLoop);
     assert_eq!(cause(crashed(running(600), 1)), Cause::NotReady);
     assert_eq!(cause(crashed(running(599), 0)), Cause::NotReady);
 }
 
 #[test]
-fn a_terminating_pod_does_not_count() {
+fn terminating_pods_do_not_count() {
     let mut going = pod("a", "Pending", vec![container(waiting("ErrImagePull", ""))]);
     going.metadata.deletion_timestamp = Some(now());
     assert!(!causes(&with_pods([going])).contains(&Cause::ImagePull));
 }
 
 #[test]
-fn the_limits_hold_pods_back() {
+fn limits_block_scaling() {
     let snapshot = half_way();
     assert_eq!(
         blocker(&snapshot, Cause::HeldBySurge).message,
-        "2 more new pods are held back: the ReplicaSets ask for 5 of 5 allowed pods"
+        "2 more new pods must wait: at most 5 pods may exist (4 + maxSurge 1 = 5)"
     );
     let found = blocker(&snapshot, Cause::HeldByAvailability);
     assert_eq!(
         found.message,
-        "3 old pods are held: 3 available, the minimum is 3 of 4"
+        "3 old pods must stay: at least 3 of 4 must be available (4 − 1)"
     );
     assert_eq!(
         found.remedy,
-        "maxUnavailable limits how many pods may be missing at once"
+        "maxUnavailable limits how many pods may be unavailable at once"
     );
     let mut snapshot = half_way();
     snapshot.replica_sets[0].replicas = 3;
@@ -519,23 +521,23 @@ fn the_limits_hold_pods_back() {
     snapshot.deployment.spec.strategy = rolling(0, 1);
     assert_eq!(
         blocker(&snapshot, Cause::HeldBySurge).message,
-        "1 more new pod is held back: the ReplicaSets ask for 4 of 4 allowed pods"
+        "1 more new pod must wait: at most 4 pods may exist (4 + maxSurge 0 = 4)"
     );
     assert_eq!(
         blocker(&snapshot, Cause::HeldByAvailability).message,
-        "1 old pod is held: 1 available, the minimum is 3 of 4"
+        "1 old pod must stay: at least 3 of 4 must be available (4 − 1)"
     );
     let mut snapshot = half_way();
     snapshot.replica_sets[0].replicas = 1;
     snapshot.replica_sets[1].replicas = 4;
     assert_eq!(
         blocker(&snapshot, Cause::HeldBySurge).message,
-        "3 more new pods are held back: the ReplicaSets ask for 5 of 5 allowed pods"
+        "3 more new pods must wait: at most 5 pods may exist (4 + maxSurge 1 = 5)"
     );
 }
 
 #[test]
-fn what_is_not_there_is_not_held() {
+fn limits_block_only_existing_pods() {
     let mut snapshot = half_way();
     snapshot.replica_sets[0].replicas = 4;
     snapshot.replica_sets[1].replicas = 1;
@@ -545,7 +547,7 @@ fn what_is_not_there_is_not_held() {
 }
 
 #[test]
-fn a_paused_rollout_says_since_when() {
+fn pause_is_reported_with_its_duration() {
     let mut snapshot = half_way();
     snapshot.deployment.spec.paused = true;
     snapshot.deployment.status.conditions = vec![mk_condition(
@@ -565,14 +567,14 @@ fn a_paused_rollout_says_since_when() {
     assert_eq!(first.message, "the rollout has been paused for 1m30s");
     assert_eq!(first.remedy, "resume it: set spec.paused to false");
     assert_eq!(first.since, Some(at(-90)));
-    // Neither limit holds what is paused.
+    // The limits do not block a paused rollout.
     assert_eq!(
         causes(&snapshot),
         [Cause::Paused, Cause::NotAvailable],
         "{report:?}"
     );
 
-    // A condition of another kind is not overwritten when a rollout is paused.
+    // A pause does not replace a Progressing condition with another reason.
     let late = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-90));
     snapshot.deployment.status.conditions = vec![late];
     let report = reported(&snapshot);
@@ -584,7 +586,7 @@ fn a_paused_rollout_says_since_when() {
 }
 
 #[test]
-fn refused_pods_say_why() {
+fn rejected_pods_are_explained() {
     let mut snapshot = half_way();
     let mut failure = mk_condition("ReplicaFailure", "True", "FailedCreate", at(-30));
     failure.message = "pods \"web-v2-x\" is forbidden: exceeded quota".to_owned();
@@ -597,7 +599,7 @@ fn refused_pods_say_why() {
         (first.cause, first.message.as_str()),
         (
             Cause::PodsRefused,
-            "pods are refused (FailedCreate): pods \"web-v2-x\" is forbidden: exceeded quota"
+            "the API server rejects the pods (FailedCreate): pods \"web-v2-x\" is forbidden: exceeded quota"
         )
     );
     assert_eq!(
@@ -613,7 +615,7 @@ fn refused_pods_say_why() {
     conditions[0].message.clear();
     assert_eq!(
         blocker(&snapshot, Cause::PodsRefused).message,
-        "pods are refused (FailedCreate)"
+        "the API server rejects the pods (FailedCreate)"
     );
     snapshot.replica_sets[0].status.conditions[0].reason = "FailedDelete".to_owned();
     assert_eq!(
@@ -622,7 +624,7 @@ fn refused_pods_say_why() {
     );
 }
 
-/// A Deployment whose new ReplicaSet is still to be created, and the refusal of that.
+/// A Deployment whose new ReplicaSet was rejected.
 fn refused_create(reason: &str, message: &str) -> Snapshot {
     let mut snapshot = half_way();
     snapshot.replica_sets.remove(0);
@@ -641,27 +643,27 @@ fn refused_create(reason: &str, message: &str) -> Snapshot {
 }
 
 #[test]
-fn a_refused_replica_set_says_why() {
+fn rejected_replica_set_is_explained() {
     let text = |snapshot: &Snapshot| blocker(snapshot, Cause::ReplicaSetRefused).message;
     let snapshot = refused_create("Forbidden", "exceeded quota: sets,\nrequested: 1");
     assert_eq!(
         text(&snapshot),
-        "the new ReplicaSet is refused: exceeded quota: sets, requested: 1"
+        "the API server rejects the new ReplicaSet: exceeded quota: sets, requested: 1"
     );
     assert_eq!(reported(&snapshot).phase, Phase::Stalled);
     assert_eq!(
         text(&refused_create("Forbidden", "")),
-        "the new ReplicaSet is refused: Forbidden"
+        "the API server rejects the new ReplicaSet: Forbidden"
     );
     assert_eq!(
         text(&refused_create("", "")),
-        "the new ReplicaSet is refused"
+        "the API server rejects the new ReplicaSet"
     );
-    // A name that is taken is the planner's to solve.
+    // The planner handles a name that is already taken.
     let taken = refused_create("AlreadyExists", "exists");
     assert!(!causes(&taken).contains(&Cause::ReplicaSetRefused));
 
-    // What the status has kept of an earlier refusal.
+    // An earlier rejection is kept in the status.
     let mut snapshot = refused_create("AlreadyExists", "");
     snapshot.failures.clear();
     let mut kept = mk_condition("Progressing", "False", "ReplicaSetCreateError", at(-30));
@@ -673,15 +675,15 @@ fn a_refused_replica_set_says_why() {
     let report = report(&snapshot, Options::default(), &status, &[]);
     assert_eq!(
         report.blockers[0].message,
-        "the new ReplicaSet is refused: admission denied it"
+        "the API server rejects the new ReplicaSet: admission denied it"
     );
     assert_eq!(report.blockers[0].since, Some(at(-30)));
 }
 
-/// Somebody took the ReplicaSet of a finished rollout away, and a new one is refused: what is published still tells
-/// of the finished rollout, for the refused create ends the sync.
+/// The ReplicaSet of a complete rollout was deleted, and its replacement is rejected. The published status still describes
+/// the complete rollout, because the rejected create ends the sync.
 #[test]
-fn a_refused_replica_set_is_no_complete_rollout() {
+fn rollout_with_a_rejected_replica_set_is_not_complete() {
     let mut snapshot = refused_create("Forbidden", "exceeded quota");
     snapshot.deployment.status = crate::snapshot::DeploymentStatus {
         observed_generation: 1,
@@ -697,7 +699,7 @@ fn a_refused_replica_set_is_no_complete_rollout() {
     assert_eq!(report.blockers[0].cause, Cause::ReplicaSetRefused);
 }
 
-/// A Recreate whose old ReplicaSet is at 0.
+/// A Deployment with strategy Recreate whose old ReplicaSet has size 0.
 fn recreate(pods: impl FnOnce(&Snapshot) -> Vec<Pod>) -> Snapshot {
     let mut snapshot = half_way();
     snapshot.deployment.spec.strategy = Strategy::Recreate;
@@ -726,7 +728,7 @@ fn recreate_waits_for_old_pods() {
     let found = blocker(&going, Cause::OldPodsRunning);
     assert_eq!(
         found.message,
-        "2 old pods still run, and Recreate waits for the last: b Terminating, 20s of its grace period left"
+        "Recreate is waiting for 2 old pods to terminate: b Terminating, 20s of its grace period left"
     );
     assert_eq!(found.remaining, Some(Span::from_seconds(25)));
     assert_eq!((found.since, found.pod_count), (None, 2));
@@ -737,7 +739,7 @@ fn recreate_waits_for_old_pods() {
     assert_eq!(held, [("b", "Terminating"), ("a", "Terminating")]);
     let due = recreate(|world| vec![old_pod(world, "a", "Running", Some(0))]);
     assert_eq!(blocker(&due, Cause::OldPodsRunning).remaining, None);
-    // Whoever wants none waits for the last one, too.
+    // A Deployment with 0 replicas waits too.
     let mut none = going.clone();
     none.deployment.spec.replicas = 0;
     none.replica_sets[0].status = mk_set_status(1, 0);
@@ -752,21 +754,21 @@ fn recreate_waits_for_old_pods() {
     let found = blocker(&late, Cause::OldPodsRunning);
     assert_eq!(
         found.message,
-        "2 old pods still run, and Recreate waits for the last: b Terminating, 1m10s past its grace period"
+        "Recreate is waiting for 2 old pods to terminate: b Terminating, 1m10s past its grace period"
     );
     assert_eq!((found.since, found.remaining), (Some(at(-70)), None));
     assert_eq!(
         found.remedy,
-        "see what keeps them: a long grace period, a container that does not stop or a node that is gone"
+        "check what delays them: a long grace period, a container that does not stop or a lost node"
     );
 
-    // The ReplicaSet counts pods that are not listed.
+    // The ReplicaSet counts a pod that is not listed.
     let mut counted = recreate(|_| Vec::new());
     counted.replica_sets[0].status.replicas = 1;
     let found = blocker(&counted, Cause::OldPodsRunning);
     assert_eq!(
         found.message,
-        "1 old pod still runs, and Recreate waits for the last"
+        "Recreate is waiting for 1 old pod to terminate"
     );
     assert_eq!((found.pods.len(), found.pod_count), (0, 1));
 
@@ -774,7 +776,7 @@ fn recreate_waits_for_old_pods() {
     unseen.replica_sets[0].metadata.generation = 2;
     assert_eq!(
         blocker(&unseen, Cause::OldPodsRunning).message,
-        "Recreate waits: the controller of old ReplicaSet web-v1 has not seen its latest size yet"
+        "Recreate is waiting: the ReplicaSet controller has not observed the latest size of old ReplicaSet web-v1 yet"
     );
 
     let mut unlisted = recreate(|_| Vec::new());
@@ -782,43 +784,43 @@ fn recreate_waits_for_old_pods() {
     let found = blocker(&unlisted, Cause::PodsIncomplete);
     assert_eq!(
         found.message,
-        "Recreate waits: without the full list of pods an old one may still run"
+        "Recreate is waiting: the list of pods is incomplete, so old pods may still be running"
     );
     assert_eq!(
         found.remedy,
-        "send every pod of the old ReplicaSets, and say that the list is complete"
+        "send all pods of the old ReplicaSets, and set podsComplete"
     );
 }
 
 #[test]
-fn a_recreate_half_way_waits_too() {
+fn recreate_in_the_middle_of_a_rolling_update_waits() {
     // The strategy was changed in the middle of a rolling update.
     let mut snapshot = half_way();
     snapshot.deployment.spec.strategy = Strategy::Recreate;
     let found = blocker(&snapshot, Cause::OldPodsRunning);
     assert_eq!(
         found.message,
-        "3 old pods still run, and Recreate waits for the last"
+        "Recreate is waiting for 3 old pods to terminate"
     );
     snapshot.replica_sets[0].replicas = 4;
     assert!(!causes(&snapshot).contains(&Cause::OldPodsRunning));
-    // It does not shrink before they are gone, either.
+    // The new ReplicaSet is not scaled down before they have terminated either.
     snapshot.replica_sets[0].replicas = 5;
     assert!(causes(&snapshot).contains(&Cause::OldPodsRunning));
 }
 
 #[test]
-fn a_stale_annotation_is_one_that_a_controller_has_left_behind() {
+fn stale_annotation_of_an_observed_generation_blocks() {
     let mut snapshot = half_way();
     snapshot.replica_sets[0].replicas = 4;
     let annotations = &mut snapshot.replica_sets[0].metadata.annotations;
     annotations.insert(DESIRED_REPLICAS.to_owned(), "7".to_owned());
     assert_eq!(
         blocker(&snapshot, Cause::StaleAnnotation).message,
-        "annotation desired-replicas of ReplicaSet web-v2 is stale: Kubernetes' own controller would take it \
-         for a scaling event indefinitely"
+        "the annotation desired-replicas of ReplicaSet web-v2 is stale: the Deployment controller of Kubernetes \
+         would treat it as a scaling event indefinitely"
     );
-    // A ReplicaSet of another size is scaled, and gets its annotation with it; not under Recreate.
+    // A ReplicaSet with a different size is scaled, which updates its annotation, but not under Recreate.
     let mut other = snapshot.clone();
     other.replica_sets[0].replicas = 3;
     assert!(!causes(&other).contains(&Cause::StaleAnnotation));
@@ -838,12 +840,12 @@ fn a_stale_annotation_is_one_that_a_controller_has_left_behind() {
     assert!(!causes(&snapshot).contains(&Cause::StaleAnnotation));
     assert_eq!(
         blocker(&snapshot, Cause::GenerationUnobserved).message,
-        "no controller has seen the latest change yet: generation 2, observed 1"
+        "no controller has observed the latest change yet: generation 2, observed 1"
     );
 }
 
 #[test]
-fn a_deadline_that_has_passed_holds_nothing_itself() {
+fn exceeded_deadline_is_ranked_after_its_causes() {
     let mut snapshot = with_pods([pod(
         "a",
         "Pending",
@@ -876,11 +878,15 @@ fn a_deadline_that_has_passed_holds_nothing_itself() {
     );
     let last = after.blockers.last().unwrap();
     assert_eq!(last.message, "no progress within the deadline of 60 s");
+    assert_eq!(
+        last.remedy,
+        "fix the blockers above, or roll back: rollplan undo deploy/web -n default"
+    );
     assert_eq!(last.since, Some(at(-30)));
 }
 
 #[test]
-fn phases_and_their_sentences() {
+fn each_phase_has_its_message() {
     let complete = || {
         let mut snapshot = half_way();
         snapshot.replica_sets.remove(1);
@@ -931,7 +937,7 @@ fn phases_and_their_sentences() {
     assert_eq!(
         sentence(&half_way()).1,
         "deployment \"web\" is rolling out (2 of 4 updated, 3 of 4 available, 3 old): 2 of 2 new pods are not \
-         available: 0 exist, the rest is yet to be created"
+         available: 0 exist, the others have not been created yet"
     );
 }
 
@@ -951,7 +957,7 @@ fn complete_but_unobserved() -> Snapshot {
 fn a_rollout_is_not_complete_before_its_generation_is_observed() {
     let mut snapshot = complete_but_unobserved();
     let unobserved = "deployment \"web\" is rolling out (4 of 4 updated, 4 of 4 available, 0 old): no controller has \
-                      seen the latest change yet: generation 2, observed 1";
+                      observed the latest change yet: generation 2, observed 1";
     for paused in [false, true] {
         snapshot.deployment.spec.paused = paused;
         let found = reported(&snapshot);
@@ -994,7 +1000,7 @@ fn an_unobserved_change_is_not_stalled_by_the_deadline_before_it() {
 }
 
 #[test]
-fn what_must_be_mended_comes_before_what_follows_from_it() {
+fn causes_to_fix_come_before_their_consequences() {
     let image = pod(
         "image",
         "Pending",
@@ -1057,7 +1063,7 @@ fn what_must_be_mended_comes_before_what_follows_from_it() {
 }
 
 #[test]
-fn a_pod_speaks_with_the_container_that_is_worst_off() {
+fn worst_container_determines_the_cause() {
     let sidecar = Container {
         name: "proxy".to_owned(),
         ..container(waiting("ContainerCreating", ""))
@@ -1073,7 +1079,7 @@ fn a_pod_speaks_with_the_container_that_is_worst_off() {
 }
 
 #[test]
-fn counts_come_with_their_arithmetic() {
+fn counts_show_their_arithmetic() {
     use IntOrPercent::{Int, Percent};
     let rolling = |max_surge, max_unavailable| Strategy::RollingUpdate {
         max_surge,
@@ -1102,13 +1108,13 @@ fn counts_come_with_their_arithmetic() {
             4,
             rolling(Int(0), Int(0)),
             (4, "4 + 0 = 4"),
-            (3, "4 − 1 (both limits come to 0) = 3"),
+            (3, "4 − 1 (both limits resolve to 0) = 3"),
         ),
         (
             4,
             rolling(Percent(0), Percent(10)),
             (4, "4 + 0% rounded up = 4"),
-            (3, "4 − 1 (both limits come to 0) = 3"),
+            (3, "4 − 1 (both limits resolve to 0) = 3"),
         ),
         (
             3,
@@ -1125,8 +1131,11 @@ fn counts_come_with_their_arithmetic() {
         (
             3,
             Strategy::Recreate,
-            (3, "3, Recreate knows no surge"),
-            (0, "0, Recreate ends all old pods before it starts new ones"),
+            (3, "3, Recreate does not use maxSurge"),
+            (
+                0,
+                "0, Recreate deletes all old pods before it creates new ones",
+            ),
         ),
     ];
     for (replicas, strategy, max, min) in cases {
@@ -1149,7 +1158,7 @@ fn counts_come_with_their_arithmetic() {
 }
 
 #[test]
-fn the_report_of_a_plan_speaks_of_the_sizes_it_leaves() {
+fn report_of_a_plan_describes_the_planned_sizes() {
     let mut snapshot = half_way();
     snapshot.replica_sets.remove(0);
     let plan = plan_pass(&snapshot, Options::default());
@@ -1161,7 +1170,7 @@ fn the_report_of_a_plan_speaks_of_the_sizes_it_leaves() {
         report.replica_set
     );
     assert_eq!(report.reasons[0].reason, "NEW_TEMPLATE");
-    // An old template that has come back: its ReplicaSet gets a new number in this plan.
+    // An old template is used again: the plan gives its ReplicaSet a new revision.
     let mut back = half_way();
     back.deployment.spec.template = mk_template("v1").into();
     let plan = plan_settled(&back, Options::default());
@@ -1170,7 +1179,7 @@ fn the_report_of_a_plan_speaks_of_the_sizes_it_leaves() {
         (told.revision.as_str(), told.replica_set.as_str()),
         ("3", "web-v1")
     );
-    // Revision and name of one that exists.
+    // The revision and the name of an existing ReplicaSet.
     let there = reported(&half_way());
     assert_eq!(
         (there.revision.as_str(), there.replica_set.as_str()),
@@ -1179,7 +1188,7 @@ fn the_report_of_a_plan_speaks_of_the_sizes_it_leaves() {
 }
 
 #[test]
-fn every_write_has_its_reason() {
+fn every_write_has_a_reason() {
     let planned = |world: &Snapshot| {
         let plan = plan_settled(world, Options::default());
         let report = report(world, Options::default(), &plan.status, &plan.steps);
@@ -1203,20 +1212,20 @@ fn every_write_has_its_reason() {
     let annotations = &mut asked.deployment.metadata.annotations;
     annotations.insert(ROLLBACK_TO.to_owned(), "1".to_owned());
     assert_eq!(planned(&asked), ["ROLLBACK"]);
-    // There is no such revision: all that happens is that nobody asks any more.
+    // The revision does not exist, so the plan only removes the annotation.
     let annotations = &mut asked.deployment.metadata.annotations;
     annotations.insert(ROLLBACK_TO.to_owned(), "7".to_owned());
     assert_eq!(planned(&asked), ["OWNER_ANNOTATIONS"]);
 }
 
 #[test]
-fn a_cause_has_a_stable_word() {
+fn cause_has_a_stable_name() {
     assert_eq!(Cause::ImagePull.to_string(), "IMAGE_PULL");
     assert_eq!(Cause::HeldBySurge.as_str(), "HELD_BY_SURGE");
 }
 
 #[test]
-fn the_message_tells_of_pods_that_are_ending() {
+fn message_contains_terminating_pods() {
     let mut snapshot = half_way();
     snapshot.replica_sets[1].status.terminating_replicas = Some(2);
     let message = reported(&snapshot).message;

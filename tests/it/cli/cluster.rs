@@ -543,7 +543,11 @@ fn waiting_ends_when_it_is_in_vain() {
         run.out
     );
     // The causes follow, with what would fix them.
-    assert!(run.out.contains("remedy: correct the image"), "{}", run.out);
+    assert!(
+        run.out.contains("remedy: fix the image name"),
+        "{}",
+        run.out
+    );
 
     for args in [&["status", "-w"][..], &["wait"]] {
         let kubectl = Kubectl::new(&[nothing_yet(), poll(vec![])]);
