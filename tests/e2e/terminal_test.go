@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -14,41 +16,62 @@ import (
 	"github.com/creack/pty"
 )
 
-// What a terminal is told to do.
+// Escape sequences that rollplan may write to a terminal.
 const (
 	colour      = "\x1b["
 	overwrite   = "\r\x1b[2K"
 	wrappingOff = "\x1b[?7l"
 )
 
-// writeKubectl makes a kubectl that shows one rollout on the way twice, and then another that is done.
-func writeKubectl(t *testing.T) string {
+// fakeKubectl is the stand-in that the tests of the command line use too; its header describes the files it reads.
+const fakeKubectl = "../it/cli/bin/kubectl"
+
+// writeKubectlAnswers prepares a folder for fakeKubectl that shows one unfinished rollout twice, and then a complete one.
+func writeKubectlAnswers(t *testing.T) string {
 	t.Helper()
-	examples, err := filepath.Abs(examplesDir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	script := `#!/bin/sh
-echo look >>"` + dir + `/looks"
-if [ "$(wc -l <"` + dir + `/looks")" -le 2 ]; then
-  cat "` + examples + `/mid-rollout.json"
-else
-  cat "` + examples + `/after-undo.json"
-fi
-`
-	path := filepath.Join(dir, "kubectl")
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
+	for poll, example := range map[int]string{1: "mid-rollout.json", 3: "after-undo.json"} {
+		text, err := os.ReadFile(filepath.Join(examplesDir, example))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list struct{ Items []json.RawMessage }
+		if err := json.Unmarshal(text, &list); err != nil {
+			t.Fatal(err)
+		}
+		for kind, answer := range map[string]string{"Deployment": "deploy", "ReplicaSet": "rs", "Pod": "pods"} {
+			var items []json.RawMessage
+			for _, item := range list.Items {
+				var object struct{ Kind string }
+				if err := json.Unmarshal(item, &object); err != nil {
+					t.Fatal(err)
+				}
+				if object.Kind == kind {
+					items = append(items, item)
+				}
+			}
+			out, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, fmt.Sprintf("%s.%d.out", answer, poll))
+			if err := os.WriteFile(path, out, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	return path
+	return dir
 }
 
 // watchCommand is `rollplan status --watch` with that kubectl.
 func watchCommand(t *testing.T, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), rollplan(t), "status", "web", "-n", "shop", "--watch", "--interval", "1ms")
-	cmd.Env = append(os.Environ(), "KUBECTL="+writeKubectl(t), "TERM=xterm", "NO_COLOR=")
+	kubectl, err := filepath.Abs(fakeKubectl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), "KUBECTL="+kubectl, "FAKE_KUBECTL="+writeKubectlAnswers(t), "TERM=xterm", "NO_COLOR=")
 	cmd.Env = append(cmd.Env, env...)
 	return cmd
 }
@@ -62,7 +85,7 @@ func runOnTerminal(t *testing.T, cmd *exec.Cmd) string {
 	}
 	defer terminal.Close()
 	var out bytes.Buffer
-	// Linux says EIO when the last one at the other end has left.
+	// Linux reports EIO when the other end of the terminal has been closed.
 	if _, err := io.Copy(&out, terminal); err != nil && !errors.Is(err, syscall.EIO) {
 		t.Fatal(err)
 	}
@@ -72,8 +95,8 @@ func runOnTerminal(t *testing.T, cmd *exec.Cmd) string {
 	return out.String()
 }
 
-// TestTerminal looks at what a person sees: a line that is overwritten, in colour unless NO_COLOR is set, on a
-// terminal that can; and plain lines in a log.
+// TestTerminal checks what a person sees: on a capable terminal, a line that is overwritten, in colour unless NO_COLOR is
+// set; in a log, plain lines.
 func TestTerminal(t *testing.T) {
 	t.Run("live", func(t *testing.T) {
 		out := runOnTerminal(t, watchCommand(t))
@@ -81,13 +104,13 @@ func TestTerminal(t *testing.T) {
 			t.Errorf("no line is overwritten: %q", out)
 		}
 		if !strings.Contains(out, "successfully rolled out") {
-			t.Errorf("the end is not told: %q", out)
+			t.Errorf("the end of the rollout is not reported: %q", out)
 		}
 	})
 	t.Run("dumb", func(t *testing.T) {
 		out := runOnTerminal(t, watchCommand(t, "TERM=dumb"))
 		if strings.Contains(out, "\x1b") {
-			t.Errorf("a terminal that cannot is steered: %q", out)
+			t.Errorf("escape sequences on a dumb terminal: %q", out)
 		}
 	})
 	t.Run("log", func(t *testing.T) {
@@ -96,11 +119,11 @@ func TestTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.ContainsAny(out, "\x1b\r") {
-			t.Errorf("a log is steered: %q", out)
+			t.Errorf("escape sequences in a log: %q", out)
 		}
-		// The rollout has not moved between two looks, so it is told of once.
+		// Nothing changes between the first two polls, so that is reported once.
 		if lines := strings.Count(string(out), "is rolling out"); lines != 1 {
-			t.Errorf("told of %d times: %q", lines, out)
+			t.Errorf("reported %d times: %q", lines, out)
 		}
 	})
 
@@ -111,7 +134,7 @@ func TestTerminal(t *testing.T) {
 		cmd.Env = append(cmd.Env, env...)
 		return cmd
 	}
-	// A stalled rollout is exit 1, which is not what this is about.
+	// The rollout is stalled, so the exit code is 1; only the output matters here.
 	onTerminal := func(t *testing.T, env ...string) string {
 		cmd := status(t, env...)
 		cmd.Args = append([]string{"sh", "-c", `"$@" || [ $? = 1 ] || [ $? = 3 ]`, "sh"}, cmd.Args...)
