@@ -138,7 +138,7 @@ func (Verb) EnumDescriptor() ([]byte, []int) {
 
 // Snapshot is the state of one Deployment as the caller observes it.
 //
-// A snapshot holds at most 10,000 ReplicaSets, 20,000 pods and 1,000 failures. The Deployment's selector has at most 100
+// A snapshot holds at most 10,000 ReplicaSets, 20,000 pods and 1,000 failures, including the objects that are ignored. The Deployment's selector has at most 100
 // expressions, with 1,000 values in total. A request has at most 16 MiB, and takes at most 256 MiB of memory once it is
 // decoded (only lists of empty messages take that much). A response has at most 4 MiB, the default limit of gRPC
 // clients. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
@@ -149,11 +149,12 @@ type Snapshot struct {
 	Now *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
 	// The Deployment. Required.
 	Deployment *Deployment `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
-	// Every ReplicaSet that the Deployment owns or that its selector matches. The list may contain others, which are
-	// ignored.
+	// Every ReplicaSet of the namespace that the Deployment controls, or that nobody controls and its selector matches.
+	// The list may contain others. They are ignored and not validated, except that `metadata` is required, and that the
+	// name of one in the same namespace is not used for a new ReplicaSet.
 	ReplicaSets []*ReplicaSet `protobuf:"bytes,3,rep,name=replica_sets,json=replicaSets,proto3" json:"replica_sets,omitempty"`
-	// Pods of these ReplicaSets. The list may contain others, which are ignored. Reports name the pods; the plan depends
-	// on them only with the strategy Recreate.
+	// Pods that these ReplicaSets control. The list may contain others. They are ignored and not validated, except that
+	// `metadata` is required. Reports name the pods; the plan depends on them only with the strategy Recreate.
 	Pods []*Pod `protobuf:"bytes,4,rep,name=pods,proto3" json:"pods,omitempty"`
 	// Whether `pods` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new pods,
 	// because an empty list does not prove that the old pods are gone.
