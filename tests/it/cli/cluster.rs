@@ -58,6 +58,11 @@ impl Kubectl {
         self.run_as(env!("CARGO_BIN_EXE_rollplan"), args)
     }
 
+    /// Runs a command that polls until the rollout ends. Where it does not, the test is to fail, not to hang.
+    fn watch(&self, args: &[&str]) -> Run {
+        self.run(&[args, &["--interval=0", "--timeout=2m"]].concat())
+    }
+
     fn run_as(&self, program: &str, args: &[&str]) -> Run {
         use std::os::unix::process::CommandExt as _;
         let bin = path("tests/it/cli/bin");
@@ -151,7 +156,9 @@ fn rollout(available: i32) -> Poll {
             "  replicas: 0\n  terminating",
             &format!("  replicas: 2\n  readyReplicas: {available}\n  availableReplicas: {available}\n  terminating"),
         );
-    poll(vec![from_yaml(DEPLOYMENT), from_yaml(&set)])
+    let mut deployment = from_yaml(DEPLOYMENT);
+    deployment["status"] = json!({"observedGeneration": 1});
+    poll(vec![deployment, from_yaml(&set)])
 }
 
 fn nothing_yet() -> Poll {
@@ -429,7 +436,7 @@ fn pods_may_be_forbidden() {
         poll.pods = forbidden("pods");
         poll
     });
-    let run = Kubectl::new(&polls).run(&["wait", "web", "--interval=0"]);
+    let run = Kubectl::new(&polls).watch(&["wait", "web"]);
     assert_eq!(run.exit, 0, "{}", run.err);
     assert_eq!(run.err.lines().count(), 1, "{}", run.err);
 
@@ -497,10 +504,10 @@ fn waiting_ends_with_the_rollout() {
     let first = "0 of 2 updated";
     for args in [
         &["status", "--watch", "deploy/web"][..],
-        &["wait", "web", "--for=complete", "--timeout=10m"],
+        &["wait", "web", "--for=complete"],
     ] {
         let kubectl = Kubectl::new(&calls);
-        let run = kubectl.run(&[args, &["-n", "shop", "--interval", "0"]].concat());
+        let run = kubectl.watch(&[args, &["-n", "shop"]].concat());
         assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
         let lines: Vec<&str> = run.out.lines().collect();
         assert_eq!(lines.len(), 4, "{}", run.out);
@@ -512,7 +519,7 @@ fn waiting_ends_with_the_rollout() {
         assert_eq!(kubectl.calls(), vec![told; calls.len()].concat());
     }
     let kubectl = Kubectl::new(&calls);
-    let run = kubectl.run(&["wait", "web", "--interval=0", "-o", "json"]);
+    let run = kubectl.watch(&["wait", "web", "-o", "json"]);
     assert_eq!(run.exit, 0);
     let phases = run.out.lines().map(|line| {
         let answer: Value = serde_json::from_str(line).unwrap();
@@ -534,7 +541,7 @@ fn waiting_ends_with_the_rollout() {
 #[test]
 fn waiting_ends_when_it_is_in_vain() {
     let kubectl = Kubectl::new(&[nothing_yet(), example("stuck-bad-image")]);
-    let run = kubectl.run(&["wait", "web", "--interval=0"]);
+    let run = kubectl.watch(&["wait", "web"]);
     assert_eq!((run.exit, run.err.as_str()), (1, ""));
     let cause = "image registry.example/web:404 of container web cannot be pulled";
     assert!(
@@ -551,7 +558,7 @@ fn waiting_ends_when_it_is_in_vain() {
 
     for args in [&["status", "-w"][..], &["wait"]] {
         let kubectl = Kubectl::new(&[nothing_yet(), poll(vec![])]);
-        let run = kubectl.run(&[args, &["web", "--interval=0"]].concat());
+        let run = kubectl.watch(&[args, &["web"]].concat());
         assert_eq!(run.exit, 1);
         assert_eq!(
             run.err,
@@ -590,7 +597,7 @@ fn failed_polls_are_repeated() {
             rollout(2),
         ];
         let kubectl = Kubectl::new(&polls);
-        let run = kubectl.run(&[args, &["web", "--interval=0"]].concat());
+        let run = kubectl.watch(&[args, &["web"]].concat());
         assert_eq!(run.exit, 0, "{}", run.err);
         let notes: Vec<&str> = run.err.lines().collect();
         assert_eq!(notes.len(), 4, "{}", run.err);
@@ -603,7 +610,7 @@ fn failed_polls_are_repeated() {
         }
         // Until there are too many in a row.
         let kubectl = Kubectl::new(&[nothing_yet(), down()]);
-        let run = kubectl.run(&[args, &["web", "--interval=0"]].concat());
+        let run = kubectl.watch(&[args, &["web"]].concat());
         assert_eq!(run.exit, 4);
         assert_eq!(kubectl.calls().len(), 3 + 5);
         assert!(
@@ -625,7 +632,7 @@ fn some_failures_end_a_watch_at_once() {
         for before in [vec![], vec![nothing_yet()]] {
             let calls = 3 * before.len() + 1;
             let kubectl = Kubectl::new(&[before, vec![failing(&text)]].concat());
-            let run = kubectl.run(&["wait", "web", "--interval=0"]);
+            let run = kubectl.watch(&["wait", "web"]);
             assert_eq!(run.exit, 2, "{}", run.err);
             assert_eq!(kubectl.calls().len(), calls);
         }
@@ -665,15 +672,15 @@ fn a_kubectl_that_hangs_is_ended_at_the_timeout() {
     let mut half = nothing_yet();
     half.pods = Answer::Script(HANGS.to_owned());
     for (polls, last_note) in [
-        (vec![hanging()], "note: no answer within 1s"),
+        (vec![hanging()], "note: no answer within 5s"),
         (
             vec![nothing_yet(), hanging()],
-            "note: still in progress after 1s",
+            "note: still in progress after 5s",
         ),
-        (vec![half], "note: no answer within 1s"),
+        (vec![half], "note: no answer within 5s"),
     ] {
         let kubectl = Kubectl::new(&polls);
-        let args = ["wait", "web", "--timeout=1s", "--interval=0"];
+        let args = ["wait", "web", "--timeout=5s", "--interval=0"];
         let run = kubectl.run(&args);
         assert_eq!(run.exit, 3, "{}", run.err);
         let lines: Vec<&str> = run.err.lines().collect();
