@@ -72,7 +72,7 @@ pub(super) struct ServeArgs {
     /// Large plans computed at once; more wait [default: one for each core]
     #[arg(long, value_name = "COUNT", env = "ROLLPLAN_LARGE_PLANS_MAX")]
     large_plans_max: Option<usize>,
-    /// MiB of requests held in memory; more are refused, to be retried [default: 256]
+    /// MiB of memory held for requests, large plans and answers; calls beyond it are refused [default: from the memory limit]
     #[arg(long, value_name = "MIB", env = "ROLLPLAN_BUFFER_MIB_MAX")]
     buffer_mib_max: Option<usize>,
     /// Connections open at once; more wait [default: 16384]

@@ -39,6 +39,7 @@ impl<'a> Pass<'a> {
         let mut adoptable = None;
         let mut refused = false;
         for set in sets {
+            self.checkpoint()?;
             match claim(deployment, set) {
                 Claim::Keep => self.manage(set, false),
                 // Kubernetes asks the server once, before the first adoption. Where the answer is no, none is

@@ -1,5 +1,6 @@
 //! The revisions of a Deployment, as `kubectl rollout history` lists them, and a little more.
 
+use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass;
 use crate::revision::{self, REVISION_HISTORY};
 use crate::rollback;
@@ -38,7 +39,25 @@ pub struct Revision {
 /// The revisions there are, oldest first.
 #[must_use]
 pub fn list_revisions(snapshot: &Snapshot, options: Options) -> Vec<Revision> {
-    let (new, mut old) = pass::roles(snapshot, options);
+    list(snapshot, options, &Never)
+}
+
+/// [`list_revisions`], unless it is interrupted.
+///
+/// # Errors
+///
+/// [`Interrupted`].
+pub fn list_revisions_until(
+    snapshot: &Snapshot,
+    options: Options,
+    interrupt: &dyn Interrupt,
+) -> Result<Vec<Revision>, Interrupted> {
+    let revisions = list(snapshot, options, interrupt);
+    interrupt.check().map(|()| revisions)
+}
+
+fn list(snapshot: &Snapshot, options: Options, interrupt: &dyn Interrupt) -> Vec<Revision> {
+    let (new, mut old) = pass::roles(snapshot, options, interrupt);
     let number = |set: &ReplicaSet| revision::revision_of(&set.metadata.annotations);
     old.sort_by(|a, b| {
         number(a)
@@ -55,6 +74,9 @@ pub fn list_revisions(snapshot: &Snapshot, options: Options) -> Vec<Revision> {
     };
     let mut revisions = Vec::new();
     for set in old {
+        if interrupt.is_interrupted() {
+            break;
+        }
         let counted = alive(set) && surplus > 0;
         surplus -= usize::from(counted);
         let idle = set.replicas == 0 && set.status.replicas == 0;

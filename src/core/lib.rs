@@ -7,6 +7,7 @@
 pub mod action;
 mod claim;
 mod history;
+pub mod interrupt;
 pub mod lint;
 mod pass;
 mod plan;
@@ -24,7 +25,7 @@ pub mod time;
 #[cfg(test)]
 mod tests;
 
-pub use history::{Revision, list_revisions};
-pub use plan::{Plan, compute_status, plan_pass};
-pub use rollback::{Rollback, RollbackError, TemplateChange, rollback};
-pub use settle::plan_settled;
+pub use history::{Revision, list_revisions, list_revisions_until};
+pub use plan::{Plan, compute_status, compute_status_until, plan_pass, plan_pass_until};
+pub use rollback::{Rollback, RollbackError, TemplateChange, rollback, rollback_until};
+pub use settle::{plan_settled, plan_settled_until};

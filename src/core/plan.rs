@@ -1,6 +1,7 @@
 //! Plans: what is to be done now, and what comes of it.
 
 use crate::action::Step;
+use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass::{self, Rules, Stop};
 use crate::snapshot::{DeploymentStatus, Options, Snapshot};
 use crate::status;
@@ -24,7 +25,25 @@ pub struct Plan {
 /// first error.
 #[must_use]
 pub fn plan_pass(snapshot: &Snapshot, options: Options) -> Plan {
-    let (outcome, status) = pass::run_to_status(snapshot, options, Rules::Exact);
+    pass(snapshot, options, &Never)
+}
+
+/// [`plan_pass`], unless it is interrupted.
+///
+/// # Errors
+///
+/// [`Interrupted`].
+pub fn plan_pass_until(
+    snapshot: &Snapshot,
+    options: Options,
+    interrupt: &dyn Interrupt,
+) -> Result<Plan, Interrupted> {
+    let plan = pass(snapshot, options, interrupt);
+    interrupt.check().map(|()| plan)
+}
+
+fn pass(snapshot: &Snapshot, options: Options, interrupt: &dyn Interrupt) -> Plan {
+    let (outcome, status) = pass::run_to_status(snapshot, options, Rules::Exact, interrupt);
     let requeue_after = match outcome.stop {
         // Nothing will ever be created in this namespace again.
         Some(Stop::NamespaceTerminating) => None,
@@ -41,5 +60,19 @@ pub fn plan_pass(snapshot: &Snapshot, options: Options) -> Plan {
 /// The status that the controller would publish for this snapshot if it wrote nothing else.
 #[must_use]
 pub fn compute_status(snapshot: &Snapshot, options: Options) -> DeploymentStatus {
-    pass::observe(snapshot, options)
+    pass::observe(snapshot, options, &Never)
+}
+
+/// [`compute_status`], unless it is interrupted.
+///
+/// # Errors
+///
+/// [`Interrupted`].
+pub fn compute_status_until(
+    snapshot: &Snapshot,
+    options: Options,
+    interrupt: &dyn Interrupt,
+) -> Result<DeploymentStatus, Interrupted> {
+    let status = pass::observe(snapshot, options, interrupt);
+    interrupt.check().map(|()| status)
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 use crate::action::{Action, OnFailure, OwnerChange, Step, Target};
+use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass;
 use crate::revision::{self, ROLLBACK_TO};
 use crate::snapshot::{Options, ReplicaSet, Snapshot};
@@ -89,9 +90,33 @@ pub fn rollback(
     options: Options,
     to_revision: i64,
 ) -> Result<Rollback, RollbackError> {
+    way_back(snapshot, options, to_revision, &Never)
+}
+
+/// [`rollback`], unless it is interrupted.
+///
+/// # Errors
+///
+/// [`Interrupted`].
+pub fn rollback_until(
+    snapshot: &Snapshot,
+    options: Options,
+    to_revision: i64,
+    interrupt: &dyn Interrupt,
+) -> Result<Result<Rollback, RollbackError>, Interrupted> {
+    let rollback = way_back(snapshot, options, to_revision, interrupt);
+    interrupt.check().map(|()| rollback)
+}
+
+fn way_back(
+    snapshot: &Snapshot,
+    options: Options,
+    to_revision: i64,
+    interrupt: &dyn Interrupt,
+) -> Result<Rollback, RollbackError> {
     let deployment = &snapshot.deployment;
     let name = || deployment.metadata.name.clone();
-    let (new, old) = pass::roles(snapshot, options);
+    let (new, old) = pass::roles(snapshot, options, interrupt);
     let owned = old.into_iter().chain(new).filter(|set| {
         let controller = set.metadata.controller();
         controller.is_some_and(|owner| owner.uid == deployment.metadata.uid)

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::action::{Action, Event, NewReplicaSet, OnFailure, SetChange, Step, Target, apply_all};
+use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass::{self, Outcome, Rules, Stop};
 use crate::plan::Plan;
 use crate::revision;
@@ -20,18 +21,37 @@ const PASSES_MAX: usize = 64;
 /// Everything that can be done before the world itself must move.
 #[must_use]
 pub fn plan_settled(snapshot: &Snapshot, options: Options) -> Plan {
-    look_ahead(snapshot, options, Rules::LookAhead)
+    look_ahead(snapshot, options, Rules::LookAhead, &Never)
+}
+
+/// [`plan_settled`], unless it is interrupted.
+///
+/// # Errors
+///
+/// [`Interrupted`].
+pub fn plan_settled_until(
+    snapshot: &Snapshot,
+    options: Options,
+    interrupt: &dyn Interrupt,
+) -> Result<Plan, Interrupted> {
+    let plan = look_ahead(snapshot, options, Rules::LookAhead, interrupt);
+    interrupt.check().map(|()| plan)
 }
 
 /// [`plan_settled`] by these rules: tests show what others would break.
-pub(crate) fn look_ahead(snapshot: &Snapshot, options: Options, rules: Rules) -> Plan {
-    let mut outcome = pass::run(snapshot, options, rules);
+pub(crate) fn look_ahead(
+    snapshot: &Snapshot,
+    options: Options,
+    rules: Rules,
+    interrupt: &dyn Interrupt,
+) -> Plan {
+    let mut outcome = pass::run_until(snapshot, options, rules, interrupt);
     let mut world: Option<Snapshot> = None;
     let mut merged = Merged::new(snapshot);
     let mut stop = None;
     let mut settled = false;
     for _ in 0..PASSES_MAX {
-        if !merged.accepts(&outcome) {
+        if interrupt.is_interrupted() || !merged.accepts(&outcome) {
             break;
         }
         let idle = outcome.steps.iter().all(|step| step.action.is_none());
@@ -53,7 +73,12 @@ pub(crate) fn look_ahead(snapshot: &Snapshot, options: Options, rules: Rules) ->
         if last {
             break;
         }
-        outcome = pass::run(world.as_ref().unwrap_or(snapshot), options, rules);
+        outcome = pass::run_until(
+            world.as_ref().unwrap_or(snapshot),
+            options,
+            rules,
+            interrupt,
+        );
     }
     let world = world.as_ref().unwrap_or(snapshot);
     let steps = merged.into_steps(world);

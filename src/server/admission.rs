@@ -12,7 +12,7 @@ use tower::load_shed::LoadShed;
 use tower::util::Oneshot;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
-use super::offload::is_large;
+use super::buffered::BufferedRequest;
 
 /// Admits calls up to one limit for small calls and one for large calls.
 #[derive(Clone)]
@@ -55,22 +55,22 @@ impl<S: Clone> Layer<S> for AdmissionLayer {
 
 // === impl Admission ===
 
-impl<S> Service<Request<Body>> for Admission<S>
+impl<S> Service<Request<BufferedRequest>> for Admission<S>
 where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
+    S: Service<Request<BufferedRequest>, Response = Response<Body>, Error = Infallible> + Clone,
 {
     type Response = Response<Body>;
     /// `Overloaded`, and no other.
     type Error = BoxError;
-    type Future = Oneshot<Limited<S>, Request<Body>>;
+    type Future = Oneshot<Limited<S>, Request<BufferedRequest>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         // Which limit applies depends on the call.
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let limited = if is_large(&request) {
+    fn call(&mut self, request: Request<BufferedRequest>) -> Self::Future {
+        let limited = if request.body().is_large() {
             &self.large
         } else {
             &self.small

@@ -8,20 +8,17 @@
 //! and for their bytes to be read. So one that took long to arrive is refused if as many others are under way as may
 //! be; one that arrives at once is not, however many others send slowly.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{Request, Response};
-use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
-use metrics::Counter;
+use metrics::{Counter, Histogram};
 use tokio::time::timeout;
 use tonic::Status;
 use tonic::body::Body;
@@ -29,6 +26,7 @@ use tower::load_shed::error::Overloaded;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use super::budget::{Budget, Held};
+use super::buffered::{BufferedRequest, PREFIX_BYTES, Refusal, announced};
 use super::calls::Begun;
 use super::connection::PendingResponses;
 use super::errors;
@@ -36,14 +34,7 @@ use super::offload::AnswerBytes;
 use super::response::ResponseFuture;
 use crate::wire::REQUEST_BYTES_MAX;
 
-/// The flag and the length before a message of gRPC.
-const PREFIX_BYTES: usize = 5;
-
-/// Frames with fewer bytes are copied together: each that is kept takes memory beside its bytes, and keeps others
-/// alive that it was read with.
-const FRAME_BYTES_MIN: usize = 4 << 10;
-
-/// See the text of this file.
+/// Buffers requests, and counts the bytes of answers that clients have not read yet.
 #[derive(Clone)]
 pub(super) struct BufferLayer {
     budget: Budget,
@@ -51,6 +42,7 @@ pub(super) struct BufferLayer {
     calls_max: usize,
     in_flight: InFlight,
     shed: Counter,
+    request_bytes: Histogram,
 }
 
 /// How many calls are under way, those that are still being sent included, unless their clients keep them waiting.
@@ -67,15 +59,6 @@ struct InFlightGuard {
 pub(super) struct Buffer<S> {
     inner: S,
     layer: BufferLayer,
-}
-
-/// A request that has arrived.
-struct BufferedRequest {
-    frames: VecDeque<Bytes>,
-    /// Frames too small to be kept as they are, put together.
-    small: BytesMut,
-    bytes: usize,
-    _held: Held,
 }
 
 /// Why a request did not arrive.
@@ -142,6 +125,7 @@ impl BufferLayer {
         queue_time_max: Duration,
         calls_max: usize,
         shed: Counter,
+        request_bytes: Histogram,
     ) -> Self {
         Self {
             queue_time_max,
@@ -149,6 +133,7 @@ impl BufferLayer {
             in_flight: InFlight::default(),
             budget,
             shed,
+            request_bytes,
         }
     }
 }
@@ -166,7 +151,10 @@ impl<S> Layer<S> for BufferLayer {
 
 impl<S> Service<Request<Body>> for Buffer<S>
 where
-    S: Service<Request<Body>, Response = Response<Body>, Error = BoxError> + Clone + Send + 'static,
+    S: Service<Request<BufferedRequest>, Response = Response<Body>, Error = BoxError>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send,
 {
     type Response = Response<Body>;
@@ -186,6 +174,7 @@ where
             calls_max,
             in_flight,
             shed,
+            request_bytes,
         } = layer;
         Box::pin(async move {
             let begun = request.extensions().get::<Begun>().copied();
@@ -199,7 +188,7 @@ where
                 return Ok(overloaded(&shed));
             }
             let pending = request.extensions().get::<PendingResponses>().cloned();
-            let (parts, body) = request.into_parts();
+            let (mut parts, body) = request.into_parts();
             let arriving = arrive(body, &budget, &mut guard, queue_time_max);
             let arrived = match arriving.await {
                 Ok(arrived) => arrived,
@@ -210,7 +199,13 @@ where
             if should_shed(&guard) {
                 return Ok(overloaded(&shed));
             }
-            let request = Request::from_parts(parts, Body::new(arrived));
+            let (bytes, held) = arrived;
+            request_bytes.record(bytes.len() as f64);
+            let request = match BufferedRequest::new(&mut parts, bytes, budget.clone(), held) {
+                Ok(request) => Request::from_parts(parts, request),
+                Err(Refusal::Shed) => return Ok(overloaded(&shed)),
+                Err(Refusal::Status(status)) => return Ok(status.into_http()),
+            };
             let answer = match inner.oneshot(request).await {
                 Ok(answer) => answer,
                 Err(error) if error.is::<Overloaded>() => return Ok(overloaded(&shed)),
@@ -231,7 +226,7 @@ where
     }
 }
 
-fn overloaded(shed: &Counter) -> Response<Body> {
+pub(super) fn overloaded(shed: &Counter) -> Response<Body> {
     shed.increment(1);
     errors::overloaded().into_http()
 }
@@ -246,44 +241,30 @@ async fn arrive(
     budget: &Budget,
     guard: &mut InFlightGuard,
     queue_time_max: Duration,
-) -> Result<BufferedRequest, NotArrived> {
-    let mut arrived = BufferedRequest {
-        frames: VecDeque::new(),
-        small: BytesMut::new(),
-        bytes: 0,
-        _held: Held::default(),
-    };
-    let mut prefix = Vec::new();
+) -> Result<(Bytes, Held), NotArrived> {
+    let mut bytes = BytesMut::new();
+    let mut held = Held::default();
     // What a client does not send keeps nobody else waiting.
     while let Some(frame) = guard.wait(queue_time_max, body.frame()).await {
         let frame = frame.map_err(|_| NotArrived::Gone)?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        if prefix.len() < PREFIX_BYTES {
-            let missing = PREFIX_BYTES - prefix.len();
-            prefix.extend_from_slice(&data[..missing.min(data.len())]);
-            // What is announced to be too large need not come.
-            if announced(&prefix).is_some_and(|bytes| bytes > REQUEST_BYTES_MAX) {
-                return Err(NotArrived::TooLarge);
-            }
-        }
-        arrived.bytes += data.len();
-        if arrived.bytes > REQUEST_BYTES_MAX + PREFIX_BYTES {
+        if bytes.len() + data.len() > REQUEST_BYTES_MAX + PREFIX_BYTES {
             return Err(NotArrived::TooLarge);
         }
-        if !budget.hold(&mut arrived._held, arrived.bytes) {
+        // While it grows, the old and the new are there.
+        if !budget.hold(&mut held, bytes.capacity().max(bytes.len() + data.len())) {
             return Err(NotArrived::Shed);
         }
-        arrived.push(data);
+        // Copied: a frame keeps all that it was read with in memory.
+        bytes.put(data);
+        // What is announced to be too large need not come.
+        if announced(&bytes).is_some_and(|bytes| bytes > REQUEST_BYTES_MAX) {
+            return Err(NotArrived::TooLarge);
+        }
     }
-    arrived.join_small();
-    Ok(arrived)
-}
-
-fn announced(prefix: &[u8]) -> Option<usize> {
-    let length: [u8; 4] = prefix.get(1..PREFIX_BYTES)?.try_into().ok()?;
-    Some(u32::from_be_bytes(length) as usize)
+    Ok((bytes.freeze(), held))
 }
 
 /// Holds the memory of an answer until the connection has let go of it.
@@ -297,53 +278,12 @@ fn count(body: Body, pending: PendingResponses, held: Held) -> Body {
     }))
 }
 
-// === impl BufferedRequest ===
-
-impl BufferedRequest {
-    fn push(&mut self, data: Bytes) {
-        if data.len() < FRAME_BYTES_MIN {
-            return self.small.extend_from_slice(&data);
-        }
-        self.join_small();
-        self.frames.push_back(data);
-    }
-
-    fn join_small(&mut self) {
-        if !self.small.is_empty() {
-            self.frames.push_back(self.small.split().freeze());
-        }
-    }
-}
-
-impl http_body::Body for BufferedRequest {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = self.get_mut();
-        let next = this.frames.pop_front();
-        Poll::Ready(next.map(|data| {
-            this.bytes -= data.len();
-            Ok(Frame::data(data))
-        }))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.frames.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.bytes as u64)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
 
+    use http_body::Frame;
+    use metrics::Gauge;
     use tower::service_fn;
 
     use super::*;
@@ -351,13 +291,20 @@ mod tests {
     const QUEUE_TIME_MAX: Duration = Duration::from_secs(60);
 
     fn mk_layer() -> BufferLayer {
-        BufferLayer::new(Budget::new(32), QUEUE_TIME_MAX, 1, Counter::noop())
+        BufferLayer::new(
+            Budget::new(32, Gauge::noop()),
+            QUEUE_TIME_MAX,
+            1,
+            Counter::noop(),
+            Histogram::noop(),
+        )
     }
 
     /// The status of a call that waited so long for its first turn.
     async fn after(layer: &BufferLayer, waited: Duration) -> Option<Status> {
-        let inner =
-            service_fn(async |_: Request<Body>| Ok::<_, BoxError>(Response::new(Body::empty())));
+        let inner = service_fn(async |_: Request<BufferedRequest>| {
+            Ok::<_, BoxError>(Response::new(Body::empty()))
+        });
         let mut request = Request::new(Body::empty());
         let begun = Instant::now().checked_sub(waited).unwrap();
         request.extensions_mut().insert(Begun(begun));
@@ -400,22 +347,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn small_frames_are_kept_together() {
-        let bytes: Vec<u8> = (0..=255).cycle().take(10_000).collect();
-        let mut sent = vec![Bytes::from(vec![0; FRAME_BYTES_MIN])];
-        sent.extend(bytes.iter().map(|byte| Bytes::copy_from_slice(&[*byte])));
-        let all = sent.concat();
-        let frames = sent.into_iter().map(Frame::data);
-        let frames = tokio_stream::iter(frames.map(Ok::<_, Infallible>));
-        let body = Body::new(http_body_util::StreamBody::new(frames));
+    async fn frames_are_put_together() {
+        let all: Vec<u8> = [0, 0, 0, 0, 0]
+            .into_iter()
+            .chain((0..=255).cycle())
+            .take(10_000)
+            .collect();
+        let frames = all
+            .chunks(3)
+            .map(|part| Frame::data(Bytes::copy_from_slice(part)));
+        let frames: Vec<_> = frames.map(Ok::<_, Infallible>).collect();
+        let body = Body::new(http_body_util::StreamBody::new(tokio_stream::iter(frames)));
         let layer = mk_layer();
         let mut guard = layer.in_flight.clone().enter();
         let arrived = arrive(body, &layer.budget, &mut guard, QUEUE_TIME_MAX).await;
-        let Ok(arrived) = arrived else {
+        let Ok((arrived, _held)) = arrived else {
             panic!("it fits");
         };
-        assert_eq!(arrived.frames.len(), 2);
-        let arrived = arrived.collect().await.unwrap().to_bytes();
         assert_eq!(arrived, all);
     }
 }

@@ -8,6 +8,7 @@ use tonic::Status;
 use tonic::codec::{BufferSettings, DecodeBuf, Decoder};
 use tonic_prost::{ProstCodec, ProstEncoder};
 
+use super::cancellation::Current;
 use super::errors::to_status;
 use crate::wire;
 
@@ -51,7 +52,15 @@ impl<M: Message + Name + Default> Decoder for SizeLimitedDecoder<M> {
     fn decode(&mut self, encoded: &mut DecodeBuf<'_>) -> Result<Option<M>, Status> {
         // Taken out whole: reading each field off tonic's buffer takes far longer. Nothing is copied.
         let encoded = encoded.copy_to_bytes(encoded.remaining());
-        let decoded = wire::decode(encoded).map_err(|error| to_status(&error))?;
-        Ok(Some(decoded))
+        let current = Current::get();
+        // In the service that has been seen to when the request arrived.
+        let estimated = match current.is_call() {
+            true => Ok(()),
+            false => wire::estimate::estimate::<M>(&encoded).map(|_| ()),
+        };
+        estimated
+            .and_then(|()| wire::decode(encoded, &current))
+            .map(Some)
+            .map_err(|error| to_status(&error))
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 pub use self::traces::Traces;
 
+use super::memory_limit::{self, memory_limit};
 use super::metrics::COMMIT;
 use super::{Error, clients};
 use crate::wire;
@@ -84,6 +85,7 @@ pub struct TlsFiles {
 impl Default for Config {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let buffer_mib_max = memory_limit::buffer_mib_max(memory_limit());
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 50051)),
             http_listen: None,
@@ -94,7 +96,7 @@ impl Default for Config {
             concurrent_calls_max: 100,
             queue_time_max: Duration::from_millis(50),
             large_plans_max: cores,
-            buffer_mib_max: 256,
+            buffer_mib_max,
             connections_max: 16_384,
             streams_max: 256,
             header_bytes_max: 16 << 10,
@@ -217,6 +219,7 @@ impl Config {
             queue_time_max_seconds = queue_time_max.as_secs_f64(),
             large_plans_max,
             buffer_mib_max,
+            memory_limit_bytes = memory_limit(),
             connections_max,
             streams_max,
             header_bytes_max,

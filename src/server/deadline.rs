@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{HeaderMap, Request, Response};
 use tokio::time::sleep;
@@ -10,6 +10,7 @@ use tonic::Code;
 use tonic::body::Body;
 use tower::{Layer, Service};
 
+use super::cancellation::Due;
 use super::errors::refusal;
 use super::response::ResponseFuture;
 
@@ -59,10 +60,12 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let time = remaining(request.headers()).map_or(self.max, |time| time.min(self.max));
         // Started here and not at the first poll: the time runs from when the call came in.
         let timer = sleep(time);
+        // For work that no timer ends.
+        request.extensions_mut().insert(Due(Instant::now() + time));
         let answer = self.inner.call(request);
         Box::pin(async move {
             tokio::select! {

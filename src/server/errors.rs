@@ -77,6 +77,10 @@ pub fn to_status(error: &wire::Error) -> Status {
             &[("message", message)],
         ),
         wire::Error::Rollback(error) => no_way_back(error),
+        // Nobody reads it.
+        wire::Error::Interrupted(_) => {
+            refusal(Code::Cancelled, &error.to_string(), "CANCELLED", &[])
+        }
         wire::Error::Descriptors { .. } => bug(),
     }
 }
@@ -261,8 +265,8 @@ pub(super) fn completed(status: &Status) -> Status {
 
 fn too_large(what: &str, unit: &str, count: Option<usize>, max: usize) -> Status {
     let message = match count {
-        Some(count) => format!("{what} has {count} {unit} and may have {max}"),
-        None => format!("{what} has more than {max} {unit}"),
+        Some(count) => format!("{what}: {count} {unit} exceed the limit of {max}"),
+        None => format!("{what}: more than {max} {unit}"),
     };
     let (max, count) = (max.to_string(), count.map(|count| count.to_string()));
     let mut metadata = vec![("what", what), ("max", &max)];
@@ -274,7 +278,7 @@ fn too_large(what: &str, unit: &str, count: Option<usize>, max: usize) -> Status
 
 fn answer_too_large(bytes: usize, max: usize) -> Status {
     let message = format!(
-        "the answer would have {bytes} bytes and may have {max}: delete old ReplicaSets, or lower revisionHistoryLimit"
+        "the answer: {bytes} bytes exceed the limit of {max}: delete old ReplicaSets, or lower revisionHistoryLimit"
     );
     let (max, bytes) = (max.to_string(), bytes.to_string());
     let metadata = [("what", "answer"), ("max", &max), ("count", &bytes)];
@@ -474,7 +478,7 @@ mod tests {
         assert_eq!(status.code(), Code::ResourceExhausted);
         assert_eq!(
             status.message(),
-            "snapshot.pods has 20001 entries and may have 20000"
+            "snapshot.pods: 20001 entries exceed the limit of 20000"
         );
         let details = status.get_error_details();
         let quota = &details.quota_failure().unwrap().violations;

@@ -17,6 +17,7 @@ use tonic::Code;
 use super::connection::ConnectionMetrics;
 use super::listener::HandshakeMetrics;
 use super::log::{self, RateLimit};
+use super::offload;
 use super::tls::Observed;
 use crate::proto::{Phase, PlanRolloutResponse};
 
@@ -27,6 +28,18 @@ const SECONDS: [f64; 17] = [
 ];
 const STEPS: [f64; 9] = [0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0];
 const PODS: [f64; 9] = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10_000.0];
+
+/// From 1 KiB to the limit of 16 MiB.
+const BYTES: [f64; 8] = [
+    1024.0,
+    4096.0,
+    16_384.0,
+    65_536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+];
 
 /// Type, service and name of every method that is served.
 pub(super) const METHODS: [(&str, &str, &str); 8] = [
@@ -114,8 +127,8 @@ pub(super) struct Series {
     snapshot_pods: Histogram,
     /// Calls to the planner in flight.
     pub(super) in_flight: Gauge,
-    /// Calls refused for lack of room.
-    pub(super) shed: Counter,
+    /// What calls take, and those refused for lack of room.
+    pub(super) load: Load,
     pub(super) connections: ConnectionMetrics,
     /// How many connections may be open.
     pub(super) connections_max: Gauge,
@@ -126,6 +139,14 @@ pub(super) struct Series {
     lines_not_written: Counter,
     /// Which failed calls are logged.
     pub(super) failure_lines: RateLimit,
+}
+
+/// What calls take.
+#[derive(Clone)]
+pub(super) struct Load {
+    pub(super) buffer_bytes: Gauge,
+    pub(super) request_bytes: Histogram,
+    pub(super) large: offload::Observed,
 }
 
 /// The metrics of one method.
@@ -157,6 +178,7 @@ impl Metrics {
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
             .set_buckets_for_metric(full("rollplan_plan_steps"), &STEPS)?
             .set_buckets_for_metric(full("rollplan_snapshot_pods"), &PODS)?
+            .set_buckets_for_metric(full("rollplan_request_bytes"), &BYTES)?
             .build_recorder();
         let handle = recorder.handle();
         with_local_recorder(&recorder, describe);
@@ -218,7 +240,15 @@ impl Series {
             plan_steps: histogram!("rollplan_plan_steps"),
             snapshot_pods: histogram!("rollplan_snapshot_pods"),
             in_flight: gauge!("rollplan_inflight_requests"),
-            shed: counter!("rollplan_shed_total"),
+            load: Load {
+                buffer_bytes: gauge!("rollplan_buffer_bytes"),
+                request_bytes: histogram!("rollplan_request_bytes"),
+                large: offload::Observed {
+                    waiting: gauge!("rollplan_large_plans_waiting"),
+                    running: gauge!("rollplan_large_plans_running"),
+                    shed: counter!("rollplan_shed_total"),
+                },
+            },
             connections: ConnectionMetrics {
                 open: gauge!("rollplan_open_connections"),
                 silent: closed("silent"),
@@ -342,6 +372,22 @@ fn describe() {
     describe_counter!(
         "rollplan_shed_total",
         "Calls refused for lack of room; clients may retry them."
+    );
+    describe_gauge!(
+        "rollplan_buffer_bytes",
+        "Memory held for requests, for large plans and for answers."
+    );
+    describe_histogram!(
+        "rollplan_request_bytes",
+        "Bytes of requests to the planner, as they were sent."
+    );
+    describe_gauge!(
+        "rollplan_large_plans_running",
+        "Large plans that are being computed."
+    );
+    describe_gauge!(
+        "rollplan_large_plans_waiting",
+        "Large plans that wait until others have been computed."
     );
     describe_counter!(
         "rollplan_connections_closed_total",

@@ -1,7 +1,7 @@
-//! Large plans are computed off the threads that serve connections, a few at once.
+//! Large calls are computed off the threads that serve connections, a few at once.
 //!
-//! On two cores two of them would keep health checks waiting. "Large" is known before a byte of the message has
-//! been decoded, so that decoding, planning and encoding all move.
+//! On two cores two of them would keep health checks waiting. All of the work moves: decompressing, decoding, planning and
+//! encoding.
 
 use std::convert::Infallible;
 use std::panic;
@@ -9,36 +9,69 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use http_body::{Body as _, Frame};
-use http_body_util::{BodyExt as _, StreamBody};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use metrics::{Counter, Gauge};
+use rollplan_core::interrupt::Interrupt as _;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tonic::body::Body;
 use tower::{Layer, Service, ServiceExt as _};
 use tracing::Span;
 
-use super::budget::LARGE_BYTES;
+use super::buffer::overloaded;
+use super::buffered::{BufferedRequest, Refusal};
+use super::cancellation::{Cancellation, Due};
 use super::errors;
 use super::response::ResponseFuture;
 
-/// See the text of this file.
+/// Runs large calls on threads of their own.
 #[derive(Clone)]
 pub(super) struct OffloadLayer {
     turns: Arc<Semaphore>,
+    observed: Observed,
+}
+
+/// What is counted of large calls.
+#[derive(Clone)]
+pub(super) struct Observed {
+    pub(super) waiting: Gauge,
+    pub(super) running: Gauge,
+    pub(super) shed: Counter,
 }
 
 #[derive(Clone)]
 pub(super) struct Offload<S> {
     inner: S,
     turns: Arc<Semaphore>,
+    observed: Observed,
+}
+
+/// One more in a gauge, until dropped.
+struct OneMore(Gauge);
+
+// === impl OneMore ===
+
+impl OneMore {
+    fn of(gauge: &Gauge) -> Self {
+        gauge.increment(1.0);
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for OneMore {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
 }
 
 // === impl OffloadLayer ===
 
 impl OffloadLayer {
-    pub(super) fn new(at_once: usize) -> Self {
+    pub(super) fn new(at_once: usize, observed: Observed) -> Self {
         Self {
             turns: Arc::new(Semaphore::new(at_once)),
+            observed,
         }
     }
 }
@@ -47,8 +80,12 @@ impl<S> Layer<S> for OffloadLayer {
     type Service = Offload<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let turns = Arc::clone(&self.turns);
-        Offload { inner, turns }
+        let Self { turns, observed } = self.clone();
+        Offload {
+            inner,
+            turns,
+            observed,
+        }
     }
 }
 
@@ -56,7 +93,7 @@ impl<S> Layer<S> for OffloadLayer {
 
 type Answer = Result<Response<Body>, Infallible>;
 
-impl<S> Service<Request<Body>> for Offload<S>
+impl<S> Service<Request<BufferedRequest>> for Offload<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
         + Clone
@@ -73,23 +110,51 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let inner = self.inner.clone();
-        if !is_large(&request) {
-            return Box::pin(answer(inner, request));
+    fn call(&mut self, request: Request<BufferedRequest>) -> Self::Future {
+        let Self {
+            inner,
+            turns,
+            observed,
+        } = self.clone();
+        if !request.body().is_large() {
+            // Done before anybody could cancel it.
+            return Box::pin(Cancellation::new(None).scope(async move {
+                let (parts, body) = request.into_parts();
+                let (bytes, _held) = body.into_bytes();
+                answer(
+                    inner,
+                    Request::from_parts(parts, Body::new(Full::new(bytes))),
+                )
+                .await
+            }));
         }
-        let turns = Arc::clone(&self.turns);
+        let cancellation = Cancellation::new(request.extensions().get::<Due>().copied());
         Box::pin(async move {
+            let waiting = OneMore::of(&observed.waiting);
             // Nobody closes it.
             let turn = turns.acquire_owned().await.ok();
+            drop(waiting);
             let runtime = Handle::current();
             let span = Span::current();
+            // Dropped with this future: the work notices.
+            let _call = cancellation.on_drop();
+            let is_late = cancellation.clone();
             let answered = tokio::task::spawn_blocking(move || {
-                // Kept to the end even if the call is given up meanwhile: work cannot be interrupted.
+                // Kept until the work has ended, even if the call is given up before.
                 let _turn = turn;
-                span.in_scope(|| runtime.block_on(answer(inner, request)))
+                let _running = OneMore::of(&observed.running);
+                let shed = observed.shed.clone();
+                span.in_scope(|| {
+                    let work = large(inner, request, cancellation.clone(), shed);
+                    runtime.block_on(cancellation.scope(work))
+                })
             });
-            match answered.await {
+            let answered = answered.await;
+            if is_late.is_interrupted() {
+                // What there is to say of that, the deadline says.
+                std::future::pending::<()>().await;
+            }
+            match answered {
                 Ok(answer) => answer,
                 Err(failed) => match failed.try_into_panic() {
                     Ok(panicked) => panic::resume_unwind(panicked),
@@ -99,6 +164,29 @@ where
             }
         })
     }
+}
+
+/// All the work of a large call.
+async fn large<S>(
+    inner: S,
+    request: Request<BufferedRequest>,
+    cancellation: Cancellation,
+    shed: Counter,
+) -> Answer
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let (mut parts, body) = request.into_parts();
+    let (bytes, _held) = match body.prepare(&mut parts.headers, &cancellation) {
+        Ok(prepared) => prepared,
+        Err(Refusal::Shed) => return Ok(overloaded(&shed)),
+        Err(Refusal::Status(status)) => return Ok(status.into_http()),
+    };
+    answer(
+        inner,
+        Request::from_parts(parts, Body::new(Full::new(bytes))),
+    )
+    .await
 }
 
 /// Bytes of an answer, noted on its response. (As the size of the body they would become a header.)
@@ -130,46 +218,52 @@ where
     })
 }
 
-pub(super) fn is_large(request: &Request<Body>) -> bool {
-    let encoding = request.headers().get("grpc-encoding");
-    // What a few compressed bytes grow to is only known afterwards.
-    let is_compressed = encoding.is_some_and(|encoding| encoding != "identity");
-    let bytes = request.body().size_hint().exact();
-    is_compressed || bytes.is_none_or(|bytes| bytes > LARGE_BYTES as u64)
-}
-
 #[cfg(test)]
 mod tests {
-    use http_body_util::Full;
+    use bytes::Bytes;
     use tower::service_fn;
 
     use super::*;
+    use crate::server::budget::{Budget, Held};
 
-    fn mk_request(bytes: usize) -> Request<Body> {
-        Request::new(Body::new(Full::new(bytes::Bytes::from(vec![0; bytes]))))
+    fn mk_observed() -> Observed {
+        Observed {
+            waiting: Gauge::noop(),
+            running: Gauge::noop(),
+            shed: Counter::noop(),
+        }
+    }
+
+    /// A call with so many empty pods.
+    fn mk_request(pods: usize) -> Request<BufferedRequest> {
+        let pods = [0x22, 0].repeat(pods);
+        let mut message = vec![0x0a];
+        prost::encoding::encode_varint(pods.len() as u64, &mut message);
+        message.extend(pods);
+        let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+        let bytes = Bytes::from([&[0], &length[..], &message].concat());
+        let uri = "/rollplan.v1.RolloutPlanner/PlanRollout";
+        let (mut parts, ()) = Request::builder().uri(uri).body(()).unwrap().into_parts();
+        let budget = Budget::new(64, Gauge::noop());
+        let body = BufferedRequest::new(&mut parts, bytes, budget, Held::default());
+        let Ok(body) = body else {
+            panic!("it is within all limits");
+        };
+        Request::from_parts(parts, body)
     }
 
     #[test]
-    fn large_is_what_has_many_bytes_or_may_have() {
-        assert!(!is_large(&mk_request(LARGE_BYTES)));
-        assert!(is_large(&mk_request(LARGE_BYTES + 1)));
-        let mut request = mk_request(1);
-        let mut encoded = |encoding: &'static str| {
-            let encoding = http::HeaderValue::from_static(encoding);
-            request.headers_mut().insert("grpc-encoding", encoding);
-            is_large(&request)
-        };
-        assert!(!encoded("identity"));
-        assert!(encoded("gzip"));
-        assert!(encoded("zstd"));
+    fn large_is_what_takes_much_work() {
+        assert!(!mk_request(100).body().is_large());
+        assert!(mk_request(20_000).body().is_large());
     }
 
     #[tokio::test]
     async fn a_panic_off_the_serving_threads_is_a_panic_of_the_call() {
         let panics = service_fn(async |_: Request<Body>| -> Answer { panic!("planner bug") });
-        let call = OffloadLayer::new(1)
+        let call = OffloadLayer::new(1, mk_observed())
             .layer(panics)
-            .oneshot(mk_request(LARGE_BYTES + 1));
+            .oneshot(mk_request(20_000));
         let failed = tokio::spawn(call).await.unwrap_err();
         let payload = failed.into_panic();
         assert_eq!(payload.downcast_ref(), Some(&"planner bug"));

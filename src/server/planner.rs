@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use prost::Message;
+use rollplan_core::interrupt::Interrupt;
 use tonic::{Request, Response, Status};
 use tracing::Span;
 
+use super::cancellation::Current;
 use super::errors::to_status;
 use super::log::LoggedDeployment;
 use super::metrics::{Metrics, SnapshotLabels};
@@ -39,7 +41,7 @@ impl RolloutPlanner for Planner {
         let request = request.into_inner();
         let asked = snapshot_labels(request.snapshot.as_ref());
         let start = Instant::now();
-        let answered = answer(request, |it| it.snapshot.as_ref(), wire::plan_rollout)?;
+        let answered = answer(request, |it| it.snapshot.as_ref(), wire::plan_rollout_until)?;
         self.metrics
             .series
             .planned(asked, answered.get_ref(), start.elapsed());
@@ -51,7 +53,11 @@ impl RolloutPlanner for Planner {
         request: Request<ComputeStatusRequest>,
     ) -> Result<Response<ComputeStatusResponse>, Status> {
         let request = request.into_inner();
-        answer(request, |it| it.snapshot.as_ref(), wire::compute_status)
+        answer(
+            request,
+            |it| it.snapshot.as_ref(),
+            wire::compute_status_until,
+        )
     }
 
     async fn rollback(
@@ -59,7 +65,7 @@ impl RolloutPlanner for Planner {
         request: Request<RollbackRequest>,
     ) -> Result<Response<RollbackResponse>, Status> {
         let request = request.into_inner();
-        answer(request, |it| it.snapshot.as_ref(), wire::rollback)
+        answer(request, |it| it.snapshot.as_ref(), wire::rollback_until)
     }
 
     async fn list_revisions(
@@ -67,7 +73,11 @@ impl RolloutPlanner for Planner {
         request: Request<ListRevisionsRequest>,
     ) -> Result<Response<ListRevisionsResponse>, Status> {
         let request = request.into_inner();
-        answer(request, |it| it.snapshot.as_ref(), wire::list_revisions)
+        answer(
+            request,
+            |it| it.snapshot.as_ref(),
+            wire::list_revisions_until,
+        )
     }
 }
 
@@ -75,11 +85,11 @@ impl RolloutPlanner for Planner {
 fn answer<R, A: Message>(
     request: R,
     snapshot: impl FnOnce(&R) -> Option<&Snapshot>,
-    answer: impl FnOnce(R) -> Result<A, wire::Error>,
+    answer: impl FnOnce(R, &dyn Interrupt) -> Result<A, wire::Error>,
 ) -> Result<Response<A>, Status> {
     let deployment = name(snapshot(&request));
     let checked = |answer| wire::check_answer(&answer).map(|()| Response::new(answer));
-    match answer(request).and_then(checked) {
+    match answer(request, &Current::get()).and_then(checked) {
         Ok(mut response) => {
             response
                 .extensions_mut()

@@ -93,25 +93,26 @@ pub(super) fn routes(
         // Snapshots repeat themselves and shrink well.
         .accept_compressed(CompressionEncoding::Gzip)
         .accept_compressed(CompressionEncoding::Zstd);
-    let shed = metrics.series.shed.clone();
-    let budget = Budget::new(config.buffer_mib_max);
+    let load = metrics.series.load.clone();
+    let budget = Budget::new(config.buffer_mib_max, load.buffer_bytes);
     let planner = ServiceBuilder::new()
         // Above the limit: a request that is still arriving, however slowly, takes nobody's place.
         .layer(BufferLayer::new(
             budget.clone(),
             config.queue_time_max,
             config.concurrent_calls_max,
-            shed,
+            load.large.shed.clone(),
+            load.request_bytes,
         ))
-        // Below the buffer, which hides why a body failed; above everything that takes a turn.
-        .map_request(protocol::one_message)
         // Refuses what is too much. Above the turns of large calls: those that wait for one are under way too.
         .layer(AdmissionLayer::new(
             config.concurrent_calls_max,
             config.large_calls_max(),
         ))
         // Innermost: decoding, planning and encoding are what takes time.
-        .layer(OffloadLayer::new(config.large_plans_max))
+        .layer(OffloadLayer::new(config.large_plans_max, load.large))
+        // Below the buffer, which hides why a body failed.
+        .map_request(protocol::one_message)
         .named_layer(planner);
     let reflection = ServerReflectionServer::new(Reflection::new()?);
     let reflection = reflection.max_decoding_message_size(ASKED_BYTES_MAX);

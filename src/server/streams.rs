@@ -203,7 +203,7 @@ mod tests {
     #[tokio::test]
     async fn stream_ends_when_the_budget_is_exhausted() {
         let (_stop, stopping) = watch::channel(());
-        let layer = StreamsLayer::new(stopping).within(Budget::new(0));
+        let layer = StreamsLayer::new(stopping).within(Budget::new(0, metrics::Gauge::noop()));
         let (said, status) = frames(&layer, b"no room").await;
         assert_eq!(said, [""]);
         assert_eq!(status.unwrap().code(), Code::ResourceExhausted);

@@ -30,7 +30,7 @@ pub enum Error {
     #[error("{0}")]
     InvalidArgument(Violations),
     /// The request is larger than the limits of the contract.
-    #[error("{what} has {count} {unit} and may have {max}")]
+    #[error("{what}: {count} {unit} exceed the limit of {max}")]
     TooLarge {
         /// What is too large, as a field path: "snapshot.pods". Or "request".
         what: &'static str,
@@ -42,7 +42,7 @@ pub enum Error {
         max: usize,
     },
     /// The answer is larger than the limits of the contract.
-    #[error("the answer would have {bytes} bytes and may have {max}")]
+    #[error("the answer: {bytes} bytes exceed the limit of {max}")]
     AnswerTooLarge {
         /// How many bytes it would have, encoded.
         bytes: usize,
@@ -52,6 +52,9 @@ pub enum Error {
     /// There is no way back to the revision that was asked for.
     #[error(transparent)]
     Rollback(#[from] rollplan_core::RollbackError),
+    /// The work was given up: nobody waits for the answer.
+    #[error(transparent)]
+    Interrupted(#[from] rollplan_core::interrupt::Interrupted),
     /// This build's own descriptors do not fit its messages: a bug.
     #[error("the descriptors of {message} are broken")]
     Descriptors {
@@ -110,10 +113,18 @@ pub enum Reason {
     UnknownOperator,
     /// Values that the operator does not go with, or none where it needs one.
     OperatorValues,
+    /// A name that no object of this kind can have.
+    InvalidName,
     /// A key that no label can have.
     InvalidLabelKey,
     /// A value that no label can have.
     InvalidLabelValue,
+    /// A key that no annotation can have.
+    InvalidAnnotationKey,
+    /// Annotations of more bytes than Kubernetes accepts.
+    AnnotationsTooLarge,
+    /// An object of more bytes than Kubernetes accepts.
+    ObjectTooLarge,
     /// A name or uid that an earlier object has.
     Duplicate,
     /// An object of another kind than the field is for.
@@ -124,6 +135,8 @@ pub enum Reason {
     MalformedStruct,
     /// Text that is not UTF-8.
     InvalidUtf8,
+    /// A template with more values than the contract allows.
+    TemplateTooLarge,
     /// Lists and maps inside each other, too many levels of them.
     TooDeep,
     /// An integer beyond ±(2^53 − 1): it may have been rounded on its way.
@@ -134,7 +147,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 24] = [
         Self::Required,
         Self::Negative,
         Self::OutOfRange,
@@ -144,13 +157,18 @@ impl Reason {
         Self::StrategyConflict,
         Self::UnknownOperator,
         Self::OperatorValues,
+        Self::InvalidName,
         Self::InvalidLabelKey,
         Self::InvalidLabelValue,
+        Self::InvalidAnnotationKey,
+        Self::AnnotationsTooLarge,
+        Self::ObjectTooLarge,
         Self::Duplicate,
         Self::WrongKind,
         Self::SeveralControllers,
         Self::MalformedStruct,
         Self::InvalidUtf8,
+        Self::TemplateTooLarge,
         Self::TooDeep,
         Self::UnsafeInteger,
         Self::NotFinite,
@@ -169,13 +187,18 @@ impl Reason {
             Self::StrategyConflict => "STRATEGY_CONFLICT",
             Self::UnknownOperator => "UNKNOWN_OPERATOR",
             Self::OperatorValues => "OPERATOR_VALUES",
+            Self::InvalidName => "INVALID_NAME",
             Self::InvalidLabelKey => "INVALID_LABEL_KEY",
             Self::InvalidLabelValue => "INVALID_LABEL_VALUE",
+            Self::InvalidAnnotationKey => "INVALID_ANNOTATION_KEY",
+            Self::AnnotationsTooLarge => "ANNOTATIONS_TOO_LARGE",
+            Self::ObjectTooLarge => "OBJECT_TOO_LARGE",
             Self::Duplicate => "DUPLICATE",
             Self::WrongKind => "WRONG_KIND",
             Self::SeveralControllers => "SEVERAL_CONTROLLERS",
             Self::MalformedStruct => "MALFORMED_STRUCT",
             Self::InvalidUtf8 => "INVALID_UTF8",
+            Self::TemplateTooLarge => "TEMPLATE_TOO_LARGE",
             Self::TooDeep => "TOO_DEEP",
             Self::UnsafeInteger => "UNSAFE_INTEGER",
             Self::NotFinite => "NOT_FINITE",

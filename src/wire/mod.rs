@@ -5,6 +5,8 @@
 //! messages, [`plan_rollout_bytes`] and [`compute_status_bytes`] encoded ones; no server is needed for either.
 
 mod error;
+pub mod estimate;
+mod interruptible;
 pub mod json;
 mod parse;
 mod print;
@@ -12,7 +14,6 @@ mod print_report;
 mod print_revision;
 mod raw_struct;
 mod tree;
-mod weigh;
 
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
 pub use parse::{
@@ -23,13 +24,14 @@ pub use print::{print_plan, print_status, print_step};
 pub use print_report::print_report;
 pub use print_revision::{print_revisions, print_rollback};
 pub use raw_struct::RawStruct;
-pub use weigh::DECODED_BYTES_MAX;
 
 use bytes::Bytes;
+use interruptible::Interruptible;
 use prost::{Message, Name};
 use rollplan_core::Plan;
+use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
+use rollplan_core::report::report_until;
 use rollplan_core::snapshot::{Options, Snapshot};
-use weigh::weigh;
 
 use crate::proto;
 
@@ -44,15 +46,29 @@ pub const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// # Errors
 ///
 /// [`Error::InvalidArgument`] with everything that is wrong with the request, [`Error::TooLarge`] beyond the
-/// limits of the contract. A rollout that is blocked or done is no error.
+/// limits of the contract. A rollout that is blocked or done is not an error.
 pub fn plan_rollout(
     request: proto::PlanRolloutRequest,
 ) -> Result<proto::PlanRolloutResponse, Error> {
+    plan_rollout_until(request, &Never)
+}
+
+/// [`plan_rollout`], unless it is interrupted.
+///
+/// # Errors
+///
+/// As [`plan_rollout`], and [`Error::Interrupted`].
+pub fn plan_rollout_until(
+    request: proto::PlanRolloutRequest,
+    interrupt: &dyn Interrupt,
+) -> Result<proto::PlanRolloutResponse, Error> {
     let proto::PlanRolloutRequest { snapshot, options } = request;
-    let (snapshot, options, horizon) = parse::request(snapshot, options)?;
-    let plan = plan(&snapshot, options, horizon);
-    let report = rollplan_core::report::report(&snapshot, options, &plan.status, &plan.steps);
-    Ok(print_plan(plan, report))
+    let (snapshot, options, horizon) = parse::request(snapshot, options, interrupt)?;
+    let plan = plan(&snapshot, options, horizon, interrupt)?;
+    let report = report_until(&snapshot, options, &plan.status, &plan.steps, interrupt)?;
+    let answer = print_plan(plan, report);
+    interrupt.check()?;
+    Ok(answer)
 }
 
 /// The status of one Deployment, no write being made.
@@ -63,10 +79,22 @@ pub fn plan_rollout(
 pub fn compute_status(
     request: proto::ComputeStatusRequest,
 ) -> Result<proto::ComputeStatusResponse, Error> {
+    compute_status_until(request, &Never)
+}
+
+/// [`compute_status`], unless it is interrupted.
+///
+/// # Errors
+///
+/// As [`compute_status`], and [`Error::Interrupted`].
+pub fn compute_status_until(
+    request: proto::ComputeStatusRequest,
+    interrupt: &dyn Interrupt,
+) -> Result<proto::ComputeStatusResponse, Error> {
     let proto::ComputeStatusRequest { snapshot, options } = request;
-    let (snapshot, options, _) = parse::request(snapshot, options)?;
-    let status = rollplan_core::compute_status(&snapshot, options);
-    let report = rollplan_core::report::report(&snapshot, options, &status, &[]);
+    let (snapshot, options, _) = parse::request(snapshot, options, interrupt)?;
+    let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;
+    let report = report_until(&snapshot, options, &status, &[], interrupt)?;
     Ok(proto::ComputeStatusResponse {
         status: Some(print_status(status)),
         report: Some(print_report(report)),
@@ -79,14 +107,26 @@ pub fn compute_status(
 ///
 /// As [`plan_rollout`], and [`Error::Rollback`] where there is no way back.
 pub fn rollback(request: proto::RollbackRequest) -> Result<proto::RollbackResponse, Error> {
+    rollback_until(request, &Never)
+}
+
+/// [`rollback`], unless it is interrupted.
+///
+/// # Errors
+///
+/// As [`rollback`], and [`Error::Interrupted`].
+pub fn rollback_until(
+    request: proto::RollbackRequest,
+    interrupt: &dyn Interrupt,
+) -> Result<proto::RollbackResponse, Error> {
     let proto::RollbackRequest {
         snapshot,
         to_revision,
         options,
     } = request;
-    let (snapshot, options) = parse::rollback(snapshot, to_revision, options)?;
-    let rollback = rollplan_core::rollback(&snapshot, options, to_revision)?;
-    Ok(print_rollback(rollback))
+    let (snapshot, options) = parse::rollback(snapshot, to_revision, options, interrupt)?;
+    let rollback = rollplan_core::rollback_until(&snapshot, options, to_revision, interrupt)?;
+    Ok(print_rollback(rollback?))
 }
 
 /// The revisions of one Deployment.
@@ -97,9 +137,21 @@ pub fn rollback(request: proto::RollbackRequest) -> Result<proto::RollbackRespon
 pub fn list_revisions(
     request: proto::ListRevisionsRequest,
 ) -> Result<proto::ListRevisionsResponse, Error> {
+    list_revisions_until(request, &Never)
+}
+
+/// [`list_revisions`], unless it is interrupted.
+///
+/// # Errors
+///
+/// As [`list_revisions`], and [`Error::Interrupted`].
+pub fn list_revisions_until(
+    request: proto::ListRevisionsRequest,
+    interrupt: &dyn Interrupt,
+) -> Result<proto::ListRevisionsResponse, Error> {
     let proto::ListRevisionsRequest { snapshot } = request;
-    let snapshot = parse_snapshot(snapshot)?;
-    let revisions = rollplan_core::list_revisions(&snapshot, Options::default());
+    let (snapshot, options, _) = parse::request(snapshot, None, interrupt)?;
+    let revisions = rollplan_core::list_revisions_until(&snapshot, options, interrupt)?;
     Ok(print_revisions(revisions))
 }
 
@@ -125,7 +177,20 @@ pub fn check_answer(answer: &impl Message) -> Result<(), Error> {
 ///
 /// As [`plan_rollout`], and [`Error::Undecodable`].
 pub fn plan_rollout_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
-    Ok(plan_rollout(decode_request(request)?)?.encode_to_vec())
+    plan_rollout_bytes_until(request, &Never)
+}
+
+/// [`plan_rollout_bytes`], unless it is interrupted.
+///
+/// # Errors
+///
+/// As [`plan_rollout_bytes`], and [`Error::Interrupted`].
+pub fn plan_rollout_bytes_until(
+    request: &[u8],
+    interrupt: &dyn Interrupt,
+) -> Result<Vec<u8>, Error> {
+    let answer = plan_rollout_until(decode_request(request, interrupt)?, interrupt)?;
+    Ok(answer.encode_to_vec())
 }
 
 /// [`compute_status`] on an encoded `ComputeStatusRequest`, giving an encoded `ComputeStatusResponse`.
@@ -134,10 +199,13 @@ pub fn plan_rollout_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
 ///
 /// As [`plan_rollout`], and [`Error::Undecodable`].
 pub fn compute_status_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
-    Ok(compute_status(decode_request(request)?)?.encode_to_vec())
+    Ok(compute_status(decode_request(request, &Never)?)?.encode_to_vec())
 }
 
-fn decode_request<M: Message + Name + Default>(encoded: &[u8]) -> Result<M, Error> {
+fn decode_request<M: Message + Name + Default>(
+    encoded: &[u8],
+    interrupt: &dyn Interrupt,
+) -> Result<M, Error> {
     if encoded.len() > REQUEST_BYTES_MAX {
         return Err(Error::TooLarge {
             what: "request",
@@ -146,21 +214,31 @@ fn decode_request<M: Message + Name + Default>(encoded: &[u8]) -> Result<M, Erro
             max: REQUEST_BYTES_MAX,
         });
     }
-    decode(Bytes::copy_from_slice(encoded))
+    estimate::estimate::<M>(encoded)?;
+    decode(Bytes::copy_from_slice(encoded), interrupt)
 }
 
-/// A message, if it does not take too much memory. Pod templates in it are slices of `encoded`.
-pub(crate) fn decode<M: Message + Name + Default>(encoded: Bytes) -> Result<M, Error> {
-    weigh::<M>(&encoded)?;
-    M::decode(encoded).map_err(|source| Error::Undecodable {
+/// A message that has been found not to take too much memory. Pod templates in it are slices of `encoded`.
+pub(crate) fn decode<M: Message + Name + Default>(
+    encoded: Bytes,
+    interrupt: &dyn Interrupt,
+) -> Result<M, Error> {
+    let decoded = M::decode(Interruptible::new(encoded, interrupt));
+    interrupt.check()?;
+    decoded.map_err(|source| Error::Undecodable {
         message: M::NAME,
         source,
     })
 }
 
-fn plan(snapshot: &Snapshot, options: Options, horizon: Horizon) -> Plan {
+fn plan(
+    snapshot: &Snapshot,
+    options: Options,
+    horizon: Horizon,
+    interrupt: &dyn Interrupt,
+) -> Result<Plan, Interrupted> {
     match horizon {
-        Horizon::Settled => rollplan_core::plan_settled(snapshot, options),
-        Horizon::Pass => rollplan_core::plan_pass(snapshot, options),
+        Horizon::Settled => rollplan_core::plan_settled_until(snapshot, options, interrupt),
+        Horizon::Pass => rollplan_core::plan_pass_until(snapshot, options, interrupt),
     }
 }

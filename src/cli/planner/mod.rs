@@ -112,8 +112,9 @@ impl From<wire::Error> for Refusal {
             }
             wire::Error::TooLarge { .. } => Self::Error(Error::input("", error.to_string())),
             wire::Error::Rollback(error) => Self::Error(Error::NoWayBack(error.to_string())),
-            // Messages that were made here always decode.
-            wire::Error::AnswerTooLarge { .. }
+            // Messages that were made here always decode, and nothing here interrupts.
+            wire::Error::Interrupted(_)
+            | wire::Error::AnswerTooLarge { .. }
             | wire::Error::Undecodable { .. }
             | wire::Error::InvalidJson { .. }
             | wire::Error::Descriptors { .. } => {

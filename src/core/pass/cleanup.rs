@@ -26,6 +26,7 @@ impl Pass<'_> {
         }
         self.sort_by_revision(&mut alive);
         for set in &alive[..surplus] {
+            self.checkpoint()?;
             if self.is_deletable(set) {
                 let action = Action::DeleteReplicaSet {
                     set: self.sets[set.index].target(),

@@ -25,6 +25,7 @@ pub(crate) use rollback::{restored, without_hash};
 use std::borrow::Cow;
 
 use crate::action::{Event, Step};
+use crate::interrupt::{Interrupt, Never};
 use crate::revision::{self, REVISION};
 use crate::size::Limits;
 use crate::snapshot::{Deployment, DeploymentStatus, Options, ReplicaSet, Snapshot, Strategy};
@@ -64,6 +65,8 @@ pub(crate) enum Stop {
     NameTaken,
     /// A ReplicaSet for this template could never be selected by the Deployment.
     Unselectable,
+    /// Nobody waits for the plan any more.
+    Interrupted,
 }
 
 /// What a step of a pass returns: nothing more is done after a [`Stop`].
@@ -87,6 +90,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) snapshot: &'a Snapshot,
     options: Options,
     rules: Rules,
+    interrupt: &'a dyn Interrupt,
     limits: Limits,
     owner: Owner<'a>,
     /// The ReplicaSets of this Deployment, oldest first; one that this pass creates comes last.
@@ -110,9 +114,13 @@ struct Owner<'a> {
 }
 
 /// The status that a pass would publish if it wrote nothing else.
-pub(crate) fn observe(snapshot: &Snapshot, options: Options) -> DeploymentStatus {
+pub(crate) fn observe(
+    snapshot: &Snapshot,
+    options: Options,
+    interrupt: &dyn Interrupt,
+) -> DeploymentStatus {
     // What a pass writes besides the status is thrown away.
-    let mut pass = Pass::new(snapshot, options, Rules::Exact);
+    let mut pass = Pass::new(snapshot, options, Rules::Exact, interrupt);
     let deployment = &snapshot.deployment;
     if deployment.spec.selector.is_empty() || pass.claim().is_err() {
         return pass.owner.status.into_owned();
@@ -131,11 +139,12 @@ pub(crate) fn observe(snapshot: &Snapshot, options: Options) -> DeploymentStatus
 }
 
 /// The new ReplicaSet, if there is one, and the old ones by age.
-pub(crate) fn roles(
-    snapshot: &Snapshot,
+pub(crate) fn roles<'a>(
+    snapshot: &'a Snapshot,
     options: Options,
-) -> (Option<&ReplicaSet>, Vec<&ReplicaSet>) {
-    let mut pass = Pass::new(snapshot, options, Rules::Exact);
+    interrupt: &'a dyn Interrupt,
+) -> (Option<&'a ReplicaSet>, Vec<&'a ReplicaSet>) {
+    let mut pass = Pass::new(snapshot, options, Rules::Exact, interrupt);
     // A refused claim leaves a shorter list, and a report on that.
     _ = pass.claim();
     let current = pass.current;
@@ -155,16 +164,27 @@ pub(crate) fn roles(
 
 /// Runs one pass.
 pub(crate) fn run(snapshot: &Snapshot, options: Options, rules: Rules) -> Outcome {
-    run_to_status(snapshot, options, rules).0
+    run_until(snapshot, options, rules, &Never)
 }
 
-/// Runs one pass, and says which status the server has after it.
-pub(crate) fn run_to_status(
+/// Runs one pass, or stops with [`Stop::Interrupted`].
+pub(crate) fn run_until(
     snapshot: &Snapshot,
     options: Options,
     rules: Rules,
-) -> (Outcome, Cow<'_, DeploymentStatus>) {
-    let mut pass = Pass::new(snapshot, options, rules);
+    interrupt: &dyn Interrupt,
+) -> Outcome {
+    run_to_status(snapshot, options, rules, interrupt).0
+}
+
+/// Runs one pass, and says which status the server has after it.
+pub(crate) fn run_to_status<'a>(
+    snapshot: &'a Snapshot,
+    options: Options,
+    rules: Rules,
+    interrupt: &'a dyn Interrupt,
+) -> (Outcome, Cow<'a, DeploymentStatus>) {
+    let mut pass = Pass::new(snapshot, options, rules, interrupt);
     let stop = pass.sync().err();
     if pass.refused {
         pass.put_status_first();
@@ -180,7 +200,12 @@ pub(crate) fn run_to_status(
 // === impl Pass ===
 
 impl<'a> Pass<'a> {
-    fn new(snapshot: &'a Snapshot, options: Options, rules: Rules) -> Self {
+    fn new(
+        snapshot: &'a Snapshot,
+        options: Options,
+        rules: Rules,
+        interrupt: &'a dyn Interrupt,
+    ) -> Self {
         let deployment = &snapshot.deployment;
         let revision = deployment.metadata.annotations.get(REVISION);
         let revision = revision.map(|revision| Cow::Borrowed(revision.as_str()));
@@ -188,6 +213,7 @@ impl<'a> Pass<'a> {
             snapshot,
             options,
             rules,
+            interrupt,
             limits: limits(deployment),
             owner: Owner {
                 deployment,
@@ -202,6 +228,11 @@ impl<'a> Pass<'a> {
             steps: Vec::new(),
             refused: false,
         }
+    }
+
+    /// Between the objects that a pass looks at: whether to go on.
+    pub(crate) fn checkpoint(&self) -> Flow<()> {
+        self.interrupt.check().map_err(|_| Stop::Interrupted)
     }
 
     /// `syncDeployment`.

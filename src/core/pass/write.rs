@@ -19,6 +19,7 @@ impl<'a> Pass<'a> {
         force: bool,
         on_failure: OnFailure,
     ) -> Flow<(bool, Held)> {
+        self.checkpoint()?;
         if !force && set.replicas == size {
             return Ok((false, set.clone()));
         }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::action::{Action, Step};
+use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass;
 use crate::revision::REVISION;
 use crate::size::Limits;
@@ -180,6 +181,7 @@ pub enum Cause {
 /// The input of a report: the ReplicaSets by role, and their sizes after the plan is carried out.
 struct Survey<'a> {
     snapshot: &'a Snapshot,
+    interrupt: &'a dyn Interrupt,
     limits: Limits,
     status: &'a DeploymentStatus,
     new: Option<&'a ReplicaSet>,
@@ -199,21 +201,23 @@ pub fn report(
     status: &DeploymentStatus,
     steps: &[Step],
 ) -> Report {
-    let survey = Survey::new(snapshot, options, status, steps);
-    let mut blockers = survey.blockers();
-    blockers.sort_by_key(|blocker| blocker.cause);
-    let phase = survey.phase(&blockers);
-    let new_name = survey.new_name(steps);
-    Report {
-        phase,
-        message: survey.message(phase, &blockers),
-        counts: survey.counts(),
-        reasons: reasons(steps),
-        revision: survey.revision(steps),
-        replica_set: new_name,
-        deadline: status::progress_deadline(&snapshot.deployment, status),
-        blockers,
-    }
+    Survey::new(snapshot, options, status, steps, &Never).report(steps)
+}
+
+/// [`report`], unless it is interrupted.
+///
+/// # Errors
+///
+/// [`Interrupted`].
+pub fn report_until(
+    snapshot: &Snapshot,
+    options: Options,
+    status: &DeploymentStatus,
+    steps: &[Step],
+    interrupt: &dyn Interrupt,
+) -> Result<Report, Interrupted> {
+    let report = Survey::new(snapshot, options, status, steps, interrupt).report(steps);
+    interrupt.check().map(|()| report)
 }
 
 // === impl Survey ===
@@ -224,8 +228,9 @@ impl<'a> Survey<'a> {
         options: Options,
         status: &'a DeploymentStatus,
         steps: &[Step],
+        interrupt: &'a dyn Interrupt,
     ) -> Self {
-        let (new, old) = pass::roles(snapshot, options);
+        let (new, old) = pass::roles(snapshot, options, interrupt);
         let mut sizes: BTreeMap<&str, i32> = BTreeMap::new();
         let mut created = 0;
         for action in steps.iter().filter_map(|step| step.action.as_ref()) {
@@ -241,6 +246,7 @@ impl<'a> Survey<'a> {
         };
         Self {
             snapshot,
+            interrupt,
             limits: pass::limits(&snapshot.deployment),
             status,
             new_size: new.map_or(created, size),
@@ -252,6 +258,22 @@ impl<'a> Survey<'a> {
                 && !steps
                     .iter()
                     .any(|step| publishes_observation(snapshot, step)),
+        }
+    }
+
+    fn report(&self, steps: &[Step]) -> Report {
+        let mut blockers = self.blockers();
+        blockers.sort_by_key(|blocker| blocker.cause);
+        let phase = self.phase(&blockers);
+        Report {
+            phase,
+            message: self.message(phase, &blockers),
+            counts: self.counts(),
+            reasons: reasons(steps),
+            revision: self.revision(steps),
+            replica_set: self.new_name(steps),
+            deadline: status::progress_deadline(&self.snapshot.deployment, self.status),
+            blockers,
         }
     }
 

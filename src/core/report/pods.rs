@@ -56,6 +56,9 @@ impl Survey<'_> {
         let mut found: BTreeMap<Cause, Vec<Finding>> = BTreeMap::new();
         let alive = self.pods.iter();
         for pod in alive.filter(|pod| pod.metadata.deletion_timestamp.is_none()) {
+            if self.interrupt.is_interrupted() {
+                break;
+            }
             if let Some(finding) = examine(pod, self.snapshot.now, min_ready) {
                 found.entry(finding.cause).or_default().push(finding);
             }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use super::world::{mk_deployment, mk_set, mk_snapshot, rolling};
 use crate::action::{Action, apply};
+use crate::interrupt::Never;
 use crate::lint::{Rule, Violation, lint};
 use crate::pass::{self, Rules};
 use crate::settle::look_ahead;
@@ -224,7 +225,7 @@ fn check(world: &Snapshot, count: &mut Count) -> Result<(), String> {
     count.cut_short += usize::from(!plan.settled);
 
     // The control: without the clamp, the linter must find fault.
-    let unclamped = look_ahead(world, Options::default(), Rules::Exact);
+    let unclamped = look_ahead(world, Options::default(), Rules::Exact, &Never);
     if takes_too_much(&lint(world, Options::default(), &unclamped)) {
         match looks_scaled(world) {
             true => count.unclamped_scaling += 1,
@@ -339,7 +340,7 @@ fn without_the_clamp_the_last_available_pod_goes() {
     let sets = [(1, 1), (1, 1), (2, 2)];
     let world = mk_world(3, 1, rolling(1, 0), sets, Some(2));
     let takes_too_much = |rules| {
-        let plan = look_ahead(&world, Options::default(), rules);
+        let plan = look_ahead(&world, Options::default(), rules, &Never);
         takes_too_much(&lint(&world, Options::default(), &plan))
     };
     assert!(!takes_too_much(Rules::LookAhead));

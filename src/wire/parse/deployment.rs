@@ -22,7 +22,7 @@ const REPLICAS: i32 = 1;
 const REVISION_HISTORY_LIMIT: i32 = 10;
 const PROGRESS_DEADLINE_SECONDS: i32 = 600;
 
-impl Parser {
+impl Parser<'_> {
     /// The Deployment, and its template as it was read. An absent one has been noted and is parsed as an empty one that
     /// breaks no rule.
     pub(super) fn deployment<'r>(

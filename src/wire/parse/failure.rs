@@ -8,16 +8,18 @@ use super::{Owner, Parser};
 use crate::proto;
 use crate::wire::error::Reason;
 
-impl Parser {
+impl Parser<'_> {
     pub(super) fn failures(
         &mut self,
         failures: Vec<proto::StepFailure>,
         owner: &Owner<'_>,
         path: &Path<'_>,
     ) -> Vec<StepFailure> {
+        let interrupt = self.interrupt;
         failures
             .into_iter()
             .enumerate()
+            .take_while(|_| !interrupt.is_interrupted())
             .map(|(index, failure)| self.failure(failure, owner, &path.index(index)))
             .collect()
     }

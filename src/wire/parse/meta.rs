@@ -14,7 +14,7 @@ pub(super) struct Needed {
     pub(super) resource_version: bool,
 }
 
-impl Parser {
+impl Parser<'_> {
     pub(super) fn metadata(
         &mut self,
         metadata: Option<proto::ObjectMeta>,
@@ -37,14 +37,15 @@ impl Parser {
             owner_references,
         } = metadata;
         let namespace_path = path.field("namespace");
+        let namespace = if needed.namespace {
+            self.text(namespace, &namespace_path)
+        } else {
+            namespace
+        };
         let version_path = path.field("resource_version");
         ObjectMeta {
-            name: self.text(name, &path.field("name")),
-            namespace: if needed.namespace {
-                self.text(namespace, &namespace_path)
-            } else {
-                namespace
-            },
+            name: self.name(name, &path.field("name")),
+            namespace: self.namespace(namespace, &namespace_path),
             uid: self.text(uid, &path.field("uid")),
             resource_version: if needed.resource_version {
                 self.text(resource_version, &version_path)
@@ -56,8 +57,14 @@ impl Parser {
                 .optional_time(creation_timestamp, &path.field("creation_timestamp")),
             deletion_timestamp: self
                 .optional_time(deletion_timestamp, &path.field("deletion_timestamp")),
-            labels,
-            annotations,
+            labels: {
+                self.labels(&labels, &path.field("labels"));
+                labels
+            },
+            annotations: {
+                self.annotations(&annotations, &path.field("annotations"));
+                annotations
+            },
             owner_references: self.owners(owner_references, &path.field("owner_references")),
         }
     }

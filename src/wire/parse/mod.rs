@@ -4,6 +4,7 @@
 mod deployment;
 mod failure;
 mod meta;
+mod name;
 mod path;
 mod pod;
 mod replica_set;
@@ -14,11 +15,12 @@ mod template;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
+use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::snapshot::{Deployment, Options, Snapshot};
 use rollplan_core::time::Time;
 
-use self::path::Path;
+pub(super) use self::path::Path;
 use super::error::{Error, Reason, Violations};
 use super::tree::Tape;
 use crate::proto;
@@ -49,9 +51,10 @@ pub(super) fn rollback(
     snapshot: Option<proto::Snapshot>,
     to_revision: i64,
     options: Option<proto::PlanOptions>,
+    interrupt: &dyn Interrupt,
 ) -> Result<(Snapshot, Options), Error> {
-    let parsed = request(snapshot, options);
-    let mut parser = Parser::default();
+    let parsed = request(snapshot, options, interrupt);
+    let mut parser = Parser::new(&Never);
     parser.count(to_revision, &Path::Root("to_revision"));
     match (parsed, parser.finish(())) {
         (Ok((snapshot, options, _)), Ok(())) => Ok((snapshot, options)),
@@ -70,7 +73,7 @@ pub(super) fn rollback(
 /// [`Error::InvalidArgument`] with everything that is wrong with it, [`Error::TooLarge`] beyond the limits of
 /// the contract.
 pub fn parse_snapshot(snapshot: Option<proto::Snapshot>) -> Result<Snapshot, Error> {
-    request(snapshot, None).map(|(snapshot, _, _)| snapshot)
+    request(snapshot, None, &Never).map(|(snapshot, _, _)| snapshot)
 }
 
 /// Takes in options on their own. Absent ones are the defaults of the contract.
@@ -79,7 +82,7 @@ pub fn parse_snapshot(snapshot: Option<proto::Snapshot>) -> Result<Snapshot, Err
 ///
 /// [`Error::InvalidArgument`] with everything that is wrong with them.
 pub fn parse_options(options: Option<proto::PlanOptions>) -> Result<(Options, Horizon), Error> {
-    let mut parser = Parser::default();
+    let mut parser = Parser::new(&Never);
     let parsed = parser.options(options, &Path::Root("options"));
     parser.finish(parsed)
 }
@@ -91,7 +94,7 @@ pub fn parse_options(options: Option<proto::PlanOptions>) -> Result<(Options, Ho
 /// As [`parse_snapshot`].
 pub fn parse_selector(selector: proto::LabelSelector) -> Result<LabelSelector, Error> {
     limit_selector(&selector)?;
-    let mut parser = Parser::default();
+    let mut parser = Parser::new(&Never);
     let path = Path::Root("snapshot.deployment.spec.selector");
     let parsed = parser.selector(selector, &path);
     parser.finish(parsed)
@@ -101,9 +104,10 @@ pub fn parse_selector(selector: proto::LabelSelector) -> Result<LabelSelector, E
 pub(super) fn request(
     snapshot: Option<proto::Snapshot>,
     options: Option<proto::PlanOptions>,
+    interrupt: &dyn Interrupt,
 ) -> Result<(Snapshot, Options, Horizon), Error> {
     let snapshot_path = Path::Root("snapshot");
-    let mut parser = Parser::default();
+    let mut parser = Parser::new(interrupt);
     let snapshot = parser.required(snapshot, &snapshot_path);
     // Before anything is looked at: what is too large is not worth the work.
     if let Some(snapshot) = &snapshot {
@@ -156,9 +160,10 @@ fn limit_selector(selector: &proto::LabelSelector) -> Result<(), Error> {
 }
 
 /// What was found wrong so far. Its methods parse one thing each and always return something.
-#[derive(Default)]
-struct Parser {
+struct Parser<'i> {
     violations: Violations,
+    /// Asked for each object. Once interrupted, the rest is left out.
+    interrupt: &'i dyn Interrupt,
 }
 
 /// What other objects are held against: which Deployment it is, and its template.
@@ -218,8 +223,16 @@ fn controller(metadata: &proto::ObjectMeta) -> Option<&proto::OwnerReference> {
     metadata.owner_references.iter().find(|it| it.controller())
 }
 
-impl Parser {
+impl<'i> Parser<'i> {
+    fn new(interrupt: &'i dyn Interrupt) -> Self {
+        Self {
+            violations: Violations::default(),
+            interrupt,
+        }
+    }
+
     fn finish<T>(self, parsed: T) -> Result<T, Error> {
+        self.interrupt.check()?;
         if self.violations.is_empty() {
             Ok(parsed)
         } else {

@@ -6,7 +6,7 @@ use crate::wire::tree::Segment;
 
 /// The way to a field: the names of the contract, from the request on.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Path<'a> {
+pub(in crate::wire) enum Path<'a> {
     /// A field of the request.
     Root(&'static str),
     /// A field of a message.
@@ -20,11 +20,11 @@ pub(super) enum Path<'a> {
 }
 
 impl Path<'_> {
-    pub(super) fn field(&self, name: &'static str) -> Path<'_> {
+    pub(in crate::wire) fn field(&self, name: &'static str) -> Path<'_> {
         Path::Field(self, name)
     }
 
-    pub(super) fn index(&self, index: usize) -> Path<'_> {
+    pub(in crate::wire) fn index(&self, index: usize) -> Path<'_> {
         Path::Index(self, index)
     }
 

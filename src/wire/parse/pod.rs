@@ -8,7 +8,7 @@ use super::path::Path;
 use super::{Owner, Parser, controller};
 use crate::proto;
 
-impl Parser {
+impl Parser<'_> {
     /// The pods that a ReplicaSet in `owners`, a set of UIDs, manages. Others are left out unchecked.
     pub(super) fn pods(
         &mut self,
@@ -19,6 +19,9 @@ impl Parser {
     ) -> Vec<Pod> {
         let mut parsed = Vec::new();
         for (index, pod) in pods.into_iter().enumerate() {
+            if self.interrupt.is_interrupted() {
+                break;
+            }
             let path = path.index(index);
             // Without metadata, there is nothing to select by.
             let metadata = self.required(pod.metadata.as_ref(), &path.field("metadata"));

@@ -10,7 +10,7 @@ use crate::proto;
 /// Default of the Kubernetes API.
 const REPLICAS: i32 = 1;
 
-impl Parser {
+impl Parser<'_> {
     /// The ReplicaSets of the Deployment's namespace, each with whether it is selected. One that is not is neither
     /// checked nor planned for: of it, only the name counts, which is taken.
     pub(super) fn replica_sets(
@@ -21,6 +21,9 @@ impl Parser {
     ) -> Vec<(bool, ReplicaSet)> {
         let mut parsed = Vec::with_capacity(sets.len());
         for (index, set) in sets.into_iter().enumerate() {
+            if self.interrupt.is_interrupted() {
+                break;
+            }
             let path = path.index(index);
             // Without metadata, there is nothing to select by.
             let Some(metadata) = self.required(set.metadata.as_ref(), &path.field("metadata"))

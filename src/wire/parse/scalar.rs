@@ -6,7 +6,7 @@ use super::Parser;
 use super::path::Path;
 use crate::wire::error::Reason;
 
-impl Parser {
+impl Parser<'_> {
     /// A text that must be there.
     pub(super) fn text(&mut self, text: String, path: &Path<'_>) -> String {
         if text.is_empty() {

@@ -1,4 +1,4 @@
-//! Selectors, and what labels look like.
+//! Selectors.
 
 use rollplan_core::selector::{LabelSelector, Operator, Requirement};
 
@@ -7,7 +7,7 @@ use super::path::Path;
 use crate::proto;
 use crate::wire::error::Reason;
 
-impl Parser {
+impl Parser<'_> {
     pub(super) fn selector(
         &mut self,
         selector: proto::LabelSelector,
@@ -18,11 +18,7 @@ impl Parser {
             match_expressions,
         } = selector;
         let labels_path = path.field("match_labels");
-        for (key, value) in &match_labels {
-            let entry = labels_path.key(key);
-            self.label_key(key, &entry);
-            self.label_value(value, &entry);
-        }
+        self.labels(&match_labels, &labels_path);
         let expressions_path = path.field("match_expressions");
         LabelSelector {
             match_labels,
@@ -80,87 +76,5 @@ impl Parser {
             self.violation(&values_path, Reason::OperatorValues, description);
         }
         Requirement { key, operator }
-    }
-
-    fn label_key(&mut self, key: &str, path: &Path<'_>) {
-        if !is_label_key(key) {
-            let description = format_args!("{key:?} is no key that a label can have");
-            self.violation(path, Reason::InvalidLabelKey, description);
-        }
-    }
-
-    fn label_value(&mut self, value: &str, path: &Path<'_>) {
-        if !value.is_empty() && !is_name(value) {
-            let description = format_args!("{value:?} is no value that a label can have");
-            self.violation(path, Reason::InvalidLabelValue, description);
-        }
-    }
-}
-
-/// A name, or a DNS subdomain and a name (Kubernetes: validation.IsQualifiedName).
-fn is_label_key(key: &str) -> bool {
-    match key.split_once('/') {
-        None => is_name(key),
-        Some((prefix, name)) => is_dns_subdomain(prefix) && is_name(name),
-    }
-}
-
-/// At most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit.
-fn is_name(name: &str) -> bool {
-    let bytes = name.as_bytes();
-    let ends = [bytes.first(), bytes.last()];
-    bytes.len() <= 63
-        && ends
-            .iter()
-            .all(|end| end.is_some_and(u8::is_ascii_alphanumeric))
-        && bytes
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
-}
-
-/// At most 253 bytes: lower-case letters, digits and '-' between dots, each part beginning and ending with a
-/// letter or digit.
-fn is_dns_subdomain(name: &str) -> bool {
-    let part = |part: &str| {
-        let bytes = part.as_bytes();
-        let word = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        let ends = [bytes.first(), bytes.last()];
-        ends.iter().all(|end| end.is_some_and(word))
-            && bytes.iter().all(|byte| word(byte) || *byte == b'-')
-    };
-    name.len() <= 253 && name.split('.').all(part)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn label_keys_are_those_of_kubernetes() {
-        let long = "a".repeat(63);
-        let domain = ["a"; 127].join(".");
-        for key in ["app", "A", "a.b_c-d", "example.com/x", "1/2", &long] {
-            assert!(is_label_key(key), "{key}");
-        }
-        assert!(is_label_key(&format!("{domain}/{long}")));
-        for key in [
-            "",
-            "/",
-            "a/",
-            "/a",
-            "a/b/c",
-            "-a",
-            "a-",
-            "a b",
-            "ä",
-            "Example.com/x",
-            "a..b/c",
-            "-a.b/c",
-            "a_b/c",
-        ] {
-            assert!(!is_label_key(key), "{key}");
-        }
-        assert!(!is_label_key(&format!("{long}a")));
-        assert!(!is_label_key(&format!("{domain}a/x")));
     }
 }

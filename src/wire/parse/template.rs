@@ -6,9 +6,38 @@ use super::path::Path;
 use super::{Owner, Parser};
 use crate::wire::error::Reason;
 use crate::wire::raw_struct::RawStruct;
-use crate::wire::tree::{Segment, Tape};
+use crate::wire::tree::{Faults, Segment, TEMPLATE_VALUES_MAX, Tape};
 
-impl Parser {
+/// Notes what is wrong inside a template.
+struct TemplateFaults<'p, 'i> {
+    parser: &'p mut Parser<'i>,
+    path: &'p Path<'p>,
+}
+
+impl Faults for TemplateFaults<'_, '_> {
+    fn fault(&mut self, segments: &[Segment<'_>], reason: Reason) {
+        let inside = Path::Inside(self.path, segments);
+        match reason {
+            Reason::TemplateTooLarge => self.parser.violation(
+                self.path,
+                reason,
+                format_args!("more than {TEMPLATE_VALUES_MAX} values"),
+            ),
+            Reason::TooDeep => self.parser.violation(
+                &inside,
+                reason,
+                format_args!("is more than {MAX_DEPTH} levels deep"),
+            ),
+            _ => self.parser.violation(&inside, reason, describe(reason)),
+        }
+    }
+
+    fn is_interrupted(&mut self) -> bool {
+        self.parser.interrupt.is_interrupted()
+    }
+}
+
+impl Parser<'_> {
     /// Reads a template. Reading is faster with the tape of a similar template as a baseline.
     pub(super) fn tape<'r>(
         &mut self,
@@ -16,20 +45,10 @@ impl Parser {
         baseline: Option<&'r Tape<'r>>,
         path: &Path<'_>,
     ) -> Tape<'r> {
-        let mut fault = |segments: &[Segment<'_>], reason| {
-            let inside = Path::Inside(path, segments);
-            match reason {
-                Reason::TooDeep => self.violation(
-                    &inside,
-                    reason,
-                    format_args!("is more than {MAX_DEPTH} levels deep"),
-                ),
-                _ => self.violation(&inside, reason, describe(reason)),
-            }
-        };
+        let mut faults = TemplateFaults { parser: self, path };
         match baseline {
-            Some(baseline) => Tape::read_with_baseline(raw, baseline, &mut fault),
-            None => Tape::read(raw, &mut fault),
+            Some(baseline) => Tape::read_with_baseline(raw, baseline, &mut faults),
+            None => Tape::read(raw, &mut faults),
         }
     }
 

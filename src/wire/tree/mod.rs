@@ -72,6 +72,11 @@ pub(super) enum Segment<'a> {
 /// Receives every fault in a Struct.
 pub(super) trait Faults {
     fn fault(&mut self, path: &[Segment<'_>], reason: Reason);
+
+    /// Whether to stop reading here. What has been read is of no use then.
+    fn is_interrupted(&mut self) -> bool {
+        false
+    }
 }
 
 impl<F: FnMut(&[Segment<'_>], Reason)> Faults for F {
@@ -117,6 +122,8 @@ impl<'a> Tape<'a> {
             path: Vec::with_capacity(TYPICAL_DEPTH),
             baseline: baseline.map_or(&[], |baseline| &baseline.cells),
             is_faulty: false,
+            unasked: 0,
+            values: 0,
             faults,
         };
         let entries = raw.entries().map(Some);
@@ -139,6 +146,13 @@ const TYPICAL_CHANGED_CELLS: usize = 64;
 const TYPICAL_OPEN_KEYS: usize = 64;
 const TYPICAL_DEPTH: usize = 16;
 
+/// Entries that are read between two questions whether to go on.
+const ENTRIES_UNASKED: usize = 1024;
+
+/// Entries of maps and items of lists that a template may have. Kubernetes has no such limit; a large template has some
+/// thousands.
+pub(super) const TEMPLATE_VALUES_MAX: usize = 20_000;
+
 struct Reader<'a, 'f, F> {
     cells: Vec<Cell<'a>>,
     /// The keys of all maps that are being read, with their cells. Those of the innermost map are last.
@@ -147,10 +161,33 @@ struct Reader<'a, 'f, F> {
     /// The cells of the baseline.
     baseline: &'a [Cell<'a>],
     is_faulty: bool,
+    /// Entries since it was last asked whether to go on.
+    unasked: usize,
+    /// Entries and items so far.
+    values: usize,
     faults: &'f mut F,
 }
 
 impl<'a, F: Faults> Reader<'a, '_, F> {
+    /// Asked for each entry and item, and seldom passed on.
+    fn is_interrupted(&mut self) -> bool {
+        self.values += 1;
+        if self.values == TEMPLATE_VALUES_MAX + 1 {
+            self.fault(Reason::TemplateTooLarge);
+        }
+        if self.values > TEMPLATE_VALUES_MAX {
+            return true;
+        }
+        self.unasked += 1;
+        if self.unasked < ENTRIES_UNASKED {
+            return false;
+        }
+        self.unasked = 0;
+        let is_interrupted = self.faults.is_interrupted();
+        self.is_faulty |= is_interrupted;
+        is_interrupted
+    }
+
     fn fault(&mut self, reason: Reason) {
         self.is_faulty = true;
         self.faults.fault(&self.path, reason);
@@ -174,6 +211,9 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
         let first_key = self.keys.len();
         self.cells.push(Cell::Null);
         for entry in entries {
+            if self.is_interrupted() {
+                break;
+            }
             match entry.and_then(split_entry) {
                 Some((key, value)) => self.entry(key, value, depth, &mut baseline),
                 None => {
@@ -265,6 +305,9 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
         let start = self.cells.len();
         self.cells.push(Cell::Null);
         for (index, item) in Repeated(bytes).enumerate() {
+            if self.is_interrupted() {
+                break;
+            }
             match item.and_then(value_kind) {
                 Some(value) => {
                     self.path.push(Segment::Index(index));

@@ -19,7 +19,7 @@ use super::observed::{get, sample};
 use super::process::{Log, Process};
 use super::raw::{self, PLAN, PREFACE, framed};
 use super::refusals::check;
-use super::{connect, mk_request};
+use super::{connect, mk_request, mk_request_with_long_answer};
 
 /// What a probe waits. Kubernetes' default is a second; the machine that tests may be busier than one that serves.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -105,12 +105,7 @@ async fn idle_connections_cost_little() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_readers_are_bounded() {
     let server = Process::start(&["--buffer-mib-max", "64"]);
-    let mut request = mk_request();
-    let deployment = request.snapshot.as_mut().unwrap().deployment.as_mut();
-    let metadata = deployment.unwrap().metadata.as_mut().unwrap();
-    // It comes back in the plan.
-    let long = "x".repeat(1 << 20);
-    metadata.annotations.insert("long".to_owned(), long);
+    let request = mk_request_with_long_answer(1 << 20);
     let body = framed(&request);
     let attack = async {
         let attackers = (0..10).map(|_| {

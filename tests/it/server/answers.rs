@@ -5,7 +5,7 @@ use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ListRevisionsRequest, PlanRolloutRequest, RollbackRequest,
 };
-use rollplan::server::{Config, LARGE_BYTES};
+use rollplan::server::Config;
 use rollplan::wire;
 use tonic::Code;
 use tonic::codec::CompressionEncoding;
@@ -13,7 +13,8 @@ use tonic::transport::Channel;
 
 use super::raw::{self, PLAN, framed};
 use super::{
-    Serving, mk_config, mk_request, mk_request_with_bytes, mk_request_with_pods, start, start_with,
+    Serving, mk_config, mk_large_request, mk_request, mk_request_with_bytes, mk_request_with_pods,
+    start, start_with,
 };
 
 /// Asks for a plan, compares it, and gives the compression that the answer came in.
@@ -69,7 +70,7 @@ async fn rollbacks_and_revisions_are_those_of_wire() {
 async fn large_plans_are_those_of_wire() {
     let Serving { mut client, .. } = start().await;
     check(&mut client, mk_request_with_pods(1_000)).await;
-    check(&mut client, mk_request_with_bytes(LARGE_BYTES)).await;
+    check(&mut client, mk_large_request()).await;
 }
 
 /// tonic's own limit is 4 MiB.

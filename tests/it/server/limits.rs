@@ -14,7 +14,9 @@ use tonic_types::StatusExt as _;
 use super::observed::{get, mk_observed, sample};
 use super::raw::{self, PLAN, PREFACE, Raw, framed};
 use super::refusals::check;
-use super::{PATIENCE, Serving, Staged, mk_config, mk_request, start_with};
+use super::{
+    PATIENCE, Serving, Staged, mk_config, mk_request, mk_request_with_long_answer, start_with,
+};
 
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
@@ -166,12 +168,7 @@ async fn a_connection_that_says_nothing_is_closed() {
 #[tokio::test]
 async fn a_connection_that_does_not_take_an_answer_is_closed() {
     let Serving { address, http, .. } = start_with(mk_impatient()).await;
-    let mut request = mk_request();
-    let deployment = request.snapshot.as_mut().unwrap().deployment.as_mut();
-    let metadata = deployment.unwrap().metadata.as_mut().unwrap();
-    // It comes back in the plan.
-    let long = "x".repeat(1 << 20);
-    metadata.annotations.insert("long".to_owned(), long);
+    let request = mk_request_with_long_answer(1 << 20);
     let mut raw = raw::connect(address).await;
     let (answer, mut stream) = raw
         .send

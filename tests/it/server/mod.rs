@@ -38,7 +38,10 @@ use tokio::time::{sleep, timeout};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
 
-use requests::{mk_request, mk_request_with_bytes, mk_request_with_pods};
+use requests::{
+    mk_large_request, mk_request, mk_request_with_bytes, mk_request_with_long_answer,
+    mk_request_with_pods,
+};
 
 /// A server that serves, and a client of it.
 struct Serving {

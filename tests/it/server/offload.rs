@@ -3,22 +3,25 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ThreadId};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::proto::rollout_planner_server::RolloutPlanner;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+    PlanRolloutRequest, PlanRolloutResponse, Pod, RollbackRequest, RollbackResponse, Snapshot,
 };
-use rollplan::server::{Config, LARGE_BYTES, Server};
+use rollplan::server::{Config, CurrentCall, Server};
+use rollplan_core::interrupt::Interrupt as _;
 use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tonic::codec::CompressionEncoding;
 use tonic::{Request, Response, Status};
 
-use super::{PATIENCE, Serving, mk_config, mk_request, mk_request_with_bytes, serve};
+use super::{
+    PATIENCE, Serving, mk_config, mk_large_request, mk_request, mk_request_with_bytes, serve,
+};
 
 /// PlanRollout says on which thread it runs and takes a moment of it, Rollback waits for the barrier.
 struct Watched {
@@ -96,13 +99,41 @@ async fn large_plans_run_on_threads_of_their_own() {
     let (Serving { mut client, .. }, mut threads, _) = start(1).await;
     client.plan_rollout(mk_request()).await.unwrap();
     assert_eq!(threads.recv().await, Some(thread::current().id()));
-    let large = mk_request_with_bytes(LARGE_BYTES);
+    let large = mk_large_request();
     client.plan_rollout(large).await.unwrap();
     assert_ne!(threads.recv().await, Some(thread::current().id()));
-    // What it grows to is not known before.
-    let mut client = client.send_compressed(CompressionEncoding::Gzip);
-    client.plan_rollout(mk_request()).await.unwrap();
-    assert_ne!(threads.recv().await, Some(thread::current().id()));
+}
+
+/// What counts is the work, however many bytes it takes to ask for it.
+#[tokio::test]
+async fn large_is_what_takes_much_work_however_it_is_encoded() {
+    let (Serving { client, .. }, mut threads, _) = start(1).await;
+    let empty_pods = PlanRolloutRequest {
+        snapshot: Some(Snapshot {
+            pods: vec![Pod::default(); 20_000],
+            ..Snapshot::default()
+        }),
+        options: None,
+    };
+    let one_long_text = mk_request_with_bytes(1 << 20);
+    for compression in [
+        None,
+        Some(CompressionEncoding::Gzip),
+        Some(CompressionEncoding::Zstd),
+    ] {
+        let mut client = client.clone();
+        if let Some(compression) = compression {
+            client = client.send_compressed(compression);
+        }
+        client.plan_rollout(mk_request()).await.unwrap();
+        assert_eq!(threads.recv().await, Some(thread::current().id()));
+        client.plan_rollout(empty_pods.clone()).await.unwrap();
+        assert_ne!(threads.recv().await, Some(thread::current().id()));
+        client.plan_rollout(one_long_text.clone()).await.unwrap();
+        let is_here = threads.recv().await == Some(thread::current().id());
+        // Decompressing is work too.
+        assert_eq!(is_here, compression.is_none());
+    }
 }
 
 #[tokio::test]
@@ -111,7 +142,7 @@ async fn large_plans_wait_for_their_turn() {
     let mut calls = JoinSet::new();
     for _ in 0..8 {
         let mut client = client.clone();
-        let request = mk_request_with_bytes(LARGE_BYTES);
+        let request = mk_large_request();
         calls.spawn(async move { client.plan_rollout(request).await });
     }
     for answer in calls.join_all().await {
@@ -125,7 +156,7 @@ async fn large_plans_wait_for_their_turn() {
 async fn as_many_large_plans_run_at_once_as_configured() {
     let (Serving { client, .. }, ..) = start(2).await;
     let large = RollbackRequest {
-        snapshot: mk_request_with_bytes(LARGE_BYTES).snapshot,
+        snapshot: mk_large_request().snapshot,
         ..RollbackRequest::default()
     };
     let call = |mut client: RolloutPlannerClient<_>| {
@@ -135,4 +166,79 @@ async fn as_many_large_plans_run_at_once_as_configured() {
     let (one, other) = tokio::join!(call(client.clone()), call(client));
     one.unwrap();
     other.unwrap();
+}
+
+/// PlanRollout computes until nobody waits for it, and says that it has begun.
+struct Endless(mpsc::UnboundedSender<()>);
+
+#[tonic::async_trait]
+impl RolloutPlanner for Endless {
+    async fn plan_rollout(
+        &self,
+        _: Request<PlanRolloutRequest>,
+    ) -> Result<Response<PlanRolloutResponse>, Status> {
+        self.0.send(()).unwrap();
+        let call = CurrentCall::get();
+        let start = Instant::now();
+        while !call.is_interrupted() {
+            assert!(start.elapsed() < PATIENCE, "nobody stops it");
+            thread::yield_now();
+        }
+        Err(Status::cancelled("interrupted"))
+    }
+
+    async fn compute_status(
+        &self,
+        _: Request<ComputeStatusRequest>,
+    ) -> Result<Response<ComputeStatusResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn rollback(
+        &self,
+        _: Request<RollbackRequest>,
+    ) -> Result<Response<RollbackResponse>, Status> {
+        Ok(Response::new(RollbackResponse::default()))
+    }
+
+    async fn list_revisions(
+        &self,
+        _: Request<ListRevisionsRequest>,
+    ) -> Result<Response<ListRevisionsResponse>, Status> {
+        unreachable!()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_abandoned_plan_stops_and_gives_its_turn_to_the_next() {
+    let (begun, mut has_begun) = mpsc::unbounded_channel();
+    let config = Config {
+        deadline_max: PATIENCE * 2,
+        large_plans_max: 1,
+        ..mk_config()
+    };
+    let server = Server::bind_with(config, Endless(begun)).await.unwrap();
+    let Serving { client, .. } = serve(server).await;
+    let next = || {
+        let mut client = client.clone();
+        let snapshot = mk_large_request().snapshot;
+        async move {
+            let request = RollbackRequest {
+                snapshot,
+                ..RollbackRequest::default()
+            };
+            timeout(PATIENCE, client.rollback(request)).await.unwrap()
+        }
+    };
+    // The client goes away.
+    let mut abandoned = client.clone();
+    let call = tokio::spawn(async move { abandoned.plan_rollout(mk_large_request()).await });
+    has_begun.recv().await.unwrap();
+    call.abort();
+    next().await.unwrap();
+    // Its deadline passes.
+    let mut request = Request::new(mk_large_request());
+    request.set_timeout(Duration::from_millis(200));
+    client.clone().plan_rollout(request).await.unwrap_err();
+    next().await.unwrap();
 }

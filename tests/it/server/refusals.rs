@@ -6,7 +6,6 @@ use rollplan::proto::{
     ComputeStatusRequest, LabelSelectorRequirement, PlanRolloutRequest, PlanRolloutResponse,
     RollbackRequest, Snapshot,
 };
-use rollplan::server::LARGE_BYTES;
 use rollplan::wire::{
     ANSWER_BYTES_MAX, EXPRESSIONS_MAX, LISTED_VIOLATIONS_MAX, PODS_MAX, REQUEST_BYTES_MAX,
     VALUES_MAX,
@@ -24,7 +23,8 @@ use tonic_types::StatusExt as _;
 
 use super::raw::{self, PLAN, framed};
 use super::{
-    Serving, Staged, mk_config, mk_request, mk_request_with_bytes, mk_request_with_pods, start,
+    Serving, Staged, mk_config, mk_large_request, mk_request, mk_request_with_bytes,
+    mk_request_with_long_answer, mk_request_with_pods, start,
 };
 
 /// Whatever the error, it has this code and one ErrorInfo with this reason.
@@ -126,13 +126,7 @@ async fn selectors_with_too_many_values_are_too_large() {
 #[tokio::test]
 async fn answers_that_clients_do_not_take_are_not_made() {
     let Serving { mut client, .. } = start().await;
-    let mut request = mk_request();
-    let snapshot = request.snapshot.as_mut().unwrap();
-    let deployment = snapshot.deployment.as_mut().unwrap();
-    // It comes back in the plan: annotations are copied to a new ReplicaSet.
-    let metadata = deployment.metadata.as_mut().unwrap();
-    let long = "x".repeat(ANSWER_BYTES_MAX);
-    metadata.annotations.insert("long".to_owned(), long);
+    let request = mk_request_with_long_answer(ANSWER_BYTES_MAX);
     let status = client.plan_rollout(request).await.unwrap_err();
     check(&status, Code::ResourceExhausted, "ANSWER_TOO_LARGE");
     assert_eq!(
@@ -194,7 +188,7 @@ async fn an_error_ends_with_its_headers() {
     let mut raw = raw::connect(address).await;
     let huge = Bytes::from_static(&[0, 0xff, 0xff, 0xff, 0xff]);
     let large = framed(&PlanRolloutRequest {
-        snapshot: mk_request_with_bytes(LARGE_BYTES)
+        snapshot: mk_large_request()
             .snapshot
             .map(|it| Snapshot { now: None, ..it }),
         options: None,

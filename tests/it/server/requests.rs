@@ -1,7 +1,8 @@
 //! What is asked for.
 
+use prost::Message as _;
 use rollplan::proto::{PlanRolloutRequest, Pod};
-use rollplan::wire::json;
+use rollplan::wire::{RawStruct, json};
 use serde_json::Value;
 
 /// A rollout under way, as a real API server had it.
@@ -39,12 +40,36 @@ fn mk_pod(like: &Pod, i: usize) -> Pod {
     pod
 }
 
-/// The same with an annotation of so many bytes on a pod, which comes back in no answer.
+/// The same, and more work than is done where requests arrive.
+pub(super) fn mk_large_request() -> PlanRolloutRequest {
+    mk_request_with_pods(2_000)
+}
+
+/// The same with so many bytes more, which come back in no answer.
 pub(super) fn mk_request_with_bytes(count: usize) -> PlanRolloutRequest {
+    const BYTES_EACH: usize = 1 << 20;
     let mut request = mk_request();
-    let pod = &mut request.snapshot.as_mut().unwrap().pods[0];
-    let long = "x".repeat(count);
-    let metadata = pod.metadata.as_mut().unwrap();
-    metadata.annotations.insert("long".to_owned(), long);
+    let pods = &mut request.snapshot.as_mut().unwrap().pods;
+    let like = pods[0].clone();
+    for start in (0..count).step_by(BYTES_EACH) {
+        let mut pod = mk_pod(&like, start);
+        let status = pod.status.get_or_insert_default();
+        status.pod_ip = "x".repeat(BYTES_EACH.min(count - start));
+        pods.push(pod);
+    }
+    request
+}
+
+/// A request that is answered by more than so many bytes: they are part of the template, which gets a new ReplicaSet.
+/// Double quotes take two bytes in the JSON of the answer.
+pub(super) fn mk_request_with_long_answer(count: usize) -> PlanRolloutRequest {
+    let mut request = mk_request();
+    let deployment = request.snapshot.as_mut().unwrap().deployment.as_mut();
+    let spec = deployment.unwrap().spec.as_mut().unwrap();
+    let encoded = spec.template.as_ref().unwrap().encode_to_vec();
+    let mut template = prost_types::Struct::decode(&encoded[..]).unwrap();
+    let long = prost_types::Value::from("\"".repeat(count / 2));
+    template.fields.insert("long".to_owned(), long);
+    spec.template = Some(RawStruct::decode(&template.encode_to_vec()[..]).unwrap());
     request
 }

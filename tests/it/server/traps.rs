@@ -11,7 +11,7 @@ use bytes::Bytes;
 use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::proto::rollout_planner_server::RolloutPlannerServer;
 use rollplan::proto::{ComputeStatusRequest, PlanRolloutRequest};
-use rollplan::server::{Config, LARGE_BYTES, Shutdown};
+use rollplan::server::{Config, Shutdown};
 use rollplan::wire::REQUEST_BYTES_MAX;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -30,8 +30,8 @@ use super::raw::{self, PLAN, framed};
 use super::refusals::{check, check_too_large};
 use super::stop::{check_ends, next, watch};
 use super::{
-    PATIENCE, Serving, Staged, connect, ends, mk_config, mk_request, mk_request_with_bytes, start,
-    start_with,
+    PATIENCE, Serving, Staged, connect, ends, mk_config, mk_large_request, mk_request,
+    mk_request_with_bytes, start, start_with,
 };
 
 /// tonic alone, with the same answers.
@@ -335,7 +335,7 @@ async fn large_calls_hold_up_no_small_one() {
         let mut client = client.clone();
         tokio::spawn(async move { client.plan_rollout(request).await })
     };
-    let large = || mk_request_with_bytes(LARGE_BYTES);
+    let large = || mk_large_request();
     let computed = call(large());
     staged.started.notified().await;
     // Half as many may be under way as small ones; of three more two find no place, whichever.

@@ -4,6 +4,7 @@ mod absurd;
 mod answers;
 mod baseline;
 mod fixtures;
+mod interrupts;
 mod random;
 mod templates;
 mod violations;

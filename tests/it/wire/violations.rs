@@ -569,6 +569,50 @@ const CASES: &[(Change, &str, Reason)] = &[
         "snapshot.replica_sets[0].status.conditions[0].last_transition_time",
         Reason::OutOfRange,
     ),
+    // What the API server does not accept.
+    (
+        |r| r.meta().name = "Web".to_owned(),
+        "snapshot.deployment.metadata.name",
+        Reason::InvalidName,
+    ),
+    (
+        |r| r.set_meta(0).name = "a_b".to_owned(),
+        "snapshot.replica_sets[0].metadata.name",
+        Reason::InvalidName,
+    ),
+    (
+        |r| r.pod_meta(1).name = "a".repeat(254),
+        "snapshot.pods[1].metadata.name",
+        Reason::InvalidName,
+    ),
+    (
+        |r| _ = r.pod_meta(1).labels.insert("a b".to_owned(), String::new()),
+        "snapshot.pods[1].metadata.labels[\"a b\"]",
+        Reason::InvalidLabelKey,
+    ),
+    (
+        |r| {
+            _ = r
+                .pod_meta(1)
+                .labels
+                .insert("a".to_owned(), "a b".to_owned())
+        },
+        "snapshot.pods[1].metadata.labels[\"a\"]",
+        Reason::InvalidLabelValue,
+    ),
+    (
+        |r| _ = r.meta().annotations.insert("a b".to_owned(), String::new()),
+        "snapshot.deployment.metadata.annotations[\"a b\"]",
+        Reason::InvalidAnnotationKey,
+    ),
+    (
+        |r| {
+            let long = "x".repeat(wire::estimate::ANNOTATIONS_BYTES_MAX);
+            r.set_meta(0).annotations.insert("a".to_owned(), long);
+        },
+        "snapshot.replica_sets[0].metadata.annotations",
+        Reason::AnnotationsTooLarge,
+    ),
     // Pods.
     (
         |r| r.snapshot().pods[1].metadata = None,
@@ -663,7 +707,12 @@ fn each_violation_is_named_and_nothing_else() {
 fn every_reason_has_a_case_and_a_name_of_its_own() {
     let cases: BTreeSet<Reason> = CASES.iter().map(|(_, _, reason)| *reason).collect();
     let all = BTreeSet::from(Reason::ALL);
-    let others = BTreeSet::from([Reason::TooDeep]); // has a test of its own
+    let others = BTreeSet::from([
+        // They have tests of their own.
+        Reason::TooDeep,
+        Reason::TemplateTooLarge,
+        Reason::ObjectTooLarge,
+    ]);
     assert_eq!(&cases | &others, all);
     let names: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
     assert_eq!(names.len(), all.len());
@@ -749,15 +798,15 @@ fn what_is_too_large_is_refused_before_it_is_looked_at() {
     };
     assert_eq!(
         too_large(|r| r.snapshot().replica_sets = vec![Default::default(); 10_001]),
-        "snapshot.replica_sets has 10001 entries and may have 10000"
+        "snapshot.replica_sets: 10001 entries exceed the limit of 10000"
     );
     assert_eq!(
         too_large(|r| r.snapshot().pods = vec![Default::default(); 20_001]),
-        "snapshot.pods has 20001 entries and may have 20000"
+        "snapshot.pods: 20001 entries exceed the limit of 20000"
     );
     assert_eq!(
         too_large(|r| r.snapshot().failures = vec![Default::default(); 1_001]),
-        "snapshot.failures has 1001 entries and may have 1000"
+        "snapshot.failures: 1001 entries exceed the limit of 1000"
     );
     let bytes = vec![0; wire::REQUEST_BYTES_MAX + 1];
     let error = wire::plan_rollout_bytes(&bytes).unwrap_err();

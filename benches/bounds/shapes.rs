@@ -1,0 +1,488 @@
+//! Requests of every shape: usual ones, and the most expensive ones that Kubernetes' own rules allow.
+
+use std::collections::{BTreeMap, HashMap};
+
+use prost::Message as _;
+use rollplan::proto;
+use rollplan::wire::RawStruct;
+
+use super::request::request;
+
+/// Encoded requests may have 16 MiB; this leaves room for what surrounds the part that is made large.
+const BYTES: usize = 15 << 20;
+/// What one object may have, a little less than Kubernetes allows.
+const OBJECT_BYTES: usize = (3 << 20) - (4 << 10);
+const ANNOTATIONS_BYTES: usize = 256 << 10;
+/// Entries of a list or map of an object.
+const ENTRIES: usize = 10_000;
+/// Values of a template, less those around them.
+const VALUES: usize = 19_990;
+/// Templates of the largest size.
+const TEMPLATES: usize = 60;
+
+/// A request and its name.
+pub(super) struct Shape {
+    pub(super) name: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// All of them. Those of `usual` are what callers send.
+pub(super) fn all() -> Vec<Shape> {
+    let mut shapes = Vec::new();
+    for (sets, pods) in [
+        (3, 13),
+        (3, 100),
+        (3, 1_000),
+        (3, 10_000),
+        (100, 13),
+        (1_000, 13),
+    ] {
+        shapes.push(Shape {
+            name: format!("usual: {sets} ReplicaSets, {pods} pods"),
+            bytes: request(sets, pods).encode_to_vec(),
+        });
+    }
+    let mut add = |name: &str, request: proto::PlanRolloutRequest| {
+        let bytes = request.encode_to_vec();
+        let name = name.to_owned();
+        shapes.push(Shape { name, bytes });
+    };
+    add("20,000 empty pods", empty_pods(20_000));
+    add("10,000 empty ReplicaSets", empty_sets(10_000));
+    add(
+        "20,000 pods, full statuses",
+        request_with(full_pods(20_000)),
+    );
+    add("containers of pods", containers());
+    add("labels of pods", labels_of_pods());
+    add("annotations of ReplicaSets", annotations_of_sets());
+    add("labels of ReplicaSets", labels_of_sets());
+    add("owners of ReplicaSets to release", owners_of_sets());
+    add("conditions of ReplicaSets", conditions_of_sets());
+    add("10,000 ReplicaSets to delete", small_sets(9_999, false));
+    add(
+        "10,000 ReplicaSets, selector of 1,000 values",
+        small_sets(9_999, true),
+    );
+    add("templates: many small values", templates(Entries::Sorted));
+    add("templates: keys out of order", templates(Entries::Shuffled));
+    add("templates: environment", templates(Entries::Environment));
+    add("templates: deep", templates(Entries::Deep));
+    add(
+        "selector of 100 expressions, 20,000 pods",
+        pods_and_selector(),
+    );
+    add("1,000 failures with a ReplicaSet each", failures());
+    shapes
+}
+
+fn request_with(pods: Vec<proto::Pod>) -> proto::PlanRolloutRequest {
+    let mut request = request(3, 13);
+    let snapshot = request.snapshot.as_mut().unwrap();
+    snapshot.pods = pods;
+    request
+}
+
+fn empty_pods(count: usize) -> proto::PlanRolloutRequest {
+    request_with(vec![proto::Pod::default(); count])
+}
+
+fn empty_sets(count: usize) -> proto::PlanRolloutRequest {
+    let mut request = request(3, 13);
+    let snapshot = request.snapshot.as_mut().unwrap();
+    snapshot.replica_sets = vec![proto::ReplicaSet::default(); count];
+    request
+}
+
+fn first_pod() -> proto::Pod {
+    request(3, 13).snapshot.unwrap().pods.swap_remove(0)
+}
+
+fn own_set() -> proto::ReplicaSet {
+    request(3, 13).snapshot.unwrap().replica_sets.swap_remove(0)
+}
+
+fn name_pod(pod: &mut proto::Pod, i: usize) {
+    let metadata = pod.metadata.as_mut().unwrap();
+    metadata.name = format!("p{i}");
+    metadata.uid = format!("u{i}");
+}
+
+fn name_set(set: &mut proto::ReplicaSet, i: usize) {
+    let metadata = set.metadata.as_mut().unwrap();
+    metadata.name = format!("s{i}");
+    metadata.uid = format!("v{i}");
+}
+
+/// Cut to as many as fit a request.
+fn fit<M: prost::Message>(mut all: Vec<M>) -> Vec<M> {
+    let mut bytes = 0;
+    let fitting = all.iter().take_while(|one| {
+        bytes += one.encoded_len() + 5;
+        bytes <= BYTES
+    });
+    let count = fitting.count();
+    all.truncate(count);
+    all
+}
+
+/// As Kubernetes writes them, with all six conditions and four containers that wait.
+fn full_pods(count: usize) -> Vec<proto::Pod> {
+    let mut pod = first_pod();
+    let status = pod.status.as_mut().unwrap();
+    let container = status.container_statuses[0].clone();
+    status.container_statuses = vec![container; 2];
+    let pods = (0..count).map(|i| {
+        let mut pod = pod.clone();
+        name_pod(&mut pod, i);
+        pod
+    });
+    fit(pods.collect())
+}
+
+/// Pods whose containers say nothing but that they are there.
+fn containers() -> proto::PlanRolloutRequest {
+    let mut pod = first_pod();
+    let statuses = vec![proto::ContainerStatus::default(); 100];
+    pod.status.as_mut().unwrap().container_statuses = statuses;
+    pod.metadata.as_mut().unwrap().annotations.clear();
+    let pods = (0..20_000).map(|i| {
+        let mut pod = pod.clone();
+        name_pod(&mut pod, i);
+        pod
+    });
+    let mut pods = fit(pods.collect::<Vec<_>>());
+    // What is allowed in memory.
+    pods.truncate(2_000);
+    request_with(pods)
+}
+
+/// Short keys, each its own, so many that they take these bytes when encoded.
+fn short_map(bytes: usize, text_only: bool) -> HashMap<String, String> {
+    let digits = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let mut map = HashMap::new();
+    let mut taken = 0;
+    for mut i in 0.. {
+        let mut key = String::new();
+        loop {
+            key.push(char::from(digits[i % 36]));
+            i /= 36;
+            if i == 0 {
+                break;
+            }
+        }
+        // Tags and lengths of entry, key and value.
+        taken += key.len() + if text_only { 0 } else { 6 };
+        if taken > bytes {
+            break;
+        }
+        map.insert(key, String::new());
+    }
+    map
+}
+
+fn ordered(map: HashMap<String, String>) -> BTreeMap<String, String> {
+    map.into_iter().collect()
+}
+
+fn labels_of_pods() -> proto::PlanRolloutRequest {
+    let mut pod = first_pod();
+    let labels: BTreeMap<_, _> = ordered(short_map(OBJECT_BYTES, false))
+        .into_iter()
+        .take(ENTRIES)
+        .collect();
+    pod.metadata.as_mut().unwrap().labels = labels.into_iter().collect();
+    let pods = (0..200).map(|i| {
+        let mut pod = pod.clone();
+        name_pod(&mut pod, i);
+        pod
+    });
+    request_with(fit(pods.collect::<Vec<_>>()))
+}
+
+fn with_sets(
+    mut change: impl FnMut(&mut proto::ReplicaSet, usize),
+    count: usize,
+) -> proto::PlanRolloutRequest {
+    let mut request = request(3, 13);
+    let snapshot = request.snapshot.as_mut().unwrap();
+    let mut bytes = 0;
+    snapshot.replica_sets.truncate(1);
+    for i in 0..count {
+        let mut set = snapshot.replica_sets[0].clone();
+        name_set(&mut set, i);
+        set.spec.as_mut().unwrap().replicas = Some(0);
+        set.status = None;
+        change(&mut set, i);
+        bytes += set.encoded_len() + 5;
+        if bytes > BYTES {
+            break;
+        }
+        snapshot.replica_sets.push(set);
+    }
+    request
+}
+
+fn annotations_of_sets() -> proto::PlanRolloutRequest {
+    let annotations: HashMap<_, _> = short_map(ANNOTATIONS_BYTES, true)
+        .into_iter()
+        .take(ENTRIES - 10)
+        .collect();
+    with_sets(
+        |set, _| {
+            let own = &mut set.metadata.as_mut().unwrap().annotations;
+            own.extend(annotations.clone());
+        },
+        10_000,
+    )
+}
+
+fn labels_of_sets() -> proto::PlanRolloutRequest {
+    let labels: HashMap<_, _> = short_map(OBJECT_BYTES, false)
+        .into_iter()
+        .take(ENTRIES - 10)
+        .collect();
+    with_sets(
+        |set, _| {
+            let own = &mut set.metadata.as_mut().unwrap().labels;
+            own.extend(labels.clone());
+        },
+        10_000,
+    )
+}
+
+/// Owned, and no longer selected: each is written with all the owners that it keeps.
+fn owners_of_sets() -> proto::PlanRolloutRequest {
+    with_sets(
+        |set, _| {
+            let metadata = set.metadata.as_mut().unwrap();
+            metadata.labels.clear();
+            let owner = proto::OwnerReference {
+                api_version: "v1".to_owned(),
+                kind: "A".to_owned(),
+                name: "a".to_owned(),
+                uid: "a".to_owned(),
+                ..proto::OwnerReference::default()
+            };
+            metadata.owner_references.extend(vec![owner; ENTRIES - 10]);
+        },
+        10_000,
+    )
+}
+
+fn conditions_of_sets() -> proto::PlanRolloutRequest {
+    with_sets(
+        |set, _| {
+            let conditions = vec![proto::ReplicaSetCondition::default(); 3_000];
+            set.status = Some(proto::ReplicaSetStatus {
+                conditions,
+                ..proto::ReplicaSetStatus::default()
+            });
+        },
+        100,
+    )
+}
+
+fn small_sets(count: usize, with_selector: bool) -> proto::PlanRolloutRequest {
+    let mut request = with_sets(
+        |set, i| {
+            let spec = set.spec.as_mut().unwrap();
+            spec.selector = None;
+            spec.template = Some(of_text(&[(format!("x{i}"), String::new())]));
+        },
+        count,
+    );
+    if with_selector {
+        add_selector(&mut request);
+    }
+    request
+}
+
+fn add_selector(request: &mut proto::PlanRolloutRequest) {
+    let deployment = request.snapshot.as_mut().unwrap().deployment.as_mut();
+    let selector = deployment.unwrap().spec.as_mut().unwrap().selector.as_mut();
+    let values = (0..10).map(|i| format!("{:063}", i)).collect();
+    let requirement = proto::LabelSelectorRequirement {
+        key: "app.kubernetes.io/name".to_owned(),
+        operator: "NotIn".to_owned(),
+        values,
+    };
+    selector.unwrap().match_expressions = vec![requirement; 100];
+    let snapshot = request.snapshot.as_mut().unwrap();
+    for metadata in snapshot
+        .replica_sets
+        .iter_mut()
+        .filter_map(|it| it.metadata.as_mut())
+        .chain(
+            snapshot
+                .pods
+                .iter_mut()
+                .filter_map(|it| it.metadata.as_mut()),
+        )
+    {
+        let value = format!("{:063}", 11);
+        metadata
+            .labels
+            .insert("app.kubernetes.io/name".to_owned(), value);
+    }
+}
+
+fn pods_and_selector() -> proto::PlanRolloutRequest {
+    let mut pod = first_pod();
+    pod.status = None;
+    let pods = (0..20_000).map(|i| {
+        let mut pod = pod.clone();
+        name_pod(&mut pod, i);
+        pod
+    });
+    let mut request = request_with(fit(pods.collect::<Vec<_>>()));
+    add_selector(&mut request);
+    request
+}
+
+enum Entries {
+    Sorted,
+    Shuffled,
+    Environment,
+    Deep,
+}
+
+fn of_text(entries: &[(String, String)]) -> RawStruct {
+    let fields = entries.iter().map(|(key, value)| {
+        let kind = prost_types::value::Kind::StringValue(value.clone());
+        (key.clone(), prost_types::Value { kind: Some(kind) })
+    });
+    raw(prost_types::Struct {
+        fields: fields.collect(),
+    })
+}
+
+fn raw(value: prost_types::Struct) -> RawStruct {
+    RawStruct::decode(&value.encode_to_vec()[..]).unwrap()
+}
+
+/// Templates as large as an object may be, alike but for their end.
+fn templates(entries: Entries) -> proto::PlanRolloutRequest {
+    use prost_types::value::Kind;
+
+    let value = |kind| prost_types::Value { kind: Some(kind) };
+    let template = |i: usize| -> RawStruct {
+        match entries {
+            Entries::Sorted | Entries::Shuffled => {
+                let mut keys: Vec<_> = ordered(short_map(OBJECT_BYTES - (64 << 10), false))
+                    .into_keys()
+                    .collect();
+                // An entry takes four bytes more than one of a map of texts.
+                keys.truncate(VALUES);
+                if matches!(entries, Entries::Shuffled) {
+                    // A stride that is prime leaves no two neighbours beside each other.
+                    let count = keys.len();
+                    keys = (0..count)
+                        .map(|k| keys[k * 7_919 % count].clone())
+                        .collect();
+                }
+                let mut bytes = Vec::new();
+                keys.push(format!("~{i}"));
+                for key in keys {
+                    let entry = one_entry(&key, &[8, 0]);
+                    prost::encoding::bytes::encode(1, &entry, &mut bytes);
+                }
+                // Inside a map of annotations, which is compared entry by entry.
+                let annotations = one_entry_of("annotations", bytes);
+                let metadata = one_entry_of("metadata", annotations);
+                RawStruct::decode(&metadata[..]).unwrap()
+            }
+            Entries::Environment => {
+                let variable = |k: usize| {
+                    let fields = [("name", format!("A{k}")), ("value", "a".to_owned())];
+                    let fields = fields
+                        .into_iter()
+                        .map(|(key, text)| (key.to_owned(), value(Kind::StringValue(text))));
+                    value(Kind::StructValue(prost_types::Struct {
+                        fields: fields.collect(),
+                    }))
+                };
+                let mut variables: Vec<_> = (0..VALUES / 3 - 10).map(variable).collect();
+                variables.push(variable(1_000_000 + i));
+                let values = prost_types::ListValue { values: variables };
+                let env = ("env".to_owned(), value(Kind::ListValue(values)));
+                let container = value(Kind::StructValue(prost_types::Struct {
+                    fields: [env].into(),
+                }));
+                let containers = prost_types::ListValue {
+                    values: vec![container],
+                };
+                let containers = ("containers".to_owned(), value(Kind::ListValue(containers)));
+                let spec = value(Kind::StructValue(prost_types::Struct {
+                    fields: [containers].into(),
+                }));
+                raw(prost_types::Struct {
+                    fields: [("spec".to_owned(), spec)].into(),
+                })
+            }
+            Entries::Deep => {
+                let mut inner = value(Kind::NumberValue(i as f64));
+                for _ in 0..30 {
+                    inner = value(Kind::ListValue(prost_types::ListValue {
+                        values: vec![inner],
+                    }));
+                }
+                let list = prost_types::ListValue {
+                    values: vec![inner; VALUES / 31],
+                };
+                raw(prost_types::Struct {
+                    fields: [("unknown".to_owned(), value(Kind::ListValue(list)))].into(),
+                })
+            }
+        }
+    };
+    let mut request = with_sets(
+        |set, i| set.spec.as_mut().unwrap().template = Some(template(i + 1)),
+        TEMPLATES,
+    );
+    let deployment = request.snapshot.as_mut().unwrap().deployment.as_mut();
+    deployment.unwrap().spec.as_mut().unwrap().template = Some(template(0));
+    request
+}
+
+/// The bytes of an entry of a Struct, with an encoded value.
+fn one_entry(key: &str, value: &[u8]) -> Vec<u8> {
+    let mut entry = Vec::new();
+    prost::encoding::string::encode(1, &key.to_owned(), &mut entry);
+    prost::encoding::bytes::encode(2, &value.to_vec(), &mut entry);
+    entry
+}
+
+/// A Struct with one entry, itself a Struct of these bytes.
+fn one_entry_of(key: &str, inner: Vec<u8>) -> Vec<u8> {
+    let mut value = Vec::new();
+    prost::encoding::bytes::encode(5, &inner, &mut value);
+    let mut all = Vec::new();
+    prost::encoding::bytes::encode(1, &one_entry(key, &value), &mut all);
+    all
+}
+
+fn failures() -> proto::PlanRolloutRequest {
+    let mut request = request(3, 13);
+    let set = own_set();
+    let snapshot = request.snapshot.as_mut().unwrap();
+    let failure = |i: usize| {
+        let mut existing = set.clone();
+        name_set(&mut existing, i);
+        proto::StepFailure {
+            call: Some(proto::ApiCall {
+                verb: proto::Verb::Create.into(),
+                kind: "ReplicaSet".to_owned(),
+                name: format!("s{i}"),
+                body_json: "x".repeat(8 << 10),
+                ..proto::ApiCall::default()
+            }),
+            http_code: 409,
+            reason: "AlreadyExists".to_owned(),
+            existing: Some(existing),
+            ..proto::StepFailure::default()
+        }
+    };
+    snapshot.failures = fit((0..1_000).map(failure).collect());
+    request
+}

@@ -1,0 +1,188 @@
+//! A request that has arrived as a whole: how much work it is, and what it takes in memory.
+//!
+//! One estimate of the work decides on which threads it is done and among which calls it is counted; it is made on the
+//! bytes of the message, decompressed where need be, before anything of it is decoded.
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
+use rollplan_core::interrupt::{Interrupt, Never};
+use tonic::Status;
+
+use super::budget::{Budget, Held};
+use super::decompress::{Compression, Failure, decompress};
+use super::errors;
+use crate::wire;
+use crate::wire::REQUEST_BYTES_MAX;
+use crate::wire::estimate::{Estimate, estimate_named, estimate_up_to};
+
+/// Requests that take more work than this, in nanoseconds, are large: beside a millisecond, a change of threads costs
+/// nothing.
+pub const LARGE_WORK: u64 = 1_000_000;
+
+/// Bytes that a compressed request may have decompressed and still be looked at where it arrives: a part of a millisecond.
+const DECOMPRESSED_BYTES_MAX: usize = 64 << 10;
+
+/// The flag and the length before a message of gRPC.
+pub(super) const PREFIX_BYTES: usize = 5;
+
+const ENCODING: &str = "grpc-encoding";
+
+/// The body of a request that has arrived.
+pub(super) struct BufferedRequest {
+    /// Full name of the message that it should be.
+    message: &'static str,
+    /// Prefix and message, and whatever the client sent after them.
+    bytes: Bytes,
+    /// What the message is still to be decompressed with.
+    compression: Option<Compression>,
+    is_large: bool,
+    budget: Budget,
+    held: Held,
+}
+
+/// Why a request is not answered.
+pub(super) enum Refusal {
+    /// There is no memory for it now.
+    Shed,
+    Status(Status),
+}
+
+// === impl BufferedRequest ===
+
+impl BufferedRequest {
+    /// Finds out how much work it is, with little work.
+    pub(super) fn new(
+        parts: &mut Parts,
+        bytes: Bytes,
+        budget: Budget,
+        held: Held,
+    ) -> Result<Self, Refusal> {
+        let mut request = Self {
+            message: message(parts.uri.path()),
+            compression: Compression::of(&parts.headers).filter(|_| bytes.first() == Some(&1)),
+            is_large: false,
+            bytes,
+            budget,
+            held,
+        };
+        request.is_large = match request.compression {
+            Some(_) if request.encoded().len() > DECOMPRESSED_BYTES_MAX => true,
+            Some(_) => match request.decompress(DECOMPRESSED_BYTES_MAX, &mut parts.headers, &Never)
+            {
+                Ok(()) => request.is_much_work()?,
+                Err(Failure::TooLarge | Failure::NoMemory | Failure::Interrupted(_)) => true,
+                // Those who decode say what is wrong.
+                Err(Failure::Malformed) => false,
+            },
+            None => request.is_much_work()?,
+        };
+        Ok(request)
+    }
+
+    pub(super) fn is_large(&self) -> bool {
+        self.is_large
+    }
+
+    /// The bytes as gRPC has them, and the memory that is held for them: those of a small request.
+    pub(super) fn into_bytes(self) -> (Bytes, Held) {
+        (self.bytes, self.held)
+    }
+
+    /// The same for a large request: decompressed, found to be within all limits, and with memory for all that will be
+    /// made of it.
+    pub(super) fn prepare(
+        mut self,
+        headers: &mut HeaderMap,
+        interrupt: &dyn Interrupt,
+    ) -> Result<(Bytes, Held), Refusal> {
+        match self.decompress(REQUEST_BYTES_MAX, headers, interrupt) {
+            Ok(()) => {}
+            // Those who decode say what is wrong.
+            Err(Failure::Malformed) => return Ok(self.into_bytes()),
+            Err(Failure::TooLarge) => return Err(Refusal::Status(errors::request_too_large())),
+            Err(Failure::NoMemory) => return Err(Refusal::Shed),
+            Err(Failure::Interrupted(interrupted)) => return Err(refused(&interrupted.into())),
+        }
+        let Estimate { memory, .. } =
+            estimate_named(self.message, self.encoded()).map_err(|error| refused(&error))?;
+        // Tonic copies the bytes once.
+        let bytes = self.bytes.len().saturating_mul(2).saturating_add(memory);
+        let max = self.budget.bytes_max();
+        if bytes > max {
+            return Err(refused(&wire::Error::TooLarge {
+                what: "request",
+                unit: "bytes in memory",
+                count: bytes,
+                max,
+            }));
+        }
+        if !self.budget.hold(&mut self.held, bytes) {
+            return Err(Refusal::Shed);
+        }
+        Ok(self.into_bytes())
+    }
+
+    fn is_much_work(&self) -> Result<bool, Refusal> {
+        let estimate = estimate_up_to(self.message, self.encoded(), LARGE_WORK);
+        let estimate = estimate.map_err(|error| refused(&error))?;
+        Ok(estimate.is_none())
+    }
+
+    /// The message without its prefix: as much of it as there is.
+    fn encoded(&self) -> &[u8] {
+        let all = self.bytes.get(PREFIX_BYTES..).unwrap_or_default();
+        let length = announced(&self.bytes).unwrap_or_default();
+        &all[..length.min(all.len())]
+    }
+
+    /// Puts the decompressed message in the place of the compressed one.
+    fn decompress(
+        &mut self,
+        bytes_max: usize,
+        headers: &mut HeaderMap,
+        interrupt: &dyn Interrupt,
+    ) -> Result<(), Failure> {
+        let Some(compression) = self.compression else {
+            return Ok(());
+        };
+        let (budget, held) = (&self.budget, &mut self.held);
+        let sent = self.bytes.len();
+        let hold = |bytes: usize| budget.hold(held, sent + bytes);
+        let all = self.bytes.get(PREFIX_BYTES..).unwrap_or_default();
+        let length = announced(&self.bytes).unwrap_or_default().min(all.len());
+        let (encoded, rest) = all.split_at(length);
+        let message = decompress(compression, encoded, bytes_max, hold, interrupt)?;
+        let mut bytes = BytesMut::with_capacity(PREFIX_BYTES + message.len() + rest.len());
+        bytes.put_u8(0);
+        // No longer than the limit of the contract.
+        bytes.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
+        bytes.extend_from_slice(&message);
+        bytes.extend_from_slice(rest);
+        self.bytes = bytes.freeze();
+        self.compression = None;
+        headers.insert(ENCODING, HeaderValue::from_static("identity"));
+        Ok(())
+    }
+}
+
+/// The length that the prefix of a message announces, once it is there.
+pub(super) fn announced(prefix: &[u8]) -> Option<usize> {
+    let length: [u8; 4] = prefix.get(1..PREFIX_BYTES)?.try_into().ok()?;
+    Some(u32::from_be_bytes(length) as usize)
+}
+
+fn refused(error: &wire::Error) -> Refusal {
+    Refusal::Status(errors::to_status(error))
+}
+
+/// The full name of the message that a method takes. Empty for methods that the contract does not have.
+fn message(path: &str) -> &'static str {
+    match path {
+        "/rollplan.v1.RolloutPlanner/PlanRollout" => "rollplan.v1.PlanRolloutRequest",
+        "/rollplan.v1.RolloutPlanner/ComputeStatus" => "rollplan.v1.ComputeStatusRequest",
+        "/rollplan.v1.RolloutPlanner/Rollback" => "rollplan.v1.RollbackRequest",
+        "/rollplan.v1.RolloutPlanner/ListRevisions" => "rollplan.v1.ListRevisionsRequest",
+        _ => "",
+    }
+}

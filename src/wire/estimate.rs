@@ -1,0 +1,696 @@
+//! What a request takes in memory and in processor time, estimated from its bytes before it is decoded: two bytes may
+//! become half a KiB, and forty thousand may be ten milliseconds of work.
+//!
+//! One walk over the bytes adds up what each field takes. It also finds what Kubernetes itself refuses by its size, so that
+//! nothing of it is ever decoded.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use bytes::Buf as _;
+use prost::Name;
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor};
+
+use super::error::{Reason, Violations};
+use super::parse::{FAILURES_MAX, PODS_MAX, Path, REPLICA_SETS_MAX};
+use super::{Error, RawStruct};
+use crate::proto::{
+    ContainerStatus, DeploymentCondition, LabelSelectorRequirement, OwnerReference, Pod,
+    PodCondition, ReplicaSet, ReplicaSetCondition, StepFailure,
+};
+
+/// Bytes that a request may take in memory. As many pods as there may be, each with what Kubernetes writes into its
+/// status, take less than half of it.
+pub const MEMORY_BYTES_MAX: usize = 256 << 20;
+/// Bytes that an encoded object may have: the API server accepts no larger request.
+pub const OBJECT_BYTES_MAX: usize = 3 << 20;
+/// Bytes that the annotations of an object may have, keys and values together (Kubernetes:
+/// TotalAnnotationSizeLimitB).
+pub const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
+/// Entries that a list or map of an object may have. Kubernetes has no such limit, and objects have some dozens.
+pub const ENTRIES_MAX: usize = 10_000;
+
+/// What a request takes, about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// Bytes in memory at the peak, the encoded request aside.
+    pub memory: usize,
+    /// Processor time, in nanoseconds of the machine of docs/benchmarks.md.
+    pub work: u64,
+}
+
+/// What one more entry of a list takes in memory, by the name of its message.
+const ENTRIES: [(&str, usize); 9] = [
+    size::<ContainerStatus>(),
+    size::<DeploymentCondition>(),
+    size::<LabelSelectorRequirement>(),
+    size::<OwnerReference>(),
+    size::<Pod>(),
+    size::<PodCondition>(),
+    size::<ReplicaSet>(),
+    size::<ReplicaSetCondition>(),
+    size::<StepFailure>(),
+];
+
+/// What one more entry of a map takes, key and value: nodes of the tree are half full.
+const MAP_ENTRY: usize = 4 * size_of::<String>();
+
+/// Room for so many entries is made for the first one, in a list and in a map.
+const FIRST: [usize; 2] = [4, 12];
+
+/// The allocator has no smaller block.
+const BLOCK: usize = 16;
+
+/// No list or map of a message may have more than this many fields before it: their numbers index an array.
+const NUMBERS: usize = 16;
+
+const fn size<M: Name>() -> (&'static str, usize) {
+    (M::NAME, size_of::<M>())
+}
+
+// Nanoseconds, by measurement: `cargo bench --bench bounds` holds them against what is measured.
+/// Of any request: headers, the answer.
+const WORK_REQUEST: u64 = 30_000;
+/// Of a text or a message.
+const WORK_FIELD: u64 = 30;
+/// Of an entry of a map.
+const WORK_MAP_ENTRY: u64 = 150;
+/// Of an object.
+const WORK_OBJECT: u64 = 600;
+/// Of a byte of a template.
+const WORK_TEMPLATE_BYTE: u64 = 8;
+/// How often a plan holds the selector against a ReplicaSet.
+const MATCHES: u64 = 6;
+/// How much a plan copies of ReplicaSets.
+const COPIES: usize = 3;
+
+/// The fields of a message, by their numbers.
+#[derive(Default)]
+struct Shape(Vec<Field>);
+
+#[derive(Clone, Default)]
+struct Field {
+    name: String,
+    /// As an error names it.
+    what: String,
+    /// What it takes each time it comes. Nothing where it only takes the place that is there.
+    memory: usize,
+    /// What it takes besides when it comes first.
+    first: usize,
+    /// What each of its bytes takes besides.
+    growth: usize,
+    work: u64,
+    work_by_byte: u64,
+    rule: Rule,
+    /// How many there may be.
+    entries_max: Option<usize>,
+    /// Which shape is in it.
+    inner: Option<usize>,
+}
+
+/// What else is to be done about a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Rule {
+    #[default]
+    None,
+    /// A text.
+    Text,
+    /// An object as the API server stores it.
+    Object,
+    /// One that a plan copies.
+    ReplicaSet,
+    Annotations,
+    /// It is held against each ReplicaSet.
+    Selector,
+}
+
+/// Of all messages of the contract. Empty if this build is broken; tests see that it is not.
+#[derive(Default)]
+struct Shapes {
+    all: Vec<Shape>,
+    by_name: BTreeMap<String, usize>,
+}
+
+static SHAPES: LazyLock<Shapes> =
+    LazyLock::new(|| super::json::descriptors().map_or_else(Shapes::default, Shapes::read));
+
+/// Estimates what it takes to answer a request.
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] for what Kubernetes refuses by its size, [`Error::TooLarge`] beyond the limits of the
+/// contract. What is not such a message is left for the decoder to refuse.
+pub fn estimate<M: Name>(encoded: &[u8]) -> Result<Estimate, Error> {
+    estimate_named(&M::full_name(), encoded)
+}
+
+/// [`estimate`] of the message with this full name. Nothing is estimated for one that the contract does not have.
+///
+/// # Errors
+///
+/// As [`estimate`].
+pub fn estimate_named(message: &str, encoded: &[u8]) -> Result<Estimate, Error> {
+    let Some(walk) = Walk::run(message, encoded, u64::MAX) else {
+        return Ok(Estimate::default());
+    };
+    walk.finish()
+}
+
+/// [`estimate_named`], if it is no more work than this. Does not read on where it is more.
+///
+/// # Errors
+///
+/// As [`estimate`].
+pub fn estimate_up_to(
+    message: &str,
+    encoded: &[u8],
+    work_max: u64,
+) -> Result<Option<Estimate>, Error> {
+    let Some(walk) = Walk::run(message, encoded, work_max) else {
+        return Ok(Some(Estimate::default()));
+    };
+    if walk.work() > work_max {
+        return Ok(None);
+    }
+    walk.finish().map(Some)
+}
+
+pub(super) fn annotations_too_large(bytes: usize) -> String {
+    format!("{bytes} bytes of keys and values exceed the limit of {ANNOTATIONS_BYTES_MAX}")
+}
+
+/// What was found so far.
+struct Walk {
+    work_max: u64,
+    memory: usize,
+    work: u64,
+    /// The part of the work that is the selector's, and how many objects it is held against.
+    selector: u64,
+    replica_sets: u64,
+    violations: Violations,
+    too_large: Option<Error>,
+}
+
+// === impl Walk ===
+
+impl Walk {
+    fn run(message: &str, encoded: &[u8], work_max: u64) -> Option<Self> {
+        let &shape = SHAPES.by_name.get(message)?;
+        let mut walk = Self {
+            work_max,
+            memory: 0,
+            work: WORK_REQUEST,
+            selector: 0,
+            replica_sets: 0,
+            violations: Violations::default(),
+            too_large: None,
+        };
+        walk.message(shape, encoded, None);
+        Some(walk)
+    }
+
+    fn work(&self) -> u64 {
+        let matches = self.replica_sets.saturating_mul(MATCHES);
+        self.work
+            .saturating_add(matches.saturating_mul(self.selector))
+    }
+
+    fn finish(self) -> Result<Estimate, Error> {
+        let estimate = Estimate {
+            memory: self.memory,
+            work: self.work(),
+        };
+        if let Some(error) = self.too_large {
+            return Err(error);
+        }
+        if !self.violations.is_empty() {
+            return Err(Error::InvalidArgument(self.violations));
+        }
+        if estimate.memory > MEMORY_BYTES_MAX {
+            return Err(Error::TooLarge {
+                what: "request",
+                unit: "bytes in memory",
+                count: estimate.memory,
+                max: MEMORY_BYTES_MAX,
+            });
+        }
+        Ok(estimate)
+    }
+
+    /// Adds what is in a message, and returns the bytes of its texts. To where it cannot be read any further: nothing is
+    /// decoded after that.
+    fn message(&mut self, shape: usize, mut encoded: &[u8], path: Option<&Path<'_>>) -> usize {
+        let fields = &SHAPES.all[shape].0;
+        let mut text = 0_usize;
+        let mut counts = [0_usize; NUMBERS];
+        let mut annotations = 0_usize;
+        while encoded.has_remaining() && self.work <= self.work_max {
+            let Ok((number, wire_type)) = decode_key(&mut encoded) else {
+                break;
+            };
+            if wire_type != WireType::LengthDelimited {
+                let skipped = skip_field(wire_type, number, &mut encoded, DecodeContext::default());
+                if skipped.is_err() {
+                    break;
+                }
+                continue;
+            }
+            let length = decode_varint(&mut encoded);
+            let length = length.ok().and_then(|it| usize::try_from(it).ok());
+            let Some((inside, rest)) = length.and_then(|it| encoded.split_at_checked(it)) else {
+                break;
+            };
+            encoded = rest;
+            let (Some(field), Some(count)) =
+                (fields.get(number as usize), counts.get_mut(number as usize))
+            else {
+                continue;
+            };
+            *count += 1;
+            if field.entries_max.is_some_and(|max| *count > max) {
+                continue;
+            }
+            let index = *count - 1;
+            self.memory = self.memory.saturating_add(field.memory);
+            if index == 0 {
+                self.memory = self.memory.saturating_add(field.first);
+            }
+            self.grow(field, inside.len());
+            if field.rule == Rule::Text {
+                text = text.saturating_add(inside.len());
+            }
+            let Some(inner) = field.inner else {
+                continue;
+            };
+            let place = match path {
+                None => Path::Root(&field.name),
+                Some(path) => Path::Field(path, &field.name),
+            };
+            let item = match field.entries_max {
+                Some(_) => place.index(index),
+                None => place,
+            };
+            let inner_text = self.inside(field, inner, inside, &item);
+            text = text.saturating_add(inner_text);
+            if field.rule == Rule::Annotations {
+                annotations = annotations.saturating_add(inner_text);
+            }
+        }
+        if annotations > ANNOTATIONS_BYTES_MAX
+            && let Some(path) = path
+        {
+            let description = annotations_too_large(annotations);
+            let path = path.field("annotations");
+            self.violations
+                .add(path, Reason::AnnotationsTooLarge, description);
+        }
+        for (field, count) in fields.iter().zip(counts) {
+            if let Some(max) = field.entries_max
+                && count > max
+            {
+                self.too_large.get_or_insert(Error::TooLarge {
+                    what: &field.what,
+                    unit: "entries",
+                    count,
+                    max,
+                });
+            }
+        }
+        text
+    }
+
+    /// Adds what the bytes of a field take by themselves.
+    fn grow(&mut self, field: &Field, bytes: usize) {
+        self.memory = self
+            .memory
+            .saturating_add(field.growth.saturating_mul(bytes));
+        if field.rule == Rule::Text {
+            self.memory = self.memory.saturating_add(bytes.next_multiple_of(BLOCK));
+        }
+        let by_byte = field.work_by_byte.saturating_mul(bytes as u64);
+        self.work = self.work.saturating_add(field.work.saturating_add(by_byte));
+    }
+
+    /// Adds what is in a field that is a message.
+    fn inside(&mut self, field: &Field, inner: usize, inside: &[u8], path: &Path<'_>) -> usize {
+        match field.rule {
+            Rule::None | Rule::Text | Rule::Annotations => self.message(inner, inside, Some(path)),
+            Rule::Selector => {
+                let before = self.work;
+                let text = self.message(inner, inside, Some(path));
+                self.selector = self.work - before;
+                text
+            }
+            Rule::Object | Rule::ReplicaSet => {
+                if inside.len() > OBJECT_BYTES_MAX {
+                    let description = format_args!(
+                        "{} bytes exceed the limit of {OBJECT_BYTES_MAX} for an object",
+                        inside.len()
+                    );
+                    self.violations
+                        .add(path, Reason::ObjectTooLarge, description);
+                    return 0;
+                }
+                let before = self.memory;
+                let text = self.message(inner, inside, Some(path));
+                if field.rule == Rule::ReplicaSet {
+                    self.replica_sets += 1;
+                    let copied = (self.memory - before).saturating_mul(COPIES - 1);
+                    self.memory = self.memory.saturating_add(copied);
+                }
+                text
+            }
+        }
+    }
+}
+
+// === impl Shapes ===
+
+impl Shapes {
+    fn read(pool: &DescriptorPool) -> Self {
+        let messages: Vec<_> = pool.all_messages().collect();
+        let names = messages.iter().map(|it| it.full_name().to_owned());
+        let by_name: BTreeMap<_, _> = names.zip(0..).collect();
+        let all = messages.iter().map(|it| Shape::read(it, &by_name));
+        let all = all.collect();
+        Self { all, by_name }
+    }
+}
+
+impl Shape {
+    fn read(message: &MessageDescriptor, by_name: &BTreeMap<String, usize>) -> Self {
+        let mut fields = Vec::new();
+        for field in message.fields() {
+            let number = field.number() as usize;
+            fields.resize(fields.len().max(number + 1), Field::default());
+            fields[number] = Field::read(&field, by_name);
+        }
+        Self(fields)
+    }
+}
+
+impl Field {
+    fn read(field: &FieldDescriptor, by_name: &BTreeMap<String, usize>) -> Self {
+        let parent = field.parent_message();
+        let name = field.name().to_owned();
+        match (parent.full_name(), field.kind()) {
+            // Kept in the bytes that it came in, and its entries beside them.
+            ("google.protobuf.Struct", _) => Self {
+                memory: RawStruct::ENTRY_BYTES,
+                growth: 1,
+                work: WORK_FIELD,
+                work_by_byte: WORK_TEMPLATE_BYTE,
+                ..Self::default()
+            },
+            // Stands where a number or a percentage should, and not a list or map: it is refused, once decoded.
+            ("google.protobuf.Value", Kind::Message(_)) => Self {
+                growth: 1024,
+                work_by_byte: 100,
+                ..Self::default()
+            },
+            (parent, kind) => {
+                let memory = entry_bytes(field).unwrap_or_default();
+                let rule = Rule::of(parent, field.name(), &kind);
+                let object = match rule {
+                    Rule::Object | Rule::ReplicaSet => WORK_OBJECT,
+                    _ => 0,
+                };
+                let entry = if field.is_map() { WORK_MAP_ENTRY } else { 0 };
+                let what = match parent {
+                    "rollplan.v1.Snapshot" => format!("snapshot.{name}"),
+                    _ => format!("{}.{name}", field.parent_message().name()),
+                };
+                Self {
+                    what,
+                    memory,
+                    first: memory * (FIRST[usize::from(field.is_map())] - 1),
+                    work: WORK_FIELD + object + entry,
+                    rule,
+                    entries_max: entries_max(parent, field),
+                    inner: match kind {
+                        Kind::Message(inner) => by_name.get(inner.full_name()).copied(),
+                        _ => None,
+                    },
+                    name,
+                    ..Self::default()
+                }
+            }
+        }
+    }
+}
+
+impl Rule {
+    fn of(parent: &str, name: &str, kind: &Kind) -> Self {
+        match (parent, name) {
+            ("rollplan.v1.Snapshot", "replica_sets") | (_, "existing") => Self::ReplicaSet,
+            ("rollplan.v1.Snapshot", "deployment" | "pods") => Self::Object,
+            ("rollplan.v1.ObjectMeta", "annotations") => Self::Annotations,
+            ("rollplan.v1.DeploymentSpec", "selector") => Self::Selector,
+            _ if matches!(kind, Kind::String | Kind::Bytes) => Self::Text,
+            _ => Self::None,
+        }
+    }
+}
+
+/// How many entries a list or map may have. `None` for what is neither.
+fn entries_max(parent: &str, field: &FieldDescriptor) -> Option<usize> {
+    match (parent, field.name()) {
+        ("rollplan.v1.Snapshot", "replica_sets") => Some(REPLICA_SETS_MAX),
+        ("rollplan.v1.Snapshot", "pods") => Some(PODS_MAX),
+        ("rollplan.v1.Snapshot", "failures") => Some(FAILURES_MAX),
+        _ if field.is_list() || field.is_map() => Some(ENTRIES_MAX),
+        _ => None,
+    }
+}
+
+/// What one more entry takes, where there may be several. `None` if that is not known.
+fn entry_bytes(field: &FieldDescriptor) -> Option<usize> {
+    if !field.is_list() && !field.is_map() {
+        return Some(0);
+    }
+    match field.kind() {
+        Kind::Message(_) if field.is_map() => Some(MAP_ENTRY),
+        Kind::Message(entry) => {
+            let known = ENTRIES.iter().find(|(name, _)| *name == entry.name());
+            // Once as decoded, once as parsed.
+            known.map(|(_, bytes)| 2 * *bytes)
+        }
+        Kind::String | Kind::Bytes => Some(size_of::<String>()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+
+    use super::*;
+    use crate::proto::{ObjectMeta, PlanRolloutRequest, PodStatus, Snapshot};
+
+    /// All lists and maps below a message of a request.
+    fn lists(
+        message: &MessageDescriptor,
+        seen: &mut Vec<String>,
+        found: &mut Vec<FieldDescriptor>,
+    ) {
+        if seen.contains(&message.full_name().to_owned()) {
+            return;
+        }
+        seen.push(message.full_name().to_owned());
+        for field in message.fields() {
+            if field.is_list() || field.is_map() {
+                found.push(field.clone());
+            }
+            if let Kind::Message(inner) = field.kind()
+                && !["google.protobuf.Struct", "google.protobuf.Value"].contains(&inner.full_name())
+            {
+                lists(&inner, seen, found);
+            }
+        }
+    }
+
+    #[test]
+    fn every_list_of_a_request_has_its_size_and_limit() {
+        let pool = super::super::json::descriptors().unwrap();
+        let mut found = Vec::new();
+        for name in ["PlanRollout", "ComputeStatus", "Rollback", "ListRevisions"] {
+            let name = format!("rollplan.v1.{name}Request");
+            let message = pool.get_message_by_name(&name).unwrap();
+            lists(&message, &mut Vec::new(), &mut found);
+        }
+        assert!(found.len() > 20);
+        for field in found {
+            let name = field.full_name();
+            assert!(entry_bytes(&field).is_some_and(|it| it > 0), "{name}");
+            assert!((field.number() as usize) < NUMBERS, "{name}");
+        }
+    }
+
+    fn of(pods: Vec<Pod>) -> Vec<u8> {
+        let request = PlanRolloutRequest {
+            snapshot: Some(Snapshot {
+                pods,
+                ..Snapshot::default()
+            }),
+            options: None,
+        };
+        request.encode_to_vec()
+    }
+
+    #[test]
+    fn what_decoders_skip_is_skipped() {
+        let pod = Pod {
+            status: Some(PodStatus {
+                container_statuses: vec![ContainerStatus::default(); 3],
+                ..PodStatus::default()
+            }),
+            ..Pod::default()
+        };
+        let mut encoded = of(vec![pod; 2]);
+        let expected = estimate::<PlanRolloutRequest>(&encoded).unwrap();
+        assert!(expected.memory > 2 * size_of::<Pod>() + 6 * size_of::<ContainerStatus>());
+        // A group, as no generator writes them any more, and fields of the future.
+        let (start, end) = ((900_u32 << 3) | 3, (900_u32 << 3) | 4);
+        let mut unknown = Vec::new();
+        for key in [start, end] {
+            prost::encoding::encode_varint(u64::from(key), &mut unknown);
+        }
+        unknown.append(&mut encoded);
+        let estimated = estimate::<PlanRolloutRequest>(&unknown).unwrap();
+        assert_eq!(estimated, expected);
+        assert!(PlanRolloutRequest::decode(&unknown[..]).is_ok());
+    }
+
+    /// A request with so many pods, all with these encoded fields.
+    fn pods(count: usize, fields: &[u8]) -> Vec<u8> {
+        let mut pod = vec![0x22];
+        prost::encoding::encode_varint(fields.len() as u64, &mut pod);
+        pod.extend_from_slice(fields);
+        let snapshot = pod.repeat(count);
+        let mut request = vec![0x0a];
+        prost::encoding::encode_varint(snapshot.len() as u64, &mut request);
+        request.extend(snapshot);
+        request
+    }
+
+    #[test]
+    fn two_bytes_that_become_many_are_refused() {
+        let too_many = estimate::<PlanRolloutRequest>(&pods(1 << 20, &[]));
+        let Err(Error::TooLarge { what, count, .. }) = too_many else {
+            panic!("{too_many:?}");
+        };
+        assert_eq!((what, count), ("snapshot.pods", 1 << 20));
+        // As many as there may be in each pod.
+        let containers = [0x3a, 0].repeat(ENTRIES_MAX);
+        let mut status = vec![0x2a];
+        prost::encoding::encode_varint(containers.len() as u64, &mut status);
+        status.extend(containers);
+        let too_much = estimate::<PlanRolloutRequest>(&pods(700, &status));
+        let Err(Error::TooLarge { what, unit, .. }) = too_much else {
+            panic!("{too_much:?}");
+        };
+        assert_eq!((what, unit), ("request", "bytes in memory"));
+        let more = [0x3a, 0].repeat(ENTRIES_MAX + 1);
+        let mut status = vec![0x2a];
+        prost::encoding::encode_varint(more.len() as u64, &mut status);
+        status.extend(more);
+        let too_many = estimate::<PlanRolloutRequest>(&pods(1, &status));
+        assert!(
+            matches!(
+                too_many,
+                Err(Error::TooLarge {
+                    what: "PodStatus.container_statuses",
+                    ..
+                })
+            ),
+            "{too_many:?}"
+        );
+    }
+
+    fn annotated(entries: impl IntoIterator<Item = (String, String)>) -> Pod {
+        Pod {
+            metadata: Some(ObjectMeta {
+                annotations: entries.into_iter().collect(),
+                ..ObjectMeta::default()
+            }),
+            ..Pod::default()
+        }
+    }
+
+    fn violation(encoded: &[u8]) -> (String, Reason) {
+        match estimate::<PlanRolloutRequest>(encoded) {
+            Err(Error::InvalidArgument(mut violations)) => {
+                assert_eq!(violations.omitted, 0);
+                let violation = violations.listed.remove(0);
+                (violation.field, violation.reason)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_kubernetes_refuses_by_its_size_is_refused() {
+        let of_bytes = |bytes| annotated([("key".to_owned(), "x".repeat(bytes - 3))]);
+        let all = of(vec![
+            of_bytes(ANNOTATIONS_BYTES_MAX),
+            of_bytes(ANNOTATIONS_BYTES_MAX + 1),
+        ]);
+        let path = "snapshot.pods[1].metadata.annotations".to_owned();
+        assert_eq!(violation(&all), (path, Reason::AnnotationsTooLarge));
+        let all = of(vec![of_bytes(ANNOTATIONS_BYTES_MAX); 2]);
+        estimate::<PlanRolloutRequest>(&all).unwrap();
+        // In many entries as in one.
+        let many = (0..5_000).map(|i| (format!("{i:060}"), String::new()));
+        let path = "snapshot.pods[0].metadata.annotations".to_owned();
+        assert_eq!(
+            violation(&of(vec![annotated(many)])),
+            (path, Reason::AnnotationsTooLarge)
+        );
+        let long = |bytes: usize| {
+            let pod = Pod {
+                // Tag and length of the text.
+                api_version: "x".repeat(bytes - 5),
+                ..Pod::default()
+            };
+            assert_eq!(pod.encoded_len(), bytes);
+            of(vec![pod])
+        };
+        estimate::<PlanRolloutRequest>(&long(OBJECT_BYTES_MAX)).unwrap();
+        let path = "snapshot.pods[0]".to_owned();
+        assert_eq!(
+            violation(&long(OBJECT_BYTES_MAX + 1)),
+            (path, Reason::ObjectTooLarge)
+        );
+    }
+
+    #[test]
+    fn more_work_than_asked_for_is_not_looked_at() {
+        let all = of(vec![Pod::default(); 20_000]);
+        let name = PlanRolloutRequest::full_name();
+        let Estimate { work, .. } = estimate_named(&name, &all).unwrap();
+        assert!(work > 7_000_000, "{work}");
+        assert_eq!(estimate_up_to(&name, &all, work - 1).unwrap(), None);
+        let whole = estimate_up_to(&name, &all, work).unwrap();
+        assert_eq!(whole.unwrap().work, work);
+        let walk = Walk::run(&name, &all, 1_000_000).unwrap();
+        assert!(walk.work() < 1_010_000);
+    }
+
+    #[test]
+    fn as_many_pods_as_there_may_be_are_within_the_limit() {
+        let saved = include_str!("../../examples/mid-rollout.json");
+        let saved: serde_json::Value = serde_json::from_str(saved).unwrap();
+        let pods = saved["items"].as_array().unwrap().iter();
+        let pods = pods.filter(|item| item["kind"] == "Pod");
+        let heaviest = pods.map(|pod| {
+            let pod: Pod = super::super::json::from_json(&pod.to_string()).unwrap();
+            estimate::<PlanRolloutRequest>(&of(vec![pod; 1_000]))
+                .unwrap()
+                .memory
+                / 1_000
+        });
+        let heaviest = heaviest.max().unwrap();
+        assert!(heaviest * PODS_MAX < MEMORY_BYTES_MAX, "{heaviest}");
+    }
+}
