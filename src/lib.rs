@@ -3,6 +3,12 @@
 //! [`wire`] turns requests into what the planner reads, and plans into responses; [`proto`] is the contract;
 //! [`server`] is the service and [`cli`] the command.
 
+#![warn(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "what is printed is escaped first: `cli::output` and `cli::stderr`"
+)]
+
 pub mod cli;
 pub mod proto;
 pub mod server;

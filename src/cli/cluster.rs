@@ -13,7 +13,7 @@ use super::error::Error;
 use super::input::{self, Failures, Request, Source, Wanted};
 use super::kubectl::{Cause, Failure, Kind, Kubectl};
 use super::target::Target;
-use super::{complain, now};
+use super::{now, stderr};
 
 /// How long kubectl may take. Each of its requests has a timeout of its own, so that this ends what hangs elsewhere, such
 /// as a credential plugin.
@@ -108,7 +108,7 @@ impl<'a> Cluster<'a> {
             Some(pods_complete),
             now.unwrap_or_else(now::read),
             failures,
-            &mut |note| complain(format_args!("note: {note}")),
+            &mut |note| stderr::eprint_note(note),
         )
     }
 
@@ -125,8 +125,8 @@ impl<'a> Cluster<'a> {
             return Err(failure.into());
         }
         if !std::mem::replace(&mut self.is_noted, true) {
-            complain(format_args!(
-                "note: the answer does without pods, so that causes which only pods show are missing: {failure}"
+            stderr::eprint_note(format_args!(
+                "the answer does without pods, so that causes which only pods show are missing: {failure}"
             ));
         }
         Ok(())

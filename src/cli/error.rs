@@ -1,4 +1,4 @@
-//! Why a run gives no answer.
+//! Errors of the command line.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -7,22 +7,22 @@ use super::exit::Exit;
 use super::kubectl::{Cause, Failure};
 use crate::server;
 
-/// Why a run gives no answer. Each says which exit code it ends in.
+/// Why a run gives no answer. Each error has an exit code.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    /// The command line asks for something that does not go.
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// The input is wrong: everything that is wrong with it.
-    #[error("{}", lines(.0))]
-    Input(Vec<Complaint>),
-    /// The Deployment that is asked for does not exist.
+    /// The input is invalid: everything that is wrong with it.
+    #[error("{}", diagnostics(.0))]
+    Input(Vec<Diagnostic>),
+    /// The requested Deployment does not exist.
     #[error("{0}")]
     Absent(String),
     /// The Deployment was deleted while it was watched.
     #[error("the Deployment was deleted while waiting: {0}")]
     Gone(String),
-    /// There is no way back to a revision.
+    /// The Deployment cannot be rolled back to the revision.
     #[error("{0}")]
     NoWayBack(String),
     /// kubectl does not print what it was asked for.
@@ -33,18 +33,18 @@ pub(super) enum Error {
     Unreachable {
         /// Address of the service.
         server: String,
-        /// Why, as far as it is known.
+        /// The reason, as far as it is known.
         reason: String,
     },
-    /// A service fails in a way that asking again does not mend.
+    /// A service fails in a way that a retry does not fix.
     #[error("{server} failed: {reason}")]
     Service {
         /// Address of the service.
         server: String,
-        /// What it says.
+        /// The message of the service.
         reason: String,
     },
-    /// There is no serving.
+    /// The service cannot be run.
     #[error(transparent)]
     Serve(#[from] server::Error),
     /// The answer could not be written.
@@ -57,10 +57,11 @@ pub(super) enum Error {
 
 /// One thing that is wrong with the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Complaint {
-    /// File and object, as "web.yaml, document 3 (ReplicaSet shop/web-1)". Empty when it is about all of them.
+pub(super) struct Diagnostic {
+    /// File and object, for example "web.yaml, document 3 (ReplicaSet shop/web-1)". Empty if it is about the whole
+    /// input.
     pub(super) place: String,
-    /// Field of the object, as "spec.replicas". Empty when it is about the object as a whole.
+    /// Field of the object, for example "spec.replicas". Empty if it is about the whole object.
     pub(super) field: String,
     /// What is wrong.
     pub(super) text: String,
@@ -69,9 +70,9 @@ pub(super) struct Complaint {
 // === impl Error ===
 
 impl Error {
-    /// One thing wrong with a file or object as a whole.
+    /// One thing that is wrong with a whole file or object.
     pub(super) fn input(place: impl Into<String>, text: impl Into<String>) -> Self {
-        Self::Input(vec![Complaint {
+        Self::Input(vec![Diagnostic {
             place: place.into(),
             field: String::new(),
             text: text.into(),
@@ -95,6 +96,14 @@ impl Error {
         }
     }
 
+    /// What to print: a text for each thing that is wrong.
+    pub(super) fn texts(&self) -> Vec<String> {
+        match self {
+            Self::Input(diagnostics) => diagnostics.iter().map(Diagnostic::to_string).collect(),
+            error => vec![chain(error)],
+        }
+    }
+
     pub(super) fn exit(&self) -> Exit {
         match self {
             Self::Gone(_) | Self::NoWayBack(_) => Exit::Failed,
@@ -114,14 +123,14 @@ impl Error {
     }
 }
 
-fn lines(complaints: &[Complaint]) -> String {
-    let lines: Vec<String> = complaints.iter().map(Complaint::to_string).collect();
-    lines.join("\nerror: ")
+fn diagnostics(diagnostics: &[Diagnostic]) -> String {
+    let texts: Vec<String> = diagnostics.iter().map(Diagnostic::to_string).collect();
+    texts.join("; ")
 }
 
-// === impl Complaint ===
+// === impl Diagnostic ===
 
-impl fmt::Display for Complaint {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, field, text } = self;
         for part in [place, field] {
@@ -133,7 +142,7 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// An error and all that it comes from, in one line.
+/// An error and its sources, in one text.
 pub(super) fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -12,15 +12,17 @@ mod kubectl;
 mod now;
 mod output;
 mod planner;
+mod printable;
 mod serve;
 mod span;
+mod stderr;
 mod target;
 mod variables;
 mod verbs;
 mod watch;
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io;
 use std::panic;
 use std::path::Path;
 
@@ -46,7 +48,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     let command = match parse(args) {
         Ok(CommandLine { command }) => command,
         Err(error) if is_serve && error.use_stderr() => {
-            complain(format_args!("{}", first_line(&error)));
+            stderr::eprint_line(first_line(&error));
             return Exit::Usage;
         }
         Err(error) => return usage(&error),
@@ -56,7 +58,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         // Whoever reads the answer has seen enough, as `head` has.
         Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => {
-            complain(format_args!("error: {}", error::chain(&error)));
+            stderr::eprint_error(&error);
             error.exit()
         }
     }
@@ -74,8 +76,14 @@ fn parse(args: Vec<OsString>) -> Result<CommandLine, clap::Error> {
 
 /// Help and version are no mistakes; clap tells them apart.
 fn usage(error: &clap::Error) -> Exit {
-    // There is nobody left to tell.
-    let _ = error.print();
+    let text = error.render().to_string();
+    if error.use_stderr() && printable::printable(&text) != text {
+        // Arguments may come from a cluster too.
+        text.lines().for_each(stderr::eprint_line);
+    } else {
+        // If the output is closed, nobody reads it.
+        let _ = error.print();
+    }
     match error.exit_code() {
         0 => Exit::Done,
         _ => Exit::Usage,
@@ -113,11 +121,6 @@ fn completions(shell: clap_complete::Shell) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// A line on standard error. If that is closed, there is nobody left to tell.
-fn complain(line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "{line}");
-}
-
 /// A panic is a bug, and is told as one line instead of a trace.
 fn guarded<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     let hook = panic::take_hook();
@@ -127,7 +130,7 @@ fn guarded<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
             .map(|location| format!(" at {}:{}", location.file(), location.line()))
             .unwrap_or_default();
         // Without the message: it may hold values of a template.
-        complain(format_args!("note: panicked{place}"));
+        stderr::eprint_note(format_args!("panicked{place}"));
     }));
     let result = panic::catch_unwind(panic::AssertUnwindSafe(run));
     panic::set_hook(hook);

@@ -1,4 +1,4 @@
-//! Spans of time, as people write and read them.
+//! Durations, as people write and read them.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ const DAY: u64 = 24 * HOUR;
 const HOUR: u64 = 60 * MINUTE;
 const MINUTE: u64 = 60;
 
-/// Reads "10m", "1h30m", "1.5s", "500ms", or a plain number of seconds.
+/// Reads a duration: "10m", "1h30m", "1.5s", "500ms", or a number of seconds.
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
-    let wrong = || "not a time, as 90s, 10m or 1h30m".to_owned();
+    let wrong = || "not a duration, for example 90s, 10m or 1h30m".to_owned();
     let part = |number: &str, unit: f64| {
         let number = Some(number)
             .filter(|number| number.starts_with(|c: char| c.is_ascii_digit()))
@@ -40,7 +40,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     Ok(total)
 }
 
-/// As "9m 55s": to the second, what is left of one being counted.
+/// All units, for example "9m 55s".
 pub(super) fn exact(seconds: u64) -> String {
     let parts = [
         (seconds / HOUR, "h"),
@@ -59,7 +59,7 @@ pub(super) fn exact(seconds: u64) -> String {
     }
 }
 
-/// As kubectl prints ages: "45s", "5m10s", "3h", "2d4h", "400d".
+/// The form in which kubectl prints ages: "45s", "5m10s", "3h", "2d4h", "400d".
 pub(super) fn age(seconds: u64) -> String {
     let both = |large: u64, large_unit: &str, small: u64, small_unit: &str| match small {
         0 => format!("{large}{large_unit}"),

@@ -13,9 +13,10 @@ use super::error::Error;
 use super::exit::Exit;
 use super::input::{self, Request, Wanted};
 use super::planner::Planner;
+use super::printable::one_line;
 use super::target::Target;
 use super::watch::{self, Limits, Observation, SystemClock, Ticker};
-use super::{complain, now, output, span};
+use super::{now, output, span, stderr};
 use crate::proto;
 
 /// Why `plan -o kubectl` needs a confirmation.
@@ -61,8 +62,8 @@ pub(super) fn plan(args: PlanArgs) -> Result<Exit, Error> {
             output::plan(page, &subject, &response);
         })?,
         None => {
-            let script = output::script::plan(&subject, &input.cluster, &response);
-            output::write(script.as_bytes())?;
+            let commands = output::script::plan(&subject, &input.cluster, &response)?;
+            print_commands(&commands)?;
         }
     }
     Ok(Exit::Done)
@@ -157,11 +158,19 @@ pub(super) fn undo(args: UndoArgs) -> Result<Exit, Error> {
             output::undo(page, &subject, &response);
         })?,
         None => {
-            let script = output::script::undo(&subject, &input.cluster, &response);
-            output::write(script.as_bytes())?;
+            let commands = output::script::undo(&subject, &input.cluster, &response)?;
+            print_commands(&commands)?;
         }
     }
     Ok(Exit::Done)
+}
+
+/// Prints commands to standard output, and what to know before they are pasted to standard error.
+fn print_commands(commands: &output::script::Commands) -> Result<(), Error> {
+    for warning in &commands.warnings {
+        stderr::eprint_warning(warning);
+    }
+    output::write(commands.text.as_bytes())
 }
 
 /// Reads files, or the cluster.
@@ -190,7 +199,7 @@ fn read(args: &InputArgs, needs: Needs, failures: Option<&Path>) -> Result<Reque
         *pods_complete,
         now.unwrap_or_else(now::read),
         failures,
-        &mut |note| complain(format_args!("note: {note}")),
+        &mut |note| stderr::eprint_note(note),
     )
 }
 
@@ -254,9 +263,9 @@ fn watch(
             .map_or(0, |timeout: Duration| timeout.as_secs());
         let timeout = span::exact(timeout);
         if last.is_some() {
-            complain(format_args!("note: still in progress after {timeout}"));
+            stderr::eprint_note(format_args!("still in progress after {timeout}"));
         } else {
-            complain(format_args!("note: no answer within {timeout}"));
+            stderr::eprint_note(format_args!("no answer within {timeout}"));
         }
     }
     Ok(exit)
@@ -281,7 +290,7 @@ impl Observation for Rollout<'_> {
                     "" => subject,
                     message => message,
                 };
-                let line = output::one_line(line);
+                let line = one_line(line);
                 self.ticker.report(&report, &line).map_err(Error::Output)?;
             }
             Output::Json | Output::Yaml => {
@@ -301,7 +310,7 @@ impl Observation for Rollout<'_> {
     fn report_error(&mut self, error: &Error) -> Result<(), Error> {
         // Below the line of the terminal that is written again and again.
         self.ticker.end().map_err(Error::Output)?;
-        complain(format_args!("note: poll failed: {error}"));
+        stderr::eprint_note(format_args!("poll failed: {error}"));
         Ok(())
     }
 }

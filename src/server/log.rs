@@ -39,6 +39,10 @@ static NOT_WRITTEN: OnceLock<ErrorCounter> = OnceLock::new();
 
 /// Sends logs and panics to standard error until the guard is dropped. A program that has its own subscriber keeps
 /// it.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "lines of JSON, in which control characters are escaped"
+)]
 pub(super) fn init() -> WorkerGuard {
     let (writer, guard) = NonBlockingBuilder::default()
         .buffered_lines_limit(WAITING_LINES_MAX)

@@ -92,7 +92,7 @@ func (c *cliCheck) apply(ctx context.Context, t *testing.T, name string, spec ob
 	t.Helper()
 	spec["selector"] = object{"matchLabels": object{"app": name}}
 	spec["template"] = object{
-		"metadata": object{"labels": object{"app": name}, "annotations": object{"note": "it's \"so\"!\nEOF\n$HOME"}},
+		"metadata": object{"labels": object{"app": name}, "annotations": object{"note": "it's \"so\"!\nEOF\n$HOME 🦀"}},
 		"spec":     object{"containers": list{object{"name": "main", "image": "registry.example/" + name + ":1.0"}}},
 	}
 	manifest, err := json.Marshal(object{

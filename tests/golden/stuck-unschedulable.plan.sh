@@ -1,1 +1,3 @@
+sh -eu -c '
 # Deployment shop/web: nothing to do now
+'

@@ -14,7 +14,7 @@ use super::object::{Object, Role, objects};
 use super::selection::Selection;
 use super::source::Source;
 use super::source_map::SourceMap;
-use crate::cli::error::{Complaint, Error};
+use crate::cli::error::{Diagnostic, Error};
 use crate::proto;
 use crate::wire;
 
@@ -104,7 +104,7 @@ fn places(objects: &[&Object]) -> Vec<String> {
 /// Reads a message from a value of the input.
 pub(super) fn message<M: Message + Name + Default>(value: &Value, place: &str) -> Result<M, Error> {
     wire::json::from_json(&value.to_string()).map_err(|error| match error {
-        wire::Error::InvalidJson { path, source, .. } => Error::Input(vec![Complaint {
+        wire::Error::InvalidJson { path, source, .. } => Error::Input(vec![Diagnostic {
             place: place.to_owned(),
             field: if path == "." { String::new() } else { path },
             text: match json_text(&source).as_str() {
@@ -121,18 +121,18 @@ pub(super) fn message<M: Message + Name + Default>(value: &Value, place: &str) -
 /// All of them, or everything that is wrong with them.
 fn messages<M: Message + Name + Default>(objects: &[&Object]) -> Result<Vec<M>, Error> {
     let mut messages = Vec::with_capacity(objects.len());
-    let mut complaints = Vec::new();
+    let mut diagnostics = Vec::new();
     for object in objects {
         match message(&object.value, &object.place()) {
             Ok(message) => messages.push(message),
-            Err(Error::Input(more)) => complaints.extend(more),
+            Err(Error::Input(more)) => diagnostics.extend(more),
             Err(error) => return Err(error),
         }
     }
-    if complaints.is_empty() {
+    if diagnostics.is_empty() {
         Ok(messages)
     } else {
-        Err(Error::Input(complaints))
+        Err(Error::Input(diagnostics))
     }
 }
 

@@ -1,6 +1,6 @@
 //! From fields of a request back to the objects that it was made from.
 
-use crate::cli::error::Complaint;
+use crate::cli::error::Diagnostic;
 
 /// Where the objects of a request come from.
 #[derive(Debug, Default)]
@@ -18,9 +18,9 @@ pub(in crate::cli) struct SourceMap {
 
 impl SourceMap {
     /// What is wrong with a field of the request, for example `snapshot.replica_sets[2].spec.replicas`.
-    pub(in crate::cli) fn complaint(&self, field: &str, text: String) -> Complaint {
+    pub(in crate::cli) fn diagnostic(&self, field: &str, text: String) -> Diagnostic {
         let (place, field) = self.find(field).unwrap_or(("", field));
-        Complaint {
+        Diagnostic {
             place: place.to_owned(),
             field: json_names(field),
             text,
@@ -88,9 +88,9 @@ mod tests {
             failures: vec!["f0".to_owned()],
         };
         let check = |field: &str, expected: &str| {
-            let complaint = source_map.complaint(field, "is wrong".to_owned());
+            let diagnostic = source_map.diagnostic(field, "is wrong".to_owned());
             assert_eq!(
-                complaint.to_string(),
+                diagnostic.to_string(),
                 format!("{expected}: is wrong"),
                 "{field}"
             );

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::relay::Relay;
+use crate::cli::stderr::EscapedWriter;
 
 /// How often to ask whether the program has ended while it prints nothing.
 const TICK: Duration = Duration::from_millis(5);
@@ -93,7 +94,7 @@ fn kill(child: &mut Child, has_group: bool) {
 struct Output {
     events: Receiver<Event>,
     stdout: Vec<u8>,
-    relay: Relay<io::Stderr>,
+    relay: Relay<EscapedWriter>,
     /// Whether both streams have ended.
     is_read: bool,
 }
@@ -113,7 +114,7 @@ impl Output {
         Self {
             events,
             stdout: Vec::new(),
-            relay: Relay::new(io::stderr()),
+            relay: Relay::new(EscapedWriter::default()),
             is_read: false,
         }
     }

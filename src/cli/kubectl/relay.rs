@@ -29,8 +29,6 @@ pub(super) struct Relay<W> {
     line: Vec<u8>,
     /// Whether the rest of the line is passed on.
     is_passing: bool,
-    /// The byte passed on last.
-    last: u8,
     diagnostics: Vec<String>,
     log: Vec<String>,
 }
@@ -43,7 +41,6 @@ impl<W: Write> Relay<W> {
             out,
             line: Vec::new(),
             is_passing: false,
-            last: 0,
             diagnostics: Vec::new(),
             log: Vec::new(),
         }
@@ -105,17 +102,8 @@ impl<W: Write> Relay<W> {
         }
     }
 
-    /// Control characters could tell a terminal anything: they are spelled out. In UTF-8, those beyond ASCII are c2 80 to
-    /// c2 9f.
     fn pass(&mut self, byte: u8) {
-        let is_control = byte.is_ascii_control() && !b"\n\r\t".contains(&byte);
-        let is_high_control = self.last == 0xc2 && (0x80..0xa0).contains(&byte);
-        self.last = byte;
-        let _ = if is_control || is_high_control {
-            write!(self.out, "\\x{byte:02x}")
-        } else {
-            self.out.write_all(&[byte])
-        };
+        let _ = self.out.write_all(&[byte]);
     }
 }
 
@@ -186,13 +174,6 @@ mod tests {
             relay(&["E11x2 a\nE1\n"]),
             ("E11x2 a\nE1\n".to_owned(), vec![])
         );
-    }
-
-    #[test]
-    fn control_characters_are_spelled_out() {
-        let (out, kept) = relay(&["a\u{1b}[31mb\u{9b}c\td\r\né\n"]);
-        assert_eq!(out, "a\\x1b[31mb\u{fffd}\\x9bc\td\r\né\n");
-        assert_eq!(kept, Vec::<String>::new());
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Answers, printed.
 
+mod body;
 mod page;
 mod revision;
 pub(super) mod script;
+mod shell;
 mod step;
 mod table;
 mod yaml;
@@ -17,6 +19,7 @@ pub(super) use self::table::{blockers, plan, status};
 
 use super::args::Output;
 use super::error::{Error, chain};
+use super::printable::printable_json;
 use crate::wire;
 
 /// Prints a response to standard output: in protobuf's JSON form, or as `table` lays it out.
@@ -36,7 +39,7 @@ fn text<M: Message + Name>(
 ) -> Result<String, Error> {
     let json = || wire::json::to_json(response).map_err(|error| Error::Bug(chain(&error)));
     Ok(match output {
-        Output::Json => json()? + "\n",
+        Output::Json => printable_json(&json()?) + "\n",
         Output::Yaml => {
             let value = serde_json::from_str(&json()?);
             yaml::to_yaml(&value.map_err(|error| Error::Bug(chain(&error)))?)
@@ -50,11 +53,6 @@ pub(super) fn page(fill: impl FnOnce(&mut Page)) -> String {
     let mut page = Page::new(is_coloured());
     fill(&mut page);
     page.into_text()
-}
-
-/// Text on one line, that steers no terminal.
-pub(super) fn one_line(text: &str) -> String {
-    page::printable(text).replace('\n', " ")
 }
 
 /// Whether lines may be overwritten: on a terminal that can.

@@ -1,21 +1,23 @@
-//! Text for people: lines of at most 100 columns, coloured where that helps.
+//! Text for people: lines of at most 100 columns, with colour where it helps.
 
-/// Columns that a line has at most: what fits a terminal beside other things, and a log.
+use crate::cli::printable::printable;
+
+/// The longest line, in columns.
 const COLUMNS_MAX: usize = 100;
 
 /// Columns between those of a table.
 const GAP: usize = 2;
 
-/// Lines, as they come together.
+/// Lines of text, in the order in which they are added.
 #[derive(Debug)]
 pub(in crate::cli) struct Page {
     text: String,
     coloured: bool,
 }
 
-/// How a text stands out.
+/// How text is emphasised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum Style {
     Plain,
     Strong,
     Faint,
@@ -23,7 +25,7 @@ pub(super) enum Look {
     Bad,
 }
 
-/// A table, its columns as wide as they must be.
+/// A table. Each column is as wide as its widest cell.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     rows: Vec<Row>,
@@ -31,8 +33,8 @@ pub(super) struct Columns {
 
 #[derive(Debug)]
 struct Row {
-    cells: Vec<(String, Look)>,
-    /// Goes below, from the second column on.
+    cells: Vec<(String, Style)>,
+    /// Printed below the row, from the second column on.
     below: String,
 }
 
@@ -54,38 +56,38 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A text after what leads it, continued below itself where it is too long.
-    pub(super) fn paragraph(&mut self, lead: &str, lead_look: Look, text: &str, look: Look) {
+    /// Text behind a lead. Lines that are too long continue below the text.
+    pub(super) fn paragraph(&mut self, lead: &str, lead_style: Style, text: &str, style: Style) {
         let lead = printable(lead);
         let indent = columns(&lead);
         let lines = wrapped(&printable(text), COLUMNS_MAX.saturating_sub(indent));
         for (number, line) in lines.iter().enumerate() {
             if number == 0 {
-                self.push(&lead, lead_look);
+                self.push(&lead, lead_style);
             } else {
                 self.blanks(indent);
             }
-            self.push(line, look);
+            self.push(line, style);
             self.end_line();
         }
     }
 
-    pub(super) fn line(&mut self, text: &str, look: Look) {
-        self.paragraph("", Look::Plain, text, look);
+    pub(super) fn line(&mut self, text: &str, style: Style) {
+        self.paragraph("", Style::Plain, text, style);
     }
 
     pub(super) fn columns(&mut self, table: &Columns) {
         let widths = table.widths();
         for row in &table.rows {
             let cells = row.cells.iter().zip(&widths);
-            let cells: Vec<(Vec<String>, usize, Look)> = cells
-                .map(|((cell, look), width)| (wrapped(cell, *width), *width, *look))
+            let cells: Vec<(Vec<String>, usize, Style)> = cells
+                .map(|((cell, style), width)| (wrapped(cell, *width), *width, *style))
                 .collect();
             let height = cells.iter().map(|(lines, ..)| lines.len()).max();
             for number in 0..height.unwrap_or_default() {
-                for (lines, width, look) in &cells {
+                for (lines, width, style) in &cells {
                     let line = lines.get(number).map_or("", String::as_str);
-                    self.push(line, *look);
+                    self.push(line, *style);
                     self.blanks(width.saturating_sub(columns(line)) + GAP);
                 }
                 self.end_line();
@@ -93,18 +95,18 @@ impl Page {
             if !row.below.is_empty() {
                 let indent = widths.first().copied().unwrap_or_default() + GAP;
                 let blanks = " ".repeat(indent);
-                self.paragraph(&blanks, Look::Plain, &row.below, Look::Plain);
+                self.paragraph(&blanks, Style::Plain, &row.below, Style::Plain);
             }
         }
     }
 
-    fn push(&mut self, text: &str, look: Look) {
-        let code = match look {
-            Look::Strong => "1",
-            Look::Faint => "2",
-            Look::Good => "32",
-            Look::Bad => "31",
-            Look::Plain => "",
+    fn push(&mut self, text: &str, style: Style) {
+        let code = match style {
+            Style::Strong => "1",
+            Style::Faint => "2",
+            Style::Good => "32",
+            Style::Bad => "31",
+            Style::Plain => "",
         };
         if self.coloured && !code.is_empty() && !text.is_empty() {
             self.text.extend(["\u{1b}[", code, "m", text, "\u{1b}[0m"]);
@@ -128,22 +130,23 @@ impl Page {
 impl Columns {
     pub(super) fn head<const N: usize>(names: [&str; N]) -> Self {
         let mut table = Self::default();
-        table.row(names.map(|name| (name.to_owned(), Look::Strong)), "");
+        table.row(names.map(|name| (name.to_owned(), Style::Strong)), "");
         table
     }
 
-    pub(super) fn row<const N: usize>(&mut self, cells: [(String, Look); N], below: &str) {
+    pub(super) fn row<const N: usize>(&mut self, cells: [(String, Style); N], below: &str) {
         let cells = cells.into_iter();
         self.rows.push(Row {
-            cells: cells.map(|(cell, look)| (printable(&cell), look)).collect(),
+            cells: cells
+                .map(|(cell, style)| (printable(&cell), style))
+                .collect(),
             below: below.to_owned(),
         });
     }
 }
 
 impl Columns {
-    /// How wide the columns are: as their cells, or less where the page is not wide enough for them. Then the
-    /// widest give way.
+    /// The widths of the columns. Where the table is wider than the page, the widest columns shrink.
     fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> = Vec::new();
         for row in &self.rows {
@@ -158,7 +161,7 @@ impl Columns {
         let gaps = widths.len().saturating_sub(1) * GAP;
         let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(COLUMNS_MAX);
         while excess > 0 {
-            // Of two as wide, the one that comes first.
+            // Of two columns with the same width, the first one.
             let Some(widest) = widths.iter_mut().rev().max_by_key(|width| **width) else {
                 break;
             };
@@ -169,25 +172,12 @@ impl Columns {
     }
 }
 
-/// Control characters are spelled out: what pods and API servers say must not steer a terminal.
-pub(super) fn printable(text: &str) -> String {
-    let mut printable = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => printable.push(c),
-            c if c.is_control() => printable.extend(c.escape_default()),
-            c => printable.push(c),
-        }
-    }
-    printable
-}
-
 fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Lines of at most so many columns, broken at blanks where there are any, and where the text breaks.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+/// Lines of at most `width` columns, broken at spaces where possible, and at the line breaks of the text.
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
     for paragraph in text.trim_end().split('\n') {
@@ -232,7 +222,7 @@ mod tests {
     fn long_cells_are_wrapped() {
         let text = |cells: [&str; 3]| {
             let mut table = Columns::head(["A", "B", "C"]);
-            table.row(cells.map(|cell| (cell.to_owned(), Look::Plain)), "below");
+            table.row(cells.map(|cell| (cell.to_owned(), Style::Plain)), "below");
             let mut page = Page::new(false);
             page.columns(&table);
             page.into_text()
@@ -252,18 +242,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_steers_the_terminal() {
-        assert_eq!(
-            printable("a\u{1b}[31mb\tc\rd\ne"),
-            "a\\u{1b}[31mb\\tc\\rd\ne"
-        );
-    }
-
-    #[test]
     fn colours_come_and_go() {
         let text = |coloured| {
             let mut page = Page::new(coloured);
-            page.line("x", Look::Bad);
+            page.line("x", Style::Bad);
             page.into_text()
         };
         assert_eq!(text(false), "x\n");

@@ -1,13 +1,13 @@
-//! Revisions, and the way back to one, for people.
+//! The revisions of a Deployment and a rollback to one of them, for people.
 
 use prost_types::Timestamp;
 
-use super::page::{Columns, Look, Page};
+use super::page::{Columns, Page, Style};
 use super::table;
 use crate::cli::span;
 use crate::proto;
 
-/// The revisions of a Deployment, as at a time.
+/// The revisions of a Deployment, with their age at a time.
 pub(in crate::cli) fn history(
     page: &mut Page,
     subject: &str,
@@ -20,7 +20,7 @@ pub(in crate::cli) fn history(
         1 => "1 revision".to_owned(),
         count => format!("{count} revisions"),
     };
-    page.line(&format!("{subject}: {what}"), Look::Strong);
+    page.line(&format!("{subject}: {what}"), Style::Strong);
     if revisions.is_empty() {
         return;
     }
@@ -36,7 +36,7 @@ pub(in crate::cli) fn history(
         "STATE",
     ]);
     for revision in revisions {
-        let plain = |text: String| (text, Look::Plain);
+        let plain = |text: String| (text, Style::Plain);
         let or_dash = |text: String| {
             if text.is_empty() {
                 "-".to_owned()
@@ -49,8 +49,8 @@ pub(in crate::cli) fn history(
             number => number.to_string(),
         };
         let state = match (revision.current, revision.cleaned_up_next) {
-            (true, _) => ("current".to_owned(), Look::Good),
-            (false, true) => ("cleaned up next".to_owned(), Look::Faint),
+            (true, _) => ("current".to_owned(), Style::Good),
+            (false, true) => ("cleaned up next".to_owned(), Style::Faint),
             (false, false) => plain(String::new()),
         };
         let earlier: Vec<String> = revision
@@ -79,7 +79,7 @@ pub(in crate::cli) fn history(
     page.columns(&table);
 }
 
-/// How old what was created then is now.
+/// The age of an object.
 fn age(now: Option<&Timestamp>, then: Option<&Timestamp>) -> String {
     match (now, then) {
         (Some(now), Some(then)) => {
@@ -91,16 +91,16 @@ fn age(now: Option<&Timestamp>, then: Option<&Timestamp>) -> String {
     }
 }
 
-/// The way back: what changes, what to know, and the write.
+/// A rollback: the changes of the template, notes, and the API call.
 pub(in crate::cli) fn undo(page: &mut Page, subject: &str, response: &proto::RollbackResponse) {
     let title = undo_title(subject, response);
-    page.line(&title, Look::Strong);
+    page.line(&title, Style::Strong);
     if !response.reason.is_empty() {
-        page.line(&response.reason, Look::Plain);
+        page.line(&response.reason, Style::Plain);
     }
     if !response.changes.is_empty() {
         page.gap();
-        page.line("Changes of the template", Look::Strong);
+        page.line("Changes of the template", Style::Strong);
         let shown = |json: &str| match json {
             "" => "(absent)".to_owned(),
             json => json.to_owned(),
@@ -111,16 +111,16 @@ pub(in crate::cli) fn undo(page: &mut Page, subject: &str, response: &proto::Rol
                 from_json,
                 to_json,
             } = change;
-            page.paragraph("  ", Look::Plain, path, Look::Plain);
-            page.paragraph("    from  ", Look::Faint, &shown(from_json), Look::Bad);
-            page.paragraph("    to    ", Look::Faint, &shown(to_json), Look::Good);
+            page.paragraph("  ", Style::Plain, path, Style::Plain);
+            page.paragraph("    from  ", Style::Faint, &shown(from_json), Style::Bad);
+            page.paragraph("    to    ", Style::Faint, &shown(to_json), Style::Good);
         }
     }
     if !response.warnings.is_empty() {
         page.gap();
-        page.line("To know", Look::Strong);
+        page.line("Notes", Style::Strong);
         for warning in &response.warnings {
-            page.paragraph("  - ", Look::Plain, warning, Look::Plain);
+            page.paragraph("  - ", Style::Plain, warning, Style::Plain);
         }
     }
     for (index, step) in response.steps.iter().enumerate() {
@@ -129,7 +129,7 @@ pub(in crate::cli) fn undo(page: &mut Page, subject: &str, response: &proto::Rol
     }
 }
 
-/// As "Deployment shop/web: back from revision 3 to revision 2, of ReplicaSet web-7d9".
+/// For example "Deployment shop/web: roll back from revision 3 to 2 (ReplicaSet web-7d9)".
 pub(super) fn undo_title(subject: &str, response: &proto::RollbackResponse) -> String {
     let proto::RollbackResponse {
         steps,
@@ -142,8 +142,8 @@ pub(super) fn undo_title(subject: &str, response: &proto::RollbackResponse) -> S
         return format!("{subject}: nothing to undo");
     }
     let from = match from_revision {
-        0 => String::new(),
-        from => format!(" from revision {from}"),
+        0 => "to revision".to_owned(),
+        from => format!("from revision {from} to"),
     };
-    format!("{subject}: back{from} to revision {to_revision}, of ReplicaSet {replica_set}")
+    format!("{subject}: roll back {from} {to_revision} (ReplicaSet {replica_set})")
 }

@@ -1,35 +1,75 @@
-//! Steps as commands for a shell: kubectl makes the same calls, preconditions and all.
+//! Steps as one command for a shell: kubectl makes the same calls, with the same preconditions.
+//!
+//! Bodies are here-documents on descriptor 3. Standard input stays that of the shell: a credential plugin may ask
+//! there.
 
-use super::page::printable;
+use serde_json::Value;
+
+use super::page::wrapped;
 use super::revision::undo_title;
+use super::{body, shell};
 use crate::cli::args::ClusterArgs;
+use crate::cli::error::Error;
 use crate::proto::{ApiCall, PlanRolloutResponse, RollbackResponse, Step, Verb};
 
-/// Bytes of a body that go into an argument. Linux takes 128 KiB in one.
-const ARGUMENT_BYTES_MAX: usize = 64 << 10;
+/// Where kubectl finds the body of a call.
+const BODY: &str = "/dev/fd/3";
+
+/// The end of a here-document. No line of JSON is one.
+const BODY_END: &str = "EOF";
+
+/// Columns of a comment.
+const COMMENT_COLUMNS: usize = 98;
+
+/// Runs kubectl, and passes over a failure for which the API server gives a certain reason. What kubectl prints
+/// reaches the user while it runs. `grep` reads to the end: `grep -q` would cut that short.
+const TOLERATE: &str = r#"
+# tolerate REASON COMMAND...: succeeds if the command does, or if kubectl reports REASON.
+tolerate() {
+  report="^Error from server [(]($1)[)]"
+  shift
+  outcome=$({
+    { "$@" 2>&1 >&4 && echo succeeded >&6; } | tee /dev/fd/5 5>&1 >&2 | grep -E -c "$report" >&6
+  } 6>&1) || :
+  case $outcome in
+  succeeded* | [1-9]*) ;;
+  *) return 1 ;;
+  esac
+} 4>&1
+"#;
+
+/// The largest command that is printed without a warning. Linux allows 2 MiB in the arguments of a process, macOS
+/// 1 MiB.
+const SCRIPT_BYTES_MAX: usize = 900 << 10;
+
+/// Commands to paste, and what the user should know before.
+#[derive(Debug)]
+pub(in crate::cli) struct Commands {
+    pub(in crate::cli) text: String,
+    pub(in crate::cli) warnings: Vec<String>,
+}
 
 /// Commands that carry out a plan.
 pub(in crate::cli) fn plan(
     subject: &str,
     cluster: &ClusterArgs,
     response: &PlanRolloutResponse,
-) -> String {
-    let mut script = Script::new(cluster);
+) -> Result<Commands, Error> {
+    let mut script = Script::new(cluster)?;
     let PlanRolloutResponse { steps, .. } = response;
     match steps.len() {
         0 => script.comment(&format!("{subject}: nothing to do now")),
         count => {
             let steps = if count == 1 { "step" } else { "steps" };
-            script.comment(&format!(
-                "{subject}: {count} {steps}, each with its preconditions. The first that fails ends them."
-            ));
+            script.comment(&format!("{subject}: {count} {steps}"));
             script.comment(
-                "Events are not recorded. Plan again afterwards, also when a step failed.",
+                "Each call has its preconditions. If one fails, the calls after it are not made. \
+                 Events are not recorded. Plan again afterwards, also when a call failed.",
             );
         }
     }
-    script.steps(steps);
-    script.text
+    script.steps(steps)?;
+    Ok(script.into_commands(steps))
 }
 
 /// Commands that carry out a rollback.
@@ -37,8 +77,8 @@ pub(in crate::cli) fn undo(
     subject: &str,
     cluster: &ClusterArgs,
     response: &RollbackResponse,
-) -> String {
-    let mut script = Script::new(cluster);
+) -> Result<Commands, Error> {
+    let mut script = Script::new(cluster)?;
     script.comment(&undo_title(subject, response));
     if !response.reason.is_empty() {
         script.comment(&response.reason);
@@ -46,85 +86,92 @@ pub(in crate::cli) fn undo(
     for warning in &response.warnings {
         script.comment(&format!("- {warning}"));
     }
-    script.steps(&response.steps);
-    script.text
+    script.steps(&response.steps)?;
+    Ok(script.into_commands(&response.steps))
 }
 
+/// What `sh` is given to run.
 struct Script {
     text: String,
     /// Options that every command has, blank first.
     options: String,
 }
 
+/// Whether the script goes on when a call fails.
+enum OnFailure {
+    Stop,
+    /// For these reasons of the API server, as an extended regular expression.
+    Tolerate(String),
+    Continue,
+}
+
 // === impl Script ===
 
 impl Script {
     /// For the cluster that the objects were read from.
-    fn new(cluster: &ClusterArgs) -> Self {
+    fn new(cluster: &ClusterArgs) -> Result<Self, Error> {
+        let mut options = String::new();
         // Every command names the namespace of its object.
-        let options = cluster.options().filter(|(name, _)| *name != "--namespace");
-        let options = options.map(|(name, value)| format!(" {name}={}", quoted(value)));
-        Self {
-            text: String::new(),
-            options: options.collect(),
+        for (name, value) in cluster.options().filter(|(name, _)| *name != "--namespace") {
+            options.extend([" ", name, "=", &shell::word(value)?]);
         }
+        Ok(Self {
+            text: "\n".to_owned(),
+            options,
+        })
     }
 
     fn comment(&mut self, text: &str) {
-        let text = printable(text).replace('\n', " ");
-        self.text.extend(["# ", &text, "\n"]);
+        for line in wrapped(&shell::comment(text), COMMENT_COLUMNS) {
+            self.text.extend(["# ", &line, "\n"]);
+        }
     }
 
-    /// Each command only runs if those before it went well, or may fail.
-    fn steps(&mut self, steps: &[Step]) {
-        let last_call = steps.iter().rposition(|step| step.call.is_some());
-        for (index, step) in steps.iter().enumerate() {
+    fn steps(&mut self, steps: &[Step]) -> Result<(), Error> {
+        let on_failure: Vec<OnFailure> = steps.iter().map(OnFailure::of).collect();
+        if on_failure
+            .iter()
+            .any(|on_failure| matches!(on_failure, OnFailure::Tolerate(_)))
+        {
+            self.text.push_str(TOLERATE);
+        }
+        for (index, (step, on_failure)) in steps.iter().zip(&on_failure).enumerate() {
             self.text.push('\n');
-            self.comment(&format!("{}. {}", index + 1, step.summary));
+            let number = index + 1;
+            self.comment(&format!("{number}. {}", step.summary));
             match &step.call {
-                Some(call) => {
-                    self.command(call, step.continue_on_failure, Some(index) == last_call);
-                }
-                None => self.comment("no call: events only"),
+                Some(call) => self.call(number, call, on_failure)?,
+                None => self.comment("No call: events only."),
             }
         }
+        Ok(())
     }
 
-    fn command(&mut self, call: &ApiCall, may_fail: bool, is_last: bool) {
-        let (command, input) = self.kubectl(call);
-        let command = match input {
-            Some(_) => command + " <<'EOF'",
-            None => command,
+    fn call(&mut self, number: usize, call: &ApiCall, on_failure: &OnFailure) -> Result<(), Error> {
+        let command = self.kubectl(call)?;
+        let (before, after) = match on_failure {
+            OnFailure::Stop => (String::new(), String::new()),
+            OnFailure::Tolerate(reasons) => (format!("tolerate \"{reasons}\" "), String::new()),
+            OnFailure::Continue => {
+                let text =
+                    format!("step {number} failed; the steps after it are still carried out");
+                (String::new(), format!(" || echo \"{text}\" >&2"))
+            }
         };
-        let command = match (may_fail, is_last) {
-            (false, _) => command,
-            (true, true) => format!("{command} || true"),
-            (true, false) => format!("{{ {command} || true; }}"),
-        };
-        self.text.push_str(&command);
-        self.text.push_str(if is_last { "\n" } else { " &&\n" });
-        if let Some(input) = input {
-            // A line of JSON never is that of the end.
-            self.text.extend([&input, "\nEOF\n"]);
-        }
+        let body = body::lines(&call.body_json)?;
+        let text = format!("{before}{command} 3<<\\{BODY_END}{after}\n{body}{BODY_END}\n");
+        self.text.push_str(&text);
+        Ok(())
     }
 
-    /// The command, and what it reads.
-    fn kubectl(&self, call: &ApiCall) -> (String, Option<String>) {
-        let body = plain_json(&call.body_json);
+    fn kubectl(&self, call: &ApiCall) -> Result<String, Error> {
         let options = &self.options;
-        let namespace = quoted(&call.namespace);
-        match call.verb() {
-            Verb::Create => (
-                format!("kubectl create{options} -n {namespace} -f -"),
-                Some(body),
-            ),
+        let namespace = shell::word(&call.namespace)?;
+        Ok(match call.verb() {
+            Verb::Create => format!("kubectl create{options} -n {namespace} -f {BODY}"),
             Verb::Delete => {
-                let path = quoted(&path(call));
-                (
-                    format!("kubectl delete{options} --raw {path} -f -"),
-                    Some(body),
-                )
+                let path = shell::word(&path(call))?;
+                format!("kubectl delete{options} --raw {path} -f {BODY}")
             }
             Verb::Patch | Verb::Unspecified => {
                 let kind = match call.content_type.as_str() {
@@ -134,19 +181,89 @@ impl Script {
                 };
                 let part = match call.subresource.as_str() {
                     "" => String::new(),
-                    part => format!(" --subresource={}", quoted(part)),
+                    part => format!(" --subresource={}", shell::word(part)?),
                 };
-                let object = quoted(&object(call));
-                let command =
-                    format!("kubectl patch{options} {object} -n {namespace}{part} --type={kind}");
-                if body.len() > ARGUMENT_BYTES_MAX {
-                    (command + " --patch-file=/dev/stdin", Some(body))
-                } else {
-                    (format!("{command} -p {}", quoted(&body)), None)
-                }
+                let object = shell::word(&object(call))?;
+                format!(
+                    "kubectl patch{options} {object} -n {namespace}{part} --type={kind} --patch-file={BODY}"
+                )
             }
+        })
+    }
+
+    fn into_commands(self, steps: &[Step]) -> Commands {
+        let text = shell::command(&self.text);
+        let mut warnings = Vec::new();
+        if steps.iter().any(has_environment) {
+            warnings.push(
+                "the commands contain the values of environment variables, which the table hides: keep them \
+                 from anyone who must not know these values"
+                    .to_owned(),
+            );
+        }
+        if text.len() > SCRIPT_BYTES_MAX {
+            warnings.push(format!(
+                "the command has {} KiB, which may be more than this system allows: -o json prints the calls",
+                text.len() >> 10
+            ));
+        }
+        Commands { text, warnings }
+    }
+}
+
+// === impl OnFailure ===
+
+impl OnFailure {
+    fn of(step: &Step) -> Self {
+        if !step.continue_on_failure {
+            return Self::Stop;
+        }
+        let codes = &step.tolerated_http_codes;
+        if codes.is_empty() {
+            return Self::Continue;
+        }
+        let reasons: Vec<&str> = codes
+            .iter()
+            .flat_map(|code| reasons(*code))
+            .copied()
+            .collect();
+        match reasons.as_slice() {
+            [] => Self::Stop,
+            reasons => Self::Tolerate(reasons.join("|")),
         }
     }
+}
+
+/// How kubectl names an answer: "Error from server (NotFound): …". A code that is not known here is not tolerated.
+fn reasons(code: i32) -> &'static [&'static str] {
+    match code {
+        403 => &["Forbidden"],
+        404 => &["NotFound"],
+        409 => &["AlreadyExists", "Conflict"],
+        410 => &["Expired", "Gone"],
+        422 => &["Invalid"],
+        _ => &[],
+    }
+}
+
+/// Whether the body of the call has values of environment variables.
+fn has_environment(step: &Step) -> bool {
+    fn within(value: &Value) -> bool {
+        let is_set = |item: &Value| item.get("value").is_some_and(|value| value != "");
+        match value {
+            Value::Object(fields) => fields.iter().any(|(name, value)| {
+                let items = value.as_array().filter(|_| name == "env");
+                items.is_some_and(|items| items.iter().any(is_set)) || within(value)
+            }),
+            Value::Array(items) => items.iter().any(within),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
+    let body = step
+        .call
+        .as_ref()
+        .map(|call| serde_json::from_str(&call.body_json));
+    body.is_some_and(|body| body.is_ok_and(|body: Value| within(&body)))
 }
 
 /// The object as kubectl takes it, its group named: others may have a kind of the same name.
@@ -184,185 +301,91 @@ fn path(call: &ApiCall) -> String {
     format!("/{root}/{api_version}/namespaces/{namespace}/{kind}s/{name}")
 }
 
-/// One word for a shell, whatever is in it.
-fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':');
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-/// The same JSON on one line of which a terminal and an interactive shell leave every character as it is. What
-/// is escaped stands in strings only; line breaks in them are escaped already.
-fn plain_json(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for c in json.chars() {
-        match c {
-            '\n' | '\r' | '\t' => text.push(' '),
-            // Bash replaces what follows it, in quotes too, by commands that were typed before.
-            '!' | '\u{2028}' | '\u{2029}' | '\u{feff}' => {
-                text.push_str(&format!("\\u{:04x}", u32::from(c)));
-            }
-            c if c.is_control() => text.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => text.push(c),
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 #[allow(clippy::expect_used, reason = "a test that fails may panic")]
 mod tests {
-    use std::io::Write as _;
-    use std::process::{Command, Stdio};
-
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
-    const NASTY: &str =
-        "it's \"quoted\" $HOME `id` \\ \n\nEOF\n!x !! \u{1b}[31m \u{9b} \u{2028} ü %s {a,b} ~ * #";
-
-    fn cluster(context: Option<&str>) -> ClusterArgs {
-        ClusterArgs {
-            namespace: Some("ignored".to_owned()),
-            context: context.map(str::to_owned),
-            kubeconfig: None,
-        }
-    }
-
-    fn step(
-        verb: Verb,
-        content_type: &str,
-        subresource: &str,
-        body: &Value,
-        may_fail: bool,
-    ) -> Step {
+    fn step(verb: Verb, body: &Value) -> Step {
         Step {
-            summary: format!("{} with {NASTY}", verb.as_str_name()),
             call: Some(ApiCall {
                 verb: verb.into(),
                 api_version: "apps/v1".to_owned(),
                 kind: "ReplicaSet".to_owned(),
                 namespace: "shop".to_owned(),
                 name: "web-1".to_owned(),
-                subresource: subresource.to_owned(),
-                content_type: content_type.to_owned(),
                 body_json: body.to_string(),
+                ..ApiCall::default()
             }),
-            continue_on_failure: may_fail,
             ..Step::default()
         }
     }
 
-    /// What a kubectl is told that fails for delete: its arguments and what it reads, each on a line.
-    fn run(script: &str) -> Vec<String> {
-        let kubectl = "kubectl() { printf '%s|' \"$@\"; case \"$*\" in *'-f -'*|*stdin*) cat;; *) echo;; esac; \
-                       [ \"$1\" != delete ]; }\n";
-        let mut bash = Command::new("bash")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("bash");
-        // Longer than an argument may be.
-        let mut stdin = bash.stdin.take().expect("a pipe");
-        let input = format!("{kubectl}{script}");
-        let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-        let output = bash.wait_with_output().expect("bash ends");
-        writer.join().expect("no panic").expect("bash reads");
-        let errors = String::from_utf8(output.stderr).expect("UTF-8");
-        assert_eq!(errors, "", "{script}");
-        let out = String::from_utf8(output.stdout).expect("UTF-8");
-        out.lines().map(str::to_owned).collect()
-    }
-
-    fn json_of<'a>(line: &'a str, head: &str) -> Value {
-        let body: &'a str = line.strip_prefix(head).unwrap_or_else(|| panic!("{line}"));
-        serde_json::from_str(body.trim_end_matches('|')).expect("JSON")
-    }
-
-    #[test]
-    fn bodies_arrive_as_they_are() {
-        let body =
-            json!({"metadata": {"annotations": {NASTY: NASTY}}, "n": 9_007_199_254_740_993_i64});
-        let long = json!({"metadata": {"annotations": {"a": "x'".repeat(ARGUMENT_BYTES_MAX)}}});
+    fn commands(context: &str, steps: Vec<Step>) -> Result<Commands, Error> {
+        let cluster = ClusterArgs {
+            namespace: Some("ignored".to_owned()),
+            context: Some(context.to_owned()),
+            kubeconfig: None,
+        };
         let response = PlanRolloutResponse {
-            steps: vec![
-                step(Verb::Create, "application/json", "", &body, false),
-                step(Verb::Delete, "application/json", "", &body, true),
-                Step::default(),
-                step(Verb::Patch, "application/json-patch+json", "", &body, false),
-                step(
-                    Verb::Patch,
-                    "application/merge-patch+json",
-                    "status",
-                    &body,
-                    true,
-                ),
-                step(
-                    Verb::Patch,
-                    "application/merge-patch+json",
-                    "",
-                    &long,
-                    false,
-                ),
-            ],
+            steps,
             ..PlanRolloutResponse::default()
         };
-        let context = "my 'context'";
-        let script = plan("Deployment shop/web", &cluster(Some(context)), &response);
-        assert!(
-            !script.contains(|c: char| c.is_control() && c != '\n'),
-            "{script}"
-        );
-        let lines = run(&script);
-        assert_eq!(lines.len(), 5, "{script}");
-        let option = format!("--context={context}|");
-        let head = format!("create|{option}-n|shop|-f|-|");
-        assert_eq!(json_of(&lines[0], &head), body);
-        let path = "/apis/apps/v1/namespaces/shop/replicasets/web-1";
-        let head = format!("delete|{option}--raw|{path}|-f|-|");
-        assert_eq!(json_of(&lines[1], &head), body);
-        let head = format!("patch|{option}replicaset.apps/web-1|-n|shop|");
-        assert_eq!(json_of(&lines[2], &format!("{head}--type=json|-p|")), body);
-        let status = format!("{head}--subresource=status|--type=merge|-p|");
-        assert_eq!(json_of(&lines[3], &status), body);
-        let file = format!("{head}--type=merge|--patch-file=/dev/stdin|");
-        assert_eq!(json_of(&lines[4], &file), long);
+        plan("Deployment shop/web", &cluster, &response)
     }
 
-    /// The first that fails ends it, unless it may.
     #[test]
-    fn failures_end_the_chain() {
-        let patch = |may_fail| {
-            step(
-                Verb::Patch,
-                "application/merge-patch+json",
-                "",
-                &json!({}),
-                may_fail,
-            )
+    fn only_tolerated_reasons_are_passed_over() {
+        let tolerating = |codes: &[i32]| {
+            let mut step = step(Verb::Delete, &json!({}));
+            step.continue_on_failure = true;
+            step.tolerated_http_codes = codes.to_vec();
+            commands("prod", vec![step]).expect("commands").text
         };
-        let delete = |may_fail| step(Verb::Delete, "application/json", "", &json!({}), may_fail);
-        for (steps, runs) in [
-            (vec![patch(false), delete(false), patch(false)], 2),
-            (
-                vec![patch(false), delete(false), patch(true), patch(false)],
-                2,
-            ),
-            (vec![patch(false), delete(true), patch(false)], 3),
-            (vec![delete(true), delete(true), patch(false)], 3),
-            (vec![patch(false), delete(true), Step::default()], 2),
+        assert!(tolerating(&[404]).contains("\ntolerate \"NotFound\" kubectl delete"));
+        assert!(
+            tolerating(&[404, 409]).contains("\ntolerate \"NotFound|AlreadyExists|Conflict\" ")
+        );
+        // What is not known is not tolerated.
+        let text = tolerating(&[599]);
+        assert!(!text.contains("tolerate") && !text.contains("||"), "{text}");
+        assert!(tolerating(&[]).contains(" 3<<\\EOF || echo \"step 1 failed; "));
+    }
+
+    #[test]
+    fn environment_values_are_warned_of() {
+        let template = |env: Value| json!({"spec": {"containers": [{"env": env}]}});
+        for (env, warns) in [
+            (json!([{"name": "A", "value": "secret"}]), true),
+            (json!([{"name": "A"}, {"name": "B", "value": ""}]), false),
+            (json!([{"name": "A", "valueFrom": {"fieldRef": {}}}]), false),
         ] {
-            let response = PlanRolloutResponse {
-                steps,
-                ..PlanRolloutResponse::default()
-            };
-            let script = plan("Deployment shop/web", &cluster(None), &response);
-            assert_eq!(run(&script).len(), runs, "{script}");
+            let patch =
+                json!([{"op": "replace", "path": "/spec/template", "value": template(env)}]);
+            let commands = commands("prod", vec![step(Verb::Patch, &patch)]).expect("commands");
+            assert_eq!(!commands.warnings.is_empty(), warns, "{patch}");
         }
+    }
+
+    #[test]
+    fn very_large_commands_are_warned_of() {
+        let body = json!({"a": "x".repeat(SCRIPT_BYTES_MAX)});
+        let commands = commands("prod", vec![step(Verb::Patch, &body)]).expect("commands");
+        assert_eq!(commands.warnings.len(), 1, "{:?}", commands.warnings);
+    }
+
+    #[test]
+    fn what_cannot_be_pasted_is_refused() {
+        let error = commands("a\nb", vec![]).expect_err("a line break");
+        assert!(matches!(error, Error::Usage(_)), "{error}");
+        let mut step = step(Verb::Patch, &json!({}));
+        if let Some(call) = &mut step.call {
+            call.body_json = "'; touch pwned; '".to_owned();
+        }
+        let error = commands("prod", vec![step]).expect_err("a body that is not JSON");
+        assert!(matches!(error, Error::Bug(_)), "{error}");
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! What people want to know of a step beside its summary.
+//! The details of a step, for people.
 
 use serde_json::Value;
 
 use crate::proto::{ApiCall, Step, Verb};
 
-/// The call, as "PATCH apps/v1 ReplicaSet shop/web-7d9".
+/// The call, for example "PATCH apps/v1 ReplicaSet shop/web-7d9".
 pub(super) fn call(call: &ApiCall) -> String {
     let ApiCall {
         verb: _,
@@ -29,7 +29,7 @@ pub(super) fn call(call: &ApiCall) -> String {
     format!("{verb} {api_version} {kind} {namespace}/{name}{part}")
 }
 
-/// What the call asks the API server to check, as "uid is 9cae… and generation is 4". Empty when nothing.
+/// What the call asks the API server to check, for example "uid is 9cae… and generation is 4". Empty if there is nothing to check.
 pub(super) fn precondition(call: &ApiCall) -> String {
     let Ok(body) = serde_json::from_str::<Value>(&call.body_json) else {
         return String::new();
@@ -43,7 +43,7 @@ pub(super) fn precondition(call: &ApiCall) -> String {
     tests.join(" and ")
 }
 
-/// A `test` of JSON Patch, by the last names of its path.
+/// The `test` operation of a JSON Patch, with the last names of its path.
 fn tested(operation: &Value) -> Option<String> {
     if operation.get("op")?.as_str()? != "test" {
         return None;
@@ -56,7 +56,7 @@ fn tested(operation: &Value) -> Option<String> {
     })
 }
 
-/// Fields that an object must have if the body names them.
+/// The fields of the metadata that act as preconditions.
 fn fields(object: Option<&Value>) -> Vec<String> {
     let field = |name| Some(is(name, object?.get(name)?));
     ["uid", "resourceVersion"]
@@ -72,7 +72,7 @@ fn is(name: &str, value: &Value) -> String {
     }
 }
 
-/// What to do when the call fails, if not to stop.
+/// What to do when the call fails, unless that is to stop.
 pub(super) fn on_failure(step: &Step) -> Option<String> {
     if !step.continue_on_failure {
         return None;

@@ -1,11 +1,11 @@
 //! Plans and status for people.
 
-use super::page::{Columns, Look, Page};
+use super::page::{Columns, Page, Style};
 use super::step;
 use crate::cli::span;
 use crate::proto;
 
-/// A plan: what to do, and what comes of it.
+/// A plan: the steps, and the status afterwards.
 pub(in crate::cli) fn plan(page: &mut Page, subject: &str, response: &proto::PlanRolloutResponse) {
     let proto::PlanRolloutResponse {
         steps,
@@ -18,7 +18,7 @@ pub(in crate::cli) fn plan(page: &mut Page, subject: &str, response: &proto::Pla
         1 => "1 step".to_owned(),
         count => format!("{count} steps, in this order"),
     };
-    page.line(&format!("{subject}: {what}"), Look::Strong);
+    page.line(&format!("{subject}: {what}"), Style::Strong);
     self::report(page, report.as_ref());
     for (index, step) in steps.iter().enumerate() {
         page.gap();
@@ -30,7 +30,7 @@ pub(in crate::cli) fn plan(page: &mut Page, subject: &str, response: &proto::Pla
             "Plan again in {}, even if nothing changes until then.",
             span(after)
         );
-        page.line(&text, Look::Plain);
+        page.line(&text, Style::Plain);
     }
     if let Some(status) = status {
         page.gap();
@@ -39,7 +39,7 @@ pub(in crate::cli) fn plan(page: &mut Page, subject: &str, response: &proto::Pla
         } else {
             "Status after these steps"
         };
-        page.line(title, Look::Strong);
+        page.line(title, Style::Strong);
         self::counters(page, status);
         self::conditions(page, status);
     }
@@ -52,7 +52,7 @@ pub(in crate::cli) fn status(
     response: &proto::ComputeStatusResponse,
 ) {
     let proto::ComputeStatusResponse { status, report } = response;
-    page.line(subject, Look::Strong);
+    page.line(subject, Style::Strong);
     self::report(page, report.as_ref());
     page.gap();
     if let Some(status) = status {
@@ -61,21 +61,21 @@ pub(in crate::cli) fn status(
     }
 }
 
-/// Where the rollout stands, and what holds it.
+/// The state of the rollout, and what blocks it.
 fn report(page: &mut Page, report: Option<&proto::RolloutReport>) {
     let Some(report) = report else { return };
     if !report.message.is_empty() {
-        page.line(&report.message, Look::Plain);
+        page.line(&report.message, Style::Plain);
     }
     blockers(page, report);
 }
 
-/// What holds a rollout, and what would mend it.
+/// What blocks a rollout, and how to fix it.
 pub(in crate::cli) fn blockers(page: &mut Page, report: &proto::RolloutReport) {
     for blocker in &report.blockers {
-        page.paragraph("  - ", Look::Plain, &blocker.message, Look::Plain);
+        page.paragraph("  - ", Style::Plain, &blocker.message, Style::Plain);
         if !blocker.remedy.is_empty() {
-            page.paragraph("    remedy: ", Look::Faint, &blocker.remedy, Look::Plain);
+            page.paragraph("    remedy: ", Style::Faint, &blocker.remedy, Style::Plain);
         }
     }
 }
@@ -83,12 +83,12 @@ pub(in crate::cli) fn blockers(page: &mut Page, report: &proto::RolloutReport) {
 pub(super) fn step(page: &mut Page, number: usize, step: &proto::Step) {
     page.paragraph(
         &format!("{number:>2}. "),
-        Look::Strong,
+        Style::Strong,
         &step.summary,
-        Look::Strong,
+        Style::Strong,
     );
     let mut detail = |name: &str, text: &str| {
-        page.paragraph(&format!("    {name:<12}"), Look::Faint, text, Look::Plain);
+        page.paragraph(&format!("    {name:<12}"), Style::Faint, text, Style::Plain);
     };
     if let Some(call) = &step.call {
         detail("call", &step::call(call));
@@ -111,7 +111,7 @@ pub(super) fn step(page: &mut Page, number: usize, step: &proto::Step) {
 }
 
 fn counters(page: &mut Page, status: &proto::DeploymentStatus) {
-    let count = |count: i32| (count.to_string(), Look::Plain);
+    let count = |count: i32| (count.to_string(), Style::Plain);
     let optional =
         |count: Option<i32>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
     let mut table = Columns::head([
@@ -130,8 +130,8 @@ fn counters(page: &mut Page, status: &proto::DeploymentStatus) {
             count(status.ready_replicas),
             count(status.available_replicas),
             count(status.unavailable_replicas),
-            (optional(status.terminating_replicas), Look::Plain),
-            (status.observed_generation.to_string(), Look::Plain),
+            (optional(status.terminating_replicas), Style::Plain),
+            (status.observed_generation.to_string(), Style::Plain),
         ],
         "",
     );
@@ -148,12 +148,12 @@ fn conditions(page: &mut Page, status: &proto::DeploymentStatus) {
         let since = condition.last_transition_time.as_ref();
         table.row(
             [
-                (condition.r#type.clone(), Look::Plain),
+                (condition.r#type.clone(), Style::Plain),
                 (condition.status.clone(), verdict(condition)),
-                (condition.reason.clone(), Look::Plain),
+                (condition.reason.clone(), Style::Plain),
                 (
                     since.map(ToString::to_string).unwrap_or_default(),
-                    Look::Plain,
+                    Style::Plain,
                 ),
             ],
             &condition.message,
@@ -162,18 +162,18 @@ fn conditions(page: &mut Page, status: &proto::DeploymentStatus) {
     page.columns(&table);
 }
 
-/// Whether a condition is good news.
-fn verdict(condition: &proto::DeploymentCondition) -> Look {
+/// Green for a condition that is good news, red for bad news.
+fn verdict(condition: &proto::DeploymentCondition) -> Style {
     match (condition.r#type.as_str(), condition.status.as_str()) {
-        ("Available" | "Progressing", "True") | ("ReplicaFailure", "False") => Look::Good,
-        ("Available" | "Progressing", "False") | ("ReplicaFailure", "True") => Look::Bad,
-        _ => Look::Plain,
+        ("Available" | "Progressing", "True") | ("ReplicaFailure", "False") => Style::Good,
+        ("Available" | "Progressing", "False") | ("ReplicaFailure", "True") => Style::Bad,
+        _ => Style::Plain,
     }
 }
 
-/// As "9m 55s".
+/// For example "9m 55s".
 fn span(duration: &prost_types::Duration) -> String {
     let seconds = duration.seconds.max(0).unsigned_abs();
-    // What is left of a second is waited for too.
+    // A part of a second counts as a whole one.
     span::exact(seconds.saturating_add(u64::from(duration.nanos > 0)))
 }

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::cli::printable::is_unprintable;
+
 /// A value as YAML.
 pub(super) fn to_yaml(value: &Value) -> String {
     let mut text = String::new();
@@ -78,21 +80,15 @@ fn is_reserved(string: &str) -> bool {
     WORDS.iter().any(|word| word.eq_ignore_ascii_case(string))
 }
 
-/// As JSON does, and escaping besides what YAML does not take as it is.
+/// The form of JSON. Characters that YAML does not allow, or that steer a terminal, are escaped.
 fn quoted(string: &str) -> String {
     let json = Value::from(string).to_string();
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
-            '\u{7f}'..='\u{9f}'
-            | '\u{2028}'
-            | '\u{2029}'
-            | '\u{feff}'
-            | '\u{fffe}'
-            | '\u{ffff}' => {
-                text.push_str(&format!("\\u{:04x}", u32::from(c)));
-            }
-            _ => text.push(c),
+            c if !is_unprintable(c) && !matches!(c, '\u{fffe}' | '\u{ffff}') => text.push(c),
+            ..='\u{ffff}' => text.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => text.push_str(&format!("\\U{:08x}", u32::from(c))),
         }
     }
     text

@@ -3,7 +3,7 @@
 mod service;
 
 use self::service::Service;
-use super::error::{Complaint, Error};
+use super::error::{Diagnostic, Error};
 use super::input::SourceMap;
 use crate::proto;
 use crate::wire;
@@ -86,18 +86,18 @@ impl Refusal {
             Self::Error(error) => return error,
             Self::Violations(listed, omitted) => (listed, omitted),
         };
-        let mut complaints: Vec<Complaint> = listed
+        let mut diagnostics: Vec<Diagnostic> = listed
             .into_iter()
-            .map(|(field, text)| source_map.complaint(&field, text))
+            .map(|(field, text)| source_map.diagnostic(&field, text))
             .collect();
         if omitted > 0 {
-            complaints.push(Complaint {
+            diagnostics.push(Diagnostic {
                 place: String::new(),
                 field: String::new(),
                 text: format!("and {omitted} more"),
             });
         }
-        Error::Input(complaints)
+        Error::Input(diagnostics)
     }
 }
 

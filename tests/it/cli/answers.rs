@@ -82,6 +82,18 @@ fn control_characters_are_spelled_out() {
     assert!(!out.contains('\u{1b}'), "{out}");
 }
 
+/// JSON and YAML are looked at on terminals too.
+#[test]
+fn json_and_yaml_steer_no_terminal() {
+    let input = DEPLOYMENT.to_owned()
+        + "status:\n  conditions:\n  - {type: A, status: \"True\", reason: B, message: \"\\e[31m \\x9b2J \\u202e\"}\n";
+    for output in ["json", "yaml"] {
+        let out = answered(&["plan", "-f", "-", "--now", NOW, "-o", output], &input);
+        assert!(out.contains("\\u202e"), "{out}");
+        assert!(!out.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{out}");
+    }
+}
+
 #[test]
 fn yaml_keeps_texts_texts() {
     let texts = [
@@ -99,7 +111,7 @@ fn yaml_keeps_texts_texts() {
         "- a",
         "#",
         "2026-11-20",
-        "\u{85}\u{2028}\u{7f}ü",
+        "\u{85}\u{2028}\u{7f}ü\u{202e}\u{e0041}",
         "a\nb",
         "*a",
         "'",

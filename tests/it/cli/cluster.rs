@@ -306,8 +306,7 @@ fn commands_are_for_the_cluster_that_was_read() {
     let kubectl = Kubectl::new(&[example("after-undo")]);
     let run = kubectl.run(&["undo", "web", "--context", "it's", "-o", "kubectl"]);
     assert_eq!(run.exit, 0, "{}", run.err);
-    let command =
-        "\nkubectl patch --context='it'\\''s' deployment.apps/web -n shop --type=json -p '[";
+    let command = "\nkubectl patch --context=\"it'\\''s\" deployment.apps/web -n shop --type=json ";
     assert!(run.out.contains(command), "{}", run.out);
 }
 
@@ -413,6 +412,22 @@ fn failures_of_kubectl_are_told_apart() {
     assert!(
         run.err.starts_with("error: what kubectl printed: line "),
         "{}",
+        run.err
+    );
+}
+
+#[test]
+fn errors_of_kubectl_steer_no_terminal() {
+    let nasty = "Warning: \u{1b}[31m\u{9b}2J\u{202e}ü\nError from server (Invalid): \u{1b}[31m\u{9b}2J\u{202e}ü";
+    let run = Kubectl::new(&[failing(nasty)]).run(&["status", "web"]);
+    assert_eq!(run.exit, 4, "{}", run.err);
+    for begin in ["Warning: ", "Error from server (Invalid): "] {
+        let escaped = format!("{begin}\\u{{1b}}[31m\\u{{9b}}2J\\u{{202e}}ü\n");
+        assert!(run.err.contains(&escaped), "{}", run.err);
+    }
+    assert!(
+        !run.err.contains(['\u{1b}', '\u{9b}', '\u{202e}']),
+        "{:?}",
         run.err
     );
 }
@@ -719,7 +734,10 @@ fn what_kubectl_prints_beside_errors_is_passed_on() {
         "printf 'Warning: \\033[31mold\\n' >&2; cat <<'EOF'\n{pods}\nEOF\n"
     ));
     let run = Kubectl::new(&[poll]).run(&["status", "web"]);
-    assert_eq!((run.exit, run.err.as_str()), (0, "Warning: \\x1b[31mold\n"));
+    assert_eq!(
+        (run.exit, run.err.as_str()),
+        (0, "Warning: \\u{1b}[31mold\n")
+    );
 }
 
 #[test]
@@ -753,7 +771,7 @@ fn what_does_not_go_together() {
         ),
         (
             &["wait", "web", "--timeout=soon"],
-            "not a time, as 90s, 10m or 1h30m",
+            "not a duration, for example 90s, 10m or 1h30m",
         ),
         (&["history"], "--filename <FILE>"),
         (&["undo", "-f", file, "--to-revision=-1"], "-1"),

@@ -1,6 +1,9 @@
 //! What is refused, word for word. Each names file, object and field.
 
-use super::{DEPLOYMENT, REPLICA_SET, Scratch, owned_pod, plan_args, pods_without_uid, refused};
+use super::{
+    DEPLOYMENT, POD, REPLICA_SET, Scratch, owned_pod, plan_args, pods_without_uid, refused,
+    rollplan,
+};
 
 fn check(input: &str, expected: &[&str]) {
     let lines: String = expected
@@ -304,4 +307,51 @@ fn wrong_command_lines() {
     let err = refused(&["serve", "--listen", "here"], "");
     assert!(err.contains("--listen <ADDRESS:PORT>"), "{err}");
     assert!(refused(&[], "").contains("Usage: rollplan <COMMAND>"));
+}
+
+/// What steers a terminal, in a name and in all that quotes it.
+pub(super) const NASTY: &str = "x\u{1b}]0;pwned\u{7}\u{9b}2J\u{202e}\u{2066}";
+
+pub(super) fn assert_escaped(err: &str) {
+    assert!(
+        err.contains("x\\u{1b}]0;pwned\\u{7}\\u{9b}2J\\u{202e}\\u{2066}"),
+        "{err}"
+    );
+    assert!(
+        !err.contains(|c: char| c.is_control() && c != '\n'),
+        "{err:?}"
+    );
+    assert!(!err.contains(['\u{202e}', '\u{2066}']), "{err:?}");
+}
+
+#[test]
+fn standard_error_steers_no_terminal() {
+    let quoted = serde_json::Value::from(NASTY).to_string();
+    // An error that names the object, one that quotes its field, and a note.
+    let named = DEPLOYMENT.replace("name: web\n", &format!("name: {quoted}\n"));
+    let wrong = named.replace("replicas: 2", "replicas: many");
+    assert_escaped(&refused(&plan_args(&[]), &wrong));
+    let two = format!("{named}---\n{DEPLOYMENT}");
+    assert_escaped(&refused(&plan_args(&[]), &two));
+    let other = POD
+        .replace("kind: Pod", "kind: Service")
+        .replace("name: other", &format!("name: {quoted}"));
+    let kind = POD.replace("kind: Pod", &format!("kind: {quoted}"));
+    for input in [other, kind] {
+        let run = rollplan(&plan_args(&[]), &format!("{DEPLOYMENT}---\n{input}"));
+        assert_eq!(run.exit, 0, "{}", run.err);
+        if !run.err.is_empty() {
+            assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+        }
+        assert!(
+            !run.err.contains(['\u{1b}', '\u{9b}', '\u{202e}']),
+            "{:?}",
+            run.err
+        );
+    }
+    assert_escaped(&refused(&["plan", "-f", NASTY], ""));
+    // An argument: scripts pass on names from a cluster. (clap leaves out sequences that it knows.)
+    let err = refused(&["status", "web", NASTY], "");
+    assert!(err.contains("\\u{9b}2J\\u{202e}"), "{err}");
+    assert!(!err.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{err:?}");
 }

@@ -1,4 +1,4 @@
-//! History and the way back.
+//! History and rollbacks.
 
 use serde_json::Value;
 
@@ -54,9 +54,10 @@ fn the_same_template_is_no_failure() {
         &args("undo", file, &["--to-revision=3", "-o", "kubectl"]),
         "",
     );
-    assert!(
-        script.lines().all(|line| line.starts_with("# ")),
-        "{script}"
+    assert_eq!(
+        script,
+        "sh -eu -c '\n# Deployment shop/web: nothing to undo\n\
+         # the current template already is that of revision 3\n'\n"
     );
 }
 
@@ -107,7 +108,7 @@ fn long_causes_stay_in_their_columns() {
     );
 }
 
-/// What bash makes of the commands is what the plan says. Bodies of any content are tested where they are printed.
+/// What kubectl is told is what the plan says. Other shells and any content of bodies: `bash tests/run shells`.
 #[test]
 fn commands_carry_the_calls() {
     let file = "examples/mid-rollout.json";
@@ -117,26 +118,59 @@ fn commands_carry_the_calls() {
     let body = json["steps"][0]["call"]["bodyJson"].as_str().unwrap();
     let body: Value = serde_json::from_str(body).unwrap();
     let script = answered(&args("undo", file, &["--now", &now, "-o", "kubectl"]), "");
-    let output = std::process::Command::new("bash")
-        .args([
-            "-c",
-            &format!("kubectl() {{ printf '%s\\n' \"$@\"; }}\n{script}"),
-        ])
-        .output()
+    let folder = tempfile::tempdir().unwrap();
+    let bin = super::path("tests/shells/bin");
+    let others = std::env::var("PATH").unwrap();
+    let status = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .env("FAKE_KUBECTL", folder.path())
+        .env("PATH", format!("{}:{others}", bin.display()))
+        .status()
         .unwrap();
-    let out = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<&str> = out.lines().collect();
-    let (sent, told) = lines.split_last().unwrap();
+    assert!(status.success(), "{status}");
+    let told = std::fs::read_to_string(folder.path().join("args.1")).unwrap();
     assert_eq!(
-        told,
+        told.lines().collect::<Vec<_>>(),
         [
             "patch",
             "deployment.apps/web",
             "-n",
             "shop",
             "--type=json",
-            "-p"
+            "--patch-file=/dev/fd/3"
         ]
     );
-    assert_eq!(serde_json::from_str::<Value>(sent).unwrap(), body);
+    let sent = std::fs::read_to_string(folder.path().join("body.1")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), body);
+    assert!(!folder.path().join("args.2").exists());
+}
+
+/// The table hides them, the commands cannot.
+#[test]
+fn environment_values_in_commands_are_warned_of() {
+    let env = "        image: web:1\n        env: [{name: TOKEN, value: secret}]\n";
+    let set = REPLICA_SET
+        .replacen(
+            "  labels:",
+            "  annotations: {deployment.kubernetes.io/revision: \"1\"}\n  labels:",
+            1,
+        )
+        .replace("        image: web:0\n", env);
+    let current = set
+        .replace("web-1", "web-2")
+        .replace("uid: r1", "uid: r2")
+        .replace("revision: \"1\"", "revision: \"2\"")
+        .replace("pod-template-hash: \"1\"", "pod-template-hash: \"2\"")
+        .replace(env, "        image: web:1\n");
+    let input = format!("{DEPLOYMENT}---\n{set}---\n{current}");
+    let table = answered(&["undo", "-f", "-", "--now", NOW], &input);
+    assert!(!table.contains("secret"), "{table}");
+    let run = rollplan(&["undo", "-f", "-", "--now", NOW, "-o", "kubectl"], &input);
+    assert_eq!(run.exit, 0, "{}", run.err);
+    assert!(run.out.contains("\"secret\""), "{}", run.out);
+    assert_eq!(
+        run.err,
+        "warning: the commands contain the values of environment variables, which the table hides: keep \
+         them from anyone who must not know these values\n"
+    );
 }

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
 
 use super::examples::{examples, time_of};
+use super::refusals::{NASTY, assert_escaped};
 use super::{
     DEPLOYMENT, NOW, REPLICA_SET, command, owned_pod, pods_without_uid, refused, rollplan,
 };
@@ -141,4 +142,40 @@ fn addresses_that_cannot_be() {
         );
         assert_eq!(err, format!("error: --server {url}: {why}\n"));
     }
+}
+
+/// Answers every call with an error whose text steers a terminal. Ends with the tests.
+fn hostile_service() -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let text: String = NASTY.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let answer = async move {
+        let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            while let Some(Ok((_, mut respond))) = connection.accept().await {
+                let response = http::Response::builder()
+                    .header("content-type", "application/grpc")
+                    .header("grpc-status", "3")
+                    .header("grpc-message", &text);
+                respond
+                    .send_response(response.body(()).unwrap(), true)
+                    .unwrap();
+            }
+        }
+    };
+    std::thread::spawn(|| {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().build().unwrap().block_on(answer)
+    });
+    address
+}
+
+#[test]
+fn errors_of_a_service_steer_no_terminal() {
+    let server = hostile_service().to_string();
+    let args = ["plan", "-f", "-", "--now", NOW, "--server", &server];
+    assert_escaped(&refused(&args, DEPLOYMENT));
 }

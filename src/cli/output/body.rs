@@ -1,0 +1,190 @@
+//! Bodies of API calls as lines of JSON that a shell leaves as they are.
+
+use std::str::Chars;
+
+use serde_json::Value;
+
+use crate::cli::error::{Error, chain};
+
+/// Columns that are filled, unless a text is longer.
+const COLUMNS: usize = 116;
+
+/// The same JSON in lines, all of printable ASCII. Texts have no quote, backquote, dollar sign, exclamation mark
+/// or backslash: such characters and all that are not ASCII are escaped.
+pub(super) fn lines(json: &str) -> Result<String, Error> {
+    let valid: Result<Value, _> = serde_json::from_str(json);
+    valid.map_err(|error| Error::Bug(format!("the body of a call: {}", chain(&error))))?;
+    // kubectl reads what begins with a brace as JSON and all else, such as a JSON Patch, as YAML, which has no
+    // surrogate pairs.
+    let is_yaml = json.trim_start().starts_with('[');
+    let mut lines = Lines::default();
+    let mut chars = json.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => {
+                lines.token.push('"');
+                while let Some(c) = next_of_text(&mut chars) {
+                    push(&mut lines.token, c, is_yaml);
+                }
+                lines.token.push('"');
+            }
+            ' ' | '\n' | '\r' | '\t' => {}
+            c => lines.token.push(c),
+        }
+        match c {
+            '{' | '[' => lines.depth += 1,
+            '}' | ']' => lines.depth = lines.depth.saturating_sub(1),
+            _ => {}
+        }
+        if matches!(c, '{' | '[' | ',') {
+            lines.end_token();
+        }
+    }
+    lines.end_token();
+    lines.end_line();
+    Ok(lines.text)
+}
+
+/// The next character of a text in JSON, up to its closing quote.
+fn next_of_text(chars: &mut Chars<'_>) -> Option<char> {
+    match chars.next()? {
+        '"' => None,
+        '\\' => Some(match chars.next()? {
+            'u' => escaped_char(chars)?,
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            c => c,
+        }),
+        c => Some(c),
+    }
+}
+
+/// What follows `\u`: one code unit, or a pair.
+fn escaped_char(chars: &mut Chars<'_>) -> Option<char> {
+    let first = code_unit(chars)?;
+    if let Some(c) = char::from_u32(first.into()) {
+        return Some(c);
+    }
+    // Past the backslash and the u of the second.
+    chars.nth(1)?;
+    char::decode_utf16([first, code_unit(chars)?]).next()?.ok()
+}
+
+/// Four hexadecimal digits.
+fn code_unit(chars: &mut Chars<'_>) -> Option<u16> {
+    let mut digits = chars.by_ref().take(4).map(|digit| digit.to_digit(16));
+    let unit = digits.try_fold(0, |unit, digit| Some(unit << 4 | digit?))?;
+    u16::try_from(unit).ok()
+}
+
+fn push(token: &mut String, c: char, is_yaml: bool) {
+    match c {
+        '"' | '\\' | '\'' | '`' | '$' | '!' | '^' => {
+            token.push_str(&format!("\\u{:04x}", u32::from(c)))
+        }
+        ' '..='~' => token.push(c),
+        c if is_yaml && c > '\u{ffff}' => token.push_str(&format!("\\U{:08x}", u32::from(c))),
+        c => {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                token.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+}
+
+/// Lines, as they are filled.
+#[derive(Default)]
+struct Lines {
+    text: String,
+    line: String,
+    /// What stays together: a field with the comma behind it.
+    token: String,
+    depth: usize,
+}
+
+// === impl Lines ===
+
+impl Lines {
+    fn end_token(&mut self) {
+        if !self.line.is_empty() && self.line.len() + self.token.len() > COLUMNS {
+            self.end_line();
+        }
+        self.line.push_str(&self.token);
+        // Each operation of a JSON Patch has a line of its own.
+        if self.depth == 1 && self.token.ends_with("},") {
+            self.end_line();
+        }
+        self.token.clear();
+    }
+
+    fn end_line(&mut self) {
+        self.text.push_str(&self.line);
+        self.text.push('\n');
+        self.line.clear();
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used, reason = "a test that fails may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_the_same_json() {
+        let nasty = "it's \"quoted\" $HOME `id` $(id) \\ \\\\ \n\r\t\u{8}\u{c}\nEOF\n!! ^a^b \u{1b}[31m \u{9b} \
+                     \u{7f} \u{202e} \u{2028} ü 🦀 %s";
+        for value in [
+            json!({nasty: nasty, "n": 9_007_199_254_740_993_i64, "f": -1.5e-7, "l": [null, true, {}, []]}),
+            json!([nasty, "x".repeat(10_000), 1, [[]]]),
+            json!("text"),
+            json!(7),
+        ] {
+            for json in [value.to_string(), format!("{value:#}")] {
+                let lines = lines(&json).expect("JSON");
+                let read: Value =
+                    serde_json::from_str(&lines.replace("\\U0001f980", "🦀")).expect("JSON");
+                assert_eq!(read, value, "{lines}");
+                let is_safe = |c: char| c == '\n' || matches!(c, ' '..='~') && !"'`$!^".contains(c);
+                assert!(lines.chars().all(is_safe), "{lines}");
+                assert!(
+                    !lines.contains("\\\\") && !lines.contains("\\\""),
+                    "{lines}"
+                );
+            }
+        }
+        assert_eq!(lines("[\"🦀\"]").expect("JSON"), "[\"\\U0001f980\"]\n");
+        let escaped = "\"\\u00fc\\/\\ud83e\\udd80\"";
+        assert_eq!(
+            lines(escaped).expect("JSON"),
+            "\"\\u00fc/\\ud83e\\udd80\"\n"
+        );
+    }
+
+    #[test]
+    fn lines_are_filled() {
+        let long = json!({"a": "x".repeat(80), "b": "x".repeat(200), "c": [1, 2, 3]});
+        let expected = format!(
+            "{{\"a\":\"{}\",\n\"b\":\"{}\",\n\"c\":[1,2,3]}}\n",
+            "x".repeat(80),
+            "x".repeat(200)
+        );
+        assert_eq!(lines(&long.to_string()).expect("JSON"), expected);
+        let patch = json!([{"op": "test", "value": {"a": 1}}, {"op": "add"}]);
+        assert_eq!(
+            lines(&patch.to_string()).expect("JSON"),
+            "[{\"op\":\"test\",\"value\":{\"a\":1}},\n{\"op\":\"add\"}]\n"
+        );
+    }
+
+    #[test]
+    fn other_text_is_refused() {
+        for text in ["", "'; touch pwned #", "{\"a\": 1} x", "\"\u{1b}\"", "{"] {
+            assert!(lines(text).is_err(), "{text}");
+        }
+    }
+}

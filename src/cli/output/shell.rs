@@ -1,0 +1,188 @@
+//! Text for shells: one command that bash, dash, zsh and fish read alike, whether it is typed, pasted or piped.
+//!
+//! The command is `sh -eu -c '…'`. To the shell that it is pasted into, the script is a quoted word: comments,
+//! here-documents and `&&` mean nothing there, and no text is expanded. `sh` then runs the script with the
+//! standard input of that shell.
+
+use crate::cli::error::Error;
+
+/// The longest line. A terminal without line editing, as dash has it, drops what exceeds 4,095 bytes on Linux and
+/// 1,023 bytes on macOS.
+const LINE_BYTES_MAX: usize = 900;
+
+/// The longest argument. Linux allows 128 KiB.
+const ARGUMENT_BYTES_MAX: usize = 96 << 10;
+
+/// A command that runs a script for `sh` and stops at the first failure.
+pub(super) fn command(script: &str) -> String {
+    let pieces: Vec<String> = pieces(script).into_iter().map(quoted).collect();
+    match pieces.as_slice() {
+        [script] => format!("sh -eu -c {script}\n"),
+        pieces => {
+            let pieces = pieces.join(" \\\n");
+            format!("sh -eu -c 'IFS=; eval \"$*\"' sh {pieces}\n")
+        }
+    }
+}
+
+/// The script as arguments that are short enough, in lines that are short enough.
+fn pieces(script: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let (mut start, mut line) = (0, 0);
+    for (index, c) in script.char_indices() {
+        let end = index + c.len_utf8();
+        if end - line > LINE_BYTES_MAX || end - start > ARGUMENT_BYTES_MAX {
+            pieces.push(&script[start..index]);
+            (start, line) = (index, index);
+        }
+        if c == '\n' {
+            line = end;
+        }
+    }
+    pieces.push(&script[start..]);
+    pieces
+}
+
+/// One word for bash, dash, zsh and fish. In single quotes, fish alone gives a meaning to `\\` and `\'`.
+fn quoted(text: &str) -> String {
+    let mut word = String::with_capacity(text.len() + 2);
+    word.push('\'');
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => word.push_str("'\\''"),
+            // Old versions of bash expand the history in quotes that span lines.
+            '!' => word.push_str("'\\!'"),
+            '\\' if matches!(chars.peek(), None | Some('\\' | '\'' | '!')) => {
+                word.push_str("'\\\\'");
+            }
+            c => word.push(c),
+        }
+    }
+    word.push('\'');
+    word
+}
+
+/// One word of a script for `sh`.
+pub(super) fn word(text: &str) -> Result<String, Error> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=+,%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return Ok(text.to_owned());
+    }
+    if text.contains(char::is_control) {
+        let text = format!("-o kubectl cannot print {text:?}: it has control characters");
+        return Err(Error::Usage(text));
+    }
+    let mut word = String::from("\"");
+    for c in text.chars() {
+        if matches!(c, '$' | '`' | '"' | '\\') {
+            word.push('\\');
+        }
+        word.push(c);
+    }
+    word.push('"');
+    Ok(word)
+}
+
+/// Text for a comment: nothing in it means anything to any shell, even where somebody copies the comment alone and
+/// pastes it into a shell that knows no comments, such as an interactive zsh.
+pub(super) fn comment(text: &str) -> String {
+    let mut comment = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => comment.push(' '),
+            '(' => comment.push('['),
+            ')' => comment.push(']'),
+            c if c.is_ascii_alphanumeric() || " .,:/@_-+=%\"[]".contains(c) => comment.push(c),
+            c => comment.extend(c.escape_unicode()),
+        }
+    }
+    comment
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used, reason = "a test that fails may panic")]
+mod tests {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// Pipes a command into a shell.
+    fn run(command: &str) -> String {
+        let mut shell = Command::new("sh")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("sh");
+        let mut stdin = shell.stdin.take().expect("a pipe");
+        let input = command.to_owned();
+        let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+        let output = shell.wait_with_output().expect("sh ends");
+        writer.join().expect("no panic").expect("sh reads");
+        let errors = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(errors, "", "{command}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    #[test]
+    fn words_reach_the_script_unchanged() {
+        for text in [
+            "",
+            "plain",
+            "it's",
+            "a b",
+            "$HOME `id` $(id)",
+            "\\",
+            "\\\\",
+            "\\'",
+            "'\\",
+            "\"",
+            "!!",
+            "\\!",
+            "* ? ~ [a] {a,b} # ; & | < >",
+            "ü",
+        ] {
+            let script = format!("\nprintf %s {}\n", word(text).expect("a word"));
+            assert_eq!(run(&command(&script)), text);
+        }
+    }
+
+    #[test]
+    fn control_characters_make_no_word() {
+        for text in ["a\nb", "\t", "\u{1b}[31m", "\u{9b}"] {
+            let error = word(text).expect_err("no word").to_string();
+            assert!(!error.contains(char::is_control), "{error}");
+        }
+    }
+
+    #[test]
+    fn long_scripts_become_short_lines_and_arguments() {
+        let long = "x".repeat(ARGUMENT_BYTES_MAX * 3);
+        let script = format!("\nprintf %s it\nprintf \"%s\" {long}\n");
+        let command = command(&script);
+        assert_eq!(run(&command), format!("it{long}"));
+        let longest = command.lines().map(str::len).max();
+        assert!(longest < Some(LINE_BYTES_MAX + 100), "{longest:?}");
+        assert!(
+            pieces(&script)
+                .iter()
+                .all(|piece| piece.len() <= ARGUMENT_BYTES_MAX)
+        );
+        // Many short lines are too much for one argument as well.
+        let short = "x\n".repeat(ARGUMENT_BYTES_MAX);
+        assert_eq!(pieces(&short).concat(), short);
+        assert_eq!(pieces(&short).len(), 2);
+    }
+
+    #[test]
+    fn comments_mean_nothing_to_a_shell() {
+        let text = comment("image \"a:1\" (b) 'c' x$(touch pwned) `id`; a\u{1b}\n&|<>\\!^{*?~ü");
+        assert_eq!(
+            text,
+            "image \"a:1\" [b] \\u{27}c\\u{27} x\\u{24}[touch pwned] \\u{60}id\\u{60}\\u{3b} a\\u{1b} \
+             \\u{26}\\u{7c}\\u{3c}\\u{3e}\\u{5c}\\u{21}\\u{5e}\\u{7b}\\u{2a}\\u{3f}\\u{7e}\\u{fc}"
+        );
+    }
+}

@@ -1,0 +1,68 @@
+//! Text from elsewhere, made safe to print: names, messages and errors must not steer a terminal.
+
+/// The text with every character spelled out that a terminal would obey or not show. Line breaks stay.
+pub(super) fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => printable.push(c),
+            c if is_unprintable(c) => printable.extend(c.escape_default()),
+            c => printable.push(c),
+        }
+    }
+    printable
+}
+
+/// The same on one line.
+pub(super) fn one_line(text: &str) -> String {
+    printable(text).replace('\n', " ")
+}
+
+/// JSON with such characters as `\uXXXX`. They can only be within its strings.
+pub(super) fn printable_json(json: &str) -> String {
+    let mut printable = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\n' => printable.push(c),
+            c if is_unprintable(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    printable.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            c => printable.push(c),
+        }
+    }
+    printable
+}
+
+/// Control characters, those that change the direction of text, and those that have no width.
+pub(super) fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NASTY: &str = "a\u{1b}[31mb\tc\rd\ne \u{9b}2J \u{202e}gnp.exe\u{2066} \u{200b}\u{feff}\u{e0041}\u{7f} ü漢";
+
+    #[test]
+    fn terminals_are_not_steered() {
+        assert_eq!(
+            printable(NASTY),
+            "a\\u{1b}[31mb\\tc\\rd\ne \\u{9b}2J \\u{202e}gnp.exe\\u{2066} \\u{200b}\\u{feff}\\u{e0041}\\u{7f} ü漢"
+        );
+        assert_eq!(one_line("a\nb\u{1b}"), "a b\\u{1b}");
+    }
+
+    #[test]
+    fn json_stays_the_same_json() {
+        let json = serde_json::Value::from(NASTY);
+        let printed = printable_json(&json.to_string());
+        assert!(!printed.contains(is_unprintable), "{printed}");
+        assert_eq!(serde_json::from_str(&printed).ok(), Some(json), "{printed}");
+    }
+}
