@@ -51,6 +51,15 @@ pub enum Rule {
         /// Steps of the next plan.
         steps: Vec<String>,
     },
+    /// Planning again after a plan that is not settled reverses none of its sizes: no pod is started only to be
+    /// removed, or the other way round. Outside the promise are refusals, a look-ahead that ended at its limit of
+    /// passes, and the rollback annotation, for which a missing ReplicaSet is created before all else.
+    Reversed {
+        /// Name of the ReplicaSet.
+        name: String,
+        /// Its sizes before and after this plan, and after the next one.
+        sizes: [i32; 3],
+    },
 }
 
 /// Everything that a settled plan violates.
@@ -59,7 +68,7 @@ pub fn lint(snapshot: &Snapshot, options: Options, plan: &Plan) -> Vec<Violation
     let mut violations = Vec::new();
     lint_bounds(snapshot, options, plan, &mut violations);
     lint_one_write(plan, &mut violations);
-    lint_settled(snapshot, options, plan, &mut violations);
+    lint_next(snapshot, options, plan, &mut violations);
     violations
 }
 
@@ -236,27 +245,52 @@ fn lint_one_write(plan: &Plan, violations: &mut Vec<Violation>) {
     }
 }
 
-fn lint_settled(
-    snapshot: &Snapshot,
-    options: Options,
-    plan: &Plan,
-    violations: &mut Vec<Violation>,
-) {
-    if !plan.settled {
-        return;
-    }
+/// The next plan, nothing having moved but by this one.
+fn lint_next(snapshot: &Snapshot, options: Options, plan: &Plan, violations: &mut Vec<Violation>) {
     let mut world = snapshot.clone();
     world.failures.clear();
     let actions = plan.steps.iter().filter_map(|step| step.action.as_ref());
     apply_all(&mut world, &actions.collect::<Vec<_>>());
     let next = plan_settled(&world, options);
-    let writes = next.steps.iter().filter(|step| step.action.is_some());
-    let steps: Vec<String> = writes.map(crate::action::Step::summary).collect();
-    if !steps.is_empty() {
+    let mut violate = |rule| {
         violations.push(Violation {
             after_steps: plan.steps.len(),
-            rule: Rule::Settled { steps },
+            rule,
             inherited: false,
         });
+    };
+    if plan.settled {
+        let writes = next.steps.iter().filter(|step| step.action.is_some());
+        let steps: Vec<String> = writes.map(crate::action::Step::summary).collect();
+        if !steps.is_empty() {
+            violate(Rule::Settled { steps });
+        }
+        return;
     }
+    if !snapshot.failures.is_empty() || !promises_total(snapshot) || plan.exhausted {
+        return;
+    }
+    let changed: BTreeMap<&str, [i32; 2]> = sizes_changed(plan).collect();
+    for (name, [between, after]) in sizes_changed(&next) {
+        if let Some([before, _]) = changed.get(name)
+            && before.cmp(&between) != between.cmp(&after)
+        {
+            violate(Rule::Reversed {
+                name: name.to_owned(),
+                sizes: [*before, between, after],
+            });
+        }
+    }
+}
+
+/// The sizes that a plan changes: before and after it.
+fn sizes_changed(plan: &Plan) -> impl Iterator<Item = (&str, [i32; 2])> {
+    let actions = plan.steps.iter().filter_map(|step| step.action.as_ref());
+    actions.filter_map(|action| match action {
+        Action::CreateReplicaSet(set) if set.replicas > 0 => {
+            Some((set.metadata.name.as_str(), [0, set.replicas]))
+        }
+        Action::ScaleReplicaSet { set, from, to, .. } => Some((set.name.as_str(), [*from, *to])),
+        _ => None,
+    })
 }

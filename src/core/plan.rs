@@ -19,6 +19,8 @@ pub struct Plan {
     /// Whether nothing more is left to do before the world moves: planning again once the steps are done
     /// writes nothing.
     pub settled: bool,
+    /// Whether the look-ahead ended at its limit of passes. The next plan may then reverse a size of this one.
+    pub exhausted: bool,
 }
 
 /// Exactly what one sync of the Deployment controller does: the same writes in the same order, up to its
@@ -51,6 +53,7 @@ fn pass(snapshot: &Snapshot, options: Options, interrupt: &dyn Interrupt) -> Pla
     };
     Plan {
         settled: outcome.steps.is_empty() && outcome.stop.is_none(),
+        exhausted: false,
         steps: outcome.steps.into_iter().map(Step::with_call).collect(),
         status: status.into_owned(),
         requeue_after,

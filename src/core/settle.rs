@@ -6,7 +6,9 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::action::{Action, Event, NewReplicaSet, OnFailure, SetChange, Step, Target, apply_all};
+use crate::action::{
+    Action, Event, NewReplicaSet, OnFailure, SetChange, Step, Target, apply, apply_all,
+};
 use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass::{self, Outcome, Rules, Stop};
 use crate::plan::Plan;
@@ -14,9 +16,13 @@ use crate::revision;
 use crate::snapshot::{Options, ReplicaSet, Snapshot, Strategy};
 use crate::status;
 
-/// More passes than any plan needs: a rolling update takes a handful. A plan that is cut short here is still
-/// a plan.
+/// More passes than a plan needs: a rolling update takes a handful.
 const PASSES_MAX: usize = 64;
+
+/// The passes, times ReplicaSets, of a plan that has reversed a size. After a scale-down in the middle of a rollout, the
+/// new ReplicaSet regains its pods by the surge and the unavailability in each two passes, a hundred times if those are
+/// 1 %. A plan that ends here is a plan all the same, but the next one may reverse a size of it.
+const PASSES_TIMES_SETS_MAX: usize = 1024;
 
 /// Everything that can be done before the world itself must move.
 #[must_use]
@@ -45,20 +51,45 @@ pub(crate) fn look_ahead(
     rules: Rules,
     interrupt: &dyn Interrupt,
 ) -> Plan {
-    let mut outcome = pass::run_until(snapshot, options, rules, interrupt);
+    let run = |world: &Snapshot| pass::run_until(world, options, rules, interrupt);
+    look_ahead_by(snapshot, interrupt, &run, &|outcome| {
+        claims(outcome) && !outcome.refused && reverses_itself(snapshot, interrupt, &run, outcome)
+    })
+}
+
+/// `run` makes one pass. `claims_only` says of a pass that makes claims whether it may make nothing else.
+fn look_ahead_by(
+    snapshot: &Snapshot,
+    interrupt: &dyn Interrupt,
+    run: &dyn Fn(&Snapshot) -> Outcome,
+    claims_only: &dyn Fn(&Outcome) -> bool,
+) -> Plan {
+    let mut outcome = run(snapshot);
     let mut world: Option<Snapshot> = None;
     let mut merged = Merged::new(snapshot);
     let mut stop = None;
     let mut settled = false;
-    for _ in 0..PASSES_MAX {
+    let mut passes = 0;
+    let mut has_turned = false;
+    let exhausted = loop {
+        if passes >= passes_max(snapshot, has_turned) {
+            break true;
+        }
+        passes += 1;
         if interrupt.is_interrupted() || !merged.accepts(&outcome) {
-            break;
+            break false;
+        }
+        if claims_only(&outcome) {
+            // The sizes wait for the next plan, which can make the net change.
+            outcome.steps.retain(is_claim);
         }
         let idle = outcome.steps.iter().all(|step| step.action.is_none());
         settled = idle && !outcome.refused;
         let last = idle || outcome.refused || ends_look_ahead(snapshot, &outcome);
         stop = outcome.stop;
         merged.refused |= outcome.refused;
+        let turned = merged.turned_by(&outcome);
+        has_turned |= !turned.is_empty();
         if !idle {
             let world = world.get_or_insert_with(|| snapshot.clone());
             let actions = outcome.steps.iter().filter_map(|step| step.action.as_ref());
@@ -70,16 +101,14 @@ pub(crate) fn look_ahead(
                 merged.take(step);
             }
         }
-        if last {
-            break;
+        if let Some(world) = &mut world {
+            merged.leave_net_changes(world, &turned);
         }
-        outcome = pass::run_until(
-            world.as_ref().unwrap_or(snapshot),
-            options,
-            rules,
-            interrupt,
-        );
-    }
+        if last {
+            break false;
+        }
+        outcome = run(world.as_ref().unwrap_or(snapshot));
+    };
     let world = world.as_ref().unwrap_or(snapshot);
     let steps = merged.into_steps(world);
     let status = match steps.iter().any(writes_status) {
@@ -94,8 +123,16 @@ pub(crate) fn look_ahead(
         },
         // The second write of a custom resource's owner is still to come.
         settled: settled && status == world.deployment.status,
+        exhausted,
         steps,
         status,
+    }
+}
+
+fn passes_max(snapshot: &Snapshot, has_turned: bool) -> usize {
+    match has_turned {
+        true => (PASSES_TIMES_SETS_MAX / snapshot.replica_sets.len().max(1)).max(PASSES_MAX),
+        false => PASSES_MAX,
     }
 }
 
@@ -122,6 +159,57 @@ fn ends_look_ahead(snapshot: &Snapshot, outcome: &Outcome) -> bool {
             | Action::DeleteReplicaSet { .. }
             | Action::UpdateDeploymentStatus { .. } => false,
         })
+}
+
+fn claims(outcome: &Outcome) -> bool {
+    outcome.steps.iter().any(is_claim)
+}
+
+fn is_claim(step: &Step) -> bool {
+    matches!(
+        step.action,
+        Some(
+            Action::CheckOwner { .. }
+                | Action::AdoptReplicaSet { .. }
+                | Action::ReleaseReplicaSet { .. }
+        )
+    )
+}
+
+/// Whether the plan after this pass, which ends the look-ahead, would reverse a size that the pass changes.
+fn reverses_itself(
+    snapshot: &Snapshot,
+    interrupt: &dyn Interrupt,
+    run: &dyn Fn(&Snapshot) -> Outcome,
+    outcome: &Outcome,
+) -> bool {
+    let actions = || outcome.steps.iter().filter_map(|step| step.action.as_ref());
+    let changed: BTreeMap<&str, Ordering> = actions().filter_map(size_change).collect();
+    if changed.is_empty() {
+        return false;
+    }
+    let mut world = snapshot.clone();
+    world.failures.clear();
+    apply_all(&mut world, &actions().collect::<Vec<_>>());
+    let next = look_ahead_by(&world, interrupt, run, &|_| false);
+    let next = next.steps.iter().filter_map(|step| step.action.as_ref());
+    next.filter_map(size_change)
+        .any(|(name, after)| changed.get(name) == Some(&after.reverse()))
+}
+
+/// Which way an action moves the size of a ReplicaSet.
+fn size_change(action: &Action) -> Option<(&str, Ordering)> {
+    match action {
+        Action::ScaleReplicaSet { set, from, to, .. } => Some((&set.name, to.cmp(from))),
+        Action::CreateReplicaSet(set) => Some((&set.metadata.name, set.replicas.cmp(&0))),
+        Action::CheckOwner { .. }
+        | Action::AdoptReplicaSet { .. }
+        | Action::ReleaseReplicaSet { .. }
+        | Action::UpdateReplicaSet { .. }
+        | Action::DeleteReplicaSet { .. }
+        | Action::UpdateDeployment { .. }
+        | Action::UpdateDeploymentStatus { .. } => None,
+    }
 }
 
 fn is_rollback(change: &crate::action::OwnerChange) -> bool {
@@ -173,30 +261,65 @@ impl<'a> Merged<'a> {
         }
     }
 
-    /// Whether a pass fits into the plan: it neither reverses a size that the plan has already changed (merged
-    /// away, the pair would leave the next plan with other knowledge) nor replaces the owner's spec after a
-    /// write of its status.
+    /// Whether a pass fits into the plan: it does not roll back after another write of the owner. The revision of a
+    /// custom resource takes the place of its status, which the next plan publishes.
     fn accepts(&self, outcome: &Outcome) -> bool {
         let actions = outcome.steps.iter().filter_map(|step| step.action.as_ref());
         actions.into_iter().all(|action| match action {
-            Action::ScaleReplicaSet { set, from, to, .. } => {
-                let so_far = match &self.created {
-                    Some(created) if created.metadata.name == set.name => Ordering::Greater,
-                    _ => self.direction(&set.name),
-                };
-                so_far == Ordering::Equal || so_far == to.cmp(from)
+            Action::UpdateDeployment { change, .. } => {
+                let owner = self.owner.as_ref();
+                owner.is_none_or(|step| !is_rollback(change) && writes_status(step))
             }
-            Action::UpdateDeployment { .. } => self.owner.is_none(),
             Action::CheckOwner { .. }
             | Action::AdoptReplicaSet { .. }
             | Action::ReleaseReplicaSet { .. }
             | Action::CreateReplicaSet(_)
             | Action::UpdateReplicaSet { .. }
+            | Action::ScaleReplicaSet { .. }
             | Action::DeleteReplicaSet { .. }
             | Action::UpdateDeploymentStatus { .. } => true,
         })
     }
 
+    /// The ReplicaSets whose sizes a pass turns: it takes back what the plan has done so far, or some of it.
+    fn turned_by(&self, outcome: &Outcome) -> BTreeSet<String> {
+        let actions = outcome.steps.iter().filter_map(|step| step.action.as_ref());
+        actions
+            .filter_map(|action| match action {
+                Action::ScaleReplicaSet { set, from, to, .. } => {
+                    let so_far = self.direction(&set.name);
+                    let turns = so_far != Ordering::Equal && so_far != to.cmp(from);
+                    turns.then(|| set.name.clone())
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Leaves ReplicaSets in the predicted world as their one write will leave them. Where one has gone down and
+    /// up again, fewer pods are taken away than on the way there: what is counted on from here must be what the
+    /// next plan will find, or that would turn the size once more.
+    fn leave_net_changes(&self, world: &mut Snapshot, turned: &BTreeSet<String>) {
+        for name in turned {
+            let (Some(&before), Some(write)) =
+                (self.sets_before.get(name.as_str()), self.sets.get(name))
+            else {
+                continue;
+            };
+            let namespace = &before.metadata.namespace;
+            let mut sets = world.replica_sets.iter_mut();
+            let set =
+                sets.find(|set| set.metadata.name == *name && set.metadata.namespace == *namespace);
+            if let Some(set) = set {
+                set.clone_from(before);
+                if let Some(action) = set_step(before, write).and_then(|step| step.action) {
+                    apply(world, &action);
+                }
+            }
+        }
+    }
+
+    /// Which way the plan has moved a size so far.
     fn direction(&self, name: &str) -> Ordering {
         let replicas = self.sets.get(name).and_then(|write| write.replicas);
         match (replicas, self.sets_before.get(name)) {
@@ -385,10 +508,15 @@ fn set_step(before: &ReplicaSet, write: &SetWrite) -> Option<Step> {
             to,
             change,
         };
+        // Only what takes pods away may fail without ending the plan.
+        let on_failure = match to < from {
+            true => write.on_failure,
+            false => OnFailure::Stop,
+        };
         return Some(with_action(
             action,
             events.into_iter().collect(),
-            write.on_failure,
+            on_failure,
         ));
     }
     let changes = !change.annotations.is_empty() || change.min_ready_seconds.is_some();

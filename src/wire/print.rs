@@ -19,6 +19,7 @@ pub fn print_plan(plan: Plan, report: Report) -> proto::PlanRolloutResponse {
         requeue_after,
         // Only for tests. Callers plan again instead: nothing is left to do if that plan has no steps.
         settled: _,
+        exhausted: _,
     } = plan;
     proto::PlanRolloutResponse {
         steps: steps.into_iter().map(print_step).collect(),

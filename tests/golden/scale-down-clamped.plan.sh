@@ -3,16 +3,8 @@ sh -eu -c '
 # Each call has its preconditions. If one fails, the calls after it are not made. Events are not
 # recorded. Plan again afterwards, also when a call failed.
 
-# 1. update annotations of ReplicaSet web-757c798d4
-kubectl patch replicaset.apps/web-757c798d4 -n shop --type=json --patch-file=/dev/fd/3 3<<\EOF
-[{"op":"test","path":"/metadata/uid","value":"823f8fc2-071b-4fcd-92c6-0d0235ded346"},
-{"op":"test","path":"/metadata/generation","value":3},
-{"op":"add","path":"/metadata/annotations/deployment.kubernetes.io~1desired-replicas","value":"1"},
-{"op":"add","path":"/metadata/annotations/deployment.kubernetes.io~1max-replicas","value":"2"}]
-EOF
-
-# 2. scale down ReplicaSet web-78767d77cc from 1 to 0
-kubectl patch replicaset.apps/web-78767d77cc -n shop --type=json --patch-file=/dev/fd/3 3<<\EOF || echo "step 2 failed; the steps after it are still carried out" >&2
+# 1. scale down ReplicaSet web-78767d77cc from 1 to 0
+kubectl patch replicaset.apps/web-78767d77cc -n shop --type=json --patch-file=/dev/fd/3 3<<\EOF || echo "step 1 failed; the steps after it are still carried out" >&2
 [{"op":"test","path":"/metadata/uid","value":"52a7fc00-df24-41c1-afc5-69494d28cf80"},
 {"op":"test","path":"/metadata/generation","value":3},
 {"op":"add","path":"/metadata/annotations/deployment.kubernetes.io~1desired-replicas","value":"1"},
@@ -20,13 +12,22 @@ kubectl patch replicaset.apps/web-78767d77cc -n shop --type=json --patch-file=/d
 {"op":"add","path":"/spec/replicas","value":0}]
 EOF
 
-# 3. scale down ReplicaSet web-7b4966cdf5 from 2 to 0
+# 2. scale down ReplicaSet web-757c798d4 from 1 to 0
+kubectl patch replicaset.apps/web-757c798d4 -n shop --type=json --patch-file=/dev/fd/3 3<<\EOF || echo "step 2 failed; the steps after it are still carried out" >&2
+[{"op":"test","path":"/metadata/uid","value":"823f8fc2-071b-4fcd-92c6-0d0235ded346"},
+{"op":"test","path":"/metadata/generation","value":3},
+{"op":"add","path":"/metadata/annotations/deployment.kubernetes.io~1desired-replicas","value":"1"},
+{"op":"add","path":"/metadata/annotations/deployment.kubernetes.io~1max-replicas","value":"2"},
+{"op":"add","path":"/spec/replicas","value":0}]
+EOF
+
+# 3. scale down ReplicaSet web-7b4966cdf5 from 2 to 1
 kubectl patch replicaset.apps/web-7b4966cdf5 -n shop --type=json --patch-file=/dev/fd/3 3<<\EOF
 [{"op":"test","path":"/metadata/uid","value":"e4585e3c-0a58-4656-8caa-d95b4c546314"},
 {"op":"test","path":"/metadata/generation","value":3},
 {"op":"add","path":"/metadata/annotations/deployment.kubernetes.io~1desired-replicas","value":"1"},
 {"op":"add","path":"/metadata/annotations/deployment.kubernetes.io~1max-replicas","value":"2"},
-{"op":"add","path":"/spec/replicas","value":0}]
+{"op":"add","path":"/spec/replicas","value":1}]
 EOF
 
 # 4. update status of Deployment web

@@ -19,6 +19,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -367,7 +368,7 @@ func (s *stats) count(w *worker, c *config, world *World, up *Result, diffs []Di
 	if name == "" && w.then != nil {
 		name = exempt(w.then, false)
 	}
-	if name != "" {
+	if name != "" && !slices.ContainsFunc(diffs, func(d Difference) bool { return d.What == reversal }) {
 		s.exempted[name]++
 		s.mu.Unlock()
 		return

@@ -286,14 +286,36 @@ var pins = []pin{
 	{
 		row: "count of available pods", // rolling.go:200: a later pass counts pods that an earlier one has taken away
 		world: func() *World {
-			w := rolling(1, count(1), count(0)).set("old", 1).set("older", 1).set("new", 2)
+			unavailable := func(rs *appsv1.ReplicaSet) { rs.Status.AvailableReplicas, rs.Status.ReadyReplicas = 0, 0 }
+			w := rolling(2, count(0), count(1)).set("new", 0).set("older", 1, unavailable).set("old", 2)
 			for _, rs := range w.ReplicaSets {
-				rs.Annotations[util.DesiredReplicasAnnotation], rs.Annotations[util.MaxReplicasAnnotation] = "3", "4"
+				rs.Annotations[util.DesiredReplicasAnnotation], rs.Annotations[util.MaxReplicasAnnotation] = "3", "3"
 			}
 			return w
 		},
-		upstream: "scale web-3=0, annotate web-1=1, annotate web-2=1, scale web-1=0, scale web-2=0, scale web-3=1, revision 9",
-		ours:     "annotate web-2=1, scale web-1=0, scale web-3=0, revision 9", settled: true,
+		upstream: "scale web-3=1, annotate web-2=1, scale web-2=0, scale web-3=0, scale web-1=2, revision 9",
+		ours:     "scale web-2=0, scale web-3=1, scale web-1=1, revision 9", settled: true,
+	},
+	{
+		row: "reversed size", // sync.go:314: then recreate.go takes all of them away
+		world: func() *World {
+			return rolling(17, count(1), count(0)).with(recreate).set("old", 7, func(rs *appsv1.ReplicaSet) {
+				rs.Annotations[util.DesiredReplicasAnnotation], rs.Annotations[util.MaxReplicasAnnotation] = "7", "7"
+			})
+		},
+		upstream: "scale web-1=17, scale web-1=0, revision 9", ours: "scale web-1=0, revision 9", settled: true,
+	},
+	{
+		row: "reversed size", // sync.go:394: then rolling.go takes those that are not available away
+		world: func() *World {
+			w := rolling(60, count(0), intstr.FromString("100%"))
+			w.set("old", 13, func(rs *appsv1.ReplicaSet) { rs.Status.AvailableReplicas, rs.Status.ReadyReplicas = 0, 0 }).set("new", 3)
+			for _, rs := range w.ReplicaSets {
+				rs.Annotations[util.DesiredReplicasAnnotation], rs.Annotations[util.MaxReplicasAnnotation] = "16", "16"
+			}
+			return w
+		},
+		upstream: "scale web-1=49, scale web-2=11, scale web-1=0, scale web-2=60, revision 9", ours: "scale web-1=0, scale web-2=60, revision 9", settled: true,
 	},
 	{
 		row: "stale `desired-replicas`", // sync.go:551

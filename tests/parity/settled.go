@@ -28,6 +28,10 @@ func (w *worker) settled(world *World) ([]Difference, *Result, *Result, error) {
 	var diffs []Difference
 	if our.Err != nil {
 		diffs = append(diffs, Difference{"the server refused one of our writes", "", our.Err.Error()})
+	} else if reversed, err := w.reversed(world, our); err != nil {
+		return nil, up, our, err
+	} else if reversed != "" {
+		diffs = append(diffs, Difference{reversal, "", reversed})
 	}
 	normalise(world, up)
 	normalise(world, our)
@@ -49,6 +53,42 @@ func (w *worker) settled(world *World) ([]Difference, *Result, *Result, error) {
 	return diffs, up, our, nil
 }
 
+// reversal is a difference that no exemption excuses.
+const reversal = "a size is reversed by the next plan"
+
+// reversed names a set whose size the next plan turns back, nothing having moved but by this one: its pods would be
+// started only to be removed, or removed only to be started. A rollback asked for by annotation creates a missing set
+// before all else, as upstream does.
+func (w *worker) reversed(world *World, our *Result) (string, error) {
+	if _, ok := world.Deployment.Annotations[appsv1.DeprecatedRollbackTo]; ok {
+		return "", nil
+	}
+	then, err := w.ours.settle(next(world, our))
+	if err != nil {
+		return "", err
+	}
+	return reversedSize(world, our, then), nil
+}
+
+// reversedSize names a set that goes one way and then the other.
+func reversedSize(world *World, first, second *Result) string {
+	before := map[string]int32{}
+	for _, rs := range world.ReplicaSets {
+		before[key(rs.Namespace, rs.Name)] = *rs.Spec.Replicas
+	}
+	for _, k := range sortedKeys(first.Sets) {
+		after := second.Sets[k]
+		if after == nil { // deleted: it had no pods
+			continue
+		}
+		a, b, c := before[k], *first.Sets[k].Spec.Replicas, *after.Spec.Replicas
+		if d := sign(b - a); d != 0 && d == -sign(c-b) {
+			return fmt.Sprintf("%s: %d, %d, %d", k, a, b, c)
+		}
+	}
+	return ""
+}
+
 // essence is what a settled set must have in common on both sides.
 func essence(rs *appsv1.ReplicaSet) string {
 	if rs == nil {
@@ -60,50 +100,92 @@ func essence(rs *appsv1.ReplicaSet) string {
 	})
 }
 
-// repeat runs upstream until it is at rest, and stops where our look-ahead stops (design.md, section 3): after a pass
-// that claims, that writes the owner's spec or that scales down under Recreate, and before one that would reverse a
-// size changed before or write the owner a second time.
+// repeat runs upstream until it is at rest, and stops where our look-ahead stops: after a pass that claims, that writes
+// the owner's spec or that scales down under Recreate, and before one that would write the owner a second time. Where a
+// pass turns a size that an earlier one has changed, upstream goes on from the world that the net change leaves, for
+// that is all that a plan writes. And where it would reverse a size that a pass with claims has changed, a plan makes
+// the claims and leaves the sizes to the next one, which can make the net change.
 func (w *worker) repeat(world *World) *Result {
 	now := world.DeepCopy()
 	clamp(now.ReplicaSets)
 	first := NewServer(world)
 	last := first.result()
 	last.Deployment = first.deployments[key(world.Deployment.Namespace, world.Deployment.Name)]
-	direction := map[string]int{}
+	start := map[string]*appsv1.ReplicaSet{}
+	for _, rs := range now.ReplicaSets {
+		start[key(rs.Namespace, rs.Name)] = rs
+	}
 	var writes []Write
 	var attempts []*appsv1.ReplicaSet
 	var refused []string
-	for range 60 {
+	for range 1024 {
 		r := w.up.Pass(now, NewServer(now))
 		attempts = append(attempts, r.Attempts...)
 		refused = append(refused, r.Refused...)
-		turns := false
-		for k, after := range r.Sets {
-			before := int32(0)
-			for _, rs := range now.ReplicaSets {
-				if key(rs.Namespace, rs.Name) == k {
-					before = *rs.Spec.Replicas
-				}
-			}
-			if d := sign(*after.Spec.Replicas - before); d != 0 {
-				turns = turns || direction[k] == -d
-				direction[k] = d
-			}
-		}
-		if turns || len(r.Writes) > 0 && writesOwner(writes, "status") && writesOwner(r.Writes, "") {
+		if len(r.Writes) > 0 && writesOwner(writes, "status") && writesOwner(r.Writes, "") {
 			break
 		}
+		if slices.ContainsFunc(r.Writes, func(x Write) bool { return x.Claim }) {
+			if then := next(now, r); reversedSize(now, r, w.repeat(then)) != "" {
+				last.Sets = claimed(last.Sets, r.Sets)
+				writes = slices.DeleteFunc(r.Writes, func(x Write) bool { return !x.Claim })
+				break
+			}
+		}
+		turned := turnedBy(start, now, r)
 		writes = append(writes, r.Writes...)
 		last = r
 		if len(r.Writes) == 0 || lookAheadEnds(now, r) {
 			break
 		}
 		now = next(now, r)
+		for _, rs := range now.ReplicaSets {
+			if k := key(rs.Namespace, rs.Name); turned[k] {
+				leaveNetChange(start[k], rs)
+			}
+		}
 	}
 	out := *last
 	out.Writes, out.Attempts, out.Refused = writes, attempts, refused
 	out.Status = &out.Deployment.Status
 	return &out
+}
+
+// claimed is the sets with the owners that a pass gives them, and nothing else of it.
+func claimed(before, after map[string]*appsv1.ReplicaSet) map[string]*appsv1.ReplicaSet {
+	out := map[string]*appsv1.ReplicaSet{}
+	for k, rs := range before {
+		out[k] = rs.DeepCopy()
+		if after[k] != nil {
+			out[k].OwnerReferences = after[k].OwnerReferences
+		}
+	}
+	return out
+}
+
+// turnedBy is the sets that a pass scales the other way than all passes before it together.
+func turnedBy(start map[string]*appsv1.ReplicaSet, now *World, r *Result) map[string]bool {
+	turned := map[string]bool{}
+	for _, before := range now.ReplicaSets {
+		k := key(before.Namespace, before.Name)
+		first, after := start[k], r.Sets[k]
+		if first == nil || after == nil {
+			continue
+		}
+		soFar := sign(*before.Spec.Replicas - *first.Spec.Replicas)
+		turned[k] = soFar != 0 && soFar == -sign(*after.Spec.Replicas-*before.Spec.Replicas)
+	}
+	return turned
+}
+
+// leaveNetChange: a set that goes from 7 to 4 and back to 6 in one plan is written once. One pod is taken away, not
+// three, and its generation is counted once.
+func leaveNetChange(first, rs *appsv1.ReplicaSet) {
+	rs.Status.AvailableReplicas = min(first.Status.AvailableReplicas, *rs.Spec.Replicas)
+	rs.Generation = first.Generation
+	if *rs.Spec.Replicas != *first.Spec.Replicas || rs.Spec.MinReadySeconds != first.Spec.MinReadySeconds {
+		rs.Generation++
+	}
 }
 
 // writesOwner says whether the Deployment is among the objects written: one write of it is all that a plan has.

@@ -5,7 +5,7 @@ use crate::action::Action;
 use crate::lint::{Rule, lint};
 use crate::revision::{REVISION, ROLLBACK_TO};
 use crate::snapshot::{Options, Snapshot, StepFailure, Strategy};
-use crate::{Plan, plan_settled};
+use crate::{Plan, plan_pass, plan_settled};
 
 /// 4 wanted, one more and one fewer allowed; 3 old pods and 2 new ones, all available.
 fn half_way() -> Snapshot {
@@ -44,6 +44,22 @@ fn bounds(world: &Snapshot, plan: &Plan) -> Vec<(usize, Rule)> {
     let mut found = found(world, plan);
     found.retain(|(_, rule)| !matches!(rule, Rule::Settled { .. }));
     found
+}
+
+/// What a single sync of Kubernetes does: it scales an old ReplicaSet up, and the next sync takes all of its pods away.
+#[test]
+fn a_size_that_the_next_plan_reverses_is_found() {
+    let mut world = half_way();
+    world.deployment.spec.strategy = Strategy::Recreate;
+    world.deployment.spec.replicas = 17;
+    world.replica_sets.truncate(1);
+    let pass = plan_pass(&world, Options::default());
+    let reversed = Rule::Reversed {
+        name: "web-v1".to_owned(),
+        sizes: [3, 17, 0],
+    };
+    assert!(found(&world, &pass).contains(&(pass.steps.len(), reversed)));
+    assert_eq!(found(&world, &plan(&world)), []);
 }
 
 #[test]

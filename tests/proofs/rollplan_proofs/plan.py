@@ -15,6 +15,7 @@ from .size import Limits, clamp, fraction, proportional, rolling_limits, rounded
 
 WORD = 2**31 - 1
 PASSES_MAX = 64
+PASSES_TIMES_SETS_MAX = 1024
 """As in `settle.rs`."""
 EXACT = replace(PLANNER, counts_at_most_the_size=False)
 """The rules of `HORIZON_PASS`, which are those of Kubernetes."""
@@ -178,15 +179,21 @@ def plan_settled(world: World) -> list[Write]:
     before = [seen.size for seen in world.sets]
     after: list[int] = list(before)
     created: int | None = None
-    for _ in range(PASSES_MAX):
+    passes, passes_max = 0, PASSES_MAX
+    while passes < passes_max:
+        passes += 1
         writes, any_write = planner.run_pass()
-        if reverses(writes, before, after):
-            break
+        turned = turned_by(writes, before, after)
+        if turned:
+            passes_max = max(PASSES_MAX, PASSES_TIMES_SETS_MAX // len(world.sets))
         for write in writes:
             if write.index < len(before):
                 after[write.index] = write.after
             else:
                 created = write.after
+        for index in turned:
+            lowest = min(before[index], after[index])
+            planner.sets[index] = ReplicaSet(after[index], world.sets[index].reported, lowest)
         if not any_write:
             break
     indices = range(len(before))
@@ -197,16 +204,16 @@ def plan_settled(world: World) -> list[Write]:
     return [*downs, *new, *ups]
 
 
-def reverses(writes: Iterable[Write], before: list[int], after: list[int]) -> bool:
-    """Whether a pass reverses a change of size that the plan has already made: `Merged::accepts`."""
-    for write in writes:
-        if write.before is None:
-            continue
-        created = write.index >= len(before)
-        so_far = 1 if created else sign(after[write.index] - before[write.index])
-        if so_far not in (0, sign(write.after - write.before)):
-            return True
-    return False
+def turned_by(writes: Iterable[Write], before: list[int], after: list[int]) -> set[int]:
+    """The ReplicaSets whose sizes a pass turns back: `Merged::turned_by`. From there on they are as their one write
+    leaves them."""
+    return {
+        write.index
+        for write in writes
+        if write.before is not None
+        and write.index < len(before)
+        and sign(after[write.index] - before[write.index]) == -sign(write.after - write.before) != 0
+    }
 
 
 def sign(number: int) -> int:

@@ -72,7 +72,6 @@ tallies! {
     ExemptDisowned = "owner: removed after the plan was made",
     ExemptInconsistent = "settled: a ReplicaSet reported more available pods than its size",
     ExemptNoDeadline = "deadline: Recreate has not shown any progress yet, as upstream",
-    ExemptReversed = "undone: the earlier plan ended before a write that would reverse a size",
     ExemptInherited = "lint: the violation existed before and did not get worse",
     ExemptUnseenPod = "Recreate: an old pod that no watch had delivered",
     ExemptRecreatePaused = "Recreate: paused or scaled";
@@ -87,7 +86,7 @@ tallies! {
     CheckApply = "a call had the predicted effect",
     CheckLinted = "a settled plan passed the linter",
     CheckSettled = "no change since a settled plan was carried out: no writes",
-    CheckNotUndone = "no change since a settled plan was interrupted: no write is reversed",
+    CheckNotUndone = "no change since a plan ended early or was interrupted: no write is reversed",
     CheckRest = "at rest: planning again writes nothing",
     CheckTimer = "a plan has a timer: it is not zero",
     CheckStatus = "at rest: the published status is correct",

@@ -14,6 +14,7 @@ pub(super) fn plan(plan: &Plan, now: Time) -> Vec<String> {
         status,
         requeue_after,
         settled,
+        exhausted: _,
     } = plan;
     let mut lines = Vec::new();
     for (index, step) in steps.iter().enumerate() {

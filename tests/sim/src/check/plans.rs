@@ -46,7 +46,7 @@ impl World {
     }
 
     /// Checks plans for which nothing but the adapter's own writes has changed: after a complete settled plan there is
-    /// nothing to do, and after an interrupted one no size is changed back.
+    /// nothing to do, and after any other plan no size is changed back.
     fn check_undisturbed(&mut self, plan: &Plan) {
         let Some(before) = self.adapter.undisturbed.take() else {
             return;
@@ -62,9 +62,7 @@ impl World {
             }
             return;
         }
-        if before.settled {
-            self.tallies.count(Tally::CheckNotUndone);
-        }
+        self.tallies.count(Tally::CheckNotUndone);
         for action in plan.steps.iter().filter_map(|step| step.action.as_ref()) {
             let Action::ScaleReplicaSet { set, from, to, .. } = action else {
                 continue;
@@ -74,9 +72,7 @@ impl World {
             if reversed.is_none_or(|earlier| *earlier == direction) {
                 continue;
             }
-            if !before.settled {
-                self.tallies.count(Tally::ExemptReversed);
-            } else if !before.consistent {
+            if !before.consistent {
                 self.tallies.count(Tally::ExemptInconsistent);
             } else {
                 let name = &set.name;
