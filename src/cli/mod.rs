@@ -74,7 +74,7 @@ fn parse(args: Vec<OsString>) -> Result<CommandLine, clap::Error> {
     CommandLine::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
-/// Help and version are no mistakes; clap tells them apart.
+/// Help and version are not errors; clap distinguishes them.
 fn usage(error: &clap::Error) -> Exit {
     let text = error.render().to_string();
     if error.use_stderr() && printable::printable(&text) != text {

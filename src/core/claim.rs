@@ -77,7 +77,7 @@ impl<'a> Pass<'a> {
             .is_ok()
     }
 
-    /// Says whether the ReplicaSet is ours now: one that is gone is not, and that is no failure.
+    /// Reports whether the ReplicaSet is ours now. A deleted one is not, which is not a failure.
     fn adopt(&mut self, set: &ReplicaSet) -> Flow<bool> {
         let reference = Target::owner(&self.snapshot.deployment).controller_reference();
         // As Kubernetes' strategic merge patch leaves the list: a new owner comes first.

@@ -1,7 +1,7 @@
 //! What must hold of every settled plan, checked on the plan itself: the sum of sizes stays within the
 //! surge, scaling down leaves the minimum available, and nothing is left to do once the plan was applied.
 //!
-//! The numbers are taken anew from snapshot and steps, not from the planner. Every test that makes a settled
+//! The numbers are computed from snapshot and steps, not taken from the planner. Every test that makes a settled
 //! plan runs this.
 
 use std::collections::BTreeMap;
@@ -207,7 +207,7 @@ fn promised_available(snapshot: &Snapshot, options: Options) -> Option<i64> {
             }
         }
         apply_all(&mut world, &actions);
-        // Kubernetes may see the event for ever, and what is refused is refused again.
+        // Kubernetes may see the scaling event forever, and a rejected call is rejected again.
         if actions.is_empty() || outcome.refused {
             break;
         }

@@ -162,7 +162,7 @@ pub fn desired_replicas(annotations: &StringMap) -> Option<i32> {
 }
 
 /// Whether a ReplicaSet of this size was last scaled for another number of wanted pods. One without pods, or
-/// whose annotation is no number, was not.
+/// whose annotation is not a number, was not.
 pub(crate) fn is_scaled_for_another(annotations: &StringMap, size: i32, wanted: i32) -> bool {
     size > 0 && desired_replicas(annotations).is_some_and(|desired| desired != wanted)
 }

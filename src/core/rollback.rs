@@ -13,7 +13,7 @@ use crate::revision::{self, ROLLBACK_TO};
 use crate::snapshot::{Options, ReplicaSet, Snapshot};
 use crate::template::Value;
 
-/// The way back to an earlier revision.
+/// A rollback to an earlier revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rollback {
     /// What to do; empty when the template is already that of the revision.
@@ -43,7 +43,7 @@ pub struct TemplateChange {
     pub to: Option<Value>,
 }
 
-/// Why there is no way back.
+/// Why a rollback is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RollbackError {
     /// A paused Deployment is not rolled back.
@@ -283,7 +283,7 @@ fn warnings(snapshot: &Snapshot, template: &Value) -> Vec<String> {
     let deployment = &snapshot.deployment;
     let replicas = deployment.spec.replicas;
     warnings.push(format!(
-        "the size stays {replicas}: it belongs to no revision"
+        "the size stays {replicas}: replicas is not part of a revision"
     ));
     if deployment.metadata.annotations.contains_key(ROLLBACK_TO) {
         warnings.push("another rollback was asked for by annotation".to_owned());

@@ -298,7 +298,7 @@ impl<'a> Merged<'a> {
 
     /// Leaves ReplicaSets in the predicted world as their one write will leave them. Where one has gone down and
     /// up again, fewer pods are taken away than on the way there: what is counted on from here must be what the
-    /// next plan will find, or that would turn the size once more.
+    /// next plan will find, or that would turn the size again.
     fn leave_net_changes(&self, world: &mut Snapshot, turned: &BTreeSet<String>) {
         for name in turned {
             let (Some(&before), Some(write)) =
@@ -410,7 +410,7 @@ impl<'a> Merged<'a> {
 
     /// Checks, events by themselves, claims, annotations, scale-downs, creates and scale-ups, deletes, owner.
     /// No scale-down depends on a scale-up of the plan, so that each may come first; annotations come before,
-    /// for one refreshed late can stay stale for ever. After a refusal the status comes right after the checks, so
+    /// for one that is refreshed late can stay stale forever. After a refusal the status comes right after the checks, so
     /// that no other refusal can hide it.
     fn into_steps(self, world: &Snapshot) -> Vec<Step> {
         let (mut updates, mut downs, mut ups, mut deletes) = (vec![], vec![], vec![], vec![]);

@@ -11,7 +11,7 @@ use crate::size::IntOrPercent;
 use crate::template::Template;
 use crate::time::Time;
 
-/// Text by text, ordered: labels, annotations.
+/// Ordered map of strings: labels, annotations.
 pub type StringMap = BTreeMap<String, String>;
 
 /// Everything a plan is made from.
@@ -38,7 +38,7 @@ pub struct ObjectMeta {
     pub name: String,
     /// Namespace.
     pub namespace: String,
-    /// Unique for all time.
+    /// UID of the object.
     pub uid: String,
     /// Opaque version of the stored object.
     pub resource_version: String,

@@ -8,16 +8,16 @@ pub const LISTED_VIOLATIONS_MAX: usize = 20;
 /// Why a request gets no answer. None of these goes away by asking again.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The bytes are no message of the kind that was asked for.
-    #[error("the bytes are no {message}")]
+    /// The bytes cannot be decoded as the requested message.
+    #[error("cannot decode the request as {message}")]
     Undecodable {
         /// Name of the message, as "PlanRolloutRequest".
         message: &'static str,
         /// Where and why decoding failed.
         source: prost::DecodeError,
     },
-    /// The text is no JSON of the message that was asked for.
-    #[error("the text is no {message} in JSON{}", at(.path))]
+    /// The text cannot be parsed as the JSON form of the requested message.
+    #[error("the JSON text is not a valid {message}{}", at(.path))]
     InvalidJson {
         /// Name of the message, as "PlanRolloutRequest".
         message: &'static str,
@@ -49,7 +49,7 @@ pub enum Error {
         /// How many it may have.
         max: usize,
     },
-    /// There is no way back to the revision that was asked for.
+    /// The requested revision cannot be rolled back to.
     #[error(transparent)]
     Rollback(#[from] rollplan_core::RollbackError),
     /// The work was given up: nobody waits for the answer.
@@ -131,7 +131,7 @@ pub enum Reason {
     WrongKind,
     /// More than one owner that manages the object.
     SeveralControllers,
-    /// Bytes that are no Struct.
+    /// Bytes that cannot be decoded as a Struct.
     MalformedStruct,
     /// Text that is not UTF-8.
     InvalidUtf8,

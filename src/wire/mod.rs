@@ -101,11 +101,11 @@ pub fn compute_status_until(
     })
 }
 
-/// The way back to an earlier revision.
+/// A rollback to an earlier revision.
 ///
 /// # Errors
 ///
-/// As [`plan_rollout`], and [`Error::Rollback`] where there is no way back.
+/// As [`plan_rollout`], and [`Error::Rollback`] where a rollback is impossible.
 pub fn rollback(request: proto::RollbackRequest) -> Result<proto::RollbackResponse, Error> {
     rollback_until(request, &Never)
 }

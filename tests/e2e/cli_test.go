@@ -38,7 +38,7 @@ func TestCLI(t *testing.T) {
 	c.agree(ctx, t, "web", 0, "successfully rolled out")
 	c.sameHistory(ctx, t, "web", "1", "2")
 
-	// A time that is over is no failure of the rollout. Without a deadline nothing else ends it.
+	// An expired timeout is not a failure of the rollout. Without a deadline, nothing else ends the wait.
 	c.apply(ctx, t, "slow", object{"replicas": 1})
 	c.agree(ctx, t, "slow", 0, "")
 	c.setImage(ctx, t, "slow", "404")

@@ -1,5 +1,5 @@
-//! What the crate does as a whole, through its public interface. One binary: each more would be linked anew at
-//! every change.
+//! What the crate does as a whole, through its public interface. One binary, because every further one would be
+//! linked at every change.
 
 #![allow(
     clippy::unwrap_used,

@@ -82,7 +82,7 @@ var exemptions = []Exemption{
 	},
 	{
 		Name:   "selector-never-matches",
-		Reason: "the selector cannot match the template's labels plus the hash: upstream tries the same create for ever, ours refuses by name",
+		Reason: "the selector cannot match the template's labels plus the hash: upstream retries the same create forever, ours rejects it with a reason",
 		Applies: func(w *World) bool {
 			selector, err := metav1.LabelSelectorAsSelector(w.Deployment.Spec.Selector)
 			if err != nil {
@@ -98,7 +98,7 @@ var exemptions = []Exemption{
 	},
 	{
 		Name:   "clean-up-order",
-		Reason: "more than twelve old sets, and one whose revision is no number: upstream's order is what its sort makes of a list in the order of a map; ours is sorted by insertion, as upstream does with up to twelve",
+		Reason: "more than twelve old sets, and one whose revision is not a number: upstream's order is whatever its sort makes of a list in the order of a map; ours is sorted by insertion, as upstream does with up to twelve",
 		Applies: func(w *World) bool {
 			sets, unnumbered := 0, false
 			for _, rs := range owned(w) {

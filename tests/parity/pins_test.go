@@ -469,7 +469,7 @@ func TestUnknownTemplateFields(t *testing.T) {
 }
 
 // TestCleanUpOrder pins "the order of clean-up" of docs/parity.md: of more than twelve sets upstream deletes what its
-// sort makes of a list in the order of a map, if one has a revision that is no number. Ours is an order in which no
+// sort makes of a list in the order of a map, if one has a revision that is not a number. Ours is an order in which no
 // two neighbours are the wrong way round by upstream's own comparison.
 func TestCleanUpOrder(t *testing.T) {
 	w := both(t)
@@ -523,7 +523,7 @@ func names(sets []*appsv1.ReplicaSet) string {
 	return strings.Join(out, " ")
 }
 
-// A rollout of 200 of CI's, with stale annotations under Recreate: passes of ours are stuck with upstream's for ever,
+// A rollout of 200 of CI's, with stale annotations under Recreate: our passes are stuck forever, as upstream's are,
 // and settled plans complete it.
 func TestSettledPlansCompleteWhatPassesCannot(t *testing.T) {
 	w := both(t)

@@ -1,5 +1,5 @@
 //! Which objects of the input a Deployment is decided by: chosen by their metadata, before anything else is read. What is
-//! odd about an object of somebody else is no reason to refuse the input.
+//! odd about somebody else's object is not a reason to reject the input.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -267,7 +267,7 @@ fn number(text: &str) -> Option<Number> {
     if !is_float(digits) {
         return None;
     }
-    // What is no integer of 64 bits becomes the nearest double, and is refused where it counts: integers of
+    // A number that does not fit 64 bits becomes the nearest double, and is rejected where it matters: integers of
     // a template beyond ±(2^53 − 1) are.
     text.parse().ok().and_then(Number::from_f64)
 }

@@ -2,7 +2,7 @@
 //!
 //! Kubernetes source: `pkg/controller/deployment/` of v1.36.3; each function names the one it mirrors. A pass
 //! runs against a server that enforces resourceVersion, and ends at its first error. The controller looks its
-//! objects up anew several times within a sync, from a cache that has not seen its own writes; a second write
+//! objects up several times within a sync, from a cache that has not seen its own writes; a second write
 //! from such a look-up is refused as stale. [`Held`] keeps track of that, so that a pass is exactly the writes
 //! that succeed.
 

@@ -70,7 +70,7 @@ impl Pass<'_> {
     }
 
     /// `cleanupUnhealthyReplicas`: pods that are not available go first, or they would block the rollout that
-    /// mends them. The ReplicaSet controller deletes such pods before others. Returns how many.
+    /// fixes them. The ReplicaSet controller deletes such pods before others. Returns how many.
     fn clean_up_unhealthy(&mut self, old: &mut [Held], room: i64) -> Result<i64, ()> {
         let mut removed = 0;
         for set in old {

@@ -110,7 +110,7 @@ fn a_long_name_is_cut() {
     assert_eq!(name, format!("{}-{hash}", "é".repeat(longest / 2)));
 }
 
-/// Labels that the template lacks are made; what is no text is no label.
+/// Missing labels are created; a value that is not a string is not a label.
 #[test]
 fn a_template_without_labels_gets_the_hash() {
     let spec = Value::from([("containers", Value::from(vec![]))]);

@@ -141,7 +141,7 @@ fn taking_too_much_is_found() {
             .iter()
             .all(|(_, rule)| !matches!(rule, Rule::MinAvailable { .. }))
     );
-    // A set without pods that was sized for another number is no scaling event, and excuses nothing.
+    // A set without pods that was sized for another number is not a scaling event, and excuses nothing.
     let mut idle = world;
     let mut stale = mk_set(&mk_deployment(9), "v0", 1, 0);
     stale.metadata.owner_references = idle.replica_sets[0].metadata.owner_references.clone();
@@ -174,7 +174,7 @@ fn what_is_left_to_do_is_found() {
     assert_eq!(found(&world, &spoilt), []);
 }
 
-/// A ReplicaSet that cannot be adopted in the middle of a scaling event: every pass asks for it anew.
+/// A ReplicaSet that cannot be adopted in the middle of a scaling event: every pass asks for it again.
 #[test]
 fn a_refusal_that_stays_ends_the_search_for_what_scaling_leaves() {
     let mut world = half_way();

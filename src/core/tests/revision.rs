@@ -178,7 +178,7 @@ fn annotations_are_carried_over_with_the_revision() {
         [("team", "a"), (REVISION, "1"), (REVISION_HISTORY, "")],
         true,
     );
-    // Text that is no number stays, and what was copied does not count.
+    // Text that is not a number stays, and copied annotations do not count.
     check_sync(
         [(REVISION, "x")],
         5,

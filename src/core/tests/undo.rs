@@ -136,7 +136,7 @@ fn revisions_compare_as_numbers() {
         annotations.insert(REVISION.to_owned(), revision.to_owned());
     }
     assert_eq!(undo(&world, 0).unwrap().to_revision, 9);
-    // Another owner's ReplicaSet is no revision of ours.
+    // Another owner's ReplicaSet is not one of our revisions.
     world.replica_sets[0].metadata.owner_references[0].uid = "other".to_owned();
     assert!(matches!(
         undo(&world, 9),
@@ -190,7 +190,7 @@ fn values_of_the_environment_are_not_shown_and_references_are_warned_of() {
         [
             "Secret keys keeps its present content",
             "image v2:latest may be another one by now",
-            "the size stays 4: it belongs to no revision",
+            "the size stays 4: replicas is not part of a revision",
         ]
     );
 }

@@ -271,7 +271,7 @@ fn empty_spec() -> DeploymentSpec {
     }
 }
 
-/// Why something is no number of pods.
+/// Why something is not a number of pods.
 struct Fault(Reason, &'static str);
 
 impl Fault {

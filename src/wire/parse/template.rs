@@ -76,10 +76,10 @@ impl Parser<'_> {
 /// The description of a fault. It does not contain the value, which may be secret.
 fn describe(reason: Reason) -> &'static str {
     match reason {
-        Reason::MalformedStruct => "is no well-formed google.protobuf.Struct",
+        Reason::MalformedStruct => "is not a well-formed google.protobuf.Struct",
         Reason::InvalidUtf8 => "is not UTF-8",
         Reason::UnsafeInteger => "is an integer beyond ±(2^53 − 1), which JSON may have rounded",
-        Reason::NotFinite => "is no finite number",
+        Reason::NotFinite => "is not a finite number",
         _ => "is wrong",
     }
 }

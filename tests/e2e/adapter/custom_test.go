@@ -191,7 +191,7 @@ func (c plannedKubectl) rollplanCommands(ctx context.Context, t *testing.T) {
 }
 
 // autoscale checks that a HorizontalPodAutoscaler works with the scale subresource. It scales to its minimum while there
-// are no metrics, and to its maximum when the CPU usage is twice the target.
+// are missing metrics, and to its maximum when the CPU usage is twice the target.
 func (c plannedKubectl) autoscale(ctx context.Context, t *testing.T) {
 	t.Helper()
 	c.create(ctx, t, "busy", map[string]any{"replicas": 2}, map[string]any{"resources": map[string]any{"requests": map[string]any{"cpu": "1000m"}}})

@@ -120,7 +120,7 @@ func poll(ctx context.Context, abort <-chan struct{}, what string, cond func(con
 		case <-ctx.Done():
 			return fmt.Errorf("wait for %s: %w: %w", what, ctx.Err(), err)
 		case <-abort:
-			abort = nil // check once more: cond reports why the process has exited
+			abort = nil // check again: cond reports why the process has exited
 		case <-ticker.C:
 		}
 	}

@@ -353,7 +353,7 @@ fn an_input_without_pods_proves_nothing_unless_all_sets_say_so() {
         check(set, &far, &[], &[], NOTE);
     }
     check(&silent, POD, &[], &CREATED, "");
-    // Some were asked for, but not the one that the ReplicaSet counts. Another's is no matter.
+    // The list has pods, but not the one that the ReplicaSet counts. Other pods do not matter.
     check(&leaving, POD, &[], &[], NOTE);
     check(
         &leaving.replace("uid: d1", "uid: d9"),

@@ -95,7 +95,7 @@ async fn a_call_has_as_many_bytes_of_headers_as_configured() {
     assert_eq!(status_with_header(&mut raw, 8 << 10).await, 431);
     // The connection lives.
     assert_eq!(status_with_header(&mut raw, 2 << 10).await, 200);
-    // It is no answer of gRPC, so that clients can only guess.
+    // It is not a gRPC response, so clients can only guess.
     let mut request = tonic::Request::new(mk_request());
     let long = "x".repeat(8 << 10).parse().unwrap();
     request.metadata_mut().insert("long", long);

@@ -57,7 +57,7 @@ impl RolloutPlanner for Watched {
         &self,
         _: Request<RollbackRequest>,
     ) -> Result<Response<RollbackResponse>, Status> {
-        // Not for ever: the thread would outlive the test, which then would not end.
+        // Bounded: otherwise the thread would outlive the test, which then would not end.
         match timeout(PATIENCE, self.barrier.wait()).await {
             Ok(_) => Ok(Response::new(RollbackResponse::default())),
             Err(_) => Err(Status::aborted("nobody else came")),

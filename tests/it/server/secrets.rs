@@ -24,7 +24,7 @@ fn mk_snapshot(wrong: bool) -> Value {
     };
     let mut labels = json!({"app": "web"});
     if wrong {
-        labels["hunter2 is no key"] = json!(SECRET);
+        labels["hunter2 not a key"] = json!(SECRET);
     }
     json!({
         "now": "2026-01-01T00:00:00Z",
@@ -75,7 +75,7 @@ async fn nothing_of_a_workload_is_logged() {
     assert!(told.contains("annotations.hunter2"), "{told}");
     assert!(told.contains(r#"annotations["hunter2 quoted"]"#), "{told}");
     assert!(
-        told.contains(r#"match_labels["hunter2 is no key"]"#),
+        told.contains(r#"match_labels["hunter2 not a key"]"#),
         "{told}"
     );
     let absent = RollbackRequest {

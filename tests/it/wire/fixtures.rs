@@ -258,17 +258,17 @@ fn json_that_is_no_message_is_refused_where_it_goes_wrong() {
     };
     assert_eq!(
         error(json!({"snapshot": {"deployment": {"spec": {"replicas": "x"}}}})),
-        "the text is no PlanRolloutRequest in JSON at snapshot.deployment.spec.replicas"
+        "the JSON text is not a valid PlanRolloutRequest at snapshot.deployment.spec.replicas"
     );
     assert_eq!(
         error(
             json!({"snapshot": {"replicaSets": [{}, {"metadata": {"creationTimestamp": "today"}}]}})
         ),
-        "the text is no PlanRolloutRequest in JSON at snapshot.replicaSets[1].metadata.creationTimestamp"
+        "the JSON text is not a valid PlanRolloutRequest at snapshot.replicaSets[1].metadata.creationTimestamp"
     );
     assert_eq!(
         error(json!([])),
-        "the text is no PlanRolloutRequest in JSON"
+        "the JSON text is not a valid PlanRolloutRequest"
     );
     for text in ["", "{", "{} {}", "nul"] {
         json::from_json::<proto::PlanRolloutRequest>(text).unwrap_err();

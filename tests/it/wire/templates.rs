@@ -301,7 +301,7 @@ fn malformed_structs_are_named() {
         b"\x0a\x04\x0a\x00\x0a\x00",
         b"\x0a\x04\x12\x00\x12\x00",
         b"\x0a\x06\x12\x04\x20\x01\x08\x00",
-        // A list whose items are no messages; a struct whose entries are none.
+        // A list whose items are not messages; a struct whose entries are not.
         b"\x0a\x06\x12\x04\x32\x02\x08\x01",
         b"\x0a\x06\x12\x04\x2a\x02\x08\x01",
     ] {

@@ -745,7 +745,7 @@ fn all_violations_are_named_at_once() {
         "snapshot.now: is required; \
          snapshot.deployment.metadata.uid: is required; \
          snapshot.deployment.spec.replicas: is -1, and may not be negative; \
-         snapshot.deployment.spec.template.spec.x: is no finite number; \
+         snapshot.deployment.spec.template.spec.x: is not a finite number; \
          snapshot.deployment.spec.strategy.rolling_update.max_surge: must be a whole number, or a percentage as \"25%\"; \
          snapshot.replica_sets[0].metadata.name: is required; \
          snapshot.pods[1].metadata.uid: is required; \
@@ -816,7 +816,10 @@ fn what_is_too_large_is_refused_before_it_is_looked_at() {
 #[test]
 fn bytes_that_are_no_request_are_refused() {
     let error = wire::plan_rollout_bytes(b"\x0a\xff").unwrap_err();
-    assert_eq!(error.to_string(), "the bytes are no PlanRolloutRequest");
+    assert_eq!(
+        error.to_string(),
+        "cannot decode the request as PlanRolloutRequest"
+    );
 }
 
 /// Everything about an object that a request may be refused for, but for its metadata as a whole.

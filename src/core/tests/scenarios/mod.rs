@@ -44,7 +44,7 @@ fn scenario_files() -> Vec<PathBuf> {
         }
         assert!(
             path.is_file() && path.extension().is_some_and(|extension| extension == "txt"),
-            "{} is no scenario",
+            "{} is not a scenario",
             path.display()
         );
         files.push(path);

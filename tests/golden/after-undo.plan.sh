@@ -1,3 +1,0 @@
-sh -eu -c '
-# Deployment shop/web: nothing to do now
-'
