@@ -1,0 +1,220 @@
+//! The service under a real memory limit, and the most expensive requests that are legal: run by `bash tests/run memory`,
+//! as root. The kernel kills what takes more, so that staying alive is the test.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod cgroup;
+#[path = "../../benches/request.rs"]
+#[allow(dead_code, reason = "benchmarks measure keys in any order too")]
+mod request;
+#[path = "../../benches/bounds/shapes.rs"]
+mod shapes;
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::{Buf as _, BufMut as _, Bytes};
+use prost::Message as _;
+use tonic::client::Grpc;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status};
+use tonic_types::StatusExt as _;
+
+use cgroup::Cgroup;
+
+/// Expensive calls at once.
+const ATTACKERS: usize = 30;
+/// Much longer than a usual call takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Messages as they are: the caller must cost little.
+#[derive(Clone, Copy, Default)]
+struct BytesCodec;
+
+impl Codec for BytesCodec {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        *self
+    }
+
+    fn decoder(&mut self) -> Self {
+        *self
+    }
+}
+
+impl Encoder for BytesCodec {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, buf: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buf.put(item);
+        Ok(())
+    }
+}
+
+impl Decoder for BytesCodec {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(buf.copy_to_bytes(buf.remaining())))
+    }
+}
+
+/// A server in a control group.
+struct Server {
+    child: Child,
+    address: SocketAddr,
+    cgroup: Cgroup,
+}
+
+impl Server {
+    fn start(mib: u64) -> Self {
+        let cgroup = Cgroup::new(mib << 20);
+        let mut command = cgroup.command(env!("CARGO_BIN_EXE_rollplan"));
+        command.args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--queue-time-max",
+            "60s",
+        ]);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
+            let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+            if let Some(limit) = line["memory_limit_bytes"].as_u64() {
+                assert_eq!(limit, mib << 20);
+                println!("{mib} MiB: buffer_mib_max {}", line["buffer_mib_max"]);
+            }
+            let message = line["message"].as_str()?;
+            message.strip_prefix("listening on ")?.parse().ok()
+        });
+        // Read to the end, or the server could not write.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self {
+            child,
+            address: address.expect("it says where it listens"),
+            cgroup,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+async fn connect(address: SocketAddr) -> Channel {
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+    endpoint.connect().await.unwrap()
+}
+
+async fn call(channel: Channel, request: Bytes) -> Result<Bytes, Status> {
+    let mut grpc = Grpc::new(channel);
+    grpc.ready()
+        .await
+        .map_err(|error| Status::unknown(error.to_string()))?;
+    let path = PathAndQuery::from_static("/rollplan.v1.RolloutPlanner/PlanRollout");
+    let answered = grpc.unary(Request::new(request), path, BytesCodec).await;
+    answered.map(tonic::Response::into_inner)
+}
+
+/// What became of the expensive calls.
+#[derive(Default)]
+struct Outcomes {
+    answered: AtomicUsize,
+    shed: AtomicUsize,
+    refused: AtomicUsize,
+    late: AtomicUsize,
+}
+
+impl Outcomes {
+    fn note(&self, answered: &Result<Bytes, Status>) {
+        let outcome = match answered {
+            Ok(_) => &self.answered,
+            Err(status) => match status.code() {
+                Code::ResourceExhausted if status.get_details_retry_info().is_some() => &self.shed,
+                Code::ResourceExhausted | Code::InvalidArgument => &self.refused,
+                Code::DeadlineExceeded => &self.late,
+                other => panic!("{other:?}: {status:?}"),
+            },
+        };
+        outcome.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+async fn withstand(mib: u64, expensive: &[Bytes]) {
+    let mut server = Server::start(mib);
+    let address = server.address;
+    let over = Arc::new(AtomicBool::new(false));
+    let usual = Bytes::from(request::request(3, 13).encode_to_vec());
+    let usual_calls = tokio::spawn({
+        let over = Arc::clone(&over);
+        async move {
+            let channel = connect(address).await;
+            let mut count = 0;
+            while !over.load(Ordering::Relaxed) || count == 0 {
+                let answered = tokio::time::timeout(PATIENCE, call(channel.clone(), usual.clone()));
+                answered
+                    .await
+                    .expect("usual calls are answered in time")
+                    .unwrap();
+                count += 1;
+            }
+            count
+        }
+    });
+    let outcomes = Arc::new(Outcomes::default());
+    let attackers = (0..ATTACKERS).map(|attacker| {
+        let (outcomes, expensive) = (Arc::clone(&outcomes), expensive.to_vec());
+        tokio::spawn(async move {
+            let channel = connect(address).await;
+            let from_here = expensive.iter().cycle().skip(attacker);
+            for request in from_here.take(expensive.len()) {
+                outcomes.note(&call(channel.clone(), request.clone()).await);
+            }
+        })
+    });
+    for attacker in attackers.collect::<Vec<_>>() {
+        attacker.await.unwrap();
+    }
+    over.store(true, Ordering::Relaxed);
+    let usual = usual_calls.await.unwrap();
+    let Outcomes {
+        answered,
+        shed,
+        refused,
+        late,
+    } = &*outcomes;
+    println!(
+        "{mib} MiB: {answered:?} expensive calls answered, {shed:?} shed, {refused:?} refused, {late:?} late; \
+         {usual} usual calls answered; {} MiB at most",
+        server.cgroup.peak_bytes() >> 20
+    );
+    assert!(server.child.try_wait().unwrap().is_none(), "it was killed");
+    assert!(answered.load(Ordering::Relaxed) > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn service_stays_within_its_memory_limit() {
+    let shapes = shapes::all().into_iter();
+    let expensive = shapes.filter(|shape| !shape.name.starts_with("usual"));
+    let expensive: Vec<_> = expensive.map(|shape| Bytes::from(shape.bytes)).collect();
+    for mib in [256, 512, 1024] {
+        withstand(mib, &expensive).await;
+    }
+}
