@@ -22,7 +22,9 @@ RUN mkdir -p tests/it tests/mesh tests/shells tests/sim/src benches/serve \
   && cargo build --release --locked --bin rollplan \
   && rm -r build.rs src tests benches target/release/.fingerprint/rollplan-*
 COPY . .
-RUN cargo build --release --locked --bin rollplan
+# The commit in rollplan_build_info: the repository itself is not copied.
+ARG REVISION
+RUN ROLLPLAN_COMMIT="$REVISION" cargo build --release --locked --bin rollplan
 
 FROM golang:1.26-bookworm@sha256:b305420a68d0f229d91eb3b3ed9e519fcf2cf5461da4bef997bf927e8c0bfd2b AS build-adapter
 WORKDIR /src/adapters/go
