@@ -191,6 +191,7 @@ def plan_settled(world: World) -> list[Write]:
                 after[write.index] = write.after
             else:
                 created = write.after
+        # From here on these are as their one write leaves them.
         for index in turned:
             lowest = min(before[index], after[index])
             planner.sets[index] = ReplicaSet(after[index], world.sets[index].reported, lowest)
@@ -205,8 +206,7 @@ def plan_settled(world: World) -> list[Write]:
 
 
 def turned_by(writes: Iterable[Write], before: list[int], after: list[int]) -> set[int]:
-    """The ReplicaSets whose sizes a pass turns back: `Merged::turned_by`. From there on they are as their one write
-    leaves them."""
+    """Return the ReplicaSets whose sizes a pass reverses, as `Merged::turned_by` does."""
     return {
         write.index
         for write in writes
