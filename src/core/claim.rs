@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use crate::action::{Action, OnFailure, Target};
-use crate::pass::{Flow, Managed, Pass, Stop};
+use crate::pass::{Managed, Pass, Stop, SyncResult};
 use crate::revision;
 use crate::snapshot::{Deployment, OwnerReference, ReplicaSet};
 
@@ -26,7 +26,7 @@ enum Claim {
 
 impl<'a> Pass<'a> {
     /// `ClaimReplicaSets`. A refused claim ends the pass, after all others were made.
-    pub(crate) fn claim(&mut self) -> Flow<()> {
+    pub(crate) fn claim(&mut self) -> SyncResult<()> {
         let snapshot = self.snapshot;
         let deployment = &snapshot.deployment;
         let mut sets: Vec<&'a ReplicaSet> = snapshot
@@ -78,7 +78,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Reports whether the ReplicaSet is ours now. A deleted one is not, which is not a failure.
-    fn adopt(&mut self, set: &ReplicaSet) -> Flow<bool> {
+    fn adopt(&mut self, set: &ReplicaSet) -> SyncResult<bool> {
         let reference = Target::owner(&self.snapshot.deployment).controller_reference();
         // As Kubernetes' strategic merge patch leaves the list: a new owner comes first.
         let mut owner_references = set.metadata.owner_references.clone();
@@ -97,7 +97,7 @@ impl<'a> Pass<'a> {
         self.claim_by(action, OnFailure::Stop, &[404])
     }
 
-    fn release(&mut self, set: &ReplicaSet) -> Flow<()> {
+    fn release(&mut self, set: &ReplicaSet) -> SyncResult<()> {
         let action = Action::ReleaseReplicaSet {
             set: Target::set(set),
             owner_references: owners_without(set, &self.snapshot.deployment.metadata.uid),
@@ -107,7 +107,12 @@ impl<'a> Pass<'a> {
     }
 
     /// Says whether the write is made; not if it was refused with an answer that says the set is none of ours.
-    fn claim_by(&mut self, action: Action, on_failure: OnFailure, not_ours: &[i32]) -> Flow<bool> {
+    fn claim_by(
+        &mut self,
+        action: Action,
+        on_failure: OnFailure,
+        not_ours: &[i32],
+    ) -> SyncResult<bool> {
         match self.act(action, on_failure) {
             Ok(()) => Ok(true),
             Err(failure) if not_ours.contains(&failure.http_code) => Ok(false),

@@ -2,19 +2,19 @@
 //!
 //! Kubernetes source: `cleanupDeployment` in `pkg/controller/deployment/sync.go`.
 
-use super::{Flow, Held, Pass, Stop};
+use super::{Pass, Stop, SyncResult, WorkingCopy};
 use crate::action::{Action, OnFailure};
 use crate::revision;
 
 impl Pass<'_> {
     /// `cleanupDeployment`. The lowest revisions are looked at; those that still have pods are passed over,
     /// not replaced by others.
-    pub(super) fn clean_up(&mut self, old: &[Held]) -> Flow<()> {
+    pub(super) fn clean_up(&mut self, old: &[WorkingCopy]) -> SyncResult<()> {
         let limit = self.owner.deployment.spec.revision_history_limit;
         if limit == i32::MAX {
             return Ok(());
         }
-        let mut alive: Vec<&Held> = old
+        let mut alive: Vec<&WorkingCopy> = old
             .iter()
             .filter(|set| self.cached(set).metadata.deletion_timestamp.is_none())
             .collect();
@@ -42,7 +42,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn is_deletable(&self, set: &Held) -> bool {
+    fn is_deletable(&self, set: &WorkingCopy) -> bool {
         let managed = &self.sets[set.index];
         let cached = &managed.cached;
         let idle = cached.status.replicas == 0
@@ -55,12 +55,13 @@ impl Pass<'_> {
     /// `ReplicaSetsByRevision`. Sets whose revision is not a number are compared by age alone, which is no
     /// order at all: what comes out depends on what goes in and on how it is sorted. Go sorts up to twelve by
     /// insertion, and so do we; what it makes of more, out of a list in the order of a map, is as good as any.
-    fn sort_by_revision(&self, sets: &mut [&Held]) {
-        let mut numbered: Vec<(Option<i64>, &Held)> = sets
+    fn sort_by_revision(&self, sets: &mut [&WorkingCopy]) {
+        let mut numbered: Vec<(Option<i64>, &WorkingCopy)> = sets
             .iter()
             .map(|set| (revision::revision_of(self.annotations(set)), *set))
             .collect();
-        let compare = |(a_number, a): &(Option<i64>, &Held), (b_number, b): &(_, &Held)| {
+        let compare = |(a_number, a): &(Option<i64>, &WorkingCopy),
+                       (b_number, b): &(_, &WorkingCopy)| {
             let by_age = || revision::by_age(self.cached(a), self.cached(b));
             match (a_number, b_number) {
                 (Some(a), Some(b)) => a.cmp(b).then_with(by_age),

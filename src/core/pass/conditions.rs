@@ -1,6 +1,6 @@
 //! The Progressing condition of Deployments that are paused and resumed, and the reasons it can have.
 
-use super::{Flow, Pass};
+use super::{Pass, SyncResult};
 
 pub(super) const FOUND_NEW_SET: &str = "FoundNewReplicaSet";
 pub(super) const NEW_SET_CREATED: &str = "NewReplicaSetCreated";
@@ -10,7 +10,7 @@ const RESUMED: &str = "DeploymentResumed";
 
 impl Pass<'_> {
     /// `checkPausedConditions`: the progress deadline must not count time spent paused.
-    pub(super) fn check_paused_conditions(&mut self) -> Flow<()> {
+    pub(super) fn check_paused_conditions(&mut self) -> SyncResult<()> {
         if !self.has_deadline() {
             return Ok(());
         }

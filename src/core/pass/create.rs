@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Flow, Held, Managed, Pass, Stop, conditions, quote};
+use super::{Managed, Pass, Stop, SyncResult, WorkingCopy, conditions, quote};
 use crate::action::{Action, Event, NewReplicaSet, OnFailure, Target};
 use crate::revision::{self, POD_TEMPLATE_HASH, TEMPLATE_DIGEST};
 use crate::snapshot::{ObjectMeta, ReplicaSet, ReplicaSetStatus, StepFailure, Strategy, StringMap};
@@ -13,7 +13,11 @@ const NAME_BYTES_MAX: usize = 253;
 
 impl Pass<'_> {
     /// The second half of `getNewReplicaSet`.
-    pub(super) fn create_new_set(&mut self, old: &[Held], new_revision: i64) -> Flow<Held> {
+    pub(super) fn create_new_set(
+        &mut self,
+        old: &[WorkingCopy],
+        new_revision: i64,
+    ) -> SyncResult<WorkingCopy> {
         let set = self.new_set(old, new_revision);
         let name = set.metadata.name.clone();
         if !self
@@ -39,7 +43,7 @@ impl Pass<'_> {
         if let Some(event) = Event::scaled(&name, 0, size) {
             self.attach(event);
         }
-        let held = self.hold(Managed::current(self.sets.len(), Cow::Owned(created)));
+        let copy = self.add_set(Managed::current(self.sets.len(), Cow::Owned(created)));
         let mut needs_update = self.set_revision(new_revision.to_string());
         if self.has_deadline() {
             let message = format!("Created new replica set {}", quote(&name));
@@ -49,10 +53,10 @@ impl Pass<'_> {
         if needs_update {
             self.write_status()?;
         }
-        Ok(held)
+        Ok(copy)
     }
 
-    fn new_set(&self, old: &[Held], new_revision: i64) -> NewReplicaSet {
+    fn new_set(&self, old: &[WorkingCopy], new_revision: i64) -> NewReplicaSet {
         let deployment = self.owner.deployment;
         let collisions = self.owner.status.collision_count;
         let hash = template::template_hash(deployment.spec.template.value(), collisions);
@@ -123,13 +127,17 @@ impl Pass<'_> {
 
     /// The name is taken: by our own new ReplicaSet after all, or else by another one, and then the next
     /// pass tries another name.
-    fn use_or_avoid(&mut self, existing: Managed<'static>, new_revision: i64) -> Flow<Held> {
+    fn use_or_avoid(
+        &mut self,
+        existing: Managed<'static>,
+        new_revision: i64,
+    ) -> SyncResult<WorkingCopy> {
         if self.is_ours(&existing.cached) && self.has_current_template(&existing.cached) {
-            let held = self.hold(existing);
+            let copy = self.add_set(existing);
             if self.set_revision(new_revision.to_string()) {
                 self.write_status()?;
             }
-            return Ok(held);
+            return Ok(copy);
         }
         let collisions = self.owner.status.collision_count.unwrap_or(0);
         self.owner.status.to_mut().collision_count = Some(collisions.saturating_add(1));
@@ -142,7 +150,7 @@ impl Pass<'_> {
         name: &str,
         failure: &StepFailure,
         new_revision: i64,
-    ) -> Flow<Held> {
+    ) -> SyncResult<WorkingCopy> {
         if failure.reason == "AlreadyExists" {
             // Without the object there is nothing to decide by.
             let existing = failure.existing.clone().ok_or(Stop::NameTaken)?;
@@ -160,7 +168,7 @@ impl Pass<'_> {
         Err(Stop::Refused)
     }
 
-    fn report_create_error(&mut self, name: &str, error: &str) -> Flow<()> {
+    fn report_create_error(&mut self, name: &str, error: &str) -> SyncResult<()> {
         let message = format!("Failed to create new replica set {}: {error}", quote(name));
         self.record(Event::warning(conditions::CREATE_FAILED, message.clone()));
         if self.has_deadline() {
@@ -171,7 +179,7 @@ impl Pass<'_> {
     }
 
     /// Takes a ReplicaSet into the list, as the cache has it.
-    fn hold(&mut self, set: Managed<'static>) -> Held {
+    fn add_set(&mut self, set: Managed<'static>) -> WorkingCopy {
         let index = self.sets.len();
         self.sets.push(set);
         self.current = Some(index);

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::{Flow, Found, Held, Pass, conditions, quote};
+use super::{Found, Pass, SyncResult, WorkingCopy, conditions, quote};
 use crate::action::OnFailure;
 use crate::revision::{self, REVISION, TEMPLATE_DIGEST};
 use crate::snapshot::ReplicaSet;
@@ -12,7 +12,7 @@ use crate::snapshot::ReplicaSet;
 impl Pass<'_> {
     /// `getAllReplicaSetsAndSyncRevision` and the first half of `getNewReplicaSet`: looks the ReplicaSets up,
     /// and brings annotations and revision of the new one and of the Deployment up to date.
-    pub(super) fn find_and_sync_revision(&mut self, create_if_missing: bool) -> Flow<Found> {
+    pub(super) fn find_and_sync_revision(&mut self, create_if_missing: bool) -> SyncResult<Found> {
         let Found { new, old } = self.look_up_all();
         let highest = revision::max_revision(old.iter().map(|set| self.annotations(set)));
         let new_revision = revision::next_revision(highest);
@@ -50,7 +50,11 @@ impl Pass<'_> {
         set.template.same_as(template) || !deployment.is_native() && note().is_some_and(is_noted)
     }
 
-    pub(super) fn sync_new_set(&mut self, mut set: Held, new_revision: i64) -> Flow<Held> {
+    pub(super) fn sync_new_set(
+        &mut self,
+        mut set: WorkingCopy,
+        new_revision: i64,
+    ) -> SyncResult<WorkingCopy> {
         let deployment = self.owner.deployment;
         let mut annotations = Cow::Borrowed(self.annotations(&set));
         let changed = revision::sync_annotations(

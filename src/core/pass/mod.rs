@@ -3,24 +3,24 @@
 //! Kubernetes source: `pkg/controller/deployment/` of v1.36.3; each function names the one it mirrors. A pass
 //! runs against a server that enforces resourceVersion, and ends at its first error. The controller looks its
 //! objects up several times within a sync, from a cache that has not seen its own writes; a second write
-//! from such a look-up is refused as stale. [`Held`] keeps track of that, so that a pass is exactly the writes
+//! from such a look-up is refused as stale. [`WorkingCopy`] keeps track of that, so that a pass is exactly the writes
 //! that succeed.
 
 mod cleanup;
 mod conditions;
 mod create;
 mod find;
-mod held;
 mod proportional;
 mod publish;
 mod recreate;
-mod rollback;
+mod rollback_annotation;
 mod rolling;
+mod working_copy;
 mod write;
 
 pub(crate) use create::as_created;
-pub(crate) use held::{Found, Held, Managed};
-pub(crate) use rollback::{restored, without_hash};
+pub(crate) use rollback_annotation::{restored, without_hash};
+pub(crate) use working_copy::{Found, Managed, WorkingCopy};
 
 use std::borrow::Cow;
 
@@ -70,12 +70,12 @@ pub(crate) enum Stop {
 }
 
 /// What a step of a pass returns: nothing more is done after a [`Stop`].
-pub(crate) type Flow<T> = Result<T, Stop>;
+pub(crate) type SyncResult<T> = Result<T, Stop>;
 
 /// One way of replacing old pods. Each strategy is a file below this one.
 pub(crate) trait RolloutStrategy {
     /// Takes the rollout as far as one pass may.
-    fn rollout(&self, pass: &mut Pass<'_>) -> Flow<()>;
+    fn rollout(&self, pass: &mut Pass<'_>) -> SyncResult<()>;
 }
 
 fn strategy(strategy: Strategy) -> &'static dyn RolloutStrategy {
@@ -231,12 +231,12 @@ impl<'a> Pass<'a> {
     }
 
     /// Between the objects that a pass looks at: whether to go on.
-    pub(crate) fn checkpoint(&self) -> Flow<()> {
+    pub(crate) fn checkpoint(&self) -> SyncResult<()> {
         self.interrupt.check().map_err(|_| Stop::Interrupted)
     }
 
     /// `syncDeployment`.
-    fn sync(&mut self) -> Flow<()> {
+    fn sync(&mut self) -> SyncResult<()> {
         let deployment = self.owner.deployment;
         if deployment.spec.selector.is_empty() {
             return self.refuse_empty_selector();
@@ -250,7 +250,7 @@ impl<'a> Pass<'a> {
         if deployment.spec.paused {
             return self.sync_sizes();
         }
-        if let Some(revision) = rollback::requested(deployment) {
+        if let Some(revision) = rollback_annotation::requested(deployment) {
             return self.roll_back(revision);
         }
         if self.is_scaling_event()? {
@@ -259,7 +259,7 @@ impl<'a> Pass<'a> {
         strategy(deployment.spec.strategy).rollout(self)
     }
 
-    fn refuse_empty_selector(&mut self) -> Flow<()> {
+    fn refuse_empty_selector(&mut self) -> SyncResult<()> {
         let message =
             "This deployment is selecting all pods. A non-empty selector is required.".to_owned();
         self.record(Event::warning("SelectingAll", message));
@@ -272,18 +272,18 @@ impl<'a> Pass<'a> {
     }
 
     /// `sync`: sizes and status, for Deployments that are paused or were scaled.
-    fn sync_sizes(&mut self) -> Flow<()> {
+    fn sync_sizes(&mut self) -> SyncResult<()> {
         let mut found = self.find_and_sync_revision(false)?;
         self.scale_all(&mut found)?;
         let deployment = self.owner.deployment;
-        if deployment.spec.paused && rollback::requested(deployment).is_none() {
+        if deployment.spec.paused && rollback_annotation::requested(deployment).is_none() {
             self.clean_up(&found.old)?;
         }
         self.sync_status(&found)
     }
 
     /// `isScalingEvent`: whether an active ReplicaSet was last scaled for another number of wanted pods.
-    fn is_scaling_event(&mut self) -> Flow<bool> {
+    fn is_scaling_event(&mut self) -> SyncResult<bool> {
         let found = self.find_and_sync_revision(false)?;
         let wanted = self.limits.replicas;
         Ok(found.all().any(|set| {

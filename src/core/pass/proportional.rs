@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Flow, Found, Held, Pass, Rules};
+use super::{Found, Pass, Rules, SyncResult, WorkingCopy};
 use crate::action::OnFailure;
 use crate::revision;
 use crate::size::{self, Share};
@@ -13,7 +13,7 @@ use crate::snapshot::Strategy;
 
 impl Pass<'_> {
     /// `scale`. Leaves the old ReplicaSets newest first, and clean-up goes on in that order.
-    pub(super) fn scale_all(&mut self, found: &mut Found) -> Flow<()> {
+    pub(super) fn scale_all(&mut self, found: &mut Found) -> SyncResult<()> {
         found.old.reverse();
         let wanted = self.limits.replicas;
         if let Some(set) = active_or_latest(found) {
@@ -34,7 +34,7 @@ impl Pass<'_> {
         }
     }
 
-    fn refresh_wedged(&mut self, found: &Found) -> Flow<()> {
+    fn refresh_wedged(&mut self, found: &Found) -> SyncResult<()> {
         for set in found.all() {
             if self.is_wedged(set) {
                 self.scale_set(set, set.replicas, true, OnFailure::Stop)?;
@@ -47,15 +47,15 @@ impl Pass<'_> {
     /// and Kubernetes writes that annotation only along with another size. It becomes stale after a crash between
     /// two scaling writes, and when an edit makes several active ReplicaSets Recreate's. While the Deployment is
     /// paused, nothing waits for the event to pass: the annotation is refreshed once the rollout resumes.
-    fn is_wedged(&self, set: &Held) -> bool {
+    fn is_wedged(&self, set: &WorkingCopy) -> bool {
         let wanted = self.limits.replicas;
         self.rules == Rules::LookAhead
             && !self.owner.deployment.spec.paused
             && revision::is_scaled_for_another(self.annotations(set), set.replicas, wanted)
     }
 
-    fn scale_proportionally(&mut self, found: &Found) -> Flow<()> {
-        let mut active: Vec<&Held> = found.all().filter(|set| set.replicas > 0).collect();
+    fn scale_proportionally(&mut self, found: &Found) -> SyncResult<()> {
+        let mut active: Vec<&WorkingCopy> = found.all().filter(|set| set.replicas > 0).collect();
         let total = self.total(active.iter().copied());
         let allowed = self.limits.scaled_total();
         // `look_up` order is by age, so the index stands for it.
@@ -73,7 +73,7 @@ impl Pass<'_> {
             }
         }
         let sizes = size::proportional(self.limits, &shares);
-        let mut scaled: Vec<(&Held, i32)> = active.into_iter().zip(sizes).collect();
+        let mut scaled: Vec<(&WorkingCopy, i32)> = active.into_iter().zip(sizes).collect();
         if self.rules == Rules::LookAhead {
             // Growth counts on the room that the others make: where one of these was refused, nothing grows.
             scaled.sort_by_key(|(set, size)| *size > set.replicas);
@@ -84,7 +84,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn share(&self, set: &Held) -> Share {
+    fn share(&self, set: &WorkingCopy) -> Share {
         let annotated = revision::max_replicas(self.annotations(set)).filter(|&max| max != 0);
         Share {
             size: set.replicas,
@@ -95,7 +95,7 @@ impl Pass<'_> {
 
     /// `IsSaturated`: both the Deployment and the ReplicaSet hold that it can carry all wanted pods, and they
     /// are available.
-    fn is_saturated(&self, new: &Held) -> bool {
+    fn is_saturated(&self, new: &WorkingCopy) -> bool {
         let wanted = self.limits.replicas;
         new.replicas == wanted
             && revision::desired_replicas_lenient(self.annotations(new)) == Some(wanted)
@@ -104,7 +104,7 @@ impl Pass<'_> {
 }
 
 /// `FindActiveOrLatest`: the only active ReplicaSet or, with none active, the new one or else the latest.
-fn active_or_latest(found: &Found) -> Option<Held> {
+fn active_or_latest(found: &Found) -> Option<WorkingCopy> {
     let mut active = found.all().filter(|set| set.replicas > 0);
     match (active.next(), active.next()) {
         (Some(only), None) => Some(only.clone()),

@@ -2,19 +2,19 @@
 
 use std::borrow::Cow;
 
-use super::{Flow, Found, Pass};
+use super::{Found, Pass, SyncResult};
 use crate::snapshot::{Condition, DeploymentStatus, ReplicaSet};
 use crate::status::{self, Sizes};
 
 impl Pass<'_> {
     /// `syncDeploymentStatus`.
-    pub(super) fn sync_status(&mut self, found: &Found) -> Flow<()> {
+    pub(super) fn sync_status(&mut self, found: &Found) -> SyncResult<()> {
         self.owner.status = Cow::Owned(self.calculate_status(found));
         self.write_status()
     }
 
     /// `syncRolloutStatus`.
-    pub(super) fn sync_rollout_status(&mut self, found: &Found) -> Flow<()> {
+    pub(super) fn sync_rollout_status(&mut self, found: &Found) -> SyncResult<()> {
         self.owner.status = Cow::Owned(self.calculate_rollout_status(found));
         self.write_status()
     }

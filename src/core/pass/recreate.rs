@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Flow, Found, Held, Pass, RolloutStrategy};
+use super::{Found, Pass, RolloutStrategy, SyncResult, WorkingCopy};
 use crate::action::OnFailure;
 use crate::snapshot::Pod;
 use crate::status;
@@ -13,7 +13,7 @@ pub(super) struct Recreate;
 
 impl RolloutStrategy for Recreate {
     /// `rolloutRecreate`.
-    fn rollout(&self, pass: &mut Pass<'_>) -> Flow<()> {
+    fn rollout(&self, pass: &mut Pass<'_>) -> SyncResult<()> {
         let mut found = pass.find_and_sync_revision(false)?;
         if pass.scale_old_to_zero(&found.old)? || pass.old_pods_may_run(&found) {
             return pass.sync_rollout_status(&found);
@@ -34,7 +34,7 @@ impl RolloutStrategy for Recreate {
 
 impl Pass<'_> {
     /// `scaleDownOldReplicaSetsForRecreate`.
-    fn scale_old_to_zero(&mut self, old: &[Held]) -> Flow<bool> {
+    fn scale_old_to_zero(&mut self, old: &[WorkingCopy]) -> SyncResult<bool> {
         let mut scaled = false;
         for set in old.iter().filter(|set| set.replicas > 0) {
             scaled |= self.scale_set(set, 0, false, OnFailure::Stop)?.0;

@@ -3,7 +3,7 @@
 //!
 //! Kubernetes source: `pkg/controller/deployment/rolling.go`.
 
-use super::{Flow, Found, Held, Pass, RolloutStrategy};
+use super::{Found, Pass, RolloutStrategy, SyncResult, WorkingCopy};
 use crate::action::OnFailure;
 use crate::size::clamp;
 use crate::status;
@@ -12,7 +12,7 @@ pub(super) struct RollingUpdate;
 
 impl RolloutStrategy for RollingUpdate {
     /// `rolloutRolling`.
-    fn rollout(&self, pass: &mut Pass<'_>) -> Flow<()> {
+    fn rollout(&self, pass: &mut Pass<'_>) -> SyncResult<()> {
         let found = pass.find_and_sync_revision(true)?;
         if pass.scale_new(&found)? || pass.scale_old(&found) {
             return pass.sync_rollout_status(&found);
@@ -26,7 +26,7 @@ impl RolloutStrategy for RollingUpdate {
 
 impl Pass<'_> {
     /// `reconcileNewReplicaSet`.
-    fn scale_new(&mut self, found: &Found) -> Flow<bool> {
+    fn scale_new(&mut self, found: &Found) -> SyncResult<bool> {
         let Some(new) = &found.new else {
             return Ok(false);
         };
@@ -47,7 +47,7 @@ impl Pass<'_> {
         let Some(new) = &found.new else {
             return false;
         };
-        let mut active: Vec<Held> = found
+        let mut active: Vec<WorkingCopy> = found
             .old
             .iter()
             .filter(|set| set.replicas > 0)
@@ -71,7 +71,7 @@ impl Pass<'_> {
 
     /// `cleanupUnhealthyReplicas`: pods that are not available go first, or they would block the rollout that
     /// fixes them. The ReplicaSet controller deletes such pods before others. Returns how many.
-    fn clean_up_unhealthy(&mut self, old: &mut [Held], room: i64) -> Result<i64, ()> {
+    fn clean_up_unhealthy(&mut self, old: &mut [WorkingCopy], room: i64) -> Result<i64, ()> {
         let mut removed = 0;
         for set in old {
             if removed >= room {
@@ -97,7 +97,7 @@ impl Pass<'_> {
 
     /// `scaleDownOldReplicaSetsForRollingUpdate`: takes away what is available beyond the minimum, from the
     /// oldest ReplicaSet on. Returns how many.
-    fn scale_down_healthy(&mut self, old: &[Held], new: &Held) -> Result<i64, ()> {
+    fn scale_down_healthy(&mut self, old: &[WorkingCopy], new: &WorkingCopy) -> Result<i64, ()> {
         let available: i64 = old
             .iter()
             .chain([new])

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::{Flow, Held, Pass, Stop};
+use super::{Pass, Stop, SyncResult, WorkingCopy};
 use crate::action::{Action, Event, OnFailure, OwnerChange, SetChange, Step, Target};
 use crate::revision::{self, REVISION};
 use crate::snapshot::StepFailure;
@@ -14,11 +14,11 @@ impl<'a> Pass<'a> {
     /// along with it. Says whether the size was changed, and returns the set as the server has it.
     pub(super) fn scale_set(
         &mut self,
-        set: &Held,
+        set: &WorkingCopy,
         size: i32,
         force: bool,
         on_failure: OnFailure,
-    ) -> Flow<(bool, Held)> {
+    ) -> SyncResult<(bool, WorkingCopy)> {
         self.checkpoint()?;
         if !force && set.replicas == size {
             return Ok((false, set.clone()));
@@ -32,7 +32,7 @@ impl<'a> Pass<'a> {
         if set.replicas == size && !stale {
             return Ok((false, set.clone()));
         }
-        let mut scaled = Held {
+        let mut scaled = WorkingCopy {
             replicas: size,
             ..set.clone()
         };
@@ -49,7 +49,11 @@ impl<'a> Pass<'a> {
     }
 
     /// Sends a changed copy of a ReplicaSet back.
-    pub(super) fn write_set(&mut self, set: Held, on_failure: OnFailure) -> Flow<Held> {
+    pub(super) fn write_set(
+        &mut self,
+        set: WorkingCopy,
+        on_failure: OnFailure,
+    ) -> SyncResult<WorkingCopy> {
         let managed = &self.sets[set.index];
         if set.version != managed.stored.version {
             return Err(Stop::Stale);
@@ -63,7 +67,7 @@ impl<'a> Pass<'a> {
         let managed = &mut self.sets[set.index];
         managed.generation = managed.generation.saturating_add(spec_changed.into());
         managed.version_known = false;
-        managed.stored = Held {
+        managed.stored = WorkingCopy {
             version: set.version + 1,
             ..set
         };
@@ -71,7 +75,7 @@ impl<'a> Pass<'a> {
     }
 
     /// The action that makes the server's ReplicaSet like this one.
-    pub(super) fn difference(&self, set: &Held) -> Option<Action> {
+    pub(super) fn difference(&self, set: &WorkingCopy) -> Option<Action> {
         let managed = &self.sets[set.index];
         let stored = &managed.stored;
         let stored_annotations = self.annotations(stored);
@@ -105,7 +109,7 @@ impl<'a> Pass<'a> {
 
     /// `UpdateStatus` of the Deployment as it is held in memory. A custom resource drops metadata from a
     /// status write: its revision is written by itself, and the status with the next plan.
-    pub(super) fn write_status(&mut self) -> Flow<()> {
+    pub(super) fn write_status(&mut self) -> SyncResult<()> {
         if self.owner.written {
             return Err(Stop::Stale);
         }

@@ -10,7 +10,7 @@ use crate::snapshot::{ReplicaSet, StringMap};
 /// A ReplicaSet of this Deployment: what the controller's cache has, and what the server has by now.
 pub(crate) struct Managed<'a> {
     pub(crate) cached: Cow<'a, ReplicaSet>,
-    pub(super) stored: Held,
+    pub(super) stored: WorkingCopy,
     pub(super) generation: i64,
     /// Whether the server's resourceVersion is still the snapshot's.
     pub(super) version_known: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Managed<'a> {
 /// A ReplicaSet in the controller's hands: a copy that it may change and send back. It is stale once the
 /// server has a later version.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct WorkingCopy {
     pub(crate) index: usize,
     pub(super) version: u32,
     pub(crate) replicas: i32,
@@ -30,21 +30,21 @@ pub(crate) struct Held {
 
 /// The new ReplicaSet, if there is one, and the old ones.
 pub(crate) struct Found {
-    pub(crate) new: Option<Held>,
-    pub(crate) old: Vec<Held>,
+    pub(crate) new: Option<WorkingCopy>,
+    pub(crate) old: Vec<WorkingCopy>,
 }
 
 impl Found {
     /// Old ReplicaSets, then the new one.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Held> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &WorkingCopy> {
         self.old.iter().chain(&self.new)
     }
 }
 impl Pass<'_> {
     /// The ReplicaSet as the cache has it, however often it was written since.
-    pub(super) fn look_up(&self, index: usize) -> Held {
+    pub(super) fn look_up(&self, index: usize) -> WorkingCopy {
         let cached = &self.sets[index].cached;
-        Held {
+        WorkingCopy {
             index,
             version: 0,
             replicas: cached.replicas,
@@ -53,18 +53,18 @@ impl Pass<'_> {
         }
     }
 
-    pub(crate) fn annotations<'s>(&'s self, set: &'s Held) -> &'s StringMap {
+    pub(crate) fn annotations<'s>(&'s self, set: &'s WorkingCopy) -> &'s StringMap {
         set.annotations
             .as_deref()
             .unwrap_or(&self.sets[set.index].cached.metadata.annotations)
     }
 
-    pub(super) fn cached(&self, set: &Held) -> &ReplicaSet {
+    pub(super) fn cached(&self, set: &WorkingCopy) -> &ReplicaSet {
         &self.sets[set.index].cached
     }
 
     /// Available pods of a ReplicaSet, as decisions count them.
-    pub(super) fn available(&self, set: &Held) -> i32 {
+    pub(super) fn available(&self, set: &WorkingCopy) -> i32 {
         let cached = self.cached(set);
         let observed = cached.status.available_replicas;
         match self.rules {
@@ -75,7 +75,7 @@ impl Pass<'_> {
 
     pub(super) fn total(
         &self,
-        sets: impl IntoIterator<Item = impl std::borrow::Borrow<Held>>,
+        sets: impl IntoIterator<Item = impl std::borrow::Borrow<WorkingCopy>>,
     ) -> i64 {
         sets.into_iter()
             .map(|set| i64::from(set.borrow().replicas))
@@ -89,7 +89,7 @@ impl<'a> Managed<'a> {
     /// A ReplicaSet of which the cache has the server's version.
     pub(crate) fn current(index: usize, cached: Cow<'a, ReplicaSet>) -> Self {
         Self {
-            stored: Held {
+            stored: WorkingCopy {
                 index,
                 version: 0,
                 replicas: cached.replicas,

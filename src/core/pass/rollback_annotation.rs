@@ -2,7 +2,7 @@
 //!
 //! Kubernetes source: `pkg/controller/deployment/rollback.go`.
 
-use super::{Flow, Held, Pass, Stop, quote};
+use super::{Pass, Stop, SyncResult, WorkingCopy, quote};
 use crate::action::{Action, Event, OnFailure, OwnerChange, Target};
 use crate::revision::{self, POD_TEMPLATE_HASH, ROLLBACK_TO};
 use crate::snapshot::{Deployment, StringMap};
@@ -25,9 +25,9 @@ pub(super) fn requested(deployment: &Deployment) -> Option<i64> {
 
 impl Pass<'_> {
     /// `rollback`. Whatever comes of it, the request is removed.
-    pub(super) fn roll_back(&mut self, requested: i64) -> Flow<()> {
+    pub(super) fn roll_back(&mut self, requested: i64) -> SyncResult<()> {
         let found = self.find_and_sync_revision(true)?;
-        let all: Vec<Held> = found.all().cloned().collect();
+        let all: Vec<WorkingCopy> = found.all().cloned().collect();
         let mut wanted = requested;
         if wanted == 0 {
             wanted = revision::last_revision(all.iter().map(|set| self.annotations(set)));
@@ -62,7 +62,7 @@ impl Pass<'_> {
 
     /// The change that removes the request, and takes template and annotations from a ReplicaSet if one is
     /// given (`SetFromReplicaSetTemplate`).
-    fn without_request(&self, target: Option<&Held>) -> OwnerChange {
+    fn without_request(&self, target: Option<&WorkingCopy>) -> OwnerChange {
         let before = &self.owner.deployment.metadata.annotations;
         let (mut after, template) = match target {
             Some(target) => (
@@ -76,7 +76,7 @@ impl Pass<'_> {
     }
 
     /// `updateDeploymentAndClearRollbackTo`.
-    fn write_owner(&mut self, change: OwnerChange) -> Flow<()> {
+    fn write_owner(&mut self, change: OwnerChange) -> SyncResult<()> {
         if self.owner.written {
             return Err(Stop::Stale);
         }
