@@ -5,7 +5,6 @@
 //! `docs/parity.md` the few deliberate differences.
 
 pub mod action;
-mod claim;
 mod history;
 pub mod interrupt;
 pub mod lint;

@@ -6,6 +6,7 @@
 //! from such a look-up is refused as stale. [`WorkingCopy`] keeps track of that, so that a pass is exactly the writes
 //! that succeed.
 
+mod claim;
 mod cleanup;
 mod conditions;
 mod create;
@@ -20,7 +21,7 @@ mod write;
 
 pub(crate) use create::as_created;
 pub(crate) use rollback_annotation::{restored, without_hash};
-pub(crate) use working_copy::{Found, Managed, WorkingCopy};
+use working_copy::{Found, Managed, WorkingCopy};
 
 use std::borrow::Cow;
 

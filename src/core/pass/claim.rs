@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
+use super::{Managed, Pass, Stop, SyncResult};
 use crate::action::{Action, OnFailure, Target};
-use crate::pass::{Managed, Pass, Stop, SyncResult};
 use crate::revision;
 use crate::snapshot::{Deployment, OwnerReference, ReplicaSet};
 
