@@ -20,7 +20,7 @@ use std::time::Duration;
 use mimalloc::MiMalloc;
 use rollplan::wire;
 use rollplan::wire::estimate::{Estimate, estimate_named};
-use rollplan_core::interrupt::Interrupt;
+use rollplan_core::interrupt::{Interrupt, Never};
 use rustix::time::{ClockId, clock_gettime};
 
 const MESSAGE: &str = "rollplan.v1.PlanRolloutRequest";
@@ -130,7 +130,7 @@ fn one(path: &str) {
         times.sort();
         took = times[10];
     }
-    let Estimate { memory, work } = estimate_named(MESSAGE, &bytes).unwrap_or_default();
+    let Estimate { memory, work } = estimate_named(MESSAGE, &bytes, &Never).unwrap_or_default();
     let answer = match answer {
         Ok(answer) => format!("{} bytes", answer.len()),
         Err(error) => error.to_string().chars().take(70).collect(),

@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::action::{
     Action, Event, NewReplicaSet, OnFailure, SetChange, Step, Target, apply, apply_all,
@@ -91,11 +92,14 @@ fn look_ahead_by(
         let turned = merged.turned_by(&outcome);
         has_turned |= !turned.is_empty();
         if !idle {
-            let world = world.get_or_insert_with(|| snapshot.clone());
+            let world = world.get_or_insert_with(|| copy(snapshot, interrupt));
             let actions = outcome.steps.iter().filter_map(|step| step.action.as_ref());
             apply_all(world, &actions.collect::<Vec<_>>());
         }
         for step in outcome.steps {
+            if interrupt.is_interrupted() {
+                break;
+            }
             // Of what a stale pass has to say by events alone, the pass that gets through will speak.
             if step.action.is_some() || outcome.stop != Some(Stop::Stale) {
                 merged.take(step);
@@ -110,7 +114,7 @@ fn look_ahead_by(
         outcome = run(world.as_ref().unwrap_or(snapshot));
     };
     let world = world.as_ref().unwrap_or(snapshot);
-    let steps = merged.into_steps(world);
+    let steps = merged.into_steps(world, interrupt);
     let status = match steps.iter().any(writes_status) {
         true => world.deployment.status.clone(),
         // The status of a custom resource waits for the next plan when this one writes its revision.
@@ -133,6 +137,30 @@ fn passes_max(snapshot: &Snapshot, has_turned: bool) -> usize {
     match has_turned {
         true => (PASSES_TIMES_SETS_MAX / snapshot.replica_sets.len().max(1)).max(PASSES_MAX),
         false => PASSES_MAX,
+    }
+}
+
+/// A copy of the world to predict in. There may be much to copy: interrupted, it has not all ReplicaSets.
+fn copy(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Snapshot {
+    let Snapshot {
+        now,
+        deployment,
+        replica_sets,
+        pods,
+        pods_complete,
+        failures,
+    } = snapshot;
+    let replica_sets = replica_sets.iter();
+    Snapshot {
+        now: *now,
+        deployment: deployment.clone(),
+        replica_sets: replica_sets
+            .take_while(|_| !interrupt.is_interrupted())
+            .cloned()
+            .collect(),
+        pods: Arc::clone(pods),
+        pods_complete: *pods_complete,
+        failures: failures.clone(),
     }
 }
 
@@ -188,7 +216,7 @@ fn reverses_itself(
     if changed.is_empty() {
         return false;
     }
-    let mut world = snapshot.clone();
+    let mut world = copy(snapshot, interrupt);
     world.failures.clear();
     apply_all(&mut world, &actions().collect::<Vec<_>>());
     let next = look_ahead_by(&world, interrupt, run, &|_| false);
@@ -412,7 +440,7 @@ impl<'a> Merged<'a> {
     /// No scale-down depends on a scale-up of the plan, so that each may come first; annotations come before,
     /// for one that is refreshed late can stay stale forever. After a refusal the status comes right after the checks, so
     /// that no other refusal can hide it.
-    fn into_steps(self, world: &Snapshot) -> Vec<Step> {
+    fn into_steps(self, world: &Snapshot, interrupt: &dyn Interrupt) -> Vec<Step> {
         let (mut updates, mut downs, mut ups, mut deletes) = (vec![], vec![], vec![], vec![]);
         for (name, write) in &self.sets {
             let Some(&before) = self.sets_before.get(name.as_str()) else {
@@ -464,6 +492,7 @@ impl<'a> Merged<'a> {
             .chain(by_age(ups))
             .chain(by_age(deletes))
             .chain(owner_last)
+            .take_while(|_| !interrupt.is_interrupted())
             .map(Step::with_call)
             .collect()
     }

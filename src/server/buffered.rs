@@ -104,8 +104,8 @@ impl BufferedRequest {
             Err(Failure::NoMemory) => return Err(Refusal::Shed),
             Err(Failure::Interrupted(interrupted)) => return Err(refused(&interrupted.into())),
         }
-        let Estimate { memory, .. } =
-            estimate_named(self.message, self.encoded()).map_err(|error| refused(&error))?;
+        let Estimate { memory, .. } = estimate_named(self.message, self.encoded(), interrupt)
+            .map_err(|error| refused(&error))?;
         // Tonic copies the bytes once.
         let bytes = self.bytes.len().saturating_mul(2).saturating_add(memory);
         let max = self.budget.bytes_max();

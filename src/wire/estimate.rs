@@ -11,6 +11,7 @@ use bytes::Buf as _;
 use prost::Name;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor};
+use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 
 use super::error::{Reason, Violations};
 use super::parse::{FAILURES_MAX, PODS_MAX, Path, REPLICA_SETS_MAX};
@@ -73,15 +74,17 @@ const fn size<M: Name>() -> (&'static str, usize) {
 /// Of any request: headers, the answer.
 const WORK_REQUEST: u64 = 30_000;
 /// Of a text or a message.
-const WORK_FIELD: u64 = 30;
+const WORK_FIELD: u64 = 60;
 /// Of an entry of a map.
 const WORK_MAP_ENTRY: u64 = 150;
 /// Of an object.
-const WORK_OBJECT: u64 = 600;
+const WORK_OBJECT: u64 = 1_000;
 /// Of a byte of a template.
 const WORK_TEMPLATE_BYTE: u64 = 8;
-/// How often a plan holds the selector against a ReplicaSet.
-const MATCHES: u64 = 6;
+/// Holding the selector against a ReplicaSet, in all passes of a plan, is this part of reading the selector.
+const MATCHES_PART: u64 = 8;
+/// Fields that are read between two questions whether to go on.
+const FIELDS_UNASKED: u32 = 4096;
 /// How much a plan copies of ReplicaSets.
 const COPIES: usize = 3;
 
@@ -142,16 +145,20 @@ static SHAPES: LazyLock<Shapes> =
 /// [`Error::InvalidArgument`] for what Kubernetes refuses by its size, [`Error::TooLarge`] beyond the limits of the
 /// contract. What is not such a message is left for the decoder to refuse.
 pub fn estimate<M: Name>(encoded: &[u8]) -> Result<Estimate, Error> {
-    estimate_named(&M::full_name(), encoded)
+    estimate_named(&M::full_name(), encoded, &Never)
 }
 
 /// [`estimate`] of the message with this full name. Nothing is estimated for one that the contract does not have.
 ///
 /// # Errors
 ///
-/// As [`estimate`].
-pub fn estimate_named(message: &str, encoded: &[u8]) -> Result<Estimate, Error> {
-    let Some(walk) = Walk::run(message, encoded, u64::MAX) else {
+/// As [`estimate`], and [`Error::Interrupted`].
+pub fn estimate_named(
+    message: &str,
+    encoded: &[u8],
+    interrupt: &dyn Interrupt,
+) -> Result<Estimate, Error> {
+    let Some(walk) = Walk::run(message, encoded, u64::MAX, interrupt) else {
         return Ok(Estimate::default());
     };
     walk.finish()
@@ -167,7 +174,7 @@ pub fn estimate_up_to(
     encoded: &[u8],
     work_max: u64,
 ) -> Result<Option<Estimate>, Error> {
-    let Some(walk) = Walk::run(message, encoded, work_max) else {
+    let Some(walk) = Walk::run(message, encoded, work_max, &Never) else {
         return Ok(Some(Estimate::default()));
     };
     if walk.work() > work_max {
@@ -181,7 +188,10 @@ pub(super) fn annotations_too_large(bytes: usize) -> String {
 }
 
 /// What was found so far.
-struct Walk {
+struct Walk<'i> {
+    interrupt: &'i dyn Interrupt,
+    unasked: u32,
+    is_interrupted: bool,
     work_max: u64,
     memory: usize,
     work: u64,
@@ -194,10 +204,18 @@ struct Walk {
 
 // === impl Walk ===
 
-impl Walk {
-    fn run(message: &str, encoded: &[u8], work_max: u64) -> Option<Self> {
+impl<'i> Walk<'i> {
+    fn run(
+        message: &str,
+        encoded: &[u8],
+        work_max: u64,
+        interrupt: &'i dyn Interrupt,
+    ) -> Option<Self> {
         let &shape = SHAPES.by_name.get(message)?;
         let mut walk = Self {
+            interrupt,
+            unasked: 0,
+            is_interrupted: false,
             work_max,
             memory: 0,
             work: WORK_REQUEST,
@@ -211,9 +229,8 @@ impl Walk {
     }
 
     fn work(&self) -> u64 {
-        let matches = self.replica_sets.saturating_mul(MATCHES);
-        self.work
-            .saturating_add(matches.saturating_mul(self.selector))
+        let matches = self.replica_sets.saturating_mul(self.selector) / MATCHES_PART;
+        self.work.saturating_add(matches)
     }
 
     fn finish(self) -> Result<Estimate, Error> {
@@ -221,6 +238,9 @@ impl Walk {
             memory: self.memory,
             work: self.work(),
         };
+        if self.is_interrupted {
+            return Err(Interrupted.into());
+        }
         if let Some(error) = self.too_large {
             return Err(error);
         }
@@ -245,7 +265,7 @@ impl Walk {
         let mut text = 0_usize;
         let mut counts = [0_usize; NUMBERS];
         let mut annotations = 0_usize;
-        while encoded.has_remaining() && self.work <= self.work_max {
+        while encoded.has_remaining() && self.goes_on() {
             let Ok((number, wire_type)) = decode_key(&mut encoded) else {
                 break;
             };
@@ -318,6 +338,16 @@ impl Walk {
             }
         }
         text
+    }
+
+    /// Whether to read another field.
+    fn goes_on(&mut self) -> bool {
+        self.unasked += 1;
+        if self.unasked == FIELDS_UNASKED {
+            self.unasked = 0;
+            self.is_interrupted |= self.interrupt.is_interrupted();
+        }
+        !self.is_interrupted && self.work <= self.work_max
     }
 
     /// Adds what the bytes of a field take by themselves.
@@ -668,12 +698,12 @@ mod tests {
     fn more_work_than_asked_for_is_not_looked_at() {
         let all = of(vec![Pod::default(); 20_000]);
         let name = PlanRolloutRequest::full_name();
-        let Estimate { work, .. } = estimate_named(&name, &all).unwrap();
+        let Estimate { work, .. } = estimate_named(&name, &all, &Never).unwrap();
         assert!(work > 7_000_000, "{work}");
         assert_eq!(estimate_up_to(&name, &all, work - 1).unwrap(), None);
         let whole = estimate_up_to(&name, &all, work).unwrap();
         assert_eq!(whole.unwrap().work, work);
-        let walk = Walk::run(&name, &all, 1_000_000).unwrap();
+        let walk = Walk::run(&name, &all, 1_000_000, &Never).unwrap();
         assert!(walk.work() < 1_010_000);
     }
 

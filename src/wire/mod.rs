@@ -214,7 +214,7 @@ fn decode_request<M: Message + Name + Default>(
             max: REQUEST_BYTES_MAX,
         });
     }
-    estimate::estimate::<M>(encoded)?;
+    estimate::estimate_named(&M::full_name(), encoded, interrupt)?;
     decode(Bytes::copy_from_slice(encoded), interrupt)
 }
 
