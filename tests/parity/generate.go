@@ -595,7 +595,7 @@ func (g *generator) pods(w *World) {
 		for i := 0; i < n; i++ {
 			p := &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{
-					Name: fmt.Sprintf("%s-%d", rs.Name, i), Namespace: rs.Namespace, UID: types.UID(fmt.Sprintf("%s-%d", strings.Replace(string(rs.UID), "a0000000", "b0000000", 1), i)),
+					Name: podName(rs.Name, i), Namespace: rs.Namespace, UID: types.UID(fmt.Sprintf("%s-%d", strings.Replace(string(rs.UID), "a0000000", "b0000000", 1), i)),
 					ResourceVersion: "7", CreationTimestamp: g.ago(1000), Labels: rs.Spec.Template.Labels,
 					OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rs, replicaSetGVK)},
 				},
@@ -786,4 +786,10 @@ func (g *generator) deploymentStatus(w *World, sh shape) {
 		st.UnavailableReplicas = g.smallSize()
 		st.TerminatingReplicas = pick(g, nil, ptr(int32(0)), ptr(int32(2)))
 	}
+}
+
+// podName keeps within the 253 characters of a name: the API server shortens what it generates names from, too.
+func podName(replicaSet string, i int) string {
+	suffix := fmt.Sprintf("-%d", i)
+	return replicaSet[:min(len(replicaSet), 253-len(suffix))] + suffix
 }
