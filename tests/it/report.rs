@@ -351,5 +351,5 @@ fn scaling_down_leaves_one_available_pod_at_every_prefix() {
             Some(*left)
         })
         .collect();
-    assert_eq!((all, left), (4, vec![3, 1]));
+    assert_eq!((all, left), (4, vec![3, 2, 1]));
 }
