@@ -1,7 +1,11 @@
 //! The service under a real memory limit, and the most expensive requests that are legal: run by `bash tests/run memory`,
 //! as root. The kernel kills what takes more, so that staying alive is the test.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that fails may panic"
+)]
 
 mod cgroup;
 #[path = "../../benches/request.rs"]
@@ -157,7 +161,8 @@ impl Outcomes {
     }
 }
 
-async fn withstand(mib: u64, expensive: &[Bytes]) {
+/// Attacks a server with this limit. Returns how many expensive calls were answered.
+async fn withstand(mib: u64, expensive: &[Bytes]) -> usize {
     let mut server = Server::start(mib);
     let address = server.address;
     let over = Arc::new(AtomicBool::new(false));
@@ -206,7 +211,7 @@ async fn withstand(mib: u64, expensive: &[Bytes]) {
         server.cgroup.peak_bytes() >> 20
     );
     assert!(server.child.try_wait().unwrap().is_none(), "it was killed");
-    assert!(answered.load(Ordering::Relaxed) > 0);
+    answered.load(Ordering::Relaxed)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -214,7 +219,10 @@ async fn service_stays_within_its_memory_limit() {
     let shapes = shapes::all().into_iter();
     let expensive = shapes.filter(|shape| !shape.name.starts_with("usual"));
     let expensive: Vec<_> = expensive.map(|shape| Bytes::from(shape.bytes)).collect();
+    let mut answered = 0;
     for mib in [256, 512, 1024] {
-        withstand(mib, &expensive).await;
+        answered += withstand(mib, &expensive).await;
     }
+    // The smallest limit may leave room for none, but an attack that never reaches the planner would prove nothing.
+    assert!(answered > 0);
 }
