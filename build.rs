@@ -51,8 +51,10 @@ fn commit() -> String {
         true => git(&["rev-parse", "HEAD"]),
         false => Some(given),
     };
-    // Moves with every commit and checkout, also in a linked work tree.
-    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"])
+    // Moves with every commit and checkout, also in a linked worktree. Only what is shipped has to name the newest commit:
+    // a debug build would compile the whole crate again after each one.
+    if env::var("PROFILE").is_ok_and(|it| it == "release")
+        && let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"])
         && Path::new(&log).exists()
     {
         println!("cargo::rerun-if-changed={log}");
