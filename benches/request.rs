@@ -65,6 +65,7 @@ pub(super) fn shuffled_request(sets: usize, pods: usize) -> proto::PlanRolloutRe
             pods: all_pods,
             pods_complete: true,
             failures: Vec::new(),
+            events: Vec::new(),
         }),
         options: None,
     }

@@ -32,9 +32,11 @@ impl Exit {
             Phase::Complete => Self::Done,
             Phase::Stalled | Phase::Refused => Self::Failed,
             // An unknown phase is not an end.
-            Phase::Unspecified | Phase::Progressing | Phase::Paused | Phase::Deleting => {
-                Self::Going
-            }
+            Phase::Unspecified
+            | Phase::Progressing
+            | Phase::Paused
+            | Phase::Deleting
+            | Phase::Degraded => Self::Going,
         }
     }
 }

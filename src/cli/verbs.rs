@@ -214,7 +214,7 @@ fn status_of(planner: &Planner, request: Request) -> Result<Status, Error> {
     } = request;
     let request = proto::ComputeStatusRequest {
         snapshot: Some(snapshot),
-        options: None,
+        ..proto::ComputeStatusRequest::default()
     };
     let response = planner
         .compute_status(request)

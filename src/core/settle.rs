@@ -149,6 +149,7 @@ fn copy(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Snapshot {
         pods,
         pods_complete,
         failures,
+        events,
     } = snapshot;
     let replica_sets = replica_sets.iter();
     Snapshot {
@@ -161,6 +162,7 @@ fn copy(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Snapshot {
         pods: Arc::clone(pods),
         pods_complete: *pods_complete,
         failures: failures.clone(),
+        events: Arc::clone(events),
     }
 }
 

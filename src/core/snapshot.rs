@@ -29,6 +29,8 @@ pub struct Snapshot {
     pub pods_complete: bool,
     /// What was refused when the last plan was carried out.
     pub failures: Vec<StepFailure>,
+    /// Events about the Deployment, its ReplicaSets and their pods, as far as the caller has read them.
+    pub events: Arc<[ObservedEvent]>,
 }
 
 /// Metadata of an object, as far as plans need it.
@@ -236,6 +238,12 @@ pub struct Pod {
     pub conditions: Vec<PodCondition>,
     /// Its containers, those that initialise it first.
     pub containers: Vec<Container>,
+    /// The node that it is scheduled to. Empty if it is not.
+    pub node_name: String,
+    /// The node on which the scheduler frees room for it. Empty if it does not.
+    pub nominated_node_name: String,
+    /// When the kubelet acknowledged it.
+    pub start_time: Option<Time>,
 }
 
 /// A condition of a pod.
@@ -264,6 +272,8 @@ pub struct Container {
     pub image: String,
     /// Whether it passes its readiness check.
     pub ready: bool,
+    /// Whether it has passed its startup probe, once the kubelet reports that.
+    pub started: Option<bool>,
     /// How often it was started again.
     pub restarts: i32,
     /// What it does now.
@@ -301,6 +311,27 @@ pub enum ContainerState {
         /// When.
         finished_at: Option<Time>,
     },
+}
+
+/// An event that a component of the cluster has recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObservedEvent {
+    /// The UID of the object that it is about.
+    pub object_uid: String,
+    /// The part of the object that it is about, for example "spec.containers{web}".
+    pub field_path: String,
+    /// "Normal" or "Warning".
+    pub kind: String,
+    /// The machine-readable reason.
+    pub reason: String,
+    /// The human-readable description.
+    pub message: String,
+    /// How often it has occurred, at least once.
+    pub count: i32,
+    /// When it occurred first.
+    pub first: Option<Time>,
+    /// When it occurred last.
+    pub last: Option<Time>,
 }
 
 /// A call of the last plan that the API server definitely refused.

@@ -14,11 +14,11 @@ use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor};
 use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 
 use super::error::{Reason, Violations};
-use super::parse::{FAILURES_MAX, PODS_MAX, Path, REPLICA_SETS_MAX};
+use super::parse::{EVENTS_MAX, FAILURES_MAX, PODS_MAX, Path, REPLICA_SETS_MAX};
 use super::{Error, RawStruct};
 use crate::proto::{
-    ContainerStatus, DeploymentCondition, LabelSelectorRequirement, OwnerReference, Pod,
-    PodCondition, ReplicaSet, ReplicaSetCondition, StepFailure,
+    ContainerStatus, DeploymentCondition, FailureRule, LabelSelectorRequirement, ObservedEvent,
+    OwnerReference, Pod, PodCondition, ReplicaSet, ReplicaSetCondition, StepFailure,
 };
 
 /// Bytes that a request may take in memory. As many pods as there may be, each with what Kubernetes writes into its
@@ -42,10 +42,12 @@ pub struct Estimate {
 }
 
 /// What one more entry of a list takes in memory, by the name of its message.
-const ENTRIES: [(&str, usize); 9] = [
+const ENTRIES: [(&str, usize); 11] = [
     size::<ContainerStatus>(),
     size::<DeploymentCondition>(),
+    size::<FailureRule>(),
     size::<LabelSelectorRequirement>(),
+    size::<ObservedEvent>(),
     size::<OwnerReference>(),
     size::<Pod>(),
     size::<PodCondition>(),
@@ -474,7 +476,7 @@ impl Rule {
     fn of(parent: &str, name: &str, kind: &Kind) -> Self {
         match (parent, name) {
             ("rollplan.v1.Snapshot", "replica_sets") | (_, "existing") => Self::ReplicaSet,
-            ("rollplan.v1.Snapshot", "deployment" | "pods") => Self::Object,
+            ("rollplan.v1.Snapshot", "deployment" | "pods" | "events") => Self::Object,
             ("rollplan.v1.ObjectMeta", "annotations") => Self::Annotations,
             ("rollplan.v1.DeploymentSpec", "selector") => Self::Selector,
             _ if matches!(kind, Kind::String | Kind::Bytes) => Self::Text,
@@ -489,6 +491,7 @@ fn entries_max(parent: &str, field: &FieldDescriptor) -> Option<usize> {
         ("rollplan.v1.Snapshot", "replica_sets") => Some(REPLICA_SETS_MAX),
         ("rollplan.v1.Snapshot", "pods") => Some(PODS_MAX),
         ("rollplan.v1.Snapshot", "failures") => Some(FAILURES_MAX),
+        ("rollplan.v1.Snapshot", "events") => Some(EVENTS_MAX),
         _ if field.is_list() || field.is_map() => Some(ENTRIES_MAX),
         _ => None,
     }

@@ -17,8 +17,8 @@ mod tree;
 
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
 pub use parse::{
-    EXPRESSIONS_MAX, FAILURES_MAX, Horizon, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX, parse_options,
-    parse_selector, parse_snapshot,
+    EVENTS_MAX, EXPRESSIONS_MAX, FAILURES_MAX, Horizon, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX,
+    parse_options, parse_selector, parse_snapshot,
 };
 pub use print::{print_plan, print_status, print_step};
 pub use print_report::print_report;
@@ -91,7 +91,12 @@ pub fn compute_status_until(
     request: proto::ComputeStatusRequest,
     interrupt: &dyn Interrupt,
 ) -> Result<proto::ComputeStatusResponse, Error> {
-    let proto::ComputeStatusRequest { snapshot, options } = request;
+    let proto::ComputeStatusRequest {
+        snapshot,
+        options,
+        previous_verdict: _,
+        fail_on: _,
+    } = request;
     let (snapshot, options, _) = parse::request(snapshot, options, interrupt)?;
     let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;
     let report = report_until(&snapshot, options, &status, &[], interrupt)?;

@@ -35,6 +35,7 @@ pub fn print_report(report: Report) -> proto::RolloutReport {
         revision,
         replica_set,
         deadline: deadline.map(timestamp),
+        verdict: None,
     }
 }
 

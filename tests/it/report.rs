@@ -39,7 +39,7 @@ fn snapshot(example: &str) -> proto::Snapshot {
 fn status(example: &str) -> proto::RolloutReport {
     let request = proto::ComputeStatusRequest {
         snapshot: Some(snapshot(example)),
-        options: None,
+        ..proto::ComputeStatusRequest::default()
     };
     wire::compute_status(request).unwrap().report.unwrap()
 }

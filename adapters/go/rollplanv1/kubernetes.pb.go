@@ -1313,7 +1313,7 @@ func (x *Pod) GetStatus() *PodStatus {
 	return nil
 }
 
-// PodSpec holds the field of a pod's spec that reports use (core/v1 PodSpec).
+// PodSpec holds the field of a pod's spec that reports use (core/v1 PodSpec). The containers are those of the template.
 type PodSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Node that the pod is scheduled to. Empty if the pod is not scheduled yet.
@@ -1377,9 +1377,11 @@ type PodStatus struct {
 	// Statuses of the containers.
 	ContainerStatuses []*ContainerStatus `protobuf:"bytes,7,rep,name=container_statuses,json=containerStatuses,proto3" json:"container_statuses,omitempty"`
 	// IP address of the pod. The JSON name is set because Kubernetes capitalizes the acronym.
-	PodIp         string `protobuf:"bytes,8,opt,name=pod_ip,json=podIP,proto3" json:"pod_ip,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	PodIp string `protobuf:"bytes,8,opt,name=pod_ip,json=podIP,proto3" json:"pod_ip,omitempty"`
+	// Node on which the scheduler frees room for the pod by removing others. Empty if it does not.
+	NominatedNodeName string `protobuf:"bytes,9,opt,name=nominated_node_name,json=nominatedNodeName,proto3" json:"nominated_node_name,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *PodStatus) Reset() {
@@ -1464,6 +1466,13 @@ func (x *PodStatus) GetContainerStatuses() []*ContainerStatus {
 func (x *PodStatus) GetPodIp() string {
 	if x != nil {
 		return x.PodIp
+	}
+	return ""
+}
+
+func (x *PodStatus) GetNominatedNodeName() string {
+	if x != nil {
+		return x.NominatedNodeName
 	}
 	return ""
 }
@@ -1906,6 +1915,297 @@ func (x *ContainerStateTerminated) GetFinishedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+// ObservedEvent is an event that a component of the cluster has recorded about an object (core/v1 Event).
+type ObservedEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// API group and version of the object. Defaults to "v1".
+	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
+	// Kind of the object. Defaults to "Event".
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Metadata of the event.
+	Metadata *ObjectMeta `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	// Object that the event is about.
+	InvolvedObject *ObjectReference `protobuf:"bytes,4,opt,name=involved_object,json=involvedObject,proto3" json:"involved_object,omitempty"`
+	// Machine-readable reason, in CamelCase, for example "FailedCreate".
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Human-readable description.
+	Message string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	// Type of the event: "Normal" or "Warning".
+	Type string `protobuf:"bytes,7,opt,name=type,proto3" json:"type,omitempty"`
+	// Number of times the event has occurred. Must not be negative.
+	Count int32 `protobuf:"varint,8,opt,name=count,proto3" json:"count,omitempty"`
+	// Time at which the event occurred first.
+	FirstTimestamp *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=first_timestamp,json=firstTimestamp,proto3" json:"first_timestamp,omitempty"`
+	// Time at which the event occurred last.
+	LastTimestamp *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=last_timestamp,json=lastTimestamp,proto3" json:"last_timestamp,omitempty"`
+	// Time at which the event occurred first, where the recorder uses the newer API of events.
+	EventTime *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
+	// How often the event has been repeated, where the recorder uses the newer API of events.
+	Series        *EventSeries `protobuf:"bytes,12,opt,name=series,proto3" json:"series,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ObservedEvent) Reset() {
+	*x = ObservedEvent{}
+	mi := &file_rollplan_v1_kubernetes_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ObservedEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ObservedEvent) ProtoMessage() {}
+
+func (x *ObservedEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_kubernetes_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ObservedEvent.ProtoReflect.Descriptor instead.
+func (*ObservedEvent) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_kubernetes_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ObservedEvent) GetApiVersion() string {
+	if x != nil {
+		return x.ApiVersion
+	}
+	return ""
+}
+
+func (x *ObservedEvent) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ObservedEvent) GetMetadata() *ObjectMeta {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *ObservedEvent) GetInvolvedObject() *ObjectReference {
+	if x != nil {
+		return x.InvolvedObject
+	}
+	return nil
+}
+
+func (x *ObservedEvent) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ObservedEvent) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ObservedEvent) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *ObservedEvent) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ObservedEvent) GetFirstTimestamp() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FirstTimestamp
+	}
+	return nil
+}
+
+func (x *ObservedEvent) GetLastTimestamp() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastTimestamp
+	}
+	return nil
+}
+
+func (x *ObservedEvent) GetEventTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EventTime
+	}
+	return nil
+}
+
+func (x *ObservedEvent) GetSeries() *EventSeries {
+	if x != nil {
+		return x.Series
+	}
+	return nil
+}
+
+// ObjectReference refers to an object (core/v1 ObjectReference).
+type ObjectReference struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// API group and version of the object.
+	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
+	// Kind of the object.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Namespace of the object.
+	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Name of the object.
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// UID of the object. An event is attributed to an object by it alone.
+	Uid string `protobuf:"bytes,5,opt,name=uid,proto3" json:"uid,omitempty"`
+	// Part of the object, for example "spec.containers{web}".
+	FieldPath     string `protobuf:"bytes,6,opt,name=field_path,json=fieldPath,proto3" json:"field_path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ObjectReference) Reset() {
+	*x = ObjectReference{}
+	mi := &file_rollplan_v1_kubernetes_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ObjectReference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ObjectReference) ProtoMessage() {}
+
+func (x *ObjectReference) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_kubernetes_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ObjectReference.ProtoReflect.Descriptor instead.
+func (*ObjectReference) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_kubernetes_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ObjectReference) GetApiVersion() string {
+	if x != nil {
+		return x.ApiVersion
+	}
+	return ""
+}
+
+func (x *ObjectReference) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ObjectReference) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ObjectReference) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ObjectReference) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *ObjectReference) GetFieldPath() string {
+	if x != nil {
+		return x.FieldPath
+	}
+	return ""
+}
+
+// EventSeries counts the repetitions of an event (core/v1 EventSeries).
+type EventSeries struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of times the event has occurred. Must not be negative.
+	Count int32 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	// Time at which the event occurred last.
+	LastObservedTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=last_observed_time,json=lastObservedTime,proto3" json:"last_observed_time,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *EventSeries) Reset() {
+	*x = EventSeries{}
+	mi := &file_rollplan_v1_kubernetes_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventSeries) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventSeries) ProtoMessage() {}
+
+func (x *EventSeries) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_kubernetes_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventSeries.ProtoReflect.Descriptor instead.
+func (*EventSeries) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_kubernetes_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *EventSeries) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *EventSeries) GetLastObservedTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastObservedTime
+	}
+	return nil
+}
+
 var File_rollplan_v1_kubernetes_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_kubernetes_proto_rawDesc = "" +
@@ -2040,7 +2340,7 @@ const file_rollplan_v1_kubernetes_proto_rawDesc = "" +
 	"\x04spec\x18\x04 \x01(\v2\x14.rollplan.v1.PodSpecR\x04spec\x12.\n" +
 	"\x06status\x18\x05 \x01(\v2\x16.rollplan.v1.PodStatusR\x06status\"&\n" +
 	"\aPodSpec\x12\x1b\n" +
-	"\tnode_name\x18\x01 \x01(\tR\bnodeName\"\x83\x03\n" +
+	"\tnode_name\x18\x01 \x01(\tR\bnodeName\"\xb3\x03\n" +
 	"\tPodStatus\x12\x14\n" +
 	"\x05phase\x18\x01 \x01(\tR\x05phase\x129\n" +
 	"\n" +
@@ -2052,7 +2352,8 @@ const file_rollplan_v1_kubernetes_proto_rawDesc = "" +
 	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12T\n" +
 	"\x17init_container_statuses\x18\x06 \x03(\v2\x1c.rollplan.v1.ContainerStatusR\x15initContainerStatuses\x12K\n" +
 	"\x12container_statuses\x18\a \x03(\v2\x1c.rollplan.v1.ContainerStatusR\x11containerStatuses\x12\x15\n" +
-	"\x06pod_ip\x18\b \x01(\tR\x05podIP\"\xba\x01\n" +
+	"\x06pod_ip\x18\b \x01(\tR\x05podIP\x12.\n" +
+	"\x13nominated_node_name\x18\t \x01(\tR\x11nominatedNodeName\"\xba\x01\n" +
 	"\fPodCondition\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12L\n" +
@@ -2090,7 +2391,35 @@ const file_rollplan_v1_kubernetes_proto_rawDesc = "" +
 	"\n" +
 	"started_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12;\n" +
 	"\vfinished_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"finishedAtB\x9d\x01\n" +
+	"finishedAt\"\x91\x04\n" +
+	"\rObservedEvent\x12\x1f\n" +
+	"\vapi_version\x18\x01 \x01(\tR\n" +
+	"apiVersion\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x123\n" +
+	"\bmetadata\x18\x03 \x01(\v2\x17.rollplan.v1.ObjectMetaR\bmetadata\x12E\n" +
+	"\x0finvolved_object\x18\x04 \x01(\v2\x1c.rollplan.v1.ObjectReferenceR\x0einvolvedObject\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x06 \x01(\tR\amessage\x12\x12\n" +
+	"\x04type\x18\a \x01(\tR\x04type\x12\x14\n" +
+	"\x05count\x18\b \x01(\x05R\x05count\x12C\n" +
+	"\x0ffirst_timestamp\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x0efirstTimestamp\x12A\n" +
+	"\x0elast_timestamp\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\rlastTimestamp\x129\n" +
+	"\n" +
+	"event_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\teventTime\x120\n" +
+	"\x06series\x18\f \x01(\v2\x18.rollplan.v1.EventSeriesR\x06series\"\xa9\x01\n" +
+	"\x0fObjectReference\x12\x1f\n" +
+	"\vapi_version\x18\x01 \x01(\tR\n" +
+	"apiVersion\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n" +
+	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x10\n" +
+	"\x03uid\x18\x05 \x01(\tR\x03uid\x12\x1d\n" +
+	"\n" +
+	"field_path\x18\x06 \x01(\tR\tfieldPath\"m\n" +
+	"\vEventSeries\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\x05R\x05count\x12H\n" +
+	"\x12last_observed_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x10lastObservedTimeB\x9d\x01\n" +
 	"\x0fcom.rollplan.v1B\x0fKubernetesProtoP\x01Z,rollplan.dev/rollplan/adapters/go/rollplanv1\xa2\x02\x03RXX\xaa\x02\vRollplan.V1\xca\x02\vRollplan\\V1\xe2\x02\x17Rollplan\\V1\\GPBMetadata\xea\x02\fRollplan::V1b\x06proto3"
 
 var (
@@ -2105,7 +2434,7 @@ func file_rollplan_v1_kubernetes_proto_rawDescGZIP() []byte {
 	return file_rollplan_v1_kubernetes_proto_rawDescData
 }
 
-var file_rollplan_v1_kubernetes_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_rollplan_v1_kubernetes_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_rollplan_v1_kubernetes_proto_goTypes = []any{
 	(*ObjectMeta)(nil),               // 0: rollplan.v1.ObjectMeta
 	(*OwnerReference)(nil),           // 1: rollplan.v1.OwnerReference
@@ -2130,61 +2459,71 @@ var file_rollplan_v1_kubernetes_proto_goTypes = []any{
 	(*ContainerStateWaiting)(nil),    // 20: rollplan.v1.ContainerStateWaiting
 	(*ContainerStateRunning)(nil),    // 21: rollplan.v1.ContainerStateRunning
 	(*ContainerStateTerminated)(nil), // 22: rollplan.v1.ContainerStateTerminated
-	nil,                              // 23: rollplan.v1.ObjectMeta.LabelsEntry
-	nil,                              // 24: rollplan.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 25: rollplan.v1.LabelSelector.MatchLabelsEntry
-	(*timestamppb.Timestamp)(nil),    // 26: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),          // 27: google.protobuf.Struct
-	(*structpb.Value)(nil),           // 28: google.protobuf.Value
+	(*ObservedEvent)(nil),            // 23: rollplan.v1.ObservedEvent
+	(*ObjectReference)(nil),          // 24: rollplan.v1.ObjectReference
+	(*EventSeries)(nil),              // 25: rollplan.v1.EventSeries
+	nil,                              // 26: rollplan.v1.ObjectMeta.LabelsEntry
+	nil,                              // 27: rollplan.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 28: rollplan.v1.LabelSelector.MatchLabelsEntry
+	(*timestamppb.Timestamp)(nil),    // 29: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),          // 30: google.protobuf.Struct
+	(*structpb.Value)(nil),           // 31: google.protobuf.Value
 }
 var file_rollplan_v1_kubernetes_proto_depIdxs = []int32{
-	26, // 0: rollplan.v1.ObjectMeta.creation_timestamp:type_name -> google.protobuf.Timestamp
-	26, // 1: rollplan.v1.ObjectMeta.deletion_timestamp:type_name -> google.protobuf.Timestamp
-	23, // 2: rollplan.v1.ObjectMeta.labels:type_name -> rollplan.v1.ObjectMeta.LabelsEntry
-	24, // 3: rollplan.v1.ObjectMeta.annotations:type_name -> rollplan.v1.ObjectMeta.AnnotationsEntry
+	29, // 0: rollplan.v1.ObjectMeta.creation_timestamp:type_name -> google.protobuf.Timestamp
+	29, // 1: rollplan.v1.ObjectMeta.deletion_timestamp:type_name -> google.protobuf.Timestamp
+	26, // 2: rollplan.v1.ObjectMeta.labels:type_name -> rollplan.v1.ObjectMeta.LabelsEntry
+	27, // 3: rollplan.v1.ObjectMeta.annotations:type_name -> rollplan.v1.ObjectMeta.AnnotationsEntry
 	1,  // 4: rollplan.v1.ObjectMeta.owner_references:type_name -> rollplan.v1.OwnerReference
-	25, // 5: rollplan.v1.LabelSelector.match_labels:type_name -> rollplan.v1.LabelSelector.MatchLabelsEntry
+	28, // 5: rollplan.v1.LabelSelector.match_labels:type_name -> rollplan.v1.LabelSelector.MatchLabelsEntry
 	3,  // 6: rollplan.v1.LabelSelector.match_expressions:type_name -> rollplan.v1.LabelSelectorRequirement
 	0,  // 7: rollplan.v1.Deployment.metadata:type_name -> rollplan.v1.ObjectMeta
 	5,  // 8: rollplan.v1.Deployment.spec:type_name -> rollplan.v1.DeploymentSpec
 	8,  // 9: rollplan.v1.Deployment.status:type_name -> rollplan.v1.DeploymentStatus
 	2,  // 10: rollplan.v1.DeploymentSpec.selector:type_name -> rollplan.v1.LabelSelector
-	27, // 11: rollplan.v1.DeploymentSpec.template:type_name -> google.protobuf.Struct
+	30, // 11: rollplan.v1.DeploymentSpec.template:type_name -> google.protobuf.Struct
 	6,  // 12: rollplan.v1.DeploymentSpec.strategy:type_name -> rollplan.v1.DeploymentStrategy
 	7,  // 13: rollplan.v1.DeploymentStrategy.rolling_update:type_name -> rollplan.v1.RollingUpdateDeployment
-	28, // 14: rollplan.v1.RollingUpdateDeployment.max_unavailable:type_name -> google.protobuf.Value
-	28, // 15: rollplan.v1.RollingUpdateDeployment.max_surge:type_name -> google.protobuf.Value
+	31, // 14: rollplan.v1.RollingUpdateDeployment.max_unavailable:type_name -> google.protobuf.Value
+	31, // 15: rollplan.v1.RollingUpdateDeployment.max_surge:type_name -> google.protobuf.Value
 	9,  // 16: rollplan.v1.DeploymentStatus.conditions:type_name -> rollplan.v1.DeploymentCondition
-	26, // 17: rollplan.v1.DeploymentCondition.last_update_time:type_name -> google.protobuf.Timestamp
-	26, // 18: rollplan.v1.DeploymentCondition.last_transition_time:type_name -> google.protobuf.Timestamp
+	29, // 17: rollplan.v1.DeploymentCondition.last_update_time:type_name -> google.protobuf.Timestamp
+	29, // 18: rollplan.v1.DeploymentCondition.last_transition_time:type_name -> google.protobuf.Timestamp
 	0,  // 19: rollplan.v1.ReplicaSet.metadata:type_name -> rollplan.v1.ObjectMeta
 	11, // 20: rollplan.v1.ReplicaSet.spec:type_name -> rollplan.v1.ReplicaSetSpec
 	12, // 21: rollplan.v1.ReplicaSet.status:type_name -> rollplan.v1.ReplicaSetStatus
 	2,  // 22: rollplan.v1.ReplicaSetSpec.selector:type_name -> rollplan.v1.LabelSelector
-	27, // 23: rollplan.v1.ReplicaSetSpec.template:type_name -> google.protobuf.Struct
+	30, // 23: rollplan.v1.ReplicaSetSpec.template:type_name -> google.protobuf.Struct
 	13, // 24: rollplan.v1.ReplicaSetStatus.conditions:type_name -> rollplan.v1.ReplicaSetCondition
-	26, // 25: rollplan.v1.ReplicaSetCondition.last_transition_time:type_name -> google.protobuf.Timestamp
+	29, // 25: rollplan.v1.ReplicaSetCondition.last_transition_time:type_name -> google.protobuf.Timestamp
 	0,  // 26: rollplan.v1.Pod.metadata:type_name -> rollplan.v1.ObjectMeta
 	15, // 27: rollplan.v1.Pod.spec:type_name -> rollplan.v1.PodSpec
 	16, // 28: rollplan.v1.Pod.status:type_name -> rollplan.v1.PodStatus
 	17, // 29: rollplan.v1.PodStatus.conditions:type_name -> rollplan.v1.PodCondition
-	26, // 30: rollplan.v1.PodStatus.start_time:type_name -> google.protobuf.Timestamp
+	29, // 30: rollplan.v1.PodStatus.start_time:type_name -> google.protobuf.Timestamp
 	18, // 31: rollplan.v1.PodStatus.init_container_statuses:type_name -> rollplan.v1.ContainerStatus
 	18, // 32: rollplan.v1.PodStatus.container_statuses:type_name -> rollplan.v1.ContainerStatus
-	26, // 33: rollplan.v1.PodCondition.last_transition_time:type_name -> google.protobuf.Timestamp
+	29, // 33: rollplan.v1.PodCondition.last_transition_time:type_name -> google.protobuf.Timestamp
 	19, // 34: rollplan.v1.ContainerStatus.state:type_name -> rollplan.v1.ContainerState
 	19, // 35: rollplan.v1.ContainerStatus.last_state:type_name -> rollplan.v1.ContainerState
 	20, // 36: rollplan.v1.ContainerState.waiting:type_name -> rollplan.v1.ContainerStateWaiting
 	21, // 37: rollplan.v1.ContainerState.running:type_name -> rollplan.v1.ContainerStateRunning
 	22, // 38: rollplan.v1.ContainerState.terminated:type_name -> rollplan.v1.ContainerStateTerminated
-	26, // 39: rollplan.v1.ContainerStateRunning.started_at:type_name -> google.protobuf.Timestamp
-	26, // 40: rollplan.v1.ContainerStateTerminated.started_at:type_name -> google.protobuf.Timestamp
-	26, // 41: rollplan.v1.ContainerStateTerminated.finished_at:type_name -> google.protobuf.Timestamp
-	42, // [42:42] is the sub-list for method output_type
-	42, // [42:42] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	29, // 39: rollplan.v1.ContainerStateRunning.started_at:type_name -> google.protobuf.Timestamp
+	29, // 40: rollplan.v1.ContainerStateTerminated.started_at:type_name -> google.protobuf.Timestamp
+	29, // 41: rollplan.v1.ContainerStateTerminated.finished_at:type_name -> google.protobuf.Timestamp
+	0,  // 42: rollplan.v1.ObservedEvent.metadata:type_name -> rollplan.v1.ObjectMeta
+	24, // 43: rollplan.v1.ObservedEvent.involved_object:type_name -> rollplan.v1.ObjectReference
+	29, // 44: rollplan.v1.ObservedEvent.first_timestamp:type_name -> google.protobuf.Timestamp
+	29, // 45: rollplan.v1.ObservedEvent.last_timestamp:type_name -> google.protobuf.Timestamp
+	29, // 46: rollplan.v1.ObservedEvent.event_time:type_name -> google.protobuf.Timestamp
+	25, // 47: rollplan.v1.ObservedEvent.series:type_name -> rollplan.v1.EventSeries
+	29, // 48: rollplan.v1.EventSeries.last_observed_time:type_name -> google.protobuf.Timestamp
+	49, // [49:49] is the sub-list for method output_type
+	49, // [49:49] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_kubernetes_proto_init() }
@@ -2204,7 +2543,7 @@ func file_rollplan_v1_kubernetes_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_kubernetes_proto_rawDesc), len(file_rollplan_v1_kubernetes_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

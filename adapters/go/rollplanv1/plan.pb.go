@@ -138,8 +138,8 @@ func (Verb) EnumDescriptor() ([]byte, []int) {
 
 // Snapshot is the state of one Deployment as the caller observes it.
 //
-// A snapshot holds at most 10,000 ReplicaSets, 20,000 pods and 1,000 failures, including the objects that are ignored. The Deployment's selector has at most 100
-// expressions, with 1,000 values in total. A request has at most 16 MiB, and takes at most 256 MiB of memory once it is
+// A snapshot holds at most 10,000 ReplicaSets, 20,000 pods, 20,000 events and 1,000 failures, including the objects that
+// are ignored. The Deployment's selector has at most 100 expressions, with 1,000 values in total. A request has at most 16 MiB, and takes at most 256 MiB of memory once it is
 // decoded (only lists of empty messages take that much). A response has at most 4 MiB, the default limit of gRPC
 // clients. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
 type Snapshot struct {
@@ -160,7 +160,11 @@ type Snapshot struct {
 	// because an empty list does not prove that the old pods are gone.
 	PodsComplete bool `protobuf:"varint,5,opt,name=pods_complete,json=podsComplete,proto3" json:"pods_complete,omitempty"`
 	// Calls of the last plan that the API server rejected. Entries that no longer apply are ignored.
-	Failures      []*StepFailure `protobuf:"bytes,6,rep,name=failures,proto3" json:"failures,omitempty"`
+	Failures []*StepFailure `protobuf:"bytes,6,rep,name=failures,proto3" json:"failures,omitempty"`
+	// Events about the Deployment, these ReplicaSets and these pods, at least those of type "Warning". Optional: reports and
+	// verdicts are based on them, and no plan is. The list may contain events about other objects. They are ignored and not
+	// validated.
+	Events        []*ObservedEvent `protobuf:"bytes,10,rep,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -233,6 +237,13 @@ func (x *Snapshot) GetPodsComplete() bool {
 func (x *Snapshot) GetFailures() []*StepFailure {
 	if x != nil {
 		return x.Failures
+	}
+	return nil
+}
+
+func (x *Snapshot) GetEvents() []*ObservedEvent {
+	if x != nil {
+		return x.Events
 	}
 	return nil
 }
@@ -521,7 +532,13 @@ type ComputeStatusRequest struct {
 	// Current state of the Deployment. Required.
 	Snapshot *Snapshot `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// Options of the computation.
-	Options       *PlanOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	Options *PlanOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	// Verdict of the previous response about this Deployment, unchanged, if the caller polls. It lets the planner measure how
+	// long a failure lasts by the caller's clock alone, so that a caller without events gets a certain verdict as early as
+	// one with events.
+	PreviousVerdict *Verdict `protobuf:"bytes,3,opt,name=previous_verdict,json=previousVerdict,proto3" json:"previous_verdict,omitempty"`
+	// Failures that count as certain earlier or later than by default. At most one for each class.
+	FailOn        []*FailureRule `protobuf:"bytes,4,rep,name=fail_on,json=failOn,proto3" json:"fail_on,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -570,6 +587,116 @@ func (x *ComputeStatusRequest) GetOptions() *PlanOptions {
 	return nil
 }
 
+func (x *ComputeStatusRequest) GetPreviousVerdict() *Verdict {
+	if x != nil {
+		return x.PreviousVerdict
+	}
+	return nil
+}
+
+func (x *ComputeStatusRequest) GetFailOn() []*FailureRule {
+	if x != nil {
+		return x.FailOn
+	}
+	return nil
+}
+
+// FailureRule changes when failures of a class are certain. docs/verdict.md lists the classes and their defaults.
+type FailureRule struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the class, for example "image-pull", "crash-loop" or "unschedulable".
+	Failure string `protobuf:"bytes,1,opt,name=failure,proto3" json:"failure,omitempty"`
+	// When a failure of the class is certain. Required.
+	//
+	// Types that are valid to be assigned to Limit:
+	//
+	//	*FailureRule_Grace
+	//	*FailureRule_Restarts
+	Limit         isFailureRule_Limit `protobuf_oneof:"limit"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailureRule) Reset() {
+	*x = FailureRule{}
+	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailureRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailureRule) ProtoMessage() {}
+
+func (x *FailureRule) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailureRule.ProtoReflect.Descriptor instead.
+func (*FailureRule) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *FailureRule) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
+func (x *FailureRule) GetLimit() isFailureRule_Limit {
+	if x != nil {
+		return x.Limit
+	}
+	return nil
+}
+
+func (x *FailureRule) GetGrace() *durationpb.Duration {
+	if x != nil {
+		if x, ok := x.Limit.(*FailureRule_Grace); ok {
+			return x.Grace
+		}
+	}
+	return nil
+}
+
+func (x *FailureRule) GetRestarts() int32 {
+	if x != nil {
+		if x, ok := x.Limit.(*FailureRule_Restarts); ok {
+			return x.Restarts
+		}
+	}
+	return 0
+}
+
+type isFailureRule_Limit interface {
+	isFailureRule_Limit()
+}
+
+type FailureRule_Grace struct {
+	// Once it has lasted this long. For classes that are measured by time.
+	Grace *durationpb.Duration `protobuf:"bytes,2,opt,name=grace,proto3,oneof"`
+}
+
+type FailureRule_Restarts struct {
+	// Once the container has been restarted this often. For classes that are measured by restarts. Must not be negative.
+	Restarts int32 `protobuf:"varint,3,opt,name=restarts,proto3,oneof"`
+}
+
+func (*FailureRule_Grace) isFailureRule_Limit() {}
+
+func (*FailureRule_Restarts) isFailureRule_Limit() {}
+
 // ComputeStatusResponse is the response of RolloutPlanner.ComputeStatus.
 type ComputeStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -583,7 +710,7 @@ type ComputeStatusResponse struct {
 
 func (x *ComputeStatusResponse) Reset() {
 	*x = ComputeStatusResponse{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -595,7 +722,7 @@ func (x *ComputeStatusResponse) String() string {
 func (*ComputeStatusResponse) ProtoMessage() {}
 
 func (x *ComputeStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -608,7 +735,7 @@ func (x *ComputeStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComputeStatusResponse.ProtoReflect.Descriptor instead.
 func (*ComputeStatusResponse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{6}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ComputeStatusResponse) GetStatus() *DeploymentStatus {
@@ -660,7 +787,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -672,7 +799,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -685,7 +812,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{7}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Step) GetSummary() string {
@@ -903,7 +1030,7 @@ type ApiCall struct {
 
 func (x *ApiCall) Reset() {
 	*x = ApiCall{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -915,7 +1042,7 @@ func (x *ApiCall) String() string {
 func (*ApiCall) ProtoMessage() {}
 
 func (x *ApiCall) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -928,7 +1055,7 @@ func (x *ApiCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApiCall.ProtoReflect.Descriptor instead.
 func (*ApiCall) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{8}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ApiCall) GetVerb() Verb {
@@ -1002,7 +1129,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1141,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1154,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{9}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Event) GetType() string {
@@ -1066,7 +1193,7 @@ type CreateReplicaSet struct {
 
 func (x *CreateReplicaSet) Reset() {
 	*x = CreateReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1205,7 @@ func (x *CreateReplicaSet) String() string {
 func (*CreateReplicaSet) ProtoMessage() {}
 
 func (x *CreateReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1218,7 @@ func (x *CreateReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateReplicaSet.ProtoReflect.Descriptor instead.
 func (*CreateReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{10}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CreateReplicaSet) GetName() string {
@@ -1134,7 +1261,7 @@ type ScaleReplicaSet struct {
 
 func (x *ScaleReplicaSet) Reset() {
 	*x = ScaleReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1146,7 +1273,7 @@ func (x *ScaleReplicaSet) String() string {
 func (*ScaleReplicaSet) ProtoMessage() {}
 
 func (x *ScaleReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1159,7 +1286,7 @@ func (x *ScaleReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleReplicaSet.ProtoReflect.Descriptor instead.
 func (*ScaleReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{11}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ScaleReplicaSet) GetName() string {
@@ -1214,7 +1341,7 @@ type UpdateReplicaSet struct {
 
 func (x *UpdateReplicaSet) Reset() {
 	*x = UpdateReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1353,7 @@ func (x *UpdateReplicaSet) String() string {
 func (*UpdateReplicaSet) ProtoMessage() {}
 
 func (x *UpdateReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1366,7 @@ func (x *UpdateReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateReplicaSet.ProtoReflect.Descriptor instead.
 func (*UpdateReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{12}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *UpdateReplicaSet) GetName() string {
@@ -1284,7 +1411,7 @@ type AdoptReplicaSet struct {
 
 func (x *AdoptReplicaSet) Reset() {
 	*x = AdoptReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1423,7 @@ func (x *AdoptReplicaSet) String() string {
 func (*AdoptReplicaSet) ProtoMessage() {}
 
 func (x *AdoptReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1436,7 @@ func (x *AdoptReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptReplicaSet.ProtoReflect.Descriptor instead.
 func (*AdoptReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{13}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AdoptReplicaSet) GetName() string {
@@ -1339,7 +1466,7 @@ type ReleaseReplicaSet struct {
 
 func (x *ReleaseReplicaSet) Reset() {
 	*x = ReleaseReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1478,7 @@ func (x *ReleaseReplicaSet) String() string {
 func (*ReleaseReplicaSet) ProtoMessage() {}
 
 func (x *ReleaseReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1491,7 @@ func (x *ReleaseReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseReplicaSet.ProtoReflect.Descriptor instead.
 func (*ReleaseReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{14}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReleaseReplicaSet) GetName() string {
@@ -1394,7 +1521,7 @@ type DeleteReplicaSet struct {
 
 func (x *DeleteReplicaSet) Reset() {
 	*x = DeleteReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1406,7 +1533,7 @@ func (x *DeleteReplicaSet) String() string {
 func (*DeleteReplicaSet) ProtoMessage() {}
 
 func (x *DeleteReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1419,7 +1546,7 @@ func (x *DeleteReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteReplicaSet.ProtoReflect.Descriptor instead.
 func (*DeleteReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{15}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteReplicaSet) GetName() string {
@@ -1451,7 +1578,7 @@ type UpdateDeployment struct {
 
 func (x *UpdateDeployment) Reset() {
 	*x = UpdateDeployment{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +1590,7 @@ func (x *UpdateDeployment) String() string {
 func (*UpdateDeployment) ProtoMessage() {}
 
 func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +1603,7 @@ func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateDeployment.ProtoReflect.Descriptor instead.
 func (*UpdateDeployment) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{16}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *UpdateDeployment) GetTemplateChanged() bool {
@@ -1517,7 +1644,7 @@ type UpdateDeploymentStatus struct {
 
 func (x *UpdateDeploymentStatus) Reset() {
 	*x = UpdateDeploymentStatus{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1656,7 @@ func (x *UpdateDeploymentStatus) String() string {
 func (*UpdateDeploymentStatus) ProtoMessage() {}
 
 func (x *UpdateDeploymentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1669,7 @@ func (x *UpdateDeploymentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateDeploymentStatus.ProtoReflect.Descriptor instead.
 func (*UpdateDeploymentStatus) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{17}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *UpdateDeploymentStatus) GetStatus() *DeploymentStatus {
@@ -1579,7 +1706,7 @@ type CheckOwner struct {
 
 func (x *CheckOwner) Reset() {
 	*x = CheckOwner{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1718,7 @@ func (x *CheckOwner) String() string {
 func (*CheckOwner) ProtoMessage() {}
 
 func (x *CheckOwner) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1731,7 @@ func (x *CheckOwner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckOwner.ProtoReflect.Descriptor instead.
 func (*CheckOwner) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{18}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CheckOwner) GetUid() string {
@@ -1625,7 +1752,7 @@ var File_rollplan_v1_plan_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\n" +
-	"\x16rollplan/v1/plan.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x18rollplan/v1/report.proto\"\xae\x02\n" +
+	"\x16rollplan/v1/plan.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x18rollplan/v1/report.proto\"\xe2\x02\n" +
 	"\bSnapshot\x12,\n" +
 	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x127\n" +
 	"\n" +
@@ -1634,7 +1761,9 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\freplica_sets\x18\x03 \x03(\v2\x17.rollplan.v1.ReplicaSetR\vreplicaSets\x12$\n" +
 	"\x04pods\x18\x04 \x03(\v2\x10.rollplan.v1.PodR\x04pods\x12#\n" +
 	"\rpods_complete\x18\x05 \x01(\bR\fpodsComplete\x124\n" +
-	"\bfailures\x18\x06 \x03(\v2\x18.rollplan.v1.StepFailureR\bfailures\"\xd3\x01\n" +
+	"\bfailures\x18\x06 \x03(\v2\x18.rollplan.v1.StepFailureR\bfailures\x122\n" +
+	"\x06events\x18\n" +
+	" \x03(\v2\x1a.rollplan.v1.ObservedEventR\x06events\"\xd3\x01\n" +
 	"\vStepFailure\x12(\n" +
 	"\x04call\x18\x01 \x01(\v2\x14.rollplan.v1.ApiCallR\x04call\x12\x1b\n" +
 	"\thttp_code\x18\x02 \x01(\x05R\bhttpCode\x12\x16\n" +
@@ -1653,10 +1782,17 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x05steps\x18\x01 \x03(\v2\x11.rollplan.v1.StepR\x05steps\x125\n" +
 	"\x06status\x18\x02 \x01(\v2\x1d.rollplan.v1.DeploymentStatusR\x06status\x122\n" +
 	"\x06report\x18\x03 \x01(\v2\x1a.rollplan.v1.RolloutReportR\x06report\x12>\n" +
-	"\rrequeue_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\frequeueAfter\"}\n" +
+	"\rrequeue_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\frequeueAfter\"\xf1\x01\n" +
 	"\x14ComputeStatusRequest\x121\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x15.rollplan.v1.SnapshotR\bsnapshot\x122\n" +
-	"\aoptions\x18\x02 \x01(\v2\x18.rollplan.v1.PlanOptionsR\aoptions\"\x82\x01\n" +
+	"\aoptions\x18\x02 \x01(\v2\x18.rollplan.v1.PlanOptionsR\aoptions\x12?\n" +
+	"\x10previous_verdict\x18\x03 \x01(\v2\x14.rollplan.v1.VerdictR\x0fpreviousVerdict\x121\n" +
+	"\afail_on\x18\x04 \x03(\v2\x18.rollplan.v1.FailureRuleR\x06failOn\"\x81\x01\n" +
+	"\vFailureRule\x12\x18\n" +
+	"\afailure\x18\x01 \x01(\tR\afailure\x121\n" +
+	"\x05grace\x18\x02 \x01(\v2\x19.google.protobuf.DurationH\x00R\x05grace\x12\x1c\n" +
+	"\brestarts\x18\x03 \x01(\x05H\x00R\brestartsB\a\n" +
+	"\x05limit\"\x82\x01\n" +
 	"\x15ComputeStatusResponse\x125\n" +
 	"\x06status\x18\x01 \x01(\v2\x1d.rollplan.v1.DeploymentStatusR\x06status\x122\n" +
 	"\x06report\x18\x02 \x01(\v2\x1a.rollplan.v1.RolloutReportR\x06report\"\xa4\a\n" +
@@ -1766,7 +1902,7 @@ func file_rollplan_v1_plan_proto_rawDescGZIP() []byte {
 }
 
 var file_rollplan_v1_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rollplan_v1_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_rollplan_v1_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_rollplan_v1_plan_proto_goTypes = []any{
 	(Horizon)(0),                   // 0: rollplan.v1.Horizon
 	(Verb)(0),                      // 1: rollplan.v1.Verb
@@ -1776,70 +1912,77 @@ var file_rollplan_v1_plan_proto_goTypes = []any{
 	(*PlanRolloutRequest)(nil),     // 5: rollplan.v1.PlanRolloutRequest
 	(*PlanRolloutResponse)(nil),    // 6: rollplan.v1.PlanRolloutResponse
 	(*ComputeStatusRequest)(nil),   // 7: rollplan.v1.ComputeStatusRequest
-	(*ComputeStatusResponse)(nil),  // 8: rollplan.v1.ComputeStatusResponse
-	(*Step)(nil),                   // 9: rollplan.v1.Step
-	(*ApiCall)(nil),                // 10: rollplan.v1.ApiCall
-	(*Event)(nil),                  // 11: rollplan.v1.Event
-	(*CreateReplicaSet)(nil),       // 12: rollplan.v1.CreateReplicaSet
-	(*ScaleReplicaSet)(nil),        // 13: rollplan.v1.ScaleReplicaSet
-	(*UpdateReplicaSet)(nil),       // 14: rollplan.v1.UpdateReplicaSet
-	(*AdoptReplicaSet)(nil),        // 15: rollplan.v1.AdoptReplicaSet
-	(*ReleaseReplicaSet)(nil),      // 16: rollplan.v1.ReleaseReplicaSet
-	(*DeleteReplicaSet)(nil),       // 17: rollplan.v1.DeleteReplicaSet
-	(*UpdateDeployment)(nil),       // 18: rollplan.v1.UpdateDeployment
-	(*UpdateDeploymentStatus)(nil), // 19: rollplan.v1.UpdateDeploymentStatus
-	(*CheckOwner)(nil),             // 20: rollplan.v1.CheckOwner
-	nil,                            // 21: rollplan.v1.ScaleReplicaSet.AnnotationsEntry
-	nil,                            // 22: rollplan.v1.UpdateReplicaSet.AnnotationsEntry
-	nil,                            // 23: rollplan.v1.UpdateDeployment.AnnotationsEntry
-	(*timestamppb.Timestamp)(nil),  // 24: google.protobuf.Timestamp
-	(*Deployment)(nil),             // 25: rollplan.v1.Deployment
-	(*ReplicaSet)(nil),             // 26: rollplan.v1.ReplicaSet
-	(*Pod)(nil),                    // 27: rollplan.v1.Pod
-	(*DeploymentStatus)(nil),       // 28: rollplan.v1.DeploymentStatus
-	(*RolloutReport)(nil),          // 29: rollplan.v1.RolloutReport
-	(*durationpb.Duration)(nil),    // 30: google.protobuf.Duration
+	(*FailureRule)(nil),            // 8: rollplan.v1.FailureRule
+	(*ComputeStatusResponse)(nil),  // 9: rollplan.v1.ComputeStatusResponse
+	(*Step)(nil),                   // 10: rollplan.v1.Step
+	(*ApiCall)(nil),                // 11: rollplan.v1.ApiCall
+	(*Event)(nil),                  // 12: rollplan.v1.Event
+	(*CreateReplicaSet)(nil),       // 13: rollplan.v1.CreateReplicaSet
+	(*ScaleReplicaSet)(nil),        // 14: rollplan.v1.ScaleReplicaSet
+	(*UpdateReplicaSet)(nil),       // 15: rollplan.v1.UpdateReplicaSet
+	(*AdoptReplicaSet)(nil),        // 16: rollplan.v1.AdoptReplicaSet
+	(*ReleaseReplicaSet)(nil),      // 17: rollplan.v1.ReleaseReplicaSet
+	(*DeleteReplicaSet)(nil),       // 18: rollplan.v1.DeleteReplicaSet
+	(*UpdateDeployment)(nil),       // 19: rollplan.v1.UpdateDeployment
+	(*UpdateDeploymentStatus)(nil), // 20: rollplan.v1.UpdateDeploymentStatus
+	(*CheckOwner)(nil),             // 21: rollplan.v1.CheckOwner
+	nil,                            // 22: rollplan.v1.ScaleReplicaSet.AnnotationsEntry
+	nil,                            // 23: rollplan.v1.UpdateReplicaSet.AnnotationsEntry
+	nil,                            // 24: rollplan.v1.UpdateDeployment.AnnotationsEntry
+	(*timestamppb.Timestamp)(nil),  // 25: google.protobuf.Timestamp
+	(*Deployment)(nil),             // 26: rollplan.v1.Deployment
+	(*ReplicaSet)(nil),             // 27: rollplan.v1.ReplicaSet
+	(*Pod)(nil),                    // 28: rollplan.v1.Pod
+	(*ObservedEvent)(nil),          // 29: rollplan.v1.ObservedEvent
+	(*DeploymentStatus)(nil),       // 30: rollplan.v1.DeploymentStatus
+	(*RolloutReport)(nil),          // 31: rollplan.v1.RolloutReport
+	(*durationpb.Duration)(nil),    // 32: google.protobuf.Duration
+	(*Verdict)(nil),                // 33: rollplan.v1.Verdict
 }
 var file_rollplan_v1_plan_proto_depIdxs = []int32{
-	24, // 0: rollplan.v1.Snapshot.now:type_name -> google.protobuf.Timestamp
-	25, // 1: rollplan.v1.Snapshot.deployment:type_name -> rollplan.v1.Deployment
-	26, // 2: rollplan.v1.Snapshot.replica_sets:type_name -> rollplan.v1.ReplicaSet
-	27, // 3: rollplan.v1.Snapshot.pods:type_name -> rollplan.v1.Pod
+	25, // 0: rollplan.v1.Snapshot.now:type_name -> google.protobuf.Timestamp
+	26, // 1: rollplan.v1.Snapshot.deployment:type_name -> rollplan.v1.Deployment
+	27, // 2: rollplan.v1.Snapshot.replica_sets:type_name -> rollplan.v1.ReplicaSet
+	28, // 3: rollplan.v1.Snapshot.pods:type_name -> rollplan.v1.Pod
 	3,  // 4: rollplan.v1.Snapshot.failures:type_name -> rollplan.v1.StepFailure
-	10, // 5: rollplan.v1.StepFailure.call:type_name -> rollplan.v1.ApiCall
-	26, // 6: rollplan.v1.StepFailure.existing:type_name -> rollplan.v1.ReplicaSet
-	0,  // 7: rollplan.v1.PlanOptions.horizon:type_name -> rollplan.v1.Horizon
-	2,  // 8: rollplan.v1.PlanRolloutRequest.snapshot:type_name -> rollplan.v1.Snapshot
-	4,  // 9: rollplan.v1.PlanRolloutRequest.options:type_name -> rollplan.v1.PlanOptions
-	9,  // 10: rollplan.v1.PlanRolloutResponse.steps:type_name -> rollplan.v1.Step
-	28, // 11: rollplan.v1.PlanRolloutResponse.status:type_name -> rollplan.v1.DeploymentStatus
-	29, // 12: rollplan.v1.PlanRolloutResponse.report:type_name -> rollplan.v1.RolloutReport
-	30, // 13: rollplan.v1.PlanRolloutResponse.requeue_after:type_name -> google.protobuf.Duration
-	2,  // 14: rollplan.v1.ComputeStatusRequest.snapshot:type_name -> rollplan.v1.Snapshot
-	4,  // 15: rollplan.v1.ComputeStatusRequest.options:type_name -> rollplan.v1.PlanOptions
-	28, // 16: rollplan.v1.ComputeStatusResponse.status:type_name -> rollplan.v1.DeploymentStatus
-	29, // 17: rollplan.v1.ComputeStatusResponse.report:type_name -> rollplan.v1.RolloutReport
-	10, // 18: rollplan.v1.Step.call:type_name -> rollplan.v1.ApiCall
-	11, // 19: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
-	12, // 20: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
-	13, // 21: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
-	14, // 22: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
-	15, // 23: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
-	16, // 24: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
-	17, // 25: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
-	18, // 26: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
-	19, // 27: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
-	20, // 28: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
-	1,  // 29: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
-	21, // 30: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
-	22, // 31: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
-	23, // 32: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
-	28, // 33: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	29, // 5: rollplan.v1.Snapshot.events:type_name -> rollplan.v1.ObservedEvent
+	11, // 6: rollplan.v1.StepFailure.call:type_name -> rollplan.v1.ApiCall
+	27, // 7: rollplan.v1.StepFailure.existing:type_name -> rollplan.v1.ReplicaSet
+	0,  // 8: rollplan.v1.PlanOptions.horizon:type_name -> rollplan.v1.Horizon
+	2,  // 9: rollplan.v1.PlanRolloutRequest.snapshot:type_name -> rollplan.v1.Snapshot
+	4,  // 10: rollplan.v1.PlanRolloutRequest.options:type_name -> rollplan.v1.PlanOptions
+	10, // 11: rollplan.v1.PlanRolloutResponse.steps:type_name -> rollplan.v1.Step
+	30, // 12: rollplan.v1.PlanRolloutResponse.status:type_name -> rollplan.v1.DeploymentStatus
+	31, // 13: rollplan.v1.PlanRolloutResponse.report:type_name -> rollplan.v1.RolloutReport
+	32, // 14: rollplan.v1.PlanRolloutResponse.requeue_after:type_name -> google.protobuf.Duration
+	2,  // 15: rollplan.v1.ComputeStatusRequest.snapshot:type_name -> rollplan.v1.Snapshot
+	4,  // 16: rollplan.v1.ComputeStatusRequest.options:type_name -> rollplan.v1.PlanOptions
+	33, // 17: rollplan.v1.ComputeStatusRequest.previous_verdict:type_name -> rollplan.v1.Verdict
+	8,  // 18: rollplan.v1.ComputeStatusRequest.fail_on:type_name -> rollplan.v1.FailureRule
+	32, // 19: rollplan.v1.FailureRule.grace:type_name -> google.protobuf.Duration
+	30, // 20: rollplan.v1.ComputeStatusResponse.status:type_name -> rollplan.v1.DeploymentStatus
+	31, // 21: rollplan.v1.ComputeStatusResponse.report:type_name -> rollplan.v1.RolloutReport
+	11, // 22: rollplan.v1.Step.call:type_name -> rollplan.v1.ApiCall
+	12, // 23: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
+	13, // 24: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
+	14, // 25: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
+	15, // 26: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
+	16, // 27: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
+	17, // 28: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
+	18, // 29: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
+	19, // 30: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
+	20, // 31: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
+	21, // 32: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
+	1,  // 33: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
+	22, // 34: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
+	23, // 35: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
+	24, // 36: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
+	30, // 37: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
+	38, // [38:38] is the sub-list for method output_type
+	38, // [38:38] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_plan_proto_init() }
@@ -1850,7 +1993,11 @@ func file_rollplan_v1_plan_proto_init() {
 	file_rollplan_v1_kubernetes_proto_init()
 	file_rollplan_v1_report_proto_init()
 	file_rollplan_v1_plan_proto_msgTypes[2].OneofWrappers = []any{}
-	file_rollplan_v1_plan_proto_msgTypes[7].OneofWrappers = []any{
+	file_rollplan_v1_plan_proto_msgTypes[6].OneofWrappers = []any{
+		(*FailureRule_Grace)(nil),
+		(*FailureRule_Restarts)(nil),
+	}
+	file_rollplan_v1_plan_proto_msgTypes[8].OneofWrappers = []any{
 		(*Step_CreateReplicaSet)(nil),
 		(*Step_ScaleReplicaSet)(nil),
 		(*Step_UpdateReplicaSet)(nil),
@@ -1861,15 +2008,15 @@ func file_rollplan_v1_plan_proto_init() {
 		(*Step_UpdateDeploymentStatus)(nil),
 		(*Step_CheckOwner)(nil),
 	}
-	file_rollplan_v1_plan_proto_msgTypes[12].OneofWrappers = []any{}
-	file_rollplan_v1_plan_proto_msgTypes[17].OneofWrappers = []any{}
+	file_rollplan_v1_plan_proto_msgTypes[13].OneofWrappers = []any{}
+	file_rollplan_v1_plan_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_plan_proto_rawDesc), len(file_rollplan_v1_plan_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

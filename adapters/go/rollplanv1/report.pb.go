@@ -38,12 +38,14 @@ const (
 	Phase_PHASE_COMPLETE Phase = 2
 	// The rollout is paused by spec.paused.
 	Phase_PHASE_PAUSED Phase = 3
-	// The progress deadline has passed, or the API server rejects the new pods or the new ReplicaSet.
+	// The progress deadline has passed, or the rollout certainly needs a change, for example because an image does not exist.
 	Phase_PHASE_STALLED Phase = 4
 	// The Deployment is being deleted.
 	Phase_PHASE_DELETING Phase = 5
 	// The Deployment does not allow a plan, for example because its selector is empty.
 	Phase_PHASE_REFUSED Phase = 6
+	// The rollout completed earlier, and a pod that was ready then is not ready now.
+	Phase_PHASE_DEGRADED Phase = 7
 )
 
 // Enum value maps for Phase.
@@ -56,6 +58,7 @@ var (
 		4: "PHASE_STALLED",
 		5: "PHASE_DELETING",
 		6: "PHASE_REFUSED",
+		7: "PHASE_DEGRADED",
 	}
 	Phase_value = map[string]int32{
 		"PHASE_UNSPECIFIED": 0,
@@ -65,6 +68,7 @@ var (
 		"PHASE_STALLED":     4,
 		"PHASE_DELETING":    5,
 		"PHASE_REFUSED":     6,
+		"PHASE_DEGRADED":    7,
 	}
 )
 
@@ -95,6 +99,67 @@ func (Phase) EnumDescriptor() ([]byte, []int) {
 	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{0}
 }
 
+// Outlook is what becomes of a rollout if nobody changes an object.
+type Outlook int32
+
+const (
+	// The outlook is unknown.
+	Outlook_OUTLOOK_UNSPECIFIED Outlook = 0
+	// The rollout is complete.
+	Outlook_OUTLOOK_COMPLETE Outlook = 1
+	// Nothing fails, and only time is missing.
+	Outlook_OUTLOOK_COMPLETES_BY_ITSELF Outlook = 2
+	// No controller, kubelet or scheduler resolves it unless somebody changes an object.
+	Outlook_OUTLOOK_NEEDS_CHANGE Outlook = 3
+	// The rollout may complete by itself or not.
+	Outlook_OUTLOOK_UNDECIDED Outlook = 4
+)
+
+// Enum value maps for Outlook.
+var (
+	Outlook_name = map[int32]string{
+		0: "OUTLOOK_UNSPECIFIED",
+		1: "OUTLOOK_COMPLETE",
+		2: "OUTLOOK_COMPLETES_BY_ITSELF",
+		3: "OUTLOOK_NEEDS_CHANGE",
+		4: "OUTLOOK_UNDECIDED",
+	}
+	Outlook_value = map[string]int32{
+		"OUTLOOK_UNSPECIFIED":         0,
+		"OUTLOOK_COMPLETE":            1,
+		"OUTLOOK_COMPLETES_BY_ITSELF": 2,
+		"OUTLOOK_NEEDS_CHANGE":        3,
+		"OUTLOOK_UNDECIDED":           4,
+	}
+)
+
+func (x Outlook) Enum() *Outlook {
+	p := new(Outlook)
+	*p = x
+	return p
+}
+
+func (x Outlook) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Outlook) Descriptor() protoreflect.EnumDescriptor {
+	return file_rollplan_v1_report_proto_enumTypes[1].Descriptor()
+}
+
+func (Outlook) Type() protoreflect.EnumType {
+	return &file_rollplan_v1_report_proto_enumTypes[1]
+}
+
+func (x Outlook) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Outlook.Descriptor instead.
+func (Outlook) EnumDescriptor() ([]byte, []int) {
+	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{1}
+}
+
 // RolloutReport describes the progress of a rollout, and what blocks it. The reasons are part of the API; the wording of
 // messages may change.
 type RolloutReport struct {
@@ -115,7 +180,9 @@ type RolloutReport struct {
 	ReplicaSet string `protobuf:"bytes,7,opt,name=replica_set,json=replicaSet,proto3" json:"replica_set,omitempty"`
 	// Time at which the progress deadline expires. Absent if there is no deadline, or if the rollout is not waiting for
 	// progress.
-	Deadline      *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// Whether the rollout completes by itself or needs a change.
+	Verdict       *Verdict `protobuf:"bytes,9,opt,name=verdict,proto3" json:"verdict,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -206,6 +273,115 @@ func (x *RolloutReport) GetDeadline() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *RolloutReport) GetVerdict() *Verdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return nil
+}
+
+// Verdict states whether a rollout completes by itself or needs a change. docs/verdict.md has its rules.
+type Verdict struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What becomes of the rollout if nobody changes an object.
+	Outlook Outlook `protobuf:"varint,1,opt,name=outlook,proto3,enum=rollplan.v1.Outlook" json:"outlook,omitempty"`
+	// Whether the outlook is certain. A program that waits can stop at a certain one. Missing pods, events or permissions make
+	// a verdict less certain, never wrong.
+	Certain bool `protobuf:"varint,2,opt,name=certain,proto3" json:"certain,omitempty"`
+	// Machine-readable reason, one of those of the blockers. Empty if the rollout is complete.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Human-readable explanation, in one sentence.
+	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	// Time after which the verdict is certain, or the progress deadline has passed, if nothing changes and the caller polls
+	// with previous_verdict. Absent for a certain verdict, and if it stays undecided.
+	DecidedAfter *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=decided_after,json=decidedAfter,proto3" json:"decided_after,omitempty"`
+	// Command or change that resolves it. Empty if only time helps.
+	Remedy string `protobuf:"bytes,6,opt,name=remedy,proto3" json:"remedy,omitempty"`
+	// Time of the first snapshot with this reason, if the caller polls with previous_verdict.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Verdict) Reset() {
+	*x = Verdict{}
+	mi := &file_rollplan_v1_report_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Verdict) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Verdict) ProtoMessage() {}
+
+func (x *Verdict) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_report_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
+func (*Verdict) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Verdict) GetOutlook() Outlook {
+	if x != nil {
+		return x.Outlook
+	}
+	return Outlook_OUTLOOK_UNSPECIFIED
+}
+
+func (x *Verdict) GetCertain() bool {
+	if x != nil {
+		return x.Certain
+	}
+	return false
+}
+
+func (x *Verdict) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Verdict) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Verdict) GetDecidedAfter() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DecidedAfter
+	}
+	return nil
+}
+
+func (x *Verdict) GetRemedy() string {
+	if x != nil {
+		return x.Remedy
+	}
+	return ""
+}
+
+func (x *Verdict) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
 // Counts holds the numbers of pods of a rollout, and its limits.
 type Counts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -237,7 +413,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_rollplan_v1_report_proto_msgTypes[1]
+	mi := &file_rollplan_v1_report_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -249,7 +425,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_report_proto_msgTypes[1]
+	mi := &file_rollplan_v1_report_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -262,7 +438,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{1}
+	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Counts) GetDesired() int32 {
@@ -355,7 +531,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rollplan_v1_report_proto_msgTypes[2]
+	mi := &file_rollplan_v1_report_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -367,7 +543,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_report_proto_msgTypes[2]
+	mi := &file_rollplan_v1_report_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -380,7 +556,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{2}
+	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Reason) GetReason() string {
@@ -420,7 +596,7 @@ type Blocker struct {
 
 func (x *Blocker) Reset() {
 	*x = Blocker{}
-	mi := &file_rollplan_v1_report_proto_msgTypes[3]
+	mi := &file_rollplan_v1_report_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -432,7 +608,7 @@ func (x *Blocker) String() string {
 func (*Blocker) ProtoMessage() {}
 
 func (x *Blocker) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_report_proto_msgTypes[3]
+	mi := &file_rollplan_v1_report_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -445,7 +621,7 @@ func (x *Blocker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Blocker.ProtoReflect.Descriptor instead.
 func (*Blocker) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{3}
+	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Blocker) GetReason() string {
@@ -518,7 +694,7 @@ type BlockedPod struct {
 
 func (x *BlockedPod) Reset() {
 	*x = BlockedPod{}
-	mi := &file_rollplan_v1_report_proto_msgTypes[4]
+	mi := &file_rollplan_v1_report_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -530,7 +706,7 @@ func (x *BlockedPod) String() string {
 func (*BlockedPod) ProtoMessage() {}
 
 func (x *BlockedPod) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_report_proto_msgTypes[4]
+	mi := &file_rollplan_v1_report_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -543,7 +719,7 @@ func (x *BlockedPod) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockedPod.ProtoReflect.Descriptor instead.
 func (*BlockedPod) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{4}
+	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *BlockedPod) GetName() string {
@@ -592,7 +768,7 @@ var File_rollplan_v1_report_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_report_proto_rawDesc = "" +
 	"\n" +
-	"\x18rollplan/v1/report.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd6\x02\n" +
+	"\x18rollplan/v1/report.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x86\x03\n" +
 	"\rRolloutReport\x12(\n" +
 	"\x05phase\x18\x01 \x01(\x0e2\x12.rollplan.v1.PhaseR\x05phase\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12+\n" +
@@ -602,7 +778,16 @@ const file_rollplan_v1_report_proto_rawDesc = "" +
 	"\brevision\x18\x06 \x01(\tR\brevision\x12\x1f\n" +
 	"\vreplica_set\x18\a \x01(\tR\n" +
 	"replicaSet\x126\n" +
-	"\bdeadline\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\"\x8d\x03\n" +
+	"\bdeadline\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12.\n" +
+	"\averdict\x18\t \x01(\v2\x14.rollplan.v1.VerdictR\averdict\"\x90\x02\n" +
+	"\aVerdict\x12.\n" +
+	"\aoutlook\x18\x01 \x01(\x0e2\x14.rollplan.v1.OutlookR\aoutlook\x12\x18\n" +
+	"\acertain\x18\x02 \x01(\bR\acertain\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12?\n" +
+	"\rdecided_after\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\fdecidedAfter\x12\x16\n" +
+	"\x06remedy\x18\x06 \x01(\tR\x06remedy\x120\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x8d\x03\n" +
 	"\x06Counts\x12\x18\n" +
 	"\adesired\x18\x01 \x01(\x05R\adesired\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x05R\x05total\x12\x18\n" +
@@ -635,7 +820,7 @@ const file_rollplan_v1_report_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x04 \x01(\tR\amessage\x12\x1a\n" +
 	"\brestarts\x18\x05 \x01(\x05R\brestarts\x120\n" +
-	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\x95\x01\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\xa9\x01\n" +
 	"\x05Phase\x12\x15\n" +
 	"\x11PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11PHASE_PROGRESSING\x10\x01\x12\x12\n" +
@@ -643,7 +828,14 @@ const file_rollplan_v1_report_proto_rawDesc = "" +
 	"\fPHASE_PAUSED\x10\x03\x12\x11\n" +
 	"\rPHASE_STALLED\x10\x04\x12\x12\n" +
 	"\x0ePHASE_DELETING\x10\x05\x12\x11\n" +
-	"\rPHASE_REFUSED\x10\x06B\x99\x01\n" +
+	"\rPHASE_REFUSED\x10\x06\x12\x12\n" +
+	"\x0ePHASE_DEGRADED\x10\a*\x8a\x01\n" +
+	"\aOutlook\x12\x17\n" +
+	"\x13OUTLOOK_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10OUTLOOK_COMPLETE\x10\x01\x12\x1f\n" +
+	"\x1bOUTLOOK_COMPLETES_BY_ITSELF\x10\x02\x12\x18\n" +
+	"\x14OUTLOOK_NEEDS_CHANGE\x10\x03\x12\x15\n" +
+	"\x11OUTLOOK_UNDECIDED\x10\x04B\x99\x01\n" +
 	"\x0fcom.rollplan.v1B\vReportProtoP\x01Z,rollplan.dev/rollplan/adapters/go/rollplanv1\xa2\x02\x03RXX\xaa\x02\vRollplan.V1\xca\x02\vRollplan\\V1\xe2\x02\x17Rollplan\\V1\\GPBMetadata\xea\x02\fRollplan::V1b\x06proto3"
 
 var (
@@ -658,33 +850,39 @@ func file_rollplan_v1_report_proto_rawDescGZIP() []byte {
 	return file_rollplan_v1_report_proto_rawDescData
 }
 
-var file_rollplan_v1_report_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rollplan_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_rollplan_v1_report_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_rollplan_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_rollplan_v1_report_proto_goTypes = []any{
 	(Phase)(0),                    // 0: rollplan.v1.Phase
-	(*RolloutReport)(nil),         // 1: rollplan.v1.RolloutReport
-	(*Counts)(nil),                // 2: rollplan.v1.Counts
-	(*Reason)(nil),                // 3: rollplan.v1.Reason
-	(*Blocker)(nil),               // 4: rollplan.v1.Blocker
-	(*BlockedPod)(nil),            // 5: rollplan.v1.BlockedPod
-	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 7: google.protobuf.Duration
+	(Outlook)(0),                  // 1: rollplan.v1.Outlook
+	(*RolloutReport)(nil),         // 2: rollplan.v1.RolloutReport
+	(*Verdict)(nil),               // 3: rollplan.v1.Verdict
+	(*Counts)(nil),                // 4: rollplan.v1.Counts
+	(*Reason)(nil),                // 5: rollplan.v1.Reason
+	(*Blocker)(nil),               // 6: rollplan.v1.Blocker
+	(*BlockedPod)(nil),            // 7: rollplan.v1.BlockedPod
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
 }
 var file_rollplan_v1_report_proto_depIdxs = []int32{
-	0, // 0: rollplan.v1.RolloutReport.phase:type_name -> rollplan.v1.Phase
-	2, // 1: rollplan.v1.RolloutReport.counts:type_name -> rollplan.v1.Counts
-	3, // 2: rollplan.v1.RolloutReport.reasons:type_name -> rollplan.v1.Reason
-	4, // 3: rollplan.v1.RolloutReport.blockers:type_name -> rollplan.v1.Blocker
-	6, // 4: rollplan.v1.RolloutReport.deadline:type_name -> google.protobuf.Timestamp
-	5, // 5: rollplan.v1.Blocker.pods:type_name -> rollplan.v1.BlockedPod
-	6, // 6: rollplan.v1.Blocker.since:type_name -> google.protobuf.Timestamp
-	7, // 7: rollplan.v1.Blocker.remaining:type_name -> google.protobuf.Duration
-	6, // 8: rollplan.v1.BlockedPod.since:type_name -> google.protobuf.Timestamp
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	0,  // 0: rollplan.v1.RolloutReport.phase:type_name -> rollplan.v1.Phase
+	4,  // 1: rollplan.v1.RolloutReport.counts:type_name -> rollplan.v1.Counts
+	5,  // 2: rollplan.v1.RolloutReport.reasons:type_name -> rollplan.v1.Reason
+	6,  // 3: rollplan.v1.RolloutReport.blockers:type_name -> rollplan.v1.Blocker
+	8,  // 4: rollplan.v1.RolloutReport.deadline:type_name -> google.protobuf.Timestamp
+	3,  // 5: rollplan.v1.RolloutReport.verdict:type_name -> rollplan.v1.Verdict
+	1,  // 6: rollplan.v1.Verdict.outlook:type_name -> rollplan.v1.Outlook
+	8,  // 7: rollplan.v1.Verdict.decided_after:type_name -> google.protobuf.Timestamp
+	8,  // 8: rollplan.v1.Verdict.since:type_name -> google.protobuf.Timestamp
+	7,  // 9: rollplan.v1.Blocker.pods:type_name -> rollplan.v1.BlockedPod
+	8,  // 10: rollplan.v1.Blocker.since:type_name -> google.protobuf.Timestamp
+	9,  // 11: rollplan.v1.Blocker.remaining:type_name -> google.protobuf.Duration
+	8,  // 12: rollplan.v1.BlockedPod.since:type_name -> google.protobuf.Timestamp
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_report_proto_init() }
@@ -692,14 +890,14 @@ func file_rollplan_v1_report_proto_init() {
 	if File_rollplan_v1_report_proto != nil {
 		return
 	}
-	file_rollplan_v1_report_proto_msgTypes[1].OneofWrappers = []any{}
+	file_rollplan_v1_report_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_report_proto_rawDesc), len(file_rollplan_v1_report_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   5,
+			NumEnums:      2,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -64,6 +64,7 @@ pub(in crate::cli) fn request(
         deployment: Some(deployment),
         replica_sets,
         failures: failures.failures,
+        events: Vec::new(),
     };
     if wanted.is_none_or(|wanted| !wanted.in_cluster) {
         let has_sets = !(selection.replica_sets.is_empty() && selection.other_sets.is_empty());

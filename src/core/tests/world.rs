@@ -198,6 +198,7 @@ pub(super) fn mk_snapshot(deployment: Deployment, replica_sets: Vec<ReplicaSet>)
         pods: Arc::new([]),
         pods_complete: true,
         failures: Vec::new(),
+        events: Arc::new([]),
     }
 }
 

@@ -2,6 +2,7 @@
 //! parsing goes on with a stand-in, so that one answer names everything.
 
 mod deployment;
+mod event;
 mod failure;
 mod meta;
 mod name;
@@ -31,6 +32,8 @@ pub const REPLICA_SETS_MAX: usize = 10_000;
 pub const PODS_MAX: usize = 20_000;
 /// Failures that a snapshot may have.
 pub const FAILURES_MAX: usize = 1_000;
+/// Events that a snapshot may have.
+pub const EVENTS_MAX: usize = 20_000;
 /// Expressions that a selector may have. Each is held against every object.
 pub const EXPRESSIONS_MAX: usize = 100;
 /// Values that the expressions of a selector may have, taken together.
@@ -118,6 +121,7 @@ pub(super) fn request(
         )?;
         limit("snapshot.pods", snapshot.pods.len(), PODS_MAX)?;
         limit("snapshot.failures", snapshot.failures.len(), FAILURES_MAX)?;
+        limit("snapshot.events", snapshot.events.len(), EVENTS_MAX)?;
         let spec = snapshot.deployment.as_ref().and_then(|it| it.spec.as_ref());
         if let Some(selector) = spec.and_then(|spec| spec.selector.as_ref()) {
             limit_selector(selector)?;
@@ -288,6 +292,7 @@ impl<'i> Parser<'i> {
             pods,
             pods_complete,
             failures,
+            events,
         } = snapshot;
         let now_path = path.field("now");
         let now = self.required(now, &now_path);
@@ -307,6 +312,10 @@ impl<'i> Parser<'i> {
         let owners: HashSet<&str> = owners.map(|(_, set)| set.metadata.uid.as_str()).collect();
         let pods = self.pods(pods, &owner, &owners, &path.field("pods"));
         let failures = self.failures(failures, &owner, &path.field("failures"));
+        let mut about = owners;
+        about.insert(&owner.deployment.metadata.uid);
+        about.extend(pods.iter().map(|pod| pod.metadata.uid.as_str()));
+        let events = self.events(events, &about, &path.field("events"));
         Snapshot {
             now: now.unwrap_or(Time::MIN),
             deployment,
@@ -314,6 +323,7 @@ impl<'i> Parser<'i> {
             pods: pods.into(),
             pods_complete,
             failures,
+            events: events.into(),
         }
     }
 

@@ -47,8 +47,7 @@ impl Parser<'_> {
             api_version,
             kind,
             metadata,
-            // A node's name decides and explains nothing so far.
-            spec: _,
+            spec,
             status,
         } = pod;
         self.kind((&api_version, &kind), ("v1", "Pod"), path);
@@ -63,8 +62,9 @@ impl Parser<'_> {
             init_container_statuses,
             container_statuses,
             pod_ip: _,
+            nominated_node_name,
         } = status.unwrap_or_default();
-        self.optional_time(start_time, &path.field("start_time"));
+        let start_time = self.optional_time(start_time, &path.field("start_time"));
         let mut containers = Vec::new();
         for (statuses, init, field) in [
             (init_container_statuses, true, "init_container_statuses"),
@@ -86,6 +86,9 @@ impl Parser<'_> {
                 .map(|(i, condition)| self.pod_condition(condition, &conditions_path.index(i)))
                 .collect(),
             containers,
+            node_name: spec.unwrap_or_default().node_name,
+            nominated_node_name,
+            start_time,
         }
     }
 
@@ -120,13 +123,14 @@ impl Parser<'_> {
             ready,
             restart_count,
             image,
-            started: _,
+            started,
         } = status;
         Container {
             name,
             init,
             image,
             ready,
+            started,
             restarts: self.count(restart_count, &path.field("restart_count")),
             state: self.container_state(state, &path.field("state")),
             last_state: self.container_state(last_state, &path.field("last_state")),

@@ -35,6 +35,7 @@ pub fn check_request(request: &PlanRolloutRequest) {
     let status = ComputeStatusRequest {
         snapshot: snapshot.clone(),
         options,
+        ..ComputeStatusRequest::default()
     };
     if let Some(status) = twice(&status, wire::compute_status) {
         bound(status.encoded_len());

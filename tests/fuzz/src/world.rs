@@ -355,6 +355,7 @@ impl World {
             replica_sets: sets,
             pods,
             failures: Vec::new(),
+            events: Vec::new(),
         }
     }
 

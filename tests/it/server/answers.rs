@@ -40,7 +40,11 @@ async fn plans_are_those_of_wire() {
 async fn statuses_are_those_of_wire() {
     let Serving { mut client, .. } = start().await;
     let PlanRolloutRequest { snapshot, options } = mk_request();
-    let request = ComputeStatusRequest { snapshot, options };
+    let request = ComputeStatusRequest {
+        snapshot,
+        options,
+        ..ComputeStatusRequest::default()
+    };
     let expected = wire::compute_status(request.clone()).unwrap();
     let answer = client.compute_status(request).await.unwrap();
     assert_eq!(answer.into_inner(), expected);

@@ -300,7 +300,7 @@ fn a_status_is_computed_without_a_plan() {
         let request = request(&example);
         let request = proto::ComputeStatusRequest {
             snapshot: request.snapshot,
-            options: None,
+            ..proto::ComputeStatusRequest::default()
         };
         let bytes = wire::compute_status_bytes(&request.encode_to_vec()).unwrap();
         let response = wire::compute_status(request).unwrap();

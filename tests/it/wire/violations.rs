@@ -808,6 +808,10 @@ fn what_is_too_large_is_refused_before_it_is_looked_at() {
         too_large(|r| r.snapshot().failures = vec![Default::default(); 1_001]),
         "snapshot.failures: 1001 entries exceed the limit of 1000"
     );
+    assert_eq!(
+        too_large(|r| r.snapshot().events = vec![Default::default(); 20_001]),
+        "snapshot.events: 20001 entries exceed the limit of 20000"
+    );
     let bytes = vec![0; wire::REQUEST_BYTES_MAX + 1];
     let error = wire::plan_rollout_bytes(&bytes).unwrap_err();
     assert!(matches!(error, Error::TooLarge { count, .. } if count == bytes.len()));
@@ -903,6 +907,49 @@ fn replica_sets_of_others_are_not_validated() {
         error.to_string(),
         "snapshot.replica_sets[8].metadata: is required"
     );
+}
+
+#[test]
+fn events_about_the_selected_objects_are_validated_and_others_are_not() {
+    let event = |uid: &str| proto::ObservedEvent {
+        kind: "Pod".to_owned(),
+        involved_object: Some(proto::ObjectReference {
+            uid: uid.to_owned(),
+            ..Default::default()
+        }),
+        count: -1,
+        last_timestamp: at(YEAR_10000, 0),
+        series: Some(proto::EventSeries {
+            count: -1,
+            last_observed_time: at(0, -1),
+        }),
+        ..Default::default()
+    };
+    let mut request = mk_request();
+    request.snapshot().events = vec![event("of-another"), proto::ObservedEvent::default()];
+    let expected = wire::plan_rollout(mk_request()).unwrap();
+    assert_eq!(wire::plan_rollout(request).unwrap(), expected);
+    let metadata = |r: &mut proto::PlanRolloutRequest| {
+        let deployment = r.snapshot().deployment.clone().unwrap().metadata;
+        let set = r.snapshot().replica_sets[0].metadata.clone();
+        let pod = r.snapshot().pods[0].metadata.clone();
+        [deployment, set, pod].map(|metadata| metadata.unwrap().uid)
+    };
+    let fields = fields_of(|r| {
+        let events = metadata(r).map(|uid| event(&uid));
+        r.snapshot().events = events.into();
+    });
+    let expected = (0..3).flat_map(|index| {
+        [
+            ("kind", Reason::WrongKind),
+            ("last_timestamp", Reason::OutOfRange),
+            ("series.last_observed_time", Reason::OutOfRange),
+            ("count", Reason::Negative),
+            ("series.count", Reason::Negative),
+        ]
+        .map(|(field, reason)| (format!("snapshot.events[{index}].{field}"), reason))
+    });
+    assert_eq!(fields, expected.collect::<Vec<_>>());
 }
 
 #[test]

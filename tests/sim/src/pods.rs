@@ -177,6 +177,8 @@ impl StoredPod {
                 condition("Ready", (ready_text, "")),
             ],
             containers: vec![self.container(fault)],
+            start_time: self.node.map(|_| clock::at(self.created)),
+            ..Pod::default()
         }
     }
 
@@ -208,6 +210,7 @@ impl StoredPod {
             init: false,
             image: format!("v{}", self.template),
             ready: self.state == PodState::Ready,
+            started: None,
             restarts: self.restarts.into(),
             state,
             last_state: match self.restarts {

@@ -107,6 +107,7 @@ impl World {
             pods: Arc::new([]),
             pods_complete: false,
             failures: Vec::new(),
+            events: Arc::new([]),
         };
         let Ok(rollback) = rollback(&snapshot, Options::default(), revision) else {
             return;

@@ -149,6 +149,7 @@ impl World {
             pods: pods.into(),
             pods_complete: with_pods,
             failures: self.adapter.failures.clone(),
+            events: Arc::new([]),
         })
     }
 

@@ -115,6 +115,7 @@ impl World {
             pods: Arc::new([]),
             pods_complete: false,
             failures: Vec::new(),
+            events: Arc::new([]),
         };
         self.flaw.apply(&mut predicted, action);
         self.tallies.count(Tally::CheckApply);
