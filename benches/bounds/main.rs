@@ -1,9 +1,12 @@
-//! What requests of every shape take, beside what is estimated for them:
+//! What requests of every shape take, beside what is estimated for them, and how soon an abandoned call stops:
 //!
 //!     cargo bench --bench bounds      (ONLY=labels for the shapes with that in their name)
 //!
-//! Each shape is planned for in a process of its own, so that its peak of memory can be read. "Longest" is the longest
-//! time without a question whether to go on.
+//! Each shape is planned for in a process of its own, so that its peak of memory can be read. "Unasked" is the longest
+//! time without a question whether to go on, of any method. "Ending" is the longest time that a method took to return after
+//! its last question, or after one of 16 at which it was interrupted: it encodes the answer, if there is one, and frees
+//! memory. `TRACE=5` prints
+//! where more than 5 ms passed without a question (with `CARGO_PROFILE_BENCH_STRIP=none`).
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot start says so")]
 
@@ -18,8 +21,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use mimalloc::MiMalloc;
-use rollplan::wire;
+use prost::Message as _;
 use rollplan::wire::estimate::{Estimate, estimate_named};
+use rollplan::{proto, wire};
 use rollplan_core::interrupt::{Interrupt, Never};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -29,35 +33,98 @@ const MESSAGE: &str = "rollplan.v1.PlanRolloutRequest";
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Never interrupts, and keeps the longest time between two questions.
-struct Longest {
+/// Counts the questions whether to go on, keeps the longest time between two of them, and interrupts at one of them.
+struct Questions {
+    interrupted_at: usize,
+    /// When it was interrupted, or else last asked.
     last: Cell<Duration>,
     longest: Cell<Duration>,
-    questions: Cell<usize>,
+    count: Cell<usize>,
 }
 
-impl Longest {
+impl Questions {
+    fn interrupted_at(interrupted_at: usize) -> Self {
+        Self {
+            interrupted_at,
+            last: Cell::new(processor_time()),
+            longest: Cell::default(),
+            count: Cell::default(),
+        }
+    }
+
+    fn never_interrupted() -> Self {
+        Self::interrupted_at(usize::MAX)
+    }
+
     fn note(&self) {
         let now = processor_time();
         let took = now - self.last.replace(now);
-        if env::var("TRACE").is_ok() && took > Duration::from_millis(5) {
+        let traced = env::var("TRACE").ok().and_then(|it| it.parse().ok());
+        if traced.is_some_and(|ms| took > Duration::from_millis(ms)) {
             let trace = std::backtrace::Backtrace::force_capture().to_string();
-            let lines = trace.lines().filter(|it| it.contains("rollplan")).take(6);
-            eprintln!(
-                "{took:.1?} before {}",
-                lines.collect::<Vec<_>>().join(" <- ")
-            );
+            let lines = trace.lines().filter(|it| it.contains("rollplan"));
+            let lines: Vec<_> = lines.skip(2).take(6).map(str::trim).collect();
+            eprintln!("{took:.1?} before {}", lines.join(" <- "));
         }
         self.longest.set(self.longest.get().max(took));
-        self.questions.set(self.questions.get() + 1);
     }
 }
 
-impl Interrupt for Longest {
+impl Interrupt for Questions {
     fn is_interrupted(&self) -> bool {
-        self.note();
-        false
+        let count = self.count.get() + 1;
+        self.count.set(count);
+        if count <= self.interrupted_at {
+            self.note();
+        }
+        count >= self.interrupted_at
     }
+}
+
+/// Answers an encoded request.
+type Method = fn(&[u8], &Questions);
+
+/// All of them: their requests begin with the same field.
+const METHODS: [Method; 4] = [
+    |bytes, questions| _ = wire::plan_rollout_bytes_until(bytes, questions),
+    |bytes, questions| {
+        let request = proto::ComputeStatusRequest::decode(bytes).unwrap();
+        questions.last.set(processor_time());
+        _ = wire::compute_status_until(request, questions);
+    },
+    |bytes, questions| {
+        let request = proto::RollbackRequest::decode(bytes).unwrap();
+        questions.last.set(processor_time());
+        _ = wire::rollback_until(request, questions);
+    },
+    |bytes, questions| {
+        let request = proto::ListRevisionsRequest::decode(bytes).unwrap();
+        questions.last.set(processor_time());
+        _ = wire::list_revisions_until(request, questions);
+    },
+];
+
+/// How many times each method is interrupted.
+const INTERRUPTIONS: usize = 16;
+
+/// The longest time without a question of any method, and the longest that one took to end.
+fn stretches(bytes: &[u8], methods: &[Method]) -> (Duration, Duration, usize) {
+    let (mut unasked, mut ending) = (Duration::ZERO, Duration::ZERO);
+    let mut all = 0;
+    for method in methods {
+        let questions = Questions::never_interrupted();
+        method(bytes, &questions);
+        ending = ending.max(processor_time() - questions.last.get());
+        unasked = unasked.max(questions.longest.get());
+        let count = questions.count.get();
+        all = all.max(count);
+        for part in 1..=INTERRUPTIONS {
+            let questions = Questions::interrupted_at((count * part / INTERRUPTIONS).max(1));
+            method(bytes, &questions);
+            ending = ending.max(processor_time() - questions.last.get());
+        }
+    }
+    (unasked, ending, all)
 }
 
 fn main() {
@@ -68,9 +135,9 @@ fn main() {
     std::fs::create_dir_all(&dir).unwrap();
     let only = env::var("ONLY").unwrap_or_default();
     println!(
-        "| request | MB | work, ms: estimated | measured | memory, MiB: estimated | measured | longest, ms | answer |"
+        "| request | MB | work, ms: estimated | measured | memory, MiB: estimated | measured | unasked, ms | ending, ms | questions | answer |"
     );
-    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |");
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |");
     for shape in shapes::all() {
         if !shape.name.contains(&only) {
             continue;
@@ -109,14 +176,8 @@ fn status_mib(name: &str) -> f64 {
 fn one(path: &str) {
     let bytes = std::fs::read(path).unwrap();
     let before = status_mib("VmRSS:");
-    let longest = Longest {
-        last: Cell::new(processor_time()),
-        longest: Cell::default(),
-        questions: Cell::default(),
-    };
     let start = processor_time();
-    let answer = wire::plan_rollout_bytes_until(&bytes, &longest);
-    longest.note();
+    let answer = wire::plan_rollout_bytes(&bytes);
     let mut took = processor_time() - start;
     let peak = status_mib("VmHWM:") - before;
     // The rest of the time is that of a process that has just started.
@@ -131,16 +192,23 @@ fn one(path: &str) {
         took = times[10];
     }
     let Estimate { memory, work } = estimate_named(MESSAGE, &bytes, &Never).unwrap_or_default();
+    // What is refused by its size is not decoded, and the other methods are measured on what was decoded.
+    let methods = match estimate_named(MESSAGE, &bytes, &Never) {
+        Ok(_) => &METHODS[..],
+        Err(_) => &METHODS[..1],
+    };
+    let (unasked, ending, questions) = stretches(&bytes, methods);
     let answer = match answer {
         Ok(answer) => format!("{} bytes", answer.len()),
         Err(error) => error.to_string().chars().take(70).collect(),
     };
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
     println!(
-        "{:.2} | {:.2} | {:.1} | {peak:.1} | {:.1} of {} | {answer}",
+        "{:.2} | {:.2} | {:.1} | {peak:.1} | {:.1} | {:.1} | {questions} | {answer}",
         work as f64 / 1e6,
-        took.as_secs_f64() * 1e3,
+        ms(took),
         memory as f64 / f64::from(1 << 20),
-        longest.longest.get().as_secs_f64() * 1e3,
-        longest.questions.get(),
+        ms(unasked),
+        ms(ending),
     );
 }

@@ -59,7 +59,7 @@ pub(super) fn all() -> Vec<Shape> {
     add("labels of ReplicaSets", labels_of_sets());
     add("owners of ReplicaSets to release", owners_of_sets());
     add("conditions of ReplicaSets", conditions_of_sets());
-    add("10,000 ReplicaSets to delete", small_sets(9_999, false));
+    add("10,000 small ReplicaSets", small_sets(9_999, false));
     add(
         "10,000 ReplicaSets, selector of 1,000 values",
         small_sets(9_999, true),
@@ -73,6 +73,30 @@ pub(super) fn all() -> Vec<Shape> {
         pods_and_selector(),
     );
     add("1,000 failures with a ReplicaSet each", failures());
+    add(
+        "1,000 failures, 10,000 ReplicaSets to delete",
+        failures_of_sets(),
+    );
+    add(
+        "10,000 ReplicaSets to delete, in no order",
+        unnumbered_sets(),
+    );
+    add("a long key above 19,000 values", long_key());
+    add("net change, one pod at a time", slow_rollout(1, 0));
+    add(
+        "net change, one pod at a time, annotations",
+        slow_rollout(1, ENTRIES - 10),
+    );
+    add(
+        "net change, one pod at a time, 16 ReplicaSets",
+        slow_rollout(16, 0),
+    );
+    add(
+        "net change, one pod at a time, 10,000 ReplicaSets",
+        slow_rollout(9_998, 0),
+    );
+    add("net change of 10,000 ReplicaSets", net_changes());
+    add("a million annotations", million_annotations());
     shapes
 }
 
@@ -484,5 +508,178 @@ fn failures() -> proto::PlanRolloutRequest {
         }
     };
     snapshot.failures = fit((0..1_000).map(failure).collect());
+    request
+}
+
+/// Of a paused Deployment that keeps none, which goes through them from the newest on.
+fn deletable_sets() -> proto::PlanRolloutRequest {
+    let mut request = small_sets(9_999, false);
+    let snapshot = request.snapshot.as_mut().unwrap();
+    let deployment = snapshot.deployment.as_mut().unwrap();
+    let spec = deployment.spec.as_mut().unwrap();
+    spec.paused = true;
+    spec.revision_history_limit = Some(0);
+    for set in &mut snapshot.replica_sets {
+        set.status = Some(proto::ReplicaSetStatus {
+            observed_generation: set.metadata.as_ref().unwrap().generation,
+            ..proto::ReplicaSetStatus::default()
+        });
+    }
+    request
+}
+
+/// Failures that are held against each of the plan's calls, and are of others.
+fn failures_of_sets() -> proto::PlanRolloutRequest {
+    let mut request = deletable_sets();
+    let snapshot = request.snapshot.as_mut().unwrap();
+    let failure = |i: usize| proto::StepFailure {
+        call: Some(proto::ApiCall {
+            verb: proto::Verb::Patch.into(),
+            api_version: "apps/v1".to_owned(),
+            kind: "ReplicaSet".to_owned(),
+            namespace: "shop".to_owned(),
+            name: format!("s{i}"),
+            ..proto::ApiCall::default()
+        }),
+        http_code: 409,
+        ..proto::StepFailure::default()
+    };
+    snapshot.failures = (0..1_000).map(failure).collect();
+    request
+}
+
+/// To clean up, in an order that is none.
+fn unnumbered_sets() -> proto::PlanRolloutRequest {
+    let mut request = deletable_sets();
+    let snapshot = request.snapshot.as_mut().unwrap();
+    for (i, set) in snapshot.replica_sets.iter_mut().enumerate() {
+        let metadata = set.metadata.as_mut().unwrap();
+        let number = match i % 2 {
+            0 => "x".to_owned(),
+            _ => (i * 7_919 % 10_000).to_string(),
+        };
+        metadata.annotations.insert(REVISION.to_owned(), number);
+    }
+    request
+}
+
+/// Templates that differ below a key that is as long as may be.
+fn long_key() -> proto::PlanRolloutRequest {
+    let key = "k".repeat(1 << 20);
+    let template = |prefix: char| -> RawStruct {
+        let mut bytes = Vec::new();
+        for k in 0..VALUES - 10 {
+            let entry = one_entry(&format!("{prefix}{k:05}"), &[8, 0]);
+            prost::encoding::bytes::encode(1, &entry, &mut bytes);
+        }
+        RawStruct::decode(&one_entry_of(&key, bytes)[..]).unwrap()
+    };
+    let mut request = with_sets(
+        |set, _| set.spec.as_mut().unwrap().template = Some(template('a')),
+        1,
+    );
+    let deployment = request.snapshot.as_mut().unwrap().deployment.as_mut();
+    deployment.unwrap().spec.as_mut().unwrap().template = Some(template('b'));
+    request
+}
+
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// A Deployment of so many pods, which may replace one at a time.
+fn set_replicas(request: &mut proto::PlanRolloutRequest, replicas: i32, status: i32) {
+    let snapshot = request.snapshot.as_mut().unwrap();
+    snapshot.pods.clear();
+    let deployment = snapshot.deployment.as_mut().unwrap();
+    let spec = deployment.spec.as_mut().unwrap();
+    spec.replicas = Some(replicas);
+    let status_of = deployment.status.as_mut().unwrap();
+    status_of.replicas = status;
+    status_of.ready_replicas = status;
+    status_of.available_replicas = status;
+}
+
+/// A ReplicaSet with so many pods, all available, when the Deployment wanted so many.
+fn set_size(set: &mut proto::ReplicaSet, replicas: i32, desired: i32) {
+    set.spec.as_mut().unwrap().replicas = Some(replicas);
+    let metadata = set.metadata.as_mut().unwrap();
+    let annotations = [("desired-replicas", desired), ("max-replicas", desired + 1)];
+    for (name, number) in annotations {
+        let key = format!("deployment.kubernetes.io/{name}");
+        metadata.annotations.insert(key, number.to_string());
+    }
+    set.status = Some(proto::ReplicaSetStatus {
+        replicas,
+        ready_replicas: replicas,
+        available_replicas: replicas,
+        observed_generation: metadata.generation,
+        ..proto::ReplicaSetStatus::default()
+    });
+}
+
+/// Scaled down by half in the middle of a rollout that may replace one pod at a time: after it has lost half of its pods,
+/// the new ReplicaSet regains them, one in each two passes.
+fn slow_rollout(old: usize, annotations: usize) -> proto::PlanRolloutRequest {
+    const PODS: i32 = 40_000;
+    let each = PODS / i32::try_from(old).unwrap();
+    let total = PODS + each * i32::try_from(old).unwrap();
+    let mut request = request(3, 13);
+    let snapshot = request.snapshot.as_mut().unwrap();
+    let spec = snapshot.deployment.as_mut().unwrap().spec.as_mut().unwrap();
+    let rolling = spec.strategy.as_mut().unwrap().rolling_update.as_mut();
+    let rolling = rolling.unwrap();
+    rolling.max_surge = Some(prost_types::Value::from(1.0));
+    rolling.max_unavailable = Some(prost_types::Value::from(0.0));
+    let mut new = snapshot.replica_sets[1].clone();
+    let first = snapshot.replica_sets[0].clone();
+    let many: Vec<_> = (0..annotations)
+        .map(|i| (format!("a{i}"), String::new()))
+        .collect();
+    let mut sets: Vec<_> = (0..old)
+        .map(|i| {
+            let mut set = first.clone();
+            name_set(&mut set, i);
+            set_size(&mut set, each, total);
+            if old > 1 {
+                let template = of_text(&[(format!("x{i}"), String::new())]);
+                set.spec.as_mut().unwrap().template = Some(template);
+            }
+            set
+        })
+        .collect();
+    set_size(&mut new, PODS, total);
+    sets.push(new);
+    for set in &mut sets {
+        let own = &mut set.metadata.as_mut().unwrap().annotations;
+        own.extend(many.iter().cloned());
+    }
+    snapshot.replica_sets = sets;
+    let deployment = snapshot.deployment.as_mut().unwrap();
+    let own = &mut deployment.metadata.as_mut().unwrap().annotations;
+    own.extend(many);
+    set_replicas(&mut request, total / 2, total);
+    request
+}
+
+/// Scaled up together with a new template: all old ReplicaSets would grow with the Deployment, and lose the pods again.
+fn net_changes() -> proto::PlanRolloutRequest {
+    let mut request = small_sets(9_999, false);
+    let snapshot = request.snapshot.as_mut().unwrap();
+    for set in &mut snapshot.replica_sets {
+        set_size(set, 1, 10_000);
+    }
+    let deployment = snapshot.deployment.as_mut().unwrap();
+    let template = of_text(&[("new".to_owned(), String::new())]);
+    deployment.spec.as_mut().unwrap().template = Some(template);
+    set_replicas(&mut request, 20_000, 10_000);
+    request
+}
+
+/// Of one object, which Kubernetes refuses for its annotations.
+fn million_annotations() -> proto::PlanRolloutRequest {
+    let mut request = request(3, 13);
+    let deployment = request.snapshot.as_mut().unwrap().deployment.as_mut();
+    let metadata = deployment.unwrap().metadata.as_mut().unwrap();
+    let annotations = (0..1_000_000).map(|i| (format!("a{i}"), String::new()));
+    metadata.annotations.extend(annotations);
     request
 }

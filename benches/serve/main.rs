@@ -12,6 +12,8 @@
     reason = "a benchmark that cannot start may panic"
 )]
 
+#[path = "../bytes_codec.rs"]
+mod bytes_codec;
 mod load;
 #[path = "../request.rs"]
 #[allow(dead_code, reason = "each benchmark uses a part of the module")]

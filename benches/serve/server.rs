@@ -21,7 +21,7 @@ use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 use tower::service_fn;
 
-use super::load::BytesCodec;
+use super::bytes_codec::BytesCodec;
 use super::request::request;
 
 /// The kind of a server.

@@ -57,23 +57,23 @@ pub fn list_revisions_until(
 }
 
 fn list(snapshot: &Snapshot, options: Options, interrupt: &dyn Interrupt) -> Vec<Revision> {
-    let (new, mut old) = pass::roles(snapshot, options, interrupt);
-    let number = |set: &ReplicaSet| revision::revision_of(&set.metadata.annotations);
-    old.sort_by(|a, b| {
-        number(a)
-            .cmp(&number(b))
-            .then_with(|| revision::by_age(a, b))
-    });
+    let (new, old) = pass::roles(snapshot, options, interrupt);
+    let numbered = old.into_iter().take_while(|_| !interrupt.is_interrupted());
+    let mut old: Vec<(Option<i64>, &ReplicaSet)> = numbered
+        .map(|set| (revision::revision_of(&set.metadata.annotations), set))
+        .collect();
+    // They come by age.
+    old.sort_by_key(|(number, _)| *number);
     let limit = snapshot.deployment.spec.revision_history_limit;
     let alive = |set: &ReplicaSet| set.metadata.deletion_timestamp.is_none();
     // The current revision will be an old one then.
-    let kept = old.iter().filter(|set| alive(set)).count() + usize::from(new.is_some());
+    let kept = old.iter().filter(|(_, set)| alive(set)).count() + usize::from(new.is_some());
     let mut surplus = match limit {
         i32::MAX => 0,
         limit => kept.saturating_sub(usize::try_from(limit).unwrap_or(0)),
     };
     let mut revisions = Vec::new();
-    for set in old {
+    for (_, set) in old {
         if interrupt.is_interrupted() {
             break;
         }
@@ -95,7 +95,7 @@ fn describe(set: &ReplicaSet, current: bool, cleaned_up_next: bool) -> Revision 
         revision: revision::revision_of(annotations).unwrap_or(0),
         replica_set: set.metadata.name.clone(),
         change_cause: annotations.get(CHANGE_CAUSE).cloned().unwrap_or_default(),
-        images: rollback::images(set.template.value()),
+        images: set.template.read(rollback::images),
         creation_timestamp: set.metadata.creation_timestamp,
         replicas: set.replicas,
         ready_replicas: set.status.ready_replicas,

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::action::{Action, apply_all};
+use crate::interrupt::Never;
 use crate::pass::{self, Rules};
 use crate::plan::Plan;
 use crate::revision::{self, ROLLBACK_TO};
@@ -206,7 +207,7 @@ fn promised_available(snapshot: &Snapshot, options: Options) -> Option<i64> {
                 pods.resize(&set.name, *to);
             }
         }
-        apply_all(&mut world, &actions);
+        apply_all(&mut world, &actions, &Never);
         // Kubernetes may see the scaling event forever, and a rejected call is rejected again.
         if actions.is_empty() || outcome.refused {
             break;
@@ -250,7 +251,7 @@ fn lint_next(snapshot: &Snapshot, options: Options, plan: &Plan, violations: &mu
     let mut world = snapshot.clone();
     world.failures.clear();
     let actions = plan.steps.iter().filter_map(|step| step.action.as_ref());
-    apply_all(&mut world, &actions.collect::<Vec<_>>());
+    apply_all(&mut world, &actions.collect::<Vec<_>>(), &Never);
     let next = plan_settled(&world, options);
     let mut violate = |rule| {
         violations.push(Violation {

@@ -32,6 +32,10 @@ pub struct Rollback {
     pub reason: String,
 }
 
+/// The longest path below which differences are listed one by one, in bytes. There may be twenty thousand, and each
+/// repeats the path: a map with a key of a megabyte would take gigabytes.
+const PATH_BYTES_MAX: usize = 512;
+
 /// One difference of two templates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateChange {
@@ -117,7 +121,9 @@ fn way_back(
     let deployment = &snapshot.deployment;
     let name = || deployment.metadata.name.clone();
     let (new, old) = pass::roles(snapshot, options, interrupt);
-    let owned = old.into_iter().chain(new).filter(|set| {
+    let all = old.into_iter().chain(new);
+    let unless_interrupted = all.take_while(|_| !interrupt.is_interrupted());
+    let owned = unless_interrupted.filter(|set| {
         let controller = set.metadata.controller();
         controller.is_some_and(|owner| owner.uid == deployment.metadata.uid)
     });
@@ -154,8 +160,14 @@ fn way_back(
         return Ok(rollback);
     }
     let template = pass::without_hash(target.template.value());
-    rollback.changes = changes(deployment.spec.template.value(), &template);
+    if interrupt.is_interrupted() {
+        return Ok(rollback);
+    }
+    rollback.changes = changes(deployment.spec.template.value(), &template, interrupt);
     rollback.warnings = warnings(snapshot, &template);
+    if interrupt.is_interrupted() {
+        return Ok(rollback);
+    }
     let before = &deployment.metadata.annotations;
     let after = pass::restored(before, &target.metadata.annotations);
     let change = OwnerChange::between(before, after, Some(template));
@@ -194,51 +206,57 @@ fn existing(numbered: &[(i64, &ReplicaSet)]) -> Vec<i64> {
 
 /// What differs between two templates, in the order of the paths. List items that have names are matched by
 /// them. Values of environment variables may be secret and are not shown.
-fn changes(from: &Value, to: &Value) -> Vec<TemplateChange> {
-    let mut changes = Vec::new();
-    collect_changes("", Some(from), Some(to), false, &mut changes);
-    changes
+fn changes(from: &Value, to: &Value, interrupt: &dyn Interrupt) -> Vec<TemplateChange> {
+    let mut changes = Changes {
+        found: Vec::new(),
+        interrupt,
+    };
+    changes.collect("", Some(from), Some(to), false);
+    changes.found
 }
 
-fn collect_changes(
-    path: &str,
-    from: Option<&Value>,
-    to: Option<&Value>,
-    in_env: bool,
-    changes: &mut Vec<TemplateChange>,
-) {
-    if from == to {
-        return;
-    }
-    if let (Some(Value::Map(from)), Some(Value::Map(to))) = (from, to) {
-        let keys: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
-        for key in keys {
-            let path = match path {
-                "" => key.clone(),
-                path => format!("{path}.{key}"),
-            };
-            let in_env = in_env && key == "value" || key == "env";
-            collect_changes(&path, from.get(key), to.get(key), in_env, changes);
+/// What was found so far.
+struct Changes<'i> {
+    found: Vec<TemplateChange>,
+    interrupt: &'i dyn Interrupt,
+}
+
+impl Changes<'_> {
+    fn collect(&mut self, path: &str, from: Option<&Value>, to: Option<&Value>, in_env: bool) {
+        if self.interrupt.is_interrupted() || from == to {
+            return;
         }
-        return;
-    }
-    if let (Some(Value::List(from)), Some(Value::List(to))) = (from, to)
-        && let (Some(from), Some(to)) = (by_name(from), by_name(to))
-    {
-        let names: BTreeSet<&str> = from.keys().chain(to.keys()).copied().collect();
-        for name in names {
-            let path = format!("{path}[name={name}]");
-            let (from, to) = (from.get(name).copied(), to.get(name).copied());
-            collect_changes(&path, from, to, in_env, changes);
+        let descends = path.len() <= PATH_BYTES_MAX;
+        if let (true, Some(Value::Map(from)), Some(Value::Map(to))) = (descends, from, to) {
+            let keys: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
+            for key in keys {
+                let path = match path {
+                    "" => key.clone(),
+                    path => format!("{path}.{key}"),
+                };
+                let in_env = in_env && key == "value" || key == "env";
+                self.collect(&path, from.get(key), to.get(key), in_env);
+            }
+            return;
         }
-        return;
+        if let (true, Some(Value::List(from)), Some(Value::List(to))) = (descends, from, to)
+            && let (Some(from), Some(to)) = (by_name(from), by_name(to))
+        {
+            let names: BTreeSet<&str> = from.keys().chain(to.keys()).copied().collect();
+            for name in names {
+                let path = format!("{path}[name={name}]");
+                let (from, to) = (from.get(name).copied(), to.get(name).copied());
+                self.collect(&path, from, to, in_env);
+            }
+            return;
+        }
+        let shown = |value: Option<&Value>| value.map(|value| hidden(value, in_env));
+        self.found.push(TemplateChange {
+            path: path.to_owned(),
+            from: shown(from),
+            to: shown(to),
+        });
     }
-    let shown = |value: Option<&Value>| value.map(|value| hidden(value, in_env));
-    changes.push(TemplateChange {
-        path: path.to_owned(),
-        from: shown(from),
-        to: shown(to),
-    });
 }
 
 /// The value with values of environment variables left out.

@@ -7,9 +7,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::action::{
-    Action, Event, NewReplicaSet, OnFailure, SetChange, Step, Target, apply, apply_all,
-};
+use crate::action::{Action, Event, NewReplicaSet, OnFailure, SetChange, Step, Target, apply_all};
 use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass::{self, Outcome, Rules, Stop};
 use crate::plan::Plan;
@@ -20,10 +18,19 @@ use crate::status;
 /// More passes than a plan needs: a rolling update takes a handful.
 const PASSES_MAX: usize = 64;
 
-/// The passes, times ReplicaSets, of a plan that has reversed a size. After a scale-down in the middle of a rollout, the
-/// new ReplicaSet regains its pods by the surge and the unavailability in each two passes, a hundred times if those are
-/// 1 %. A plan that ends here is a plan all the same, but the next one may reverse a size of it.
-const PASSES_TIMES_SETS_MAX: usize = 1024;
+/// The passes of a plan that has reversed a size, times the [`weight`] of its snapshot. After a scale-down in the middle
+/// of a rollout, the new ReplicaSet regains its pods by the surge and the unavailability in each two passes, a hundred
+/// times if those are 1 %. A plan that ends here is a plan all the same, but the next one may reverse a size of it.
+const PASSES_TIMES_WEIGHT_MAX: usize = 1024;
+
+/// The same for plans of up to [`PASSES_MAX`] passes: so many are cheap for some dozens of ReplicaSets.
+const FEW_PASSES_TIMES_WEIGHT_MAX: usize = 4096;
+
+/// As many passes has every plan, whatever it weighs.
+const PASSES_MIN: usize = 8;
+
+/// So many annotations take as much of a pass as a ReplicaSet does.
+const ANNOTATIONS_PER_SET: usize = 64;
 
 /// Everything that can be done before the world itself must move.
 #[must_use]
@@ -89,12 +96,12 @@ fn look_ahead_by(
         let last = idle || outcome.refused || ends_look_ahead(snapshot, &outcome);
         stop = outcome.stop;
         merged.refused |= outcome.refused;
-        let turned = merged.turned_by(&outcome);
+        let turned = merged.turned_by(&outcome, interrupt);
         has_turned |= !turned.is_empty();
         if !idle {
             let world = world.get_or_insert_with(|| copy(snapshot, interrupt));
             let actions = outcome.steps.iter().filter_map(|step| step.action.as_ref());
-            apply_all(world, &actions.collect::<Vec<_>>());
+            apply_all(world, &actions.collect::<Vec<_>>(), interrupt);
         }
         for step in outcome.steps {
             if interrupt.is_interrupted() {
@@ -106,7 +113,7 @@ fn look_ahead_by(
             }
         }
         if let Some(world) = &mut world {
-            merged.leave_net_changes(world, &turned);
+            merged.leave_net_changes(world, &turned, interrupt);
         }
         if last {
             break false;
@@ -134,10 +141,20 @@ fn look_ahead_by(
 }
 
 fn passes_max(snapshot: &Snapshot, has_turned: bool) -> usize {
-    match has_turned {
-        true => (PASSES_TIMES_SETS_MAX / snapshot.replica_sets.len().max(1)).max(PASSES_MAX),
-        false => PASSES_MAX,
+    if !has_turned {
+        return PASSES_MAX;
     }
+    let weight = weight(snapshot);
+    let few = FEW_PASSES_TIMES_WEIGHT_MAX / weight;
+    (PASSES_TIMES_WEIGHT_MAX / weight).max(few.clamp(PASSES_MIN, PASSES_MAX))
+}
+
+/// How much a pass reads, in ReplicaSets with few annotations.
+fn weight(snapshot: &Snapshot) -> usize {
+    let sets = snapshot.replica_sets.iter().map(|set| &set.metadata);
+    let objects = sets.chain([&snapshot.deployment.metadata]);
+    let annotations: usize = objects.map(|metadata| metadata.annotations.len()).sum();
+    (snapshot.replica_sets.len() + annotations / ANNOTATIONS_PER_SET).max(1)
 }
 
 /// A copy of the world to predict in. There may be much to copy: interrupted, it has not all ReplicaSets.
@@ -220,7 +237,7 @@ fn reverses_itself(
     }
     let mut world = copy(snapshot, interrupt);
     world.failures.clear();
-    apply_all(&mut world, &actions().collect::<Vec<_>>());
+    apply_all(&mut world, &actions().collect::<Vec<_>>(), interrupt);
     let next = look_ahead_by(&world, interrupt, run, &|_| false);
     let next = next.steps.iter().filter_map(|step| step.action.as_ref());
     next.filter_map(size_change)
@@ -312,9 +329,10 @@ impl<'a> Merged<'a> {
     }
 
     /// The ReplicaSets whose sizes a pass turns: it takes back what the plan has done so far, or some of it.
-    fn turned_by(&self, outcome: &Outcome) -> BTreeSet<String> {
+    fn turned_by(&self, outcome: &Outcome, interrupt: &dyn Interrupt) -> BTreeSet<String> {
         let actions = outcome.steps.iter().filter_map(|step| step.action.as_ref());
         actions
+            .take_while(|_| !interrupt.is_interrupted())
             .filter_map(|action| match action {
                 Action::ScaleReplicaSet { set, from, to, .. } => {
                     let so_far = self.direction(&set.name);
@@ -329,24 +347,33 @@ impl<'a> Merged<'a> {
     /// Leaves ReplicaSets in the predicted world as their one write will leave them. Where one has gone down and
     /// up again, fewer pods are taken away than on the way there: what is counted on from here must be what the
     /// next plan will find, or that would turn the size again.
-    fn leave_net_changes(&self, world: &mut Snapshot, turned: &BTreeSet<String>) {
-        for name in turned {
-            let (Some(&before), Some(write)) =
-                (self.sets_before.get(name.as_str()), self.sets.get(name))
-            else {
+    fn leave_net_changes(
+        &self,
+        world: &mut Snapshot,
+        turned: &BTreeSet<String>,
+        interrupt: &dyn Interrupt,
+    ) {
+        if turned.is_empty() {
+            return;
+        }
+        // All of them at once: there may be thousands.
+        let namespace = &self.before.deployment.metadata.namespace;
+        let mut actions = Vec::new();
+        for set in &mut world.replica_sets {
+            if interrupt.is_interrupted() {
+                return;
+            }
+            let name = set.metadata.name.as_str();
+            if set.metadata.namespace != *namespace || !turned.contains(name) {
                 continue;
-            };
-            let namespace = &before.metadata.namespace;
-            let mut sets = world.replica_sets.iter_mut();
-            let set =
-                sets.find(|set| set.metadata.name == *name && set.metadata.namespace == *namespace);
-            if let Some(set) = set {
+            }
+            if let (Some(&before), Some(write)) = (self.sets_before.get(name), self.sets.get(name))
+            {
+                actions.extend(set_step(before, write).and_then(|step| step.action));
                 set.clone_from(before);
-                if let Some(action) = set_step(before, write).and_then(|step| step.action) {
-                    apply(world, &action);
-                }
             }
         }
+        apply_all(world, &actions.iter().collect::<Vec<_>>(), interrupt);
     }
 
     /// Which way the plan has moved a size so far.
@@ -445,6 +472,9 @@ impl<'a> Merged<'a> {
     fn into_steps(self, world: &Snapshot, interrupt: &dyn Interrupt) -> Vec<Step> {
         let (mut updates, mut downs, mut ups, mut deletes) = (vec![], vec![], vec![], vec![]);
         for (name, write) in &self.sets {
+            if interrupt.is_interrupted() {
+                break;
+            }
             let Some(&before) = self.sets_before.get(name.as_str()) else {
                 continue;
             };

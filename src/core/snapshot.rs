@@ -1,6 +1,8 @@
 //! What a caller sees: a Deployment, its ReplicaSets and pods, and the time. Validated before it comes here:
-//! counts and sizes are not negative, uids and names of a kind are unique, every ReplicaSet is of the
-//! Deployment's namespace, absent fields of the spec have the defaults of the Kubernetes API.
+//! counts and sizes are not negative, every ReplicaSet is of the Deployment's namespace, absent fields of the spec have
+//! the defaults of the Kubernetes API. No other object of its kind has the uid or the name of a selected one: one that
+//! the Deployment owns or may adopt, or a pod of such a ReplicaSet. ReplicaSets of others are here for their names alone,
+//! and are not checked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 //! Kubernetes source: `calculateStatus` in `pkg/controller/deployment/sync.go`, `progress.go` and
 //! `util/deployment_util.go`.
 
+use crate::interrupt::Interrupt;
 use crate::size::{Limits, clamp};
 use crate::snapshot::{
     Condition, Deployment, DeploymentStatus, Options, ReplicaSet, ReplicaSetStatus,
@@ -106,6 +107,8 @@ pub(crate) struct Rollout<'a> {
     /// The new ReplicaSet.
     pub(crate) new: Option<&'a ReplicaSet>,
     pub(crate) now: Time,
+    /// Asked for each ReplicaSet: all of them together may have a million conditions.
+    pub(crate) interrupt: &'a dyn Interrupt,
 }
 
 /// The second half of `syncRolloutStatus`: progress, the deadline, and failures of ReplicaSets carried up.
@@ -119,6 +122,7 @@ pub(crate) fn with_rollout_conditions(
         all,
         new,
         now,
+        interrupt,
     } = *rollout;
     let current = condition(before, PROGRESSING);
     if !has_progress_deadline(deployment) {
@@ -154,7 +158,7 @@ pub(crate) fn with_rollout_conditions(
             set_condition(&mut status, progressing("False", TIMED_OUT, end));
         }
     }
-    match replica_failure(all, new) {
+    match replica_failure(all, new, interrupt) {
         Some(failure) => set_condition(&mut status, failure),
         None => remove_condition(&mut status, REPLICA_FAILURE),
     }
@@ -162,10 +166,15 @@ pub(crate) fn with_rollout_conditions(
 }
 
 /// `getReplicaFailures`: the new ReplicaSet's failure goes before those of others.
-fn replica_failure(all: &[&ReplicaSet], new: Option<&ReplicaSet>) -> Option<Condition> {
+fn replica_failure(
+    all: &[&ReplicaSet],
+    new: Option<&ReplicaSet>,
+    interrupt: &dyn Interrupt,
+) -> Option<Condition> {
     let failure = new
         .into_iter()
         .chain(all.iter().copied())
+        .take_while(|_| !interrupt.is_interrupted())
         .flat_map(|set| &set.status.conditions)
         .find(|condition| condition.kind == REPLICA_FAILURE)?;
     Some(Condition {

@@ -21,7 +21,7 @@ pub(super) enum Failure {
     Malformed,
     /// It has more bytes than asked for.
     TooLarge,
-    /// There is no memory for it now.
+    /// `hold` has refused the memory.
     NoMemory,
     Interrupted(Interrupted),
 }

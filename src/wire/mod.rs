@@ -66,7 +66,7 @@ pub fn plan_rollout_until(
     let (snapshot, options, horizon) = parse::request(snapshot, options, interrupt)?;
     let plan = plan(&snapshot, options, horizon, interrupt)?;
     let report = report_until(&snapshot, options, &plan.status, &plan.steps, interrupt)?;
-    let answer = print_plan(plan, report);
+    let answer = print::print_plan_until(plan, report, interrupt);
     interrupt.check()?;
     Ok(answer)
 }
@@ -100,10 +100,12 @@ pub fn compute_status_until(
     let (snapshot, options, _) = parse::request(snapshot, options, interrupt)?;
     let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;
     let report = report_until(&snapshot, options, &status, &[], interrupt)?;
-    Ok(proto::ComputeStatusResponse {
+    let answer = proto::ComputeStatusResponse {
         status: Some(print_status(status)),
         report: Some(print_report(report)),
-    })
+    };
+    interrupt.check()?;
+    Ok(answer)
 }
 
 /// A rollback to an earlier revision.
@@ -131,7 +133,9 @@ pub fn rollback_until(
     } = request;
     let (snapshot, options) = parse::rollback(snapshot, to_revision, options, interrupt)?;
     let rollback = rollplan_core::rollback_until(&snapshot, options, to_revision, interrupt)?;
-    Ok(print_rollback(rollback?))
+    let answer = print_rollback(rollback?);
+    interrupt.check()?;
+    Ok(answer)
 }
 
 /// The revisions of one Deployment.
@@ -157,7 +161,9 @@ pub fn list_revisions_until(
     let proto::ListRevisionsRequest { snapshot } = request;
     let (snapshot, options, _) = parse::request(snapshot, None, interrupt)?;
     let revisions = rollplan_core::list_revisions_until(&snapshot, options, interrupt)?;
-    Ok(print_revisions(revisions))
+    let answer = print_revisions(revisions);
+    interrupt.check()?;
+    Ok(answer)
 }
 
 /// Whether an answer may be sent.

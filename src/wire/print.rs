@@ -4,6 +4,7 @@ use rollplan_core::Plan;
 use rollplan_core::action::{
     Action, ApiCall, Event, NewReplicaSet, OnFailure, OwnerChange, SetChange, Step, Target, Verb,
 };
+use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::report::Report;
 use rollplan_core::snapshot::{Condition, DeploymentStatus};
 use rollplan_core::time::{Span, Time};
@@ -13,6 +14,15 @@ use crate::proto;
 /// Converts a plan and its report to a response.
 #[must_use]
 pub fn print_plan(plan: Plan, report: Report) -> proto::PlanRolloutResponse {
+    print_plan_until(plan, report, &Never)
+}
+
+/// [`print_plan`]. Interrupted, it leaves steps out.
+pub(super) fn print_plan_until(
+    plan: Plan,
+    report: Report,
+    interrupt: &dyn Interrupt,
+) -> proto::PlanRolloutResponse {
     let Plan {
         steps,
         status,
@@ -22,7 +32,11 @@ pub fn print_plan(plan: Plan, report: Report) -> proto::PlanRolloutResponse {
         exhausted: _,
     } = plan;
     proto::PlanRolloutResponse {
-        steps: steps.into_iter().map(print_step).collect(),
+        steps: steps
+            .into_iter()
+            .take_while(|_| !interrupt.is_interrupted())
+            .map(print_step)
+            .collect(),
         status: Some(print_status(status)),
         report: Some(super::print_report(report)),
         requeue_after: requeue_after.map(duration),

@@ -98,7 +98,7 @@ var exemptions = []Exemption{
 	},
 	{
 		Name:   "clean-up-order",
-		Reason: "more than twelve old sets, and one whose revision is not a number: upstream's order is whatever its sort makes of a list in the order of a map; ours is sorted by insertion, as upstream does with up to twelve",
+		Reason: "more than twelve old sets, and one whose revision is not a number: upstream's order is whatever its sort makes of a list in the order of a map; ours merges runs of twelve that are sorted by insertion, as upstream does with up to twelve",
 		Applies: func(w *World) bool {
 			sets, unnumbered := 0, false
 			for _, rs := range owned(w) {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Action, OwnerChange, SetChange, Target};
+use crate::interrupt::{Interrupt, Never};
 use crate::pass;
 use crate::revision::REVISION;
 use crate::snapshot::{ReplicaSet, Snapshot};
@@ -11,20 +12,27 @@ use crate::template::Template;
 /// Does to the snapshot what the action does to the world, as far as the API server answers for it. Pods
 /// start, end and are counted by others. An action on an object that the snapshot does not have does nothing.
 pub fn apply(snapshot: &mut Snapshot, action: &Action) {
-    apply_all(snapshot, &[action]);
+    apply_all(snapshot, &[action], &Never);
 }
 
 /// [`apply`] of one after the other. ReplicaSets are looked up once for all of them: there may be thousands of
-/// either.
-pub(crate) fn apply_all(snapshot: &mut Snapshot, actions: &[&Action]) {
+/// either. Interrupted, it leaves some actions out.
+pub(crate) fn apply_all(snapshot: &mut Snapshot, actions: &[&Action], interrupt: &dyn Interrupt) {
+    let written = actions.iter().filter_map(|action| target(action));
+    let written: BTreeSet<&str> = written.map(|set| set.uid.as_str()).collect();
     let sets = snapshot.replica_sets.iter().enumerate();
     let by_uid: BTreeMap<&str, usize> = sets
+        .take_while(|_| !interrupt.is_interrupted())
         .map(|(index, set)| (set.metadata.uid.as_str(), index))
+        .filter(|(uid, _)| written.contains(uid))
         .collect();
     let index_of = |action: &&Action| by_uid.get(target(action)?.uid.as_str()).copied();
     let indices: Vec<Option<usize>> = actions.iter().map(index_of).collect();
     let mut deleted = BTreeSet::new();
     for (action, index) in actions.iter().zip(indices) {
+        if interrupt.is_interrupted() {
+            return;
+        }
         // What is not among them may have been created meanwhile.
         let index = index.or_else(|| {
             let uid = &target(action)?.uid;

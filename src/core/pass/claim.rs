@@ -56,7 +56,7 @@ impl<'a> Pass<'a> {
                 Claim::Ignore => {}
             }
         }
-        self.find_current();
+        self.find_current()?;
         if refused {
             return Err(Stop::Refused);
         }

@@ -6,6 +6,9 @@ use super::{Pass, Stop, SyncResult, WorkingCopy};
 use crate::action::{Action, OnFailure};
 use crate::revision;
 
+/// Go sorts no more than this many by insertion (`pdqsort` in package sort).
+const INSERTION_SORTED_MAX: usize = 12;
+
 impl Pass<'_> {
     /// `cleanupDeployment`. The lowest revisions are looked at; those that still have pods are passed over,
     /// not replaced by others.
@@ -24,7 +27,7 @@ impl Pass<'_> {
         if surplus == 0 {
             return Ok(());
         }
-        self.sort_by_revision(&mut alive);
+        self.sort_by_revision(&mut alive)?;
         for set in &alive[..surplus] {
             self.checkpoint()?;
             if self.is_deletable(set) {
@@ -54,33 +57,70 @@ impl Pass<'_> {
 
     /// `ReplicaSetsByRevision`. Sets whose revision is not a number are compared by age alone, which is no
     /// order at all: what comes out depends on what goes in and on how it is sorted. Go sorts up to twelve by
-    /// insertion, and so do we; what it makes of more, out of a list in the order of a map, is as good as any.
-    fn sort_by_revision(&self, sets: &mut [&WorkingCopy]) {
+    /// insertion, and so do we; what it makes of more, out of a list in the order of a map, is as good as any in which
+    /// no two neighbours are the wrong way round. (The standard library's sort may panic where there is no order.)
+    fn sort_by_revision(&self, sets: &mut [&WorkingCopy]) -> SyncResult<()> {
         let mut numbered: Vec<(Option<i64>, &WorkingCopy)> = sets
             .iter()
             .map(|set| (revision::revision_of(self.annotations(set)), *set))
             .collect();
-        let compare = |(a_number, a): &(Option<i64>, &WorkingCopy),
-                       (b_number, b): &(_, &WorkingCopy)| {
+        let is_less = |(a_number, a): &(Option<i64>, &WorkingCopy),
+                       (b_number, b): &(Option<i64>, &WorkingCopy)| {
             let by_age = || revision::by_age(self.cached(a), self.cached(b));
-            match (a_number, b_number) {
+            let order = match (a_number, b_number) {
                 (Some(a), Some(b)) => a.cmp(b).then_with(by_age),
                 _ => by_age(),
-            }
+            };
+            order.is_lt()
         };
-        if numbered.iter().all(|(number, _)| number.is_some()) {
-            numbered.sort_by(compare);
-        } else {
-            for end in 1..numbered.len() {
-                let mut at = end;
-                while at > 0 && compare(&numbered[at], &numbered[at - 1]).is_lt() {
-                    numbered.swap(at, at - 1);
-                    at -= 1;
-                }
+        for run in numbered.chunks_mut(INSERTION_SORTED_MAX) {
+            self.checkpoint()?;
+            insertion_sort(run, is_less);
+        }
+        let mut sorted = INSERTION_SORTED_MAX;
+        while sorted < numbered.len() {
+            let mut merged = Vec::with_capacity(numbered.len());
+            for runs in numbered.chunks(2 * sorted) {
+                self.checkpoint()?;
+                let (left, right) = runs.split_at(sorted.min(runs.len()));
+                merge(left, right, is_less, &mut merged);
             }
+            numbered = merged;
+            sorted *= 2;
         }
         for (place, (_, set)) in sets.iter_mut().zip(numbered) {
             *place = set;
         }
+        Ok(())
     }
+}
+
+fn insertion_sort<T>(items: &mut [T], is_less: impl Fn(&T, &T) -> bool) {
+    for end in 1..items.len() {
+        let mut at = end;
+        while at > 0 && is_less(&items[at], &items[at - 1]) {
+            items.swap(at, at - 1);
+            at -= 1;
+        }
+    }
+}
+
+/// Appends two sorted runs in order; of equal items, the left one comes first.
+fn merge<T: Copy>(
+    mut left: &[T],
+    mut right: &[T],
+    is_less: impl Fn(&T, &T) -> bool,
+    merged: &mut Vec<T>,
+) {
+    while let ([first, left_rest @ ..], [second, right_rest @ ..]) = (left, right) {
+        if is_less(second, first) {
+            merged.push(*second);
+            right = right_rest;
+        } else {
+            merged.push(*first);
+            left = left_rest;
+        }
+    }
+    merged.extend_from_slice(left);
+    merged.extend_from_slice(right);
 }

@@ -14,7 +14,9 @@ impl Pass<'_> {
     /// and brings annotations and revision of the new one and of the Deployment up to date.
     pub(super) fn find_and_sync_revision(&mut self, create_if_missing: bool) -> SyncResult<Found> {
         let Found { new, old } = self.look_up_all();
-        let highest = revision::max_revision(old.iter().map(|set| self.annotations(set)));
+        let unless_interrupted = old.iter().take_while(|_| self.checkpoint().is_ok());
+        let highest = revision::max_revision(unless_interrupted.map(|set| self.annotations(set)));
+        self.checkpoint()?;
         let new_revision = revision::next_revision(highest);
         let new = match new {
             Some(set) => Some(self.sync_new_set(set, new_revision)?),
@@ -35,9 +37,15 @@ impl Pass<'_> {
     }
 
     /// `FindNewReplicaSet`: of several with the current template, the oldest.
-    pub(crate) fn find_current(&mut self) {
-        self.current =
-            (0..self.sets.len()).find(|&index| self.has_current_template(&self.sets[index].cached));
+    pub(crate) fn find_current(&mut self) -> SyncResult<()> {
+        for index in 0..self.sets.len() {
+            self.checkpoint()?;
+            if self.has_current_template(&self.sets[index].cached) {
+                self.current = Some(index);
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Whether a ReplicaSet has the template of the Deployment. The stored template of a custom resource lacks

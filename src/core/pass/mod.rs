@@ -24,12 +24,15 @@ pub(crate) use rollback_annotation::{restored, without_hash};
 use working_copy::{Found, Managed, WorkingCopy};
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use crate::action::{Event, Step};
 use crate::interrupt::{Interrupt, Never};
 use crate::revision::{self, REVISION};
 use crate::size::Limits;
-use crate::snapshot::{Deployment, DeploymentStatus, Options, ReplicaSet, Snapshot, Strategy};
+use crate::snapshot::{
+    Deployment, DeploymentStatus, Options, ReplicaSet, Snapshot, StepFailure, Strategy,
+};
 
 /// By which rules a pass decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +95,8 @@ pub(crate) struct Pass<'a> {
     options: Options,
     rules: Rules,
     interrupt: &'a dyn Interrupt,
+    /// What was refused when the last plan was carried out, by the name of the object. There may be a thousand.
+    failures: BTreeMap<&'a str, Vec<&'a StepFailure>>,
     limits: Limits,
     owner: Owner<'a>,
     /// The ReplicaSets of this Deployment, oldest first; one that this pass creates comes last.
@@ -210,11 +215,17 @@ impl<'a> Pass<'a> {
         let deployment = &snapshot.deployment;
         let revision = deployment.metadata.annotations.get(REVISION);
         let revision = revision.map(|revision| Cow::Borrowed(revision.as_str()));
+        let mut failures = BTreeMap::<_, Vec<_>>::new();
+        for failure in &snapshot.failures {
+            let name = failure.call.name.as_str();
+            failures.entry(name).or_default().push(failure);
+        }
         Self {
             snapshot,
             options,
             rules,
             interrupt,
+            failures,
             limits: limits(deployment),
             owner: Owner {
                 deployment,
@@ -287,9 +298,13 @@ impl<'a> Pass<'a> {
     fn is_scaling_event(&mut self) -> SyncResult<bool> {
         let found = self.find_and_sync_revision(false)?;
         let wanted = self.limits.replicas;
-        Ok(found.all().any(|set| {
-            revision::is_scaled_for_another(self.annotations(set), set.replicas, wanted)
-        }))
+        for set in found.all() {
+            self.checkpoint()?;
+            if revision::is_scaled_for_another(self.annotations(set), set.replicas, wanted) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

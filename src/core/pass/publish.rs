@@ -29,6 +29,7 @@ impl Pass<'_> {
             all: &all,
             new,
             now: self.snapshot.now,
+            interrupt: self.interrupt,
         };
         status::with_rollout_conditions(&rollout, calculated)
     }

@@ -110,6 +110,7 @@ impl<'a> Pass<'a> {
     /// `UpdateStatus` of the Deployment as it is held in memory. A custom resource drops metadata from a
     /// status write: its revision is written by itself, and the status with the next plan.
     pub(super) fn write_status(&mut self) -> SyncResult<()> {
+        self.checkpoint()?;
         if self.owner.written {
             return Err(Stop::Stale);
         }
@@ -163,10 +164,11 @@ impl<'a> Pass<'a> {
         action: Action,
         on_failure: OnFailure,
     ) -> Result<(), &'a StepFailure> {
-        let failures = &self.snapshot.failures;
-        if !failures.is_empty() {
+        if !self.failures.is_empty() {
             let call = action.call();
-            if let Some(failure) = failures.iter().find(|failure| failure.call == call) {
+            let failures = self.failures.get(call.name.as_str());
+            let mut failures = failures.into_iter().flatten();
+            if let Some(&failure) = failures.find(|failure| failure.call == call) {
                 self.refused = true;
                 return Err(failure);
             }

@@ -7,7 +7,7 @@ use super::{Value, equal, sha256_of_canonical};
 
 /// The encoded form of a template. The `wire` layer implements it with the bytes of the request.
 pub trait Source: fmt::Debug + Send + Sync {
-    /// Decodes the template. Called at most once.
+    /// Decodes the template.
     fn value(&self) -> Value;
 }
 
@@ -63,6 +63,14 @@ impl Template {
                 .as_ref()
                 .map_or(Value::Null, |source| source.value())
         })
+    }
+
+    /// Reads the decoded template without keeping it: a thousand templates may take much more memory decoded.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Value) -> T) -> T {
+        match (self.0.value.get(), &self.0.source) {
+            (None, Some(source)) => read(&source.value()),
+            _ => read(self.value()),
+        }
     }
 
     /// Whether Kubernetes considers both templates equal, ignoring the label `pod-template-hash`.
@@ -144,6 +152,26 @@ mod tests {
             assert!(!set.same_as(&template("", "v3", cpu)));
             assert!(set.same_as(&set.clone()));
         }
+    }
+
+    #[derive(Debug)]
+    struct Encoded;
+
+    impl Source for Encoded {
+        fn value(&self) -> Value {
+            Value::from("decoded")
+        }
+    }
+
+    #[test]
+    fn read_does_not_keep_the_value() {
+        let template = Template::new(Encoded);
+        assert_eq!(template.read(Value::clone), Value::from("decoded"));
+        assert!(template.0.value.get().is_none());
+        assert_eq!(*template.value(), Value::from("decoded"));
+        assert_eq!(template.read(Value::clone), Value::from("decoded"));
+        let stored = Template::from(Value::from("stored"));
+        assert_eq!(stored.read(Value::clone), Value::from("stored"));
     }
 
     #[test]

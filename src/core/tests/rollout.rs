@@ -1,12 +1,15 @@
 //! Whole rollouts in a world whose pods do as they are told: how many writes they take, planned ahead and pass
 //! by pass. `cargo test -p rollplan-core rollout -- --nocapture` prints them.
 
-use super::world::{at, mk_deployment, mk_set, mk_snapshot, mk_template};
+use std::cell::Cell;
+
+use super::world::{at, mk_deployment, mk_set, mk_snapshot, mk_template, rolling};
 use crate::action::{Action, apply};
+use crate::interrupt::Interrupt;
 use crate::lint::lint;
 use crate::snapshot::{Options, Snapshot};
 use crate::template::Template;
-use crate::{Plan, plan_pass, plan_settled, status};
+use crate::{Plan, plan_pass, plan_settled, plan_settled_until, status};
 
 /// More decisions than any of these rollouts takes.
 const DECISIONS_MAX: usize = 500;
@@ -151,4 +154,43 @@ fn looking_ahead_saves_writes() {
             assert!(settled.total() < passes.total(), "{settled:?} {passes:?}");
         }
     }
+}
+
+/// Counts the questions whether to go on.
+#[derive(Default)]
+struct Count(Cell<usize>);
+
+impl Interrupt for Count {
+    fn is_interrupted(&self) -> bool {
+        self.0.set(self.0.get() + 1);
+        false
+    }
+}
+
+/// Scaled down by half in the middle of a rollout that may replace one pod at a time, the new ReplicaSet regains its pods
+/// in a thousand passes. As many annotations as Kubernetes allows are compared in each of them.
+#[test]
+fn passes_are_fewer_the_more_each_of_them_reads() {
+    let questions = |annotations: usize| {
+        let mut deployment = mk_deployment(20_000);
+        deployment.spec.strategy = rolling(1, 0);
+        let mut sets: Vec<_> = [("v0", 1), ("v1", 2)]
+            .map(|(image, revision)| mk_set(&deployment, image, revision, 10_000))
+            .into();
+        deployment.spec.replicas = 10_000;
+        let sets_metadata = sets.iter_mut().map(|set| &mut set.metadata);
+        for metadata in sets_metadata.chain([&mut deployment.metadata]) {
+            let many = (0..annotations).map(|i| (format!("a{i}"), String::new()));
+            metadata.annotations.extend(many);
+        }
+        let count = Count::default();
+        let world = mk_snapshot(deployment, sets);
+        let plan = plan_settled_until(&world, Options::default(), &count).unwrap();
+        assert!(plan.exhausted);
+        assert_eq!(lint(&world, Options::default(), &plan), vec![]);
+        count.0.get()
+    };
+    let (few, many) = (questions(0), questions(9_000));
+    assert!(few > 5_000, "{few}");
+    assert!(many < few / 20, "{many} of {few}");
 }

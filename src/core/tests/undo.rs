@@ -224,6 +224,28 @@ fn a_variable_that_changes_is_named_and_not_shown() {
     );
 }
 
+/// Twenty thousand differences below a key of a megabyte would take gigabytes.
+#[test]
+fn differences_below_a_long_path_are_one() {
+    let template = |key: &str, value: &str| {
+        let inner = Value::from([("x", value), ("y", value)]);
+        let mut template = mk_template("v2");
+        let root = template.as_map_mut().unwrap();
+        root.insert("unknown".to_owned(), Value::from([(key, inner)]));
+        template
+    };
+    let paths = |key: &str| -> Vec<String> {
+        let mut world = mk_history();
+        world.deployment.spec.template = template(key, "a").into();
+        world.replica_sets[1].template = template(key, "b").into();
+        let changes = undo(&world, 2).unwrap().changes.into_iter();
+        changes.map(|change| change.path).collect()
+    };
+    assert_eq!(paths("k"), ["unknown.k.x", "unknown.k.y"]);
+    let long = "k".repeat(1_000);
+    assert_eq!(paths(&long), [format!("unknown.{long}")]);
+}
+
 #[test]
 fn named_items_are_matched_in_the_order_of_their_names() {
     let variable = |name: &str, key: &str| {

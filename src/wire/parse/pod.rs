@@ -51,7 +51,10 @@ impl Parser<'_> {
             status,
         } = pod;
         self.kind((&api_version, &kind), ("v1", "Pod"), path);
-        let metadata = self.member_metadata(metadata, false, owner, &path.field("metadata"));
+        let mut metadata = self.member_metadata(metadata, false, owner, &path.field("metadata"));
+        // The planner does not read them, and they may be most of a request: freed here, between two objects.
+        metadata.labels.clear();
+        metadata.annotations.clear();
         let path = &path.field("status");
         let proto::PodStatus {
             phase,

@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use prost::Message as _;
+use rollplan::server::Config;
 use serde_json::Value;
 
 use super::observed::{get, mk_observed, sample};
-use super::start_with;
+use super::{PATIENCE, Serving, Staged, mk_large_request, start_with, until};
+
+/// The flag and the length before a message of gRPC.
+const PREFIX_BYTES: usize = 5;
 
 fn read(file: &str) -> String {
     let path = format!("{}/docs/monitoring/{file}", env!("CARGO_MANIFEST_DIR"));
@@ -179,6 +184,15 @@ async fn dashboard_and_alerts_use_existing_metrics_and_labels() {
         .map(|target| (text(target, "expr"), text(target, "legendFormat")))
         .collect();
     assert!(targets.len() >= 15);
+    for metric in [
+        "rollplan_buffer_bytes",
+        "rollplan_large_plans_running",
+        "rollplan_large_plans_waiting",
+        "rollplan_request_bytes_bucket",
+    ] {
+        let is_shown = targets.iter().any(|(query, _)| query.contains(metric));
+        assert!(is_shown, "{metric}");
+    }
     for (query, legend) in targets {
         assert_eq!(check(&query, &shown(&legend), &existing), Ok(()), "{query}");
     }
@@ -245,6 +259,64 @@ fn query_for_a_missing_metric_or_label_is_found() {
         assert!(!check(wrong, &[]), "{wrong}");
     }
     assert!(!check("sum by (b) (rollplan_a)", &["d"]));
+}
+
+/// One large plan is computed at a time: of two, the other waits, and the memory of both is held.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_large_plans_take_is_measured() {
+    let staged = Staged::default();
+    let config = Config {
+        large_plans_max: 1,
+        deadline_max: PATIENCE * 2,
+        ..mk_observed()
+    };
+    let Serving { client, http, .. } = staged.start(config).await;
+    let measured = async |name| sample(&get(http.unwrap(), "/metrics").await.1, name, &[]);
+    for name in [
+        "rollplan_buffer_bytes",
+        "rollplan_large_plans_running",
+        "rollplan_large_plans_waiting",
+        "rollplan_request_bytes_count",
+        "rollplan_request_bytes_sum",
+    ] {
+        assert_eq!(measured(name).await, 0.0, "{name}");
+    }
+
+    let request = mk_large_request();
+    let bytes = (request.encoded_len() + PREFIX_BYTES) as f64;
+    let call = || {
+        let (mut client, request) = (client.clone(), request.clone());
+        tokio::spawn(async move { client.plan_rollout(request).await })
+    };
+    let first = call();
+    staged.started.notified().await;
+    assert_eq!(measured("rollplan_large_plans_running").await, 1.0);
+    assert_eq!(measured("rollplan_large_plans_waiting").await, 0.0);
+    let held_by_one = measured("rollplan_buffer_bytes").await;
+    assert!(held_by_one >= bytes, "{held_by_one} of {bytes}");
+    let second = call();
+    until("the second one waits", async || {
+        measured("rollplan_large_plans_waiting").await == 1.0
+    })
+    .await;
+    assert_eq!(measured("rollplan_large_plans_running").await, 1.0);
+    let held_by_both = measured("rollplan_buffer_bytes").await;
+    assert!(held_by_both >= held_by_one + bytes, "{held_by_both}");
+    assert_eq!(measured("rollplan_request_bytes_count").await, 2.0);
+    assert_eq!(measured("rollplan_request_bytes_sum").await, 2.0 * bytes);
+
+    staged.go_on.notify_one();
+    first.await.unwrap().unwrap();
+    staged.started.notified().await;
+    staged.go_on.notify_one();
+    second.await.unwrap().unwrap();
+    until("everything is given back", async || {
+        measured("rollplan_large_plans_running").await == 0.0
+            && measured("rollplan_buffer_bytes").await == 0.0
+    })
+    .await;
+    assert_eq!(measured("rollplan_large_plans_waiting").await, 0.0);
+    assert_eq!(measured("rollplan_request_bytes_sum").await, 2.0 * bytes);
 }
 
 /// Of a checkout; a build from an archive has it from ROLLPLAN_COMMIT or not at all.

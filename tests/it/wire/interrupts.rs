@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use prost::Message as _;
+use rollplan::proto;
 use rollplan::wire::{self, Error};
 use rollplan_core::interrupt::Interrupt;
 
@@ -34,31 +35,90 @@ impl Interrupt for From {
 /// What is left of the work are its phases, each of which asks first.
 const PHASES: usize = 12;
 
-#[test]
-fn an_interrupted_plan_stops_at_its_next_checkpoint() {
-    let mut request = mk_request();
-    let snapshot = request.snapshot.as_mut().unwrap();
-    let pods = snapshot.pods.clone();
-    for i in 0..2_000 {
-        let mut pod = pods[i % pods.len()].clone();
-        let metadata = pod.metadata.as_mut().unwrap();
+/// The example with so many pods and old ReplicaSets more.
+fn mk_large(pods: usize, sets: usize) -> proto::Snapshot {
+    let mut snapshot = mk_request().snapshot.unwrap();
+    let rename = |metadata: &mut Option<proto::ObjectMeta>, i: usize| {
+        let metadata = metadata.as_mut().unwrap();
         metadata.name = format!("{}-{i}", metadata.name);
         metadata.uid = format!("{}-{i}", metadata.uid);
-        snapshot.pods.push(pod);
-    }
-    let bytes = request.encode_to_vec();
+    };
+    let few = snapshot.pods.clone();
+    snapshot.pods.extend((0..pods).map(|i| {
+        let mut pod = few[i % few.len()].clone();
+        rename(&mut pod.metadata, i);
+        pod
+    }));
+    let old = snapshot.replica_sets[0].clone();
+    snapshot.replica_sets.extend((0..sets).map(|i| {
+        let mut set = old.clone();
+        rename(&mut set.metadata, i);
+        set
+    }));
+    snapshot
+}
+
+/// Interrupts a call at many of its checkpoints, of which there must be at least so many.
+fn check(checkpoints_min: usize, call: impl Fn(&From) -> Option<Error>) {
     let never = From::checkpoint(usize::MAX);
-    wire::plan_rollout_bytes_until(&bytes, &never).unwrap();
+    assert!(call(&never).is_none());
     let all = never.count.get();
-    assert!(all > 2_000, "{all}");
+    assert!(all > checkpoints_min, "{all}");
     for first in (1..=all).step_by(17) {
         let interrupt = From::checkpoint(first);
-        let answer = wire::plan_rollout_bytes_until(&bytes, &interrupt);
+        let error = call(&interrupt);
         assert!(
-            matches!(answer, Err(Error::Interrupted(_))),
-            "{first} of {all}: {answer:?}"
+            matches!(error, Some(Error::Interrupted(_))),
+            "{first} of {all}: {error:?}"
         );
         let more = interrupt.count.get() - first;
         assert!(more <= PHASES, "{first} of {all}: {more} more");
     }
+}
+
+#[test]
+fn an_interrupted_plan_stops_at_its_next_checkpoint() {
+    let request = proto::PlanRolloutRequest {
+        snapshot: Some(mk_large(2_000, 0)),
+        options: None,
+    };
+    let bytes = request.encode_to_vec();
+    check(2_000, |interrupt| {
+        wire::plan_rollout_bytes_until(&bytes, interrupt).err()
+    });
+}
+
+#[test]
+fn an_interrupted_status_stops_at_its_next_checkpoint() {
+    let request = proto::ComputeStatusRequest {
+        snapshot: Some(mk_large(500, 500)),
+        options: None,
+    };
+    // Each object is read once, and each ReplicaSet claimed, compared and reported on.
+    check(2_000, |interrupt| {
+        wire::compute_status_until(request.clone(), interrupt).err()
+    });
+}
+
+#[test]
+fn an_interrupted_rollback_stops_at_its_next_checkpoint() {
+    let request = proto::RollbackRequest {
+        snapshot: Some(mk_large(0, 500)),
+        ..proto::RollbackRequest::default()
+    };
+    // Each ReplicaSet is read, claimed, compared and searched for its revision.
+    check(1_500, |interrupt| {
+        wire::rollback_until(request.clone(), interrupt).err()
+    });
+}
+
+#[test]
+fn an_interrupted_list_of_revisions_stops_at_its_next_checkpoint() {
+    let request = proto::ListRevisionsRequest {
+        snapshot: Some(mk_large(0, 500)),
+    };
+    // Each ReplicaSet is read, claimed, compared, numbered and described.
+    check(2_000, |interrupt| {
+        wire::list_revisions_until(request.clone(), interrupt).err()
+    });
 }
