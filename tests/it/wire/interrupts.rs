@@ -92,7 +92,7 @@ fn an_interrupted_plan_stops_at_its_next_checkpoint() {
 fn an_interrupted_status_stops_at_its_next_checkpoint() {
     let request = proto::ComputeStatusRequest {
         snapshot: Some(mk_large(500, 500)),
-        options: None,
+        ..proto::ComputeStatusRequest::default()
     };
     // Each object is read once, and each ReplicaSet claimed, compared and reported on.
     check(2_000, |interrupt| {
