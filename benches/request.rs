@@ -64,7 +64,7 @@ pub(super) fn shuffled_request(sets: usize, pods: usize) -> proto::PlanRolloutRe
             replica_sets,
             pods: all_pods,
             pods_complete: true,
-            failures: Vec::new(),
+            answers: Vec::new(),
             events: Vec::new(),
         }),
         options: None,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use prost::Message as _;
 use rollplan::proto;
-use rollplan::wire::RawStruct;
+use rollplan::wire::{RawStruct, json};
 
 use super::request::request;
 
@@ -72,10 +72,10 @@ pub(super) fn all() -> Vec<Shape> {
         "selector of 100 expressions, 20,000 pods",
         pods_and_selector(),
     );
-    add("1,000 failures with a ReplicaSet each", failures());
+    add("1,000 rejections with a ReplicaSet each", rejections());
     add(
-        "1,000 failures, 10,000 ReplicaSets to delete",
-        failures_of_sets(),
+        "1,000 rejections, 10,000 ReplicaSets to delete",
+        rejections_of_sets(),
     );
     add(
         "10,000 ReplicaSets to delete, in no order",
@@ -486,14 +486,14 @@ fn one_entry_of(key: &str, inner: Vec<u8>) -> Vec<u8> {
     all
 }
 
-fn failures() -> proto::PlanRolloutRequest {
+fn rejections() -> proto::PlanRolloutRequest {
     let mut request = request(3, 13);
     let set = own_set();
     let snapshot = request.snapshot.as_mut().unwrap();
-    let failure = |i: usize| {
+    let rejection = |i: usize| {
         let mut existing = set.clone();
         name_set(&mut existing, i);
-        proto::StepFailure {
+        proto::StepAnswer {
             call: Some(proto::ApiCall {
                 verb: proto::Verb::Create.into(),
                 kind: "ReplicaSet".to_owned(),
@@ -502,12 +502,11 @@ fn failures() -> proto::PlanRolloutRequest {
                 ..proto::ApiCall::default()
             }),
             http_code: 409,
-            reason: "AlreadyExists".to_owned(),
-            existing: Some(existing),
-            ..proto::StepFailure::default()
+            body: br#"{"kind":"Status","reason":"AlreadyExists"}"#.to_vec(),
+            existing_json: json::to_kubernetes_json(&existing).unwrap().into_bytes(),
         }
     };
-    snapshot.failures = fit((0..1_000).map(failure).collect());
+    snapshot.answers = fit((0..1_000).map(rejection).collect());
     request
 }
 
@@ -528,11 +527,11 @@ fn deletable_sets() -> proto::PlanRolloutRequest {
     request
 }
 
-/// Failures that are held against each of the plan's calls, and are of others.
-fn failures_of_sets() -> proto::PlanRolloutRequest {
+/// Rejections that are compared with each of the plan's calls, and are of other calls.
+fn rejections_of_sets() -> proto::PlanRolloutRequest {
     let mut request = deletable_sets();
     let snapshot = request.snapshot.as_mut().unwrap();
-    let failure = |i: usize| proto::StepFailure {
+    let rejection = |i: usize| proto::StepAnswer {
         call: Some(proto::ApiCall {
             verb: proto::Verb::Patch.into(),
             api_version: "apps/v1".to_owned(),
@@ -542,9 +541,10 @@ fn failures_of_sets() -> proto::PlanRolloutRequest {
             ..proto::ApiCall::default()
         }),
         http_code: 409,
-        ..proto::StepFailure::default()
+        body: br#"{"kind":"Status","reason":"AlreadyExists"}"#.to_vec(),
+        ..proto::StepAnswer::default()
     };
-    snapshot.failures = (0..1_000).map(failure).collect();
+    snapshot.answers = (0..1_000).map(rejection).collect();
     request
 }
 

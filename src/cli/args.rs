@@ -131,11 +131,11 @@ pub(super) struct PlanArgs {
     /// How far to look ahead
     #[arg(long, value_enum, default_value_t)]
     pub(super) horizon: Horizon,
-    /// Calls of the last plan that the API server rejected
+    /// What the API server answered to the calls of the last plan that failed
     ///
-    /// A JSON list of StepFailure messages, each with the rejected call exactly as it was planned.
+    /// A JSON list of StepAnswer messages, each with the call exactly as it was planned. The body of an answer is in base64.
     #[arg(long, value_name = "FILE")]
-    pub(super) failures: Option<PathBuf>,
+    pub(super) answers: Option<PathBuf>,
     /// Confirm that Kubernetes' own controller does not manage this Deployment (for -o kubectl)
     ///
     /// If it does, both controllers would overwrite each other.

@@ -10,7 +10,7 @@ use prost_types::Timestamp;
 
 use super::args::ClusterArgs;
 use super::error::Error;
-use super::input::{self, Failures, Request, Source, Wanted};
+use super::input::{self, Answers, Request, Source, Wanted};
 use super::kubectl::{Cause, Failure, Kind, Kubectl};
 use super::target::Target;
 use super::{now, stderr};
@@ -66,7 +66,7 @@ impl<'a> Cluster<'a> {
         &mut self,
         limit: Option<Duration>,
         now: Option<Timestamp>,
-        failures: Failures,
+        answers: Answers,
     ) -> Result<Request, Error> {
         let start = Instant::now();
         let left = || match limit {
@@ -107,7 +107,7 @@ impl<'a> Cluster<'a> {
             Some(&wanted),
             Some(pods_complete),
             now.unwrap_or_else(now::read),
-            failures,
+            answers,
             &mut |note| stderr::eprint_note(note),
         )
     }

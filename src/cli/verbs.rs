@@ -29,7 +29,7 @@ pub(super) fn plan(args: PlanArgs) -> Result<Exit, Error> {
     let PlanArgs {
         input,
         horizon,
-        failures,
+        answers,
         takeover,
         answer: AnswerArgs { output, server },
     } = args;
@@ -46,7 +46,7 @@ pub(super) fn plan(args: PlanArgs) -> Result<Exit, Error> {
         subject,
         snapshot,
         source_map,
-    } = read(&input, Needs::Plan, failures.as_deref())?;
+    } = read(&input, Needs::Plan, answers.as_deref())?;
     let request = proto::PlanRolloutRequest {
         snapshot: Some(snapshot),
         options: Some(proto::PlanOptions {
@@ -174,7 +174,7 @@ fn print_commands(commands: &output::script::Commands) -> Result<(), Error> {
 }
 
 /// Reads files, or the cluster.
-fn read(args: &InputArgs, needs: Needs, failures: Option<&Path>) -> Result<Request, Error> {
+fn read(args: &InputArgs, needs: Needs, answers: Option<&Path>) -> Result<Request, Error> {
     let InputArgs {
         source: SourceArgs { target, files },
         cluster,
@@ -182,10 +182,10 @@ fn read(args: &InputArgs, needs: Needs, failures: Option<&Path>) -> Result<Reque
         now,
         pods_complete,
     } = args;
-    let failures = failures.map(input::failures).transpose()?;
-    let failures = failures.unwrap_or_default();
+    let answers = answers.map(input::answers).transpose()?;
+    let answers = answers.unwrap_or_default();
     if let Some(target) = target {
-        return Cluster::new(cluster, target, needs).read(None, *now, failures);
+        return Cluster::new(cluster, target, needs).read(None, *now, answers);
     }
     if let Some((option, _)) = cluster.options().next() {
         let text = format!("{option} is for kubectl, and cannot be used with -f");
@@ -198,7 +198,7 @@ fn read(args: &InputArgs, needs: Needs, failures: Option<&Path>) -> Result<Reque
         wanted.as_ref(),
         *pods_complete,
         now.unwrap_or_else(now::read),
-        failures,
+        answers,
         &mut |note| stderr::eprint_note(note),
     )
 }
@@ -277,8 +277,8 @@ impl Observation for Rollout<'_> {
     type Observed = Status;
 
     fn poll(&mut self, limit: Option<Duration>) -> Result<Status, Error> {
-        let failures = input::Failures::default();
-        let request = self.cluster.read(limit, None, failures)?;
+        let answers = input::Answers::default();
+        let request = self.cluster.read(limit, None, answers)?;
         status_of(self.planner, request)
     }
 

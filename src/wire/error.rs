@@ -133,6 +133,8 @@ pub enum Reason {
     SeveralControllers,
     /// Bytes that cannot be decoded as a Struct.
     MalformedStruct,
+    /// Bytes that are not valid JSON, or not the JSON of the expected object.
+    MalformedJson,
     /// Text that is not UTF-8.
     InvalidUtf8,
     /// A template with more values than the contract allows.
@@ -147,7 +149,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Required,
         Self::Negative,
         Self::OutOfRange,
@@ -167,6 +169,7 @@ impl Reason {
         Self::WrongKind,
         Self::SeveralControllers,
         Self::MalformedStruct,
+        Self::MalformedJson,
         Self::InvalidUtf8,
         Self::TemplateTooLarge,
         Self::TooDeep,
@@ -197,6 +200,7 @@ impl Reason {
             Self::WrongKind => "WRONG_KIND",
             Self::SeveralControllers => "SEVERAL_CONTROLLERS",
             Self::MalformedStruct => "MALFORMED_STRUCT",
+            Self::MalformedJson => "MALFORMED_JSON",
             Self::InvalidUtf8 => "INVALID_UTF8",
             Self::TemplateTooLarge => "TEMPLATE_TOO_LARGE",
             Self::TooDeep => "TOO_DEEP",

@@ -14,11 +14,11 @@ use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor};
 use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 
 use super::error::{Reason, Violations};
-use super::parse::{EVENTS_MAX, FAILURES_MAX, PODS_MAX, Path, REPLICA_SETS_MAX};
+use super::parse::{ANSWERS_MAX, EVENTS_MAX, PODS_MAX, Path, REPLICA_SETS_MAX};
 use super::{Error, RawStruct};
 use crate::proto::{
     ContainerStatus, DeploymentCondition, FailureRule, LabelSelectorRequirement, ObservedEvent,
-    OwnerReference, Pod, PodCondition, ReplicaSet, ReplicaSetCondition, StepFailure,
+    OwnerReference, Pod, PodCondition, ReplicaSet, ReplicaSetCondition, StepAnswer,
 };
 
 /// Bytes that a request may take in memory. As many pods as there may be, each with what Kubernetes writes into its
@@ -53,7 +53,7 @@ const ENTRIES: [(&str, usize); 11] = [
     size::<PodCondition>(),
     size::<ReplicaSet>(),
     size::<ReplicaSetCondition>(),
-    size::<StepFailure>(),
+    size::<StepAnswer>(),
 ];
 
 /// What one more entry of a map takes, key and value: nodes of the tree are half full.
@@ -475,7 +475,7 @@ impl Field {
 impl Rule {
     fn of(parent: &str, name: &str, kind: &Kind) -> Self {
         match (parent, name) {
-            ("rollplan.v1.Snapshot", "replica_sets") | (_, "existing") => Self::ReplicaSet,
+            ("rollplan.v1.Snapshot", "replica_sets") => Self::ReplicaSet,
             ("rollplan.v1.Snapshot", "deployment" | "pods" | "events") => Self::Object,
             ("rollplan.v1.ObjectMeta", "annotations") => Self::Annotations,
             ("rollplan.v1.DeploymentSpec", "selector") => Self::Selector,
@@ -490,7 +490,7 @@ fn entries_max(parent: &str, field: &FieldDescriptor) -> Option<usize> {
     match (parent, field.name()) {
         ("rollplan.v1.Snapshot", "replica_sets") => Some(REPLICA_SETS_MAX),
         ("rollplan.v1.Snapshot", "pods") => Some(PODS_MAX),
-        ("rollplan.v1.Snapshot", "failures") => Some(FAILURES_MAX),
+        ("rollplan.v1.Snapshot", "answers") => Some(ANSWERS_MAX),
         ("rollplan.v1.Snapshot", "events") => Some(EVENTS_MAX),
         _ if field.is_list() || field.is_map() => Some(ENTRIES_MAX),
         _ => None,

@@ -9,6 +9,7 @@ pub mod estimate;
 mod interruptible;
 pub mod json;
 mod parse;
+mod path;
 mod print;
 mod print_report;
 mod print_revision;
@@ -17,7 +18,7 @@ mod tree;
 
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
 pub use parse::{
-    EVENTS_MAX, EXPRESSIONS_MAX, FAILURES_MAX, Horizon, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX,
+    ANSWERS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, Horizon, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX,
     parse_options, parse_selector, parse_snapshot,
 };
 pub use print::{print_plan, print_status, print_step};

@@ -9,6 +9,7 @@ use rollplan_core::report::Report;
 use rollplan_core::snapshot::{Condition, DeploymentStatus};
 use rollplan_core::time::{Span, Time};
 
+use super::path;
 use crate::proto;
 
 /// Converts a plan and its report to a response.
@@ -114,22 +115,24 @@ pub fn print_step(step: Step) -> proto::Step {
         events,
         on_failure,
     } = step;
-    let (continue_on_failure, tolerated_http_codes) = match on_failure {
-        OnFailure::Stop => (false, Vec::new()),
-        OnFailure::Tolerate(codes) => (true, codes.to_vec()),
-        OnFailure::Continue => (true, Vec::new()),
+    let (on_failure, done_http_codes) = match on_failure {
+        OnFailure::Stop => (proto::OnFailure::Stop, Vec::new()),
+        OnFailure::Tolerate(codes) => (proto::OnFailure::DoneIf, codes.to_vec()),
+        OnFailure::Continue => (proto::OnFailure::Continue, Vec::new()),
     };
     proto::Step {
         summary,
+        read_on_conflict: call.as_ref().and_then(read_on_conflict),
         call: call.map(api_call),
         events: events.into_iter().map(event).collect(),
-        continue_on_failure,
-        tolerated_http_codes,
+        on_failure: on_failure.into(),
+        done_http_codes,
         action: action.map(self::action),
     }
 }
 
 fn api_call(call: ApiCall) -> proto::ApiCall {
+    let (path, query) = (path::of_call(&call), path::query(call.verb));
     let ApiCall {
         verb,
         api_version,
@@ -154,7 +157,22 @@ fn api_call(call: ApiCall) -> proto::ApiCall {
         subresource,
         content_type,
         body_json,
+        path,
+        query: query.to_owned(),
     }
+}
+
+/// The call that reads the object whose name a create finds in use.
+fn read_on_conflict(call: &ApiCall) -> Option<proto::ApiCall> {
+    (call.verb == Verb::Create).then(|| proto::ApiCall {
+        verb: proto::Verb::Get.into(),
+        api_version: call.api_version.clone(),
+        kind: call.kind.clone(),
+        namespace: call.namespace.clone(),
+        name: call.name.clone(),
+        path: path::of_object(call),
+        ..proto::ApiCall::default()
+    })
 }
 
 fn event(event: Event) -> proto::Event {

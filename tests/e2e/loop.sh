@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A minimal adapter: read the cluster, get a plan from rollplan, make exactly the API calls of the plan, and repeat.
 # It demonstrates that a plan leaves no decisions to its caller. It is not a complete controller: it polls, records no
-# events, and does not report rejected calls to the planner, so it cannot continue if the name of a ReplicaSet is in use.
+# events, and repeats a rejected call without a backoff.
 #
 #   loop.sh NAMESPACE
 #
@@ -25,58 +25,54 @@ case $line in
   *) echo "kubectl proxy: $line" >&2; exit 1 ;;
 esac
 
-# url API_VERSION KIND NAMESPACE NAME SUBRESOURCE
-url() {
-  local group=apis
-  [[ $1 == */* ]] || group=api
-  echo "$api/$group/$1/namespaces/$3/${2,,}s${4:+/$4}${5:+/$5}"
-}
-
-# make_call STEP: makes the API call of a step and prints the HTTP status code. The response body is in the file $response.
+# make_call CALL: makes an API call and prints the HTTP status code. The body of the answer is in the file $response.
 make_call() {
-  local step=$1 verb version kind ns name subresource content method
-  # One value per line, because a subresource may be empty.
-  { read -r verb; read -r version; read -r kind; read -r ns; read -r name; read -r subresource; read -r content; } < <(
-    jq -r '.call | .verb, .apiVersion, .kind, .namespace, .name, .subresource // "", .contentType // "application/json"' <<<"$step")
-  case $verb in
-    VERB_CREATE) method=POST name= ;;
+  local call=$1 method
+  case $(jq -r .verb <<<"$call") in
+    VERB_CREATE) method=POST ;;
     VERB_PATCH) method=PATCH ;;
     VERB_DELETE) method=DELETE ;;
-    *) echo "unknown verb $verb" >&2; return 1 ;;
+    VERB_GET) method=GET ;;
+    *) echo "unknown verb in $call" >&2; return 1 ;;
   esac
-  jq -j '.call.bodyJson // ""' <<<"$step" |
-    curl -sS -o "$response" -w '%{http_code}' -X "$method" -H "Content-Type: $content" --data-binary @- \
-      "$(url "$version" "$kind" "$ns" "$name" "$subresource")"
+  jq -j '.bodyJson // ""' <<<"$call" |
+    curl -sS -o "$response" -w '%{http_code}' -X "$method" --data-binary @- \
+      -H "Content-Type: $(jq -r '.contentType // "application/json"' <<<"$call")" \
+      "$api$(jq -r '.path + (if .query then "?" + .query else "" end)' <<<"$call")"
 }
 
-# judge STEP CODE: prints whether the step succeeded, failed but lets the plan continue, or failed and stops the plan.
-judge() {
-  jq -r --argjson code "$2" '
-    (.toleratedHttpCodes // []) as $tolerated
-    | if $code >= 200 and $code < 300 then "succeeded"
-      elif $tolerated | index($code) then "succeeded"
-      elif .call.verb == "VERB_DELETE" and $code == 404 then "succeeded"
-      elif .continueOnFailure and ($tolerated | length) == 0 then "continue"
-      else "stop" end' <<<"$1"
-}
-
+# carry_out PLAN: makes the calls of a plan. The answers to those that failed are in the array $answers.
 carry_out() {
-  local step code verdict
+  local step code on_failure answer
+  answers=()
   while read -r step; do
-    code=$(make_call "$step") || code=0
-    verdict=$(judge "$step" "$code")
+    : >"$response"
+    code=$(make_call "$(jq .call <<<"$step")") || code=0
     echo "$code $(jq -r '.summary // "(no summary)"' <<<"$step")"
-    [[ $verdict == succeeded ]] || echo "  $verdict: $(head -c 2000 "$response")"
-    # The remaining steps depend on this one: get a new plan.
-    [[ $verdict != stop ]] || return 0
+    [[ $code != 2* ]] || continue
+    answer=$(head -c 65536 "$response" | base64 -w 0 |
+      jq -Rs --argjson step "$step" --argjson code "$code" '{call: $step.call, httpCode: $code, body: .}')
+    if [[ $code == 409 ]] && jq -e .readOnConflict <<<"$step" >/dev/null; then
+      if [[ $(make_call "$(jq .readOnConflict <<<"$step")") == 200 ]]; then
+        answer=$(base64 -w 0 "$response" | jq -Rs --argjson answer "$answer" '$answer + {existingJson: .}')
+      fi
+    fi
+    on_failure=$(jq -r --argjson code "$code" '
+      if .onFailure == "ON_FAILURE_DONE_IF" and (.doneHttpCodes | index($code)) then "done" else .onFailure end' <<<"$step")
+    echo "  $on_failure: $(head -c 2000 "$response")"
+    answers+=("$answer")
+    case $on_failure in done | ON_FAILURE_CONTINUE) ;; *) return 0 ;; esac
   done < <(jq -c '.steps[]? | select(.call)' <<<"$1")
 }
 
+declare -A last_answers
 while true; do
   snapshot=$(kubectl get deploy,rs,pods -n "$namespace" -o json)
   for name in $(jq -r '.items[] | select(.kind == "Deployment") | .metadata.name' <<<"$snapshot"); do
-    if plan=$("$rollplan" plan -f - --deployment "$namespace/$name" --now "$(date -u +%FT%TZ)" -o json <<<"$snapshot"); then
+    if plan=$("$rollplan" plan -f - --deployment "$namespace/$name" --now "$(date -u +%FT%TZ)" -o json \
+      --answers <(echo "${last_answers[$name]:-[]}") <<<"$snapshot"); then
       carry_out "$plan"
+      last_answers[$name]=$(printf '%s\n' "${answers[@]}" | jq -s .)
     fi
   done
   sleep "$interval"

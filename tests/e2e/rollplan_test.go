@@ -40,7 +40,7 @@ func (s planStep) actions() []string {
 	var found []string
 	for name := range s {
 		switch name {
-		case "summary", "call", "events", "continueOnFailure", "toleratedHttpCodes", "updateDeploymentStatus":
+		case "summary", "call", "events", "onFailure", "doneHttpCodes", "readOnConflict", "updateDeploymentStatus":
 		default:
 			found = append(found, name)
 		}

@@ -11,3 +11,10 @@ mod cli;
 mod report;
 mod server;
 mod wire;
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+
+/// A JSON value as protobuf JSON has it in a `bytes` field.
+fn base64(value: &serde_json::Value) -> String {
+    BASE64_STANDARD.encode(value.to_string())
+}

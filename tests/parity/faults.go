@@ -239,8 +239,8 @@ func (w *worker) compareWithFault(world *World, up *Result) ([]Difference, *Resu
 	}
 	var second *Result
 	if failure != nil {
-		var again *StepFailure
-		if second, again, err = w.ours.carryOut(theirs, "HORIZON_PASS", []StepFailure{*failure}); err != nil {
+		var again *StepAnswer
+		if second, again, err = w.ours.carryOut(theirs, "HORIZON_PASS", []StepAnswer{*failure}); err != nil {
 			return nil, first, "", err
 		}
 		if again != nil {

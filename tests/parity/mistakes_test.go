@@ -96,11 +96,11 @@ func TestMutationsAreDetected(t *testing.T) {
 		{"missing tests of generation and UID", "writes", config{faults: true}, mutant{response: replaceInBodies(`\{"op":"test","path":"/metadata/(uid|generation)","value":[^}]+\},`, "")}},
 		{"missing resourceVersion", "writes", config{faults: true}, mutant{response: replaceInBodies(`"resourceVersion":"\d+",`, "")}},
 		{"unreported failures", "the rejected call is planned again", config{faults: true}, mutant{request: func(s string) string {
-			return strings.Replace(s, `"failures":`, `"ignored":`, 1)
+			return strings.Replace(s, `"answers":`, `"ignored":`, 1)
 		}}},
-		{"no continueOnFailure", "writes", config{faults: true}, mutant{response: func(r *PlanResponse) {
+		{"no ON_FAILURE_CONTINUE", "writes", config{faults: true}, mutant{response: func(r *PlanResponse) {
 			for i := range r.Steps {
-				r.Steps[i].ContinueOnFailure = false
+				r.Steps[i].OnFailure = "ON_FAILURE_STOP"
 			}
 		}}},
 		{"digest of a custom resource in another annotation", "write .Set.metadata.annotations", config{custom: true}, mutant{response: replaceInBodies(`rollplan.dev/template-digest`, "rollplan.dev/digest")}},

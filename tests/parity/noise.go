@@ -7,10 +7,10 @@ import (
 )
 
 // forPlanner returns the request for our planner: without the fields that are not part of the contract, and with noise.
-func (w *World) forPlanner(horizon string, failures []StepFailure) ([]byte, error) {
+func (w *World) forPlanner(horizon string, failures []StepAnswer) ([]byte, error) {
 	r := w.Request(horizon)
 	r.World = nil
-	r.Snapshot.Failures = failures
+	r.Snapshot.Answers = failures
 	data, err := json.Marshal(r)
 	if err != nil || w.Noise == 0 {
 		return data, err

@@ -78,7 +78,7 @@ type Ours struct {
 }
 
 // plan requests a plan.
-func (o *Ours) plan(w *World, horizon string, failures []StepFailure) (*PlanResponse, error) {
+func (o *Ours) plan(w *World, horizon string, failures []StepAnswer) (*PlanResponse, error) {
 	data, err := w.forPlanner(horizon, failures)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (o *Ours) Pass(w *World, up *Result) (*Result, error) {
 	r, failure, err := o.carryOut(w, "HORIZON_PASS", nil)
 	if err == nil && failure != nil {
 		attempts := r.Attempts
-		r, failure, err = o.carryOut(w, "HORIZON_PASS", []StepFailure{*failure})
+		r, failure, err = o.carryOut(w, "HORIZON_PASS", []StepAnswer{*failure})
 		if err == nil {
 			r.Attempts = append(attempts, r.Attempts...)
 		}
@@ -132,23 +132,23 @@ func (o *Ours) Pass(w *World, up *Result) (*Result, error) {
 }
 
 // carryOut requests a plan and makes its calls. It returns the failure that must be reported, if any.
-func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Result, *StepFailure, error) {
+func (o *Ours) carryOut(w *World, horizon string, failures []StepAnswer) (*Result, *StepAnswer, error) {
 	resp, err := o.plan(w, horizon, failures)
 	if err != nil {
 		return nil, nil, err
 	}
 	server := NewServer(w)
 	var events []Event
-	var failed *StepFailure
+	var failed *StepAnswer
 	var failedErr error
 	ended, endedAt, continued := false, "", false
 	for i, step := range resp.Steps {
 		if step.Call != nil {
 			if err := o.call(w, server, step.Call); err != nil {
 				if w.Fault != nil && server.fired || w.Newer != nil {
-					if !step.continuesAfter(err) && !(step.Call.Verb == "VERB_DELETE" && apierrors.IsNotFound(err)) {
+					if !step.continuesAfter(err) {
 						endedAt = string(kindOfCall(step))
-					} else if len(step.ToleratedHTTPCodes) == 0 && step.ContinueOnFailure {
+					} else if step.OnFailure == "ON_FAILURE_CONTINUE" {
 						continued = true
 					}
 					if definite(err) && (endedAt != "" || continued) && w.Newer == nil && failed == nil {
@@ -163,9 +163,6 @@ func (o *Ours) carryOut(w *World, horizon string, failures []StepFailure) (*Resu
 				if step.Call.Verb == "VERB_CREATE" && definite(err) {
 					failed = failureOf(w, server, step.Call, err)
 					break
-				}
-				if step.Call.Verb == "VERB_DELETE" && apierrors.IsNotFound(err) {
-					continue // the contract treats this as success
 				}
 				if !step.continuesAfter(err) && server.refuse == RefuseDelete && step.Call.Verb == "VERB_DELETE" {
 					ended = true // upstream ends its pass too
@@ -234,26 +231,30 @@ func kindOfCall(step PlanStep) FaultOn {
 	return "a step without an action"
 }
 
-func failureOf(w *World, server *Server, call *ApiCall, err error) *StepFailure {
-	f := &StepFailure{Call: call, HTTPCode: 500, Message: err.Error()}
+func failureOf(w *World, server *Server, call *ApiCall, err error) *StepAnswer {
+	s := metav1.Status{Code: 500, Reason: metav1.StatusReasonInternalError, Message: err.Error()}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		s := status.Status()
-		f.HTTPCode, f.Reason, f.Message = s.Code, string(s.Reason), s.Message
-		if s.Details != nil {
-			for _, c := range s.Details.Causes {
-				f.Causes = append(f.Causes, string(c.Type))
-			}
-		}
+		s = status.Status()
 	}
+	s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	f := &StepAnswer{Call: call, HTTPCode: s.Code, Body: mustJSON(s)}
 	if apierrors.IsAlreadyExists(err) {
 		if existing, ok := server.sets[key(call.Namespace, call.Name)]; ok {
 			c := *existing
 			c.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"}
-			f.Existing = &c
+			f.ExistingJSON = mustJSON(&c)
 		}
 	}
 	return f
+}
+
+func mustJSON(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
 }
 
 // call makes an API call on the server.

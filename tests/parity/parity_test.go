@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/controller"
@@ -52,12 +53,16 @@ func (m *mirror) Plan(request []byte) ([]byte, error) {
 		in.set(rs)
 	}
 	in.deployment(w.Deployment)
-	for _, f := range req.Snapshot.Failures {
+	for _, f := range req.Snapshot.Answers {
+		var status metav1.Status
+		if err := json.Unmarshal(f.Body, &status); err != nil {
+			return nil, err
+		}
 		switch {
-		case f.Reason == "AlreadyExists":
-		case strings.Contains(f.Message, "quota"):
+		case status.Reason == metav1.StatusReasonAlreadyExists:
+		case strings.Contains(status.Message, "quota"):
 			w.Refuse = RefuseQuota
-		case len(f.Causes) > 0 && f.Causes[0] == "NamespaceTerminating":
+		case status.Details != nil && len(status.Details.Causes) > 0 && status.Details.Causes[0].Type == corev1.NamespaceTerminatingCause:
 			w.Refuse = RefuseTerminating
 		default:
 			w.Refuse = RefuseInvalid
@@ -65,7 +70,7 @@ func (m *mirror) Plan(request []byte) ([]byte, error) {
 	}
 	server := NewServer(w)
 	r := m.up.Pass(w, server)
-	if len(req.Snapshot.Failures) == 0 && strings.Contains(strings.Join(r.Refused, ""), "already exists") {
+	if len(req.Snapshot.Answers) == 0 && strings.Contains(strings.Join(r.Refused, ""), "already exists") {
 		// ignore that the name is already in use: the server will reject the create
 		server = NewServer(w)
 		delete(server.sets, key(w.Deployment.Namespace, cut(w.Deployment.Name, theirs)))

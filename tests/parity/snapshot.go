@@ -47,7 +47,7 @@ type RequestSnapshot struct {
 	ReplicaSets  []*appsv1.ReplicaSet `json:"replicaSets,omitempty"`
 	Pods         []*corev1.Pod        `json:"pods,omitempty"`
 	PodsComplete bool                 `json:"podsComplete,omitempty"`
-	Failures     []StepFailure        `json:"failures,omitempty"`
+	Answers      []StepAnswer         `json:"answers,omitempty"`
 }
 
 type RequestOptions struct {
@@ -61,14 +61,12 @@ type WorldRules struct {
 	Noise  uint64  `json:"noise,omitempty"`
 }
 
-// StepFailure is the message of the contract.
-type StepFailure struct {
-	Call     *ApiCall           `json:"call"`
-	HTTPCode int32              `json:"httpCode"`
-	Reason   string             `json:"reason"`
-	Message  string             `json:"message"`
-	Causes   []string           `json:"causes,omitempty"`
-	Existing *appsv1.ReplicaSet `json:"existing,omitempty"`
+// StepAnswer is the message of the contract.
+type StepAnswer struct {
+	Call         *ApiCall `json:"call"`
+	HTTPCode     int32    `json:"httpCode"`
+	Body         []byte   `json:"body,omitempty"`
+	ExistingJSON []byte   `json:"existingJson,omitempty"`
 }
 
 // ApiCall is the message of the contract.
@@ -81,6 +79,8 @@ type ApiCall struct {
 	Subresource string `json:"subresource,omitempty"`
 	ContentType string `json:"contentType,omitempty"`
 	BodyJSON    string `json:"bodyJson,omitempty"`
+	Path        string `json:"path,omitempty"`
+	Query       string `json:"query,omitempty"`
 }
 
 // PlanResponse contains the fields of a PlanRolloutResponse that are compared.
@@ -92,12 +92,11 @@ type PlanResponse struct {
 }
 
 type PlanStep struct {
-	Summary           string   `json:"summary"`
-	Call              *ApiCall `json:"call"`
-	Events            []Event  `json:"events"`
-	ContinueOnFailure bool     `json:"continueOnFailure"`
-	// HTTP status codes for which ContinueOnFailure applies; empty means all.
-	ToleratedHTTPCodes []int32 `json:"toleratedHttpCodes"`
+	Summary       string   `json:"summary"`
+	Call          *ApiCall `json:"call"`
+	Events        []Event  `json:"events"`
+	OnFailure     string   `json:"onFailure"`
+	DoneHTTPCodes []int32  `json:"doneHttpCodes"`
 
 	CreateReplicaSet       json.RawMessage `json:"createReplicaSet,omitempty"`
 	ScaleReplicaSet        json.RawMessage `json:"scaleReplicaSet,omitempty"`
@@ -112,11 +111,9 @@ type PlanStep struct {
 
 // continuesAfter reports whether the plan continues after the call of this step has failed.
 func (s *PlanStep) continuesAfter(err error) bool {
-	if !s.ContinueOnFailure || len(s.ToleratedHTTPCodes) == 0 {
-		return s.ContinueOnFailure
-	}
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && slices.Contains(s.ToleratedHTTPCodes, status.Status().Code)
+	return s.OnFailure == "ON_FAILURE_CONTINUE" ||
+		s.OnFailure == "ON_FAILURE_DONE_IF" && errors.As(err, &status) && slices.Contains(s.DoneHTTPCodes, status.Status().Code)
 }
 
 var native = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,7 +48,7 @@ func (r *Rollouts) applySteps(ctx context.Context, owner *unstructured.Unstructu
 				s.forgetMissing(step.GetCall(), err)
 				s.verified = s.verified && step.GetCall().GetKind() != ReplicaSet.Kind
 				failed = append(failed, &CallError{step, err})
-				if continuesAfterFailure(step) {
+				if step.GetOnFailure() == rollplanv1.OnFailure_ON_FAILURE_CONTINUE {
 					continue
 				}
 				return failed
@@ -64,7 +64,7 @@ func (r *Rollouts) applySteps(ctx context.Context, owner *unstructured.Unstructu
 	return failed
 }
 
-// send makes one API call and returns the resulting object.
+// send makes one API call and returns the resulting object. The field manager is that of Writer, not that of the call.
 func (r *Rollouts) send(ctx context.Context, call *rollplanv1.ApiCall) (*unstructured.Unstructured, error) {
 	target := object(schema.FromAPIVersionAndKind(call.GetApiVersion(), call.GetKind()))
 	target.SetNamespace(call.GetNamespace())
@@ -96,20 +96,20 @@ func (r *Rollouts) send(ctx context.Context, call *rollplanv1.ApiCall) (*unstruc
 	}
 }
 
-// stepFailure describes a rejected call in the next request. If the name of a created object is already in use, the
-// planner also needs the existing object.
-func (r *Rollouts) stepFailure(ctx context.Context, rejected *CallError) *rollplanv1.StepFailure {
-	failure := rejected.stepFailure()
-	if !apierrors.IsAlreadyExists(rejected.Err) {
-		return failure
+// answer is what the next request says about a failed call. If the name of a created object is already in use, it contains
+// the existing object.
+func (r *Rollouts) answer(ctx context.Context, failed *CallError) *rollplanv1.StepAnswer {
+	answer := failed.answer()
+	call := failed.Step.GetReadOnConflict()
+	if call == nil || answer.GetHttpCode() != http.StatusConflict {
+		return answer
 	}
-	call := rejected.Step.GetCall()
 	existing := object(schema.FromAPIVersionAndKind(call.GetApiVersion(), call.GetKind()))
 	if err := r.Writer.Get(ctx, types.NamespacedName{Namespace: call.GetNamespace(), Name: call.GetName()}, existing); err != nil {
-		return failure // without the object, the planner waits until the snapshot contains it
+		return answer // without the object, the planner waits until the snapshot contains it
 	}
-	if message, err := convert(nil, map[types.UID]conversion{}, existing, &rollplanv1.ReplicaSet{}); err == nil {
-		failure.Existing = message
+	if body, err := existing.MarshalJSON(); err == nil {
+		answer.ExistingJson = body
 	}
-	return failure
+	return answer
 }

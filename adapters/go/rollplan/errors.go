@@ -1,6 +1,7 @@
 package rollplan
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +12,9 @@ import (
 
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
+
+// maxAnswerBody is the size of the longest body that the planner accepts in an answer.
+const maxAnswerBody = 64 << 10
 
 // CallError is an API call of a plan that failed.
 type CallError struct {
@@ -24,35 +28,45 @@ func (e *CallError) Error() string { return fmt.Sprintf("%s: %v", e.Step.GetSumm
 
 func (e *CallError) Unwrap() error { return e.Err }
 
-// Stale reports whether the plan was made from an outdated snapshot or the outcome of the call is unknown, so that the
-// Deployment must be read again. Otherwise the API server rejected the call, and the next request must include that.
-func (e *CallError) Stale() bool {
+// Rejected reports whether the API server rejected the call, so that somebody should know of it. Otherwise the plan was
+// made from an outdated snapshot, or the outcome is unknown: the next plan takes care of that. What the planner makes of
+// the answer does not depend on this.
+func (e *CallError) Rejected() bool {
 	response, ok := statusOf(e.Err)
 	switch {
 	case !ok, apierrors.IsTimeout(e.Err), apierrors.IsServerTimeout(e.Err):
-		return true
+		return false
 	case response.Code == http.StatusConflict:
-		return response.Reason != metav1.StatusReasonAlreadyExists
+		return response.Reason == metav1.StatusReasonAlreadyExists
 	case response.Code == http.StatusUnprocessableEntity:
 		// Validation errors list causes; a failed `test` operation of a JSON patch does not.
-		return response.Details == nil || len(response.Details.Causes) == 0
+		return response.Details != nil && len(response.Details.Causes) > 0
 	default:
-		return response.Code < 400 || response.Code > 599
+		return true
 	}
 }
 
-// stepFailure converts a rejected call to the message that the next request includes.
-func (e *CallError) stepFailure() *rollplanv1.StepFailure {
-	response, _ := statusOf(e.Err)
-	failure := &rollplanv1.StepFailure{
-		Call: e.Step.GetCall(), HttpCode: response.Code, Reason: string(response.Reason), Message: response.Message,
+// answer converts the response of the API server to the message that the next request includes.
+func (e *CallError) answer() *rollplanv1.StepAnswer {
+	answer := &rollplanv1.StepAnswer{Call: e.Step.GetCall()}
+	response, ok := statusOf(e.Err)
+	if !ok {
+		return answer
 	}
-	if response.Details != nil {
-		for _, cause := range response.Details.Causes {
-			failure.Causes = append(failure.Causes, string(cause.Type))
-		}
+	answer.HttpCode = response.Code
+	if response.Details != nil && slices.ContainsFunc(response.Details.Causes, isUnexpectedResponse) {
+		return answer // client-go made this Status itself, because the body was none
 	}
-	return failure
+	response.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"} // removed by decoding
+	if body, err := json.Marshal(response); err == nil && len(body) <= maxAnswerBody {
+		answer.Body = body
+	}
+	return answer
+}
+
+// isUnexpectedResponse reports whether a cause says that the body of the response was not a Status.
+func isUnexpectedResponse(cause metav1.StatusCause) bool {
+	return cause.Type == metav1.CauseTypeUnexpectedServerResponse
 }
 
 // statusOf returns the response of the API server that an error wraps, if any.
@@ -64,20 +78,12 @@ func statusOf(err error) (metav1.Status, bool) {
 	return response.Status(), true
 }
 
-// succeeded reports whether the outcome of a call counts as success. Deleting an object that no longer exists does.
+// succeeded reports whether a step counts as carried out, perhaps although its call failed.
 func succeeded(step *rollplanv1.Step, err error) bool {
 	if err == nil {
 		return true
 	}
 	response, ok := statusOf(err)
-	if !ok {
-		return false
-	}
-	return step.GetCall().GetVerb() == rollplanv1.Verb_VERB_DELETE && response.Code == http.StatusNotFound ||
-		step.GetContinueOnFailure() && slices.Contains(step.GetToleratedHttpCodes(), response.Code)
-}
-
-// continuesAfterFailure reports whether the plan continues after this step has failed.
-func continuesAfterFailure(step *rollplanv1.Step) bool {
-	return step.GetContinueOnFailure() && len(step.GetToleratedHttpCodes()) == 0
+	return ok && step.GetOnFailure() == rollplanv1.OnFailure_ON_FAILURE_DONE_IF &&
+		slices.Contains(step.GetDoneHttpCodes(), response.Code)
 }

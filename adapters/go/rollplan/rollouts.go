@@ -95,17 +95,17 @@ func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, 
 		Response:     response,
 		RequeueAfter: response.GetRequeueAfter().AsDuration(),
 		// This plan reacts to the rejected calls; only the next one repeats them.
-		Retry: len(s.failures) > 0,
+		Retry: s.rejected,
 	}
-	s.failures = nil
+	s.answers, s.rejected = nil, false
 	var rejected []error
 	for _, failed := range r.applySteps(ctx, observed.owner, response.GetSteps(), s) {
 		result.Retry = true
-		if failed.Stale() {
-			continue
+		s.answers = append(s.answers, r.answer(ctx, failed))
+		if failed.Rejected() {
+			s.rejected = true
+			rejected = append(rejected, failed)
 		}
-		rejected = append(rejected, failed)
-		s.failures = append(s.failures, r.stepFailure(ctx, failed))
 	}
 	return result, errors.Join(rejected...)
 }

@@ -2,6 +2,7 @@ package rollplan
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -318,44 +320,46 @@ func TestCreatedObjectIsForgottenAfterNotFound(t *testing.T) {
 	}
 }
 
-func TestOnlyRejectedCallsAreReported(t *testing.T) {
+func TestFailedCallsAreReported(t *testing.T) {
 	for _, test := range []struct {
 		what string
 		err  error
-		// reported is whether the next request includes the failure.
-		reported bool
+		// rejected is whether Sync returns an error and the sync after it requests a backoff, too.
+		rejected bool
+		// body is part of the body of the reported answer. It is empty if there was none.
+		body string
 	}{
-		{"conflict", statusError(409, metav1.StatusReasonConflict), false},
-		{"failed test operation of a JSON patch", statusError(422, metav1.StatusReasonInvalid), false},
-		{"no response", errors.New("connection refused"), false},
-		{"timeout", statusError(504, metav1.StatusReasonTimeout), false},
-		{"validation", statusError(422, metav1.StatusReasonInvalid, metav1.CauseTypeFieldValueInvalid), true},
-		{"quota", statusError(403, metav1.StatusReasonForbidden), true},
-		{"terminating namespace", statusError(403, metav1.StatusReasonForbidden, corev1.NamespaceTerminatingCause), true},
-		{"webhook", statusError(500, metav1.StatusReasonInternalError), true},
+		{"conflict", statusError(409, metav1.StatusReasonConflict), false, `"reason":"Conflict"`},
+		{"failed test operation of a JSON patch", statusError(422, metav1.StatusReasonInvalid), false, `"kind":"Status"`},
+		{"no response", errors.New("connection refused"), false, ""},
+		{"timeout", statusError(504, metav1.StatusReasonTimeout), false, `"reason":"Timeout"`},
+		{"validation", statusError(422, metav1.StatusReasonInvalid, metav1.CauseTypeFieldValueInvalid), true, `"reason":"FieldValueInvalid"`},
+		{"quota", statusError(403, metav1.StatusReasonForbidden), true, `"message":"no"`},
+		{"terminating namespace", statusError(403, metav1.StatusReasonForbidden, corev1.NamespaceTerminatingCause), true, `"reason":"NamespaceTerminating"`},
+		{"webhook", statusError(500, metav1.StatusReasonInternalError), true, `"code":500`},
+		{"HTML of a proxy", statusError(502, metav1.StatusReasonInternalError, metav1.CauseTypeUnexpectedServerResponse), true, ""},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			f := newFixture(t, web(), set("web-1", 3, false, "web"))
 			f.callErrors["patch web-1"] = test.err
-			_, result := f.sync(test.reported, scale("web-1", 2), create("web-2", 1))
+			_, result := f.sync(test.rejected, scale("web-1", 2), create("web-2", 1))
 			if strings.Join(f.calls, ", ") != "patch web-1" || !result.Retry || len(f.events.Events) > 0 {
 				t.Errorf("calls are %v, result is %v, %d events", f.calls, result, len(f.events.Events))
 			}
 			delete(f.callErrors, "patch web-1")
 			request, result := f.sync(false)
-			failures := request.GetSnapshot().GetFailures()
-			if len(failures) > 0 != test.reported || result.Retry != test.reported {
-				t.Fatalf("reported failures are %v, result is %v", failures, result)
+			answers := request.GetSnapshot().GetAnswers()
+			if len(answers) != 1 || result.Retry != test.rejected {
+				t.Fatalf("reported answers are %v, result is %v", answers, result)
 			}
-			if test.reported {
-				response, _ := statusOf(test.err)
-				if got := failures[0]; got.GetCall().GetName() != "web-1" || got.GetHttpCode() != response.Code || got.GetMessage() != "no" || len(got.GetCauses()) != len(response.Details.Causes) {
-					t.Errorf("reported failure is %v", got)
-				}
+			response, _ := statusOf(test.err)
+			got := answers[0]
+			if got.GetCall().GetName() != "web-1" || got.GetHttpCode() != response.Code || !strings.Contains(string(got.GetBody()), test.body) || test.body == "" && len(got.GetBody()) > 0 {
+				t.Errorf("reported answer is %v", got)
 			}
-			// Failures are reported once. The result without Retry then allows the caller to reset the backoff.
-			if request, result = f.sync(false); len(request.GetSnapshot().GetFailures()) > 0 || result.Retry {
-				t.Errorf("reported again: %v, result is %v", request.GetSnapshot().GetFailures(), result)
+			// Answers are reported once. The result without Retry then allows the caller to reset the backoff.
+			if request, result = f.sync(false); len(request.GetSnapshot().GetAnswers()) > 0 || result.Retry {
+				t.Errorf("reported again: %v, result is %v", request.GetSnapshot().GetAnswers(), result)
 			}
 		})
 	}
@@ -363,38 +367,41 @@ func TestOnlyRejectedCallsAreReported(t *testing.T) {
 
 func TestAlreadyExistsReportsExistingObject(t *testing.T) {
 	f := newFixture(t, web(), set("web-2", 5, true, "api"))
-	f.sync(true, create("web-2", 1))
+	step := create("web-2", 1)
+	step.ReadOnConflict = &rollplanv1.ApiCall{Verb: rollplanv1.Verb_VERB_GET, ApiVersion: "apps/v1", Kind: "ReplicaSet", Namespace: step.Call.Namespace, Name: "web-2"}
+	f.sync(true, step)
 	request, _ := f.sync(false)
-	failures := request.GetSnapshot().GetFailures()
-	if len(failures) != 1 || failures[0].GetReason() != "AlreadyExists" || failures[0].GetExisting().GetSpec().GetReplicas() != 5 {
-		t.Errorf("reported failures are %v", failures)
+	answers := request.GetSnapshot().GetAnswers()
+	if len(answers) != 1 || !strings.Contains(string(answers[0].GetBody()), "AlreadyExists") {
+		t.Fatalf("reported answers are %v", answers)
+	}
+	var existing appsv1.ReplicaSet
+	if err := json.Unmarshal(answers[0].GetExistingJson(), &existing); err != nil || *existing.Spec.Replicas != 5 {
+		t.Errorf("existing ReplicaSet is %v (%v)", existing, err)
 	}
 }
 
-func TestContinueOnFailure(t *testing.T) {
+func TestOnFailure(t *testing.T) {
 	for _, test := range []struct {
 		what      string
-		continues bool
-		tolerated []int32
-		remove    bool
+		onFailure rollplanv1.OnFailure
+		done      []int32
 		err       error
 		calls     int
 		retry     bool
 	}{
-		{what: "object to delete does not exist", remove: true, err: statusError(404, metav1.StatusReasonNotFound), calls: 2},
-		{what: "any failure is ignored", continues: true, err: statusError(409, metav1.StatusReasonConflict), calls: 2, retry: true},
-		{what: "tolerated status code", continues: true, tolerated: []int32{404, 422}, err: statusError(404, metav1.StatusReasonNotFound), calls: 2},
-		{what: "other status code", continues: true, tolerated: []int32{422}, err: statusError(409, metav1.StatusReasonConflict), calls: 1, retry: true},
+		{what: "stop", onFailure: rollplanv1.OnFailure_ON_FAILURE_STOP, err: statusError(404, metav1.StatusReasonNotFound), calls: 1, retry: true},
+		{what: "any failure is ignored", onFailure: rollplanv1.OnFailure_ON_FAILURE_CONTINUE, err: statusError(409, metav1.StatusReasonConflict), calls: 2, retry: true},
+		{what: "a code that counts as done", onFailure: rollplanv1.OnFailure_ON_FAILURE_DONE_IF, done: []int32{404, 422}, err: statusError(404, metav1.StatusReasonNotFound), calls: 2},
+		{what: "another code", onFailure: rollplanv1.OnFailure_ON_FAILURE_DONE_IF, done: []int32{422}, err: statusError(409, metav1.StatusReasonConflict), calls: 1, retry: true},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			f := newFixture(t, web(), set("web-1", 3, false, "web"))
 			first := scale("web-1", 2)
-			if test.remove {
-				first = remove("web-1")
-			}
-			first.ContinueOnFailure, first.ToleratedHttpCodes = test.continues, test.tolerated
-			f.callErrors["patch web-1"], f.callErrors["delete web-1"] = test.err, test.err
-			_, result := f.sync(false, first, create("web-2", 1))
+			first.OnFailure, first.DoneHttpCodes = test.onFailure, test.done
+			f.callErrors["patch web-1"] = test.err
+			rejected := test.onFailure == rollplanv1.OnFailure_ON_FAILURE_STOP
+			_, result := f.sync(rejected, first, create("web-2", 1))
 			if len(f.calls) != test.calls || result.Retry != test.retry {
 				t.Errorf("calls are %v, result is %v", f.calls, result)
 			}
@@ -464,23 +471,23 @@ func TestStatusIntervalDelaysOnlyProgress(t *testing.T) {
 		at       time.Duration
 		phase    rollplanv1.Phase
 		steps    []*rollplanv1.Step
-		failures int
+		rejected bool
 		delay    time.Duration
 	}{
-		{"progress", 0, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval},
-		{"more progress", interval / 4, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval * 3 / 4},
-		{"the interval has elapsed", interval, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, 0},
-		{"progress after that write", interval, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval},
-		{"another write", interval * 3 / 2, rollplanv1.Phase_PHASE_PROGRESSING, []*rollplanv1.Step{scale("web-1", 2), status}, 0, 0},
-		{"progress after another write", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, progress, 0, interval},
-		{"completion", interval * 2, rollplanv1.Phase_PHASE_COMPLETE, progress, 0, 0},
-		{"stall", interval * 2, rollplanv1.Phase_PHASE_STALLED, progress, 0, 0},
-		{"rejected call", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, progress, 1, 0},
-		{"no steps", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, nil, 0, 0},
+		{"progress", 0, rollplanv1.Phase_PHASE_PROGRESSING, progress, false, interval},
+		{"more progress", interval / 4, rollplanv1.Phase_PHASE_PROGRESSING, progress, false, interval * 3 / 4},
+		{"the interval has elapsed", interval, rollplanv1.Phase_PHASE_PROGRESSING, progress, false, 0},
+		{"progress after that write", interval, rollplanv1.Phase_PHASE_PROGRESSING, progress, false, interval},
+		{"another write", interval * 3 / 2, rollplanv1.Phase_PHASE_PROGRESSING, []*rollplanv1.Step{scale("web-1", 2), status}, false, 0},
+		{"progress after another write", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, progress, false, interval},
+		{"completion", interval * 2, rollplanv1.Phase_PHASE_COMPLETE, progress, false, 0},
+		{"stall", interval * 2, rollplanv1.Phase_PHASE_STALLED, progress, false, 0},
+		{"rejected call", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, progress, true, 0},
+		{"no steps", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, nil, false, 0},
 		{"status with an event", interval * 2, rollplanv1.Phase_PHASE_PROGRESSING, []*rollplanv1.Step{{
-			Action: status.Action, Events: []*rollplanv1.Event{{Reason: "SomeReason"}}}}, 0, 0},
+			Action: status.Action, Events: []*rollplanv1.Event{{Reason: "SomeReason"}}}}, false, 0},
 	} {
-		s.failures = make([]*rollplanv1.StepFailure, test.failures)
+		s.rejected = test.rejected
 		plan := &rollplanv1.PlanRolloutResponse{Steps: test.steps, Report: &rollplanv1.RolloutReport{Phase: test.phase}}
 		if delay := s.statusDelay(plan, interval, now.Add(test.at)); delay != test.delay {
 			t.Errorf("%s is delayed by %s, want %s", test.what, delay, test.delay)

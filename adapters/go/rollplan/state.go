@@ -34,8 +34,10 @@ type ownerState struct {
 	verified bool
 	// statusDelayedSince is when the first of the delayed status updates was due. It is zero if there is none.
 	statusDelayedSince time.Time
-	// failures are the calls of the last plan that the API server rejected.
-	failures []*rollplanv1.StepFailure
+	// answers are those to the calls of the last plan that failed.
+	answers []*rollplanv1.StepAnswer
+	// rejected is whether one of the answers is a rejection.
+	rejected bool
 	native   nativeDetector
 }
 
@@ -64,7 +66,7 @@ func (s *state) statusDelay(plan *rollplanv1.PlanRolloutResponse, interval time.
 	steps := plan.GetSteps()
 	progressOnly := plan.GetReport().GetPhase() == rollplanv1.Phase_PHASE_PROGRESSING &&
 		len(steps) == 1 && steps[0].GetUpdateDeploymentStatus() != nil && len(steps[0].GetEvents()) == 0
-	if progressOnly && len(s.failures) == 0 {
+	if progressOnly && !s.rejected {
 		if s.statusDelayedSince.IsZero() {
 			s.statusDelayedSince = now
 		}

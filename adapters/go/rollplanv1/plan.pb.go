@@ -79,6 +79,64 @@ func (Horizon) EnumDescriptor() ([]byte, []int) {
 	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{0}
 }
 
+// OnFailure says what to do if a call fails. A call fails if its answer has no 2xx code, or if there is no answer.
+type OnFailure int32
+
+const (
+	// Never returned.
+	OnFailure_ON_FAILURE_UNSPECIFIED OnFailure = 0
+	// Make no further call of the plan.
+	OnFailure_ON_FAILURE_STOP OnFailure = 1
+	// Continue with the next step. The events of this step are not recorded.
+	OnFailure_ON_FAILURE_CONTINUE OnFailure = 2
+	// If the code is one of done_http_codes, the step counts as carried out: record its events and continue. Otherwise make
+	// no further call of the plan.
+	OnFailure_ON_FAILURE_DONE_IF OnFailure = 3
+)
+
+// Enum value maps for OnFailure.
+var (
+	OnFailure_name = map[int32]string{
+		0: "ON_FAILURE_UNSPECIFIED",
+		1: "ON_FAILURE_STOP",
+		2: "ON_FAILURE_CONTINUE",
+		3: "ON_FAILURE_DONE_IF",
+	}
+	OnFailure_value = map[string]int32{
+		"ON_FAILURE_UNSPECIFIED": 0,
+		"ON_FAILURE_STOP":        1,
+		"ON_FAILURE_CONTINUE":    2,
+		"ON_FAILURE_DONE_IF":     3,
+	}
+)
+
+func (x OnFailure) Enum() *OnFailure {
+	p := new(OnFailure)
+	*p = x
+	return p
+}
+
+func (x OnFailure) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (OnFailure) Descriptor() protoreflect.EnumDescriptor {
+	return file_rollplan_v1_plan_proto_enumTypes[1].Descriptor()
+}
+
+func (OnFailure) Type() protoreflect.EnumType {
+	return &file_rollplan_v1_plan_proto_enumTypes[1]
+}
+
+func (x OnFailure) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use OnFailure.Descriptor instead.
+func (OnFailure) EnumDescriptor() ([]byte, []int) {
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{1}
+}
+
 // Verb is the verb of an API call.
 type Verb int32
 
@@ -91,6 +149,8 @@ const (
 	Verb_VERB_PATCH Verb = 2
 	// DELETE the object; the body contains the DeleteOptions.
 	Verb_VERB_DELETE Verb = 3
+	// GET the object.
+	Verb_VERB_GET Verb = 4
 )
 
 // Enum value maps for Verb.
@@ -100,12 +160,14 @@ var (
 		1: "VERB_CREATE",
 		2: "VERB_PATCH",
 		3: "VERB_DELETE",
+		4: "VERB_GET",
 	}
 	Verb_value = map[string]int32{
 		"VERB_UNSPECIFIED": 0,
 		"VERB_CREATE":      1,
 		"VERB_PATCH":       2,
 		"VERB_DELETE":      3,
+		"VERB_GET":         4,
 	}
 )
 
@@ -120,11 +182,11 @@ func (x Verb) String() string {
 }
 
 func (Verb) Descriptor() protoreflect.EnumDescriptor {
-	return file_rollplan_v1_plan_proto_enumTypes[1].Descriptor()
+	return file_rollplan_v1_plan_proto_enumTypes[2].Descriptor()
 }
 
 func (Verb) Type() protoreflect.EnumType {
-	return &file_rollplan_v1_plan_proto_enumTypes[1]
+	return &file_rollplan_v1_plan_proto_enumTypes[2]
 }
 
 func (x Verb) Number() protoreflect.EnumNumber {
@@ -133,15 +195,15 @@ func (x Verb) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Verb.Descriptor instead.
 func (Verb) EnumDescriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{1}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{2}
 }
 
 // Snapshot is the state of one Deployment as the caller observes it.
 //
-// A snapshot holds at most 10,000 ReplicaSets, 20,000 pods, 20,000 events and 1,000 failures, including the objects that
-// are ignored. The Deployment's selector has at most 100 expressions, with 1,000 values in total. A request has at most 16 MiB, and takes at most 256 MiB of memory once it is
-// decoded (only lists of empty messages take that much). A response has at most 4 MiB, the default limit of gRPC
-// clients. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
+// A snapshot holds at most 10,000 ReplicaSets, 20,000 pods, 20,000 events and 1,000 answers, including the objects that
+// are ignored. The Deployment's selector has at most 100 expressions, with 1,000 values in total. A request has at most
+// 16 MiB, and takes at most 256 MiB of memory once it is decoded (only lists of empty messages take that much). A response
+// has at most 4 MiB, the default limit of gRPC clients. A call that exceeds a limit fails with RESOURCE_EXHAUSTED.
 type Snapshot struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Current time, since the planner has no clock of its own. Required. It may be earlier than the creation time of an
@@ -159,8 +221,9 @@ type Snapshot struct {
 	// Whether `pods` contains every pod of these ReplicaSets. If false, the strategy Recreate does not create new pods,
 	// because an empty list does not prove that the old pods are gone.
 	PodsComplete bool `protobuf:"varint,5,opt,name=pods_complete,json=podsComplete,proto3" json:"pods_complete,omitempty"`
-	// Calls of the last plan that the API server rejected. Entries that no longer apply are ignored.
-	Failures []*StepFailure `protobuf:"bytes,6,rep,name=failures,proto3" json:"failures,omitempty"`
+	// Answers to the calls of the last plan that failed, in any order. Send all of them; the planner decides what each one
+	// means. Answers to calls that succeeded may be included, and are ignored.
+	Answers []*StepAnswer `protobuf:"bytes,11,rep,name=answers,proto3" json:"answers,omitempty"`
 	// Events about the Deployment, these ReplicaSets and these pods, at least those of type "Warning". Optional: reports and
 	// verdicts are based on them, and no plan is. The list may contain events about other objects. They are ignored and not
 	// validated.
@@ -234,9 +297,9 @@ func (x *Snapshot) GetPodsComplete() bool {
 	return false
 }
 
-func (x *Snapshot) GetFailures() []*StepFailure {
+func (x *Snapshot) GetAnswers() []*StepAnswer {
 	if x != nil {
-		return x.Failures
+		return x.Answers
 	}
 	return nil
 }
@@ -248,41 +311,40 @@ func (x *Snapshot) GetEvents() []*ObservedEvent {
 	return nil
 }
 
-// StepFailure is a call of the last plan that the API server rejected. Report only definite rejections. After a failed
-// precondition (409 Conflict, or 422 without causes) or an unknown outcome, such as a timeout, read the objects again
-// instead.
-type StepFailure struct {
+// StepAnswer is what became of one call of the last plan, exactly as it was received.
+//
+// The planner takes a rejection by the API server into account, as the Deployment controller does: it becomes part of a
+// condition and of an event, and the next plan avoids the call. Everything else only means that the objects must be read
+// again: a failed precondition (409 Conflict, or 422 without causes), a timeout, an answer of a proxy that is broken, and no
+// answer at all.
+type StepAnswer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The call, exactly as it was planned.
+	// The call, exactly as it was planned. Required.
 	Call *ApiCall `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// HTTP status code of the response, from 400 to 599.
+	// HTTP status code of the answer. 0 if there was no answer.
 	HttpCode int32 `protobuf:"varint,2,opt,name=http_code,json=httpCode,proto3" json:"http_code,omitempty"`
-	// `reason` of the returned Status, for example "AlreadyExists" or "Forbidden".
-	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// `message` of the returned Status, unchanged: it becomes part of a condition and an event.
-	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
-	// `details.causes[].reason` of the returned Status, for example "NamespaceTerminating".
-	Causes []string `protobuf:"bytes,5,rep,name=causes,proto3" json:"causes,omitempty"`
-	// The existing object with this name, read from the API server after an AlreadyExists error.
-	Existing      *ReplicaSet `protobuf:"bytes,6,opt,name=existing,proto3" json:"existing,omitempty"`
+	// Body of the answer, at most 64 KiB of it. It need not be JSON.
+	Body []byte `protobuf:"bytes,3,opt,name=body,proto3" json:"body,omitempty"`
+	// Body of the answer to Step.read_on_conflict, as JSON, if that call was made and succeeded.
+	ExistingJson  []byte `protobuf:"bytes,4,opt,name=existing_json,json=existingJson,proto3" json:"existing_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *StepFailure) Reset() {
-	*x = StepFailure{}
+func (x *StepAnswer) Reset() {
+	*x = StepAnswer{}
 	mi := &file_rollplan_v1_plan_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *StepFailure) String() string {
+func (x *StepAnswer) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*StepFailure) ProtoMessage() {}
+func (*StepAnswer) ProtoMessage() {}
 
-func (x *StepFailure) ProtoReflect() protoreflect.Message {
+func (x *StepAnswer) ProtoReflect() protoreflect.Message {
 	mi := &file_rollplan_v1_plan_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -294,49 +356,35 @@ func (x *StepFailure) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use StepFailure.ProtoReflect.Descriptor instead.
-func (*StepFailure) Descriptor() ([]byte, []int) {
+// Deprecated: Use StepAnswer.ProtoReflect.Descriptor instead.
+func (*StepAnswer) Descriptor() ([]byte, []int) {
 	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *StepFailure) GetCall() *ApiCall {
+func (x *StepAnswer) GetCall() *ApiCall {
 	if x != nil {
 		return x.Call
 	}
 	return nil
 }
 
-func (x *StepFailure) GetHttpCode() int32 {
+func (x *StepAnswer) GetHttpCode() int32 {
 	if x != nil {
 		return x.HttpCode
 	}
 	return 0
 }
 
-func (x *StepFailure) GetReason() string {
+func (x *StepAnswer) GetBody() []byte {
 	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-func (x *StepFailure) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-func (x *StepFailure) GetCauses() []string {
-	if x != nil {
-		return x.Causes
+		return x.Body
 	}
 	return nil
 }
 
-func (x *StepFailure) GetExisting() *ReplicaSet {
+func (x *StepAnswer) GetExistingJson() []byte {
 	if x != nil {
-		return x.Existing
+		return x.ExistingJson
 	}
 	return nil
 }
@@ -455,8 +503,8 @@ func (x *PlanRolloutRequest) GetOptions() *PlanOptions {
 // PlanRolloutResponse is the response of RolloutPlanner.PlanRollout.
 type PlanRolloutResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Steps to carry out now, in this order. Stop at the first step that fails, unless the step allows the plan to
-	// continue. Empty if there is nothing to do.
+	// Steps to carry out now, in this order. Step.on_failure says whether the plan ends at a call that fails. Empty if there
+	// is nothing to do.
 	Steps []*Step `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
 	// Status of the Deployment after the steps have been carried out.
 	Status *DeploymentStatus `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
@@ -761,12 +809,13 @@ type Step struct {
 	Call *ApiCall `protobuf:"bytes,2,opt,name=call,proto3" json:"call,omitempty"`
 	// Events to record on the Deployment after the call has succeeded.
 	Events []*Event `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`
-	// Whether to continue with the next step if the call fails, as the Deployment controller does. If tolerated_http_codes
-	// is not empty, continue only after a response with one of these codes.
-	ContinueOnFailure bool `protobuf:"varint,4,opt,name=continue_on_failure,json=continueOnFailure,proto3" json:"continue_on_failure,omitempty"`
-	// HTTP status codes that count as success and are not reported as failures, for example 404 when an object is deleted.
-	// If empty and continue_on_failure is set, continue after any failure, and report it.
-	ToleratedHttpCodes []int32 `protobuf:"varint,5,rep,packed,name=tolerated_http_codes,json=toleratedHttpCodes,proto3" json:"tolerated_http_codes,omitempty"`
+	// What to do if the call fails, that is, if the API server does not answer with a 2xx code.
+	OnFailure OnFailure `protobuf:"varint,6,opt,name=on_failure,json=onFailure,proto3,enum=rollplan.v1.OnFailure" json:"on_failure,omitempty"`
+	// With ON_FAILURE_DONE_IF: the HTTP status codes that count as success, for example 404 when an object is deleted.
+	DoneHttpCodes []int32 `protobuf:"varint,7,rep,packed,name=done_http_codes,json=doneHttpCodes,proto3" json:"done_http_codes,omitempty"`
+	// Call to make if the API server answers with 409, to read the object that already has the name. Its answer belongs in
+	// StepAnswer.existing_json. Only set when an object is created.
+	ReadOnConflict *ApiCall `protobuf:"bytes,8,opt,name=read_on_conflict,json=readOnConflict,proto3" json:"read_on_conflict,omitempty"`
 	// The action in a typed form, for programs that display or check plans. It contains the same information as the call.
 	//
 	// Types that are valid to be assigned to Action:
@@ -836,16 +885,23 @@ func (x *Step) GetEvents() []*Event {
 	return nil
 }
 
-func (x *Step) GetContinueOnFailure() bool {
+func (x *Step) GetOnFailure() OnFailure {
 	if x != nil {
-		return x.ContinueOnFailure
+		return x.OnFailure
 	}
-	return false
+	return OnFailure_ON_FAILURE_UNSPECIFIED
 }
 
-func (x *Step) GetToleratedHttpCodes() []int32 {
+func (x *Step) GetDoneHttpCodes() []int32 {
 	if x != nil {
-		return x.ToleratedHttpCodes
+		return x.DoneHttpCodes
+	}
+	return nil
+}
+
+func (x *Step) GetReadOnConflict() *ApiCall {
+	if x != nil {
+		return x.ReadOnConflict
 	}
 	return nil
 }
@@ -1023,7 +1079,14 @@ type ApiCall struct {
 	// Content type of the body, for example "application/json-patch+json".
 	ContentType string `protobuf:"bytes,7,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
 	// Body of the call, as JSON. The formatting may change, but integers must remain integers.
-	BodyJson      string `protobuf:"bytes,8,opt,name=body_json,json=bodyJson,proto3" json:"body_json,omitempty"`
+	BodyJson string `protobuf:"bytes,8,opt,name=body_json,json=bodyJson,proto3" json:"body_json,omitempty"`
+	// Path of the request, for example "/apis/apps/v1/namespaces/shop/replicasets/web-7d9". For VERB_CREATE it is the path of
+	// the collection. It consists of validated names, so that it needs no escaping. The plural of a custom resource is that
+	// of Target.resource, or else the one that Kubernetes derives from the kind by default.
+	Path string `protobuf:"bytes,9,opt,name=path,proto3" json:"path,omitempty"`
+	// Query of the request, without the question mark and already escaped, for example "fieldManager=rollplan". An
+	// adapter may use a field manager of its own. Empty if there is none.
+	Query         string `protobuf:"bytes,10,opt,name=query,proto3" json:"query,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1110,6 +1173,20 @@ func (x *ApiCall) GetContentType() string {
 func (x *ApiCall) GetBodyJson() string {
 	if x != nil {
 		return x.BodyJson
+	}
+	return ""
+}
+
+func (x *ApiCall) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *ApiCall) GetQuery() string {
+	if x != nil {
+		return x.Query
 	}
 	return ""
 }
@@ -1752,7 +1829,7 @@ var File_rollplan_v1_plan_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\n" +
-	"\x16rollplan/v1/plan.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x18rollplan/v1/report.proto\"\xe2\x02\n" +
+	"\x16rollplan/v1/plan.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x18rollplan/v1/report.proto\"\xef\x02\n" +
 	"\bSnapshot\x12,\n" +
 	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x127\n" +
 	"\n" +
@@ -1760,17 +1837,16 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"deployment\x12:\n" +
 	"\freplica_sets\x18\x03 \x03(\v2\x17.rollplan.v1.ReplicaSetR\vreplicaSets\x12$\n" +
 	"\x04pods\x18\x04 \x03(\v2\x10.rollplan.v1.PodR\x04pods\x12#\n" +
-	"\rpods_complete\x18\x05 \x01(\bR\fpodsComplete\x124\n" +
-	"\bfailures\x18\x06 \x03(\v2\x18.rollplan.v1.StepFailureR\bfailures\x122\n" +
+	"\rpods_complete\x18\x05 \x01(\bR\fpodsComplete\x121\n" +
+	"\aanswers\x18\v \x03(\v2\x17.rollplan.v1.StepAnswerR\aanswers\x122\n" +
 	"\x06events\x18\n" +
-	" \x03(\v2\x1a.rollplan.v1.ObservedEventR\x06events\"\xd3\x01\n" +
-	"\vStepFailure\x12(\n" +
+	" \x03(\v2\x1a.rollplan.v1.ObservedEventR\x06eventsJ\x04\b\x06\x10\aR\bfailures\"\x8c\x01\n" +
+	"\n" +
+	"StepAnswer\x12(\n" +
 	"\x04call\x18\x01 \x01(\v2\x14.rollplan.v1.ApiCallR\x04call\x12\x1b\n" +
-	"\thttp_code\x18\x02 \x01(\x05R\bhttpCode\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage\x12\x16\n" +
-	"\x06causes\x18\x05 \x03(\tR\x06causes\x123\n" +
-	"\bexisting\x18\x06 \x01(\v2\x17.rollplan.v1.ReplicaSetR\bexisting\"\x8e\x01\n" +
+	"\thttp_code\x18\x02 \x01(\x05R\bhttpCode\x12\x12\n" +
+	"\x04body\x18\x03 \x01(\fR\x04body\x12#\n" +
+	"\rexisting_json\x18\x04 \x01(\fR\fexistingJson\"\x8e\x01\n" +
 	"\vPlanOptions\x12.\n" +
 	"\ahorizon\x18\x01 \x01(\x0e2\x14.rollplan.v1.HorizonR\ahorizon\x126\n" +
 	"\x14terminating_replicas\x18\x02 \x01(\bH\x00R\x13terminatingReplicas\x88\x01\x01B\x17\n" +
@@ -1795,13 +1871,15 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x05limit\"\x82\x01\n" +
 	"\x15ComputeStatusResponse\x125\n" +
 	"\x06status\x18\x01 \x01(\v2\x1d.rollplan.v1.DeploymentStatusR\x06status\x122\n" +
-	"\x06report\x18\x02 \x01(\v2\x1a.rollplan.v1.RolloutReportR\x06report\"\xa4\a\n" +
+	"\x06report\x18\x02 \x01(\v2\x1a.rollplan.v1.RolloutReportR\x06report\"\x98\b\n" +
 	"\x04Step\x12\x18\n" +
 	"\asummary\x18\x01 \x01(\tR\asummary\x12(\n" +
 	"\x04call\x18\x02 \x01(\v2\x14.rollplan.v1.ApiCallR\x04call\x12*\n" +
-	"\x06events\x18\x03 \x03(\v2\x12.rollplan.v1.EventR\x06events\x12.\n" +
-	"\x13continue_on_failure\x18\x04 \x01(\bR\x11continueOnFailure\x120\n" +
-	"\x14tolerated_http_codes\x18\x05 \x03(\x05R\x12toleratedHttpCodes\x12M\n" +
+	"\x06events\x18\x03 \x03(\v2\x12.rollplan.v1.EventR\x06events\x125\n" +
+	"\n" +
+	"on_failure\x18\x06 \x01(\x0e2\x16.rollplan.v1.OnFailureR\tonFailure\x12&\n" +
+	"\x0fdone_http_codes\x18\a \x03(\x05R\rdoneHttpCodes\x12>\n" +
+	"\x10read_on_conflict\x18\b \x01(\v2\x14.rollplan.v1.ApiCallR\x0ereadOnConflict\x12M\n" +
 	"\x12create_replica_set\x18\n" +
 	" \x01(\v2\x1d.rollplan.v1.CreateReplicaSetH\x00R\x10createReplicaSet\x12J\n" +
 	"\x11scale_replica_set\x18\v \x01(\v2\x1c.rollplan.v1.ScaleReplicaSetH\x00R\x0fscaleReplicaSet\x12M\n" +
@@ -1813,7 +1891,7 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x18update_deployment_status\x18\x11 \x01(\v2#.rollplan.v1.UpdateDeploymentStatusH\x00R\x16updateDeploymentStatus\x12:\n" +
 	"\vcheck_owner\x18\x12 \x01(\v2\x17.rollplan.v1.CheckOwnerH\x00R\n" +
 	"checkOwnerB\b\n" +
-	"\x06action\"\xf9\x01\n" +
+	"\x06actionJ\x04\b\x04\x10\x05J\x04\b\x05\x10\x06R\x13continue_on_failureR\x14tolerated_http_codes\"\xa3\x02\n" +
 	"\aApiCall\x12%\n" +
 	"\x04verb\x18\x01 \x01(\x0e2\x11.rollplan.v1.VerbR\x04verb\x12\x1f\n" +
 	"\vapi_version\x18\x02 \x01(\tR\n" +
@@ -1823,7 +1901,10 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x04name\x18\x05 \x01(\tR\x04name\x12 \n" +
 	"\vsubresource\x18\x06 \x01(\tR\vsubresource\x12!\n" +
 	"\fcontent_type\x18\a \x01(\tR\vcontentType\x12\x1b\n" +
-	"\tbody_json\x18\b \x01(\tR\bbodyJson\"M\n" +
+	"\tbody_json\x18\b \x01(\tR\bbodyJson\x12\x12\n" +
+	"\x04path\x18\t \x01(\tR\x04path\x12\x14\n" +
+	"\x05query\x18\n" +
+	" \x01(\tR\x05query\"M\n" +
 	"\x05Event\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
@@ -1880,13 +1961,19 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\aHorizon\x12\x17\n" +
 	"\x13HORIZON_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fHORIZON_SETTLED\x10\x01\x12\x10\n" +
-	"\fHORIZON_PASS\x10\x02*N\n" +
+	"\fHORIZON_PASS\x10\x02*m\n" +
+	"\tOnFailure\x12\x1a\n" +
+	"\x16ON_FAILURE_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fON_FAILURE_STOP\x10\x01\x12\x17\n" +
+	"\x13ON_FAILURE_CONTINUE\x10\x02\x12\x16\n" +
+	"\x12ON_FAILURE_DONE_IF\x10\x03*\\\n" +
 	"\x04Verb\x12\x14\n" +
 	"\x10VERB_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vVERB_CREATE\x10\x01\x12\x0e\n" +
 	"\n" +
 	"VERB_PATCH\x10\x02\x12\x0f\n" +
-	"\vVERB_DELETE\x10\x03B\x97\x01\n" +
+	"\vVERB_DELETE\x10\x03\x12\f\n" +
+	"\bVERB_GET\x10\x04B\x97\x01\n" +
 	"\x0fcom.rollplan.v1B\tPlanProtoP\x01Z,rollplan.dev/rollplan/adapters/go/rollplanv1\xa2\x02\x03RXX\xaa\x02\vRollplan.V1\xca\x02\vRollplan\\V1\xe2\x02\x17Rollplan\\V1\\GPBMetadata\xea\x02\fRollplan::V1b\x06proto3"
 
 var (
@@ -1901,88 +1988,90 @@ func file_rollplan_v1_plan_proto_rawDescGZIP() []byte {
 	return file_rollplan_v1_plan_proto_rawDescData
 }
 
-var file_rollplan_v1_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_rollplan_v1_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_rollplan_v1_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_rollplan_v1_plan_proto_goTypes = []any{
 	(Horizon)(0),                   // 0: rollplan.v1.Horizon
-	(Verb)(0),                      // 1: rollplan.v1.Verb
-	(*Snapshot)(nil),               // 2: rollplan.v1.Snapshot
-	(*StepFailure)(nil),            // 3: rollplan.v1.StepFailure
-	(*PlanOptions)(nil),            // 4: rollplan.v1.PlanOptions
-	(*PlanRolloutRequest)(nil),     // 5: rollplan.v1.PlanRolloutRequest
-	(*PlanRolloutResponse)(nil),    // 6: rollplan.v1.PlanRolloutResponse
-	(*ComputeStatusRequest)(nil),   // 7: rollplan.v1.ComputeStatusRequest
-	(*FailureRule)(nil),            // 8: rollplan.v1.FailureRule
-	(*ComputeStatusResponse)(nil),  // 9: rollplan.v1.ComputeStatusResponse
-	(*Step)(nil),                   // 10: rollplan.v1.Step
-	(*ApiCall)(nil),                // 11: rollplan.v1.ApiCall
-	(*Event)(nil),                  // 12: rollplan.v1.Event
-	(*CreateReplicaSet)(nil),       // 13: rollplan.v1.CreateReplicaSet
-	(*ScaleReplicaSet)(nil),        // 14: rollplan.v1.ScaleReplicaSet
-	(*UpdateReplicaSet)(nil),       // 15: rollplan.v1.UpdateReplicaSet
-	(*AdoptReplicaSet)(nil),        // 16: rollplan.v1.AdoptReplicaSet
-	(*ReleaseReplicaSet)(nil),      // 17: rollplan.v1.ReleaseReplicaSet
-	(*DeleteReplicaSet)(nil),       // 18: rollplan.v1.DeleteReplicaSet
-	(*UpdateDeployment)(nil),       // 19: rollplan.v1.UpdateDeployment
-	(*UpdateDeploymentStatus)(nil), // 20: rollplan.v1.UpdateDeploymentStatus
-	(*CheckOwner)(nil),             // 21: rollplan.v1.CheckOwner
-	nil,                            // 22: rollplan.v1.ScaleReplicaSet.AnnotationsEntry
-	nil,                            // 23: rollplan.v1.UpdateReplicaSet.AnnotationsEntry
-	nil,                            // 24: rollplan.v1.UpdateDeployment.AnnotationsEntry
-	(*timestamppb.Timestamp)(nil),  // 25: google.protobuf.Timestamp
-	(*Deployment)(nil),             // 26: rollplan.v1.Deployment
-	(*ReplicaSet)(nil),             // 27: rollplan.v1.ReplicaSet
-	(*Pod)(nil),                    // 28: rollplan.v1.Pod
-	(*ObservedEvent)(nil),          // 29: rollplan.v1.ObservedEvent
-	(*DeploymentStatus)(nil),       // 30: rollplan.v1.DeploymentStatus
-	(*RolloutReport)(nil),          // 31: rollplan.v1.RolloutReport
-	(*durationpb.Duration)(nil),    // 32: google.protobuf.Duration
-	(*Verdict)(nil),                // 33: rollplan.v1.Verdict
+	(OnFailure)(0),                 // 1: rollplan.v1.OnFailure
+	(Verb)(0),                      // 2: rollplan.v1.Verb
+	(*Snapshot)(nil),               // 3: rollplan.v1.Snapshot
+	(*StepAnswer)(nil),             // 4: rollplan.v1.StepAnswer
+	(*PlanOptions)(nil),            // 5: rollplan.v1.PlanOptions
+	(*PlanRolloutRequest)(nil),     // 6: rollplan.v1.PlanRolloutRequest
+	(*PlanRolloutResponse)(nil),    // 7: rollplan.v1.PlanRolloutResponse
+	(*ComputeStatusRequest)(nil),   // 8: rollplan.v1.ComputeStatusRequest
+	(*FailureRule)(nil),            // 9: rollplan.v1.FailureRule
+	(*ComputeStatusResponse)(nil),  // 10: rollplan.v1.ComputeStatusResponse
+	(*Step)(nil),                   // 11: rollplan.v1.Step
+	(*ApiCall)(nil),                // 12: rollplan.v1.ApiCall
+	(*Event)(nil),                  // 13: rollplan.v1.Event
+	(*CreateReplicaSet)(nil),       // 14: rollplan.v1.CreateReplicaSet
+	(*ScaleReplicaSet)(nil),        // 15: rollplan.v1.ScaleReplicaSet
+	(*UpdateReplicaSet)(nil),       // 16: rollplan.v1.UpdateReplicaSet
+	(*AdoptReplicaSet)(nil),        // 17: rollplan.v1.AdoptReplicaSet
+	(*ReleaseReplicaSet)(nil),      // 18: rollplan.v1.ReleaseReplicaSet
+	(*DeleteReplicaSet)(nil),       // 19: rollplan.v1.DeleteReplicaSet
+	(*UpdateDeployment)(nil),       // 20: rollplan.v1.UpdateDeployment
+	(*UpdateDeploymentStatus)(nil), // 21: rollplan.v1.UpdateDeploymentStatus
+	(*CheckOwner)(nil),             // 22: rollplan.v1.CheckOwner
+	nil,                            // 23: rollplan.v1.ScaleReplicaSet.AnnotationsEntry
+	nil,                            // 24: rollplan.v1.UpdateReplicaSet.AnnotationsEntry
+	nil,                            // 25: rollplan.v1.UpdateDeployment.AnnotationsEntry
+	(*timestamppb.Timestamp)(nil),  // 26: google.protobuf.Timestamp
+	(*Deployment)(nil),             // 27: rollplan.v1.Deployment
+	(*ReplicaSet)(nil),             // 28: rollplan.v1.ReplicaSet
+	(*Pod)(nil),                    // 29: rollplan.v1.Pod
+	(*ObservedEvent)(nil),          // 30: rollplan.v1.ObservedEvent
+	(*DeploymentStatus)(nil),       // 31: rollplan.v1.DeploymentStatus
+	(*RolloutReport)(nil),          // 32: rollplan.v1.RolloutReport
+	(*durationpb.Duration)(nil),    // 33: google.protobuf.Duration
+	(*Verdict)(nil),                // 34: rollplan.v1.Verdict
 }
 var file_rollplan_v1_plan_proto_depIdxs = []int32{
-	25, // 0: rollplan.v1.Snapshot.now:type_name -> google.protobuf.Timestamp
-	26, // 1: rollplan.v1.Snapshot.deployment:type_name -> rollplan.v1.Deployment
-	27, // 2: rollplan.v1.Snapshot.replica_sets:type_name -> rollplan.v1.ReplicaSet
-	28, // 3: rollplan.v1.Snapshot.pods:type_name -> rollplan.v1.Pod
-	3,  // 4: rollplan.v1.Snapshot.failures:type_name -> rollplan.v1.StepFailure
-	29, // 5: rollplan.v1.Snapshot.events:type_name -> rollplan.v1.ObservedEvent
-	11, // 6: rollplan.v1.StepFailure.call:type_name -> rollplan.v1.ApiCall
-	27, // 7: rollplan.v1.StepFailure.existing:type_name -> rollplan.v1.ReplicaSet
-	0,  // 8: rollplan.v1.PlanOptions.horizon:type_name -> rollplan.v1.Horizon
-	2,  // 9: rollplan.v1.PlanRolloutRequest.snapshot:type_name -> rollplan.v1.Snapshot
-	4,  // 10: rollplan.v1.PlanRolloutRequest.options:type_name -> rollplan.v1.PlanOptions
-	10, // 11: rollplan.v1.PlanRolloutResponse.steps:type_name -> rollplan.v1.Step
-	30, // 12: rollplan.v1.PlanRolloutResponse.status:type_name -> rollplan.v1.DeploymentStatus
-	31, // 13: rollplan.v1.PlanRolloutResponse.report:type_name -> rollplan.v1.RolloutReport
-	32, // 14: rollplan.v1.PlanRolloutResponse.requeue_after:type_name -> google.protobuf.Duration
-	2,  // 15: rollplan.v1.ComputeStatusRequest.snapshot:type_name -> rollplan.v1.Snapshot
-	4,  // 16: rollplan.v1.ComputeStatusRequest.options:type_name -> rollplan.v1.PlanOptions
-	33, // 17: rollplan.v1.ComputeStatusRequest.previous_verdict:type_name -> rollplan.v1.Verdict
-	8,  // 18: rollplan.v1.ComputeStatusRequest.fail_on:type_name -> rollplan.v1.FailureRule
-	32, // 19: rollplan.v1.FailureRule.grace:type_name -> google.protobuf.Duration
-	30, // 20: rollplan.v1.ComputeStatusResponse.status:type_name -> rollplan.v1.DeploymentStatus
-	31, // 21: rollplan.v1.ComputeStatusResponse.report:type_name -> rollplan.v1.RolloutReport
-	11, // 22: rollplan.v1.Step.call:type_name -> rollplan.v1.ApiCall
-	12, // 23: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
-	13, // 24: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
-	14, // 25: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
-	15, // 26: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
-	16, // 27: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
-	17, // 28: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
-	18, // 29: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
-	19, // 30: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
-	20, // 31: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
-	21, // 32: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
-	1,  // 33: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
-	22, // 34: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
-	23, // 35: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
-	24, // 36: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
-	30, // 37: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
-	38, // [38:38] is the sub-list for method output_type
-	38, // [38:38] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	26, // 0: rollplan.v1.Snapshot.now:type_name -> google.protobuf.Timestamp
+	27, // 1: rollplan.v1.Snapshot.deployment:type_name -> rollplan.v1.Deployment
+	28, // 2: rollplan.v1.Snapshot.replica_sets:type_name -> rollplan.v1.ReplicaSet
+	29, // 3: rollplan.v1.Snapshot.pods:type_name -> rollplan.v1.Pod
+	4,  // 4: rollplan.v1.Snapshot.answers:type_name -> rollplan.v1.StepAnswer
+	30, // 5: rollplan.v1.Snapshot.events:type_name -> rollplan.v1.ObservedEvent
+	12, // 6: rollplan.v1.StepAnswer.call:type_name -> rollplan.v1.ApiCall
+	0,  // 7: rollplan.v1.PlanOptions.horizon:type_name -> rollplan.v1.Horizon
+	3,  // 8: rollplan.v1.PlanRolloutRequest.snapshot:type_name -> rollplan.v1.Snapshot
+	5,  // 9: rollplan.v1.PlanRolloutRequest.options:type_name -> rollplan.v1.PlanOptions
+	11, // 10: rollplan.v1.PlanRolloutResponse.steps:type_name -> rollplan.v1.Step
+	31, // 11: rollplan.v1.PlanRolloutResponse.status:type_name -> rollplan.v1.DeploymentStatus
+	32, // 12: rollplan.v1.PlanRolloutResponse.report:type_name -> rollplan.v1.RolloutReport
+	33, // 13: rollplan.v1.PlanRolloutResponse.requeue_after:type_name -> google.protobuf.Duration
+	3,  // 14: rollplan.v1.ComputeStatusRequest.snapshot:type_name -> rollplan.v1.Snapshot
+	5,  // 15: rollplan.v1.ComputeStatusRequest.options:type_name -> rollplan.v1.PlanOptions
+	34, // 16: rollplan.v1.ComputeStatusRequest.previous_verdict:type_name -> rollplan.v1.Verdict
+	9,  // 17: rollplan.v1.ComputeStatusRequest.fail_on:type_name -> rollplan.v1.FailureRule
+	33, // 18: rollplan.v1.FailureRule.grace:type_name -> google.protobuf.Duration
+	31, // 19: rollplan.v1.ComputeStatusResponse.status:type_name -> rollplan.v1.DeploymentStatus
+	32, // 20: rollplan.v1.ComputeStatusResponse.report:type_name -> rollplan.v1.RolloutReport
+	12, // 21: rollplan.v1.Step.call:type_name -> rollplan.v1.ApiCall
+	13, // 22: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
+	1,  // 23: rollplan.v1.Step.on_failure:type_name -> rollplan.v1.OnFailure
+	12, // 24: rollplan.v1.Step.read_on_conflict:type_name -> rollplan.v1.ApiCall
+	14, // 25: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
+	15, // 26: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
+	16, // 27: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
+	17, // 28: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
+	18, // 29: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
+	19, // 30: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
+	20, // 31: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
+	21, // 32: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
+	22, // 33: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
+	2,  // 34: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
+	23, // 35: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
+	24, // 36: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
+	25, // 37: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
+	31, // 38: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
+	39, // [39:39] is the sub-list for method output_type
+	39, // [39:39] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_plan_proto_init() }
@@ -2015,7 +2104,7 @@ func file_rollplan_v1_plan_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_plan_proto_rawDesc), len(file_rollplan_v1_plan_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,

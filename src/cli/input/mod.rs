@@ -1,7 +1,7 @@
 //! Requests made from files or from what kubectl printed, and errors that name the place in these.
 
+mod answers;
 mod document;
-mod failures;
 mod fault;
 mod object;
 mod selection;
@@ -10,7 +10,7 @@ mod source;
 mod source_map;
 mod yaml;
 
-pub(super) use self::failures::{Failures, failures};
+pub(super) use self::answers::{Answers, answers};
 pub(super) use self::snapshot::{Request, Wanted, absent, request, selector};
 pub(super) use self::source::{Source, sources};
 pub(super) use self::source_map::SourceMap;

@@ -8,7 +8,7 @@ use prost_types::Timestamp;
 use rollplan_core::selector::LabelSelector;
 use serde_json::Value;
 
-use super::failures::Failures;
+use super::answers::Answers;
 use super::fault::json_text;
 use super::object::{Object, Role, objects};
 use super::selection::Selection;
@@ -42,7 +42,7 @@ pub(in crate::cli) fn request(
     wanted: Option<&Wanted>,
     pods_complete: Option<bool>,
     now: Timestamp,
-    failures: Failures,
+    answers: Answers,
     note: &mut dyn FnMut(&dyn Display),
 ) -> Result<Request, Error> {
     let objects = objects(sources)?;
@@ -63,7 +63,7 @@ pub(in crate::cli) fn request(
         pods: messages(&selection.pods)?,
         deployment: Some(deployment),
         replica_sets,
-        failures: failures.failures,
+        answers: answers.answers,
         events: Vec::new(),
     };
     if wanted.is_none_or(|wanted| !wanted.in_cluster) {
@@ -77,7 +77,7 @@ pub(in crate::cli) fn request(
             deployment: chosen.place(),
             replica_sets: set_places,
             pods: places(&selection.pods),
-            failures: failures.places,
+            answers: answers.places,
         },
     })
 }

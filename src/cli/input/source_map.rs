@@ -11,7 +11,7 @@ pub(in crate::cli) struct SourceMap {
     /// One for each, as in the request.
     pub(super) pods: Vec<String>,
     /// One for each, as in the request.
-    pub(super) failures: Vec<String>,
+    pub(super) answers: Vec<String>,
 }
 
 // === impl SourceMap ===
@@ -37,7 +37,7 @@ impl SourceMap {
         let places = match list {
             "replica_sets" => &self.replica_sets,
             "pods" => &self.pods,
-            "failures" => &self.failures,
+            "answers" => &self.answers,
             _ => return None,
         };
         let place = places.get(index.parse::<usize>().ok()?)?;
@@ -85,7 +85,7 @@ mod tests {
             deployment: "d".to_owned(),
             replica_sets: vec!["r0".to_owned(), "r1".to_owned()],
             pods: vec!["p0".to_owned()],
-            failures: vec!["f0".to_owned()],
+            answers: vec!["a0".to_owned()],
         };
         let check = |field: &str, expected: &str| {
             let diagnostic = source_map.diagnostic(field, "is wrong".to_owned());
@@ -114,7 +114,7 @@ mod tests {
             "snapshot.pods[1].metadata.uid",
             "snapshot.pods[1].metadata.uid",
         );
-        check("snapshot.failures[0].http_code", "f0: httpCode");
+        check("snapshot.answers[0].http_code", "a0: httpCode");
         check("options.horizon", "options.horizon");
     }
 }

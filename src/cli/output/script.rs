@@ -10,7 +10,7 @@ use super::revision::undo_title;
 use super::{body, shell};
 use crate::cli::args::ClusterArgs;
 use crate::cli::error::Error;
-use crate::proto::{ApiCall, PlanRolloutResponse, RollbackResponse, Step, Verb};
+use crate::proto::{self, ApiCall, PlanRolloutResponse, RollbackResponse, Step, Verb};
 
 /// Where kubectl finds the body of a call.
 const BODY: &str = "/dev/fd/3";
@@ -170,10 +170,10 @@ impl Script {
         Ok(match call.verb() {
             Verb::Create => format!("kubectl create{options} -n {namespace} -f {BODY}"),
             Verb::Delete => {
-                let path = shell::word(&path(call))?;
+                let path = shell::word(&call.path)?;
                 format!("kubectl delete{options} --raw {path} -f {BODY}")
             }
-            Verb::Patch | Verb::Unspecified => {
+            Verb::Patch | Verb::Get | Verb::Unspecified => {
                 let kind = match call.content_type.as_str() {
                     "application/json-patch+json" => "json",
                     "application/strategic-merge-patch+json" => "strategic",
@@ -215,21 +215,17 @@ impl Script {
 
 impl OnFailure {
     fn of(step: &Step) -> Self {
-        if !step.continue_on_failure {
-            return Self::Stop;
-        }
-        let codes = &step.tolerated_http_codes;
-        if codes.is_empty() {
-            return Self::Continue;
-        }
-        let reasons: Vec<&str> = codes
-            .iter()
-            .flat_map(|code| reasons(*code))
-            .copied()
-            .collect();
-        match reasons.as_slice() {
-            [] => Self::Stop,
-            reasons => Self::Tolerate(reasons.join("|")),
+        match step.on_failure() {
+            proto::OnFailure::Unspecified | proto::OnFailure::Stop => Self::Stop,
+            proto::OnFailure::Continue => Self::Continue,
+            proto::OnFailure::DoneIf => {
+                let codes = step.done_http_codes.iter();
+                let reasons: Vec<&str> = codes.flat_map(|code| reasons(*code)).copied().collect();
+                match reasons.as_slice() {
+                    [] => Self::Stop,
+                    reasons => Self::Tolerate(reasons.join("|")),
+                }
+            }
         }
     }
 }
@@ -283,24 +279,6 @@ fn object(call: &ApiCall) -> String {
     }
 }
 
-/// The path of the object on the API server.
-fn path(call: &ApiCall) -> String {
-    let ApiCall {
-        api_version,
-        kind,
-        namespace,
-        name,
-        ..
-    } = call;
-    let root = if api_version.contains('/') {
-        "apis"
-    } else {
-        "api"
-    };
-    let kind = kind.to_ascii_lowercase();
-    format!("/{root}/{api_version}/namespaces/{namespace}/{kind}s/{name}")
-}
-
 #[cfg(test)]
 #[allow(clippy::expect_used, reason = "a test that fails may panic")]
 mod tests {
@@ -340,8 +318,12 @@ mod tests {
     fn only_tolerated_reasons_are_passed_over() {
         let tolerating = |codes: &[i32]| {
             let mut step = step(Verb::Delete, &json!({}));
-            step.continue_on_failure = true;
-            step.tolerated_http_codes = codes.to_vec();
+            let on_failure = match codes {
+                [] => proto::OnFailure::Continue,
+                _ => proto::OnFailure::DoneIf,
+            };
+            step.set_on_failure(on_failure);
+            step.done_http_codes = codes.to_vec();
             commands("prod", vec![step]).expect("commands").text
         };
         assert!(tolerating(&[404]).contains("\ntolerate \"NotFound\" kubectl delete"));

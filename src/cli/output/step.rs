@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::proto::{ApiCall, Step, Verb};
+use crate::proto::{ApiCall, OnFailure, Step, Verb};
 
 /// The call, for example "PATCH apps/v1 ReplicaSet shop/web-7d9".
 pub(super) fn call(call: &ApiCall) -> String {
@@ -15,11 +15,14 @@ pub(super) fn call(call: &ApiCall) -> String {
         subresource,
         content_type: _,
         body_json: _,
+        path: _,
+        query: _,
     } = call;
     let verb = match call.verb() {
         Verb::Create => "POST",
         Verb::Patch => "PATCH",
         Verb::Delete => "DELETE",
+        Verb::Get => "GET",
         Verb::Unspecified => "?",
     };
     let part = match subresource.as_str() {
@@ -38,7 +41,7 @@ pub(super) fn precondition(call: &ApiCall) -> String {
         (Verb::Patch, Value::Array(operations)) => operations.iter().filter_map(tested).collect(),
         (Verb::Patch, _) => fields(body.get("metadata")),
         (Verb::Delete, _) => fields(body.get("preconditions")),
-        (Verb::Create | Verb::Unspecified, _) => Vec::new(),
+        (Verb::Create | Verb::Get | Verb::Unspecified, _) => Vec::new(),
     };
     tests.join(" and ")
 }
@@ -72,18 +75,14 @@ fn is(name: &str, value: &Value) -> String {
     }
 }
 
-/// What to do when the call fails, unless that is to stop.
+/// What to do if the call fails, unless that is to stop.
 pub(super) fn on_failure(step: &Step) -> Option<String> {
-    if !step.continue_on_failure {
-        return None;
+    match step.on_failure() {
+        OnFailure::Unspecified | OnFailure::Stop => None,
+        OnFailure::Continue => Some("continue with the next step".to_owned()),
+        OnFailure::DoneIf => {
+            let codes: Vec<String> = step.done_http_codes.iter().map(i32::to_string).collect();
+            Some(format!("{} counts as done", codes.join(" or ")))
+        }
     }
-    let codes: Vec<String> = step
-        .tolerated_http_codes
-        .iter()
-        .map(i32::to_string)
-        .collect();
-    Some(match codes.as_slice() {
-        [] => "go on with the next step".to_owned(),
-        codes => format!("{} counts as done", codes.join(" or ")),
-    })
 }

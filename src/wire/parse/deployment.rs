@@ -8,6 +8,7 @@ use rollplan_core::template::Template;
 
 use super::Parser;
 use super::meta::Needed;
+use super::name::{is_api_version, is_kind};
 use super::path::Path;
 use crate::proto;
 use crate::wire::error::Reason;
@@ -87,6 +88,16 @@ impl Parser<'_> {
                 let description = "is required for an owner other than an apps/v1 Deployment";
                 self.violation(&path.field(field), Reason::Required, description);
             }
+        }
+        // Both become part of the paths of calls.
+        if !api_version.is_empty() && !is_api_version(&api_version) {
+            let description = format_args!("{api_version:?} is not a group and a version");
+            self.violation(&path.field("api_version"), Reason::InvalidName, description);
+        }
+        if !kind.is_empty() && !is_kind(&kind) {
+            let description =
+                format_args!("{kind:?} is not a kind: at most 63 of A-Z, a-z and 0-9");
+            self.violation(&path.field("kind"), Reason::InvalidName, description);
         }
         (api_version, kind)
     }

@@ -1,9 +1,9 @@
 //! Requests, parsed: from messages to what the planner reads. Whatever is wrong is noted with its path, and
 //! parsing goes on with a stand-in, so that one answer names everything.
 
+mod answer;
 mod deployment;
 mod event;
-mod failure;
 mod meta;
 mod name;
 mod path;
@@ -30,8 +30,8 @@ use crate::proto;
 pub const REPLICA_SETS_MAX: usize = 10_000;
 /// Pods that a snapshot may have.
 pub const PODS_MAX: usize = 20_000;
-/// Failures that a snapshot may have.
-pub const FAILURES_MAX: usize = 1_000;
+/// Answers that a snapshot may have.
+pub const ANSWERS_MAX: usize = 1_000;
 /// Events that a snapshot may have.
 pub const EVENTS_MAX: usize = 20_000;
 /// Expressions that a selector may have. Each is held against every object.
@@ -120,7 +120,7 @@ pub(super) fn request(
             REPLICA_SETS_MAX,
         )?;
         limit("snapshot.pods", snapshot.pods.len(), PODS_MAX)?;
-        limit("snapshot.failures", snapshot.failures.len(), FAILURES_MAX)?;
+        limit("snapshot.answers", snapshot.answers.len(), ANSWERS_MAX)?;
         limit("snapshot.events", snapshot.events.len(), EVENTS_MAX)?;
         let spec = snapshot.deployment.as_ref().and_then(|it| it.spec.as_ref());
         if let Some(selector) = spec.and_then(|spec| spec.selector.as_ref()) {
@@ -291,7 +291,7 @@ impl<'i> Parser<'i> {
             replica_sets,
             pods,
             pods_complete,
-            failures,
+            answers,
             events,
         } = snapshot;
         let now_path = path.field("now");
@@ -311,7 +311,7 @@ impl<'i> Parser<'i> {
         let owners = replica_sets.iter().filter(|(selected, _)| *selected);
         let owners: HashSet<&str> = owners.map(|(_, set)| set.metadata.uid.as_str()).collect();
         let pods = self.pods(pods, &owner, &owners, &path.field("pods"));
-        let failures = self.failures(failures, &owner, &path.field("failures"));
+        let failures = self.answers(answers, &owner, &path.field("answers"));
         let mut about = owners;
         about.insert(&owner.deployment.metadata.uid);
         about.extend(pods.iter().map(|pod| pod.metadata.uid.as_str()));

@@ -121,6 +121,19 @@ fn is_dns_label(name: &str) -> bool {
     name.len() <= 63 && is_word(name)
 }
 
+/// A group and a version, or the version of the core group alone.
+pub(super) fn is_api_version(api_version: &str) -> bool {
+    match api_version.split_once('/') {
+        None => is_dns_label(api_version),
+        Some((group, version)) => is_dns_subdomain(group) && is_dns_label(version),
+    }
+}
+
+/// Kubernetes: a kind is a DNS label in lower case. Only letters and digits are used.
+pub(super) fn is_kind(kind: &str) -> bool {
+    (1..=63).contains(&kind.len()) && kind.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 /// Lower-case letters, digits and '-', beginning and ending with a letter or digit.
 fn is_word(word: &str) -> bool {
     let bytes = word.as_bytes();

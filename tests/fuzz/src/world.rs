@@ -327,9 +327,9 @@ impl World {
             let Some(call) = calls.get(usize::from(refusal.step) % calls.len().max(1)) else {
                 break;
             };
-            let failure = refusal.failure(call.clone());
+            let answer = refusal.answer(call.clone());
             let snapshot = request.snapshot.get_or_insert_default();
-            snapshot.failures.push(failure);
+            snapshot.answers.push(answer);
         }
         request
     }
@@ -354,7 +354,7 @@ impl World {
             deployment: Some(self.deployment(api_version)),
             replica_sets: sets,
             pods,
-            failures: Vec::new(),
+            answers: Vec::new(),
             events: Vec::new(),
         }
     }
@@ -491,7 +491,7 @@ impl Pod {
 }
 
 impl Refusal {
-    fn failure(self, call: proto::ApiCall) -> proto::StepFailure {
+    fn answer(self, call: proto::ApiCall) -> proto::StepAnswer {
         const HOW: [(i32, &str, &str); 6] = [
             (403, "Forbidden", "exceeded quota: pods"),
             (403, "Forbidden", "because it is being terminated"),
@@ -502,17 +502,18 @@ impl Refusal {
         ];
         let (http_code, reason, message) = HOW[usize::from(self.how) % HOW.len()];
         let causes = match (http_code, message) {
-            (403, "because it is being terminated") => vec!["NamespaceTerminating".to_owned()],
-            (422, _) => vec!["FieldValueInvalid".to_owned()],
-            _ => vec![],
+            (403, "because it is being terminated") => r#"[{"reason":"NamespaceTerminating"}]"#,
+            (422, _) => r#"[{"reason":"FieldValueInvalid"}]"#,
+            _ => "[]",
         };
-        proto::StepFailure {
+        let body = format!(
+            r#"{{"kind":"Status","reason":"{reason}","message":"{message}","details":{{"causes":{causes}}}}}"#
+        );
+        proto::StepAnswer {
             call: Some(call),
             http_code,
-            reason: reason.to_owned(),
-            message: message.to_owned(),
-            causes,
-            existing: None,
+            body: body.into(),
+            existing_json: Vec::new(),
         }
     }
 }

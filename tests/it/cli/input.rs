@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::base64;
+
 use super::{
     DEPLOYMENT, NOW, POD, REPLICA_SET, Scratch, answered, plan_args, planned, read, refused,
     rollplan,
@@ -392,14 +394,13 @@ fn a_missing_replica_set_is_noted() {
 }
 
 #[test]
-fn failures_are_fed_back() {
+fn answers_are_taken_into_account() {
     let answer: Value = serde_json::from_str(&answered(&plan_args(&[]), DEPLOYMENT)).unwrap();
     let call = &answer["steps"][0]["call"];
-    let failure = json!([{
-        "call": call, "httpCode": 403, "reason": "Forbidden", "message": "exceeded quota: pods", "causes": []
-    }]);
-    let file = Scratch::new(&failure.to_string());
-    let answer = answered(&plan_args(&["--failures", file.path()]), DEPLOYMENT);
+    let body = json!({"kind": "Status", "reason": "Forbidden", "message": "exceeded quota: pods"});
+    let answers = json!([{"call": call, "httpCode": 403, "body": base64(&body)}]);
+    let file = Scratch::new(&answers.to_string());
+    let answer = answered(&plan_args(&["--answers", file.path()]), DEPLOYMENT);
     let answer: Value = serde_json::from_str(&answer).unwrap();
     let conditions = answer["status"]["conditions"].as_array().unwrap();
     assert!(
@@ -409,7 +410,7 @@ fn failures_are_fed_back() {
         "{conditions:?}"
     );
     let none = Scratch::new("[]");
-    assert_eq!(planned(&["--failures", none.path()], DEPLOYMENT), CREATED);
+    assert_eq!(planned(&["--answers", none.path()], DEPLOYMENT), CREATED);
 }
 
 #[test]

@@ -262,27 +262,27 @@ fn files_that_cannot_be_read() {
 }
 
 #[test]
-fn wrong_failures() {
+fn wrong_answers() {
     let wrong = |text: &str| {
         let file = Scratch::new(text);
-        let err = refused(&plan_args(&["--failures", file.path()]), DEPLOYMENT);
+        let err = refused(&plan_args(&["--answers", file.path()]), DEPLOYMENT);
         err.replace(file.path(), "FILE")
     };
     assert_eq!(
         wrong("{}"),
-        "error: FILE: must be a list of StepFailure messages\n"
+        "error: FILE: must be a list of StepAnswer messages\n"
     );
     assert_eq!(
         wrong("[{\"httpCode\": \"x\"}]"),
         "error: FILE, [0]: httpCode: must be a whole number\n"
     );
     assert_eq!(
-        wrong("[{\"call\": {\"verb\": \"VERB_CREATE\"}, \"httpCode\": 403}, {\"httpCode\": 200}]"),
-        "error: FILE, [1]: call: is required\nerror: FILE, [1]: httpCode: is 200, and must be 400 to 599\n"
+        wrong("[{\"call\": {\"verb\": \"VERB_CREATE\"}, \"httpCode\": 403}, {\"httpCode\": 99}]"),
+        "error: FILE, [1]: call: is required\nerror: FILE, [1]: httpCode: is 99, and must be 0 or from 100 to 599\n"
     );
     assert_eq!(
-        refused(&plan_args(&["--failures", "-"]), DEPLOYMENT),
-        "error: --failures - is not supported: standard input is for objects\n"
+        refused(&plan_args(&["--answers", "-"]), DEPLOYMENT),
+        "error: --answers - is not supported: standard input is for objects\n"
     );
 }
 

@@ -91,7 +91,7 @@ fn sizes(response: &proto::PlanRolloutResponse) -> Vec<(&str, i32, i32)> {
 /// Two ReplicaSets, everything available, no failures.
 fn rollout(replicas: i32, new: i32, old: i32) -> proto::PlanRolloutRequest {
     let mut request = mk_request();
-    request.snapshot().failures.clear();
+    request.snapshot().answers.clear();
     request.spec().replicas = Some(replicas);
     for (index, size) in [new, old].into_iter().enumerate() {
         request.set_spec(index).replicas = Some(size);

@@ -177,14 +177,17 @@ fn what_to_do_on_failure_is_told() {
             },
             on_failure,
         );
-        (step.continue_on_failure, step.tolerated_http_codes)
+        (step.on_failure(), step.done_http_codes)
     };
-    assert_eq!(told(OnFailure::Stop), (false, vec![]));
+    assert_eq!(told(OnFailure::Stop), (proto::OnFailure::Stop, vec![]));
     assert_eq!(
         told(OnFailure::Tolerate(&[404, 422])),
-        (true, vec![404, 422])
+        (proto::OnFailure::DoneIf, vec![404, 422])
     );
-    assert_eq!(told(OnFailure::Continue), (true, vec![]));
+    assert_eq!(
+        told(OnFailure::Continue),
+        (proto::OnFailure::Continue, vec![])
+    );
 }
 
 #[test]
@@ -230,6 +233,8 @@ fn a_call_is_printed_whole() {
             subresource: String::new(),
             content_type: "application/merge-patch+json".to_owned(),
             body_json: r#"{"metadata":{"resourceVersion":"7","uid":"u"}}"#.to_owned(),
+            path: "/apis/apps/v1/namespaces/shop/deployments/web".to_owned(),
+            query: "fieldManager=rollplan".to_owned(),
         })
     );
 }

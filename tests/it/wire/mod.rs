@@ -17,6 +17,8 @@ use rollplan::proto;
 use rollplan::wire::json;
 use serde_json::{Value, json};
 
+use crate::base64;
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -124,10 +126,11 @@ fn rollout_half_way() -> proto::PlanRolloutRequest {
             },
             "replicaSets": [set("new", "web:2", 3), set("old", "web:1", 8)],
             "pods": [pod("a"), pod("b")],
-            "failures": [{
+            "answers": [{
                 "call": {"verb": "VERB_CREATE", "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x"},
                 "httpCode": 403,
-                "existing": set("existing", "web:3", 1),
+                "body": base64(&json!({"kind": "Status", "reason": "Forbidden"})),
+                "existingJson": base64(&set("existing", "web:3", 1)),
             }],
         }
     }))
@@ -167,11 +170,11 @@ trait Parts {
     fn pod_meta(&mut self, index: usize) -> &mut proto::ObjectMeta {
         self.snapshot().pods[index].metadata.as_mut().unwrap()
     }
-    fn failure(&mut self) -> &mut proto::StepFailure {
-        &mut self.snapshot().failures[0]
+    fn answer(&mut self) -> &mut proto::StepAnswer {
+        &mut self.snapshot().answers[0]
     }
     fn call(&mut self) -> &mut proto::ApiCall {
-        self.failure().call.as_mut().unwrap()
+        self.answer().call.as_mut().unwrap()
     }
 }
 

@@ -644,46 +644,77 @@ const CASES: &[(Change, &str, Reason)] = &[
         "snapshot.pods[1].kind",
         Reason::WrongKind,
     ),
-    // Failures.
+    // Answers.
     (
-        |r| r.failure().call = None,
-        "snapshot.failures[0].call",
+        |r| r.answer().call = None,
+        "snapshot.answers[0].call",
         Reason::Required,
     ),
     (
         |r| r.call().verb = 0,
-        "snapshot.failures[0].call.verb",
+        "snapshot.answers[0].call.verb",
         Reason::Required,
     ),
     (
         |r| r.call().verb = 7,
-        "snapshot.failures[0].call.verb",
+        "snapshot.answers[0].call.verb",
         Reason::UnknownEnumValue,
     ),
     (
-        |r| r.failure().http_code = 200,
-        "snapshot.failures[0].http_code",
+        |r| r.answer().http_code = 99,
+        "snapshot.answers[0].http_code",
         Reason::OutOfRange,
     ),
     (
-        |r| r.failure().http_code = 600,
-        "snapshot.failures[0].http_code",
+        |r| r.answer().http_code = 600,
+        "snapshot.answers[0].http_code",
         Reason::OutOfRange,
     ),
     (
         |r| {
-            r.failure()
-                .existing
-                .as_mut()
-                .unwrap()
-                .metadata
-                .as_mut()
-                .unwrap()
-                .uid
-                .clear()
+            let existing = String::from_utf8(r.answer().existing_json.to_vec()).unwrap();
+            r.answer().existing_json = existing
+                .replace(r#""uid":"existing""#, r#""uid":"""#)
+                .into();
         },
-        "snapshot.failures[0].existing.metadata.uid",
+        "snapshot.answers[0].existing_json.metadata.uid",
         Reason::Required,
+    ),
+    (
+        |r| r.answer().existing_json = b"<html>".to_vec().into(),
+        "snapshot.answers[0].existing_json",
+        Reason::MalformedJson,
+    ),
+    (
+        |r| r.answer().existing_json = b"\xff".to_vec().into(),
+        "snapshot.answers[0].existing_json",
+        Reason::InvalidUtf8,
+    ),
+    (
+        |r| r.answer().body = vec![b' '; (64 << 10) + 1].into(),
+        "snapshot.answers[0].body",
+        Reason::OutOfRange,
+    ),
+    (
+        |r| r.call().verb = proto::Verb::Get.into(),
+        "snapshot.answers[0].call.verb",
+        Reason::OutOfRange,
+    ),
+    (
+        |r| {
+            r.deployment().api_version = "../secrets/v1".to_owned();
+            r.deployment().kind = "Rollout".to_owned();
+        },
+        "snapshot.deployment.api_version",
+        Reason::InvalidName,
+    ),
+    (
+        |r| {
+            r.deployment().api_version = "example.com/v1".to_owned();
+            r.deployment().kind = "Roll/out".to_owned();
+        },
+        "snapshot.deployment.kind",
+        Reason::InvalidName,
     ),
     // Options.
     (
@@ -737,7 +768,7 @@ fn all_violations_are_named_at_once() {
         r.spec().template = template("x", Kind::NumberValue(f64::NAN));
         r.set_meta(0).name.clear();
         r.pod_meta(1).uid.clear();
-        r.failure().http_code = 0;
+        r.answer().http_code = 1;
         r.options.get_or_insert_default().horizon = -1;
     });
     assert_eq!(
@@ -749,7 +780,7 @@ fn all_violations_are_named_at_once() {
          snapshot.deployment.spec.strategy.rolling_update.max_surge: must be a whole number, or a percentage as \"25%\"; \
          snapshot.replica_sets[0].metadata.name: is required; \
          snapshot.pods[1].metadata.uid: is required; \
-         snapshot.failures[0].http_code: is 0, and must be 400 to 599; \
+         snapshot.answers[0].http_code: is 1, and must be 0 or from 100 to 599; \
          options.horizon: there is no horizon -1"
     );
 }
@@ -805,8 +836,8 @@ fn what_is_too_large_is_refused_before_it_is_looked_at() {
         "snapshot.pods: 20001 entries exceed the limit of 20000"
     );
     assert_eq!(
-        too_large(|r| r.snapshot().failures = vec![Default::default(); 1_001]),
-        "snapshot.failures: 1001 entries exceed the limit of 1000"
+        too_large(|r| r.snapshot().answers = vec![Default::default(); 1_001]),
+        "snapshot.answers: 1001 entries exceed the limit of 1000"
     );
     assert_eq!(
         too_large(|r| r.snapshot().events = vec![Default::default(); 20_001]),
@@ -1028,12 +1059,12 @@ fn names_of_others_are_taken_all_the_same() {
     });
     let spec = theirs.spec.as_mut().unwrap();
     spec.template = template("tolerationSeconds", Kind::NumberValue(i64::MAX as f64));
-    *request.failure() = proto::StepFailure {
+    let theirs = wire::json::to_kubernetes_json(&theirs).unwrap();
+    *request.answer() = proto::StepAnswer {
         call: create,
         http_code: 409,
-        reason: "AlreadyExists".to_owned(),
-        existing: Some(theirs),
-        ..Default::default()
+        body: br#"{"kind":"Status","reason":"AlreadyExists"}"#.to_vec().into(),
+        existing_json: theirs.into(),
     };
     assert_eq!(created(&request).1, Some(1));
 }

@@ -1,4 +1,4 @@
-//! What was refused when the last plan was carried out, out of a file.
+//! Reads the answers to the calls of the last plan from a file.
 
 use std::path::Path;
 
@@ -10,31 +10,31 @@ use super::source::source;
 use crate::cli::error::Error;
 use crate::proto;
 
-/// Failures, and where each comes from.
+/// Answers, and the place that each comes from.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Failures {
-    pub(super) failures: Vec<proto::StepFailure>,
+pub(in crate::cli) struct Answers {
+    pub(super) answers: Vec<proto::StepAnswer>,
     pub(super) places: Vec<String>,
 }
 
-/// Reads a list of failures. An empty file is an empty list.
-pub(in crate::cli) fn failures(file: &Path) -> Result<Failures, Error> {
+/// Reads a list of answers. An empty file is an empty list.
+pub(in crate::cli) fn answers(file: &Path) -> Result<Answers, Error> {
     if file.as_os_str() == "-" {
-        let text = "--failures - is not supported: standard input is for objects";
+        let text = "--answers - is not supported: standard input is for objects";
         return Err(Error::Usage(text.to_owned()));
     }
     let source = source(file)?;
-    let mut read = Failures::default();
+    let mut read = Answers::default();
     for Document { value, .. } in documents(&source)? {
         let Value::Array(items) = value else {
             return Err(Error::input(
                 source.name,
-                "must be a list of StepFailure messages",
+                "must be a list of StepAnswer messages",
             ));
         };
         for item in items {
-            let place = format!("{}, [{}]", source.name, read.failures.len());
-            read.failures.push(message(&item, &place)?);
+            let place = format!("{}, [{}]", source.name, read.answers.len());
+            read.answers.push(message(&item, &place)?);
             read.places.push(place);
         }
     }

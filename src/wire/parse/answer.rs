@@ -1,0 +1,300 @@
+//! What the API server answered to the calls of the last plan, and which of these answers are rejections.
+
+use rollplan_core::action::{ApiCall, Verb};
+use rollplan_core::snapshot::{ReplicaSet, StepFailure};
+use serde_json::Value;
+
+use super::path::Path;
+use super::{Owner, Parser};
+use crate::proto;
+use crate::wire::error::Reason;
+use crate::wire::json;
+
+/// Bytes that the body of an answer may have.
+const BODY_BYTES_MAX: usize = 64 << 10;
+
+/// The Status that the API server answers a failed call with, as far as it is read.
+#[derive(Debug, Default)]
+struct Status {
+    reason: String,
+    message: String,
+    /// Reasons of `details.causes`.
+    causes: Vec<String>,
+}
+
+/// What an answer means.
+#[derive(Debug)]
+enum Meaning {
+    /// The call succeeded, or its outcome is unknown, or its precondition failed: the snapshot was read after it.
+    Nothing,
+    /// The API server rejected the call.
+    Rejected(Status),
+}
+
+// === impl Meaning ===
+
+impl Meaning {
+    fn of(http_code: i32, verb: Verb, body: &[u8]) -> Self {
+        let Some(status) = Status::read(body) else {
+            return match http_code {
+                // Somebody in front of the API server rejected the call, for example an authenticating proxy.
+                400..=499 if !matches!(http_code, 404 | 408 | 409 | 422 | 429) => {
+                    Self::Rejected(Status {
+                        message: format!("the server answered HTTP {http_code} without a Status"),
+                        ..Status::default()
+                    })
+                }
+                _ => Self::Nothing,
+            };
+        };
+        let is_stale_or_unknown = match http_code {
+            409 => status.reason != "AlreadyExists",
+            // A failed `test` of a JSON Patch. Errors of validation have causes.
+            422 => status.causes.is_empty(),
+            // The object is gone, as was planned.
+            404 => verb == Verb::Delete,
+            400..=599 => matches!(status.reason.as_str(), "Timeout" | "ServerTimeout"),
+            _ => true,
+        };
+        match is_stale_or_unknown {
+            true => Self::Nothing,
+            false => Self::Rejected(status),
+        }
+    }
+}
+
+// === impl Status ===
+
+impl Status {
+    /// `None` if the body is not a Status in JSON.
+    fn read(body: &[u8]) -> Option<Self> {
+        let body: Value = serde_json::from_slice(body).ok()?;
+        if body.get("kind")?.as_str()? != "Status" {
+            return None;
+        }
+        let text = |value: Option<&Value>| {
+            let text = value.and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let causes = body.pointer("/details/causes").and_then(Value::as_array);
+        Some(Self {
+            reason: text(body.get("reason")),
+            message: text(body.get("message")),
+            causes: causes
+                .into_iter()
+                .flatten()
+                .map(|cause| text(cause.get("reason")))
+                .collect(),
+        })
+    }
+}
+
+// === impl Parser ===
+
+impl Parser<'_> {
+    /// The rejections among the answers.
+    pub(super) fn answers(
+        &mut self,
+        answers: Vec<proto::StepAnswer>,
+        owner: &Owner<'_>,
+        path: &Path<'_>,
+    ) -> Vec<StepFailure> {
+        let interrupt = self.interrupt;
+        answers
+            .into_iter()
+            .enumerate()
+            .take_while(|_| !interrupt.is_interrupted())
+            .filter_map(|(index, answer)| self.answer(answer, owner, &path.index(index)))
+            .collect()
+    }
+
+    fn answer(
+        &mut self,
+        answer: proto::StepAnswer,
+        owner: &Owner<'_>,
+        path: &Path<'_>,
+    ) -> Option<StepFailure> {
+        let proto::StepAnswer {
+            call,
+            http_code,
+            body,
+            existing_json,
+        } = answer;
+        let call_path = path.field("call");
+        let call = self.required(call, &call_path);
+        let call = self.call(call, &call_path);
+        if http_code != 0 && !(100..=599).contains(&http_code) {
+            let description = format_args!("is {http_code}, and must be 0 or from 100 to 599");
+            self.violation(&path.field("http_code"), Reason::OutOfRange, description);
+        }
+        if body.len() > BODY_BYTES_MAX {
+            let description = format_args!(
+                "has {} bytes, and must have at most {BODY_BYTES_MAX}",
+                body.len()
+            );
+            self.violation(&path.field("body"), Reason::OutOfRange, description);
+            return None;
+        }
+        let existing = self.existing_json(&existing_json, owner, &path.field("existing_json"));
+        match Meaning::of(http_code, call.verb, &body) {
+            Meaning::Nothing => None,
+            Meaning::Rejected(status) => Some(StepFailure {
+                call,
+                http_code,
+                reason: status.reason,
+                message: status.message,
+                causes: status.causes,
+                existing,
+            }),
+        }
+    }
+
+    /// The object that has the name of one that was to be created.
+    fn existing_json(
+        &mut self,
+        bytes: &[u8],
+        owner: &Owner<'_>,
+        path: &Path<'_>,
+    ) -> Option<ReplicaSet> {
+        if bytes.is_empty() {
+            return None;
+        }
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(_) => {
+                self.violation(path, Reason::InvalidUtf8, "is not valid UTF-8");
+                return None;
+            }
+        };
+        match json::from_json(text) {
+            Ok(set) => self.existing(set, owner, path),
+            Err(error) => {
+                self.violation(path, Reason::MalformedJson, error);
+                None
+            }
+        }
+    }
+
+    /// The call as it was planned. If it is absent, that has been reported.
+    fn call(&mut self, call: Option<proto::ApiCall>, path: &Path<'_>) -> ApiCall {
+        let given = call.is_some();
+        let proto::ApiCall {
+            verb,
+            api_version,
+            kind,
+            namespace,
+            name,
+            subresource,
+            content_type,
+            body_json,
+            // They follow from the fields above.
+            path: _,
+            query: _,
+        } = call.unwrap_or_default();
+        let verb_path = path.field("verb");
+        let verb = match proto::Verb::try_from(verb) {
+            Ok(proto::Verb::Create) => Verb::Create,
+            Ok(proto::Verb::Patch) => Verb::Patch,
+            Ok(proto::Verb::Delete) => Verb::Delete,
+            Ok(proto::Verb::Unspecified) => {
+                if given {
+                    self.violation(&verb_path, Reason::Required, "is required");
+                }
+                Verb::Create
+            }
+            Ok(proto::Verb::Get) => {
+                let description = "must be the verb of a planned call, which never is VERB_GET";
+                self.violation(&verb_path, Reason::OutOfRange, description);
+                Verb::Create
+            }
+            Err(_) => {
+                let description = format_args!("there is no verb {verb}");
+                self.violation(&verb_path, Reason::UnknownEnumValue, description);
+                Verb::Create
+            }
+        };
+        ApiCall {
+            verb,
+            api_version,
+            kind,
+            namespace,
+            name,
+            subresource,
+            content_type,
+            body_json,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether an answer is a rejection.
+    fn is_rejection(http_code: i32, verb: Verb, body: &str) -> bool {
+        matches!(
+            Meaning::of(http_code, verb, body.as_bytes()),
+            Meaning::Rejected(_)
+        )
+    }
+
+    fn status(reason: &str, causes: &str) -> String {
+        format!(
+            r#"{{"kind":"Status","reason":"{reason}","message":"no","details":{{"causes":{causes}}}}}"#
+        )
+    }
+
+    #[test]
+    fn answers_of_the_api_server_are_told_apart() {
+        for (http_code, reason, causes, rejection) in [
+            (409, "Conflict", "[]", false),
+            (409, "AlreadyExists", "[]", true),
+            (422, "Invalid", "[]", false),
+            (422, "Invalid", r#"[{"reason":"FieldValueInvalid"}]"#, true),
+            (403, "Forbidden", "[]", true),
+            (404, "NotFound", "[]", true),
+            (429, "TooManyRequests", "[]", true),
+            (500, "InternalError", "[]", true),
+            (500, "ServerTimeout", "[]", false),
+            (504, "Timeout", "[]", false),
+            (200, "", "[]", false),
+        ] {
+            let body = status(reason, causes);
+            assert_eq!(
+                is_rejection(http_code, Verb::Patch, &body),
+                rejection,
+                "{http_code} {reason}"
+            );
+        }
+        assert!(!is_rejection(404, Verb::Delete, &status("NotFound", "[]")));
+    }
+
+    #[test]
+    fn answers_of_others_are_told_apart() {
+        const HTML: &str = "<html><h1>Bad Gateway</h1></html>";
+        for (http_code, rejection) in [
+            (0, false),
+            (201, false),
+            (302, false),
+            (401, true),
+            (403, true),
+            (404, false),
+            (408, false),
+            (409, false),
+            (413, true),
+            (422, false),
+            (429, false),
+            (500, false),
+            (502, false),
+            (504, false),
+        ] {
+            for body in [HTML, "", "{", "[]", "{\"kind\":\"ReplicaSet\"}"] {
+                assert_eq!(
+                    is_rejection(http_code, Verb::Create, body),
+                    rejection,
+                    "{http_code} {body}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Paths of API calls. Every segment is a name that was validated when the request was parsed, so nothing is escaped.
+
+use rollplan_core::action::{ApiCall, Verb};
+
+/// The name under which the API server records who changed a field.
+const FIELD_MANAGER: &str = "fieldManager=rollplan";
+
+/// The path of a call: of the collection when an object is created, otherwise of the object or its subresource.
+pub(super) fn of_call(call: &ApiCall) -> String {
+    match (call.verb, call.subresource.as_str()) {
+        (Verb::Create, _) => of_collection(call),
+        (_, "") => of_object(call),
+        (_, subresource) => format!("{}/{subresource}", of_object(call)),
+    }
+}
+
+/// The path of the object of a call.
+pub(super) fn of_object(call: &ApiCall) -> String {
+    format!("{}/{}", of_collection(call), call.name)
+}
+
+/// The query of a call.
+pub(super) fn query(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Create | Verb::Patch => FIELD_MANAGER,
+        // Deletes have no field manager.
+        Verb::Delete => "",
+    }
+}
+
+fn of_collection(call: &ApiCall) -> String {
+    let ApiCall {
+        api_version,
+        kind,
+        namespace,
+        ..
+    } = call;
+    // Only the core group has no name.
+    let root = match api_version.contains('/') {
+        true => "apis",
+        false => "api",
+    };
+    let resource = plural(kind);
+    format!("/{root}/{api_version}/namespaces/{namespace}/{resource}")
+}
+
+/// The plural that Kubernetes derives from a kind by default (apimachinery: UnsafeGuessKindToResource).
+fn plural(kind: &str) -> String {
+    let singular = kind.to_ascii_lowercase();
+    match singular.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None if singular.ends_with('s') => format!("{singular}es"),
+        None => format!("{singular}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plural;
+
+    #[test]
+    fn plurals_are_those_of_kubernetes() {
+        for (kind, resource) in [
+            ("Deployment", "deployments"),
+            ("ReplicaSet", "replicasets"),
+            ("PlannedDeployment", "planneddeployments"),
+            ("Proxy", "proxies"),
+            ("Ingress", "ingresses"),
+        ] {
+            assert_eq!(plural(kind), resource);
+        }
+    }
+}
