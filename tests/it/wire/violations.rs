@@ -681,17 +681,17 @@ const CASES: &[(Change, &str, Reason)] = &[
         Reason::Required,
     ),
     (
-        |r| r.answer().existing_json = b"<html>".to_vec().into(),
+        |r| r.answer().existing_json = b"<html>".to_vec(),
         "snapshot.answers[0].existing_json",
         Reason::MalformedJson,
     ),
     (
-        |r| r.answer().existing_json = b"\xff".to_vec().into(),
+        |r| r.answer().existing_json = b"\xff".to_vec(),
         "snapshot.answers[0].existing_json",
         Reason::InvalidUtf8,
     ),
     (
-        |r| r.answer().body = vec![b' '; (64 << 10) + 1].into(),
+        |r| r.answer().body = vec![b' '; (64 << 10) + 1],
         "snapshot.answers[0].body",
         Reason::OutOfRange,
     ),
@@ -1063,7 +1063,7 @@ fn names_of_others_are_taken_all_the_same() {
     *request.answer() = proto::StepAnswer {
         call: create,
         http_code: 409,
-        body: br#"{"kind":"Status","reason":"AlreadyExists"}"#.to_vec().into(),
+        body: br#"{"kind":"Status","reason":"AlreadyExists"}"#.to_vec(),
         existing_json: theirs.into(),
     };
     assert_eq!(created(&request).1, Some(1));
