@@ -159,7 +159,11 @@ fn way_back(
         rollback.reason = format!("the current template already is that of revision {revision}");
         return Ok(rollback);
     }
-    let template = pass::without_hash(target.template.value());
+    let value = target.template.value();
+    if interrupt.is_interrupted() {
+        return Ok(rollback);
+    }
+    let template = pass::without_hash(value);
     if interrupt.is_interrupted() {
         return Ok(rollback);
     }
@@ -175,6 +179,9 @@ fn way_back(
         owner: Target::owner(deployment),
         change,
     };
+    if interrupt.is_interrupted() {
+        return Ok(rollback);
+    }
     rollback.steps.push(Step {
         call: Some(action.call()),
         action: Some(action),

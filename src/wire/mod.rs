@@ -134,7 +134,7 @@ pub fn rollback_until(
     } = request;
     let (snapshot, options) = parse::rollback(snapshot, to_revision, options, interrupt)?;
     let rollback = rollplan_core::rollback_until(&snapshot, options, to_revision, interrupt)?;
-    let answer = print_rollback(rollback?);
+    let answer = print_revision::print_rollback_until(rollback?, interrupt);
     interrupt.check()?;
     Ok(answer)
 }

@@ -1,5 +1,6 @@
 //! Converts revisions and rollbacks to protobuf messages.
 
+use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::{Revision, Rollback, TemplateChange};
 
 use super::print::{print_step, timestamp};
@@ -8,6 +9,14 @@ use crate::proto;
 /// Converts a rollback to a response.
 #[must_use]
 pub fn print_rollback(rollback: Rollback) -> proto::RollbackResponse {
+    print_rollback_until(rollback, &Never)
+}
+
+/// [`print_rollback`]. Interrupted, it leaves changes out.
+pub(super) fn print_rollback_until(
+    rollback: Rollback,
+    interrupt: &dyn Interrupt,
+) -> proto::RollbackResponse {
     let Rollback {
         steps,
         from_revision,
@@ -22,7 +31,11 @@ pub fn print_rollback(rollback: Rollback) -> proto::RollbackResponse {
         from_revision,
         to_revision,
         replica_set,
-        changes: changes.into_iter().map(change).collect(),
+        changes: changes
+            .into_iter()
+            .take_while(|_| !interrupt.is_interrupted())
+            .map(change)
+            .collect(),
         warnings,
         reason,
     }

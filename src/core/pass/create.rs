@@ -18,7 +18,8 @@ impl Pass<'_> {
         old: &[WorkingCopy],
         new_revision: i64,
     ) -> SyncResult<WorkingCopy> {
-        let set = self.new_set(old, new_revision);
+        let set = self.new_set(old, new_revision)?;
+        self.checkpoint()?;
         let name = set.metadata.name.clone();
         if !self
             .owner
@@ -56,11 +57,16 @@ impl Pass<'_> {
         Ok(copy)
     }
 
-    fn new_set(&self, old: &[WorkingCopy], new_revision: i64) -> NewReplicaSet {
+    /// Asks between the parts of the work whether to go on: the template may be large.
+    fn new_set(&self, old: &[WorkingCopy], new_revision: i64) -> SyncResult<NewReplicaSet> {
         let deployment = self.owner.deployment;
         let collisions = self.owner.status.collision_count;
-        let hash = template::template_hash(deployment.spec.template.value(), collisions);
-        let template = with_label(deployment.spec.template.value(), &hash);
+        let template = deployment.spec.template.value();
+        self.checkpoint()?;
+        let hash = template::template_hash(template, collisions);
+        self.checkpoint()?;
+        let template = with_label(template, &hash);
+        self.checkpoint()?;
         let labels = labels_of(&template);
         let mut selector = deployment.spec.selector.clone();
         selector
@@ -82,7 +88,7 @@ impl Pass<'_> {
             let annotations = annotations.to_mut();
             annotations.insert(TEMPLATE_DIGEST.to_owned(), digest.to_owned());
         }
-        NewReplicaSet {
+        Ok(NewReplicaSet {
             metadata: ObjectMeta {
                 name: set_name(&deployment.metadata.name, &hash),
                 namespace: deployment.metadata.namespace.clone(),
@@ -99,7 +105,7 @@ impl Pass<'_> {
             selector,
             template,
             revision: new_revision,
-        }
+        })
     }
 
     /// The ReplicaSet of the snapshot that has this name: the create would be refused.
