@@ -277,7 +277,7 @@ func (o *Ours) settle(w *World) (*Result, error) {
 		return nil, err
 	}
 	if failure != nil && r.Err == nil {
-		r.Err = fmt.Errorf("a refused create: %s", failure.Message)
+		r.Err = fmt.Errorf("a refused create: %s", failure.Body)
 	}
 	return r, nil
 }
