@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,20 +46,11 @@ func (p installation) apply(ctx context.Context, t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := filepath.Join(root, "adapters/config")
-	text, err := os.ReadFile(filepath.Join(config, "deployment.yaml"))
-	if err != nil {
-		t.Fatal(err)
+	workload, files := "statefulset", []string{"-f", filepath.Join(root, "adapters/config", string(p.mode)+".yaml")}
+	if p.mode == CustomResource {
+		workload, files = "deployment", append(files, "-f", filepath.Join(root, "adapters/config/planneddeployment-crd.yaml"))
 	}
-	applied, workload := string(text), "deployment"
-	if p.mode == Takeover {
-		applied = strings.ReplaceAll(strings.ReplaceAll(applied, "custom-resource", "takeover"), "\nkind: Deployment", "\nkind: StatefulSet")
-		workload = "statefulset"
-	}
-	p.MustKubectl(ctx, t, "apply", "--validate=strict", "-f", filepath.Join(config, "planneddeployment-crd.yaml"), "-f", filepath.Join(config, "rbac.yaml"))
-	if out, err := p.KubectlInput(ctx, applied, "apply", "--validate=strict", "-f", "-"); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	p.MustKubectl(ctx, t, append([]string{"apply", "--validate=strict"}, files...)...)
 	p.MustKubectl(ctx, t, "rollout", "status", workload+"/rollplan-controller", "-n", systemNamespace, "--timeout="+waitTimeout)
 }
 

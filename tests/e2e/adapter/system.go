@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/dynamic"
@@ -81,6 +83,16 @@ const (
 // systemNamespace contains the service account and the lease of the adapter.
 const systemNamespace = "rollplan-system"
 
+// rights returns the manifests of the namespace, the service account, its roles and their bindings.
+func rights(manifests string) string {
+	documents := strings.Split(manifests, "\n---\n")
+	return strings.Join(slices.DeleteFunc(documents, func(document string) bool {
+		return !rightsKind.MatchString(document)
+	}), "\n---\n")
+}
+
+var rightsKind = regexp.MustCompile(`(?m)^kind: (Namespace|ServiceAccount|(Cluster)?Role(Binding)?)$`)
+
 // System is a control plane together with the service and its adapters.
 type System struct {
 	*controlplane.ControlPlane
@@ -97,21 +109,20 @@ type System struct {
 }
 
 // Install prepares a control plane for an adapter. It creates the service account, its role bindings and, if the mode
-// needs it, the custom resource definition. The adapter has only the rights of adapters/config/rbac.yaml.
+// needs it, the custom resource definition. The adapter has only the rights that the manifests in adapters/config grant.
 func Install(ctx context.Context, cp *controlplane.ControlPlane, binaries Binaries, mode Mode) (*System, error) {
 	root, err := repository(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := cp.CreateNamespace(ctx, systemNamespace); err != nil {
+	manifests, err := os.ReadFile(filepath.Join(root, "adapters/config", string(mode)+".yaml"))
+	if err != nil {
 		return nil, err
 	}
-	commands := [][]string{
-		{"apply", "-f", filepath.Join(root, "adapters/config/rbac.yaml")},
-		{"create", "serviceaccount", "adapter", "-n", systemNamespace},
-		{"create", "clusterrolebinding", "rollplan", "--clusterrole=rollplan-" + string(mode), "--serviceaccount=" + systemNamespace + ":adapter"},
-		{"create", "rolebinding", "rollplan", "-n", systemNamespace, "--clusterrole=rollplan-election", "--serviceaccount=" + systemNamespace + ":adapter"},
+	if out, err := cp.KubectlInput(ctx, rights(string(manifests)), "apply", "-f", "-"); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
+	var commands [][]string
 	if mode == CustomResource {
 		commands = append(commands,
 			[]string{"apply", "-f", filepath.Join(root, "adapters/config/planneddeployment-crd.yaml")},
@@ -122,7 +133,7 @@ func Install(ctx context.Context, cp *controlplane.ControlPlane, binaries Binari
 			return nil, err
 		}
 	}
-	token, err := cp.Kubectl(ctx, "create", "token", "adapter", "-n", systemNamespace, "--duration=24h")
+	token, err := cp.Kubectl(ctx, "create", "token", "rollplan-controller", "-n", systemNamespace, "--duration=24h")
 	if err != nil {
 		return nil, err
 	}

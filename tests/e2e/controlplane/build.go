@@ -44,8 +44,14 @@ type Programs struct {
 // Path returns the path of a program.
 func (p Programs) Path(name string) string { return filepath.Join(p.Dir, name) }
 
-// E2ETest is the name of the end-to-end test binary of Kubernetes, which only some callers need.
-const E2ETest = "e2e.test"
+// Programs that only some callers need.
+const (
+	// E2ETest is the end-to-end test binary of Kubernetes.
+	E2ETest = "e2e.test"
+	// Kubelet and KubeProxy run a real node.
+	Kubelet   = "kubelet"
+	KubeProxy = "kube-proxy"
+)
 
 // program describes how to build a program.
 type program struct {
@@ -61,7 +67,7 @@ type program struct {
 }
 
 // Build builds the programs that are missing in the cache or have another version. Extra lists additional programs that
-// the control plane itself does not need: E2ETest.
+// the control plane itself does not need: E2ETest, Kubelet and KubeProxy.
 func Build(ctx context.Context, progress io.Writer, extra ...string) (Programs, error) {
 	k8s, err := pinned(ctx, k8sModule)
 	if err != nil {
@@ -83,10 +89,14 @@ func Build(ctx context.Context, progress io.Writer, extra ...string) (Programs, 
 		program{name: "kwok", pkg: kwokModule + "/cmd/kwok", module: kwokModule, version: kwokVersion, installed: true},
 		program{name: "grpcurl", pkg: grpcurlModule + "/cmd/grpcurl", module: grpcurlModule, version: grpcurlVersion, installed: true})
 	for _, name := range extra {
-		if name != E2ETest {
+		switch name {
+		case E2ETest:
+			programs = append(programs, program{name: name, pkg: k8sModule + "/test/e2e", module: k8sModule, version: k8s.Version, test: true})
+		case Kubelet, KubeProxy:
+			programs = append(programs, program{name: name, pkg: k8sModule + "/cmd/" + name, module: k8sModule, version: k8s.Version})
+		default:
 			return Programs{}, fmt.Errorf("unknown program %q", name)
 		}
-		programs = append(programs, program{name: name, pkg: k8sModule + "/test/e2e", module: k8sModule, version: k8s.Version, test: true})
 	}
 	for _, p := range programs {
 		if isBuilt(filepath.Join(dir, p.name), p) {

@@ -1,6 +1,6 @@
 // Command controlplane builds and runs a Kubernetes control plane for development.
 //
-//	go run ./e2e/cmd/controlplane build [--e2e-test]
+//	go run ./e2e/cmd/controlplane build [--e2e-test] [--node]
 //	go run ./e2e/cmd/controlplane up [--native-controller]
 package main
 
@@ -16,7 +16,7 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-const usage = `usage: controlplane build [--e2e-test]
+const usage = `usage: controlplane build [--e2e-test] [--node]
        controlplane up [--native-controller]`
 
 func main() {
@@ -43,10 +43,14 @@ func run(ctx context.Context, args []string) error {
 	switch args[0] {
 	case "build":
 		e2eTest := flags.Bool("e2e-test", false, "also build e2e.test, the end-to-end tests of Kubernetes")
+		node := flags.Bool("node", false, "also build kubelet and kube-proxy, for a real node")
 		if err := flags.Parse(args[1:]); err != nil || flags.NArg() > 0 {
 			return errUsage
 		}
 		var extra []string
+		if *node {
+			extra = append(extra, controlplane.Kubelet, controlplane.KubeProxy)
+		}
 		if *e2eTest {
 			extra = append(extra, controlplane.E2ETest)
 		}
