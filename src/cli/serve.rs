@@ -57,6 +57,14 @@ pub(super) struct ServeArgs {
         value_delimiter = ','
     )]
     tls_client_san: Vec<String>,
+    /// Sites whose scripts may call from browsers, for example https://console.example.com; several separated by commas
+    #[arg(
+        long,
+        value_name = "ORIGIN",
+        env = "ROLLPLAN_CORS_ALLOW_ORIGIN",
+        value_delimiter = ','
+    )]
+    cors_allow_origin: Vec<String>,
     /// Compress answers with at least so many bytes, for clients that accept gzip [default: none]
     #[arg(long, value_name = "BYTES", env = "ROLLPLAN_COMPRESS_ANSWERS_MIN")]
     compress_answers_min: Option<usize>,
@@ -132,6 +140,7 @@ impl ServeArgs {
             tls_key,
             tls_client_ca,
             tls_client_san,
+            cors_allow_origin,
             compress_answers_min,
             deadline_max,
             concurrent_calls_max,
@@ -174,11 +183,8 @@ impl ServeArgs {
             listen: listen.unwrap_or(default.listen),
             http_listen,
             tls,
-            // An empty variable is one empty name.
-            tls_client_sans: tls_client_san
-                .into_iter()
-                .filter(|name| !name.is_empty())
-                .collect(),
+            tls_client_sans: named(tls_client_san),
+            cors_allow_origins: named(cors_allow_origin),
             compress_answers_min,
             deadline_max: deadline_max.unwrap_or(default.deadline_max),
             concurrent_calls_max: concurrent_calls_max.unwrap_or(default.concurrent_calls_max),
@@ -197,4 +203,9 @@ impl ServeArgs {
             slow_call: slow_call.unwrap_or(default.slow_call),
         })
     }
+}
+
+/// An empty variable is one empty name.
+fn named(names: Vec<String>) -> Vec<String> {
+    names.into_iter().filter(|name| !name.is_empty()).collect()
 }

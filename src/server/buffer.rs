@@ -16,7 +16,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use http::{Request, Response};
+use http::request::Parts;
+use http::{HeaderValue, Request, Response};
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use metrics::{Counter, Histogram};
 use tokio::time::timeout;
@@ -26,8 +28,9 @@ use tower::load_shed::error::Overloaded;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use super::budget::{Budget, Held};
-use super::buffered::{BufferedRequest, PREFIX_BYTES, Refusal, announced};
+use super::buffered::{BufferedRequest, ENCODING, PREFIX_BYTES, Refusal, announced};
 use super::calls::Begun;
+use super::connect;
 use super::connection::PendingResponses;
 use super::errors;
 use super::offload::AnswerBytes;
@@ -189,7 +192,8 @@ where
             }
             let pending = request.extensions().get::<PendingResponses>().cloned();
             let (mut parts, body) = request.into_parts();
-            let arriving = arrive(body, &budget, &mut guard, queue_time_max);
+            let framing = Framing::of(&parts);
+            let arriving = arrive(body, framing, &budget, &mut guard, queue_time_max);
             let arrived = match arriving.await {
                 Ok(arrived) => arrived,
                 Err(NotArrived::Shed) => return Ok(overloaded(&shed)),
@@ -236,14 +240,44 @@ fn gone() -> Status {
     Status::cancelled("the request was not sent to its end")
 }
 
+/// Whether messages come with their prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    /// As gRPC has it.
+    Prefixed,
+    /// The body is one message, and its prefix has this flag.
+    Bare { flag: u8 },
+}
+
+// === impl Framing ===
+
+impl Framing {
+    fn of(parts: &Parts) -> Self {
+        if parts.extensions.get::<connect::Call>().is_none() {
+            return Self::Prefixed;
+        }
+        let encoding = parts.headers.get(ENCODING).map(HeaderValue::as_bytes);
+        Self::Bare {
+            flag: u8::from(encoding.is_some_and(|it| it != b"identity")),
+        }
+    }
+}
+
 async fn arrive(
     mut body: Body,
+    framing: Framing,
     budget: &Budget,
     guard: &mut InFlightGuard,
     queue_time_max: Duration,
 ) -> Result<(Bytes, Held), NotArrived> {
     let mut bytes = BytesMut::new();
     let mut held = Held::default();
+    if let Framing::Bare { flag } = framing {
+        if body.size_hint().lower() > REQUEST_BYTES_MAX as u64 {
+            return Err(NotArrived::TooLarge);
+        }
+        bytes.put_slice(&[flag, 0, 0, 0, 0]);
+    }
     // What a client does not send keeps nobody else waiting.
     while let Some(frame) = guard.wait(queue_time_max, body.frame()).await {
         let frame = frame.map_err(|_| NotArrived::Gone)?;
@@ -263,6 +297,16 @@ async fn arrive(
         if announced(&bytes).is_some_and(|bytes| bytes > REQUEST_BYTES_MAX) {
             return Err(NotArrived::TooLarge);
         }
+    }
+    if framing != Framing::Prefixed {
+        let length = bytes.len() - PREFIX_BYTES;
+        // An empty message is not compressed, whatever its headers say.
+        if length == 0 {
+            bytes[0] = 0;
+        }
+        // No longer than the limit of the contract.
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        bytes[1..PREFIX_BYTES].copy_from_slice(&length.to_be_bytes());
     }
     Ok((bytes.freeze(), held))
 }
@@ -360,10 +404,30 @@ mod tests {
         let body = Body::new(http_body_util::StreamBody::new(tokio_stream::iter(frames)));
         let layer = mk_layer();
         let mut guard = layer.in_flight.clone().enter();
-        let arrived = arrive(body, &layer.budget, &mut guard, QUEUE_TIME_MAX).await;
+        let framing = Framing::Prefixed;
+        let arrived = arrive(body, framing, &layer.budget, &mut guard, QUEUE_TIME_MAX).await;
         let Ok((arrived, _held)) = arrived else {
             panic!("it fits");
         };
         assert_eq!(arrived, all);
+    }
+
+    #[tokio::test]
+    async fn a_bare_message_gets_its_prefix() {
+        let layer = mk_layer();
+        for (sent, flag, expected) in [
+            ("abc", 0, &b"\0\0\0\0\x03abc"[..]),
+            ("abc", 1, b"\x01\0\0\0\x03abc"),
+            ("", 1, b"\0\0\0\0\0"),
+        ] {
+            let body = Body::new(http_body_util::Full::from(sent));
+            let mut guard = layer.in_flight.clone().enter();
+            let framing = Framing::Bare { flag };
+            let arriving = arrive(body, framing, &layer.budget, &mut guard, QUEUE_TIME_MAX);
+            let Ok((arrived, _held)) = arriving.await else {
+                panic!("it fits");
+            };
+            assert_eq!(arrived, expected);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! A request that has arrived as a whole: how much work it is, and what it takes in memory.
 //!
+//! A message in JSON becomes protobuf here, before anything else is done with it.
+//!
 //! One estimate of the work decides on which threads it is done and among which calls it is counted; it is made on the
 //! bytes of the message, decompressed where need be, before anything of it is decoded.
 
@@ -10,6 +12,7 @@ use rollplan_core::interrupt::{Interrupt, Never};
 use tonic::Status;
 
 use super::budget::{Budget, Held};
+use super::connect::{Call, Malformed, frame};
 use super::decompress::{Compression, Failure, decompress};
 use super::errors;
 use crate::wire;
@@ -23,10 +26,13 @@ pub const LARGE_WORK: u64 = 1_000_000;
 /// Bytes that a compressed request may have decompressed and still be looked at where it arrives: a part of a millisecond.
 const DECOMPRESSED_BYTES_MAX: usize = 64 << 10;
 
+/// Bytes of JSON that are decoded where they arrive: a part of a millisecond.
+const JSON_BYTES_MAX: usize = 32 << 10;
+
 /// The flag and the length before a message of gRPC.
 pub(super) const PREFIX_BYTES: usize = 5;
 
-const ENCODING: &str = "grpc-encoding";
+pub(super) const ENCODING: &str = "grpc-encoding";
 
 /// The body of a request that has arrived.
 pub(super) struct BufferedRequest {
@@ -36,6 +42,8 @@ pub(super) struct BufferedRequest {
     bytes: Bytes,
     /// What the message is still to be decompressed with.
     compression: Option<Compression>,
+    /// The call whose message is still to be decoded from JSON.
+    json: Option<Call>,
     is_large: bool,
     budget: Budget,
     held: Held,
@@ -61,6 +69,11 @@ impl BufferedRequest {
         let mut request = Self {
             message: message(parts.uri.path()),
             compression: Compression::of(&parts.headers).filter(|_| bytes.first() == Some(&1)),
+            json: parts
+                .extensions
+                .get::<Call>()
+                .filter(|it| it.is_json())
+                .cloned(),
             is_large: false,
             bytes,
             budget,
@@ -70,14 +83,25 @@ impl BufferedRequest {
             Some(_) if request.encoded().len() > DECOMPRESSED_BYTES_MAX => true,
             Some(_) => match request.decompress(DECOMPRESSED_BYTES_MAX, &mut parts.headers, &Never)
             {
-                Ok(()) => request.is_much_work()?,
+                Ok(()) => request.decode_or_estimate()?,
                 Err(Failure::TooLarge | Failure::NoMemory | Failure::Interrupted(_)) => true,
                 // Those who decode say what is wrong.
                 Err(Failure::Malformed) => false,
             },
-            None => request.is_much_work()?,
+            None => request.decode_or_estimate()?,
         };
         Ok(request)
+    }
+
+    /// Decodes JSON if there is little of it, and finds out whether the request is much work.
+    fn decode_or_estimate(&mut self) -> Result<bool, Refusal> {
+        if self.json.is_some() {
+            if self.encoded().len() > JSON_BYTES_MAX {
+                return Ok(true);
+            }
+            self.decode_json()?;
+        }
+        self.is_much_work()
     }
 
     pub(super) fn is_large(&self) -> bool {
@@ -104,10 +128,23 @@ impl BufferedRequest {
             Err(Failure::NoMemory) => return Err(Refusal::Shed),
             Err(Failure::Interrupted(interrupted)) => return Err(refused(&interrupted.into())),
         }
+        if self.json.is_some() {
+            let sent = self.bytes.len();
+            let memory = Call::decoding_memory(self.encoded());
+            self.hold(sent.saturating_add(memory))?;
+            self.decode_json()?;
+            interrupt.check().map_err(|it| refused(&it.into()))?;
+        }
         let Estimate { memory, .. } = estimate_named(self.message, self.encoded(), interrupt)
             .map_err(|error| refused(&error))?;
         // Tonic copies the bytes once.
         let bytes = self.bytes.len().saturating_mul(2).saturating_add(memory);
+        self.hold(bytes)?;
+        Ok(self.into_bytes())
+    }
+
+    /// Holds so much memory in total.
+    fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
         let max = self.budget.bytes_max();
         if bytes > max {
             return Err(refused(&wire::Error::TooLarge {
@@ -117,10 +154,24 @@ impl BufferedRequest {
                 max,
             }));
         }
-        if !self.budget.hold(&mut self.held, bytes) {
-            return Err(Refusal::Shed);
+        match self.budget.hold(&mut self.held, bytes) {
+            true => Ok(()),
+            false => Err(Refusal::Shed),
         }
-        Ok(self.into_bytes())
+    }
+
+    /// Puts protobuf in the place of JSON.
+    fn decode_json(&mut self) -> Result<(), Refusal> {
+        let Some(call) = self.json.take() else {
+            return Ok(());
+        };
+        let malformed = |it: Malformed| Refusal::Status(errors::malformed_json(&it));
+        let message = call.decode(self.encoded()).map_err(malformed)?;
+        if message.len() > REQUEST_BYTES_MAX {
+            return Err(Refusal::Status(errors::request_too_large()));
+        }
+        self.bytes = frame(0, &message);
+        Ok(())
     }
 
     fn is_much_work(&self) -> Result<bool, Refusal> {

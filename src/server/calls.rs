@@ -14,6 +14,7 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 
+use super::connect;
 use super::errors;
 use super::metrics::{MethodMetrics, Metrics};
 use super::response::ResponseFuture;
@@ -45,7 +46,8 @@ struct Call {
 /// Forwards a body and counts its messages.
 struct Counted {
     body: Body,
-    messages: Messages,
+    /// `None` if the body is one message as a whole, counted at its end.
+    messages: Option<Messages>,
     counter: Counter,
     /// Set in a response, whose end is the end of the call.
     call: Option<Call>,
@@ -95,9 +97,11 @@ where
         let call = Call::start(&self.metrics, request.uri().path());
         request.extensions_mut().insert(Begun(call.start));
         let received = call.method.received.clone();
+        let is_framed = request.extensions().get::<connect::Call>().is_none();
+        let messages = is_framed.then(Messages::default);
         let answer = self
             .inner
-            .call(request.map(|body| Counted::body(body, received, None)));
+            .call(request.map(|body| Counted::body(body, messages, received, None)));
         Box::pin(async move {
             let response = answer.await?;
             Ok(match errors::failure(&response) {
@@ -110,7 +114,8 @@ where
                 }
                 None => {
                     let sent = call.method.sent.clone();
-                    response.map(|body| Counted::body(body, sent, Some(call)))
+                    let messages = Some(Messages::default());
+                    response.map(|body| Counted::body(body, messages, sent, Some(call)))
                 }
             })
         })
@@ -151,10 +156,10 @@ impl Drop for Call {
 // === impl Counted ===
 
 impl Counted {
-    fn body(body: Body, counter: Counter, call: Option<Call>) -> Body {
+    fn body(body: Body, messages: Option<Messages>, counter: Counter, call: Option<Call>) -> Body {
         Body::new(Self {
             body,
-            messages: Messages::default(),
+            messages,
             counter,
             call,
         })
@@ -173,8 +178,10 @@ impl http_body::Body for Counted {
         let polled = Pin::new(&mut this.body).poll_frame(cx);
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
-                if let Some(data) = frame.data_ref() {
-                    this.counter.increment(this.messages.count(data));
+                if let Some(data) = frame.data_ref()
+                    && let Some(messages) = &mut this.messages
+                {
+                    this.counter.increment(messages.count(data));
                 }
                 if let Some(trailers) = frame.trailers_ref()
                     && let Some(call) = this.call.take()
@@ -188,6 +195,8 @@ impl http_body::Body for Counted {
                     call.end(status.code());
                 }
             }
+            // It is asked no more.
+            Poll::Ready(None) if this.messages.is_none() => this.counter.increment(1),
             Poll::Ready(None) | Poll::Pending => {}
         }
         polled

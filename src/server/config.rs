@@ -28,6 +28,8 @@ pub struct Config {
     /// Clients that may call, by the DNS names and URIs in their certificates; `/*` at the end of a URI stands for
     /// all URIs below it. Default none: every client with a certificate of [`TlsFiles::client_ca`] may.
     pub tls_client_sans: Vec<String>,
+    /// Sites whose scripts may call from browsers, by origin, such as `https://console.example.com`. Default none.
+    pub cors_allow_origins: Vec<String>,
     /// Compress answers with at least so many bytes, for clients that accept gzip. Default none: inside a cluster,
     /// compressing takes longer than sending.
     pub compress_answers_min: Option<usize>,
@@ -91,6 +93,7 @@ impl Default for Config {
             http_listen: None,
             tls: None,
             tls_client_sans: Vec::new(),
+            cors_allow_origins: Vec::new(),
             compress_answers_min: None,
             deadline_max: Duration::from_secs(10),
             concurrent_calls_max: 100,
@@ -128,6 +131,7 @@ impl Config {
             // The files are read before a port is bound.
             tls: _,
             tls_client_sans,
+            cors_allow_origins,
             compress_answers_min,
             deadline_max,
             concurrent_calls_max,
@@ -146,6 +150,7 @@ impl Config {
             slow_call,
         } = self;
         check_client_sans(tls_client_sans, self.tls.as_ref())?;
+        check_origins(cors_allow_origins)?;
         if let Some(bytes) = compress_answers_min {
             count("compress_answers_min", *bytes, 1, wire::ANSWER_BYTES_MAX)?;
         }
@@ -184,6 +189,7 @@ impl Config {
             http_listen,
             tls,
             tls_client_sans,
+            cors_allow_origins,
             compress_answers_min,
             deadline_max,
             concurrent_calls_max,
@@ -213,6 +219,8 @@ impl Config {
                 .and_then(|tls| tls.client_ca.as_ref())
                 .map(|path| tracing::field::display(path.display())),
             tls_client_san = (!tls_client_sans.is_empty()).then(|| tls_client_sans.join(",")),
+            cors_allow_origin =
+                (!cors_allow_origins.is_empty()).then(|| cors_allow_origins.join(",")),
             compress_answers_min,
             deadline_max_seconds = deadline_max.as_secs_f64(),
             concurrent_calls_max,
@@ -259,6 +267,24 @@ fn count(setting: &'static str, value: usize, min: usize, max: usize) -> Result<
     if value < min || value > max {
         let problem = format!("must be from {min} to {max}, not {value}");
         return Err(wrong(setting, problem));
+    }
+    Ok(())
+}
+
+/// As browsers send them: a scheme, a host, and a port unless it is the scheme's own.
+fn check_origins(origins: &[String]) -> Result<(), Error> {
+    for origin in origins {
+        let host = ["https://", "http://"].map(|scheme| origin.strip_prefix(scheme));
+        let host = host.into_iter().flatten().next();
+        let is_host = |byte: u8| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-:[]_".contains(&byte)
+        };
+        if !host.is_some_and(|host| !host.is_empty() && host.bytes().all(is_host)) {
+            let problem = format!(
+                "{origin:?} is not an origin, such as https://console.example.com or http://localhost:8080"
+            );
+            return Err(wrong("cors_allow_origin", problem));
+        }
     }
     Ok(())
 }

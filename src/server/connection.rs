@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ pub(super) const RESPONSE_READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a connection is checked.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Length of the preface that an HTTP/2 client sends first. A client that has not sent it cannot be told that the
-/// server is shutting down.
+/// Length of the preface that an HTTP/2 client sends first, and less than a request of HTTP/1 has. A client that has not
+/// sent it cannot be told that the server is shutting down.
 const PREFACE_BYTES: usize = 24;
 
 /// A client's connection, as hyper reads and writes it.
@@ -37,7 +37,10 @@ pub(super) struct Connection {
     /// after it; where they are not, it is closed here, one check later.
     silence_max: Duration,
     last_read: Instant,
+    opened: Instant,
     bytes_read: usize,
+    /// Shared with each call that is under way.
+    calls: Arc<()>,
     /// The sender is dropped when the server shuts down.
     stopping: watch::Receiver<()>,
     next_check: Pin<Box<Sleep>>,
@@ -58,6 +61,15 @@ pub(super) struct ConnectionMetrics {
     pub(super) open: Gauge,
     pub(super) silent: Counter,
     pub(super) unread: Counter,
+}
+
+/// Calls of HTTP/1 under way on a connection, whose clients wait in silence.
+#[derive(Clone)]
+pub(super) struct Calls(Weak<()>);
+
+/// One of them, until it is dropped.
+pub(super) struct RunningCall {
+    _of: Option<Arc<()>>,
 }
 
 /// Response data of a connection that its client has not read yet. Each request carries it as an extension.
@@ -90,10 +102,13 @@ impl Connection {
         permit: OwnedSemaphorePermit,
     ) -> Self {
         metrics.open.increment(1);
+        let now = Instant::now();
         Self {
             stream,
             silence_max,
-            last_read: Instant::now(),
+            last_read: now,
+            opened: now,
+            calls: Arc::default(),
             bytes_read: 0,
             stopping,
             next_check: Box::pin(sleep(IDLE_CHECK_INTERVAL)),
@@ -101,6 +116,10 @@ impl Connection {
             metrics,
             _permit: permit,
         }
+    }
+
+    pub(super) fn calls(&self) -> Calls {
+        Calls(Arc::downgrade(&self.calls))
     }
 
     /// The certificate that the client has shown, if it was asked for one.
@@ -129,10 +148,15 @@ impl Connection {
     fn poll_idle_check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while self.next_check.as_mut().poll(cx).is_ready() {
             let now = Instant::now();
-            if self.bytes_read < PREFACE_BYTES && self.stopping.has_changed().is_err() {
+            if self.bytes_read < PREFACE_BYTES
+                && (self.stopping.has_changed().is_err()
+                    || now - self.opened >= self.silence_max + IDLE_CHECK_INTERVAL)
+            {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            if now - self.last_read >= self.silence_max + IDLE_CHECK_INTERVAL {
+            if now - self.last_read >= self.silence_max + IDLE_CHECK_INTERVAL
+                && Arc::strong_count(&self.calls) == 1
+            {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             if self.pending_responses.oldest_age(now) >= RESPONSE_READ_TIMEOUT {
@@ -227,6 +251,16 @@ impl Connected for Connection {
 
     fn connect_info(&self) -> PendingResponses {
         self.pending_responses.clone()
+    }
+}
+
+// === impl Calls ===
+
+impl Calls {
+    pub(super) fn start(&self) -> RunningCall {
+        RunningCall {
+            _of: self.0.upgrade(),
+        }
     }
 }
 

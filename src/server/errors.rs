@@ -14,6 +14,7 @@ use tonic_types::{BadRequest, ErrorDetails, FieldViolation, QuotaFailure, Status
 
 use rollplan_core::RollbackError;
 
+use super::connect::Malformed;
 use crate::wire::{self, REQUEST_BYTES_MAX, Violations};
 
 /// The domain of every `ErrorInfo`.
@@ -32,6 +33,9 @@ const VIOLATION_BYTES_MAX: [(usize, usize); 4] =
 
 /// The reason of an error that is a bug of ours.
 const BUG: &str = "INTERNAL_ERROR";
+
+/// The reason of an error whose texts name keys of the caller: it is logged without them.
+pub(super) const INVALID_JSON: &str = "INVALID_JSON";
 
 /// After what time a call that was shed may be tried again, to begin with.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
@@ -65,7 +69,7 @@ pub fn to_status(error: &wire::Error) -> Status {
         } => too_large(what, unit, Some(*count), *max),
         wire::Error::AnswerTooLarge { bytes, max } => answer_too_large(*bytes, *max),
         wire::Error::Undecodable { message, .. } => refusal(
-            Code::Internal,
+            Code::InvalidArgument,
             &with_source(error),
             "MALFORMED_REQUEST",
             &[("message", message)],
@@ -73,7 +77,7 @@ pub fn to_status(error: &wire::Error) -> Status {
         wire::Error::InvalidJson { message, .. } => refusal(
             Code::InvalidArgument,
             &with_source(error),
-            "INVALID_JSON",
+            INVALID_JSON,
             &[("message", message)],
         ),
         wire::Error::Rollback(error) => no_way_back(error),
@@ -83,6 +87,26 @@ pub fn to_status(error: &wire::Error) -> Status {
         }
         wire::Error::Descriptors { .. } => bug(),
     }
+}
+
+/// A text that is not the JSON of a request. The field is named as the text names it.
+pub(super) fn malformed_json(malformed: &Malformed) -> Status {
+    let Malformed { path, problem } = malformed;
+    let field = cut_middle(path, VIOLATION_BYTES_MAX[1].0);
+    let problem = cut_end(problem, MESSAGE_BYTES_MAX / 2);
+    let message = match &*field {
+        "" => problem.clone(),
+        field => format!("{field}: {problem}"),
+    };
+    let violation = FieldViolation {
+        field,
+        description: problem,
+        reason: INVALID_JSON.to_owned(),
+        localized_message: None,
+    };
+    let details = ErrorDetails::with_bad_request(vec![violation]);
+    let message = cut_end(&message, MESSAGE_BYTES_MAX);
+    failed(Code::InvalidArgument, &message, INVALID_JSON, &[], details)
 }
 
 /// A rollback that is not possible, although the request is valid.
@@ -242,7 +266,7 @@ fn is_unsupported_encoding(response: &Response<Body>, status: &Status) -> bool {
 
 /// The same error with the code and the details that all errors have.
 pub(super) fn completed(status: &Status) -> Status {
-    let reason = match status.code() {
+    let (code, reason) = match status.code() {
         // Longer than the limit once decompressed. What is sent too long to the planner has not come this far.
         Code::ResourceExhausted => return request_too_large(),
         // Longer than is taken by what is served beside the planner.
@@ -250,17 +274,17 @@ pub(super) fn completed(status: &Status) -> Status {
             return over_quota("REQUEST_TOO_LARGE", "request", status.message(), &[]);
         }
         // Bytes that cannot be decoded as a message or as a frame.
-        Code::Internal => "MALFORMED_REQUEST",
-        Code::Unimplemented => "UNKNOWN_METHOD",
-        Code::NotFound => "NOT_FOUND",
-        Code::Cancelled => "CANCELLED",
-        _ => "UNKNOWN",
+        Code::Internal => (Code::InvalidArgument, "MALFORMED_REQUEST"),
+        code @ Code::Unimplemented => (code, "UNKNOWN_METHOD"),
+        code @ Code::NotFound => (code, "NOT_FOUND"),
+        code @ Code::Cancelled => (code, "CANCELLED"),
+        code => (code, "UNKNOWN"),
     };
     let message = match status.message() {
         "" => status.code().description(),
         message => message,
     };
-    refusal(status.code(), message, reason, &[])
+    refusal(code, message, reason, &[])
 }
 
 fn too_large(what: &str, unit: &str, count: Option<usize>, max: usize) -> Status {

@@ -25,6 +25,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 pub(super) use self::rate_limit::RateLimit;
 
+use super::connect;
 use super::errors;
 use super::metrics;
 use super::response::ResponseFuture;
@@ -168,11 +169,15 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let method = metrics::shown(request.uri().path());
+        let system = match request.extensions().get::<connect::Call>() {
+            Some(_) => "connect_rpc",
+            None => "grpc",
+        };
         let running = Running {
             start: Instant::now(),
             slow_call: self.slow_call,
             failures: self.failures.clone(),
-            call: Some(self.tracing.start(request.headers(), method)),
+            call: Some(self.tracing.start(request.headers(), system, method)),
         };
         let span = tracing::info_span!("call", method, deployment = field::Empty);
         let answer = self.inner.call(request);
@@ -235,7 +240,10 @@ fn log_failure(status: &Status, took: Duration, call: &CallSpan, failures: &Rate
     let not_logged = (not_logged > 0).then_some(not_logged);
     let seconds = took.as_secs_f64();
     let trace_id = call.trace_id().map(field::display);
-    let violations = details.bad_request().map(|bad_request| {
+    let is_json = reason == Some(errors::INVALID_JSON);
+    // What the caller named so, keys of annotations among it, is not logged.
+    let bad_request = details.bad_request().filter(|_| !is_json);
+    let violations = bad_request.map(|bad_request| {
         let mut text = String::new();
         for violation in &bad_request.field_violations {
             let separator = if text.is_empty() { "" } else { ", " };
@@ -246,7 +254,7 @@ fn log_failure(status: &Status, took: Duration, call: &CallSpan, failures: &Rate
         text
     });
     // The message of a violation may quote the request.
-    let text = violations.is_none().then(|| status.message());
+    let text = (violations.is_none() && !is_json).then(|| status.message());
     match status.code() {
         Code::Internal | Code::Unknown | Code::DataLoss => {
             tracing::error!(

@@ -108,6 +108,11 @@ pub(super) fn shown(path: &str) -> &str {
     if is_served { name } else { UNKNOWN }
 }
 
+/// Whether a path is that of a method.
+pub(super) fn is_served(path: &str) -> bool {
+    path.starts_with('/') && shown(path) != UNKNOWN
+}
+
 /// The metrics and their exposition.
 pub(super) struct Metrics {
     pub(super) series: Series,

@@ -1,4 +1,4 @@
-//! The planner as a gRPC service: a port for calls over HTTP/2, plain or encrypted, and one for metrics and probes.
+//! The planner as a service of gRPC and Connect: a port for calls, plain or encrypted, and one for metrics and probes.
 //!
 //! [`run`] is all of `rollplan serve`: logs, signals and the threads. [`Server`] is the service alone, for
 //! programs and tests that have these already. stack.rs shows what a call passes through, from top to bottom.
@@ -14,13 +14,13 @@ mod clients;
 mod codec;
 mod compression;
 mod config;
+mod connect;
 mod connection;
 mod deadline;
 mod decompress;
 mod descriptors;
 mod errors;
 mod health;
-mod http2;
 mod listener;
 mod log;
 mod memory_limit;
@@ -30,6 +30,7 @@ mod planner;
 mod protocol;
 mod reflection;
 mod response;
+mod serve;
 mod shutdown;
 mod stack;
 mod streams;
@@ -37,15 +38,21 @@ mod threads;
 mod tls;
 mod trace;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Request, Response};
+use prost_reflect::DescriptorPool;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tonic::body::Body;
+use tonic::server::NamedService;
 use tonic::service::Routes;
+use tower::Service;
 
 pub use buffered::LARGE_WORK;
 pub use cancellation::Current as CurrentCall;
@@ -55,11 +62,13 @@ pub use errors::{DOMAIN, to_status};
 pub use shutdown::Shutdown;
 
 use crate::proto::rollout_planner_server::RolloutPlanner;
+use crate::wire;
 use admin::Admin;
+use connect::Methods;
 use descriptors::Descriptors;
 use health::Health;
 use listener::Listener;
-use metrics::Metrics;
+use metrics::{METHODS, Metrics};
 use planner::Planner;
 use tls::Tls;
 use trace::Tracing;
@@ -109,6 +118,28 @@ pub enum Error {
     Serve,
 }
 
+/// A service of gRPC.
+#[doc(hidden)]
+pub trait GrpcService:
+    Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
+    + NamedService
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<S> GrpcService for S where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
+        + NamedService
+        + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}
+
 /// A server that has bound its ports and does not serve yet.
 pub struct Server {
     config: Config,
@@ -116,6 +147,7 @@ pub struct Server {
     local_addr: SocketAddr,
     http: Option<(TcpListener, SocketAddr)>,
     tls: Option<Tls>,
+    methods: Methods,
     routes: Routes,
     health: Health,
     metrics: Arc<Metrics>,
@@ -170,7 +202,10 @@ impl Server {
     ///
     /// [`Error::Config`] before any port is bound, [`Error::Listen`].
     pub async fn bind(config: Config) -> Result<Self, Error> {
-        Self::bind_as(config, Planner::new).await
+        Self::bind_as(config, planner_methods(), |config, metrics| {
+            stack::planner(config, Planner::new(metrics))
+        })
+        .await
     }
 
     /// Like [`bind`](Self::bind), with another planner.
@@ -179,12 +214,35 @@ impl Server {
     ///
     /// See [`bind`](Self::bind).
     pub async fn bind_with(config: Config, planner: impl RolloutPlanner) -> Result<Self, Error> {
-        Self::bind_as(config, |_| planner).await
+        Self::bind_as(config, planner_methods(), |config, _| {
+            stack::planner(config, planner)
+        })
+        .await
     }
 
-    async fn bind_as<P: RolloutPlanner>(
+    /// Like [`bind`](Self::bind), with another service in the place of the planner, called through the same layers with
+    /// gRPC and Connect. `descriptors` has the messages of its methods. (For conformance tests of the protocols.)
+    ///
+    /// # Errors
+    ///
+    /// See [`bind`](Self::bind).
+    #[doc(hidden)]
+    pub async fn bind_service<S>(
         config: Config,
-        planner: impl FnOnce(Arc<Metrics>) -> P,
+        descriptors: &DescriptorPool,
+        service: S,
+    ) -> Result<Self, Error>
+    where
+        S: GrpcService,
+    {
+        let methods = Methods::of(descriptors, S::NAME);
+        Self::bind_as(config, methods, |_, _| service).await
+    }
+
+    async fn bind_as<S: GrpcService>(
+        config: Config,
+        methods: Methods,
+        planner: impl FnOnce(&Config, Arc<Metrics>) -> S,
     ) -> Result<Self, Error> {
         config.check()?;
         let metrics = Metrics::new().map_err(|source| Error::Metrics { source })?;
@@ -202,7 +260,7 @@ impl Server {
         let connections_max = descriptors.connections as f64;
         metrics.series.connections_max.set(connections_max);
         let (health, health_service) = Health::new().await;
-        let planner = planner(Arc::clone(&metrics));
+        let planner = planner(&config, Arc::clone(&metrics));
         let stopping = watch::Sender::new(());
         let routes = stack::routes(&config, &metrics, planner, health_service, &stopping)?;
         let (listener, local_addr) = listen(config.listen).await?;
@@ -216,6 +274,7 @@ impl Server {
             local_addr,
             http,
             tls,
+            methods,
             routes,
             health,
             metrics,
@@ -252,6 +311,7 @@ impl Server {
             local_addr,
             http,
             tls,
+            methods,
             routes,
             health,
             metrics,
@@ -259,7 +319,7 @@ impl Server {
             descriptors,
             stopping,
         } = self;
-        let stack = stack::stack(&config, &metrics, tracing.clone(), routes);
+        let stack = stack::stack(&config, &metrics, tracing.clone(), methods, routes);
         let connections = Listener {
             listener,
             tls,
@@ -270,7 +330,7 @@ impl Server {
         }
         .connections(stopping.subscribe());
         let stopped = stopping.subscribe();
-        let mut serving = pin!(http2::serve(&config, stack, connections, stopped));
+        let mut serving = pin!(serve::serve(&config, stack, connections, stopped));
         // Aborted when this returns.
         let mut beside = tokio::task::JoinSet::new();
         beside.spawn(metrics.series.failure_lines.clone().report());
@@ -323,6 +383,12 @@ impl Server {
         }
         Ok(())
     }
+}
+
+/// The methods of the planner. The descriptors are part of the build, and tests see that they are whole.
+fn planner_methods() -> Methods {
+    let descriptors = wire::json::descriptors();
+    descriptors.map_or_else(Methods::default, |it| Methods::of(it, METHODS[0].1))
 }
 
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {

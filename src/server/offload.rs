@@ -22,6 +22,7 @@ use tracing::Span;
 use super::buffer::overloaded;
 use super::buffered::{BufferedRequest, Refusal};
 use super::cancellation::{Cancellation, Due};
+use super::connect::Call;
 use super::errors;
 use super::response::ResponseFuture;
 
@@ -193,22 +194,36 @@ where
 #[derive(Clone, Copy)]
 pub(super) struct AnswerBytes(pub(super) usize);
 
-/// With the answer encoded, and compressed where the client wants that: both are work too.
+/// With the answer encoded, in JSON where the client wants that, and compressed: all of it is work too.
 async fn answer<S>(inner: S, request: Request<Body>) -> Answer
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
+    let json = request
+        .extensions()
+        .get::<Call>()
+        .filter(|it| it.is_json())
+        .cloned();
     let (mut parts, body) = inner.oneshot(request).await?.into_parts();
     Ok(match body.collect().await {
         Ok(collected) => {
             let trailers = collected.trailers().cloned();
-            let data = collected.to_bytes();
+            let mut data = collected.to_bytes();
             // A status alone: the stream must end with its headers, or clients look for it elsewhere.
             if data.is_empty() && trailers.is_none() {
                 return Ok(Response::from_parts(parts, Body::empty()));
             }
+            if let Some(call) = json
+                && !data.is_empty()
+            {
+                let Some(encoded) = call.encode(&data) else {
+                    return Ok(errors::bug().into_http());
+                };
+                data = encoded;
+            }
             parts.extensions.insert(AnswerBytes(data.len()));
-            let frames = [Some(Frame::data(data)), trailers.map(Frame::trailers)];
+            let data = (!data.is_empty()).then(|| Frame::data(data));
+            let frames = [data, trailers.map(Frame::trailers)];
             let frames = frames.into_iter().flatten().map(Ok::<_, Infallible>);
             let body = StreamBody::new(tokio_stream::iter(frames));
             Response::from_parts(parts, Body::new(body))

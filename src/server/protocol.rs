@@ -1,6 +1,6 @@
-//! Refuses what is not a call of gRPC, as its specification has it: another content type, a deadline that cannot be
-//! read, and another number of messages than the one that a unary method takes. (tonic reads the first message and
-//! drops the others, takes a deadline that it cannot read for none, and does not look at the content type.)
+//! Refuses what is not a call: what `connect` has found to be none, a deadline that cannot be read, and another number of
+//! messages than the one that a unary method takes. (tonic reads the first message and drops the others, takes a deadline
+//! that it cannot read for none, and does not look at the content type.)
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use tonic::body::Body;
 use tonic::{Code, Status};
@@ -27,6 +27,14 @@ pub(super) struct RefuseLayer(pub(super) fn(&Request<Body>) -> Option<Response<B
 pub(super) struct Refuse<S> {
     inner: S,
     refused: fn(&Request<Body>) -> Option<Response<Body>>,
+}
+
+/// Why a request is not a call, noted on it by who has read its headers.
+#[derive(Clone)]
+pub(super) struct Refused {
+    status: Status,
+    http: StatusCode,
+    header: Option<(HeaderName, HeaderValue)>,
 }
 
 /// A request of a method that takes exactly one message.
@@ -73,32 +81,57 @@ where
 
 /// The response to a request whose headers are not those of a call.
 pub(super) fn refused(request: &Request<Body>) -> Option<Response<Body>> {
-    let headers = request.headers();
-    if !is_grpc(headers) {
-        let status = refusal(
-            Code::InvalidArgument,
-            "the content type must be application/grpc or application/grpc+proto",
-            "UNSUPPORTED_CONTENT_TYPE",
-            &[],
-        );
-        let mut response = status.into_http();
-        // Clients of plain HTTP would take 200 for success.
-        *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        return Some(response);
+    if let Some(refused) = request.extensions().get::<Refused>() {
+        return Some(refused.response());
     }
+    let headers = request.headers();
     if headers.contains_key(GRPC_TIMEOUT) && remaining(headers).is_none() {
-        let status = refusal(
-            Code::Internal,
+        let status = malformed_timeout(
             "malformed grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n",
-            "MALFORMED_TIMEOUT",
-            &[],
         );
         return Some(status.into_http());
     }
     None
 }
 
-fn is_grpc(headers: &HeaderMap) -> bool {
+pub(super) fn malformed_timeout(message: &str) -> Status {
+    refusal(Code::InvalidArgument, message, "MALFORMED_TIMEOUT", &[])
+}
+
+// === impl Refused ===
+
+impl Refused {
+    pub(super) fn new(status: Status) -> Self {
+        Self {
+            status,
+            http: StatusCode::OK,
+            header: None,
+        }
+    }
+
+    /// With a status of HTTP other than that of its code.
+    pub(super) fn with_http(self, http: StatusCode) -> Self {
+        Self { http, ..self }
+    }
+
+    pub(super) fn with_header(self, name: HeaderName, value: HeaderValue) -> Self {
+        Self {
+            header: Some((name, value)),
+            ..self
+        }
+    }
+
+    fn response(&self) -> Response<Body> {
+        let mut response = self.status.clone().into_http();
+        *response.status_mut() = self.http;
+        if let Some((name, value)) = self.header.clone() {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}
+
+pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     const GRPC: &[u8] = b"application/grpc";
     let Some(value) = headers.get(CONTENT_TYPE) else {
         return false;

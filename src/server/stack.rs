@@ -3,8 +3,9 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
-use http::{Request, Response};
+use http::{HeaderName, HeaderValue, Method, Request, Response};
 use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
@@ -13,6 +14,7 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_reflection::pb::v1::server_reflection_server::ServerReflectionServer;
 use tower::{Service, ServiceBuilder};
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::admission::AdmissionLayer;
 use super::budget::Budget;
@@ -21,6 +23,7 @@ use super::calls::CountLayer;
 use super::clients;
 use super::compression::LargeAnswersCompressed;
 use super::config::Config;
+use super::connect::{ConnectLayer, Methods};
 use super::deadline::DeadlineLayer;
 use super::log::CallLogLayer;
 use super::metrics::Metrics;
@@ -29,7 +32,7 @@ use super::protocol::{self, RefuseLayer};
 use super::reflection::{Reflection, V1Alpha};
 use super::streams::StreamsLayer;
 use super::trace::Tracing;
-use super::{Error, errors};
+use super::{Error, GrpcService, errors};
 use crate::proto::rollout_planner_server::{RolloutPlanner, RolloutPlannerServer};
 use crate::wire::REQUEST_BYTES_MAX;
 
@@ -42,13 +45,17 @@ pub(super) fn stack(
     config: &Config,
     metrics: &Arc<Metrics>,
     tracing: Tracing,
+    methods: Methods,
     routes: Routes,
 ) -> impl Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
 + Clone
 + Send
 + 'static {
     ServiceBuilder::new()
-        // Outermost: what is logged and traced is what the client gets.
+        // Around everything: what is below sees calls of gRPC only.
+        .option_layer(cors(&config.cors_allow_origins))
+        .layer(ConnectLayer::new(methods, config.compress_answers_min))
+        // Outermost of gRPC: what is logged and traced is what the client gets.
         .layer(CallLogLayer::new(
             tracing,
             config.slow_call,
@@ -70,15 +77,11 @@ pub(super) fn stack(
         .service(routes)
 }
 
-/// What is served, by the name of the service. The layers around the planner are not around the others: health
-/// checks never wait behind plans, and are never refused for them.
-pub(super) fn routes(
+/// The planner as a service of gRPC.
+pub(super) fn planner<P: RolloutPlanner>(
     config: &Config,
-    metrics: &Metrics,
-    planner: impl RolloutPlanner,
-    health: HealthServer<impl Health>,
-    stopping: &watch::Sender<()>,
-) -> Result<Routes, Error> {
+    planner: P,
+) -> RolloutPlannerServer<LargeAnswersCompressed<P>> {
     let planner = RolloutPlannerServer::new(LargeAnswersCompressed {
         planner,
         bytes_min: config.compress_answers_min,
@@ -87,12 +90,23 @@ pub(super) fn routes(
         Some(_) => planner.send_compressed(CompressionEncoding::Gzip),
         None => planner,
     };
-    let planner = planner
+    planner
         // The contract's limit, for the bytes sent and again for what they decompress to.
         .max_decoding_message_size(REQUEST_BYTES_MAX)
         // Snapshots repeat themselves and shrink well.
         .accept_compressed(CompressionEncoding::Gzip)
-        .accept_compressed(CompressionEncoding::Zstd);
+        .accept_compressed(CompressionEncoding::Zstd)
+}
+
+/// What is served, by the name of the service. The layers around the planner are not around the others: health
+/// checks never wait behind plans, and are never refused for them.
+pub(super) fn routes(
+    config: &Config,
+    metrics: &Metrics,
+    planner: impl GrpcService,
+    health: HealthServer<impl Health>,
+    stopping: &watch::Sender<()>,
+) -> Result<Routes, Error> {
     let load = metrics.series.load.clone();
     let budget = Budget::new(config.buffer_mib_max, load.buffer_bytes);
     let planner = ServiceBuilder::new()
@@ -131,6 +145,35 @@ pub(super) fn routes(
         .prepare())
 }
 
+/// Lets the scripts of these sites call, and those of no other.
+fn cors(origins: &[String]) -> Option<CorsLayer> {
+    /// Browsers keep the answer no longer.
+    const MAX_AGE: Duration = Duration::from_secs(2 * 3600);
+    if origins.is_empty() {
+        return None;
+    }
+    // They have been checked with the configuration.
+    let origins = origins
+        .iter()
+        .filter_map(|it| HeaderValue::try_from(it).ok());
+    let sent = [
+        "accept",
+        "connect-protocol-version",
+        "connect-timeout-ms",
+        "content-encoding",
+        "content-type",
+        "traceparent",
+        "tracestate",
+    ];
+    Some(
+        CorsLayer::new()
+            .allow_origin(AllowOrigin::list(origins))
+            .allow_methods([Method::POST])
+            .allow_headers(sent.map(HeaderName::from_static))
+            .max_age(MAX_AGE),
+    )
+}
+
 /// The payload may hold anything, values of a workload too: it goes nowhere.
 fn panicked(_: Box<dyn Any + Send>) -> Response<Body> {
     errors::bug().into_http()
@@ -159,7 +202,7 @@ mod tests {
             ..Config::default()
         };
         let metrics = Arc::new(Metrics::new().unwrap());
-        let planner = Planner::new(Arc::clone(&metrics));
+        let planner = planner(&config, Planner::new(Arc::clone(&metrics)));
         let (_, health) = Health::new().await;
         let stopping = watch::Sender::new(());
         let routes = routes(&config, &metrics, planner, health, &stopping).unwrap();

@@ -196,7 +196,7 @@ impl Contents {
             _ => builder.with_no_client_auth(),
         };
         let mut config = builder.with_single_cert(certs, key)?;
-        config.alpn_protocols = vec![b"h2".to_vec()];
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok((Arc::new(config), expiry))
     }
 }

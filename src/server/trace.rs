@@ -74,7 +74,12 @@ impl Tracing {
     }
 
     /// Starts the span of a call. `method` is a method of the contract or `unknown`.
-    pub(super) fn start(&self, headers: &HeaderMap, method: &str) -> CallSpan {
+    pub(super) fn start(
+        &self,
+        headers: &HeaderMap,
+        system: &'static str,
+        method: &str,
+    ) -> CallSpan {
         let parent = TraceContextPropagator::new().extract_with_context(
             // Not the current context: calls share threads.
             &Context::new(),
@@ -85,7 +90,7 @@ impl Tracing {
             let builder = SpanBuilder::from_name(method.to_owned())
                 .with_kind(SpanKind::Server)
                 .with_attributes([
-                    KeyValue::new("rpc.system", "grpc"),
+                    KeyValue::new("rpc.system", system),
                     KeyValue::new("rpc.service", service.to_owned()),
                     KeyValue::new("rpc.method", name.to_owned()),
                 ]);

@@ -20,7 +20,7 @@ static DESCRIPTORS: LazyLock<Option<DescriptorPool>> =
     LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET).ok());
 
 /// The descriptors of the contract and its imports.
-pub(super) fn descriptors() -> Option<&'static DescriptorPool> {
+pub(crate) fn descriptors() -> Option<&'static DescriptorPool> {
     DESCRIPTORS.as_ref()
 }
 

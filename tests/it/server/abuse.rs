@@ -303,7 +303,17 @@ async fn garbage_and_floods_of_headers_end_their_connection_only() {
     let address = server.address;
     let attack = async {
         for _ in 0..20 {
-            says(address, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+            says(
+                address,
+                b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+            )
+            .await;
+            // Headers of HTTP/1 that never end, and a body in broken chunks.
+            let endless = [b"GET / HTTP/1.1\r\na: ", &[b'x'; 1 << 20][..]].concat();
+            says(address, &endless).await;
+            let chunks =
+                b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n";
+            says(address, chunks).await;
             says(address, &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]).await;
             says(address, &[0xff; 4096]).await;
             // A frame of a size that was never agreed on.

@@ -163,7 +163,7 @@ async fn reflection_ends_with_an_error_after_garbage() {
                 .await
                 .unwrap();
             assert_eq!(responses(answer.data).len(), 1, "{garbage:?}");
-            check(&answer.status, Code::Internal, "MALFORMED_REQUEST");
+            check(&answer.status, Code::InvalidArgument, "MALFORMED_REQUEST");
         }
     }
 }

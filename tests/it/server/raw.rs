@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
+use h2::RecvStream;
 use h2::client::SendRequest;
 use prost::Message;
 use tokio::net::TcpStream;
-use tonic::codegen::http::{HeaderMap, Method, Request, StatusCode};
+use tonic::codegen::http::response::Parts;
+use tonic::codegen::http::{HeaderMap, Method, Request};
 use tonic::{Code, Status};
 
 /// What HTTP/2 begins with, and settings as they are by default.
@@ -22,7 +24,6 @@ pub(super) struct Raw {
 /// What a server says.
 #[derive(Debug)]
 pub(super) struct Answer {
-    pub(super) http: StatusCode,
     pub(super) status: Status,
     pub(super) data: Bytes,
     /// The headers were all of it.
@@ -73,7 +74,12 @@ impl Raw {
 }
 
 pub(super) async fn receive(answer: h2::client::ResponseFuture) -> Result<Answer, h2::Error> {
-    let (parts, mut body) = answer.await?.into_parts();
+    let (parts, body) = answer.await?.into_parts();
+    read(parts, body).await
+}
+
+/// The rest of an answer whose headers are there.
+pub(super) async fn read(parts: Parts, mut body: RecvStream) -> Result<Answer, h2::Error> {
     let is_status_alone = body.is_end_stream();
     let mut data = BytesMut::new();
     while let Some(part) = body.data().await {
@@ -86,7 +92,6 @@ pub(super) async fn receive(answer: h2::client::ResponseFuture) -> Result<Answer
     let status = trailers.as_ref().and_then(status_of);
     let status = status.or_else(|| status_of(&parts.headers));
     Ok(Answer {
-        http: parts.status,
         status: status.unwrap_or_else(|| Status::new(Code::Unknown, "no status")),
         data: data.freeze(),
         is_status_alone,

@@ -8,6 +8,7 @@ use rollplan::wire::json;
 use serde_json::{Value, json};
 use tonic::Code;
 
+use super::http::Ask;
 use super::process::Process;
 use super::raw::{self, PLAN, framed};
 use super::{PATIENCE, connect};
@@ -92,10 +93,15 @@ async fn nothing_of_a_workload_is_logged() {
     prefix.extend(u32::try_from(cut).unwrap().to_be_bytes());
     let malformed = [&prefix, &whole[5..5 + cut]].concat();
     let answer = raw.call(raw::request(PLAN, &[]), malformed.into()).await;
-    assert_eq!(answer.unwrap().status.code(), Code::Internal);
+    assert_eq!(answer.unwrap().status.code(), Code::InvalidArgument);
     let elsewhere = raw::request("/hunter2.v1.Planner/Plan", &[]);
     let answer = raw.call(elsewhere, whole).await;
     assert_eq!(answer.unwrap().status.code(), Code::Unimplemented);
+    // What is wrong with it is in a value, below a key that the caller chose.
+    let text = r#"{"snapshot": {"deployment": {"metadata": {"annotations": {"hunter2": 7}}}}}"#;
+    let ask = Ask::post(PLAN, "application/json", text);
+    let reply = ask.over_http1(server.address).await;
+    assert!(reply.text().contains("annotations.hunter2"));
     drop((client, raw));
     server.signal("TERM");
     assert_eq!(server.ended(PATIENCE).code(), Some(0));
@@ -111,7 +117,13 @@ async fn nothing_of_a_workload_is_logged() {
     assert_eq!(lines["slow call"].len(), 1, "{lines:?}");
     let failed = &lines["call failed"];
     let fields = |name: &str| failed.iter().map(|line| &line[name]).collect::<Vec<_>>();
-    let codes = ["InvalidArgument", "NotFound", "Internal", "Unimplemented"];
+    let codes = [
+        "InvalidArgument",
+        "NotFound",
+        "InvalidArgument",
+        "Unimplemented",
+        "InvalidArgument",
+    ];
     assert_eq!(fields("code"), codes);
     let template = "snapshot.deployment.spec.template[*] UNSAFE_INTEGER";
     let violations = [
@@ -126,4 +138,5 @@ async fn nothing_of_a_workload_is_logged() {
     }
     assert_eq!(failed[0]["span"]["deployment"], "shop/web");
     assert_eq!(failed[3]["span"]["method"], "unknown");
+    assert_eq!(failed[4]["reason"], "INVALID_JSON");
 }

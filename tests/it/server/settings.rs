@@ -49,6 +49,10 @@ fn settings(directory: &Directory) -> Vec<(&'static str, String, Value)> {
             "tls-client-san",
             own(("a.svc,spiffe://b/*", json!("a.svc,spiffe://b/*"))),
         ),
+        (
+            "cors-allow-origin",
+            own(("http://a:1,https://b", json!("http://a:1,https://b"))),
+        ),
         ("compress-answers-min", own(("4096", json!(4096)))),
         ("deadline-max", own(("11s", json!(11.0)))),
         ("concurrent-calls-max", own(("12", json!(12)))),

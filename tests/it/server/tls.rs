@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
@@ -38,7 +39,7 @@ impl Directory {
         self.0.path().join(file)
     }
 
-    fn files(&self, with_client_ca: bool) -> TlsFiles {
+    pub(super) fn files(&self, with_client_ca: bool) -> TlsFiles {
         TlsFiles {
             cert: self.path("tls.crt"),
             key: self.path("tls.key"),
@@ -78,6 +79,21 @@ fn client_config(trusted: &Authority, shown: Option<&Identity>) -> ClientConfig 
     config
 }
 
+/// An encrypted connection of a client that offers these protocols.
+pub(super) async fn open_tls(
+    address: SocketAddr,
+    trusted: &Authority,
+    shown: &Identity,
+    offered: &[&str],
+) -> TlsStream<TcpStream> {
+    let mut config = client_config(trusted, Some(shown));
+    config.alpn_protocols = offered.iter().map(|it| it.as_bytes().to_vec()).collect();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from("planner.test").unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    connector.connect(name, stream).await.unwrap()
+}
+
 /// Connects, and tells the certificate that the server shows.
 async fn connect(
     address: SocketAddr,
@@ -103,7 +119,7 @@ async fn connect(
     Ok((channel, shown))
 }
 
-fn with_tls(files: TlsFiles) -> Config {
+pub(super) fn with_tls(files: TlsFiles) -> Config {
     Config {
         tls: Some(files),
         ..mk_observed()
@@ -114,7 +130,9 @@ async fn serve(files: TlsFiles) -> (SocketAddr, SocketAddr, watch::Sender<Shutdo
     serve_with(with_tls(files)).await
 }
 
-async fn serve_with(config: Config) -> (SocketAddr, SocketAddr, watch::Sender<Shutdown>) {
+pub(super) async fn serve_with(
+    config: Config,
+) -> (SocketAddr, SocketAddr, watch::Sender<Shutdown>) {
     let server = Server::bind(config).await.unwrap();
     let (address, http) = (server.local_addr(), server.http_addr().unwrap());
     let (stop, stopped) = watch::channel(Shutdown::NotRequested);

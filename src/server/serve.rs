@@ -1,4 +1,7 @@
-//! HTTP/2 on connections: what each may do, when it is renewed, and how it ends.
+//! HTTP on connections, of either version: what each may do, when it is renewed, and how it ends.
+//!
+//! Which version a connection has is found out from its first bytes, for those who know beforehand; with TLS, the client is
+//! offered both.
 //!
 //! tonic's own server has one maximum age for all of its connections. Clients that connect together, as they do
 //! after a restart, would all have to reconnect together.
@@ -10,11 +13,11 @@ use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Request, Response, Version};
 use hyper::body::Incoming;
-use hyper::server::conn::http2;
 use hyper::service::{Service as HyperService, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_stream::{Stream, StreamExt as _};
@@ -24,7 +27,10 @@ use tower::{Service, ServiceExt as _};
 
 use super::clients::{AllowedClients, NotAllowed};
 use super::config::Config;
-use super::connection::{Connection, PendingResponses};
+use super::connection::{Calls, Connection, PendingResponses};
+
+/// hyper has no smaller buffer.
+const HTTP1_BUFFER_BYTES_MIN: usize = 8 << 10;
 
 /// Serves calls on connections until the sender of `stop` is dropped, and returns when all connections are closed.
 /// Their clients are told to connect elsewhere, and no call is cut off.
@@ -55,8 +61,11 @@ pub(super) async fn serve<S>(
                 Some(Ok(connection)) => {
                     let age = config.connection_age_max.map(jitter);
                     let not_allowed = clients.refuse(connection.peer_certificate());
-                    let service = noting(connection.connect_info(), not_allowed, service.clone());
+                    let pending = connection.connect_info();
+                    let calls = connection.calls();
+                    let service = noting(pending, calls, not_allowed, service.clone());
                     let connection = builder.serve_connection(TokioIo::new(connection), service);
+                    let connection = connection.into_owned();
                     let serving = serve_one(connection, age, stop.clone());
                     let is_open = is_open.clone();
                     tokio::spawn(async move {
@@ -73,9 +82,16 @@ pub(super) async fn serve<S>(
     open.closed().await;
 }
 
-fn builder(config: &Config) -> http2::Builder<TokioExecutor> {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+fn builder(config: &Config) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
+        .http1()
+        .timer(TokioTimer::new())
+        // From one request to the end of the headers of the next: HTTP/1 has no pings.
+        .header_read_timeout(config.keepalive_interval)
+        .max_buf_size((config.header_bytes_max as usize).max(HTTP1_BUFFER_BYTES_MIN));
+    builder
+        .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(config.streams_max)
         .max_header_list_size(config.header_bytes_max)
@@ -87,6 +103,7 @@ fn builder(config: &Config) -> http2::Builder<TokioExecutor> {
 /// The service for one connection: each request carries what is known of the connection.
 fn noting<S>(
     pending: PendingResponses,
+    calls: Calls,
     not_allowed: Option<NotAllowed>,
     service: S,
 ) -> impl HyperService<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
@@ -102,13 +119,19 @@ where
         if let Some(not_allowed) = &not_allowed {
             extensions.insert(not_allowed.clone());
         }
-        service.clone().oneshot(request.map(Body::new))
+        // Those of HTTP/2 answer pings meanwhile.
+        let running = (request.version() < Version::HTTP_2).then(|| calls.start());
+        let answer = service.clone().oneshot(request.map(Body::new));
+        async move {
+            let _running = running;
+            answer.await
+        }
     })
 }
 
 /// Serves one connection to its end.
 async fn serve_one<S>(
-    connection: http2::Connection<TokioIo<Connection>, S, TokioExecutor>,
+    connection: auto::Connection<'static, TokioIo<Connection>, S, TokioExecutor>,
     age: Option<Duration>,
     mut stop: watch::Receiver<()>,
 ) where

@@ -1,0 +1,143 @@
+//! Errors as clients of Connect see them: an HTTP code and a JSON object.
+
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use http::header::CONTENT_TYPE;
+use http::response::Parts;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body_util::Full;
+use prost::Message as _;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use prost_types::Any;
+use serde_json::{Map, Value, json};
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tonic_types::pb;
+
+use super::carry;
+use crate::wire::json::descriptors;
+
+/// The descriptors of what errors carry as details. `None` if the build is broken, which a test rules out.
+static DETAILS: LazyLock<Option<DescriptorPool>> = LazyLock::new(|| {
+    // With those that they import.
+    let mut pool = descriptors()?.clone();
+    pool.decode_file_descriptor_set(pb::FILE_DESCRIPTOR_SET)
+        .ok()?;
+    Some(pool)
+});
+
+/// The response for a status: `parts` is what gRPC would have sent before it, `trailers` after it.
+pub(super) fn response(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Body> {
+    let mut response = Response::new(Body::new(Full::from(body(status).into_bytes())));
+    *response.status_mut() = match parts.status {
+        StatusCode::OK => http_status(status.code()),
+        // Refused by what is not gRPC's to know.
+        other => other,
+    };
+    let headers = response.headers_mut();
+    carry(&parts.headers, trailers, headers);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn body(status: &Status) -> String {
+    let mut error = Map::new();
+    error.insert("code".to_owned(), name(status.code()).into());
+    if !status.message().is_empty() {
+        error.insert("message".to_owned(), status.message().into());
+    }
+    let details = pb::Status::decode(status.details()).unwrap_or_default();
+    let details: Vec<Value> = details.details.iter().map(detail).collect();
+    if !details.is_empty() {
+        error.insert("details".to_owned(), details.into());
+    }
+    Value::from(error).to_string()
+}
+
+/// With a form for people, which the protocol allows: the value is bytes.
+fn detail(any: &Any) -> Value {
+    let name = any.type_url.rsplit('/').next().unwrap_or_default();
+    let mut detail = json!({"type": name, "value": STANDARD_NO_PAD.encode(&any.value)});
+    if let Some(debug) = debug(name, &any.value) {
+        detail["debug"] = debug;
+    }
+    detail
+}
+
+fn debug(name: &str, value: &[u8]) -> Option<Value> {
+    let descriptor = DETAILS.as_ref()?.get_message_by_name(name)?;
+    let message = DynamicMessage::decode(descriptor, value).ok()?;
+    serde_json::to_value(message).ok()
+}
+
+/// The code of HTTP that Connect has for one of gRPC.
+pub(super) fn http_status(code: Code) -> StatusCode {
+    let status = match code {
+        Code::Ok => 200,
+        Code::Cancelled => 499,
+        Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => 400,
+        Code::DeadlineExceeded => 504,
+        Code::NotFound => 404,
+        Code::AlreadyExists | Code::Aborted => 409,
+        Code::PermissionDenied => 403,
+        Code::ResourceExhausted => 429,
+        Code::Unimplemented => 501,
+        Code::Unavailable => 503,
+        Code::Unauthenticated => 401,
+        Code::Unknown | Code::Internal | Code::DataLoss => 500,
+    };
+    // All of these are numbers of HTTP.
+    StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// The name that Connect has for a code.
+fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "ok",
+        Code::Cancelled => "canceled",
+        Code::Unknown => "unknown",
+        Code::InvalidArgument => "invalid_argument",
+        Code::DeadlineExceeded => "deadline_exceeded",
+        Code::NotFound => "not_found",
+        Code::AlreadyExists => "already_exists",
+        Code::PermissionDenied => "permission_denied",
+        Code::ResourceExhausted => "resource_exhausted",
+        Code::FailedPrecondition => "failed_precondition",
+        Code::Aborted => "aborted",
+        Code::OutOfRange => "out_of_range",
+        Code::Unimplemented => "unimplemented",
+        Code::Internal => "internal",
+        Code::Unavailable => "unavailable",
+        Code::DataLoss => "data_loss",
+        Code::Unauthenticated => "unauthenticated",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::errors;
+
+    #[test]
+    fn details_have_a_form_for_people() {
+        let body: Value = serde_json::from_str(&body(&errors::overloaded())).unwrap();
+        assert_eq!(body["code"], "resource_exhausted");
+        assert_eq!(body["details"][0]["type"], "google.rpc.ErrorInfo");
+        let debug = json!({"reason": "OVERLOADED", "domain": "rollplan.dev"});
+        assert_eq!(body["details"][0]["debug"], debug);
+        assert_eq!(body["details"][1]["type"], "google.rpc.RetryInfo");
+        assert_eq!(body["details"][1]["debug"], json!({"retryDelay": "0.100s"}));
+    }
+
+    #[test]
+    fn errors_without_details_have_their_code_and_message_alone() {
+        assert_eq!(
+            body(&Status::new(Code::Aborted, "")),
+            r#"{"code":"aborted"}"#
+        );
+        let status = Status::new(Code::Unknown, "a \"b\"\n");
+        assert_eq!(body(&status), r#"{"code":"unknown","message":"a \"b\"\n"}"#);
+    }
+}

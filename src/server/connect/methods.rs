@@ -1,0 +1,41 @@
+//! The methods that can be called with Connect: those of the planner.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use prost_reflect::{DescriptorPool, MessageDescriptor};
+
+/// The unary methods of a service, by path.
+#[derive(Clone, Default)]
+pub(in crate::server) struct Methods(Arc<BTreeMap<String, Method>>);
+
+/// The messages of a method.
+#[derive(Clone)]
+pub(super) struct Method {
+    pub(super) input: MessageDescriptor,
+    pub(super) output: MessageDescriptor,
+}
+
+// === impl Methods ===
+
+impl Methods {
+    /// None if the descriptors do not have the service.
+    pub(in crate::server) fn of(descriptors: &DescriptorPool, service: &str) -> Self {
+        let service = descriptors.get_service_by_name(service);
+        let methods = service.iter().flat_map(|service| {
+            let unary = |it: &prost_reflect::MethodDescriptor| {
+                !it.is_client_streaming() && !it.is_server_streaming()
+            };
+            service.methods().filter(unary).map(|method| {
+                let path = format!("/{}/{}", service.full_name(), method.name());
+                let (input, output) = (method.input(), method.output());
+                (path, Method { input, output })
+            })
+        });
+        Self(Arc::new(methods.collect()))
+    }
+
+    pub(super) fn get(&self, path: &str) -> Option<Method> {
+        self.0.get(path).cloned()
+    }
+}
