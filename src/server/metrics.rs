@@ -85,7 +85,7 @@ const CODES: [&str; 17] = [
 /// The commit that was built, or `unknown`.
 pub(super) const COMMIT: &str = env!("ROLLPLAN_COMMIT");
 
-const PHASES: [(Phase, &str); 7] = [
+const PHASES: [(Phase, &str); 8] = [
     (Phase::Unspecified, "unspecified"),
     (Phase::Progressing, "progressing"),
     (Phase::Complete, "complete"),
@@ -93,6 +93,7 @@ const PHASES: [(Phase, &str); 7] = [
     (Phase::Stalled, "stalled"),
     (Phase::Deleting, "deleting"),
     (Phase::Refused, "refused"),
+    (Phase::Degraded, "degraded"),
 ];
 
 /// The label of unknown methods.

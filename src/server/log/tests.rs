@@ -15,6 +15,7 @@ use crate::proto::{
     PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
 };
 use crate::server::config::Config;
+use crate::server::connect::Methods;
 use crate::server::health::Health;
 use crate::server::metrics::Metrics;
 use crate::server::planner::Planner;
@@ -105,8 +106,10 @@ async fn check_with(
     let _guard = subscriber::set_default(subscriber(move || writer.clone()));
     let (_, health) = Health::new().await;
     let metrics = Arc::new(Metrics::new().unwrap());
+    let planner = stack::planner(config, planner);
     let routes = stack::routes(config, &metrics, planner, health, &watch::Sender::new(())).unwrap();
-    let stack = stack::stack(config, &metrics, Tracing::off(), routes);
+    let methods = Methods::default();
+    let stack = stack::stack(config, &metrics, Tracing::off(), methods, routes);
     let request: PlanRolloutRequest = json::from_json(&request.to_string()).unwrap();
     let mut request = tonic::Request::new(request);
     if let Some(traceparent) = traceparent {
