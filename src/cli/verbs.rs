@@ -52,6 +52,7 @@ pub(super) fn plan(args: PlanArgs) -> Result<Exit, Error> {
         options: Some(proto::PlanOptions {
             horizon: proto::Horizon::from(horizon).into(),
             terminating_replicas: None,
+            events_as_calls: false,
         }),
     };
     let response = planner

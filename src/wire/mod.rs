@@ -6,6 +6,7 @@
 
 mod error;
 pub mod estimate;
+mod event_calls;
 mod interruptible;
 pub mod json;
 mod parse;
@@ -64,10 +65,14 @@ pub fn plan_rollout_until(
     interrupt: &dyn Interrupt,
 ) -> Result<proto::PlanRolloutResponse, Error> {
     let proto::PlanRolloutRequest { snapshot, options } = request;
+    let events_as_calls = options.as_ref().is_some_and(|it| it.events_as_calls);
     let (snapshot, options, horizon) = parse::request(snapshot, options, interrupt)?;
     let plan = plan(&snapshot, options, horizon, interrupt)?;
     let report = report_until(&snapshot, options, &plan.status, &plan.steps, interrupt)?;
-    let answer = print::print_plan_until(plan, report, interrupt);
+    let mut answer = print::print_plan_until(plan, report, interrupt);
+    if events_as_calls {
+        event_calls::add(&mut answer.steps, &snapshot);
+    }
     interrupt.check()?;
     Ok(answer)
 }
@@ -132,9 +137,13 @@ pub fn rollback_until(
         to_revision,
         options,
     } = request;
+    let events_as_calls = options.as_ref().is_some_and(|it| it.events_as_calls);
     let (snapshot, options) = parse::rollback(snapshot, to_revision, options, interrupt)?;
     let rollback = rollplan_core::rollback_until(&snapshot, options, to_revision, interrupt)?;
-    let answer = print_revision::print_rollback_until(rollback?, interrupt);
+    let mut answer = print_revision::print_rollback_until(rollback?, interrupt);
+    if events_as_calls {
+        event_calls::add(&mut answer.steps, &snapshot);
+    }
     interrupt.check()?;
     Ok(answer)
 }

@@ -2,8 +2,8 @@
 
 use rollplan_core::action::{ApiCall, Verb};
 
-/// The name under which the API server records who changed a field.
-const FIELD_MANAGER: &str = "fieldManager=rollplan";
+/// The name under which the API server records who has changed a field.
+pub(super) const FIELD_MANAGER: &str = "fieldManager=rollplan";
 
 /// The path of a call: of the collection when an object is created, otherwise of the object or its subresource.
 pub(super) fn of_call(call: &ApiCall) -> String {
@@ -19,6 +19,10 @@ pub(super) fn of_object(call: &ApiCall) -> String {
     format!("{}/{}", of_collection(call), call.name)
 }
 
+fn of_collection(call: &ApiCall) -> String {
+    of_kind(&call.api_version, &call.kind, &call.namespace)
+}
+
 /// The query of a call.
 pub(super) fn query(verb: Verb) -> &'static str {
     match verb {
@@ -28,13 +32,8 @@ pub(super) fn query(verb: Verb) -> &'static str {
     }
 }
 
-fn of_collection(call: &ApiCall) -> String {
-    let ApiCall {
-        api_version,
-        kind,
-        namespace,
-        ..
-    } = call;
+/// The path of the objects of a kind in a namespace.
+pub(super) fn of_kind(api_version: &str, kind: &str, namespace: &str) -> String {
     // Only the core group has no name.
     let root = match api_version.contains('/') {
         true => "apis",

@@ -127,6 +127,8 @@ pub fn print_step(step: Step) -> proto::Step {
         events: events.into_iter().map(event).collect(),
         on_failure: on_failure.into(),
         done_http_codes,
+        // Only on request: see event_calls.rs.
+        event_calls: Vec::new(),
         action: action.map(self::action),
     }
 }

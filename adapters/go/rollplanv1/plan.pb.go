@@ -397,8 +397,10 @@ type PlanOptions struct {
 	// Whether the API server stores status.terminatingReplicas of Deployments (feature gate
 	// DeploymentReplicaSetTerminatingReplicas). Defaults to true, as in Kubernetes 1.36.
 	TerminatingReplicas *bool `protobuf:"varint,2,opt,name=terminating_replicas,json=terminatingReplicas,proto3,oneof" json:"terminating_replicas,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Whether steps contain their events as calls too (Step.event_calls), for adapters without a recorder of events.
+	EventsAsCalls bool `protobuf:"varint,3,opt,name=events_as_calls,json=eventsAsCalls,proto3" json:"events_as_calls,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PlanOptions) Reset() {
@@ -441,6 +443,13 @@ func (x *PlanOptions) GetHorizon() Horizon {
 func (x *PlanOptions) GetTerminatingReplicas() bool {
 	if x != nil && x.TerminatingReplicas != nil {
 		return *x.TerminatingReplicas
+	}
+	return false
+}
+
+func (x *PlanOptions) GetEventsAsCalls() bool {
+	if x != nil {
+		return x.EventsAsCalls
 	}
 	return false
 }
@@ -816,6 +825,10 @@ type Step struct {
 	// Call to make if the API server answers with 409, to read the object that already has the name. Its answer belongs in
 	// StepAnswer.existing_json. Only set when an object is created.
 	ReadOnConflict *ApiCall `protobuf:"bytes,8,opt,name=read_on_conflict,json=readOnConflict,proto3" json:"read_on_conflict,omitempty"`
+	// Calls that record the events, one for each of them, if PlanOptions.events_as_calls is set. Make them after the call has
+	// succeeded, and ignore their outcome: 409 means that the event is already recorded, and a plan does not depend on
+	// events.
+	EventCalls []*ApiCall `protobuf:"bytes,9,rep,name=event_calls,json=eventCalls,proto3" json:"event_calls,omitempty"`
 	// The action in a typed form, for programs that display or check plans. It contains the same information as the call.
 	//
 	// Types that are valid to be assigned to Action:
@@ -902,6 +915,13 @@ func (x *Step) GetDoneHttpCodes() []int32 {
 func (x *Step) GetReadOnConflict() *ApiCall {
 	if x != nil {
 		return x.ReadOnConflict
+	}
+	return nil
+}
+
+func (x *Step) GetEventCalls() []*ApiCall {
+	if x != nil {
+		return x.EventCalls
 	}
 	return nil
 }
@@ -1846,10 +1866,11 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x04call\x18\x01 \x01(\v2\x14.rollplan.v1.ApiCallR\x04call\x12\x1b\n" +
 	"\thttp_code\x18\x02 \x01(\x05R\bhttpCode\x12\x12\n" +
 	"\x04body\x18\x03 \x01(\fR\x04body\x12#\n" +
-	"\rexisting_json\x18\x04 \x01(\fR\fexistingJson\"\x8e\x01\n" +
+	"\rexisting_json\x18\x04 \x01(\fR\fexistingJson\"\xb6\x01\n" +
 	"\vPlanOptions\x12.\n" +
 	"\ahorizon\x18\x01 \x01(\x0e2\x14.rollplan.v1.HorizonR\ahorizon\x126\n" +
-	"\x14terminating_replicas\x18\x02 \x01(\bH\x00R\x13terminatingReplicas\x88\x01\x01B\x17\n" +
+	"\x14terminating_replicas\x18\x02 \x01(\bH\x00R\x13terminatingReplicas\x88\x01\x01\x12&\n" +
+	"\x0fevents_as_calls\x18\x03 \x01(\bR\reventsAsCallsB\x17\n" +
 	"\x15_terminating_replicas\"{\n" +
 	"\x12PlanRolloutRequest\x121\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x15.rollplan.v1.SnapshotR\bsnapshot\x122\n" +
@@ -1871,7 +1892,7 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x05limit\"\x82\x01\n" +
 	"\x15ComputeStatusResponse\x125\n" +
 	"\x06status\x18\x01 \x01(\v2\x1d.rollplan.v1.DeploymentStatusR\x06status\x122\n" +
-	"\x06report\x18\x02 \x01(\v2\x1a.rollplan.v1.RolloutReportR\x06report\"\x98\b\n" +
+	"\x06report\x18\x02 \x01(\v2\x1a.rollplan.v1.RolloutReportR\x06report\"\xcf\b\n" +
 	"\x04Step\x12\x18\n" +
 	"\asummary\x18\x01 \x01(\tR\asummary\x12(\n" +
 	"\x04call\x18\x02 \x01(\v2\x14.rollplan.v1.ApiCallR\x04call\x12*\n" +
@@ -1879,7 +1900,9 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\n" +
 	"on_failure\x18\x06 \x01(\x0e2\x16.rollplan.v1.OnFailureR\tonFailure\x12&\n" +
 	"\x0fdone_http_codes\x18\a \x03(\x05R\rdoneHttpCodes\x12>\n" +
-	"\x10read_on_conflict\x18\b \x01(\v2\x14.rollplan.v1.ApiCallR\x0ereadOnConflict\x12M\n" +
+	"\x10read_on_conflict\x18\b \x01(\v2\x14.rollplan.v1.ApiCallR\x0ereadOnConflict\x125\n" +
+	"\vevent_calls\x18\t \x03(\v2\x14.rollplan.v1.ApiCallR\n" +
+	"eventCalls\x12M\n" +
 	"\x12create_replica_set\x18\n" +
 	" \x01(\v2\x1d.rollplan.v1.CreateReplicaSetH\x00R\x10createReplicaSet\x12J\n" +
 	"\x11scale_replica_set\x18\v \x01(\v2\x1c.rollplan.v1.ScaleReplicaSetH\x00R\x0fscaleReplicaSet\x12M\n" +
@@ -2053,25 +2076,26 @@ var file_rollplan_v1_plan_proto_depIdxs = []int32{
 	13, // 22: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
 	1,  // 23: rollplan.v1.Step.on_failure:type_name -> rollplan.v1.OnFailure
 	12, // 24: rollplan.v1.Step.read_on_conflict:type_name -> rollplan.v1.ApiCall
-	14, // 25: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
-	15, // 26: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
-	16, // 27: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
-	17, // 28: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
-	18, // 29: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
-	19, // 30: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
-	20, // 31: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
-	21, // 32: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
-	22, // 33: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
-	2,  // 34: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
-	23, // 35: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
-	24, // 36: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
-	25, // 37: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
-	31, // 38: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
-	39, // [39:39] is the sub-list for method output_type
-	39, // [39:39] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	12, // 25: rollplan.v1.Step.event_calls:type_name -> rollplan.v1.ApiCall
+	14, // 26: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
+	15, // 27: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
+	16, // 28: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
+	17, // 29: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
+	18, // 30: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
+	19, // 31: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
+	20, // 32: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
+	21, // 33: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
+	22, // 34: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
+	2,  // 35: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
+	23, // 36: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
+	24, // 37: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
+	25, // 38: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
+	31, // 39: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
+	40, // [40:40] is the sub-list for method output_type
+	40, // [40:40] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_plan_proto_init() }

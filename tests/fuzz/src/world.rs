@@ -311,6 +311,7 @@ impl World {
         let options = proto::PlanOptions {
             horizon: horizon.into(),
             terminating_replicas: self.terminating,
+            events_as_calls: self.pass,
         };
         let refusals = self.refusals.clone();
         let mut request = proto::PlanRolloutRequest {

@@ -333,3 +333,72 @@ fn whether_the_server_keeps_terminating_replicas_is_an_option() {
     assert_eq!(terminating(Some(true)), Some(3));
     assert_eq!(terminating(Some(false)), None);
 }
+
+#[test]
+fn events_are_calls_on_request() {
+    let (_, example) = examples()
+        .into_iter()
+        .find(|(name, _)| name == "fresh-create")
+        .unwrap();
+    let mut request = request(&example);
+    let mut later = request.clone();
+    let without = wire::plan_rollout(request.clone()).unwrap();
+    assert!(without.steps.iter().all(|step| step.event_calls.is_empty()));
+    request.options.get_or_insert_default().events_as_calls = true;
+    let with = wire::plan_rollout(request.clone()).unwrap();
+    assert_eq!(wire::plan_rollout(request.clone()).unwrap(), with);
+    for (step, plain) in with.steps.iter().zip(&without.steps) {
+        assert_eq!((&step.call, &step.events), (&plain.call, &plain.events));
+        assert_eq!(step.event_calls.len(), step.events.len());
+    }
+    let owner = request
+        .snapshot
+        .unwrap()
+        .deployment
+        .unwrap()
+        .metadata
+        .unwrap();
+    let step = with
+        .steps
+        .iter()
+        .find(|step| !step.events.is_empty())
+        .unwrap();
+    let (event, call) = (&step.events[0], &step.event_calls[0]);
+    assert_eq!(call.verb(), proto::Verb::Create);
+    assert_eq!(
+        call.path,
+        format!("/api/v1/namespaces/{}/events", owner.namespace)
+    );
+    let body: serde_json::Value = serde_json::from_str(&call.body_json).unwrap();
+    assert_eq!(body["metadata"]["name"], call.name.as_str());
+    assert!(
+        call.name.starts_with(&format!("{}.", owner.name)),
+        "{}",
+        call.name
+    );
+    assert_eq!(body["involvedObject"]["uid"], owner.uid.as_str());
+    assert_eq!(body["reason"], event.reason.as_str());
+    assert_eq!(body["message"], event.message.as_str());
+    assert_eq!(body["type"], event.r#type.as_str());
+    assert_eq!(
+        (&body["count"], &body["firstTimestamp"]),
+        (&1.into(), &body["lastTimestamp"])
+    );
+    // Another time is another event.
+    later.options.get_or_insert_default().events_as_calls = true;
+    later
+        .snapshot
+        .as_mut()
+        .unwrap()
+        .now
+        .as_mut()
+        .unwrap()
+        .seconds += 60;
+    let later = wire::plan_rollout(later).unwrap();
+    let later = later
+        .steps
+        .iter()
+        .find(|step| !step.events.is_empty())
+        .unwrap();
+    assert_ne!(later.event_calls[0].name, call.name);
+}

@@ -1,0 +1,102 @@
+//! The events of a plan as calls that record them.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use rollplan_core::snapshot::{Deployment, Snapshot};
+use rollplan_core::time::Time;
+use serde_json::json;
+
+use super::path;
+use crate::proto;
+
+/// The component that events name as their source.
+const COMPONENT: &str = "rollplan";
+
+/// Bytes that the name of an object may have.
+const NAME_BYTES_MAX: usize = 253;
+
+/// Adds the calls that record the events of the steps.
+pub(super) fn add(steps: &mut [proto::Step], snapshot: &Snapshot) {
+    let Snapshot {
+        now, deployment, ..
+    } = snapshot;
+    for (index, step) in steps.iter_mut().enumerate() {
+        let events = step.events.iter();
+        let calls = events.map(|event| call(event, index, deployment, *now));
+        step.event_calls = calls.collect();
+    }
+}
+
+fn call(event: &proto::Event, step: usize, deployment: &Deployment, now: Time) -> proto::ApiCall {
+    let proto::Event {
+        r#type,
+        reason,
+        message,
+    } = event;
+    let owner = &deployment.metadata;
+    let mut hasher = DefaultHasher::new();
+    (&owner.uid, reason, message, now.to_string(), step).hash(&mut hasher);
+    let name = name(&owner.name, hasher.finish());
+    let time = now.whole_seconds().to_string();
+    let body = json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": owner.namespace},
+        "involvedObject": {
+            "apiVersion": deployment.api_version,
+            "kind": deployment.kind,
+            "namespace": owner.namespace,
+            "name": owner.name,
+            "uid": owner.uid,
+            "resourceVersion": owner.resource_version,
+        },
+        "type": r#type,
+        "reason": reason,
+        "message": message,
+        "count": 1,
+        "firstTimestamp": time,
+        "lastTimestamp": time,
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": "",
+    });
+    proto::ApiCall {
+        verb: proto::Verb::Create.into(),
+        api_version: "v1".to_owned(),
+        kind: "Event".to_owned(),
+        namespace: owner.namespace.clone(),
+        content_type: "application/json".to_owned(),
+        body_json: body.to_string(),
+        path: path::of_kind("v1", "Event", &owner.namespace),
+        query: path::FIELD_MANAGER.to_owned(),
+        subresource: String::new(),
+        name,
+    }
+}
+
+/// The name of an event: the same for the same event of the same plan, so that it is recorded once even if the call is
+/// repeated.
+fn name(owner: &str, hash: u64) -> String {
+    let suffix = format!(".{hash:016x}");
+    // DNS names are ASCII.
+    let owner = owner.get(..NAME_BYTES_MAX - suffix.len()).unwrap_or(owner);
+    // What is cut off may leave a dot or a hyphen, and neither may stand before a dot.
+    format!("{}{suffix}", owner.trim_end_matches(['.', '-']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name;
+
+    #[test]
+    fn names_of_events_are_valid() {
+        assert_eq!(name("web", 0xab), "web.00000000000000ab");
+        let long = format!("{}-.{}", "a".repeat(234), "b".repeat(17));
+        assert_eq!(long.len(), 253);
+        assert_eq!(
+            name(&long, 1),
+            format!("{}.0000000000000001", "a".repeat(234))
+        );
+        assert_eq!(name(&"a".repeat(253), 1).len(), 253);
+    }
+}
