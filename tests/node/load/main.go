@@ -1,0 +1,87 @@
+// Command load calls PlanRollout at a constant rate over one channel without a retry policy, and prints a line with the
+// number of calls after every second, and one for each failed call.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"log"
+	"os"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"rollplan.dev/rollplan/adapters/go/rollplanv1"
+)
+
+const request = `{"snapshot": {"now": "2026-01-01T00:00:00Z", "deployment": {
+  "apiVersion": "apps/v1", "kind": "Deployment",
+  "metadata": {"name": "web", "namespace": "shop", "uid": "00000000-0000-4000-8000-000000000001", "resourceVersion": "1",
+    "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"},
+  "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}},
+    "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
+    "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}}}}`
+
+// Line is what load prints.
+type Line struct {
+	OK     int    `json:"ok"`
+	Failed int    `json:"failed"`
+	Code   string `json:"code,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+func main() {
+	target := flag.String("target", "", "address of the service")
+	interval := flag.Duration("interval", 5*time.Millisecond, "time between the starts of two calls")
+	policy := flag.String("policy", "pick_first", "load balancing policy")
+	flag.Parse()
+	var plan rollplanv1.PlanRolloutRequest
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(request), &plan); err != nil {
+		log.Fatal(err)
+	}
+	channel, err := grpc.NewClient(*target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
+		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"`+*policy+`": {}}]}`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	client := rollplanv1.NewRolloutPlannerClient(channel)
+	var (
+		mutex sync.Mutex
+		total Line
+		out   = json.NewEncoder(os.Stdout)
+	)
+	printLine := func(line Line) {
+		if err := out.Encode(line); err != nil {
+			log.Fatal(err)
+		}
+	}
+	calls := time.NewTicker(*interval)
+	lines := time.NewTicker(time.Second)
+	for {
+		select {
+		case <-calls.C:
+			go func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+				defer cancel()
+				_, err := client.PlanRollout(ctx, &plan)
+				mutex.Lock()
+				defer mutex.Unlock()
+				if err == nil {
+					total.OK++
+					return
+				}
+				total.Failed++
+				printLine(Line{total.OK, total.Failed, status.Code(err).String(), err.Error()})
+			}()
+		case <-lines.C:
+			mutex.Lock()
+			printLine(total)
+			mutex.Unlock()
+		}
+	}
+}

@@ -1,0 +1,637 @@
+// Package node installs the chart on a real node: real containers, a real network, real kubelet probes.
+//
+// BIN has the Kubernetes binaries, HELM4 and HELM3 are the helm programs, and IMAGES is the directory with the archives of
+// the images: `bash tests/run node` sets them. A failed test keeps its directory with the logs, and prints it.
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	root      = "../.."
+	chart     = root + "/helm/rollplan"
+	namespace = "rollplan-system"
+	release   = "rollplan"
+	selector  = "app.kubernetes.io/component=server"
+	timeout   = 2 * time.Minute
+)
+
+func env(t *testing.T, name string) string {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		t.Fatalf("set %s, or run: bash tests/run node", name)
+	}
+	return value
+}
+
+// cluster is a running node.
+type cluster struct {
+	dir string
+	bin string
+}
+
+// try runs a program with the kubeconfig of the node, and returns its standard output.
+func (c *cluster) try(stdin, program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*timeout)
+	defer cancel()
+	command := exec.CommandContext(ctx, program, args...)
+	command.Env = append(os.Environ(), "BIN="+c.bin, "KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"))
+	command.Stdin = strings.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(program), strings.Join(args, " "), err, &stdout, &stderr)
+	}
+	return stdout.String(), nil
+}
+
+func (c *cluster) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := c.try("", filepath.Join(c.bin, "kubectl"), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+func (c *cluster) apply(t *testing.T, manifest string) {
+	t.Helper()
+	if _, err := c.try(manifest, filepath.Join(c.bin, "kubectl"), "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *cluster) helm(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	out, err := c.try("", env(t, program), append(args, "-n", namespace)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// upgrade installs or upgrades the release with these values, and waits until it is ready.
+func (c *cluster) upgrade(t *testing.T, program string, values ...string) {
+	t.Helper()
+	args := []string{"upgrade", "--install", release, chart, "--wait", "--timeout=2m"}
+	if len(values) > 0 {
+		args = append(args, "--set", strings.Join(values, ","))
+	}
+	c.helm(t, program, args...)
+}
+
+// await polls until a condition holds.
+func await(t *testing.T, what string, condition func() error) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		if err = condition(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s: %v", what, err)
+}
+
+// pods returns the names of the pods with these labels that are not being deleted.
+func (c *cluster) pods(t *testing.T, in, labels string) []string {
+	t.Helper()
+	out := c.kubectl(t, "get", "pods", "-n", in, "-l", labels, "-o",
+		`go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`)
+	return strings.Fields(out)
+}
+
+func start(t *testing.T) *cluster {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rollplan-node-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{dir, env(t, "BIN")}
+	images := filepath.Join(dir, "images")
+	if err := os.Mkdir(images, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	archives, err := filepath.Glob(env(t, "IMAGES") + "/*.tar")
+	if err != nil || len(archives) < 2 {
+		t.Fatal("no images in IMAGES", err)
+	}
+	for _, archive := range archives {
+		if err := os.Symlink(archive, filepath.Join(images, filepath.Base(archive))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pause, load := filepath.Join(dir, "pause"), filepath.Join(dir, "load")
+	for _, command := range [][]string{
+		{"gcc", "-static", "-Os", "-s", "-o", pause, "pause/pause.c"},
+		{"env", "CGO_ENABLED=0", "go", "build", "-ldflags=-s -w", "-o", load, "./load"},
+		{"python3", "images.py", images, "pause=" + pause, "load=" + load, "coredns=" + env(t, "COREDNS")},
+	} {
+		if _, err := c.try("", command[0], command[1:]...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if _, err := c.try("", "bash", "node.sh", "down", dir); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("logs of the node: %s", dir)
+		} else if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := c.try("", "bash", "node.sh", "up", dir); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// load is a pod that calls the service at a constant rate.
+type load struct {
+	*cluster
+	name string
+}
+
+type counts struct {
+	OK, Failed  int
+	Code, Error string
+}
+
+// startLoad starts a load on an address, with the label that the NetworkPolicy requires.
+func (c *cluster) startLoad(t *testing.T, name, target string, args ...string) load {
+	t.Helper()
+	c.apply(t, fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, namespace: default, labels: {rollplan.dev/client: "true"}}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 0
+  tolerations: [{operator: Exists}]
+  containers: [{name: load, image: "localhost/load:1", args: [%s]}]
+`, name, strings.Join(append(args, "--target="+target), ", ")))
+	l := load{c, name}
+	await(t, "the load calls the service", func() error {
+		if now := l.counts(t); now.OK < 100 {
+			return fmt.Errorf("%+v", now)
+		}
+		return nil
+	})
+	return l
+}
+
+// lines returns what the load has printed.
+func (l load) lines(t *testing.T) []counts {
+	out, err := l.try("", filepath.Join(l.bin, "kubectl"), "logs", l.name)
+	if err != nil {
+		return nil // not started yet
+	}
+	var all []counts
+	for line := range strings.Lines(out) {
+		var one counts
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func (l load) counts(t *testing.T) counts {
+	if all := l.lines(t); len(all) > 0 {
+		return all[len(all)-1]
+	}
+	return counts{}
+}
+
+// await waits until so many more calls have succeeded.
+func (l load) await(t *testing.T, calls int) {
+	t.Helper()
+	reached := l.counts(t).OK
+	await(t, "the load goes on", func() error {
+		if now := l.counts(t); now.OK < reached+calls {
+			return fmt.Errorf("%+v", now)
+		}
+		return nil
+	})
+}
+
+// during runs an action, waits until the load has gone on for a while, and requires that no call failed.
+func (l load) during(t *testing.T, what string, action func()) {
+	t.Helper()
+	before := l.counts(t)
+	action()
+	l.await(t, 400)
+	after := l.counts(t)
+	t.Logf("%s: %d calls, %d failed", what, after.OK-before.OK, after.Failed-before.Failed)
+	if after.Failed > before.Failed {
+		for _, line := range l.lines(t) {
+			if line.Error != "" && line.Failed > before.Failed {
+				t.Errorf("%s: %s", what, line.Error)
+			}
+		}
+	}
+}
+
+// Everything happens to one node, one after the other: a node takes half a minute to start.
+func TestNode(t *testing.T) {
+	c := start(t)
+	c.apply(t, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: `+namespace+`, labels: {pod-security.kubernetes.io/enforce: restricted}}
+`)
+	for _, step := range []struct {
+		name string
+		run  func(*cluster, *testing.T)
+	}{
+		{"Install", (*cluster).testInstall},
+		{"PodSecurity", (*cluster).testPodSecurity},
+		{"UpgradeAndRollback", (*cluster).testUpgradeAndRollback},
+		{"Drain", (*cluster).testDrain},
+		{"MemoryLimit", (*cluster).testMemoryLimit},
+		{"Autoscaling", (*cluster).testAutoscaling},
+		{"Adapter", (*cluster).testAdapter},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.run(c, t) }) {
+			return
+		}
+	}
+}
+
+// The defaults give two ready replicas, which answer `helm test` and are scraped.
+func (c *cluster) testInstall(t *testing.T) {
+	c.upgrade(t, "HELM4")
+	if pods := c.pods(t, namespace, selector); len(pods) != 2 {
+		t.Fatalf("pods %v, want 2", pods)
+	}
+	if ready := c.kubectl(t, "get", "deployment", release, "-n", namespace, "-o", "jsonpath={.status.readyReplicas}"); ready != "2" {
+		t.Fatalf("%s replicas are ready, want 2", ready)
+	}
+	if warnings := c.kubectl(t, "get", "events", "-n", namespace, "-o", `jsonpath={.items[?(@.reason=="Unhealthy")].message}`); strings.Contains(warnings, "iveness") {
+		t.Errorf("probes failed: %s", warnings)
+	}
+	c.helm(t, "HELM4", "test", release, "--timeout=1m")
+	if out := c.kubectl(t, "logs", release+"-test", "-n", namespace); !strings.Contains(out, "create ReplicaSet example-") {
+		t.Errorf("helm test printed no plan:\n%s", out)
+	}
+	c.kubectl(t, "delete", "pod", release+"-test", "-n", namespace)
+	planned := 0
+	for _, pod := range c.pods(t, namespace, selector) {
+		metrics := c.kubectl(t, "get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:9464/proxy/metrics", namespace, pod))
+		if !strings.Contains(metrics, "rollplan_build_info{") {
+			t.Errorf("no metrics of %s", pod)
+		}
+		for line := range strings.Lines(metrics) {
+			if strings.HasPrefix(line, "grpc_server_handled_total{") && strings.Contains(line, `"PlanRollout"`) && strings.Contains(line, `"OK"`) {
+				n, err := strconv.Atoi(line[strings.LastIndex(line, " ")+1 : len(line)-1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				planned += n
+			}
+		}
+	}
+	if planned != 1 {
+		t.Errorf("the replicas have counted %d plans, want that of helm test", planned)
+	}
+}
+
+// The API server accepts a pod of each template in a namespace with the restricted Pod Security Standard.
+func (c *cluster) testPodSecurity(t *testing.T) {
+	files, err := filepath.Glob(chart + "/ci/*-values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, file := range files {
+		manifests := c.helm(t, "HELM4", "template", "ci", chart, "-f", file)
+		for manifest := range strings.SplitSeq(manifests, "\n---\n") {
+			var object struct {
+				Kind string         `json:"kind"`
+				Spec map[string]any `json:"spec"`
+			}
+			if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
+				t.Fatal(err)
+			}
+			if object.Kind != "Deployment" && object.Kind != "StatefulSet" {
+				continue
+			}
+			pod := object.Spec["template"].(map[string]any)
+			pod["apiVersion"], pod["kind"] = "v1", "Pod"
+			pod["metadata"].(map[string]any)["name"] = "dry-run"
+			// It need not exist, and admission would ask for it.
+			delete(pod["spec"].(map[string]any), "serviceAccountName")
+			text, err := json.Marshal(pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.try(string(text), filepath.Join(c.bin, "kubectl"), "create", "--dry-run=server", "-n", namespace, "-f", "-"); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+			checked++
+		}
+	}
+	if checked < len(files) {
+		t.Errorf("checked only %d pods of %d files", checked, len(files))
+	}
+}
+
+// No call fails while all replicas are replaced, forward and back.
+func (c *cluster) testUpgradeAndRollback(t *testing.T) {
+	l := c.startLoad(t, "load-upgrade", release+"."+namespace+".svc:50051")
+	old := c.pods(t, namespace, selector)
+	l.during(t, "upgrade", func() { c.upgrade(t, "HELM4", "server.settings.slowCall=2s") })
+	for _, pod := range c.pods(t, namespace, selector) {
+		if slices.Contains(old, pod) {
+			t.Errorf("%s was not replaced", pod)
+		}
+	}
+	l.during(t, "rollback", func() { c.helm(t, "HELM4", "rollback", release, "--wait", "--timeout=2m") })
+	await(t, "the replaced replicas end", func() error {
+		if pods := c.kubectl(t, "get", "pods", "-n", namespace, "-l", selector, "-o", "name"); strings.Count(pods, "\n") != 1 {
+			return fmt.Errorf("%s", pods)
+		}
+		return nil
+	})
+	l.during(t, "after the rollback", func() {})
+	c.kubectl(t, "delete", "pod", l.name)
+}
+
+// A drain leaves one replica, which serves all calls.
+func (c *cluster) testDrain(t *testing.T) {
+	l := c.startLoad(t, "load-drain", release+"."+namespace+".svc:50051")
+	l.during(t, "drain", func() {
+		_, err := c.try("", filepath.Join(c.bin, "kubectl"), "drain", "node", "--ignore-daemonsets", "--pod-selector="+selector, "--timeout=45s")
+		if err == nil || !strings.Contains(err.Error(), "disruption budget") {
+			t.Errorf("the drain was not stopped by the PodDisruptionBudget: %v", err)
+		}
+		if ready := c.kubectl(t, "get", "deployment", release, "-n", namespace, "-o", "jsonpath={.status.readyReplicas}"); ready != "1" {
+			t.Errorf("%q replicas are ready during the drain, want 1", ready)
+		}
+	})
+	l.during(t, "uncordon", func() {
+		c.kubectl(t, "uncordon", "node")
+		c.kubectl(t, "rollout", "status", "deployment/"+release, "-n", namespace, "--timeout=1m")
+	})
+	c.kubectl(t, "delete", "pod", l.name)
+}
+
+// A replica that exceeds its memory limit is killed and restarted. Calls in flight on it fail with UNAVAILABLE, and those
+// after them are answered by the other replica.
+func (c *cluster) testMemoryLimit(t *testing.T) {
+	c.upgrade(t, "HELM4", "service.headless.enabled=true")
+	l := c.startLoad(t, "load-memory", "dns:///"+release+"-headless."+namespace+".svc:50051", "--policy=round_robin")
+	l.during(t, "before the kill", func() {})
+	before := l.counts(t)
+	pod := c.pods(t, namespace, selector)[0]
+	uid := c.kubectl(t, "get", "pod", pod, "-n", namespace, "-o", "jsonpath={.metadata.uid}")
+	id := strings.TrimPrefix(c.kubectl(t, "get", "pod", pod, "-n", namespace, "-o", "jsonpath={.status.containerStatuses[0].containerID}"), "containerd://")
+	// The control groups of pods are below those of their classes of service.
+	groups, err := filepath.Glob("/sys/fs/cgroup/memory/rollplan-node/kubepods/*/pod" + uid + "/" + id)
+	if err != nil || len(groups) != 1 {
+		t.Fatalf("control groups of %s: %v %v", pod, groups, err)
+	}
+	// A process in the same control group takes all memory that the limit permits, and has the kernel kill another one. The
+	// replica is stopped before, so that calls are in flight.
+	script := `
+import os, signal, sys, time
+group = sys.argv[1]
+replica = int(open(group + "/cgroup.procs").read().split()[0])
+os.kill(replica, signal.SIGSTOP)
+time.sleep(0.5)
+open("/proc/%d/oom_score_adj" % replica, "w").write("1000")
+open(group + "/cgroup.procs", "w").write(str(os.getpid()))
+taken = []
+while os.path.exists("/proc/%d" % replica) and len(taken) < 1000:
+    taken.append(bytearray(b"x") * (1 << 20))
+`
+	if out, err := exec.Command("python3", "-c", script, groups[0]).CombinedOutput(); err != nil {
+		t.Logf("the process that takes the memory: %v %s", err, out) // it may be killed as well
+	}
+	await(t, "the replica is restarted", func() error {
+		status := c.kubectl(t, "get", "pod", pod, "-n", namespace, "-o",
+			"jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].lastState.terminated.reason} {.status.containerStatuses[0].ready}")
+		if status != "1 OOMKilled true" {
+			return fmt.Errorf("%s", status)
+		}
+		return nil
+	})
+	l.await(t, 400)
+	failed := 0
+	for _, line := range l.lines(t) {
+		if line.Code == "" {
+			continue
+		}
+		failed++
+		if line.Code != "Unavailable" {
+			t.Errorf("a call failed with %s: %s", line.Code, line.Error)
+		}
+	}
+	t.Logf("killed by the memory limit: %d calls, %d failed, all with UNAVAILABLE", l.counts(t).OK-before.OK+failed, failed)
+	// Half of the calls of half a second were in flight; a call is started every 5 ms.
+	if failed == 0 || failed > 200 {
+		t.Errorf("%d calls failed, want those in flight on one replica", failed)
+	}
+	c.kubectl(t, "delete", "pod", l.name)
+}
+
+// Enabling autoscaling in an upgrade does not change the number of replicas, and later upgrades keep that of the
+// autoscaler, with Helm 4 and with Helm 3.
+func (c *cluster) testAutoscaling(t *testing.T) {
+	for _, helm := range []string{"HELM4", "HELM3"} {
+		c.helm(t, "HELM4", "uninstall", release, "--wait")
+		c.upgrade(t, helm, "server.replicas=3")
+		lowest := c.watchReplicas(t)
+		c.upgrade(t, helm, "server.replicas=3", "server.autoscaling.enabled=true", "server.autoscaling.minReplicas=2")
+		c.upgrade(t, helm, "server.replicas=3", "server.autoscaling.enabled=true", "server.autoscaling.minReplicas=4")
+		await(t, "the autoscaler scales up", func() error {
+			if replicas := c.kubectl(t, "get", "deployment", release, "-n", namespace, "-o", "jsonpath={.spec.replicas}"); replicas != "4" {
+				return fmt.Errorf("%s replicas", replicas)
+			}
+			return nil
+		})
+		c.upgrade(t, helm, "server.autoscaling.enabled=true", "server.autoscaling.minReplicas=4", "server.settings.slowCall=3s")
+		c.upgrade(t, helm, "server.autoscaling.enabled=true", "server.autoscaling.minReplicas=4", "server.settings.slowCall=4s")
+		if replicas := c.kubectl(t, "get", "deployment", release, "-n", namespace, "-o", "jsonpath={.spec.replicas}"); replicas != "4" {
+			t.Errorf("%s: %s replicas after upgrades, want 4", helm, replicas)
+		}
+		if seen := lowest(); slices.Min(seen) < 3 {
+			t.Errorf("%s: spec.replicas was %v, and must never be below 3", helm, seen)
+		} else {
+			t.Logf("%s: spec.replicas was %v", helm, seen)
+		}
+		out, err := c.try("", env(t, helm), "rollback", release, "2", "-n", namespace, "--wait", "--timeout=1m")
+		t.Logf("%s rollback: %s %v", helm, out, err)
+		t.Log(c.kubectl(t, "get", "deployment", release, "-n", namespace, "-o", "jsonpath={.spec.replicas}"))
+		c.upgrade(t, helm) // without autoscaling again
+	}
+}
+
+// watchReplicas records each value of spec.replicas, until the returned function is called.
+func (c *cluster) watchReplicas(t *testing.T) func() []int {
+	t.Helper()
+	command := exec.Command(filepath.Join(c.bin, "kubectl"), "get", "deployment", release, "-n", namespace, "--watch", "-o", "jsonpath={.spec.replicas} ")
+	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"))
+	var out bytes.Buffer
+	command.Stdout = &out
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return func() []int {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		var seen []int
+		for field := range strings.FieldsSeq(out.String()) {
+			n, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(seen) == 0 || seen[len(seen)-1] != n {
+				seen = append(seen, n)
+			}
+		}
+		if len(seen) == 0 {
+			t.Fatal("watched no Deployment")
+		}
+		return seen
+	}
+}
+
+const planned = `
+apiVersion: apps.rollplan.dev/v1alpha1
+kind: PlannedDeployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 3
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: web
+        image: localhost/rollplan:TAG
+        imagePullPolicy: IfNotPresent
+        args: [serve, "--listen=0.0.0.0:50051", --drain-delay=LIMITs]
+        readinessProbe: {grpc: {port: 50051}, periodSeconds: 1}
+`
+
+// A PlannedDeployment of real pods is created, updated, gets an image that cannot be pulled, is undone, outlives the
+// release, and is deleted.
+func (c *cluster) testAdapter(t *testing.T) {
+	tag := strings.TrimPrefix(c.kubectl(t, "get", "deployment", release, "-n", namespace, "-o", "jsonpath={.spec.template.spec.containers[0].image}"), "localhost/rollplan:")
+	manifest := func(tag, delay string) string {
+		return strings.NewReplacer("TAG", tag, "LIMIT", delay).Replace(planned)
+	}
+	complete := func(what string) {
+		t.Helper()
+		await(t, what, func() error {
+			status := c.kubectl(t, "get", "pdeploy", "web", "-o",
+				"jsonpath={.metadata.generation}={.status.observedGeneration} {.status.replicas}{.status.updatedReplicas}{.status.availableReplicas}")
+			generations, replicas, _ := strings.Cut(status, " ")
+			generation, observed, _ := strings.Cut(generations, "=")
+			if generation != observed || replicas != "333" {
+				return fmt.Errorf("%s", status)
+			}
+			return nil
+		})
+	}
+	c.upgrade(t, "HELM4", "adapter.enabled=true")
+	c.apply(t, manifest(tag, "0"))
+	complete("the PlannedDeployment is created")
+	first := c.pods(t, "default", "app=web")
+	c.apply(t, manifest(tag, "1"))
+	complete("the PlannedDeployment is updated")
+	for _, pod := range c.pods(t, "default", "app=web") {
+		if slices.Contains(first, pod) {
+			t.Errorf("%s was not replaced", pod)
+		}
+	}
+
+	c.apply(t, manifest("404", "1"))
+	program := filepath.Join(c.dir, "rollplan")
+	if err := os.Symlink(filepath.Join(env(t, "IMAGES"), "rollplan"), program); err != nil {
+		t.Fatal(err)
+	}
+	rollplan := func(args ...string) (string, error) {
+		return c.try("", "env", append([]string{"KUBECTL=" + filepath.Join(c.bin, "kubectl"), program}, args...)...)
+	}
+	await(t, "the bad image is reported", func() error {
+		_, err := rollplan("status", "pdeploy/web", "-n", "default") // exit code 3: in progress
+		if err == nil {
+			return fmt.Errorf("status reports a complete rollout")
+		}
+		for _, pod := range c.pods(t, "default", "app=web") {
+			if strings.Contains(err.Error(), pod) && (strings.Contains(err.Error(), "ErrImagePull") || strings.Contains(err.Error(), "ImagePullBackOff")) {
+				t.Logf("bad image: %s", err)
+				return nil
+			}
+		}
+		return err
+	})
+	if available := c.kubectl(t, "get", "pdeploy", "web", "-o", "jsonpath={.status.availableReplicas}"); available != "3" {
+		t.Errorf("%s pods are available with a bad image, want 3", available)
+	}
+	undo, err := rollplan("undo", "pdeploy/web", "-n", "default", "-o", "kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.try(undo, "env", "PATH="+c.bin+":"+os.Getenv("PATH"), "sh"); err != nil {
+		t.Fatal(err)
+	}
+	complete("the PlannedDeployment is undone")
+
+	// An uninstall removes everything of the release but the definition, and leaves the pods alone.
+	before := c.pods(t, "default", "app=web")
+	c.helm(t, "HELM4", "uninstall", release, "--wait")
+	await(t, "the pods of the release end", func() error {
+		if pods := c.kubectl(t, "get", "pods", "-n", namespace, "-o", "name"); pods != "" {
+			return fmt.Errorf("%s", pods)
+		}
+		return nil
+	})
+	c.kubectl(t, "get", "crd", "planneddeployments.apps.rollplan.dev")
+	if after := c.pods(t, "default", "app=web"); !slices.Equal(before, after) || len(after) != 3 {
+		t.Errorf("pods after the uninstall: %v, before: %v", after, before)
+	}
+	left := c.kubectl(t, "get", "all,configmaps,secrets,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,horizontalpodautoscalers,leases",
+		"-n", namespace, "-o", "name")
+	left += "\n" + c.kubectl(t, "get", "clusterroles,clusterrolebindings", "-l", "app.kubernetes.io/instance="+release, "-o", "name")
+	expected := []string{
+		// Every namespace has these.
+		"configmap/kube-root-ca.crt", "serviceaccount/default",
+		// The adapter makes it, not the chart.
+		"lease.coordination.k8s.io/rollplan-controller-custom-resource",
+	}
+	for line := range strings.FieldsSeq(left) {
+		if !slices.Contains(expected, line) {
+			t.Errorf("left after the uninstall: %s", line)
+		}
+	}
+
+	// A release that is installed again takes up its work.
+	c.upgrade(t, "HELM4", "adapter.enabled=true")
+	c.kubectl(t, "delete", "pdeploy", "web", "--timeout=60s")
+	await(t, "the pods are deleted", func() error {
+		if pods := c.pods(t, "default", "app=web"); len(pods) > 0 {
+			return fmt.Errorf("%v", pods)
+		}
+		return nil
+	})
+}
