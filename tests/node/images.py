@@ -1,11 +1,30 @@
 #!/usr/bin/env python3
-"""images.py DIRECTORY NAME=BINARY...: OCI archives of static binaries, for containers beside those of the chart."""
+"""images.py DIRECTORY NAME=BINARY...: OCI archives of binaries with the libraries that they need, for containers beside
+those of the chart."""
 
 import pathlib
+import re
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "packaging"))
 import images  # noqa: E402
+
+
+def libraries(binary: pathlib.Path) -> list[pathlib.Path]:
+    """The shared libraries that a binary needs, and the loader."""
+    result = subprocess.run(["ldd", binary], capture_output=True, text=True)
+    return [pathlib.Path(path) for path in re.findall(r"(/\S+) \(0x", result.stdout)]
+
+
+def layer(name: str, binary: pathlib.Path) -> bytes:
+    files = {path.relative_to("/"): path for path in libraries(binary)} | {pathlib.Path(name): binary}
+    directories = sorted({parent for path in files for parent in path.parents if parent != pathlib.Path(".")})
+    return images.tar(
+        [(f"{path}/", None, 0o755) for path in directories]
+        + [(str(path), source.read_bytes(), 0o755) for path, source in sorted(files.items())],
+        0,
+    )
 
 
 def main() -> None:
@@ -13,8 +32,8 @@ def main() -> None:
     for argument in sys.argv[2:]:
         name, binary = argument.split("=")
         images.IMAGES[name] = {"entrypoint": [f"/{name}"], "cmd": [], "ports": []}
-        layer = images.layer(name, pathlib.Path(binary).read_bytes(), b"", 0)
-        data, _ = images.archive(name, f"localhost/{name}:1", "amd64", {}, layer, 0, "1970-01-01T00:00:00Z")
+        content = layer(name, pathlib.Path(binary))
+        data, _ = images.archive(name, f"localhost/{name}:1", "amd64", {}, content, 0, "1970-01-01T00:00:00Z")
         (out / f"{name}.tar").write_bytes(data)
 
 
