@@ -64,6 +64,7 @@ pub(super) fn shuffled_request(sets: usize, pods: usize) -> proto::PlanRolloutRe
             replica_sets,
             pods: all_pods,
             pods_complete: true,
+            replica_sets_complete: true,
             answers: Vec::new(),
             events: Vec::new(),
         }),

@@ -271,6 +271,22 @@ pub(super) struct InputArgs {
         conflicts_with = "target"
     )]
     pub(super) pods_complete: Option<bool>,
+    /// Whether the input contains every ReplicaSet of the Deployment
+    ///
+    /// Nothing is planned from a list that may be incomplete: with an old ReplicaSet missing, the new one would exceed the
+    /// surge. Without this option, the list counts as complete if the pods that the Deployment's ReplicaSets report
+    /// add up to those that the Deployment reports, and the ReplicaSet of its revision is among them. What kubectl reads for a NAME is
+    /// complete.
+    #[arg(
+        long,
+        value_name = "true|false",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        hide_possible_values = true,
+        conflicts_with = "target"
+    )]
+    pub(super) replica_sets_complete: Option<bool>,
 }
 
 /// Which planner to use, and how to print the answer.

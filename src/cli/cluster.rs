@@ -10,7 +10,7 @@ use prost_types::Timestamp;
 
 use super::args::ClusterArgs;
 use super::error::Error;
-use super::input::{self, Answers, Request, Source, Wanted};
+use super::input::{self, Answers, Complete, Request, Source, Wanted};
 use super::kubectl::{Cause, Failure, Kind, Kubectl};
 use super::target::Target;
 use super::{now, stderr};
@@ -105,7 +105,10 @@ impl<'a> Cluster<'a> {
         input::request(
             &sources,
             Some(&wanted),
-            Some(pods_complete),
+            Complete {
+                replica_sets: Some(true),
+                pods: Some(pods_complete),
+            },
             now.unwrap_or_else(now::read),
             answers,
             &mut |note| stderr::eprint_note(note),

@@ -11,7 +11,7 @@ use super::args::{
 use super::cluster::{Cluster, Needs};
 use super::error::Error;
 use super::exit::Exit;
-use super::input::{self, Request, Wanted};
+use super::input::{self, Complete, Request, Wanted};
 use super::planner::Planner;
 use super::printable::one_line;
 use super::target::Target;
@@ -67,7 +67,10 @@ pub(super) fn plan(args: PlanArgs) -> Result<Exit, Error> {
             print_commands(&commands)?;
         }
     }
-    Ok(Exit::Done)
+    Ok(match output::lacks_sets(response.report.as_ref()) {
+        true => Exit::Usage,
+        false => Exit::Done,
+    })
 }
 
 /// `rollplan status`.
@@ -182,6 +185,7 @@ fn read(args: &InputArgs, needs: Needs, answers: Option<&Path>) -> Result<Reques
         deployment,
         now,
         pods_complete,
+        replica_sets_complete,
     } = args;
     let answers = answers.map(input::answers).transpose()?;
     let answers = answers.unwrap_or_default();
@@ -197,7 +201,10 @@ fn read(args: &InputArgs, needs: Needs, answers: Option<&Path>) -> Result<Reques
     input::request(
         &sources,
         wanted.as_ref(),
-        *pods_complete,
+        Complete {
+            replica_sets: *replica_sets_complete,
+            pods: *pods_complete,
+        },
         now.unwrap_or_else(now::read),
         answers,
         &mut |note| stderr::eprint_note(note),

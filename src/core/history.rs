@@ -36,7 +36,8 @@ pub struct Revision {
     pub earlier_revisions: Vec<i64>,
 }
 
-/// The revisions there are, oldest first.
+/// The revisions there are, oldest first. Without all ReplicaSets, those of the ones that are there; fewer are then found
+/// to be deleted next.
 #[must_use]
 pub fn list_revisions(snapshot: &Snapshot, options: Options) -> Vec<Revision> {
     list(snapshot, options, &Never)

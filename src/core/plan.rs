@@ -12,7 +12,7 @@ use crate::time::Span;
 pub struct Plan {
     /// The writes, in order.
     pub steps: Vec<Step>,
-    /// The status of the Deployment once they are done.
+    /// The status of the Deployment once they are done. Without all ReplicaSets, that which is stored.
     pub status: DeploymentStatus,
     /// When to ask again even if nothing changes.
     pub requeue_after: Option<Span>,
@@ -21,6 +21,20 @@ pub struct Plan {
     pub settled: bool,
     /// Whether the look-ahead ended at its limit of passes. The next plan may then reverse a size of this one.
     pub exhausted: bool,
+}
+
+impl Plan {
+    /// The plan for a list of ReplicaSets that may be incomplete: nothing. With an old one missing, the new one would grow
+    /// past the surge, its revision would be wrong, and the status would count too low.
+    pub(crate) fn without_all_sets(snapshot: &Snapshot) -> Self {
+        Self {
+            steps: Vec::new(),
+            status: snapshot.deployment.status.clone(),
+            requeue_after: None,
+            settled: false,
+            exhausted: false,
+        }
+    }
 }
 
 /// Exactly what one sync of the Deployment controller does: the same writes in the same order, up to its
@@ -45,6 +59,9 @@ pub fn plan_pass_until(
 }
 
 fn pass(snapshot: &Snapshot, options: Options, interrupt: &dyn Interrupt) -> Plan {
+    if !snapshot.replica_sets_complete {
+        return Plan::without_all_sets(snapshot);
+    }
     let (outcome, status) = pass::run_to_status(snapshot, options, Rules::Exact, interrupt);
     let requeue_after = match outcome.stop {
         // Nothing will ever be created in this namespace again.
@@ -60,10 +77,11 @@ fn pass(snapshot: &Snapshot, options: Options, interrupt: &dyn Interrupt) -> Pla
     }
 }
 
-/// The status that the controller would publish for this snapshot if it wrote nothing else.
+/// The status that the controller would publish for this snapshot if it wrote nothing else. Without all ReplicaSets, that
+/// which is stored.
 #[must_use]
 pub fn compute_status(snapshot: &Snapshot, options: Options) -> DeploymentStatus {
-    pass::observe(snapshot, options, &Never)
+    observe(snapshot, options, &Never)
 }
 
 /// [`compute_status`], unless it is interrupted.
@@ -76,6 +94,13 @@ pub fn compute_status_until(
     options: Options,
     interrupt: &dyn Interrupt,
 ) -> Result<DeploymentStatus, Interrupted> {
-    let status = pass::observe(snapshot, options, interrupt);
+    let status = observe(snapshot, options, interrupt);
     interrupt.check().map(|()| status)
+}
+
+fn observe(snapshot: &Snapshot, options: Options, interrupt: &dyn Interrupt) -> DeploymentStatus {
+    if !snapshot.replica_sets_complete {
+        return snapshot.deployment.status.clone();
+    }
+    pass::observe(snapshot, options, interrupt)
 }

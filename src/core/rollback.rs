@@ -50,6 +50,15 @@ pub struct TemplateChange {
 /// Why a rollback is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RollbackError {
+    /// The revision to go back to may be one of a ReplicaSet that is missing.
+    #[error(
+        "deployment {name:?} cannot be rolled back: the list of ReplicaSets may be incomplete; send all of them, and \
+         set replicaSetsComplete"
+    )]
+    Incomplete {
+        /// Name of the Deployment.
+        name: String,
+    },
     /// A paused Deployment is not rolled back.
     #[error("deployment {name:?} is paused: resume it first")]
     Paused {
@@ -88,7 +97,7 @@ fn list(revisions: &[i64]) -> String {
 ///
 /// # Errors
 ///
-/// [`RollbackError`]: the Deployment is paused, or there is no such revision.
+/// [`RollbackError`]: the Deployment is paused, there is no such revision, or ReplicaSets may be missing.
 pub fn rollback(
     snapshot: &Snapshot,
     options: Options,
@@ -120,6 +129,9 @@ fn way_back(
 ) -> Result<Rollback, RollbackError> {
     let deployment = &snapshot.deployment;
     let name = || deployment.metadata.name.clone();
+    if !snapshot.replica_sets_complete {
+        return Err(RollbackError::Incomplete { name: name() });
+    }
     let (new, old) = pass::roles(snapshot, options, interrupt);
     let all = old.into_iter().chain(new);
     let unless_interrupted = all.take_while(|_| !interrupt.is_interrupted());

@@ -59,6 +59,9 @@ pub(crate) fn look_ahead(
     rules: Rules,
     interrupt: &dyn Interrupt,
 ) -> Plan {
+    if !snapshot.replica_sets_complete {
+        return Plan::without_all_sets(snapshot);
+    }
     let run = |world: &Snapshot| pass::run_until(world, options, rules, interrupt);
     look_ahead_by(snapshot, interrupt, &run, &|outcome| {
         claims(outcome) && !outcome.refused && reverses_itself(snapshot, interrupt, &run, outcome)
@@ -163,6 +166,7 @@ fn copy(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Snapshot {
         now,
         deployment,
         replica_sets,
+        replica_sets_complete,
         pods,
         pods_complete,
         failures,
@@ -176,6 +180,7 @@ fn copy(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Snapshot {
             .take_while(|_| !interrupt.is_interrupted())
             .cloned()
             .collect(),
+        replica_sets_complete: *replica_sets_complete,
         pods: Arc::clone(pods),
         pods_complete: *pods_complete,
         failures: failures.clone(),

@@ -25,6 +25,8 @@ pub struct Snapshot {
     pub deployment: Deployment,
     /// ReplicaSets of its namespace; more than its own are fine.
     pub replica_sets: Vec<ReplicaSet>,
+    /// Whether `replica_sets` holds every ReplicaSet of the Deployment. Nothing is planned or counted otherwise.
+    pub replica_sets_complete: bool,
     /// Pods; more than its own are fine. Shared, for a look-ahead copies the rest.
     pub pods: Arc<[Pod]>,
     /// Whether `pods` holds every pod of the ReplicaSets.

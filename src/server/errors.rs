@@ -126,6 +126,7 @@ fn no_way_back(error: &RollbackError) -> Status {
         )
     };
     match error {
+        RollbackError::Incomplete { name } => refused("REPLICA_SETS_INCOMPLETE", name),
         RollbackError::Paused { name } => refused("DEPLOYMENT_PAUSED", name),
         RollbackError::NoHistory { name } => refused("NO_EARLIER_REVISION", name),
         RollbackError::NotFound {
@@ -476,6 +477,7 @@ mod tests {
     fn rollbacks_of_any_name_and_history_fit_a_header() {
         let name = "🦀".repeat(1000);
         let errors = [
+            RollbackError::Incomplete { name: name.clone() },
             RollbackError::Paused { name: name.clone() },
             RollbackError::NoHistory { name: name.clone() },
             RollbackError::NotFound {

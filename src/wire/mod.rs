@@ -73,6 +73,9 @@ pub fn plan_rollout_until(
     if events_as_calls {
         event_calls::add(&mut answer.steps, &snapshot);
     }
+    if !snapshot.replica_sets_complete {
+        answer.status = None;
+    }
     interrupt.check()?;
     Ok(answer)
 }
@@ -107,7 +110,7 @@ pub fn compute_status_until(
     let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;
     let report = report_until(&snapshot, options, &status, &[], interrupt)?;
     let answer = proto::ComputeStatusResponse {
-        status: Some(print_status(status)),
+        status: snapshot.replica_sets_complete.then(|| print_status(status)),
         report: Some(print_report(report)),
     };
     interrupt.check()?;

@@ -29,7 +29,7 @@ pub fn print_report(report: Report) -> proto::RolloutReport {
         }
         .into(),
         message,
-        counts: Some(print_counts(counts)),
+        counts: counts.map(print_counts),
         reasons: reasons.into_iter().map(print_reason).collect(),
         blockers: blockers.into_iter().map(blocker).collect(),
         revision,

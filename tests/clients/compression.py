@@ -47,6 +47,7 @@ def requests() -> list[bytes]:
             "replicaSets": of_kind["ReplicaSet"],
             "pods": of_kind["Pod"],
             "podsComplete": True,
+            "replicaSetsComplete": True,
         }
         message = json_format.ParseDict({"snapshot": snapshot}, request(), ignore_unknown_fields=True)
         encoded.append(message.SerializeToString())

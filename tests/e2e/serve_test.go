@@ -98,7 +98,7 @@ func requestWithExample(t *testing.T, name string) string {
 	request, err := json.Marshal(object{"snapshot": object{
 		"now":         exampleTime(t, name),
 		"deployment":  byKind["Deployment"][0],
-		"replicaSets": byKind["ReplicaSet"], "pods": byKind["Pod"], "podsComplete": true,
+		"replicaSets": byKind["ReplicaSet"], "pods": byKind["Pod"], "podsComplete": true, "replicaSetsComplete": true,
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -32,6 +32,7 @@ fn snapshot(example: &str) -> proto::Snapshot {
         "replicaSets": of("ReplicaSet"),
         "pods": of("Pod"),
         "podsComplete": true,
+        "replicaSetsComplete": true,
     });
     json::from_json(&snapshot.to_string()).unwrap()
 }

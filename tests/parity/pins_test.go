@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -451,6 +452,41 @@ func again(u *Upstream, world *World) *Result {
 		}
 	}
 	panic("upstream does not come to rest")
+}
+
+// TestIncompleteReplicaSets pins "ReplicaSets unknown": upstream creates a ReplicaSet for every one that its cache lacks;
+// ours plans nothing from a list that is not complete, whichever ReplicaSets are missing.
+func TestIncompleteReplicaSets(t *testing.T) {
+	w := both(t)
+	planned := 0
+	for seed := range uint64(500) {
+		world := newGenerator(1, seed, baseTime).World().AsStored()
+		for left := range len(world.ReplicaSets) + 1 {
+			partial := world.DeepCopy()
+			partial.ReplicaSets = partial.ReplicaSets[:left]
+			for _, horizon := range []string{"HORIZON_PASS", "HORIZON_SETTLED"} {
+				request := mustBytes(partial.forPlanner(horizon, nil))
+				answer, err := w.ours.planner.Plan(request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(string(answer), `"steps"`) {
+					planned++
+				}
+				answer, err = w.ours.planner.Plan([]byte(strings.Replace(string(request), `"replicaSetsComplete":true`, `"replicaSetsComplete":false`, 1)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp := map[string]json.RawMessage{}
+				if err := json.Unmarshal(answer, &resp); err != nil || len(resp) != 1 || !strings.Contains(string(resp["report"]), "REPLICA_SETS_INCOMPLETE") {
+					t.Fatalf("seed %d, %d ReplicaSets: %s, %v", seed, left, answer, err)
+				}
+			}
+		}
+	}
+	if planned < 500 {
+		t.Errorf("%d plans from complete lists", planned)
+	}
 }
 
 // TestUnknownTemplateFields pins "template fields unknown to v1.36": the typed client drops them (generated.pb.go of

@@ -47,6 +47,7 @@ type RequestSnapshot struct {
 	ReplicaSets  []*appsv1.ReplicaSet `json:"replicaSets,omitempty"`
 	Pods         []*corev1.Pod        `json:"pods,omitempty"`
 	PodsComplete bool                 `json:"podsComplete,omitempty"`
+	SetsComplete bool                 `json:"replicaSetsComplete,omitempty"`
 	Answers      []StepAnswer         `json:"answers,omitempty"`
 }
 
@@ -137,7 +138,7 @@ func (w *World) upstreamHash() string {
 
 // Request returns the request for a world. The JSON of the objects is that of kubectl.
 func (w *World) Request(horizon string) *Request {
-	r := &Request{Snapshot: RequestSnapshot{Now: w.Now.UTC().Format(time.RFC3339Nano), PodsComplete: w.PodsComplete}, Options: RequestOptions{Horizon: horizon}}
+	r := &Request{Snapshot: RequestSnapshot{Now: w.Now.UTC().Format(time.RFC3339Nano), PodsComplete: w.PodsComplete, SetsComplete: true}, Options: RequestOptions{Horizon: horizon}}
 	d := *w.Deployment
 	d.TypeMeta = w.owner()
 	r.Snapshot.Deployment = &d

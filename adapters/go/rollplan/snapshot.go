@@ -74,7 +74,7 @@ func (r *Rollouts) observe(ctx context.Context, key types.NamespacedName, s *sta
 	}
 	sets = s.overlayWrites(ReplicaSet.Kind, sets, now)
 
-	snapshot := &rollplanv1.Snapshot{Now: timestamppb.New(now), Answers: s.answers}
+	snapshot := &rollplanv1.Snapshot{Now: timestamppb.New(now), ReplicaSetsComplete: true, Answers: s.answers}
 	converted := make(map[types.UID]conversion, len(s.converted))
 	if snapshot.Deployment, err = convert(s.converted, converted, owner, &rollplanv1.Deployment{}); err != nil {
 		return nil, fmt.Errorf("convert %s %s: %w", r.Kind.Kind, key, err)

@@ -224,6 +224,12 @@ type Snapshot struct {
 	// Answers to the calls of the last plan that failed, in any order. Send all of them; the planner decides what each one
 	// means. Answers to calls that succeeded may be included, and are ignored.
 	Answers []*StepAnswer `protobuf:"bytes,11,rep,name=answers,proto3" json:"answers,omitempty"`
+	// Whether `replica_sets` contains every ReplicaSet that it is to contain. An empty list is then believed: the
+	// Deployment has no ReplicaSet. If false, nothing is planned or counted, because with an old ReplicaSet missing the new
+	// one would exceed the surge: PlanRollout and ComputeStatus return only the phase that the Deployment's own status
+	// shows, and the blocker REPLICA_SETS_INCOMPLETE. Rollback fails with FAILED_PRECONDITION. ListRevisions returns the
+	// revisions of the ReplicaSets that the list contains.
+	ReplicaSetsComplete bool `protobuf:"varint,7,opt,name=replica_sets_complete,json=replicaSetsComplete,proto3" json:"replica_sets_complete,omitempty"`
 	// Events about the Deployment, these ReplicaSets and these pods, at least those of type "Warning". Optional: reports and
 	// verdicts are based on them, and no plan is. The list may contain events about other objects. They are ignored and not
 	// validated.
@@ -302,6 +308,13 @@ func (x *Snapshot) GetAnswers() []*StepAnswer {
 		return x.Answers
 	}
 	return nil
+}
+
+func (x *Snapshot) GetReplicaSetsComplete() bool {
+	if x != nil {
+		return x.ReplicaSetsComplete
+	}
+	return false
 }
 
 func (x *Snapshot) GetEvents() []*ObservedEvent {
@@ -515,7 +528,7 @@ type PlanRolloutResponse struct {
 	// Steps to carry out now, in this order. Step.on_failure says whether the plan ends at a call that fails. Empty if there
 	// is nothing to do.
 	Steps []*Step `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
-	// Status of the Deployment after the steps have been carried out.
+	// Status of the Deployment after the steps have been carried out. Absent without `replica_sets_complete`.
 	Status *DeploymentStatus `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
 	// Progress of the rollout, and what blocks it.
 	Report *RolloutReport `protobuf:"bytes,3,opt,name=report,proto3" json:"report,omitempty"`
@@ -757,7 +770,8 @@ func (*FailureRule_Restarts) isFailureRule_Limit() {}
 // ComputeStatusResponse is the response of RolloutPlanner.ComputeStatus.
 type ComputeStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Status that the Deployment controller would publish for this snapshot without making any other write.
+	// Status that the Deployment controller would publish for this snapshot without making any other write. Absent without
+	// `replica_sets_complete`.
 	Status *DeploymentStatus `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
 	// Progress of the rollout, and what blocks it.
 	Report        *RolloutReport `protobuf:"bytes,2,opt,name=report,proto3" json:"report,omitempty"`
@@ -1849,7 +1863,7 @@ var File_rollplan_v1_plan_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\n" +
-	"\x16rollplan/v1/plan.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x18rollplan/v1/report.proto\"\xef\x02\n" +
+	"\x16rollplan/v1/plan.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x18rollplan/v1/report.proto\"\xa3\x03\n" +
 	"\bSnapshot\x12,\n" +
 	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x127\n" +
 	"\n" +
@@ -1859,6 +1873,7 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x04pods\x18\x04 \x03(\v2\x10.rollplan.v1.PodR\x04pods\x12#\n" +
 	"\rpods_complete\x18\x05 \x01(\bR\fpodsComplete\x121\n" +
 	"\aanswers\x18\v \x03(\v2\x17.rollplan.v1.StepAnswerR\aanswers\x122\n" +
+	"\x15replica_sets_complete\x18\a \x01(\bR\x13replicaSetsComplete\x122\n" +
 	"\x06events\x18\n" +
 	" \x03(\v2\x1a.rollplan.v1.ObservedEventR\x06eventsJ\x04\b\x06\x10\aR\bfailures\"\x8c\x01\n" +
 	"\n" +

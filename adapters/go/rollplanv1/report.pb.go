@@ -168,7 +168,7 @@ type RolloutReport struct {
 	Phase Phase `protobuf:"varint,1,opt,name=phase,proto3,enum=rollplan.v1.Phase" json:"phase,omitempty"`
 	// Human-readable summary, in one sentence.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// Numbers of pods, and the limits of the rollout.
+	// Numbers of pods, and the limits of the rollout. Absent without `replica_sets_complete`.
 	Counts *Counts `protobuf:"bytes,3,opt,name=counts,proto3" json:"counts,omitempty"`
 	// Reasons for the decisions of the plan, in the order of the decisions.
 	Reasons []*Reason `protobuf:"bytes,4,rep,name=reasons,proto3" json:"reasons,omitempty"`

@@ -365,7 +365,8 @@ type Revision struct {
 	AvailableReplicas int32 `protobuf:"varint,8,opt,name=available_replicas,json=availableReplicas,proto3" json:"available_replicas,omitempty"`
 	// Whether the ReplicaSet has the current template.
 	Current bool `protobuf:"varint,9,opt,name=current,proto3" json:"current,omitempty"`
-	// Whether the next cleanup of the revision history deletes the ReplicaSet.
+	// Whether the next cleanup of the revision history deletes the ReplicaSet. Without `replica_sets_complete`, false may
+	// also mean that this is unknown.
 	CleanedUpNext bool `protobuf:"varint,10,opt,name=cleaned_up_next,json=cleanedUpNext,proto3" json:"cleaned_up_next,omitempty"`
 	// Earlier revision numbers of the ReplicaSet, oldest first.
 	EarlierRevisions []int64 `protobuf:"varint,11,rep,packed,name=earlier_revisions,json=earlierRevisions,proto3" json:"earlier_revisions,omitempty"`

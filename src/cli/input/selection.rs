@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rollplan_core::revision::REVISION;
 use rollplan_core::selector::LabelSelector;
 use serde_json::Value;
 
@@ -70,6 +71,23 @@ impl<'a> Selection<'a> {
         others.map(|set| (*set, name_only(set))).collect()
     }
 
+    /// Whether the input looks as if no ReplicaSet of the Deployment were missing: the pods that those report which it
+    /// controls add up to those that it reports, and the one of its annotated revision is there. It does not count what it
+    /// has yet to adopt.
+    pub(super) fn shows_every_set(&self, deployment: &Object) -> bool {
+        let pods = |object: &Object| {
+            let pods = object.value.pointer("/status/replicas");
+            i128::from(pods.and_then(Value::as_i64).unwrap_or(0))
+        };
+        let own = || {
+            let sets = self.replica_sets.iter();
+            sets.filter(|set| controller(&set.value).is_some())
+        };
+        let revision = revision(deployment);
+        own().map(|set| pods(set)).sum::<i128>() == pods(deployment)
+            && (revision.is_none() || own().any(|set| self::revision(set) == revision))
+    }
+
     /// Whether the input looks as if no pod were missing: with strategy Recreate, new pods start once no old one is
     /// listed. kubectl prints one List of everything that it was asked for. Nothing in it tells pods that do not exist
     /// from pods that were not asked for, but ReplicaSets count their pods.
@@ -115,6 +133,11 @@ fn controller(object: &Value) -> Option<&str> {
     let is_controller = |owner: &&Value| owner.get("controller") == Some(&Value::Bool(true));
     let owner = owners.iter().find(is_controller)?;
     Some(owner.get("uid").and_then(Value::as_str).unwrap_or_default())
+}
+
+fn revision(object: &Object) -> Option<&Value> {
+    let metadata = object.value.get("metadata")?;
+    metadata.get("annotations")?.get(REVISION)
 }
 
 fn labels(object: &Value) -> BTreeMap<String, String> {

@@ -27,6 +27,13 @@ pub(in crate::cli) struct Request {
     pub(in crate::cli) source_map: SourceMap,
 }
 
+/// Which lists are complete, as far as somebody has stated it. Otherwise the input shows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::cli) struct Complete {
+    pub(in crate::cli) replica_sets: Option<bool>,
+    pub(in crate::cli) pods: Option<bool>,
+}
+
 /// Which Deployment is asked for.
 #[derive(Debug)]
 pub(in crate::cli) struct Wanted {
@@ -40,7 +47,7 @@ pub(in crate::cli) struct Wanted {
 pub(in crate::cli) fn request(
     sources: &[Source],
     wanted: Option<&Wanted>,
-    pods_complete: Option<bool>,
+    complete: Complete,
     now: Timestamp,
     answers: Answers,
     note: &mut dyn FnMut(&dyn Display),
@@ -59,7 +66,10 @@ pub(in crate::cli) fn request(
     }
     let snapshot = proto::Snapshot {
         now: Some(now),
-        pods_complete: pods_complete.unwrap_or_else(|| selection.shows_every_pod()),
+        replica_sets_complete: complete
+            .replica_sets
+            .unwrap_or_else(|| selection.shows_every_set(chosen)),
+        pods_complete: complete.pods.unwrap_or_else(|| selection.shows_every_pod()),
         pods: messages(&selection.pods)?,
         deployment: Some(deployment),
         replica_sets,
@@ -67,8 +77,7 @@ pub(in crate::cli) fn request(
         events: Vec::new(),
     };
     if wanted.is_none_or(|wanted| !wanted.in_cluster) {
-        let has_sets = !(selection.replica_sets.is_empty() && selection.other_sets.is_empty());
-        note_doubts(&snapshot, has_sets, pods_complete.is_some(), note);
+        note_doubts(&snapshot, complete, note);
     }
     Ok(Request {
         subject: chosen.label(),
@@ -153,26 +162,21 @@ fn note_others(objects: &[Object], note: &mut dyn FnMut(&dyn Display)) {
     note(&format_args!("skipped: {}", list.join(", ")));
 }
 
-/// Input that lacks something leads to a plan that waits indefinitely, or worse, to one that creates what exists.
-fn note_doubts(
-    snapshot: &proto::Snapshot,
-    has_sets: bool,
-    pods_stated: bool,
-    note: &mut dyn FnMut(&dyn Display),
-) {
+/// Input that lacks something leads to no plan, or to one that waits indefinitely.
+fn note_doubts(snapshot: &proto::Snapshot, complete: Complete, note: &mut dyn FnMut(&dyn Display)) {
     let deployment = snapshot.deployment.as_ref();
-    let status = deployment.and_then(|deployment| deployment.status.as_ref());
-    if !has_sets && status.is_some_and(|status| status.replicas > 0) {
+    if complete.replica_sets.is_none() && !snapshot.replica_sets_complete {
         note(
-            &"the Deployment has pods, but the input has no ReplicaSet, so that the plan may create what exists \
-              already: get deploy,rs,pods with kubectl",
+            &"the input may lack ReplicaSets, so that nothing can be planned or counted: get deploy,rs,pods with \
+              kubectl, or pass --replica-sets-complete if these are all",
         );
+        return;
     }
     let strategy = deployment
         .and_then(|deployment| deployment.spec.as_ref())
         .and_then(|spec| spec.strategy.as_ref());
     let recreate = strategy.is_some_and(|strategy| strategy.r#type == "Recreate");
-    if recreate && !pods_stated && !snapshot.pods_complete {
+    if recreate && complete.pods.is_none() && !snapshot.pods_complete {
         note(
             &"the input may lack pods, so that strategy Recreate cannot tell whether old ones are left, and \
               waits: get deploy,rs,pods with kubectl, or pass --pods-complete if these are all",

@@ -15,7 +15,7 @@ use prost::{Message, Name};
 
 pub(super) use self::page::Page;
 pub(super) use self::revision::{history, undo};
-pub(super) use self::table::{blockers, plan, status};
+pub(super) use self::table::{blockers, lacks_sets, plan, status};
 
 use super::args::Output;
 use super::error::{Error, chain};

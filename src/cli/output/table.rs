@@ -1,5 +1,7 @@
 //! Plans and status for people.
 
+use rollplan_core::report::Cause;
+
 use super::page::{Columns, Page, Style};
 use super::step;
 use crate::cli::span;
@@ -14,6 +16,7 @@ pub(in crate::cli) fn plan(page: &mut Page, subject: &str, response: &proto::Pla
         requeue_after,
     } = response;
     let what = match steps.len() {
+        0 if lacks_sets(report.as_ref()) => "no plan".to_owned(),
         0 => "nothing to do now".to_owned(),
         1 => "1 step".to_owned(),
         count => format!("{count} steps, in this order"),
@@ -43,6 +46,13 @@ pub(in crate::cli) fn plan(page: &mut Page, subject: &str, response: &proto::Pla
         self::counters(page, status);
         self::conditions(page, status);
     }
+}
+
+/// Whether nothing could be planned, because the list of ReplicaSets may be incomplete.
+pub(in crate::cli) fn lacks_sets(report: Option<&proto::RolloutReport>) -> bool {
+    let blockers = report.map_or(&[][..], |report| report.blockers.as_slice());
+    let incomplete = Cause::ReplicaSetsIncomplete.as_str();
+    blockers.iter().any(|blocker| blocker.reason == incomplete)
 }
 
 /// A status.

@@ -2,6 +2,8 @@
 
 mod service;
 
+use rollplan_core::RollbackError;
+
 use self::service::Service;
 use super::error::{Diagnostic, Error};
 use super::input::SourceMap;
@@ -111,6 +113,9 @@ impl From<wire::Error> for Refusal {
                 Self::Violations(listed.collect(), omitted)
             }
             wire::Error::TooLarge { .. } => Self::Error(Error::input("", error.to_string())),
+            wire::Error::Rollback(error @ RollbackError::Incomplete { .. }) => {
+                Self::Error(Error::input("", error.to_string()))
+            }
             wire::Error::Rollback(error) => Self::Error(Error::NoWayBack(error.to_string())),
             // Messages that were made here always decode, and nothing here interrupts.
             wire::Error::Interrupted(_)

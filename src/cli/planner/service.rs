@@ -24,6 +24,9 @@ const NO_WAY_BACK: [&str; 3] = [
     "REVISION_NOT_FOUND",
 ];
 
+/// Reason for which a Deployment is not rolled back by incomplete input.
+const REPLICA_SETS_INCOMPLETE: &str = "REPLICA_SETS_INCOMPLETE";
+
 /// A service, by its address.
 #[derive(Debug)]
 pub(in crate::cli) struct Service {
@@ -128,6 +131,13 @@ impl Service {
             },
             // A service that sheds load says when to come again; one that minds the size does not.
             Code::ResourceExhausted if details.retry_info().is_none() => {
+                Refusal::Error(Error::input("", status.message()))
+            }
+            Code::FailedPrecondition
+                if details
+                    .error_info()
+                    .is_some_and(|info| info.reason == REPLICA_SETS_INCOMPLETE) =>
+            {
                 Refusal::Error(Error::input("", status.message()))
             }
             // Said by a rollplan too: what is in between has other reasons.

@@ -29,8 +29,8 @@ pub struct Report {
     pub phase: Phase,
     /// A human-readable sentence.
     pub message: String,
-    /// Numbers of pods, and the limits of the rollout.
-    pub counts: Counts,
+    /// Numbers of pods, and the limits of the rollout. Absent without all ReplicaSets.
+    pub counts: Option<Counts>,
     /// The reasons for the decisions of the plan.
     pub reasons: Vec<Reason>,
     /// The causes that block the rollout, the one to fix first at the beginning.
@@ -136,6 +136,8 @@ pub struct BlockedPod {
 /// The kinds of causes that block a rollout, beginning with those to fix first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
+    /// The list of ReplicaSets may be incomplete, and every decision needs all of them.
+    ReplicaSetsIncomplete,
     /// The selector is empty.
     SelectorEmpty,
     /// The rollout is paused.
@@ -230,7 +232,11 @@ impl<'a> Survey<'a> {
         steps: &[Step],
         interrupt: &'a dyn Interrupt,
     ) -> Self {
-        let (new, old) = pass::roles(snapshot, options, interrupt);
+        let (status, (new, old)) = match snapshot.replica_sets_complete {
+            true => (status, pass::roles(snapshot, options, interrupt)),
+            // What is stored is all that is known.
+            false => (&snapshot.deployment.status, (None, Vec::new())),
+        };
         let mut sizes: BTreeMap<&str, i32> = BTreeMap::new();
         let mut created = 0;
         for action in steps.iter().filter_map(|step| step.action.as_ref()) {
@@ -265,15 +271,40 @@ impl<'a> Survey<'a> {
         let mut blockers = self.blockers();
         blockers.sort_by_key(|blocker| blocker.cause);
         let phase = self.phase(&blockers);
+        if !self.snapshot.replica_sets_complete {
+            return self.without_all_sets(phase);
+        }
         Report {
             phase,
             message: self.message(phase, &blockers),
-            counts: self.counts(),
+            counts: Some(self.counts()),
             reasons: reasons(steps),
             revision: self.revision(steps),
             replica_set: self.new_name(steps),
             deadline: status::progress_deadline(&self.snapshot.deployment, self.status),
             blockers,
+        }
+    }
+
+    /// The report on a list of ReplicaSets that may be incomplete. Nothing can be counted: the phase is that which the
+    /// Deployment alone shows.
+    fn without_all_sets(&self, phase: Phase) -> Report {
+        let blocker = Blocker::new(
+            Cause::ReplicaSetsIncomplete,
+            "the list of ReplicaSets may be incomplete, so nothing is planned or counted"
+                .to_owned(),
+            "send all ReplicaSets of the Deployment, and set replicaSetsComplete",
+        );
+        let name = pass::quote(&self.snapshot.deployment.metadata.name);
+        Report {
+            phase,
+            message: format!("deployment {name}: {}", blocker.message),
+            counts: None,
+            reasons: Vec::new(),
+            blockers: vec![blocker],
+            revision: String::new(),
+            replica_set: String::new(),
+            deadline: None,
         }
     }
 
@@ -466,6 +497,7 @@ impl Cause {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::ReplicaSetsIncomplete => "REPLICA_SETS_INCOMPLETE",
             Self::SelectorEmpty => "SELECTOR_EMPTY",
             Self::Paused => "PAUSED",
             Self::ReplicaSetRefused => "REPLICA_SET_REFUSED",

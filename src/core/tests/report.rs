@@ -1141,7 +1141,9 @@ fn counts_show_their_arithmetic() {
     for (replicas, strategy, max, min) in cases {
         let mut deployment: Deployment = mk_deployment(replicas);
         deployment.spec.strategy = strategy;
-        let counts = reported(&mk_snapshot(deployment, Vec::new())).counts;
+        let counts = reported(&mk_snapshot(deployment, Vec::new()))
+            .counts
+            .unwrap();
         let have = (
             (counts.max_total, counts.max_total_arithmetic.as_str()),
             (
@@ -1151,7 +1153,7 @@ fn counts_show_their_arithmetic() {
         );
         assert_eq!(have, (max, min), "{strategy:?}");
     }
-    let counts = reported(&half_way()).counts;
+    let counts = reported(&half_way()).counts.unwrap();
     assert_eq!((counts.desired, counts.total, counts.updated), (4, 5, 2));
     assert_eq!((counts.ready, counts.available), (3, 3));
     assert_eq!((counts.unavailable, counts.terminating), (2, Some(0)));
@@ -1232,4 +1234,52 @@ fn message_contains_terminating_pods() {
     assert!(message.contains(", 3 old, 2 terminating)"), "{message}");
     let message = reported(&half_way()).message;
     assert!(message.contains(", 3 old)"), "{message}");
+}
+
+/// Whatever is missing of the ReplicaSets, nothing is planned: only the phase is reported that the Deployment itself shows.
+#[test]
+fn incomplete_sets_give_a_phase_and_nothing_else() {
+    let check = |world: &Snapshot, phase: Phase| {
+        for left_out in 0..=world.replica_sets.len() {
+            let mut world = world.clone();
+            world.replica_sets_complete = false;
+            world.replica_sets.truncate(left_out);
+            for planner in [plan_pass, crate::plan_settled] {
+                let plan = planner(&world, Options::default());
+                assert_eq!(plan.steps, []);
+                assert_eq!(plan.requeue_after, None);
+                assert!(!plan.settled);
+                let report = report(&world, Options::default(), &plan.status, &plan.steps);
+                let causes: Vec<_> = report.blockers.iter().map(|it| it.cause).collect();
+                assert_eq!(
+                    (report.phase, causes),
+                    (phase, vec![Cause::ReplicaSetsIncomplete])
+                );
+                assert_eq!((report.counts, report.deadline), (None, None));
+                assert_eq!(
+                    (&*report.revision, &*report.replica_set, report.reasons),
+                    ("", "", Vec::new())
+                );
+            }
+        }
+    };
+    let world = half_way();
+    check(&world, Phase::Progressing);
+    let with = |change: fn(&mut Snapshot)| {
+        let mut world = world.clone();
+        change(&mut world);
+        world
+    };
+    let paused = with(|world| world.deployment.spec.paused = true);
+    check(&paused, Phase::Paused);
+    let deleting = with(|world| world.deployment.metadata.deletion_timestamp = Some(world.now));
+    check(&deleting, Phase::Deleting);
+    let complete = with(|world| {
+        let wanted = world.deployment.spec.replicas;
+        let status = &mut world.deployment.status;
+        status.observed_generation = world.deployment.metadata.generation;
+        (status.replicas, status.updated_replicas) = (wanted, wanted);
+        (status.available_replicas, status.ready_replicas) = (wanted, wanted);
+    });
+    check(&complete, Phase::Complete);
 }

@@ -44,6 +44,24 @@ fn undo(world: &Snapshot, revision: i64) -> Result<crate::Rollback, RollbackErro
 }
 
 #[test]
+fn nothing_is_rolled_back_while_sets_may_be_missing() {
+    let mut world = mk_history();
+    world.replica_sets_complete = false;
+    for revision in [0, 1] {
+        let name = "web".to_owned();
+        assert_eq!(
+            undo(&world, revision),
+            Err(RollbackError::Incomplete { name })
+        );
+    }
+    // The list has what is there.
+    world.replica_sets.remove(0);
+    let revisions = list_revisions(&world, Options::default());
+    let numbers: Vec<i64> = revisions.iter().map(|revision| revision.revision).collect();
+    assert_eq!(numbers, [2, 3]);
+}
+
+#[test]
 fn a_half_done_rollout_goes_back_to_the_revision_before() {
     let world = mk_history();
     let back = undo(&world, 0).unwrap();

@@ -196,6 +196,7 @@ pub(super) fn mk_snapshot(deployment: Deployment, replica_sets: Vec<ReplicaSet>)
         deployment,
         replica_sets,
         pods: Arc::new([]),
+        replica_sets_complete: true,
         pods_complete: true,
         failures: Vec::new(),
         events: Arc::new([]),

@@ -295,6 +295,7 @@ impl<'i> Parser<'i> {
             pods_complete,
             answers,
             events,
+            replica_sets_complete,
         } = snapshot;
         let now_path = path.field("now");
         let now = self.required(now, &now_path);
@@ -322,6 +323,7 @@ impl<'i> Parser<'i> {
             now: now.unwrap_or(Time::MIN),
             deployment,
             replica_sets: replica_sets.into_iter().map(|(_, set)| set).collect(),
+            replica_sets_complete,
             pods: pods.into(),
             pods_complete,
             failures,

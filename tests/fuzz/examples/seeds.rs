@@ -55,6 +55,7 @@ fn request(list: &str) -> Result<Value, Box<dyn Error>> {
             "replicaSets": of("ReplicaSet").collect::<Vec<_>>(),
             "pods": of("Pod").collect::<Vec<_>>(),
             "podsComplete": true,
+            "replicaSetsComplete": true,
         }
     }))
 }

@@ -113,6 +113,13 @@ pub fn check_plan(request: &PlanRolloutRequest) {
     for plan in [&pass, &settled] {
         check_numbers(plan);
     }
+    let mut partial = snapshot.clone();
+    partial.replica_sets_complete = false;
+    partial.replica_sets.pop();
+    for plan in [rollplan_core::plan_pass, rollplan_core::plan_settled] {
+        let plan = plan(&partial, options);
+        assert!(plan.steps.is_empty(), "{plan:?}");
+    }
     let mut turned = request.clone();
     let turned_snapshot = turned.snapshot.as_mut().expect("there is one");
     turned_snapshot.replica_sets.reverse();

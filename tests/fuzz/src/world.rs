@@ -352,6 +352,7 @@ impl World {
         proto::Snapshot {
             now: self.now.get(),
             pods_complete: self.pods_complete,
+            replica_sets_complete: true,
             deployment: Some(self.deployment(api_version)),
             replica_sets: sets,
             pods,

@@ -379,17 +379,67 @@ fn an_input_without_pods_proves_nothing_unless_all_sets_say_so() {
     );
 }
 
+/// A list of ReplicaSets is complete if the pods that they report add up, and that of the revision is there.
 #[test]
-fn a_missing_replica_set_is_noted() {
-    let input = DEPLOYMENT.to_owned() + "status: {replicas: 2}\n";
-    let run = rollplan(&plan_args(&[]), &input);
-    assert_eq!(
-        (run.exit, run.err.as_str()),
-        (
-            0,
-            "note: the Deployment has pods, but the input has no ReplicaSet, so that the plan may create what exists \
-             already: get deploy,rs,pods with kubectl\n"
-        )
+fn nothing_is_planned_from_an_input_that_may_lack_replica_sets() {
+    const NOTE: &str = "note: the input may lack ReplicaSets, so that nothing can be planned or counted: get deploy,rs,pods \
+                        with kubectl, or pass --replica-sets-complete if these are all\n";
+    let check = |deployment: &str, set: &str, args: &[&str], expected: &[&str], note: &str| {
+        let run = rollplan(&plan_args(args), &[deployment, set].join("\n---\n"));
+        let exit = if expected.is_empty() { 2 } else { 0 };
+        assert_eq!(
+            (run.exit, run.err.as_str()),
+            (exit, note),
+            "{deployment}{set}{args:?}"
+        );
+        assert_eq!(
+            super::summaries(&run.out),
+            expected,
+            "{deployment}{set}{args:?}"
+        );
+        assert_eq!(
+            run.out.contains("REPLICA_SETS_INCOMPLETE"),
+            expected.is_empty()
+        );
+    };
+    check(DEPLOYMENT, "", &[], &CREATED, "");
+    check(DEPLOYMENT, REPLICA_SET, &[], &CREATED, "");
+    // The Deployment reports pods that no ReplicaSet reports.
+    let running = DEPLOYMENT.to_owned() + "status: {replicas: 2}\n";
+    check(&running, "", &[], &[], NOTE);
+    check(&running, REPLICA_SET, &[], &[], NOTE);
+    let reports = REPLICA_SET.replace("  replicas: 0\n  term", "  replicas: 2\n  term");
+    assert_ne!(reports, REPLICA_SET);
+    let far = reports.replace("namespace: shop", "namespace: far");
+    check(&running, &far, &[], &[], NOTE);
+    // The ReplicaSet of its revision is missing.
+    let annotated = DEPLOYMENT.replace(
+        "  uid: d1\n",
+        "  uid: d1\n  annotations: {deployment.kubernetes.io/revision: \"7\"}\n",
+    );
+    assert_ne!(annotated, DEPLOYMENT);
+    check(&annotated, REPLICA_SET, &[], &[], NOTE);
+    // Whoever knows better can say so.
+    check(&annotated, "", &["--replica-sets-complete"], &CREATED, "");
+    check(
+        &running,
+        "",
+        &["--replica-sets-complete=true"],
+        &CREATED,
+        "",
+    );
+    check(DEPLOYMENT, "", &["--replica-sets-complete=false"], &[], "");
+    // The status is that which the Deployment shows, and an undo is refused.
+    let args = ["-f", "-", "--now", NOW];
+    let status = rollplan(&[&["status"][..], &args].concat(), &running);
+    assert_eq!((status.exit, status.err.as_str()), (3, NOTE));
+    let undo = rollplan(&[&["undo"][..], &args].concat(), &running);
+    assert_eq!(undo.exit, 2, "{undo:?}");
+    assert!(undo.err.contains("may be incomplete"), "{undo:?}");
+    let plan = rollplan(&[&["plan"][..], &args].concat(), &running);
+    assert!(
+        plan.out.starts_with("Deployment shop/web: no plan\n"),
+        "{plan:?}"
     );
 }
 

@@ -19,6 +19,7 @@ pub(super) fn mk_request() -> PlanRolloutRequest {
         "replicaSets": of_kind("ReplicaSet"),
         "pods": of_kind("Pod"),
         "podsComplete": true,
+        "replicaSetsComplete": true,
     }});
     json::from_json(&request.to_string()).unwrap()
 }

@@ -29,6 +29,7 @@ fn mk_snapshot(wrong: bool) -> Value {
     }
     json!({
         "now": "2026-01-01T00:00:00Z",
+        "replicaSetsComplete": true,
         "deployment": {
             "metadata": {
                 "namespace": "shop",

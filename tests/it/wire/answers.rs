@@ -9,7 +9,7 @@ use rollplan_core::action::{
 use rollplan_core::snapshot::{DeploymentStatus, ObjectMeta, StringMap};
 use rollplan_core::template::Value;
 
-use super::{examples, mk_request, request};
+use super::{Parts as _, examples, mk_request, request};
 
 fn target(kind: &str) -> Target {
     Target {
@@ -401,4 +401,43 @@ fn events_are_calls_on_request() {
         .find(|step| !step.events.is_empty())
         .unwrap();
     assert_ne!(later.event_calls[0].name, call.name);
+}
+
+/// Without a complete list of ReplicaSets, every call but the list of revisions has no answer but the reason.
+#[test]
+fn incomplete_sets_get_no_steps_no_status_and_no_timer() {
+    for (name, example) in examples() {
+        let mut request = request(&example);
+        let sets = request.snapshot().replica_sets.len();
+        for left in 0..=sets {
+            request.snapshot().replica_sets_complete = false;
+            request.snapshot().replica_sets.truncate(sets - left);
+            let response = wire::plan_rollout(request.clone()).unwrap();
+            let report = response.report.unwrap();
+            assert_eq!(response.steps, []);
+            assert_eq!((response.status, response.requeue_after), (None, None));
+            assert_eq!((report.counts, &*report.revision), (None, ""));
+            let reasons: Vec<_> = report.blockers.iter().map(|it| &*it.reason).collect();
+            assert_eq!(reasons, ["REPLICA_SETS_INCOMPLETE"], "{name}");
+            let snapshot = request.snapshot.clone();
+            let status = wire::compute_status(proto::ComputeStatusRequest {
+                snapshot: snapshot.clone(),
+                ..Default::default()
+            });
+            let status = status.unwrap();
+            assert_eq!(status.status, None);
+            assert_eq!(status.report.unwrap().phase, report.phase);
+            let back = wire::rollback(proto::RollbackRequest {
+                snapshot: snapshot.clone(),
+                ..Default::default()
+            });
+            let error = back.unwrap_err().to_string();
+            assert!(
+                error.contains("the list of ReplicaSets may be incomplete"),
+                "{error}"
+            );
+            let list = wire::list_revisions(proto::ListRevisionsRequest { snapshot });
+            assert!(list.unwrap().revisions.len() <= sets - left);
+        }
+    }
 }

@@ -62,6 +62,7 @@ fn request_of(list: &Value) -> Value {
             "replicaSets": of("ReplicaSet"),
             "pods": of("Pod"),
             "podsComplete": true,
+            "replicaSetsComplete": true,
         }
     })
 }
@@ -125,6 +126,7 @@ fn rollout_half_way() -> proto::PlanRolloutRequest {
                 },
             },
             "replicaSets": [set("new", "web:2", 3), set("old", "web:1", 8)],
+            "replicaSetsComplete": true,
             "pods": [pod("a"), pod("b")],
             "answers": [{
                 "call": {"verb": "VERB_CREATE", "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x"},

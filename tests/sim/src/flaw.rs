@@ -24,6 +24,8 @@ pub enum Flaw {
     NoTimer,
     /// The adapter claims to send all pods, but sends none.
     NoPods,
+    /// The adapter claims to send all ReplicaSets, but omits the oldest.
+    PartialSets,
     /// The adapter omits preconditions.
     NoPreconditions,
     /// The adapter adopts ReplicaSets without checking the owner.
@@ -46,6 +48,7 @@ impl Flaw {
         Self::ReportsNoFailures,
         Self::NoTimer,
         Self::NoPods,
+        Self::PartialSets,
         Self::NoPreconditions,
         Self::NoOwnerCheck,
         Self::NoClamp,

@@ -71,6 +71,11 @@ fn missing_pods_are_detected() {
 }
 
 #[test]
+fn missing_sets_are_detected() {
+    detect(Flaw::PartialSets, &["total", "available"]);
+}
+
+#[test]
 fn missing_preconditions_are_detected() {
     detect(Flaw::NoPreconditions, &["lost-update"]);
 }

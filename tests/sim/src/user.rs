@@ -105,6 +105,7 @@ impl World {
             deployment: (*deployment).clone(),
             replica_sets: sets.map(|stored| stored.set.clone()).collect(),
             pods: Arc::new([]),
+            replica_sets_complete: true,
             pods_complete: false,
             failures: Vec::new(),
             events: Arc::new([]),

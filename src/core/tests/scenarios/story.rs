@@ -81,6 +81,7 @@ impl Story {
             "settle" => world.settle(&words)?,
             "pod" => world.pod(&words)?,
             "pods" => world.pods(&words)?,
+            "sets" => world.sets(&words)?,
             "condition" => world.condition(&words)?,
             "options" => world.options(&words)?,
             "now" => world.now(&words)?,
@@ -345,6 +346,16 @@ impl World {
         for (key, value) in pairs(words)? {
             match key {
                 "complete" => self.snapshot.pods_complete = yes(key, value)?,
+                _ => return unknown(key),
+            }
+        }
+        Ok(())
+    }
+
+    fn sets(&mut self, words: &[&str]) -> Told<()> {
+        for (key, value) in pairs(words)? {
+            match key {
+                "complete" => self.snapshot.replica_sets_complete = yes(key, value)?,
                 _ => return unknown(key),
             }
         }

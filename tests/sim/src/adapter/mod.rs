@@ -141,12 +141,14 @@ impl World {
             }
             false => Vec::new(),
         };
-        let sets = view.sets();
+        let omitted = usize::from(self.flaw == Flaw::PartialSets && view.sets().count() > 1);
+        let sets = view.sets().skip(omitted);
         Some(Snapshot {
             now: clock::at(self.now),
             deployment: (**deployment).clone(),
             replica_sets: sets.map(|stored| stored.set.clone()).collect(),
             pods: pods.into(),
+            replica_sets_complete: true,
             pods_complete: with_pods,
             failures: self.adapter.failures.clone(),
             events: Arc::new([]),

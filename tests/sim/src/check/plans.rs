@@ -1,10 +1,10 @@
 //! Checks each plan.
 
-use rollplan_core::Plan;
 use rollplan_core::action::{Action, Step};
 use rollplan_core::lint::{Rule, lint};
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_core::time::Span;
+use rollplan_core::{Plan, plan_pass, plan_settled};
 
 use crate::flaw::Flaw;
 use crate::tally::Tally;
@@ -22,6 +22,7 @@ impl World {
                 self.violate("timer", "the timer is zero".to_owned());
             }
         }
+        self.check_partial(snapshot);
         self.check_undisturbed(plan);
         if !snapshot.failures.is_empty() || self.flaw == Flaw::NoClamp {
             // The linter would find a missing clamp immediately, but the check of the writes is to find it.
@@ -41,6 +42,24 @@ impl World {
             } else {
                 let steps = summaries(plan);
                 self.violate("lint", format!("{found:?} in {steps:?}"));
+            }
+        }
+    }
+
+    /// With any of its ReplicaSets left out, and the list not called complete, the same snapshot gives no steps.
+    fn check_partial(&mut self, snapshot: &Snapshot) {
+        let mut partial = snapshot.clone();
+        partial.replica_sets_complete = false;
+        while !partial.replica_sets.is_empty() {
+            // Each of them is the first to be left out in some plan.
+            let next = usize::try_from(self.now).unwrap_or(0) % partial.replica_sets.len();
+            partial.replica_sets.remove(next);
+            self.tallies.count(Tally::CheckPartial);
+            for plan in [plan_settled, plan_pass].map(|plan| plan(&partial, Options::default())) {
+                if !plan.steps.is_empty() || plan.requeue_after.is_some() {
+                    let steps = summaries(&plan);
+                    self.violate("partial", format!("without all ReplicaSets: {steps:?}"));
+                }
             }
         }
     }

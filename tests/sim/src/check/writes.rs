@@ -113,6 +113,7 @@ impl World {
                 .into_iter()
                 .collect(),
             pods: Arc::new([]),
+            replica_sets_complete: true,
             pods_complete: false,
             failures: Vec::new(),
             events: Arc::new([]),
