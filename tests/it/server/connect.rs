@@ -103,16 +103,17 @@ async fn kubernetes_json_is_taken_with_its_unknown_fields_and_names() {
         items.iter().filter(|item| item["kind"] == kind).collect()
     };
     let expected = wire::plan_rollout(mk_request()).unwrap();
-    for (replica_sets, pods) in [
-        ("replicaSets", "podsComplete"),
-        ("replica_sets", "pods_complete"),
+    for (replica_sets, sets_complete, pods_complete) in [
+        ("replicaSets", "replicaSetsComplete", "podsComplete"),
+        ("replica_sets", "replica_sets_complete", "pods_complete"),
     ] {
         let request = json!({"snapshot": {
             "now": "2026-11-20T23:27:30Z",
             "deployment": of_kind("Deployment")[0],
             replica_sets: of_kind("ReplicaSet"),
             "pods": of_kind("Pod"),
-            pods: true,
+            sets_complete: true,
+            pods_complete: true,
         }});
         let ask = Ask::post(PLAN, "application/json; charset=utf-8", request.to_string());
         let reply = ask.over_http1(address).await;
