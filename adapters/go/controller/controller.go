@@ -4,9 +4,13 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,6 +33,9 @@ const (
 	// delay, but gives up on a Deployment once the delay reaches 82 s. This one keeps retrying.
 	minBackoff = 5 * time.Millisecond
 	maxBackoff = 30 * time.Second
+	// plannerBackoff is the delay while the service is unavailable. The keys that wait for it are spread over as long again,
+	// so that a service that returns is not called by all of them at once.
+	plannerBackoff = time.Second
 	// reconcileTimeout limits one reconciliation with all its calls, in case the API server hangs.
 	reconcileTimeout = time.Minute
 )
@@ -86,14 +93,27 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	result, err := r.rollouts.Sync(ctx, request.NamespacedName)
 	r.lastSync.Store(request, time.Now())
-	if err != nil {
+	logger := log.FromContext(ctx)
+	var rejected *rollplan.CallError
+	switch {
+	case errors.Is(err, rollplan.ErrNativeController):
+		logger.Info("Another controller writes to the Deployment", "error", err.Error())
+		return reconcile.Result{RequeueAfter: maxBackoff}, nil
+	case errors.As(err, &rejected):
+		// The next sync reports the rejection and requests the backoff: a rejection counts once.
+		logger.Info("The API server rejected calls", "error", err.Error())
+		return reconcile.Result{RequeueAfter: max(r.interval, minBackoff)}, nil
+	case status.Code(err) == codes.Unavailable:
+		logger.Info("The service is unavailable", "error", err.Error())
+		return reconcile.Result{RequeueAfter: plannerBackoff + rand.N(plannerBackoff)}, nil
+	case err != nil:
 		return reconcile.Result{}, err
 	}
 	if result.Response == nil {
 		r.lastSync.Delete(request)
 	}
 	report := result.Response.GetReport()
-	log.FromContext(ctx).V(1).Info("Synced Deployment", "phase", report.GetPhase().String(), "message", report.GetMessage(),
+	logger.V(1).Info("Synced Deployment", "phase", report.GetPhase().String(), "message", report.GetMessage(),
 		"steps", len(result.Response.GetSteps()), "retry", result.Retry)
 	if result.Retry {
 		return reconcile.Result{RequeueAfter: r.limiter.When(request)}, nil

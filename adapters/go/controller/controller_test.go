@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,10 +25,14 @@ type planner struct {
 	rollplanv1.RolloutPlannerClient
 	plans    []*rollplanv1.PlanRolloutResponse
 	requests int
+	err      error
 }
 
 func (p *planner) PlanRollout(context.Context, *rollplanv1.PlanRolloutRequest, ...grpc.CallOption) (*rollplanv1.PlanRolloutResponse, error) {
 	p.requests++
+	if p.err != nil {
+		return nil, p.err
+	}
 	plan := p.plans[0]
 	p.plans = p.plans[1:]
 	return plan, nil
@@ -41,7 +47,7 @@ func newReconciler(plans ...*rollplanv1.PlanRolloutResponse) (*reconciler, *plan
 	cluster := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(owner).Build()
 	p := &planner{plans: plans}
 	return &reconciler{
-		rollouts: &rollplan.Rollouts{Kind: rollplan.Deployment, Planner: p, Reader: cluster, Writer: cluster},
+		rollouts: &rollplan.Rollouts{Kind: rollplan.Deployment, Planner: p, Reader: cluster, APIReader: cluster, Writer: cluster},
 		cache:    cluster,
 		interval: time.Second,
 		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
@@ -56,29 +62,50 @@ func rejectedPlan() *rollplanv1.PlanRolloutResponse {
 	}}}}
 }
 
-func TestBackoffIsResetOnlyByPlanWithoutFailures(t *testing.T) {
+func TestEachRejectionDoublesTheBackoffOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timer := &rollplanv1.PlanRolloutResponse{RequeueAfter: durationpb.New(time.Hour)}
-		r, _ := newReconciler(rejectedPlan(), timer, timer)
+		r, _ := newReconciler(rejectedPlan(), timer, rejectedPlan(), timer, timer)
 		queue := manualResetLimiter{r.limiter}
-		reconcileNext := func() (reconcile.Result, error) {
+		for _, want := range []struct {
+			what         string
+			requeueAfter time.Duration
+			rejections   int
+		}{
+			{"rejected call", r.interval, 0},
+			{"plan that reports the rejection", minBackoff, 1},
+			{"another rejected call", r.interval, 1},
+			{"plan that reports this one", 2 * minBackoff, 2},
+			{"plan without failures", time.Hour, 0},
+		} {
 			time.Sleep(r.interval)
-			return r.Reconcile(t.Context(), request)
+			result, err := r.Reconcile(t.Context(), request)
+			queue.Forget(request) // the controller does so after a reconciliation without an error
+			if n := r.limiter.NumRequeues(request); err != nil || result.RequeueAfter != want.requeueAfter || n != want.rejections {
+				t.Errorf("%s: RequeueAfter is %s, error is %v, %d rejections are counted; want %+v", want.what, result.RequeueAfter, err, n, want)
+			}
 		}
-		if _, err := reconcileNext(); err == nil {
-			t.Fatal("a rejected call is not reported as an error")
+	})
+}
+
+func TestUnavailableServiceIsNoReasonForAnExponentialBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, p := newReconciler()
+		p.err = status.Error(codes.Unavailable, "connection refused")
+		seen := map[time.Duration]bool{}
+		for range 20 {
+			time.Sleep(r.interval)
+			result, err := r.Reconcile(t.Context(), request)
+			if err != nil || result.RequeueAfter < plannerBackoff || result.RequeueAfter >= 2*plannerBackoff {
+				t.Fatalf("RequeueAfter is %s, error is %v", result.RequeueAfter, err)
+			}
+			seen[result.RequeueAfter] = true
 		}
-		queue.When(request) // the controller does so after an error
-		result, err := reconcileNext()
-		if err != nil || result.RequeueAfter != 2*minBackoff {
-			t.Errorf("plan that includes the failure: RequeueAfter is %s, error is %v", result.RequeueAfter, err)
+		if n := r.limiter.NumRequeues(request); n != 0 {
+			t.Errorf("%d rejections are counted", n)
 		}
-		queue.Forget(request) // the controller does so after a reconciliation without an error
-		if n := r.limiter.NumRequeues(request); n != 2 {
-			t.Errorf("%d retries are counted, want 2", n)
-		}
-		if result, err = reconcileNext(); err != nil || result.RequeueAfter != time.Hour || r.limiter.NumRequeues(request) != 0 {
-			t.Errorf("next plan: RequeueAfter is %s, error is %v, %d retries are counted", result.RequeueAfter, err, r.limiter.NumRequeues(request))
+		if len(seen) < 10 {
+			t.Errorf("only %d different delays", len(seen))
 		}
 	})
 }

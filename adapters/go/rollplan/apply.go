@@ -24,8 +24,7 @@ func (r *Rollouts) Apply(ctx context.Context, key types.NamespacedName, steps []
 	if err := r.Reader.Get(ctx, key, owner); err != nil {
 		return fmt.Errorf("read %s %s: %w", r.Kind.Kind, key, err)
 	}
-	s := r.state(key)
-	s.mu.Lock()
+	s := r.lock(key)
 	defer s.mu.Unlock()
 	s.resetIfReplaced(owner.GetUID())
 	var failed []error
@@ -45,9 +44,10 @@ func (r *Rollouts) applySteps(ctx context.Context, owner *unstructured.Unstructu
 				s.recordWrite(written, step.GetCall().GetVerb(), time.Now())
 			}
 			if !succeeded(step, err) {
+				failure := &CallError{step, err}
 				s.forgetMissing(step.GetCall(), err)
-				s.verified = s.verified && step.GetCall().GetKind() != ReplicaSet.Kind
-				failed = append(failed, &CallError{step, err})
+				s.verified = s.verified && !failure.raisesDoubts()
+				failed = append(failed, failure)
 				if step.GetOnFailure() == rollplanv1.OnFailure_ON_FAILURE_CONTINUE {
 					continue
 				}
@@ -105,7 +105,7 @@ func (r *Rollouts) answer(ctx context.Context, failed *CallError) *rollplanv1.St
 		return answer
 	}
 	existing := object(schema.FromAPIVersionAndKind(call.GetApiVersion(), call.GetKind()))
-	if err := r.Writer.Get(ctx, types.NamespacedName{Namespace: call.GetNamespace(), Name: call.GetName()}, existing); err != nil {
+	if err := r.APIReader.Get(ctx, types.NamespacedName{Namespace: call.GetNamespace(), Name: call.GetName()}, existing); err != nil {
 		return answer // without the object, the planner waits until the snapshot contains it
 	}
 	if body, err := existing.MarshalJSON(); err == nil {

@@ -2,6 +2,7 @@ package rollplan
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
@@ -57,6 +59,18 @@ func NewClient(address string, timeout time.Duration, options ...grpc.DialOption
 		return nil, err
 	}
 	return &Client{rollplanv1.NewRolloutPlannerClient(conn), conn}, nil
+}
+
+// Check returns an error unless the service is reachable and healthy.
+func (c *Client) Check(ctx context.Context) error {
+	response, err := healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{Service: rollplanv1.RolloutPlanner_ServiceDesc.ServiceName})
+	if err != nil {
+		return err
+	}
+	if response.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		return fmt.Errorf("the service is %s", response.GetStatus())
+	}
+	return nil
 }
 
 // Close closes the connections. Calls in progress fail.

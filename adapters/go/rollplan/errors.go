@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -44,6 +45,19 @@ func (e *CallError) Rejected() bool {
 	default:
 		return true
 	}
+}
+
+// namespaceTerminating reports whether the call was rejected because the namespace is being deleted.
+func (e *CallError) namespaceTerminating() bool {
+	return apierrors.HasStatusCause(e.Err, corev1.NamespaceTerminatingCause)
+}
+
+// raisesDoubts reports whether the failure may mean that the ReplicaSets are not as the cache and our own writes show them.
+// A quota or an admission rule says nothing about them.
+func (e *CallError) raisesDoubts() bool {
+	response, _ := statusOf(e.Err)
+	isAboutObject := response.Code == http.StatusConflict || response.Code == http.StatusNotFound
+	return e.Step.GetCall().GetKind() == ReplicaSet.Kind && (!e.Rejected() || isAboutObject)
 }
 
 // answer converts the response of the API server to the message that the next request includes.

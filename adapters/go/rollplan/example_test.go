@@ -22,7 +22,7 @@ import (
 // Sync reads a Deployment, requests a plan and carries it out. A controller calls it for each key of its work queue.
 //
 // This example uses a fake service and a fake API server. In a controller, the address is that of a rollplan service,
-// and Reader and Writer come from a controller-runtime manager: GetCache and GetClient.
+// and Reader, APIReader and Writer come from a controller-runtime manager: GetCache, GetAPIReader and GetClient.
 func ExampleRollouts_Sync() {
 	service, err := rollplan.NewClient(exampleService(), rollplan.DefaultTimeout,
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -35,7 +35,7 @@ func ExampleRollouts_Sync() {
 
 	rollouts := &rollplan.Rollouts{
 		Kind:    rollplan.Deployment,
-		Planner: service, Reader: cluster, Writer: cluster, Recorder: events,
+		Planner: service, Reader: cluster, APIReader: cluster, Writer: cluster, Recorder: events,
 	}
 	key := types.NamespacedName{Namespace: "shop", Name: "web"}
 	result, err := rollouts.Sync(context.Background(), key)

@@ -38,7 +38,9 @@ type Rollouts struct {
 	// Reader reads from a cache or directly from the API server. Its scheme must include pods; all other kinds are read
 	// as unstructured objects.
 	Reader client.Reader
-	// Writer makes the API calls of the plans. Its own reads must not be cached.
+	// APIReader reads from the API server, never from a cache.
+	APIReader client.Reader
+	// Writer makes the API calls of the plans.
 	Writer client.Client
 	// Recorder records events on the owners. If it is nil, no events are recorded.
 	Recorder record.EventRecorder
@@ -68,10 +70,13 @@ type Result struct {
 }
 
 // Sync reads a Deployment, requests a plan and carries it out. After an error, which means that reading or planning
-// failed or that the API server rejected a call, sync again with backoff.
+// failed, sync again with backoff. If the API server rejected calls, the error joins a [CallError] for each of them: sync
+// again at once, so that the next plan reports the rejection; that one has Retry set and is where the backoff belongs.
+//
+// A call that is rejected because the namespace is being deleted is not an error, and no retry is requested: nothing can be
+// created any more.
 func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, error) {
-	s := r.state(key)
-	s.mu.Lock()
+	s := r.lock(key)
 	defer s.mu.Unlock()
 	observed, response, err := r.observeAndPlan(ctx, key, s)
 	if err != nil || observed == nil {
@@ -100,6 +105,9 @@ func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, 
 	s.answers, s.rejected = nil, false
 	var rejected []error
 	for _, failed := range r.applySteps(ctx, observed.owner, response.GetSteps(), s) {
+		if failed.namespaceTerminating() {
+			continue
+		}
 		result.Retry = true
 		s.answers = append(s.answers, r.answer(ctx, failed))
 		if failed.Rejected() {
@@ -168,9 +176,29 @@ func (r *Rollouts) Wait(ctx context.Context, key types.NamespacedName, interval 
 
 // Forget discards the state of a Deployment. Sync does so itself when the Deployment no longer exists.
 func (r *Rollouts) Forget(key types.NamespacedName) {
+	s := r.lock(key)
+	defer s.mu.Unlock()
+	r.forget(key, s)
+}
+
+// forget discards a state whose mutex is held. Those who wait for the mutex get a new state.
+func (r *Rollouts) forget(key types.NamespacedName, s *state) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	s.forgotten = true
 	delete(r.states, key)
+}
+
+// lock returns the state of a Deployment with its mutex held.
+func (r *Rollouts) lock(key types.NamespacedName) *state {
+	for {
+		s := r.state(key)
+		s.mu.Lock()
+		if !s.forgotten {
+			return s
+		}
+		s.mu.Unlock()
+	}
 }
 
 func (r *Rollouts) state(key types.NamespacedName) *state {

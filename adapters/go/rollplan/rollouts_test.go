@@ -93,7 +93,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 			return c.List(ctx, list, options...)
 		},
 	}).Build()
-	f.Rollouts = &Rollouts{Kind: Deployment, Planner: f.planner, Writer: f.server, Recorder: f.events}
+	f.Rollouts = &Rollouts{Kind: Deployment, Planner: f.planner, APIReader: f.server, Writer: f.server, Recorder: f.events}
 	f.syncCache()
 	return f
 }
@@ -335,7 +335,6 @@ func TestFailedCallsAreReported(t *testing.T) {
 		{"timeout", statusError(504, metav1.StatusReasonTimeout), false, `"reason":"Timeout"`},
 		{"validation", statusError(422, metav1.StatusReasonInvalid, metav1.CauseTypeFieldValueInvalid), true, `"reason":"FieldValueInvalid"`},
 		{"quota", statusError(403, metav1.StatusReasonForbidden), true, `"message":"no"`},
-		{"terminating namespace", statusError(403, metav1.StatusReasonForbidden, corev1.NamespaceTerminatingCause), true, `"reason":"NamespaceTerminating"`},
 		{"webhook", statusError(500, metav1.StatusReasonInternalError), true, `"code":500`},
 		{"HTML of a proxy", statusError(502, metav1.StatusReasonInternalError, metav1.CauseTypeUnexpectedServerResponse), true, ""},
 	} {
@@ -362,6 +361,57 @@ func TestFailedCallsAreReported(t *testing.T) {
 				t.Errorf("reported again: %v, result is %v", request.GetSnapshot().GetAnswers(), result)
 			}
 		})
+	}
+}
+
+func TestTerminatingNamespaceIsNoErrorAndNotRetried(t *testing.T) {
+	f := newFixture(t, web(), set("web-1", 3, false, "web"))
+	f.callErrors["create web-2"] = statusError(403, metav1.StatusReasonForbidden, corev1.NamespaceTerminatingCause)
+	if _, result := f.sync(false, create("web-2", 1)); result.Retry || len(f.calls) != 1 {
+		t.Errorf("result is %v, calls are %v", result, f.calls)
+	}
+	if request, _ := f.sync(false); len(request.GetSnapshot().GetAnswers()) > 0 {
+		t.Errorf("reported answers are %v", request.GetSnapshot().GetAnswers())
+	}
+}
+
+func TestOnlyDoubtsCauseAnotherList(t *testing.T) {
+	for _, test := range []struct {
+		what  string
+		err   error
+		lists int
+	}{
+		{"quota", statusError(403, metav1.StatusReasonForbidden), 1},
+		{"validation", statusError(422, metav1.StatusReasonInvalid, metav1.CauseTypeFieldValueInvalid), 1},
+		{"conflict", statusError(409, metav1.StatusReasonConflict), 2},
+		{"name in use", statusError(409, metav1.StatusReasonAlreadyExists), 2},
+		{"object is gone", statusError(404, metav1.StatusReasonNotFound), 2},
+		{"no response", errors.New("connection refused"), 2},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			f := newFixture(t, web(), set("web-1", 3, false, "web"))
+			f.lists = 0
+			f.callErrors["patch web-1"] = test.err
+			for range 2 {
+				f.planner.plans = append(f.planner.plans, []*rollplanv1.Step{scale("web-1", 2)})
+				_, _ = f.Sync(t.Context(), key) // the errors are tested above
+			}
+			if f.lists != test.lists {
+				t.Errorf("%d lists, want %d", f.lists, test.lists)
+			}
+		})
+	}
+}
+
+func TestForgottenStateIsNotUsed(t *testing.T) {
+	r := &Rollouts{}
+	first := r.lock(key)
+	locked := make(chan *state)
+	go func() { locked <- r.lock(key) }() // waits for the mutex
+	r.forget(key, first)
+	first.mu.Unlock()
+	if second := <-locked; second == first || second.forgotten || second != r.state(key) {
+		t.Error("a waiting caller has got the forgotten state")
 	}
 }
 

@@ -35,8 +35,7 @@ type observation struct {
 // Snapshot reads a Deployment and its objects into the snapshot of a request. It returns nil if the Deployment does not
 // exist.
 func (r *Rollouts) Snapshot(ctx context.Context, key types.NamespacedName) (*rollplanv1.Snapshot, error) {
-	s := r.state(key)
-	s.mu.Lock()
+	s := r.lock(key)
 	defer s.mu.Unlock()
 	observed, err := r.observe(ctx, key, s)
 	if err != nil || observed == nil {
@@ -51,7 +50,7 @@ func (r *Rollouts) observe(ctx context.Context, key types.NamespacedName, s *sta
 	owner := object(r.Kind)
 	// No deep copy: objects of the cache are only read here.
 	if err := r.Reader.Get(ctx, key, owner, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
-		r.Forget(key)
+		r.forget(key, s)
 		return nil, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", r.Kind.Kind, key, err)

@@ -19,6 +19,8 @@ const maxCacheLag = time.Minute
 // state is what the adapter remembers about a Deployment between syncs.
 type state struct {
 	mu sync.Mutex
+	// forgotten is true once the state is no longer that of the Deployment.
+	forgotten bool
 	ownerState
 }
 

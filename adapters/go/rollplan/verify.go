@@ -28,7 +28,7 @@ func (r *Rollouts) verifyReplicaSets(ctx context.Context, owner *unstructured.Un
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(ReplicaSet.GroupVersion().WithKind(ReplicaSet.Kind + "List"))
-	err = r.Writer.List(ctx, list, client.InNamespace(owner.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
+	err = r.APIReader.List(ctx, list, client.InNamespace(owner.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return false, fmt.Errorf("list ReplicaSets of %s: %w", owner.GetName(), err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -34,6 +36,9 @@ import (
 
 // name identifies the controller in events, managedFields and the lease.
 const name = "rollplan-controller"
+
+// readinessTimeout is shorter than the timeout of kubelet probes.
+const readinessTimeout = 800 * time.Millisecond
 
 // modes maps the values of --mode to the kinds that the controller manages.
 var modes = map[string]schema.GroupVersionKind{
@@ -132,7 +137,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	rollouts := &rollplan.Rollouts{
-		Kind: kind, Planner: service, Reader: mgr.GetCache(), Writer: mgr.GetClient(),
+		Kind: kind, Planner: service, Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader(), Writer: mgr.GetClient(),
 		//lint:ignore SA1019 kubectl describe shows count and age of core/v1 events, which the native controller records too
 		Recorder:       mgr.GetEventRecorderFor(name),
 		StatusInterval: *status,
@@ -141,13 +146,40 @@ func run(ctx context.Context, args []string) error {
 	if err := errors.Join(
 		controller.Add(ctx, mgr, rollouts, controller.Options{Workers: *workers, MinInterval: *interval}),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("ping", healthz.Ping),
-	); meta.IsNoMatchError(err) {
-		return fmt.Errorf("PlannedDeployment is not installed, run kubectl apply -f adapters/config/planneddeployment-crd.yaml: %w", err)
+		mgr.AddReadyzCheck("planner", func(request *http.Request) error {
+			ctx, cancel := context.WithTimeout(request.Context(), readinessTimeout)
+			defer cancel()
+			return service.Check(ctx)
+		}),
+	); isMissingKind(err) {
+		return fmt.Errorf("the API server does not serve %s: apply adapters/config/planneddeployment-crd.yaml, and wait for it with "+
+			"kubectl wait --for=condition=Established crd/planneddeployments.apps.rollplan.dev: %w", kind, err)
 	} else if err != nil {
 		return err
 	}
+	ctrl.Log.WithName(name).Info("Starting", "version", version(), "mode", *mode, "planner", *planner)
 	return mgr.Start(ctx)
+}
+
+// isMissingKind reports whether the API server does not serve a kind. If no version of its group is served either, this is an
+// error of discovery.
+func isMissingKind(err error) bool {
+	var undiscovered *apiutil.ErrResourceDiscoveryFailed
+	return meta.IsNoMatchError(err) || errors.As(err, &undiscovered)
+}
+
+// version is that of the module, or the commit of a build from a checkout.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			return info.Main.Version + " (" + setting.Value + ")"
+		}
+	}
+	return info.Main.Version
 }
 
 // cacheOptions limits the cache to the selected objects, and to the fields that the adapter and the service read.
