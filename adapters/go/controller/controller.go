@@ -4,13 +4,10 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,6 +45,7 @@ type reconciler struct {
 	interval time.Duration
 	// lastSync maps the reconcile.Request of a Deployment to the time of its last sync.
 	lastSync sync.Map
+	phases   phases
 }
 
 // Options configure the controller.
@@ -94,25 +92,28 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	result, err := r.rollouts.Sync(ctx, request.NamespacedName)
 	r.lastSync.Store(request, time.Now())
 	logger := log.FromContext(ctx)
-	var rejected *rollplan.CallError
-	switch {
-	case errors.Is(err, rollplan.ErrNativeController):
+	outcome := outcome(result, err)
+	syncs.WithLabelValues(outcome).Inc()
+	switch outcome {
+	case outcomeNativeController:
 		logger.Info("Another controller writes to the Deployment", "error", err.Error())
 		return reconcile.Result{RequeueAfter: maxBackoff}, nil
-	case errors.As(err, &rejected):
+	case outcomeRejected:
+		countRejections(err)
 		// The next sync reports the rejection and requests the backoff: a rejection counts once.
 		logger.Info("The API server rejected calls", "error", err.Error())
 		return reconcile.Result{RequeueAfter: max(r.interval, minBackoff)}, nil
-	case status.Code(err) == codes.Unavailable:
+	case outcomeUnavailable:
 		logger.Info("The service is unavailable", "error", err.Error())
 		return reconcile.Result{RequeueAfter: plannerBackoff + rand.N(plannerBackoff)}, nil
-	case err != nil:
+	case outcomeError:
 		return reconcile.Result{}, err
 	}
 	if result.Response == nil {
 		r.lastSync.Delete(request)
 	}
 	report := result.Response.GetReport()
+	r.phases.set(request, report)
 	logger.V(1).Info("Synced Deployment", "phase", report.GetPhase().String(), "message", report.GetMessage(),
 		"steps", len(result.Response.GetSteps()), "retry", result.Retry)
 	if result.Retry {

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -127,6 +128,43 @@ func TestMinIntervalDelaysSyncs(t *testing.T) {
 			if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != step.requeueAfter || p.requests != step.requests {
 				t.Errorf("after %s: result is %v, error is %v, %d requests; want %+v", step.elapsed, result, err, p.requests, step)
 			}
+		}
+	})
+}
+
+func TestSyncsAreCountedByOutcomeAndPhase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		complete := &rollplanv1.PlanRolloutResponse{Report: &rollplanv1.RolloutReport{Phase: rollplanv1.Phase_PHASE_COMPLETE}}
+		r, p := newReconciler(rejectedPlan(), complete, complete)
+		before := map[string]float64{}
+		outcomes := []string{outcomeRejected, outcomeRetry, outcomeSynced, outcomeUnavailable}
+		for _, outcome := range outcomes {
+			before[outcome] = testutil.ToFloat64(syncs.WithLabelValues(outcome))
+		}
+		notFound := testutil.ToFloat64(rejectedCalls.WithLabelValues("NotFound"))
+		for i := range outcomes {
+			if outcomes[i] == outcomeUnavailable {
+				p.err = status.Error(codes.Unavailable, "connection refused")
+			}
+			time.Sleep(r.interval)
+			if _, err := r.Reconcile(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, outcome := range outcomes {
+			if n := testutil.ToFloat64(syncs.WithLabelValues(outcome)) - before[outcome]; n != 1 {
+				t.Errorf("%v syncs are %s, want 1", n, outcome)
+			}
+		}
+		if n := testutil.ToFloat64(rejectedCalls.WithLabelValues("NotFound")) - notFound; n != 1 {
+			t.Errorf("%v rejected calls, want 1", n)
+		}
+		if n := testutil.ToFloat64(rollouts.WithLabelValues("complete")); n != 1 {
+			t.Errorf("%v rollouts are complete, want 1", n)
+		}
+		r.phases.set(request, nil)
+		if n := testutil.ToFloat64(rollouts.WithLabelValues("complete")); n != 0 {
+			t.Errorf("%v rollouts are complete after the Deployment was deleted", n)
 		}
 	})
 }

@@ -101,7 +101,8 @@ func run(ctx context.Context, args []string) error {
 			return fmt.Errorf("--planner-ca: %w", err)
 		}
 	}
-	service, err := rollplan.NewClient(*planner, *timeout, grpc.WithTransportCredentials(transport))
+	service, err := rollplan.NewClient(*planner, *timeout, grpc.WithTransportCredentials(transport),
+		grpc.WithChainUnaryInterceptor(controller.MeasurePlanner))
 	if err != nil {
 		return fmt.Errorf("--planner: %w", err)
 	}

@@ -1,0 +1,125 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"rollplan.dev/rollplan/adapters/go/rollplan"
+	"rollplan.dev/rollplan/adapters/go/rollplanv1"
+)
+
+var (
+	plannerSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "rollplan_controller_planner_request_duration_seconds",
+		Help:    "Duration of attempts to call the rollplan service, by gRPC status code.",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
+	}, []string{"code"})
+	syncs = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "rollplan_controller_syncs_total",
+		Help: "Syncs of Deployments, by outcome.",
+	}, []string{"outcome"})
+	rejectedCalls = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "rollplan_controller_rejected_calls_total",
+		Help: "Calls that the API server rejected, by the reason of its answer.",
+	}, []string{"reason"})
+	rollouts = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "rollplan_controller_rollouts",
+		Help: "Deployments by the phase of their rollout in the last plan.",
+	}, []string{"phase"})
+)
+
+func init() {
+	ctrlmetrics.Registry.MustRegister(plannerSeconds, syncs, rejectedCalls, rollouts)
+}
+
+// MeasurePlanner is an interceptor that measures the calls to the service.
+func MeasurePlanner(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	start := time.Now()
+	err := invoke(ctx, method, request, reply, conn, options...)
+	plannerSeconds.WithLabelValues(status.Code(err).String()).Observe(time.Since(start).Seconds())
+	return err
+}
+
+// Outcomes of a sync, the values of a label.
+const (
+	outcomeSynced           = "synced"
+	outcomeRetry            = "retry"
+	outcomeRejected         = "rejected"
+	outcomeNativeController = "native_controller"
+	outcomeUnavailable      = "planner_unavailable"
+	outcomeError            = "error"
+)
+
+// outcome classifies a sync.
+func outcome(result rollplan.Result, err error) string {
+	var rejected *rollplan.CallError
+	switch {
+	case errors.Is(err, rollplan.ErrNativeController):
+		return outcomeNativeController
+	case errors.As(err, &rejected):
+		return outcomeRejected
+	case status.Code(err) == codes.Unavailable:
+		return outcomeUnavailable
+	case err != nil:
+		return outcomeError
+	case result.Retry:
+		return outcomeRetry
+	default:
+		return outcomeSynced
+	}
+}
+
+// countRejections counts the rejected calls that an error joins.
+func countRejections(err error) {
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return
+	}
+	for _, each := range joined.Unwrap() {
+		reason := string(apierrors.ReasonForError(each))
+		if reason == "" {
+			reason = "Unknown"
+		}
+		rejectedCalls.WithLabelValues(reason).Inc()
+	}
+}
+
+// phases keeps the gauge of rollouts by phase.
+type phases struct {
+	mu     sync.Mutex
+	latest map[reconcile.Request]rollplanv1.Phase
+}
+
+// set records the phase of a Deployment, or that it does not exist any more.
+func (p *phases) set(request reconcile.Request, report *rollplanv1.RolloutReport) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if before, ok := p.latest[request]; ok {
+		rollouts.WithLabelValues(label(before)).Dec()
+		delete(p.latest, request)
+	}
+	if report == nil {
+		return
+	}
+	if p.latest == nil {
+		p.latest = map[reconcile.Request]rollplanv1.Phase{}
+	}
+	p.latest[request] = report.GetPhase()
+	rollouts.WithLabelValues(label(report.GetPhase())).Inc()
+}
+
+// label is a phase as a label has it, for example "progressing".
+func label(phase rollplanv1.Phase) string {
+	return strings.ToLower(strings.TrimPrefix(phase.String(), "PHASE_"))
+}
