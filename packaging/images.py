@@ -62,14 +62,14 @@ def build_service(arch: str, revision: str) -> pathlib.Path:
     target = RUST_TARGETS[arch]
     cargo_home = os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")
     target_dir = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
-    paths = {str(ROOT): "/src", cargo_home: "/cargo"}
-    if not target_dir.is_relative_to(ROOT):
-        paths[str(target_dir)] = "/src/target"
+    paths = {str(ROOT): "/src", str(target_dir): "/src/target", cargo_home: "/cargo"}
     run(
         "cargo", "build", "--release", "--locked", "--bin", "rollplan", "--target", target,
-        RUSTFLAGS=" ".join(
-            ["-C target-feature=+crt-static", *(f"--remap-path-prefix={old}={new}" for old, new in paths.items())]
-        ),
+        RUSTFLAGS="-C target-feature=+crt-static",
+        RUSTC_WRAPPER=str(ROOT / "packaging/rustc-remap.sh"),
+        REMAP_ROOT=str(ROOT),
+        REMAP_TARGET=str(target_dir),
+        REMAP_CARGO_HOME=cargo_home,
         CFLAGS=" ".join(f"-ffile-prefix-map={old}={new}" for old, new in paths.items()),
         ROLLPLAN_COMMIT=revision,
     )  # fmt: skip
