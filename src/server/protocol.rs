@@ -131,18 +131,20 @@ impl Refused {
     }
 }
 
+/// Whether the content type is that of gRPC with protobuf.
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     const GRPC: &[u8] = b"application/grpc";
     let Some(value) = headers.get(CONTENT_TYPE) else {
         return false;
     };
-    match value.as_bytes().split_at_checked(GRPC.len()) {
-        // `application/grpc-web` is another protocol.
-        Some((prefix, rest)) => {
-            prefix.eq_ignore_ascii_case(GRPC) && matches!(rest.first(), None | Some(b'+' | b';'))
-        }
-        None => false,
-    }
+    let value = value.as_bytes();
+    let Some((prefix, rest)) = value.split_at_checked(GRPC.len()) else {
+        return false;
+    };
+    let end = rest.iter().position(|it| *it == b';').unwrap_or(rest.len());
+    // `application/grpc-web` is another protocol.
+    let codec = rest[..end].trim_ascii_end();
+    prefix.eq_ignore_ascii_case(GRPC) && (codec.is_empty() || codec.eq_ignore_ascii_case(b"+proto"))
 }
 
 /// Fails the body of a request that has no message, or more than one.
@@ -227,12 +229,14 @@ mod tests {
             "application/grpc+proto",
             "application/grpc;charset=utf-8",
             "Application/GRPC",
+            "application/grpc+proto; charset=utf-8",
         ] {
             assert!(is(grpc), "{grpc}");
         }
         for other in [
             "",
             "application/json",
+            "application/grpc+json",
             "application/grpc-web",
             "application/grpc-web+proto",
             "application/grp",

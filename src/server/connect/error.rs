@@ -17,6 +17,7 @@ use tonic::{Code, Status};
 use tonic_types::pb;
 
 use super::carry;
+use crate::server::errors::failure;
 use crate::wire::json::descriptors;
 
 /// The descriptors of what errors carry as details. `None` if the build is broken, which a test rules out.
@@ -30,7 +31,14 @@ static DETAILS: LazyLock<Option<DescriptorPool>> = LazyLock::new(|| {
 
 /// The response for a status: `parts` is what gRPC would have sent before it, `trailers` after it.
 pub(super) fn response(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Body> {
-    let mut response = Response::new(Body::new(Full::from(body(status).into_bytes())));
+    let code = match parts.status {
+        // What clients make of these statuses without an error.
+        StatusCode::METHOD_NOT_ALLOWED
+        | StatusCode::UNSUPPORTED_MEDIA_TYPE
+        | StatusCode::HTTP_VERSION_NOT_SUPPORTED => "unknown",
+        _ => name(status.code()),
+    };
+    let mut response = Response::new(Body::new(Full::from(body(code, status).into_bytes())));
     *response.status_mut() = match parts.status {
         StatusCode::OK => http_status(status.code()),
         // Refused by what is not gRPC's to know.
@@ -42,9 +50,23 @@ pub(super) fn response(parts: &Parts, trailers: &HeaderMap, status: &Status) -> 
     response
 }
 
-fn body(status: &Status) -> String {
+/// The response for a client of gRPC whose request is no call of it: a status of HTTP, of which it makes one of gRPC.
+pub(super) fn plain(refused: Response<Body>) -> Response<Body> {
+    let message = failure(&refused).map(|it| it.message().to_owned());
+    let (parts, _) = refused.into_parts();
+    let text = message.unwrap_or_default() + "\n";
+    let mut response = Response::new(Body::new(Full::from(text.into_bytes())));
+    *response.status_mut() = parts.status;
+    let headers = response.headers_mut();
+    carry(&parts.headers, &HeaderMap::new(), headers);
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    headers.insert(CONTENT_TYPE, text);
+    response
+}
+
+fn body(code: &str, status: &Status) -> String {
     let mut error = Map::new();
-    error.insert("code".to_owned(), name(status.code()).into());
+    error.insert("code".to_owned(), code.into());
     if !status.message().is_empty() {
         error.insert("message".to_owned(), status.message().into());
     }
@@ -122,7 +144,10 @@ mod tests {
 
     #[test]
     fn details_have_a_form_for_people() {
-        let body: Value = serde_json::from_str(&body(&errors::overloaded())).unwrap();
+        let body: Value = {
+            let status = errors::overloaded();
+            serde_json::from_str(&body(name(status.code()), &status)).unwrap()
+        };
         assert_eq!(body["code"], "resource_exhausted");
         assert_eq!(body["details"][0]["type"], "google.rpc.ErrorInfo");
         let debug = json!({"reason": "OVERLOADED", "domain": "rollplan.dev"});
@@ -133,11 +158,12 @@ mod tests {
 
     #[test]
     fn errors_without_details_have_their_code_and_message_alone() {
-        assert_eq!(
-            body(&Status::new(Code::Aborted, "")),
-            r#"{"code":"aborted"}"#
-        );
+        let status = Status::new(Code::Aborted, "");
+        assert_eq!(body("aborted", &status), r#"{"code":"aborted"}"#);
         let status = Status::new(Code::Unknown, "a \"b\"\n");
-        assert_eq!(body(&status), r#"{"code":"unknown","message":"a \"b\"\n"}"#);
+        assert_eq!(
+            body("unknown", &status),
+            r#"{"code":"unknown","message":"a \"b\"\n"}"#
+        );
     }
 }

@@ -89,10 +89,8 @@ impl ConnectLayer {
         let Some(method) = method else {
             return Err(unsupported(ACCEPT_POST_GRPC));
         };
-        let encoding = match media_type(headers).as_deref() {
-            Some("application/json") => Encoding::Json,
-            Some("application/proto") => Encoding::Proto,
-            _ => return Err(unsupported(ACCEPT_POST)),
+        let Some(encoding) = encoding(headers) else {
+            return Err(unsupported(ACCEPT_POST));
         };
         check_version(headers)?;
         check_encoding(headers)?;
@@ -136,6 +134,9 @@ where
         {
             return self.inner.call(request);
         }
+        // Clients of gRPC, whatever they send, would not know what to do with an error of Connect.
+        let may_be_of_grpc =
+            request.version() == Version::HTTP_2 && encoding(request.headers()).is_none();
         let call = match self.layer.read(&request) {
             Ok(call) => match to_grpc(request.headers_mut(), &call) {
                 Ok(()) => Ok(call),
@@ -156,7 +157,13 @@ where
             }
         };
         let answer = self.inner.call(request);
-        Box::pin(async move { Ok(translated(call.as_ref(), answer.await?).await) })
+        Box::pin(async move {
+            let answer = answer.await?;
+            Ok(match &call {
+                None if may_be_of_grpc => error::plain(answer),
+                call => translated(call.as_ref(), answer).await,
+            })
+        })
     }
 }
 
@@ -260,6 +267,15 @@ fn unsupported(accepted: &'static str) -> Refused {
             HeaderName::from_static("accept-post"),
             HeaderValue::from_static(accepted),
         )
+}
+
+/// The encoding of a content type of Connect.
+fn encoding(headers: &HeaderMap) -> Option<Encoding> {
+    match media_type(headers)?.as_str() {
+        "application/json" => Some(Encoding::Json),
+        "application/proto" => Some(Encoding::Proto),
+        _ => None,
+    }
 }
 
 /// The content type in lower case, without its parameters.

@@ -312,14 +312,14 @@ async fn what_is_not_a_call_is_refused_by_its_headers() {
         (
             call.clone().with("content-type", "text/html"),
             415,
-            "invalid_argument",
+            "unknown",
             content_type,
             Some(("accept-post", accepted)),
         ),
         (
             call.clone().without("content-type"),
             415,
-            "invalid_argument",
+            "unknown",
             content_type,
             Some(("accept-post", accepted)),
         ),
@@ -327,55 +327,48 @@ async fn what_is_not_a_call_is_refused_by_its_headers() {
             call.clone()
                 .with("content-type", "application/connect+json"),
             415,
-            "invalid_argument",
+            "unknown",
             content_type,
             Some(("accept-post", accepted)),
         ),
         (
             call.clone().with("content-type", "application/grpc-web"),
             415,
-            "invalid_argument",
+            "unknown",
             content_type,
             Some(("accept-post", accepted)),
         ),
         (
             with_path(health),
             415,
-            "invalid_argument",
+            "unknown",
             content_type,
             Some(("accept-post", grpc_only)),
         ),
         (
             with_method("GET"),
             405,
-            "unimplemented",
+            "unknown",
             "METHOD_NOT_ALLOWED",
             Some(("allow", "POST")),
         ),
         (
             with_method("PUT"),
             405,
-            "unimplemented",
+            "unknown",
             "METHOD_NOT_ALLOWED",
             Some(("allow", "POST")),
         ),
         (
             with_method("OPTIONS"),
             405,
-            "unimplemented",
+            "unknown",
             "METHOD_NOT_ALLOWED",
             Some(("allow", "POST")),
         ),
         (with_path("/"), 404, "unimplemented", "UNKNOWN_METHOD", None),
         (
             with_path("/rollplan.v1.RolloutPlanner/Unknown"),
-            404,
-            "unimplemented",
-            "UNKNOWN_METHOD",
-            None,
-        ),
-        (
-            with_path("rollplan.v1.RolloutPlanner/PlanRollout"),
             404,
             "unimplemented",
             "UNKNOWN_METHOD",
@@ -396,15 +389,24 @@ async fn what_is_not_a_call_is_refused_by_its_headers() {
             None,
         ),
     ] {
-        // A path without a slash is none in HTTP.
-        let is_path = ask.path.starts_with('/');
-        let mut replies = Vec::new();
-        if is_path {
-            replies.push(ask.over_http1(address).await);
-            replies.push(ask.over_http2(&mut raw).await);
+        let over_http1 = ask.over_http1(address).await;
+        let over_http2 = ask.over_http2(&mut raw).await;
+        check_error(&over_http1, http, code, reason);
+        // Clients of gRPC make a status of that of HTTP.
+        let sent = ask.headers.iter().find(|(name, _)| *name == "content-type");
+        match sent.is_some_and(|(_, value)| value == JSON) {
+            true => drop(check_error(&over_http2, http, code, reason)),
+            false => {
+                assert_eq!(over_http2.status, http);
+                assert_eq!(
+                    over_http2.header("content-type"),
+                    Some("text/plain; charset=utf-8")
+                );
+                assert!(over_http2.text().contains("content type"));
+            }
         }
-        for reply in replies {
-            check_error(&reply, http, code, reason);
+        for reply in [over_http1, over_http2] {
+            assert_eq!(reply.header("grpc-status"), None);
             if let Some((name, value)) = header {
                 assert_eq!(reply.header(name), Some(value));
             }
@@ -412,13 +414,21 @@ async fn what_is_not_a_call_is_refused_by_its_headers() {
     }
     // gRPC has no HTTP/1.
     let reply = grpc.over_http1(address).await;
-    check_error(&reply, 505, "unimplemented", "HTTP2_REQUIRED");
+    check_error(&reply, 505, "unknown", "HTTP2_REQUIRED");
     let grpc = Ask {
         method: "GET",
         ..grpc
     };
     let reply = grpc.over_http2(&mut raw).await;
-    check_error(&reply, 405, "unimplemented", "METHOD_NOT_ALLOWED");
+    // Clients of gRPC make a status of that of HTTP.
+    assert_eq!(reply.status, 405);
+    assert_eq!(reply.header("allow"), Some("POST"));
+    assert_eq!(reply.text(), "methods are called with POST\n");
+    let json = Ask::post(PLAN, "application/grpc+json", "{}");
+    let reply = json.over_http2(&mut raw).await;
+    assert_eq!(reply.status, 415);
+    assert_eq!(reply.header("accept-post"), Some(accepted));
+    assert_eq!(reply.header("grpc-status"), None);
     let reply = call.with("connect-protocol-version", "1");
     assert_eq!(reply.over_http1(address).await.status, 200);
 }
