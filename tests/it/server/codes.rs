@@ -124,7 +124,8 @@ async fn every_reason_has_the_codes_of_the_table() {
         mk_request_with_long_answer(5 << 20),
     ];
     let calls = plans.iter().map(|it| (framed(it), ask_proto(it), PLAN));
-    let rollbacks = [paused, missing, first];
+    let incomplete = mk_rollback(|it| it.snapshot.as_mut().unwrap().replica_sets_complete = false);
+    let rollbacks = [paused, missing, first, incomplete];
     let rollbacks = rollbacks
         .iter()
         .map(|it| (framed(it), ask(ROLLBACK, it), ROLLBACK));
