@@ -69,7 +69,7 @@ declare -A last_answers
 while true; do
   snapshot=$(kubectl get deploy,rs,pods -n "$namespace" -o json)
   for name in $(jq -r '.items[] | select(.kind == "Deployment") | .metadata.name' <<<"$snapshot"); do
-    if plan=$("$rollplan" plan -f - --deployment "$namespace/$name" --now "$(date -u +%FT%TZ)" -o json \
+    if plan=$("$rollplan" plan -f - --deployment "$namespace/$name" --now "$(date -u +%FT%TZ)" -o json --replica-sets-complete \
       --answers <(echo "${last_answers[$name]:-[]}") <<<"$snapshot"); then
       carry_out "$plan"
       last_answers[$name]=$(printf '%s\n' "${answers[@]}" | jq -s .)
