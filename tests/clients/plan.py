@@ -1,0 +1,144 @@
+"""Lets clients of several stacks plan the same rollout: all answers must be equal.
+
+    bash tests/run clients
+
+Starts a server and asks it for the plan of examples/mid-rollout.json: with curl, with Python's protobuf and gRPC, and with
+connect-es (es/plan.js). The answer that all must have is that of the command line. Each client also sends an empty
+request, and must see what is wrong with it.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+
+ROOT = Path(__file__).resolve().parents[2]
+DESCRIPTORS = ROOT / "docs/contract/rollplan.v1.binpb"
+EXAMPLE = ROOT / "examples/mid-rollout.json"
+METHOD = "/rollplan.v1.RolloutPlanner/PlanRollout"
+NOW = "2026-11-20T23:27:30Z"
+INVALID = {"code": "InvalidArgument", "details": ["google.rpc.ErrorInfo", "google.rpc.BadRequest"]}
+
+# What a client has seen: its name, the answer in JSON, and the error of an empty request.
+Seen = tuple[str, Any, Any]
+
+
+def request() -> Any:
+    items = json.loads(EXAMPLE.read_text())["items"]
+    of_kind = {kind: [it for it in items if it["kind"] == kind] for kind in ("Deployment", "ReplicaSet", "Pod")}
+    return {
+        "snapshot": {
+            "now": NOW,
+            "deployment": of_kind["Deployment"][0],
+            "replicaSets": of_kind["ReplicaSet"],
+            "replicaSetsComplete": True,
+            "pods": of_kind["Pod"],
+            "podsComplete": True,
+        }
+    }
+
+
+def curl(address: str) -> Iterator[Seen]:
+    def post(body: str, *options: str) -> Any:
+        command = ["curl", "--silent", "--show-error", "--max-time", "30", *options, "--data-binary", "@-"]
+        headers = ["-H", "content-type: application/json"]
+        url = f"http://{address}{METHOD}"
+        done = subprocess.run([*command, *headers, url], input=body, text=True, check=True, stdout=subprocess.PIPE)
+        return json.loads(done.stdout)
+
+    for name, option in (("curl, HTTP/1.1", "--http1.1"), ("curl, HTTP/2", "--http2-prior-knowledge")):
+        error = post("{}", option)
+        code = error["code"].title().replace("_", "")
+        yield name, post(json.dumps(request()), option), {"code": code, "details": [it["type"] for it in error["details"]]}
+    compressed = subprocess.run(["gzip"], input=json.dumps(request()).encode(), check=True, stdout=subprocess.PIPE).stdout
+    command = ["curl", "--silent", "--show-error", "--fail", "--data-binary", "@-"]
+    headers = ["-H", "content-type: application/json", "-H", "content-encoding: gzip"]
+    done = subprocess.run(
+        [*command, *headers, f"http://{address}{METHOD}"], input=compressed, check=True, stdout=subprocess.PIPE
+    )
+    yield "curl, gzip", json.loads(done.stdout), INVALID
+
+
+def python(address: str) -> Iterator[Seen]:
+    """Python's protobuf (upb) and gRPC."""
+    files = descriptor_pb2.FileDescriptorSet.FromString(DESCRIPTORS.read_bytes())
+    pool = descriptor_pool.DescriptorPool()
+    for file in files.file:
+        pool.Add(file)
+
+    def message(name: str) -> Callable[[], Any]:
+        return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"rollplan.v1.{name}"))
+
+    asked, answered = message("PlanRolloutRequest"), message("PlanRolloutResponse")
+    objects = request()
+    start = time.perf_counter()
+    encoded = json_format.ParseDict(objects, asked(), ignore_unknown_fields=True).SerializeToString()
+    print(f"Python converts typed fields in {(time.perf_counter() - start) * 1000:.1f} ms")
+    with grpc.insecure_channel(address) as channel:
+        call = channel.unary_unary(METHOD)
+        answer = answered.FromString(call(encoded, timeout=30))
+        try:
+            call(b"", timeout=30)
+            refused = None
+        except grpc.RpcError as error:
+            metadata = dict(error.trailing_metadata())
+            # google.rpc.Status: the names of the details are in it as they are.
+            details = metadata["grpc-status-details-bin"]
+            known = (b"google.rpc.ErrorInfo", b"google.rpc.BadRequest")
+            names = [name.decode() for name in known if b"type.googleapis.com/" + name in details]
+            refused = {"code": error.code().name.title().replace("_", ""), "details": names}
+    yield "Python protobuf, gRPC", json_format.MessageToDict(answer), refused
+
+
+def connect_es(address: str) -> Iterator[Seen]:
+    command = ["node", str(ROOT / "tests/clients/es/plan.js"), f"http://{address}", str(DESCRIPTORS)]
+    done = subprocess.run(command, input=json.dumps(request()), text=True, check=True, stdout=subprocess.PIPE)
+    for line in done.stdout.splitlines():
+        seen = json.loads(line)
+        yield seen["name"], seen["answer"], seen["error"]
+
+
+def start(binary: str) -> tuple[subprocess.Popen[str], str]:
+    """The server and its address."""
+    command = [binary, "serve", "--listen", "127.0.0.1:0", "--queue-time-max", "60s"]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert server.stderr
+    for line in server.stderr:
+        if (found := "listening on ") in (message := json.loads(line)["message"]):
+            return server, message.removeprefix(found)
+    sys.exit("the server did not start")
+
+
+def main() -> None:
+    [binary] = sys.argv[1:]
+    command = [binary, "plan", "-f", str(EXAMPLE), "--now", NOW, "-o", "json"]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    expected = json.loads(printed)
+    assert expected["steps"], "the example has a plan"
+    server, address = start(binary)
+    try:
+        clients = 0
+        for client in (curl, python, connect_es):
+            for name, answer, error in client(address):
+                if answer != expected:
+                    sys.exit(f"{name}: another answer\n{json.dumps(answer)}\nthan\n{json.dumps(expected)}")
+                if error != INVALID:
+                    sys.exit(f"{name}: another error: {error}")
+                print(f"{name}: the same answer")
+                clients += 1
+        # Three ways of curl, one of Python, five of connect-es.
+        if clients != 9:
+            sys.exit(f"{clients} clients, not 9")
+    finally:
+        server.terminate()
+        server.wait()
+
+
+if __name__ == "__main__":
+    main()
