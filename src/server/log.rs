@@ -241,7 +241,7 @@ fn log_failure(status: &Status, took: Duration, call: &CallSpan, failures: &Rate
     let seconds = took.as_secs_f64();
     let trace_id = call.trace_id().map(field::display);
     let is_json = reason == Some(errors::INVALID_JSON);
-    // What the caller named so, keys of annotations among it, is not logged.
+    // Its field may contain keys that the caller chose, for example of annotations: it is not logged.
     let bad_request = details.bad_request().filter(|_| !is_json);
     let violations = bad_request.map(|bad_request| {
         let mut text = String::new();

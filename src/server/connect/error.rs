@@ -50,7 +50,7 @@ pub(super) fn response(parts: &Parts, trailers: &HeaderMap, status: &Status) -> 
     response
 }
 
-/// The response for a client of gRPC whose request is no call of it: a status of HTTP, of which it makes one of gRPC.
+/// The response for a client of gRPC whose request is refused by its headers: it derives its error from the status of HTTP.
 pub(super) fn plain(refused: Response<Body>) -> Response<Body> {
     let message = failure(&refused).map(|it| it.message().to_owned());
     let (parts, _) = refused.into_parts();

@@ -634,7 +634,7 @@ async fn slow_headers_and_idle_connections_of_http1_end() {
     }
 }
 
-/// Silence is no fault of a client that waits for its answer.
+/// A client that waits for its answer may be silent.
 #[tokio::test]
 async fn a_long_call_of_http1_is_not_cut_off() {
     let staged = Staged::default();
