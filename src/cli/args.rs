@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use prost_types::Timestamp;
 
 use super::serve::ServeArgs;
-use super::{now, span, target};
+use super::{fail_on, now, span, target};
 use crate::proto;
 
 const ABOUT: &str = "Decides what the Kubernetes Deployment controller would do next";
@@ -31,10 +31,10 @@ Examples:
 
 Exit codes:
    0  done: the answer was printed; for status and wait, the rollout is complete
-   1  the rollout failed, stalled or was deleted while waiting; for undo, undo target not found
+   1  the rollout needs a change, stalled, or is being deleted; for undo, undo target not found
    2  wrong command line or input, including an unknown Deployment, a missing permission and a kind that the cluster \
 does not serve
-   3  the rollout is in progress, paused or being deleted, or the timeout expired
+   3  the rollout is in progress or paused, or the timeout expired
    4  the service, kubectl or the cluster does not answer
   70  rollplan itself failed: a bug, or the output could not be written
 
@@ -42,15 +42,15 @@ Colors are used on a terminal only, and not if NO_COLOR is set. A program named 
 plugin of kubectl: kubectl rollplan status deploy/web. Set KUBECTL to use another kubectl.";
 
 const STATUS_HELP: &str = "\
-Exit codes: 0 complete; 1 failed or stalled; 2 wrong command line or input, or missing permission; 3 in progress, \
-paused or being deleted, or timeout expired; 4 no answer from the service, kubectl or the cluster.";
+Exit codes: 0 complete; 1 failed, stalled or being deleted; 2 wrong command line or input, or missing permission; 3 in progress \
+or paused, or timeout expired; 4 no answer from the service, kubectl or the cluster.";
 
 const WAIT_HELP: &str = "\
 A poll that fails because the service, kubectl or the cluster does not answer is repeated. Five such polls in a row \
 end the command, as does any other error.
 
 Exit codes: 0 complete; 1 failed or stalled, or deleted while waiting; 2 wrong command line or input, or missing \
-permission; 3 timeout expired; 4 no answer from the service, kubectl or the cluster.";
+permission; 3 timeout expired, or no progress for ten minutes; 4 no answer from the service, kubectl or the cluster.";
 
 const PLAN_HELP: &str = "\
 Exit codes: 0 the plan was printed, even if nothing is to be done; 2 wrong command line or input, or missing \
@@ -159,6 +159,8 @@ pub(super) struct StatusArgs {
     #[arg(long, value_name = "TIME", value_parser = span::parse, default_value = "2s", requires = "watch")]
     pub(super) interval: Duration,
     #[command(flatten)]
+    pub(super) judgement: JudgementArgs,
+    #[command(flatten)]
     pub(super) answer: AnswerArgs<Output>,
 }
 
@@ -172,16 +174,52 @@ pub(super) struct WaitArgs {
     /// What to wait for
     #[arg(long = "for", value_enum, default_value_t)]
     pub(super) goal: Goal,
-    /// How long to wait, for example 10m or 90s; 0 polls once
+    /// How long to wait, for example 10m or 90s; 0 polls once [default: until the rollout completes or fails]
     ///
-    /// When the timeout expires, a kubectl that has not answered yet is stopped.
-    #[arg(long, value_name = "TIME", value_parser = span::parse, default_value = "10m")]
-    pub(super) timeout: Duration,
+    /// When the timeout expires, a kubectl that has not answered yet is stopped. Without a timeout, the command ends when
+    /// the rollout is complete, when it certainly needs a change, when its progress deadline has passed, or, without a
+    /// deadline, after ten minutes without progress.
+    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    pub(super) timeout: Option<Duration>,
     /// Polling interval
     #[arg(long, value_name = "TIME", value_parser = span::parse, default_value = "2s")]
     pub(super) interval: Duration,
     #[command(flatten)]
+    pub(super) judgement: JudgementArgs,
+    /// Print the last lines of the container that blocks the rollout, if it does not complete
+    #[arg(long)]
+    pub(super) logs: bool,
+    #[command(flatten)]
     pub(super) answer: AnswerArgs<Output>,
+}
+
+/// When a rollout counts as failed.
+#[derive(Args, Clone, Debug)]
+pub(super) struct JudgementArgs {
+    /// Whether to end as soon as the rollout certainly needs a change
+    ///
+    /// With off, the command waits for the progress deadline instead.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) fail_fast: Switch,
+    /// Failures to end for, with their limits, for example image-pull=30s,crash-loop=3,unschedulable=2m
+    ///
+    /// Each replaces the default of its class. Restarts for start-error, startup-probe and crash-loop; otherwise a time:
+    /// image-name, image-pull, config, refused, unschedulable, not-ready.
+    #[arg(
+        long,
+        value_name = "CLASS=LIMIT",
+        value_delimiter = ',',
+        value_parser = fail_on::parse
+    )]
+    pub(super) fail_on: Vec<proto::FailureRule>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Switch {
+    #[default]
+    On,
+    Off,
 }
 
 #[derive(Args, Debug)]
@@ -339,6 +377,12 @@ pub(super) enum Goal {
     /// All pods are updated and available, and no old pod is left
     #[default]
     Complete,
+    /// As many pods as desired are available, of whatever template
+    Available,
+    /// As many pods as desired have the current template, available or not
+    Updated,
+    /// The Deployment is deleted
+    Deleted,
 }
 
 /// How far a plan looks.

@@ -46,6 +46,8 @@ pub(super) struct Cluster<'a> {
     needs: Needs,
     /// Whether the note about missing pods was printed.
     is_noted: bool,
+    /// Whether events can be read, as far as that is known.
+    has_events: bool,
 }
 
 // === impl Cluster ===
@@ -58,6 +60,7 @@ impl<'a> Cluster<'a> {
             namespace: args.namespace.as_deref(),
             needs,
             is_noted: false,
+            has_events: true,
         }
     }
 
@@ -113,6 +116,40 @@ impl<'a> Cluster<'a> {
             answers,
             &mut |note| stderr::eprint_note(note),
         )
+    }
+
+    /// Adds the warnings of the namespace to a request: they tell what only time or only a change resolves. Whoever may
+    /// not list events gets a verdict that is less certain.
+    pub(super) fn add_events(
+        &mut self,
+        request: &mut Request,
+        limit: Option<Duration>,
+    ) -> Result<(), Error> {
+        if !self.has_events {
+            return Ok(());
+        }
+        let limit = limit.unwrap_or(PROCESS_TIMEOUT).min(PROCESS_TIMEOUT);
+        match self.kubectl.list(Kind::Warnings, None, limit) {
+            Ok(events) => {
+                request.snapshot.events = input::events_of(Source::new(SOURCE, events)?)?;
+            }
+            Err(failure) if failure.is_transient() => {}
+            Err(failure) => {
+                self.has_events = false;
+                stderr::eprint_note(format_args!(
+                    "the verdict does without events, so that it may be less certain: {failure}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The last lines that a container has written.
+    pub(super) fn log(&self, pod: &str, container: &str, previous: bool) -> Result<String, Error> {
+        let log = self
+            .kubectl
+            .log(pod, container, previous, PROCESS_TIMEOUT)?;
+        Ok(String::from_utf8_lossy(&log).into_owned())
     }
 
     fn absent(&self, failure: Failure) -> Error {

@@ -2,7 +2,10 @@
 
 use std::process::ExitCode;
 
-use crate::proto::{Phase, RolloutReport};
+use crate::proto::{Outlook, Phase, RolloutReport};
+
+/// The reason of a verdict about a paused rollout.
+const PAUSED: &str = "PAUSED";
 
 /// How a run ends: its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +29,20 @@ pub enum Exit {
 // === impl Exit ===
 
 impl Exit {
-    /// The exit code for a report.
+    /// The exit code for a report, by its verdict. docs/verdict.md has the table.
     pub(super) fn of(report: Option<&RolloutReport>) -> Self {
+        let verdict = report.and_then(|report| report.verdict.as_ref());
+        match verdict.map_or(Outlook::Unspecified, |verdict| verdict.outlook()) {
+            Outlook::Complete => Self::Done,
+            // A pause is somebody's decision, and no failure.
+            Outlook::NeedsChange if verdict.is_some_and(|it| it.reason != PAUSED) => Self::Failed,
+            Outlook::NeedsChange | Outlook::CompletesByItself | Outlook::Undecided => Self::Going,
+            // An older service has no verdicts, and a newer one may have others.
+            Outlook::Unspecified => Self::of_phase(report),
+        }
+    }
+
+    fn of_phase(report: Option<&RolloutReport>) -> Self {
         match report.map_or(Phase::Unspecified, RolloutReport::phase) {
             Phase::Complete => Self::Done,
             Phase::Stalled | Phase::Refused => Self::Failed,

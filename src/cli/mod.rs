@@ -7,6 +7,7 @@ mod args;
 mod cluster;
 mod error;
 mod exit;
+mod fail_on;
 mod input;
 mod kubectl;
 mod now;

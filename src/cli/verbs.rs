@@ -2,11 +2,11 @@
 
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::args::{
-    AnswerArgs, ClusterArgs, Goal, HistoryArgs, InputArgs, Output, PlanArgs, ScriptOutput,
-    SourceArgs, StatusArgs, UndoArgs, WaitArgs,
+    AnswerArgs, ClusterArgs, Goal, HistoryArgs, InputArgs, JudgementArgs, Output, PlanArgs,
+    ScriptOutput, SourceArgs, StatusArgs, Switch, UndoArgs, WaitArgs,
 };
 use super::cluster::{Cluster, Needs};
 use super::error::Error;
@@ -15,9 +15,15 @@ use super::input::{self, Complete, Request, Wanted};
 use super::planner::Planner;
 use super::printable::one_line;
 use super::target::Target;
-use super::watch::{self, Limits, Observation, SystemClock, Ticker};
+use super::watch::{self, End, Limits, Observation, SystemClock, Ticker};
 use super::{now, output, span, stderr};
 use crate::proto;
+
+/// How long a rollout without a deadline may stand still.
+const STALLED_AFTER: Duration = Duration::from_secs(600);
+
+/// How long pods may be starting before events are read to find out why.
+const STARTING_SECONDS: i64 = 15;
 
 /// Why `plan -o kubectl` needs a confirmation.
 const TAKEOVER: &str = "\
@@ -80,14 +86,41 @@ pub(super) fn status(args: StatusArgs) -> Result<Exit, Error> {
         watch,
         timeout,
         interval,
+        judgement,
         answer: AnswerArgs { output, server },
     } = args;
     let planner = Planner::new(server)?;
     if let (true, Some(target)) = (watch, &input.source.target) {
-        let limits = Limits { interval, timeout };
-        return self::watch(&planner, target, &input.cluster, output, limits);
+        let wish = Wish {
+            goal: Goal::Complete,
+            limits: Limits { interval, timeout },
+            judgement,
+            logs: false,
+        };
+        return self::watch(&planner, target, &input.cluster, output, wish);
     }
-    let (subject, response) = status_of(&planner, read(&input, Needs::Rollout, None)?)?;
+    let Status {
+        subject, response, ..
+    } = match &input.source.target {
+        Some(target) => {
+            let mut cluster = Cluster::new(&input.cluster, target, Needs::Rollout);
+            let request = cluster.read(None, input.now, input::Answers::default())?;
+            let asked = Asked {
+                fail_on: judgement.fail_on,
+                previous: None,
+            };
+            let mut status = observe(&planner, &mut cluster, request, &asked, None)?;
+            add_cluster(&mut status.response, &input.cluster);
+            status
+        }
+        None => {
+            let asked = Asked {
+                fail_on: judgement.fail_on,
+                previous: None,
+            };
+            status_of(&planner, read(&input, Needs::Rollout, None)?, &asked)?
+        }
+    };
     output::print(output, &response, |page| {
         output::status(page, &subject, &response);
     })?;
@@ -99,16 +132,20 @@ pub(super) fn wait(args: WaitArgs) -> Result<Exit, Error> {
     let WaitArgs {
         target,
         cluster,
-        goal: Goal::Complete,
+        goal,
         timeout,
         interval,
+        judgement,
+        logs,
         answer: AnswerArgs { output, server },
     } = args;
-    let limits = Limits {
-        interval,
-        timeout: Some(timeout),
+    let wish = Wish {
+        goal,
+        limits: Limits { interval, timeout },
+        judgement,
+        logs,
     };
-    watch(&Planner::new(server)?, &target, &cluster, output, limits)
+    watch(&Planner::new(server)?, &target, &cluster, output, wish)
 }
 
 /// `rollplan history`.
@@ -211,33 +248,158 @@ fn read(args: &InputArgs, needs: Needs, answers: Option<&Path>) -> Result<Reques
     )
 }
 
-/// The subject, and its status.
-type Status = (String, proto::ComputeStatusResponse);
+/// What was observed of a Deployment.
+#[derive(Debug)]
+struct Status {
+    /// The Deployment, for example "Deployment shop/web".
+    subject: String,
+    uid: String,
+    response: proto::ComputeStatusResponse,
+}
 
-fn status_of(planner: &Planner, request: Request) -> Result<Status, Error> {
+/// How a status is asked for.
+#[derive(Debug, Default)]
+struct Asked {
+    fail_on: Vec<proto::FailureRule>,
+    previous: Option<proto::Verdict>,
+}
+
+fn status_of(planner: &Planner, request: Request, asked: &Asked) -> Result<Status, Error> {
     let Request {
         subject,
         snapshot,
         source_map,
     } = request;
+    let metadata = snapshot
+        .deployment
+        .as_ref()
+        .and_then(|it| it.metadata.as_ref());
+    let uid = metadata.map_or_else(String::new, |metadata| metadata.uid.clone());
     let request = proto::ComputeStatusRequest {
         snapshot: Some(snapshot),
-        ..proto::ComputeStatusRequest::default()
+        options: None,
+        previous_verdict: asked.previous.clone(),
+        fail_on: asked.fail_on.clone(),
     };
     let response = planner
         .compute_status(request)
         .map_err(|refusal| refusal.into_error(&source_map))?;
-    Ok((subject, response))
+    Ok(Status {
+        subject,
+        uid,
+        response,
+    })
 }
+
+/// Asks for a status, and again with the events of the cluster where something fails.
+fn observe(
+    planner: &Planner,
+    cluster: &mut Cluster<'_>,
+    request: Request,
+    asked: &Asked,
+    limit: Option<Duration>,
+) -> Result<Status, Error> {
+    let snapshot = request.snapshot.clone();
+    let source_map = request.source_map.clone();
+    let status = status_of(planner, request, asked)?;
+    let report = status.response.report.as_ref();
+    if !report.is_some_and(|report| needs_events(report, snapshot.now.as_ref())) {
+        return Ok(status);
+    }
+    let mut again = Request {
+        subject: status.subject.clone(),
+        snapshot,
+        source_map,
+    };
+    cluster.add_events(&mut again, limit)?;
+    if again.snapshot.events.is_empty() {
+        return Ok(status);
+    }
+    status_of(planner, again, asked)
+}
+
+/// Whether events may tell why pods are missing or not ready. Pods that have just been created are starting.
+fn needs_events(report: &proto::RolloutReport, now: Option<&prost_types::Timestamp>) -> bool {
+    let seconds = now.map_or(0, |now| now.seconds);
+    report
+        .blockers
+        .iter()
+        .any(|blocker| match blocker.reason.as_str() {
+            "IMAGE_PULL"
+            | "CONTAINER_CONFIG"
+            | "CRASH_LOOP"
+            | "PODS_REFUSED"
+            | "REPLICA_SET_REFUSED"
+            | "UNSCHEDULABLE" => true,
+            "STARTING" | "NOT_READY" => {
+                let since = blocker.since.as_ref();
+                since.is_none_or(|since| seconds.saturating_sub(since.seconds) > STARTING_SECONDS)
+            }
+            _ => false,
+        })
+}
+
+/// The commands of the remedies, for the cluster that was read.
+fn add_cluster(response: &mut proto::ComputeStatusResponse, cluster: &ClusterArgs) {
+    let options = [
+        ("--context", &cluster.context),
+        ("--kubeconfig", &cluster.kubeconfig),
+    ];
+    let options: String = options
+        .into_iter()
+        .filter_map(|(name, value)| {
+            let value = output::pasted_word(value.as_deref()?);
+            Some(format!("{name}={value} "))
+        })
+        .collect();
+    let Some(report) = response.report.as_mut().filter(|_| !options.is_empty()) else {
+        return;
+    };
+    let complete = |remedy: &mut String| {
+        for command in ["kubectl ", "rollplan undo "] {
+            *remedy = remedy.replace(command, &format!("{command}{options}"));
+        }
+    };
+    report
+        .blockers
+        .iter_mut()
+        .for_each(|blocker| complete(&mut blocker.remedy));
+    report
+        .verdict
+        .iter_mut()
+        .for_each(|verdict| complete(&mut verdict.remedy));
+}
+
+/// What to wait for, and how.
+#[derive(Debug)]
+struct Wish {
+    goal: Goal,
+    limits: Limits,
+    judgement: JudgementArgs,
+    logs: bool,
+}
+
+/// What counts as progress: numbers of pods, and which ReplicaSet is the new one.
+type Progress = (Option<proto::Counts>, String);
 
 /// A rollout in a cluster that is watched.
 struct Rollout<'a> {
     planner: &'a Planner,
     cluster: Cluster<'a>,
+    args: &'a ClusterArgs,
     output: Output,
+    goal: Goal,
+    fail_fast: Switch,
+    asked: Asked,
     ticker: Ticker<io::Stdout>,
     /// The last report that was printed as JSON or YAML.
     printed: Option<proto::RolloutReport>,
+    /// The UID that the Deployment had at the last poll.
+    uid: String,
+    /// The last progress, and when it was made.
+    progress: Option<(Progress, Duration)>,
+    /// The ReplicaSet that the previous verdict is about.
+    replica_set: String,
 }
 
 fn watch(
@@ -245,53 +407,180 @@ fn watch(
     target: &Target,
     cluster: &ClusterArgs,
     output: Output,
-    limits: Limits,
+    wish: Wish,
 ) -> Result<Exit, Error> {
+    let Wish {
+        goal,
+        limits,
+        judgement: JudgementArgs { fail_fast, fail_on },
+        logs,
+    } = wish;
     let mut rollout = Rollout {
         planner,
         cluster: Cluster::new(cluster, target, Needs::Rollout),
+        args: cluster,
         output,
+        goal,
+        fail_fast,
+        asked: Asked {
+            fail_on,
+            previous: None,
+        },
         ticker: Ticker::new(io::stdout(), output::is_live()),
         printed: None,
+        uid: String::new(),
+        progress: None,
+        replica_set: String::new(),
     };
     let end = watch::watch(limits, &mut SystemClock::start(), &mut rollout);
     rollout.ticker.end().map_err(Error::Output)?;
-    let (exit, last) = end?;
-    let report = last
-        .as_ref()
-        .and_then(|(_, response)| response.report.as_ref());
-    if let (Output::Table, Some(report)) = (output, report) {
-        // A rollout that is complete has none.
-        let blockers = output::page(|page| output::blockers(page, report));
+    let End {
+        exit,
+        last,
+        is_timeout,
+    } = end?;
+    let report = last.as_ref().and_then(|last| last.response.report.as_ref());
+    if let (Output::Table, Some(report), true) = (output, report, exit != Exit::Done) {
+        let blockers = output::page(|page| output::blockers_after_headline(page, report));
         output::write(blockers.as_bytes())?;
     }
-    if exit == Exit::Going {
-        let timeout = limits
-            .timeout
-            .map_or(0, |timeout: Duration| timeout.as_secs());
+    if let (true, Some(report)) = (logs && exit != Exit::Done, report) {
+        rollout.print_log(report)?;
+    }
+    if is_timeout {
+        let timeout = limits.timeout.map_or(0, |timeout| timeout.as_secs());
         let timeout = span::exact(timeout);
         if last.is_some() {
             stderr::eprint_note(format_args!("still in progress after {timeout}"));
         } else {
             stderr::eprint_note(format_args!("no answer within {timeout}"));
         }
+    } else if exit == Exit::Going {
+        let stalled = span::exact(STALLED_AFTER.as_secs());
+        stderr::eprint_note(format_args!(
+            "no progress for {stalled}, and no progress deadline that would end the rollout"
+        ));
     }
     Ok(exit)
 }
 
 // === impl Rollout ===
 
+impl Rollout<'_> {
+    /// Whether the rollout has come to an end, good or bad.
+    fn exit(&self, report: &proto::RolloutReport) -> Option<Exit> {
+        let verdict = report.verdict.clone().unwrap_or_default();
+        let is_observed = verdict.reason != "GENERATION_UNOBSERVED";
+        let counts = report.counts.clone().unwrap_or_default();
+        let is_reached = match self.goal {
+            Goal::Complete => Exit::of(Some(report)) == Exit::Done,
+            Goal::Available => is_observed && counts.available >= counts.desired,
+            Goal::Updated => is_observed && counts.updated >= counts.desired,
+            Goal::Deleted => return None,
+        };
+        if is_reached {
+            return Some(Exit::Done);
+        }
+        let has_deadline_passed = || {
+            let mut blockers = report.blockers.iter();
+            blockers.any(|blocker| blocker.reason == "DEADLINE_EXCEEDED")
+        };
+        let ends = match (Exit::of(Some(report)), verdict.reason.as_str()) {
+            // It ends with the Deployment.
+            (_, "DELETING") => false,
+            (Exit::Failed, "SELECTOR_EMPTY") => true,
+            (Exit::Failed, _) => self.fail_fast == Switch::On || has_deadline_passed(),
+            _ => false,
+        };
+        ends.then_some(Exit::Failed)
+    }
+
+    /// Whether nothing has changed for long, and no deadline ends the rollout.
+    fn is_stalled(&mut self, report: &proto::RolloutReport, elapsed: Duration) -> bool {
+        let progress = (report.counts.clone(), report.replica_set.clone());
+        let since = match &self.progress {
+            Some((last, since)) if *last == progress => *since,
+            _ => {
+                self.progress = Some((progress, elapsed));
+                elapsed
+            }
+        };
+        let verdict = report.verdict.as_ref();
+        let has_end = report.deadline.is_some()
+            || verdict.is_some_and(|verdict| verdict.decided_after.is_some());
+        self.goal != Goal::Deleted && !has_end && elapsed.saturating_sub(since) >= STALLED_AFTER
+    }
+
+    /// Prints the last lines of the container that blocks the rollout.
+    fn print_log(&self, report: &proto::RolloutReport) -> Result<(), Error> {
+        let blocker = report.blockers.first();
+        let pod = blocker.and_then(|blocker| blocker.pods.first());
+        let Some(pod) = pod.filter(|pod| {
+            let reason = blocker.map_or("", |blocker| blocker.reason.as_str());
+            !pod.container.is_empty() && matches!(reason, "CRASH_LOOP" | "NOT_READY")
+        }) else {
+            return Ok(());
+        };
+        let is_restarted = pod.reason == "Running" && pod.restarts > 0;
+        match self.cluster.log(&pod.name, &pod.container, is_restarted) {
+            Ok(log) => {
+                let text = output::page(|page| output::log(page, pod, &log));
+                match self.output {
+                    Output::Table => output::write(text.as_bytes()),
+                    // Standard output has JSON or YAML only.
+                    Output::Json | Output::Yaml => {
+                        log.lines().for_each(stderr::eprint_note);
+                        Ok(())
+                    }
+                }
+            }
+            Err(error) => {
+                stderr::eprint_note(format_args!(
+                    "no log of container {}: {error}",
+                    pod.container
+                ));
+                Ok(())
+            }
+        }
+    }
+}
+
 impl Observation for Rollout<'_> {
     type Observed = Status;
 
     fn poll(&mut self, limit: Option<Duration>) -> Result<Status, Error> {
+        let start = Instant::now();
         let answers = input::Answers::default();
         let request = self.cluster.read(limit, None, answers)?;
-        status_of(self.planner, request)
+        let left = limit.map(|limit| limit.saturating_sub(start.elapsed()));
+        let mut status = observe(self.planner, &mut self.cluster, request, &self.asked, left)?;
+        add_cluster(&mut status.response, self.args);
+        Ok(status)
     }
 
-    fn report(&mut self, (subject, response): &Status) -> Result<Exit, Error> {
+    fn report(&mut self, status: &Status, elapsed: Duration) -> Result<Option<Exit>, Error> {
+        let Status {
+            subject,
+            uid,
+            response,
+        } = status;
         let report = response.report.clone().unwrap_or_default();
+        let is_another = !self.uid.is_empty() && self.uid != *uid;
+        if is_another {
+            self.ticker.end().map_err(Error::Output)?;
+            stderr::eprint_note(format_args!(
+                "{subject} was deleted and created again while waiting: its UID was {}, and is {uid} now",
+                self.uid
+            ));
+        }
+        self.uid.clone_from(uid);
+        if is_another && self.goal == Goal::Deleted {
+            return Ok(Some(Exit::Done));
+        }
+        // What failed before says nothing about another ReplicaSet.
+        let is_same = !is_another && self.replica_set == report.replica_set;
+        self.asked.previous = report.verdict.clone().filter(|_| is_same);
+        self.replica_set.clone_from(&report.replica_set);
         match self.output {
             Output::Table => {
                 let line = match report.message.as_str() {
@@ -312,7 +601,13 @@ impl Observation for Rollout<'_> {
                 }
             }
         }
-        Ok(Exit::of(Some(&report)))
+        let exit = self.exit(&report);
+        let is_stalled = self.is_stalled(&report, elapsed);
+        Ok(exit.or(is_stalled.then_some(Exit::Going)))
+    }
+
+    fn on_absence(&self) -> Option<Exit> {
+        (self.goal == Goal::Deleted).then_some(Exit::Done)
     }
 
     fn report_error(&mut self, error: &Error) -> Result<(), Error> {

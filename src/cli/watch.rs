@@ -36,19 +36,35 @@ pub(super) trait Observation {
     type Observed;
     /// Polls once, within the limit if there is one.
     fn poll(&mut self, limit: Option<Duration>) -> Result<Self::Observed, Error>;
-    /// Reports what was observed. Anything but [`Exit::Going`] ends the rollout.
-    fn report(&mut self, observed: &Self::Observed) -> Result<Exit, Error>;
+    /// Reports what was observed so long after the start. An exit code ends the watch.
+    fn report(
+        &mut self,
+        observed: &Self::Observed,
+        elapsed: Duration,
+    ) -> Result<Option<Exit>, Error>;
+    /// How to end if what is watched does not exist (any more). `None` if that is an error.
+    fn on_absence(&self) -> Option<Exit> {
+        None
+    }
     /// Reports a poll that failed and is repeated.
     fn report_error(&mut self, error: &Error) -> Result<(), Error>;
 }
 
-/// Polls until the rollout ends or the timeout expires, and returns what was observed last: `None` if no poll succeeded
-/// in time.
+/// How a watch has ended.
+#[derive(Debug)]
+pub(super) struct End<O> {
+    pub(super) exit: Exit,
+    /// What was observed last. `None` if no poll succeeded in time.
+    pub(super) last: Option<O>,
+    pub(super) is_timeout: bool,
+}
+
+/// Polls until the rollout ends or the timeout expires.
 pub(super) fn watch<O: Observation>(
     limits: Limits,
     clock: &mut impl Clock,
     observation: &mut O,
-) -> Result<(Exit, Option<O::Observed>), Error> {
+) -> Result<End<O::Observed>, Error> {
     let Limits { interval, timeout } = limits;
     let left = |clock: &dyn Clock| timeout.map(|timeout| timeout.saturating_sub(clock.elapsed()));
     let is_over = |clock: &dyn Clock| left(clock).is_some_and(|left| left.is_zero());
@@ -59,13 +75,29 @@ pub(super) fn watch<O: Observation>(
         match observation.poll(left(clock).filter(|left| !left.is_zero())) {
             Ok(observed) => {
                 errors = 0;
-                let exit = observation.report(&observed)?;
+                let exit = observation.report(&observed, clock.elapsed())?;
                 last = Some(observed);
-                if exit != Exit::Going {
-                    return Ok((exit, last));
+                if let Some(exit) = exit {
+                    return Ok(End {
+                        exit,
+                        last,
+                        is_timeout: false,
+                    });
                 }
             }
-            Err(Error::Absent(text)) if last.is_some() => return Err(Error::Gone(text)),
+            Err(Error::Absent(text)) => {
+                if let Some(exit) = observation.on_absence() {
+                    return Ok(End {
+                        exit,
+                        last,
+                        is_timeout: false,
+                    });
+                }
+                return Err(match last {
+                    Some(_) => Error::Gone(text),
+                    None => Error::Absent(text),
+                });
+            }
             Err(error) if error.is_transient() => {
                 errors += 1;
                 if errors >= MAX_CONSECUTIVE_ERRORS && !is_over(clock) {
@@ -77,7 +109,11 @@ pub(super) fn watch<O: Observation>(
         }
         clock.sleep(left(clock).map_or(interval, |left| interval.min(left)));
         if is_over(clock) {
-            return Ok((Exit::Going, last));
+            return Ok(End {
+                exit: Exit::Going,
+                last,
+                is_timeout: true,
+            });
         }
     }
 }
@@ -152,6 +188,11 @@ impl<W: Write> Ticker<W> {
 pub(super) fn without_times(report: &RolloutReport) -> RolloutReport {
     let mut report = report.clone();
     report.message.clear();
+    if let Some(verdict) = &mut report.verdict {
+        verdict.message.clear();
+        verdict.decided_after = None;
+        verdict.since = None;
+    }
     report.reasons.clear();
     report.deadline = None;
     for blocker in &mut report.blockers {
@@ -201,9 +242,9 @@ mod tests {
             self.polls.next().unwrap_or(Ok(Exit::Going))
         }
 
-        fn report(&mut self, observed: &Exit) -> Result<Exit, Error> {
+        fn report(&mut self, observed: &Exit, _: Duration) -> Result<Option<Exit>, Error> {
             self.reports += 1;
-            Ok(*observed)
+            Ok(Some(*observed).filter(|exit| *exit != Exit::Going))
         }
 
         fn report_error(&mut self, _: &Error) -> Result<(), Error> {
@@ -212,22 +253,22 @@ mod tests {
         }
     }
 
-    struct End {
-        result: Result<(Exit, Option<Exit>), Error>,
+    struct Ending {
+        result: Result<End<Exit>, Error>,
         script: Script,
         seconds: u64,
     }
 
-    impl End {
+    impl Ending {
         fn exit(&self) -> Exit {
             match &self.result {
-                Ok((exit, _)) => *exit,
+                Ok(End { exit, .. }) => *exit,
                 Err(error) => error.exit(),
             }
         }
     }
 
-    fn run(polls: Vec<Result<Exit, Error>>, timeout: Option<u64>) -> End {
+    fn run(polls: Vec<Result<Exit, Error>>, timeout: Option<u64>) -> Ending {
         let mut clock = TestClock::default();
         let mut script = Script {
             polls: polls.into_iter(),
@@ -240,7 +281,7 @@ mod tests {
             timeout: timeout.map(Duration::from_secs),
         };
         let result = watch(limits, &mut clock, &mut script);
-        End {
+        Ending {
             result,
             script,
             seconds: clock.0.as_secs(),
@@ -313,7 +354,9 @@ mod tests {
         for (first, last) in [(None, None), (Some(Ok(Exit::Going)), Some(Exit::Going))] {
             let polls = first.into_iter().chain((0..9).map(|_| unreachable()));
             let end = run(polls.collect(), Some(3));
-            assert!(matches!(end.result, Ok((Exit::Going, it)) if it == last));
+            assert!(
+                matches!(end.result, Ok(End { exit: Exit::Going, last: it, is_timeout: true }) if it == last)
+            );
             assert_eq!(end.seconds, 3);
         }
     }

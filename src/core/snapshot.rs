@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::action::ApiCall;
+use crate::report::verdict::Judgement;
 use crate::selector::LabelSelector;
 use crate::size::IntOrPercent;
 use crate::template::Template;
@@ -360,6 +361,8 @@ pub struct StepFailure {
 pub struct Options {
     /// Whether the API server keeps `status.terminatingReplicas` of Deployments.
     pub terminating_replicas: bool,
+    /// How a report judges the rollout. No plan depends on it.
+    pub judgement: Judgement,
 }
 
 impl Default for Options {
@@ -367,6 +370,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             terminating_replicas: true,
+            judgement: Judgement::default(),
         }
     }
 }

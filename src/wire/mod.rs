@@ -103,10 +103,11 @@ pub fn compute_status_until(
     let proto::ComputeStatusRequest {
         snapshot,
         options,
-        previous_verdict: _,
-        fail_on: _,
+        previous_verdict,
+        fail_on,
     } = request;
-    let (snapshot, options, _) = parse::request(snapshot, options, interrupt)?;
+    let (snapshot, options) =
+        parse::status(snapshot, options, previous_verdict, fail_on, interrupt)?;
     let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;
     let report = report_until(&snapshot, options, &status, &[], interrupt)?;
     let answer = proto::ComputeStatusResponse {

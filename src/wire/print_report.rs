@@ -1,5 +1,6 @@
 //! Converts reports to protobuf messages.
 
+use rollplan_core::report::verdict::{Outlook, Verdict};
 use rollplan_core::report::{BlockedPod, Blocker, Counts, Phase, Reason, Report};
 
 use super::print::{duration, timestamp};
@@ -17,6 +18,7 @@ pub fn print_report(report: Report) -> proto::RolloutReport {
         revision,
         replica_set,
         deadline,
+        verdict,
     } = report;
     proto::RolloutReport {
         phase: match phase {
@@ -26,6 +28,7 @@ pub fn print_report(report: Report) -> proto::RolloutReport {
             Phase::Stalled => proto::Phase::Stalled,
             Phase::Deleting => proto::Phase::Deleting,
             Phase::Refused => proto::Phase::Refused,
+            Phase::Degraded => proto::Phase::Degraded,
         }
         .into(),
         message,
@@ -35,7 +38,34 @@ pub fn print_report(report: Report) -> proto::RolloutReport {
         revision,
         replica_set,
         deadline: deadline.map(timestamp),
-        verdict: None,
+        verdict: Some(print_verdict(verdict)),
+    }
+}
+
+fn print_verdict(verdict: Verdict) -> proto::Verdict {
+    let Verdict {
+        outlook,
+        is_certain,
+        reason,
+        message,
+        decided_after,
+        remedy,
+        since,
+    } = verdict;
+    proto::Verdict {
+        outlook: match outlook {
+            Outlook::Complete => proto::Outlook::Complete,
+            Outlook::CompletesByItself => proto::Outlook::CompletesByItself,
+            Outlook::NeedsChange => proto::Outlook::NeedsChange,
+            Outlook::Undecided => proto::Outlook::Undecided,
+        }
+        .into(),
+        certain: is_certain,
+        reason: reason.to_owned(),
+        message,
+        decided_after: decided_after.map(timestamp),
+        remedy,
+        since: since.map(timestamp),
     }
 }
 

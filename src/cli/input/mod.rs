@@ -11,6 +11,6 @@ mod source_map;
 mod yaml;
 
 pub(super) use self::answers::{Answers, answers};
-pub(super) use self::snapshot::{Complete, Request, Wanted, absent, request, selector};
+pub(super) use self::snapshot::{Complete, Request, Wanted, absent, events_of, request, selector};
 pub(super) use self::source::{Source, sources};
 pub(super) use self::source_map::SourceMap;

@@ -27,6 +27,7 @@ pub(super) enum Role {
     Deployment,
     ReplicaSet,
     Pod,
+    Event,
     /// Nothing.
     Other,
 }
@@ -151,6 +152,7 @@ impl Object {
             }
             ("apps/v1", "ReplicaSet") => Role::ReplicaSet,
             ("v1", "Pod") => Role::Pod,
+            ("v1", "Event") => Role::Event,
             _ => Role::Other,
         }
     }

@@ -1,6 +1,6 @@
 //! The snapshot that a request is about.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use prost::{Message, Name};
@@ -74,7 +74,7 @@ pub(in crate::cli) fn request(
         deployment: Some(deployment),
         replica_sets,
         answers: answers.answers,
-        events: Vec::new(),
+        events: events(&objects, &selection, chosen)?,
     };
     if wanted.is_none_or(|wanted| !wanted.in_cluster) {
         note_doubts(&snapshot, complete, note);
@@ -89,6 +89,34 @@ pub(in crate::cli) fn request(
             answers: answers.places,
         },
     })
+}
+
+/// The events of a text.
+pub(in crate::cli) fn events_of(source: Source) -> Result<Vec<proto::ObservedEvent>, Error> {
+    let objects = objects(&[source])?;
+    let events = objects.iter().filter(|object| object.role() == Role::Event);
+    messages(&events.collect::<Vec<_>>())
+}
+
+/// The events about the objects that are selected.
+fn events(
+    objects: &[Object],
+    selection: &Selection<'_>,
+    deployment: &Object,
+) -> Result<Vec<proto::ObservedEvent>, Error> {
+    let uid = |object: &Object, pointer: &str| {
+        let uid = object.value.pointer(pointer).and_then(Value::as_str);
+        uid.unwrap_or_default().to_owned()
+    };
+    let selected = selection.replica_sets.iter().chain(&selection.pods);
+    let selected = selected.copied().chain([deployment]);
+    let about: BTreeSet<String> = selected
+        .map(|object| uid(object, "/metadata/uid"))
+        .collect();
+    let events = objects.iter().filter(|object| {
+        object.role() == Role::Event && about.contains(&uid(object, "/involvedObject/uid"))
+    });
+    messages(&events.collect::<Vec<_>>())
 }
 
 /// The selector of a Deployment, in the text form that kubectl takes. `None` if it selects nothing: an empty one, or one

@@ -3,7 +3,7 @@
 use crate::cli::error::Diagnostic;
 
 /// Where the objects of a request come from.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct SourceMap {
     pub(super) deployment: String,
     /// One for each, as in the request.

@@ -19,6 +19,9 @@ const PROGRAM_VARIABLE: &str = "KUBECTL";
 /// For each request: long lists are read in several. One that the API server does not answer in time is given up.
 const REQUEST_TIMEOUT: &str = "--request-timeout=30s";
 
+/// How much of a log is read.
+const LOG_LINES: &str = "--tail=20";
+
 /// How kubectl is called.
 #[derive(Debug)]
 pub(super) struct Kubectl {
@@ -32,6 +35,8 @@ pub(super) struct Kubectl {
 pub(super) enum Kind {
     ReplicaSets,
     Pods,
+    /// Events that warn of something.
+    Warnings,
 }
 
 // === impl Kubectl ===
@@ -51,7 +56,7 @@ impl Kubectl {
     /// Reads one object, and prints it as JSON.
     pub(super) fn get(&self, target: &Target, limit: Duration) -> Result<Vec<u8>, Failure> {
         let Target { resource, name } = target;
-        self.run(&[resource, name], limit)
+        self.get_json(&[resource, name], limit)
     }
 
     /// Lists the objects of the namespace that a selector matches, or all of them.
@@ -64,18 +69,40 @@ impl Kubectl {
         let resource = match kind {
             Kind::ReplicaSets => "rs",
             Kind::Pods => "pods",
+            Kind::Warnings => {
+                return self.get_json(&["events", "--field-selector=type=Warning"], limit);
+            }
         };
         match selector {
-            Some(selector) => self.run(&[resource, &format!("--selector={selector}")], limit),
-            None => self.run(&[resource], limit),
+            Some(selector) => self.get_json(&[resource, &format!("--selector={selector}")], limit),
+            None => self.get_json(&[resource], limit),
         }
+    }
+
+    /// Reads the last lines that a container has written: of the run before, if it is running again.
+    pub(super) fn log(
+        &self,
+        pod: &str,
+        container: &str,
+        previous: bool,
+        limit: Duration,
+    ) -> Result<Vec<u8>, Failure> {
+        let container = format!("--container={container}");
+        let mut args = vec!["logs", pod, &container, LOG_LINES, REQUEST_TIMEOUT];
+        if previous {
+            args.push("--previous");
+        }
+        self.run(&args, limit)
+    }
+
+    fn get_json(&self, what: &[&str], limit: Duration) -> Result<Vec<u8>, Failure> {
+        let all = [&["get"], what, &["-o", "json", REQUEST_TIMEOUT]].concat();
+        self.run(&all, limit)
     }
 
     fn run(&self, what: &[&str], limit: Duration) -> Result<Vec<u8>, Failure> {
         let Self { program, options } = self;
-        let mut args = vec!["get".to_owned()];
-        args.extend(what.iter().map(|&arg| arg.to_owned()));
-        args.extend(["-o", "json", REQUEST_TIMEOUT].map(str::to_owned));
+        let mut args: Vec<String> = what.iter().map(|&arg| arg.to_owned()).collect();
         args.extend_from_slice(options);
         let failed = |cause| Failure {
             command: format!("{} {}", program.to_string_lossy(), args.join(" ")),

@@ -15,7 +15,8 @@ use prost::{Message, Name};
 
 pub(super) use self::page::Page;
 pub(super) use self::revision::{history, undo};
-pub(super) use self::table::{blockers, lacks_sets, plan, status};
+pub(super) use self::shell::pasted_word;
+pub(super) use self::table::{blockers_after_headline, lacks_sets, log, plan, status};
 
 use super::args::Output;
 use super::error::{Error, chain};

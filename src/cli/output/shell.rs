@@ -63,6 +63,16 @@ fn quoted(text: &str) -> String {
     word
 }
 
+/// One word of a command that is pasted into any of the shells.
+pub(in crate::cli) fn pasted_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        quoted(text)
+    }
+}
+
 /// One word of a script for `sh`.
 pub(super) fn word(text: &str) -> Result<String, Error> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=+,%".contains(c);

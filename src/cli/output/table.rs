@@ -71,22 +71,64 @@ pub(in crate::cli) fn status(
     }
 }
 
-/// The state of the rollout, and what blocks it.
+/// The state of the rollout, and what blocks it. The first cause stands below, and not in the headline too.
 fn report(page: &mut Page, report: Option<&proto::RolloutReport>) {
     let Some(report) = report else { return };
-    if !report.message.is_empty() {
-        page.line(&report.message, Style::Plain);
+    let first = report.blockers.first();
+    let headline = first
+        .and_then(|first| report.message.strip_suffix(first.message.as_str()))
+        .and_then(|message| message.strip_suffix(": "));
+    let headline = headline.unwrap_or(&report.message);
+    if !headline.is_empty() {
+        page.line(headline, Style::Plain);
     }
-    blockers(page, report);
-}
-
-/// What blocks a rollout, and how to fix it.
-pub(in crate::cli) fn blockers(page: &mut Page, report: &proto::RolloutReport) {
     for blocker in &report.blockers {
         page.paragraph("  - ", Style::Plain, &blocker.message, Style::Plain);
-        if !blocker.remedy.is_empty() {
-            page.paragraph("    remedy: ", Style::Faint, &blocker.remedy, Style::Plain);
+        remedy(page, blocker);
+    }
+    if let Some(verdict) = &report.verdict {
+        self::decision(page, verdict);
+    }
+}
+
+/// What blocks a rollout, and how to fix it, below a headline that ends with the first cause.
+pub(in crate::cli) fn blockers_after_headline(page: &mut Page, report: &proto::RolloutReport) {
+    for blocker in &report.blockers {
+        if !report.message.ends_with(&blocker.message) {
+            page.paragraph("  - ", Style::Plain, &blocker.message, Style::Plain);
         }
+        remedy(page, blocker);
+    }
+    if let Some(verdict) = &report.verdict {
+        decision(page, verdict);
+    }
+}
+
+fn remedy(page: &mut Page, blocker: &proto::Blocker) {
+    if !blocker.remedy.is_empty() {
+        page.paragraph("    remedy: ", Style::Faint, &blocker.remedy, Style::Plain);
+    }
+}
+
+/// What becomes of a rollout that is not complete.
+fn decision(page: &mut Page, verdict: &proto::Verdict) {
+    let text = match (verdict.outlook(), verdict.certain) {
+        (proto::Outlook::NeedsChange, true) => "It does not complete unless something is changed.",
+        (proto::Outlook::CompletesByItself, _) => "It completes by itself if nothing fails.",
+        _ => return,
+    };
+    page.line(text, Style::Plain);
+}
+
+/// The last lines of a container.
+pub(in crate::cli) fn log(page: &mut Page, pod: &proto::BlockedPod, log: &str) {
+    let title = format!(
+        "Last lines of container {} of pod {}:",
+        pod.container, pod.name
+    );
+    page.line(&title, Style::Strong);
+    for line in log.lines() {
+        page.paragraph("  | ", Style::Faint, line, Style::Plain);
     }
 }
 

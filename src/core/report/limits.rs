@@ -1,6 +1,7 @@
 //! Blockers that are caused by the Deployment itself: its limits, its deadline, and rejected calls.
 
-use super::text::{KUBERNETES_MAX, because, count, one_line};
+use super::pods::Finding;
+use super::text::{KUBERNETES_MAX, because, count, one_line, word};
 use super::{Blocker, Cause, Counts, Survey, is_unobserved};
 use crate::action::Verb;
 use crate::revision;
@@ -9,7 +10,7 @@ use crate::snapshot::Strategy;
 use crate::status;
 
 impl Survey<'_> {
-    pub(super) fn blockers(&self) -> Vec<Blocker> {
+    pub(super) fn blockers(&self, findings: &[Finding<'_>]) -> Vec<Blocker> {
         let deployment = &self.snapshot.deployment;
         if deployment.spec.selector.is_empty() {
             let message = "the selector is empty and would select all pods".to_owned();
@@ -23,10 +24,15 @@ impl Survey<'_> {
         blockers.extend(self.paused());
         blockers.extend(self.replica_set_refused());
         blockers.extend(self.pods_refused());
-        blockers.extend(self.new_pods());
+        blockers.extend(self.new_pods(findings));
         blockers.extend(self.old_pods_running());
-        blockers.extend(self.held_by_surge());
-        blockers.extend(self.held_by_availability());
+        blockers.extend(self.replica_set_unobserved());
+        // The limits hold pods back in every rollout. They are the cause only where nothing else is.
+        let is_unexplained = |blocker: &Blocker| blocker.cause == Cause::NotAvailable;
+        if blockers.iter().all(is_unexplained) {
+            blockers.extend(self.held_by_surge());
+            blockers.extend(self.held_by_availability());
+        }
         blockers.extend(self.stale_annotation());
         blockers.extend(self.deadline_exceeded());
         blockers.extend(self.generation_unobserved());
@@ -35,11 +41,16 @@ impl Survey<'_> {
 
     fn paused(&self) -> Option<Blocker> {
         self.snapshot.deployment.spec.paused.then(|| {
-            let mut blocker = Blocker::new(
-                Cause::Paused,
-                "the rollout is paused".to_owned(),
-                "resume it: set spec.paused to false",
-            );
+            let deployment = &self.snapshot.deployment;
+            let remedy = if deployment.is_native() {
+                let name = word(&deployment.metadata.name);
+                let namespace = word(&deployment.metadata.namespace);
+                format!("resume it: kubectl rollout resume deploy/{name} -n {namespace}")
+            } else {
+                "resume it: set spec.paused to false".to_owned()
+            };
+            let message = "the rollout is paused".to_owned();
+            let mut blocker = Blocker::new(Cause::Paused, message, remedy);
             let progressing = status::condition(self.status, status::PROGRESSING);
             blocker.since = progressing
                 .filter(|condition| condition.reason == "DeploymentPaused")
@@ -86,7 +97,11 @@ impl Survey<'_> {
             reason => format!("the API server rejects the pods ({reason})"),
         };
         let why = because(&one_line(&condition.message, KUBERNETES_MAX));
-        let remedy = "raise the quota, or fix what the message reports";
+        let namespace = word(&self.snapshot.deployment.metadata.namespace);
+        let remedy = match self.own_pods_terminate() {
+            true => String::new(),
+            false => refused_remedy(&condition.message, &namespace),
+        };
         let mut blocker = Blocker::new(Cause::PodsRefused, format!("{what}{why}"), remedy);
         blocker.since = condition.last_transition_time;
         Some(blocker)
@@ -175,12 +190,23 @@ impl Survey<'_> {
             deployment.status.observed_generation,
             deployment.metadata.generation,
         );
-        is_unobserved(deployment).then(|| {
+        self.awaits_observation.then(|| {
             let message = format!(
                 "no controller has observed the latest change yet: generation {generation}, observed {observed}"
             );
             Blocker::new(Cause::GenerationUnobserved, message, "")
         })
+    }
+
+    /// The counters of a ReplicaSet are of an earlier size, so that nothing can be concluded from them.
+    fn replica_set_unobserved(&self) -> Option<Blocker> {
+        let mut sets = self.new.iter().chain(&self.old);
+        let set = sets.find(|set| set.status.observed_generation < set.metadata.generation)?;
+        let message = format!(
+            "the ReplicaSet controller has not observed the latest change of ReplicaSet {} yet",
+            set.metadata.name
+        );
+        Some(Blocker::new(Cause::ReplicaSetUnobserved, message, ""))
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -284,5 +310,29 @@ impl Survey<'_> {
             format!("{wanted} + {} = {max}", term(surge, "up")),
             format!("{wanted} − {unavailable_term} = {min}"),
         )
+    }
+}
+
+/// What to change so that the API server accepts the pods.
+fn refused_remedy(message: &str, namespace: &str) -> String {
+    let has = |text: &str| message.contains(text);
+    if has("exceeded quota") {
+        format!("raise the quota, or free some of it: kubectl describe quota -n {namespace}")
+    } else if has("violates PodSecurity") {
+        "set the securityContext that the message demands, or change the label pod-security.kubernetes.io/enforce of the \
+         namespace"
+            .to_owned()
+    } else if has("usage per") {
+        format!(
+            "change the resources of the containers, or the limits: kubectl describe limitrange -n {namespace}"
+        )
+    } else if has("error looking up service account") {
+        "create the ServiceAccount, or correct serviceAccountName".to_owned()
+    } else if has("PriorityClass") {
+        "create the PriorityClass, or correct priorityClassName".to_owned()
+    } else if has("failed calling webhook") {
+        "check that the webhook answers".to_owned()
+    } else {
+        "fix what the message reports".to_owned()
     }
 }

@@ -5,7 +5,9 @@
 
 mod limits;
 mod pods;
+mod template;
 mod text;
+pub mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,9 +17,13 @@ use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass;
 use crate::revision::REVISION;
 use crate::size::Limits;
-use crate::snapshot::{Deployment, DeploymentStatus, Options, Pod, ReplicaSet, Snapshot, Strategy};
+use crate::snapshot::{
+    Deployment, DeploymentStatus, ObservedEvent, Options, Pod, ReplicaSet, Snapshot, Strategy,
+};
 use crate::status;
 use crate::time::{Span, Time};
+
+use self::verdict::{Judgement, Outlook, Verdict};
 
 /// The maximum number of pods that a blocker lists.
 pub const BLOCKED_PODS_MAX: usize = 20;
@@ -41,6 +47,8 @@ pub struct Report {
     pub replica_set: String,
     /// The time at which the progress deadline expires, if there is one.
     pub deadline: Option<Time>,
+    /// Whether the rollout completes by itself or needs a change.
+    pub verdict: Verdict,
 }
 
 /// The phase of a rollout.
@@ -53,12 +61,14 @@ pub enum Phase {
     Complete,
     /// The rollout is paused by `spec.paused`.
     Paused,
-    /// The deadline has passed, or the API server rejects the new pods or the new ReplicaSet.
+    /// The deadline has passed, or the rollout certainly needs a change.
     Stalled,
     /// The Deployment is being deleted.
     Deleting,
     /// The Deployment does not allow a plan.
     Refused,
+    /// The rollout completed earlier, and a pod that was ready then is not ready now.
+    Degraded,
 }
 
 /// The numbers of pods of a rollout, and its limits.
@@ -140,6 +150,10 @@ pub enum Cause {
     ReplicaSetsIncomplete,
     /// The selector is empty.
     SelectorEmpty,
+    /// The stored status is based on an earlier generation.
+    GenerationUnobserved,
+    /// The counters of a ReplicaSet are based on an earlier size.
+    ReplicaSetUnobserved,
     /// The rollout is paused.
     Paused,
     /// The new ReplicaSet cannot be created.
@@ -176,8 +190,6 @@ pub enum Cause {
     StaleAnnotation,
     /// The progress deadline has passed.
     DeadlineExceeded,
-    /// The stored status is based on an earlier generation.
-    GenerationUnobserved,
 }
 
 /// The input of a report: the ReplicaSets by role, and their sizes after the plan is carried out.
@@ -190,7 +202,13 @@ struct Survey<'a> {
     old: Vec<&'a ReplicaSet>,
     new_size: i64,
     old_size: i64,
+    /// Pods of the new ReplicaSet.
     pods: Vec<&'a Pod>,
+    /// Pods of the old ReplicaSets.
+    old_pods: Vec<&'a Pod>,
+    /// The events, by the UID of the object that they are about.
+    events: BTreeMap<&'a str, Vec<&'a ObservedEvent>>,
+    judgement: Judgement,
     /// Whether no controller has observed the latest generation, and no step of the plan publishes that it was.
     awaits_observation: bool,
 }
@@ -258,6 +276,9 @@ impl<'a> Survey<'a> {
             new_size: new.map_or(created, size),
             old_size: old.iter().map(|set| size(set)).sum(),
             pods: pods_of(snapshot, new.as_slice()),
+            old_pods: pods_of(snapshot, &old),
+            events: events(snapshot),
+            judgement: options.judgement,
             new,
             old,
             awaits_observation: is_unobserved(&snapshot.deployment)
@@ -268,15 +289,20 @@ impl<'a> Survey<'a> {
     }
 
     fn report(&self, steps: &[Step]) -> Report {
-        let mut blockers = self.blockers();
-        blockers.sort_by_key(|blocker| blocker.cause);
-        let phase = self.phase(&blockers);
+        let findings = self.findings();
+        let mut blockers = self.blockers(&findings);
+        // A rejected call of the caller is why it has not published the generation yet.
+        let is_consequence = |cause| cause == Cause::GenerationUnobserved && self.may_be_stalled();
+        blockers.sort_by_key(|blocker| (is_consequence(blocker.cause), blocker.cause));
         if !self.snapshot.replica_sets_complete {
-            return self.without_all_sets(phase);
+            return self.without_all_sets(&blockers);
         }
+        let verdict = self.verdict(&blockers, &findings);
+        let phase = self.phase(&blockers, &verdict);
         Report {
             phase,
             message: self.message(phase, &blockers),
+            verdict,
             counts: Some(self.counts()),
             reasons: reasons(steps),
             revision: self.revision(steps),
@@ -287,8 +313,8 @@ impl<'a> Survey<'a> {
     }
 
     /// The report on a list of ReplicaSets that may be incomplete. Nothing can be counted: the phase is that which the
-    /// Deployment alone shows.
-    fn without_all_sets(&self, phase: Phase) -> Report {
+    /// Deployment alone shows, and nothing is decided.
+    fn without_all_sets(&self, blockers: &[Blocker]) -> Report {
         let blocker = Blocker::new(
             Cause::ReplicaSetsIncomplete,
             "the list of ReplicaSets may be incomplete, so nothing is planned or counted"
@@ -296,9 +322,11 @@ impl<'a> Survey<'a> {
             "send all ReplicaSets of the Deployment, and set replicaSetsComplete",
         );
         let name = pass::quote(&self.snapshot.deployment.metadata.name);
+        let verdict = Verdict::new(Outlook::Undecided, false, Some(&blocker));
         Report {
-            phase,
+            phase: self.phase(blockers, &verdict),
             message: format!("deployment {name}: {}", blocker.message),
+            verdict,
             counts: None,
             reasons: Vec::new(),
             blockers: vec![blocker],
@@ -308,11 +336,12 @@ impl<'a> Survey<'a> {
         }
     }
 
-    fn phase(&self, blockers: &[Blocker]) -> Phase {
+    fn phase(&self, blockers: &[Blocker], verdict: &Verdict) -> Phase {
         let deployment = &self.snapshot.deployment;
         let is_complete_for_an_earlier_generation =
             self.awaits_observation && status::is_complete(deployment, self.status);
         let has = |cause| blockers.iter().any(|blocker| blocker.cause == cause);
+        let is_certain = verdict.outlook == Outlook::NeedsChange && verdict.is_certain;
         if deployment.metadata.deletion_timestamp.is_some() {
             Phase::Deleting
         } else if has(Cause::SelectorEmpty) {
@@ -323,19 +352,39 @@ impl<'a> Survey<'a> {
             Phase::Progressing
         } else if deployment.spec.paused {
             Phase::Paused
-        } else if self.may_be_stalled()
-            && [
-                Cause::ReplicaSetRefused,
-                Cause::PodsRefused,
-                Cause::DeadlineExceeded,
-            ]
-            .into_iter()
-            .any(has)
-        {
+        } else if self.may_be_stalled() && (has(Cause::DeadlineExceeded) || is_certain) {
             Phase::Stalled
+        } else if self.is_degraded() {
+            Phase::Degraded
         } else {
             Phase::Progressing
         }
+    }
+
+    /// Whether the rollout completed earlier, and a pod that was ready then is not ready now. Pods that were added since
+    /// then are scaling, and not degraded.
+    fn is_degraded(&self) -> bool {
+        let progressing = status::condition(self.status, status::PROGRESSING);
+        let completed = progressing
+            .filter(|condition| condition.reason == status::NEW_SET_AVAILABLE)
+            .map(|condition| condition.last_update_time);
+        let Some(completed) = completed.filter(|_| !self.awaits_observation) else {
+            return false;
+        };
+        let wanted = self.limits.replicas;
+        let is_updated = self.status.updated_replicas == wanted && self.status.replicas == wanted;
+        let mut alive = self.pods.iter();
+        is_updated
+            && alive.any(|pod| {
+                let is_ready = pods::condition(pod, "Ready").is_some_and(|it| it.status == "True");
+                let created = pod.metadata.creation_timestamp;
+                let is_older = created
+                    .zip(completed)
+                    .is_some_and(|(created, at)| created < at);
+                let is_alive = pod.metadata.deletion_timestamp.is_none()
+                    && !matches!(pod.phase.as_str(), "Failed" | "Succeeded");
+                is_alive && !is_ready && (is_older || Self::was_ready(pod))
+            })
     }
 
     fn message(&self, phase: Phase, blockers: &[Blocker]) -> String {
@@ -355,12 +404,15 @@ impl<'a> Survey<'a> {
         let because = cause.map_or_else(String::new, |cause| format!(": {cause}"));
         match phase {
             Phase::Progressing => format!("deployment {name} is rolling out ({numbers}){because}"),
+            Phase::Degraded => format!("deployment {name} is degraded ({numbers}){because}"),
             Phase::Complete => format!(
                 "deployment {name} successfully rolled out ({} of {wanted} available)",
                 status.available_replicas
             ),
             Phase::Paused => {
-                let since = blockers.first().and_then(|blocker| blocker.since);
+                let mut paused = blockers.iter();
+                let paused = paused.find(|blocker| blocker.cause == Cause::Paused);
+                let since = paused.and_then(|blocker| blocker.since);
                 let paused = since.map_or_else(
                     || "is paused".to_owned(),
                     |since| format!("has been paused for {}", self.snapshot.now.since(since)),
@@ -439,6 +491,14 @@ fn pods_of<'a>(snapshot: &'a Snapshot, sets: &[&ReplicaSet]) -> Vec<&'a Pod> {
     .collect()
 }
 
+fn events(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&ObservedEvent>> {
+    let mut events: BTreeMap<&str, Vec<&ObservedEvent>> = BTreeMap::new();
+    for event in snapshot.events.iter() {
+        events.entry(&event.object_uid).or_default().push(event);
+    }
+    events
+}
+
 fn created(steps: &[Step]) -> Option<&crate::action::NewReplicaSet> {
     steps.iter().find_map(|step| match &step.action {
         Some(Action::CreateReplicaSet(set)) => Some(&**set),
@@ -493,11 +553,44 @@ fn reasons(steps: &[Step]) -> Vec<Reason> {
 // === impl Cause ===
 
 impl Cause {
+    /// All causes, in their order.
+    pub const ALL: [Self; 22] = [
+        Self::ReplicaSetsIncomplete,
+        Self::SelectorEmpty,
+        Self::GenerationUnobserved,
+        Self::ReplicaSetUnobserved,
+        Self::Paused,
+        Self::ReplicaSetRefused,
+        Self::ImagePull,
+        Self::ContainerConfig,
+        Self::CrashLoop,
+        Self::Unschedulable,
+        Self::PodsRefused,
+        Self::NotReady,
+        Self::PodFailed,
+        Self::OldPodsRunning,
+        Self::PodsIncomplete,
+        Self::Starting,
+        Self::MinReadySeconds,
+        Self::NotAvailable,
+        Self::HeldBySurge,
+        Self::HeldByAvailability,
+        Self::StaleAnnotation,
+        Self::DeadlineExceeded,
+    ];
+
+    /// The cause with this machine-readable reason.
+    #[must_use]
+    pub fn from_reason(reason: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.as_str() == reason)
+    }
+
     /// The machine-readable reason.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ReplicaSetsIncomplete => "REPLICA_SETS_INCOMPLETE",
+            Self::ReplicaSetUnobserved => "REPLICA_SET_UNOBSERVED",
             Self::SelectorEmpty => "SELECTOR_EMPTY",
             Self::Paused => "PAUSED",
             Self::ReplicaSetRefused => "REPLICA_SET_REFUSED",

@@ -5,6 +5,19 @@ pub(super) const KUBERNETES_MAX: usize = 500;
 /// The maximum length of a container's output, in characters.
 pub(super) const PROGRAM_MAX: usize = 200;
 
+/// The maximum length of the name of an object, in characters.
+pub(super) const NAME_MAX: usize = 253;
+
+/// A name as one word of a shell command.
+pub(super) fn word(name: &str) -> String {
+    let name = one_line(name, NAME_MAX);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    if !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain) {
+        return name;
+    }
+    format!("'{}'", name.replace('\'', "'\\''"))
+}
+
 /// "1 pod", "2 pods".
 pub(super) fn count(number: i64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };

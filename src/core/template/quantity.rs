@@ -81,6 +81,18 @@ impl Quantity {
         self.digits == Digits::Few(0)
     }
 
+    /// The value in units of one nano, if it is not too large to be counted in them.
+    #[must_use]
+    pub fn to_nanos(&self) -> Option<i128> {
+        let Digits::Few(digits) = self.digits else {
+            return None;
+        };
+        let power = u32::try_from(self.exponent - NANO).ok()?;
+        let nanos = i128::try_from(digits).ok()?;
+        let nanos = nanos.checked_mul(10_i128.checked_pow(power)?)?;
+        Some(if self.negative { -nanos } else { nanos })
+    }
+
     fn zero() -> Self {
         Self {
             negative: false,

@@ -14,4 +14,5 @@ mod scenarios;
 mod size;
 mod status;
 mod undo;
+mod verdict;
 mod world;

@@ -20,7 +20,7 @@ use crate::snapshot::{
 use crate::time::Span;
 
 /// A rolling update of 4 pods with maxSurge 1 and maxUnavailable 1: 3 old pods, and 2 new pods that are not available.
-fn half_way() -> Snapshot {
+pub(super) fn half_way() -> Snapshot {
     let mut deployment = mk_deployment(4);
     deployment.spec.strategy = rolling(1, 1);
     deployment.spec.template = mk_template("v2").into();
@@ -33,13 +33,13 @@ fn half_way() -> Snapshot {
 }
 
 /// [`half_way`] with these pods of the new ReplicaSet.
-fn with_pods(pods: impl IntoIterator<Item = Pod>) -> Snapshot {
+pub(super) fn with_pods(pods: impl IntoIterator<Item = Pod>) -> Snapshot {
     let mut snapshot = half_way();
     snapshot.pods = pods.into_iter().collect();
     snapshot
 }
 
-fn reported(snapshot: &Snapshot) -> Report {
+pub(super) fn reported(snapshot: &Snapshot) -> Report {
     let status = compute_status(snapshot, Options::default());
     report(snapshot, Options::default(), &status, &[])
 }
@@ -57,14 +57,14 @@ fn causes(snapshot: &Snapshot) -> Vec<Cause> {
 }
 
 /// A pod of the new ReplicaSet, created a minute ago.
-fn pod(name: &str, phase: &str, containers: Vec<Container>) -> Pod {
+pub(super) fn pod(name: &str, phase: &str, containers: Vec<Container>) -> Pod {
     let mut pod = mk_pod(&half_way().replica_sets[0], name, phase);
     pod.metadata.creation_timestamp = Some(at(-60));
     pod.containers = containers;
     pod
 }
 
-fn container(state: ContainerState) -> Container {
+pub(super) fn container(state: ContainerState) -> Container {
     Container {
         name: "main".to_owned(),
         image: "web:2".to_owned(),
@@ -73,20 +73,20 @@ fn container(state: ContainerState) -> Container {
     }
 }
 
-fn waiting(reason: &str, message: &str) -> ContainerState {
+pub(super) fn waiting(reason: &str, message: &str) -> ContainerState {
     ContainerState::Waiting {
         reason: reason.to_owned(),
         message: message.to_owned(),
     }
 }
 
-fn running(seconds: i64) -> ContainerState {
+pub(super) fn running(seconds: i64) -> ContainerState {
     ContainerState::Running {
         started_at: Some(at(-seconds)),
     }
 }
 
-fn terminated(exit_code: i32, reason: &str, message: &str) -> ContainerState {
+pub(super) fn terminated(exit_code: i32, reason: &str, message: &str) -> ContainerState {
     ContainerState::Terminated {
         exit_code,
         reason: reason.to_owned(),
@@ -95,7 +95,13 @@ fn terminated(exit_code: i32, reason: &str, message: &str) -> ContainerState {
     }
 }
 
-fn condition(kind: &str, status: &str, reason: &str, message: &str, seconds: i64) -> PodCondition {
+pub(super) fn condition(
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    seconds: i64,
+) -> PodCondition {
     PodCondition {
         kind: kind.to_owned(),
         status: status.to_owned(),
@@ -105,13 +111,13 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str, seconds: i64
     }
 }
 
-fn ready(name: &str, seconds: i64) -> Pod {
+pub(super) fn ready(name: &str, seconds: i64) -> Pod {
     let mut pod = pod(name, "Running", Vec::new());
     pod.conditions = vec![condition("Ready", "True", "", "", seconds)];
     pod
 }
 
-fn with_conditions(mut pod: Pod, conditions: Vec<PodCondition>) -> Pod {
+pub(super) fn with_conditions(mut pod: Pod, conditions: Vec<PodCondition>) -> Pod {
     pod.conditions = conditions;
     pod
 }
@@ -130,14 +136,28 @@ fn check_pod(pod: Pod, cause: Cause, message: &str, remedy: &str) {
 
 #[test]
 fn waiting_container_is_explained() {
-    for reason in ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"] {
+    for (reason, remedy) in [
+        (
+            "ErrImagePull",
+            "check the registry, the image name and the pull secret",
+        ),
+        (
+            "ImagePullBackOff",
+            "check the registry, the image name and the pull secret",
+        ),
+        ("InvalidImageName", "correct the name of the image"),
+        (
+            "ErrImageNeverPull",
+            "load the image on the node, or change imagePullPolicy",
+        ),
+    ] {
         check_pod(
             pod("a", "Pending", vec![container(waiting(reason, "secret"))]),
             Cause::ImagePull,
             &format!(
                 "image web:2 of container main cannot be pulled (1 of 2 new pods: a {reason} for 1m0s)"
             ),
-            "fix the image name, its tag or the pull secret",
+            remedy,
         );
     }
     let missing = waiting("CreateContainerConfigError", "configmap \"web\" not found");
@@ -146,7 +166,7 @@ fn waiting_container_is_explained() {
         Cause::ContainerConfig,
         "container main cannot be created (1 of 2 new pods: a CreateContainerConfigError for 1m0s): \
          configmap \"web\" not found",
-        "create the missing object, or fix the reference to it",
+        "create the missing configmap web in namespace default, or correct the reference to it",
     );
     let silent = waiting("CreateContainerError", "");
     check_pod(
@@ -173,7 +193,7 @@ fn waiting_container_is_explained() {
     );
 }
 
-fn crashing(restarts: i32, state: ContainerState, last_state: ContainerState) -> Pod {
+pub(super) fn crashing(restarts: i32, state: ContainerState, last_state: ContainerState) -> Pod {
     let container = Container {
         restarts,
         last_state,
@@ -199,31 +219,31 @@ fn crashing_container_is_explained_with_its_last_output() {
             ),
             "container main keeps crashing (3 restarts; 1 of 2 new pods: a CrashLoopBackOff for 20s): \
              Error, exit code 1: fatal: no database",
-            "read its log: kubectl logs a -c main --previous",
+            "read its log: kubectl logs a -n default -c main",
         ),
         (
             crashing(1, back_off(), terminated(137, "OOMKilled", "")),
-            "container main keeps crashing (1 restart; 1 of 2 new pods: a CrashLoopBackOff for 20s): \
+            "container main keeps running out of memory (1 restart; 1 of 2 new pods: a CrashLoopBackOff for 20s): \
              OOMKilled, exit code 137",
-            "read its log: kubectl logs a -c main --previous",
+            "raise resources.limits.memory of container main",
         ),
         (
             crashing(1, back_off(), ContainerState::Unknown),
             "container main keeps crashing (1 restart; 1 of 2 new pods: a CrashLoopBackOff for 1m0s): \
              back-off 40s restarting failed container",
-            "read its log: kubectl logs a -c main --previous",
+            "read its log: kubectl logs a -n default -c main",
         ),
         (
             crashing(0, terminated(0, "", ""), ContainerState::Unknown),
             "container main has terminated (1 of 2 new pods: a Terminated for 20s): exit code 0",
-            "read its log: kubectl logs a -c main",
+            "read its log: kubectl logs a -n default -c main",
         ),
         // It runs briefly between two backoffs.
         (
             crashing(4, running(5), terminated(2, "Error", "")),
             "container main keeps crashing (4 restarts; 1 of 2 new pods: a Running for 5s): \
              Error, exit code 2",
-            "read its log: kubectl logs a -c main --previous",
+            "read its log: kubectl logs a -n default -c main --previous",
         ),
     ];
     for (pod, message, remedy) in cases {
@@ -233,7 +253,7 @@ fn crashing_container_is_explained_with_its_last_output() {
         crashing(4, running(900), terminated(2, "Error", "")),
         Cause::NotReady,
         "container main is running but not ready (1 of 2 new pods: a Running for 15m0s)",
-        "check why its readiness probe fails",
+        "check why its readiness probe fails: kubectl logs a -n default -c main",
     );
 }
 
@@ -273,12 +293,12 @@ fn init_containers_block_too() {
         Cause::CrashLoop,
         "init container migrate keeps crashing (2 restarts; 1 of 2 new pods: a CrashLoopBackOff for 1m0s): \
          back-off",
-        "read its log: kubectl logs a -c migrate --previous",
+        "read its log: kubectl logs a -n default -c migrate",
     );
     check_pod(
         pod("a", "Pending", vec![init(running(30), 0), main()]),
         Cause::Starting,
-        "1 of 2 new pods is starting: a Init for 30s",
+        "1 of 2 new pods is starting: a Init for 30s: init container migrate is running",
         "",
     );
     check_pod(
@@ -300,7 +320,7 @@ fn init_containers_block_too() {
         pod("a", "Running", vec![init(running(40), 0), ready_main]),
         Cause::NotReady,
         "init container migrate is running but not ready (1 of 2 new pods: a Running for 40s)",
-        "check why its readiness probe fails",
+        "check why its readiness probe fails: kubectl logs a -n default -c migrate",
     );
 }
 
@@ -387,7 +407,7 @@ fn ready_pods_wait_for_min_ready_seconds() {
     let found = blocker(&snapshot, Cause::MinReadySeconds);
     assert_eq!(
         found.message,
-        "2 of 2 new pods are ready, but not yet for minReadySeconds (60 s): a Ready for 40s"
+        "2 of 2 new pods are ready, but not yet for minReadySeconds (60 s): a Ready for 40s, 20s left"
     );
     assert_eq!(found.remedy, "");
     assert_eq!(found.since, Some(at(-40)));
@@ -397,7 +417,7 @@ fn ready_pods_wait_for_min_ready_seconds() {
     let found = blocker(&snapshot, Cause::MinReadySeconds);
     assert_eq!(
         found.message,
-        "1 of 2 new pods is ready, but not yet for minReadySeconds (60 s): b Ready for 10s"
+        "1 of 2 new pods is ready, but not yet for minReadySeconds (60 s): b Ready for 10s, 50s left"
     );
 }
 
@@ -565,7 +585,10 @@ fn pause_is_reported_with_its_duration() {
     let first = &report.blockers[0];
     assert_eq!(first.cause, Cause::Paused);
     assert_eq!(first.message, "the rollout has been paused for 1m30s");
-    assert_eq!(first.remedy, "resume it: set spec.paused to false");
+    assert_eq!(
+        first.remedy,
+        "resume it: kubectl rollout resume deploy/web -n default"
+    );
     assert_eq!(first.since, Some(at(-90)));
     // The limits do not block a paused rollout.
     assert_eq!(
@@ -593,7 +616,8 @@ fn rejected_pods_are_explained() {
     snapshot.replica_sets[0].status = mk_set_status(0, 0);
     snapshot.replica_sets[0].status.conditions = vec![failure];
     let report = reported(&snapshot);
-    assert_eq!(report.phase, Phase::Stalled);
+    // Whether it can be resolved, only events show.
+    assert_eq!(report.phase, Phase::Progressing);
     let first = &report.blockers[0];
     assert_eq!(
         (first.cause, first.message.as_str()),
@@ -605,7 +629,7 @@ fn rejected_pods_are_explained() {
     assert_eq!(
         report.message,
         format!(
-            "deployment \"web\" is stuck (0 of 4 updated, 3 of 4 available, 3 old): {}",
+            "deployment \"web\" is rolling out (0 of 4 updated, 3 of 4 available, 3 old): {}",
             first.message
         )
     );
@@ -650,7 +674,13 @@ fn rejected_replica_set_is_explained() {
         text(&snapshot),
         "the API server rejects the new ReplicaSet: exceeded quota: sets, requested: 1"
     );
-    assert_eq!(reported(&snapshot).phase, Phase::Stalled);
+    // Another ReplicaSet may be removed.
+    assert_eq!(reported(&snapshot).phase, Phase::Progressing);
+    let denied = "admission webhook \"x\" denied the request: no";
+    assert_eq!(
+        reported(&refused_create("Forbidden", denied)).phase,
+        Phase::Stalled
+    );
     assert_eq!(
         text(&refused_create("Forbidden", "")),
         "the API server rejects the new ReplicaSet: Forbidden"
@@ -658,6 +688,16 @@ fn rejected_replica_set_is_explained() {
     assert_eq!(
         text(&refused_create("", "")),
         "the API server rejects the new ReplicaSet"
+    );
+    // The caller that reports it is the controller that has not published the generation.
+    let mut unobserved = refused_create("Forbidden", denied);
+    unobserved.deployment.metadata.generation = 2;
+    let found = reported(&unobserved);
+    assert_eq!(found.phase, Phase::Stalled);
+    assert_eq!(found.blockers[0].cause, Cause::ReplicaSetRefused);
+    assert_eq!(
+        found.blockers.last().unwrap().cause,
+        Cause::GenerationUnobserved
     );
     // The planner handles a name that is already taken.
     let taken = refused_create("AlreadyExists", "exists");
@@ -684,7 +724,8 @@ fn rejected_replica_set_is_explained() {
 /// the complete rollout, because the rejected create ends the sync.
 #[test]
 fn rollout_with_a_rejected_replica_set_is_not_complete() {
-    let mut snapshot = refused_create("Forbidden", "exceeded quota");
+    let denied = "admission webhook \"x\" denied the request: no";
+    let mut snapshot = refused_create("Forbidden", denied);
     snapshot.deployment.status = crate::snapshot::DeploymentStatus {
         observed_generation: 1,
         replicas: 4,
@@ -869,12 +910,7 @@ fn exceeded_deadline_is_ranked_after_its_causes() {
     assert_eq!(after.deadline, None);
     assert_eq!(
         causes(&snapshot),
-        [
-            Cause::ImagePull,
-            Cause::HeldBySurge,
-            Cause::HeldByAvailability,
-            Cause::DeadlineExceeded
-        ]
+        [Cause::ImagePull, Cause::DeadlineExceeded]
     );
     let last = after.blockers.last().unwrap();
     assert_eq!(last.message, "no progress within the deadline of 60 s");
@@ -1045,6 +1081,7 @@ fn causes_to_fix_come_before_their_consequences() {
     assert_eq!(
         causes,
         [
+            Cause::GenerationUnobserved,
             Cause::ImagePull,
             Cause::ContainerConfig,
             Cause::CrashLoop,
@@ -1054,10 +1091,7 @@ fn causes_to_fix_come_before_their_consequences() {
             Cause::PodFailed,
             Cause::Starting,
             Cause::MinReadySeconds,
-            Cause::HeldBySurge,
-            Cause::HeldByAvailability,
-            Cause::DeadlineExceeded,
-            Cause::GenerationUnobserved,
+            Cause::DeadlineExceeded
         ]
     );
 }

@@ -478,6 +478,7 @@ fn the_status_is_computed_without_any_writes() {
     assert_eq!(status(&snapshot), want);
     // The server may not keep all fields.
     let options = Options {
+        judgement: Default::default(),
         terminating_replicas: false,
     };
     let want = DeploymentStatus {

@@ -4,6 +4,7 @@
 mod answer;
 mod deployment;
 mod event;
+mod judgement;
 mod meta;
 mod name;
 mod path;
@@ -59,13 +60,41 @@ pub(super) fn rollback(
     let parsed = request(snapshot, options, interrupt);
     let mut parser = Parser::new(&Never);
     parser.count(to_revision, &Path::Root("to_revision"));
-    match (parsed, parser.finish(())) {
-        (Ok((snapshot, options, _)), Ok(())) => Ok((snapshot, options)),
+    combined(parsed, parser.finish(())).map(|((snapshot, options, _), ())| (snapshot, options))
+}
+
+/// Takes in a snapshot, and how to judge its rollout.
+pub(super) fn status(
+    snapshot: Option<proto::Snapshot>,
+    options: Option<proto::PlanOptions>,
+    previous: Option<proto::Verdict>,
+    rules: Vec<proto::FailureRule>,
+    interrupt: &dyn Interrupt,
+) -> Result<(Snapshot, Options), Error> {
+    let parsed = request(snapshot, options, interrupt);
+    let mut parser = Parser::new(&Never);
+    let judgement = parser.judgement(previous, rules);
+    let options = combined(parsed, parser.finish(judgement));
+    options.map(|((snapshot, options, _), judgement)| {
+        (
+            snapshot,
+            Options {
+                judgement,
+                ..options
+            },
+        )
+    })
+}
+
+/// Both, or all that is wrong with either.
+fn combined<A, B>(first: Result<A, Error>, second: Result<B, Error>) -> Result<(A, B), Error> {
+    match (first, second) {
+        (Ok(first), Ok(second)) => Ok((first, second)),
         (Err(Error::InvalidArgument(mut all)), Err(Error::InvalidArgument(more))) => {
             all.extend(more);
             Err(Error::InvalidArgument(all))
         }
-        (Err(error), _) | (Ok(_), Err(error)) => Err(error),
+        (Err(error), _) | (_, Err(error)) => Err(error),
     }
 }
 
@@ -282,6 +311,7 @@ impl<'i> Parser<'i> {
         let defaults = Options::default();
         let options = Options {
             terminating_replicas: terminating_replicas.unwrap_or(defaults.terminating_replicas),
+            ..defaults
         };
         (options, horizon)
     }

@@ -11,6 +11,8 @@ use super::{DEPLOYMENT, REPLICA_SET, Run, command, path, read};
 
 const OPTIONS: &str = "-o json --request-timeout=30s";
 
+const EVENTS: &str = "get events --field-selector=type=Warning ";
+
 /// What kubectl does at one call.
 #[derive(Clone)]
 enum Answer {
@@ -80,10 +82,26 @@ impl Kubectl {
         }
     }
 
-    /// Its arguments, a line for each call.
+    /// Its arguments, a line for each call, but for those that read events.
     fn calls(&self) -> Vec<String> {
         let calls = fs::read_to_string(self.file("calls")).unwrap_or_default();
-        calls.lines().map(str::to_owned).collect()
+        let calls = calls.lines().filter(|call| !call.starts_with(EVENTS));
+        calls.map(str::to_owned).collect()
+    }
+
+    /// How often events were read.
+    fn event_calls(&self) -> usize {
+        let calls = fs::read_to_string(self.file("calls")).unwrap_or_default();
+        calls
+            .lines()
+            .filter(|call| call.starts_with(EVENTS))
+            .count()
+    }
+
+    /// Answers with these events from this poll on.
+    fn add_events(&self, poll: usize, events: &[Value]) {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": events});
+        fs::write(self.file(&format!("events.{poll}.out")), list.to_string()).unwrap();
     }
 
     fn file(&self, name: &str) -> std::path::PathBuf {
@@ -206,8 +224,18 @@ fn kubectl_is_asked_for_what_is_needed() {
         let kubectl = Kubectl::new(&[example(stuck)]);
         let run = kubectl.run(&[&["status", name, "--now", &now], args].concat());
         assert_eq!((run.exit, run.err.as_str()), (1, ""));
-        assert_eq!(run.out, expected);
+        // The remedies are for the same cluster.
+        let out = match told.contains("--context") {
+            true => expected.replace(
+                "rollplan undo ",
+                "rollplan undo --context='my context' --kubeconfig=/no/such ",
+            ),
+            false => expected.clone(),
+        };
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words(&run.out), words(&out));
         assert_eq!(kubectl.calls(), calls_by(selector, "status", told));
+        assert_eq!(kubectl.event_calls(), 1);
     }
     for verb in ["plan", "history", "undo"] {
         let kubectl = Kubectl::new(&[example(stuck)]);
@@ -557,7 +585,9 @@ fn waiting_ends_with_the_rollout() {
 fn waiting_ends_when_it_is_in_vain() {
     let kubectl = Kubectl::new(&[nothing_yet(), example("stuck-bad-image")]);
     let run = kubectl.watch(&["wait", "web"]);
-    assert_eq!((run.exit, run.err.as_str()), (1, ""));
+    assert_eq!(run.exit, 1);
+    // It has another UID.
+    assert_eq!(run.err.lines().count(), 1, "{}", run.err);
     let cause = "image registry.example/web:404 of container web cannot be pulled";
     assert!(
         run.out.lines().nth(1).unwrap().contains(cause),
@@ -566,7 +596,7 @@ fn waiting_ends_when_it_is_in_vain() {
     );
     // The causes follow, with what would fix them.
     assert!(
-        run.out.contains("remedy: fix the image name"),
+        run.out.contains("remedy: check the registry"),
         "{}",
         run.out
     );
@@ -767,7 +797,7 @@ fn what_does_not_go_together() {
         (&["wait", "-f", file], "unexpected argument '-f'"),
         (
             &["wait", "web", "--for=ready"],
-            "[possible values: complete]",
+            "[possible values: complete, available, updated, deleted]",
         ),
         (
             &["wait", "web", "--timeout=soon"],
@@ -795,4 +825,219 @@ fn what_does_not_go_together() {
         let err = super::refused(args, "");
         assert!(err.contains(expected), "{args:?}: {err}");
     }
+}
+
+/// [`rollout`] with a pod whose container waits for this reason.
+fn waiting(reason: &str, message: &str) -> Poll {
+    let mut poll = rollout(0);
+    let Answer::Out(sets) = &poll.sets else {
+        unreachable!()
+    };
+    let mut sets: Value = serde_json::from_str(sets).unwrap();
+    let set = &mut sets["items"][0];
+    set["spec"]["replicas"] = json!(1);
+    set["status"]["replicas"] = json!(1);
+    let state = json!({"waiting": {"reason": reason, "message": message}});
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "web-1-x",
+            "namespace": "shop",
+            "uid": "pod-uid",
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set["metadata"]["name"],
+                "uid": set["metadata"]["uid"], "controller": true,
+            }],
+        },
+        "status": {
+            "phase": "Pending",
+            "containerStatuses": [{"name": "web", "image": "web:1", "state": state, "restartCount": 0}],
+        },
+    });
+    poll.sets = Answer::Out(sets.to_string());
+    poll.pods =
+        Answer::Out(json!({"apiVersion": "v1", "kind": "List", "items": [pod]}).to_string());
+    poll
+}
+
+#[test]
+fn waiting_ends_as_soon_as_a_failure_is_certain() {
+    let wrong = || {
+        waiting(
+            "InvalidImageName",
+            "couldn't parse image name: invalid reference format",
+        )
+    };
+    let kubectl = Kubectl::new(&[nothing_yet(), wrong()]);
+    let run = kubectl.run(&["wait", "web", "--interval=0"]);
+    assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
+    let cause = "image web:1 of container web cannot be pulled (1 of 1 new pod: web-1-x InvalidImageName): invalid \
+                 reference format";
+    assert_eq!(run.out.matches(cause).count(), 1, "{}", run.out);
+    assert!(
+        run.out
+            .contains("    remedy: correct the name of the image\n"),
+        "{}",
+        run.out
+    );
+    // Not if the user wants to wait for the deadline.
+    let kubectl = Kubectl::new(&[wrong(), rollout(2)]);
+    let run = kubectl.watch(&["wait", "web", "--fail-fast=off"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+    // Nor for a failure that may pass, unless the user says so.
+    let may_pass = || waiting("ErrImagePull", "dial tcp: connection refused");
+    let kubectl = Kubectl::new(&[may_pass(), rollout(2)]);
+    assert_eq!(kubectl.watch(&["wait", "web"]).exit, 0);
+    let kubectl = Kubectl::new(&[may_pass(), rollout(2)]);
+    assert_eq!(
+        kubectl
+            .watch(&["wait", "web", "--fail-on", "crash-loop=3,image-pull=0s"])
+            .exit,
+        1
+    );
+    for (wrong, text) in [
+        (
+            "image-pull=soon",
+            "not a duration, for example image-pull=30s",
+        ),
+        (
+            "crash-loop=30s",
+            "not a number of restarts, for example crash-loop=3",
+        ),
+        (
+            "other=3",
+            "not a class of failures; one of image-name, image-pull, ",
+        ),
+        ("image-pull=1s,image-pull=2s", "failOn[1].failure"),
+    ] {
+        let run = Kubectl::new(&[may_pass()]).run(&["wait", "web", "--fail-on", wrong]);
+        assert_eq!(run.exit, 2, "{wrong}");
+        assert!(run.err.contains(text), "{}", run.err);
+    }
+}
+
+#[test]
+fn events_make_a_verdict_certain_and_their_absence_does_not_fail_it() {
+    let missing = || waiting("ContainerCreating", "");
+    let text = "MountVolume.SetUp failed for volume \"tls\" : secret \"web-tls\" not found";
+    let event = |uid: &str| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": "x", "namespace": "shop"},
+            "involvedObject": {"kind": "Pod", "name": "web-1-x", "uid": uid},
+            "reason": "FailedMount",
+            "message": text,
+            "type": "Warning",
+            "count": 9,
+            "firstTimestamp": "2026-11-20T23:00:00Z",
+            "lastTimestamp": "2026-11-20T23:02:08Z",
+            "eventTime": null,
+            "source": {"component": "kubelet"},
+        })
+    };
+    let kubectl = Kubectl::new(&[missing()]);
+    kubectl.add_events(1, &[event("pod-uid")]);
+    let run = kubectl.run(&["status", "web"]);
+    assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
+    assert!(
+        run.out.contains("secret \"web-tls\" not found"),
+        "{}",
+        run.out
+    );
+    assert!(
+        run.out
+            .contains("remedy: create the missing secret web-tls in namespace shop"),
+        "{}",
+        run.out
+    );
+    let kubectl = Kubectl::new(&[missing()]);
+    kubectl.add_events(1, &[event("of-another")]);
+    assert_eq!(kubectl.run(&["status", "web"]).exit, 3);
+    // Files may have events too.
+    let objects =
+        [&missing().deployment, &missing().sets, &missing().pods].map(|answer| match answer {
+            Answer::Out(text) => text.clone(),
+            Answer::Err(_) | Answer::Script(_) => unreachable!(),
+        });
+    let events = event("pod-uid").to_string();
+    let input = [&objects[..], &[events]].concat().join("\n---\n");
+    let run = super::rollplan(&["status", "-f", "-", "--replica-sets-complete"], &input);
+    assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
+    // Without the permission there is a note, once, and the verdict is less certain.
+    let kubectl = Kubectl::new(&[missing(), missing(), rollout(2)]);
+    fs::write(kubectl.file("events.1.err"), forbidden_text("events")).unwrap();
+    let run = kubectl.watch(&["wait", "web"]);
+    assert_eq!(run.exit, 0, "{}", run.err);
+    assert_eq!(
+        run.err.matches("the verdict does without events").count(),
+        1,
+        "{}",
+        run.err
+    );
+    assert_eq!(kubectl.event_calls(), 1);
+    // An API server that does not list them now is asked again.
+    let kubectl = Kubectl::new(&[missing(), missing(), rollout(2)]);
+    fs::write(kubectl.file("events.1.err"), DOWN).unwrap();
+    let run = kubectl.watch(&["wait", "web"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    assert_eq!(kubectl.event_calls(), 2);
+}
+
+#[test]
+fn goals_other_than_complete_are_waited_for() {
+    let kubectl = Kubectl::new(&[nothing_yet(), rollout(0)]);
+    let run = kubectl.watch(&["wait", "web", "--for=updated"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+    assert_eq!(kubectl.calls().len(), 6);
+    let kubectl = Kubectl::new(&[nothing_yet(), rollout(1), rollout(2)]);
+    let run = kubectl.watch(&["wait", "web", "--for=available"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+    assert_eq!(kubectl.calls().len(), 9);
+    for polls in [vec![rollout(2), poll(vec![])], vec![poll(vec![])]] {
+        let kubectl = Kubectl::new(&polls);
+        let run = kubectl.watch(&["wait", "web", "--for=deleted"]);
+        assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+    }
+}
+
+#[test]
+fn deployment_that_is_created_again_is_told_by_its_uid() {
+    let mut again = nothing_yet();
+    if let Answer::Out(text) = &mut again.deployment {
+        let mut deployment: Value = serde_json::from_str(text).unwrap();
+        deployment["metadata"]["uid"] = json!("another");
+        *text = deployment.to_string();
+    }
+    let kubectl = Kubectl::new(&[nothing_yet(), again.clone(), rollout(2)]);
+    let run = kubectl.watch(&["wait", "web"]);
+    assert_eq!(run.exit, 0, "{}", run.err);
+    let note =
+        "note: Deployment shop/web was deleted and created again while waiting: its UID was ";
+    assert!(run.err.starts_with(note), "{}", run.err);
+    assert!(run.err.contains(", and is another now\n"), "{}", run.err);
+    let kubectl = Kubectl::new(&[nothing_yet(), again]);
+    assert_eq!(kubectl.watch(&["wait", "web", "--for=deleted"]).exit, 0);
+}
+
+#[test]
+fn log_of_the_failing_container_is_printed() {
+    let kubectl = Kubectl::new(&[example("stuck-crash-loop")]);
+    fs::write(
+        kubectl.file("log"),
+        "connecting\nfatal: \u{1b}[31mno database\n",
+    )
+    .unwrap();
+    let run = kubectl.run(&["wait", "web", "-n", "shop", "--timeout=0", "--logs"]);
+    assert_ne!(run.exit, 0);
+    let end = "  | connecting\n  | fatal: \\u{1b}[31mno database\n";
+    assert!(run.out.ends_with(end), "{}", run.out);
+    let calls = kubectl.calls();
+    let call = calls.last().unwrap();
+    assert!(
+        call.starts_with("logs web-")
+            && call.ends_with(" --tail=20 --request-timeout=30s --namespace=shop"),
+        "{call}"
+    );
 }

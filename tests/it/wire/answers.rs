@@ -441,3 +441,64 @@ fn incomplete_sets_get_no_steps_no_status_and_no_timer() {
         }
     }
 }
+
+#[test]
+fn rules_of_a_verdict_are_validated() {
+    let violations = |rules: Vec<proto::FailureRule>, previous: Option<proto::Verdict>| {
+        let request = proto::ComputeStatusRequest {
+            snapshot: mk_request().snapshot,
+            options: None,
+            previous_verdict: previous,
+            fail_on: rules,
+        };
+        match wire::compute_status(request) {
+            Ok(_) => Vec::new(),
+            Err(wire::Error::InvalidArgument(violations)) => {
+                let listed = violations.listed.into_iter();
+                listed.map(|one| (one.field, one.reason)).collect()
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    };
+    let rule = |failure: &str, limit| proto::FailureRule {
+        failure: failure.to_owned(),
+        limit,
+    };
+    let grace = |seconds| {
+        let grace = prost_types::Duration { seconds, nanos: 0 };
+        Some(proto::failure_rule::Limit::Grace(grace))
+    };
+    let restarts = |restarts| Some(proto::failure_rule::Limit::Restarts(restarts));
+    let fine = vec![
+        rule("image-pull", grace(30)),
+        rule("crash-loop", restarts(3)),
+    ];
+    assert_eq!(violations(fine, Some(proto::Verdict::default())), []);
+    let wrong = vec![
+        rule("other", grace(1)),
+        rule("image-pull", grace(-1)),
+        rule("config", restarts(1)),
+        rule("crash-loop", restarts(-1)),
+        rule("crash-loop", grace(1)),
+        rule("refused", None),
+    ];
+    let previous = proto::Verdict {
+        since: Some(prost_types::Timestamp {
+            seconds: 0,
+            nanos: -1,
+        }),
+        ..Default::default()
+    };
+    let expected = [
+        ("previous_verdict.since", wire::Reason::OutOfRange),
+        ("fail_on[0].failure", wire::Reason::UnknownEnumValue),
+        ("fail_on[1].grace", wire::Reason::Negative),
+        ("fail_on[2].grace", wire::Reason::Required),
+        ("fail_on[3].restarts", wire::Reason::Negative),
+        ("fail_on[4].failure", wire::Reason::Duplicate),
+        ("fail_on[4].restarts", wire::Reason::Required),
+        ("fail_on[5].grace", wire::Reason::Required),
+    ];
+    let expected = expected.map(|(field, reason)| (field.to_owned(), reason));
+    assert_eq!(violations(wrong, Some(previous)), expected);
+}

@@ -103,6 +103,7 @@ impl World {
     /// Ends a world: checks the report of a stuck rollout, removes all faults, resumes a paused Deployment, and checks that
     /// the rollout completes.
     pub(crate) fn end(&mut self) {
+        self.check_certain();
         self.calm();
         self.heal();
         let paused = |world: &Self| {

@@ -36,6 +36,10 @@ pub enum Flaw {
     ScalesUpFirst,
     /// The predicted effect of a scale action lacks its annotations.
     ApplyDropsAnnotations,
+    /// A caller of verdicts takes pods that are not ready yet for a failure.
+    JudgesUnready,
+    /// A caller of verdicts does not send back the previous one.
+    ForgetsVerdict,
 }
 
 impl Flaw {
@@ -54,6 +58,8 @@ impl Flaw {
         Self::NoClamp,
         Self::ScalesUpFirst,
         Self::ApplyDropsAnnotations,
+        Self::JudgesUnready,
+        Self::ForgetsVerdict,
     ];
 
     /// Plans with this bug.

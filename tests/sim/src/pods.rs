@@ -183,10 +183,11 @@ impl StoredPod {
     }
 
     fn container(&self, fault: Fault) -> Container {
-        let waiting = |reason: &str| ContainerState::Waiting {
+        let waiting_for = |reason: &str, message: &str| ContainerState::Waiting {
             reason: reason.to_owned(),
-            message: String::new(),
+            message: message.to_owned(),
         };
+        let waiting = |reason| waiting_for(reason, "");
         let terminated = ContainerState::Terminated {
             exit_code: 1,
             reason: "Error".to_owned(),
@@ -198,8 +199,12 @@ impl StoredPod {
         };
         let state = match (self.state, fault) {
             (PodState::Pending, _) => ContainerState::Unknown,
-            (PodState::Scheduled, Fault::ImagePull) => waiting("ImagePullBackOff"),
-            (PodState::Scheduled, Fault::Config) => waiting("CreateContainerConfigError"),
+            (PodState::Scheduled, Fault::ImagePull) => {
+                waiting_for("ImagePullBackOff", "Back-off pulling image: not found")
+            }
+            (PodState::Scheduled, Fault::Config) => {
+                waiting_for("CreateContainerConfigError", "configmap \"web\" not found")
+            }
             (PodState::Scheduled, _) => waiting("ContainerCreating"),
             (PodState::Crashed, _) => waiting("CrashLoopBackOff"),
             (PodState::Running | PodState::Ready, _) => running,

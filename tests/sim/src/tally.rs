@@ -95,6 +95,8 @@ tallies! {
     CheckUndo = "a rollback restored the template",
     CheckComplete = "complete: reported as complete, without blockers",
     CheckStuck = "stuck: the first reported blocker is the actual cause",
+    CheckCertain = "certainly stuck: never completes without a change",
+    CheckDecided = "stuck: the verdict is decided when it was promised",
     CheckConverged = "after recovery: the rollout completes",
     StuckPaused = "stuck: paused",
     StuckReplicaSetRejected = "stuck: ReplicaSet rejected",

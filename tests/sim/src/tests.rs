@@ -101,6 +101,16 @@ fn wrong_prediction_of_an_action_is_detected() {
 }
 
 #[test]
+fn verdicts_about_passing_states_are_detected() {
+    detect(Flaw::JudgesUnready, &["verdict"]);
+}
+
+#[test]
+fn verdicts_that_are_not_sent_back_are_detected() {
+    detect(Flaw::ForgetsVerdict, &["verdict"]);
+}
+
+#[test]
 fn scripts_round_trip_through_their_text() {
     for seed in 0..500 {
         let script = generate(seed);

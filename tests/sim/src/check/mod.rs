@@ -1,10 +1,11 @@
 //! Checks each plan (`plans`), each write (`writes`, `bounds`), and the state of the world when nothing changes any more
-//! (`rest`, `stuck`).
+//! (`rest`, `stuck`, `verdict`).
 
 mod bounds;
 mod plans;
 mod rest;
 mod stuck;
+mod verdict;
 mod writes;
 
 use std::fmt;

@@ -70,8 +70,9 @@ impl World {
                 "stuck because of {causes:?}, but reported as {first:?}: {}",
                 report.message
             );
-            self.violate("report", message);
+            return self.violate("report", message);
         }
+        self.check_decided(&snapshot);
     }
 
     /// The actual causes that block the rollout, the one to fix first at the beginning.

@@ -1,0 +1,107 @@
+//! Checks verdicts: what is certainly stuck never completes without a change, and what is stuck is decided when promised.
+
+use rollplan_core::compute_status;
+use rollplan_core::report::verdict::class::{Class, Limit, Rules};
+use rollplan_core::report::verdict::{Judgement, Outlook, Verdict};
+use rollplan_core::report::{Cause, report};
+use rollplan_core::snapshot::{Options, Snapshot};
+
+use crate::clock;
+use crate::flaw::Flaw;
+use crate::script::Kind;
+use crate::tally::Tally;
+use crate::world::World;
+
+/// The polling interval, in seconds.
+const INTERVAL: i64 = 10;
+/// Longer than all deadlines and graces, in seconds.
+const LONGEST: i64 = 1800;
+
+fn judge(snapshot: &Snapshot, judgement: Judgement) -> Verdict {
+    let options = Options {
+        judgement,
+        ..Options::default()
+    };
+    let status = compute_status(snapshot, options);
+    report(snapshot, options, &status, &[]).verdict
+}
+
+impl World {
+    /// The rules that judge at once what stays as it is in this world: the faults of a template.
+    fn hasty_rules(&self) -> Rules {
+        let rules = Rules::default()
+            .with(Class::ImagePull, Limit::Grace(0))
+            .with(Class::Config, Limit::Grace(0));
+        match self.flaw {
+            Flaw::JudgesUnready => rules.with(Class::NotReady, Limit::Grace(0)),
+            _ => rules,
+        }
+    }
+
+    /// A rollout that certainly needs a change does not complete without one, whatever the actors do.
+    pub(crate) fn check_certain(&mut self) {
+        let mut future = self.clone();
+        for kind in [Kind::Deployments, Kind::Sets, Kind::Pods] {
+            while future.deliver(kind) {}
+        }
+        let Some(snapshot) = future.snapshot(true) else {
+            return;
+        };
+        let seen = &snapshot.deployment.metadata;
+        let is_current = future.store.deployment.as_ref().is_some_and(|deployment| {
+            let metadata = &deployment.metadata;
+            (&metadata.uid, metadata.generation) == (&seen.uid, seen.generation)
+        });
+        let judgement = Judgement {
+            rules: self.hasty_rules(),
+            previous: None,
+        };
+        let verdict = judge(&snapshot, judgement);
+        let is_certain = verdict.outlook == Outlook::NeedsChange && verdict.is_certain;
+        if !is_current || !is_certain || seen.deletion_timestamp.is_some() {
+            return;
+        }
+        self.tallies.count(Tally::CheckCertain);
+        future.calm();
+        let Some(deployment) = future.store.deployment.clone() else {
+            return;
+        };
+        let truth = future.truth(&deployment);
+        let wanted = deployment.spec.replicas;
+        let counts = [truth.replicas, truth.updated, truth.available];
+        if future.violation.is_none() && counts == [wanted; 3] {
+            let Verdict {
+                reason, message, ..
+            } = verdict;
+            self.violate(
+                "verdict",
+                format!("completed, but was certain to be stuck: {reason}: {message}"),
+            );
+        }
+    }
+
+    /// A stuck rollout is decided by the time that its verdict promises, if the caller polls.
+    pub(super) fn check_decided(&mut self, snapshot: &Snapshot) {
+        let mut judgement = Judgement::default();
+        let mut promised = None;
+        for seconds in (0..LONGEST).step_by(INTERVAL.unsigned_abs() as usize) {
+            let mut later = snapshot.clone();
+            later.now = clock::at(self.now + seconds);
+            let verdict = judge(&later, judgement);
+            match verdict.outlook {
+                Outlook::NeedsChange => return self.tallies.count(Tally::CheckDecided),
+                Outlook::Undecided => {}
+                Outlook::Complete | Outlook::CompletesByItself => {
+                    return self.violate("verdict", format!("stuck, but judged {verdict:?}"));
+                }
+            }
+            promised = promised.or(verdict.decided_after);
+            if promised.is_some_and(|promised| later.now > promised.plus_seconds(INTERVAL)) {
+                return self.violate("verdict", format!("not decided as promised: {verdict:?}"));
+            }
+            if self.flaw != Flaw::ForgetsVerdict {
+                judgement.previous = Cause::from_reason(verdict.reason).zip(verdict.since);
+            }
+        }
+    }
+}
