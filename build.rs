@@ -31,6 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut config = Config::new();
     // Names of messages, by which JSON finds their descriptors.
     config.enable_type_names();
+    // Slices of the request: nothing is copied.
+    config.bytes([".rollplan.v1.Snapshot.objects_json"]);
     tonic_prost_build::configure()
         // Ordered maps: the same message always has the same bytes.
         .btree_map(".")

@@ -66,6 +66,8 @@ pub(super) fn shuffled_request(sets: usize, pods: usize) -> proto::PlanRolloutRe
             pods_complete: true,
             replica_sets_complete: true,
             answers: Vec::new(),
+            objects_json: Vec::new(),
+            target: None,
             events: Vec::new(),
         }),
         options: None,

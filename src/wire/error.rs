@@ -145,11 +145,19 @@ pub enum Reason {
     UnsafeInteger,
     /// An infinity, or no number.
     NotFinite,
+    /// A value of another type than the field has.
+    WrongType,
+    /// A key that an object has twice.
+    DuplicateKey,
+    /// A field that excludes another one that is given.
+    Exclusive,
+    /// An object that is named, or needed, and not there; or several where one is meant.
+    NotFound,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 29] = [
         Self::Required,
         Self::Negative,
         Self::OutOfRange,
@@ -175,6 +183,10 @@ impl Reason {
         Self::TooDeep,
         Self::UnsafeInteger,
         Self::NotFinite,
+        Self::WrongType,
+        Self::DuplicateKey,
+        Self::Exclusive,
+        Self::NotFound,
     ];
 
     /// The stable name that callers match on.
@@ -206,6 +218,10 @@ impl Reason {
             Self::TooDeep => "TOO_DEEP",
             Self::UnsafeInteger => "UNSAFE_INTEGER",
             Self::NotFinite => "NOT_FINITE",
+            Self::WrongType => "WRONG_TYPE",
+            Self::DuplicateKey => "DUPLICATE_KEY",
+            Self::Exclusive => "EXCLUSIVE",
+            Self::NotFound => "NOT_FOUND",
         }
     }
 }

@@ -83,6 +83,14 @@ const WORK_MAP_ENTRY: u64 = 150;
 const WORK_OBJECT: u64 = 1_000;
 /// Of a byte of a template.
 const WORK_TEMPLATE_BYTE: u64 = 8;
+/// Of a byte of Kubernetes JSON.
+const WORK_JSON_BYTE: u64 = 6;
+/// Bytes in memory for each byte of Kubernetes JSON, and for each object in it; what Kubernetes writes has an object for so
+/// many bytes, and more than that may be lists of empty messages.
+const JSON_MEMORY: usize = 3;
+const JSON_MAP_MEMORY: usize = 300;
+const JSON_BYTES_PER_MAP: usize = 40;
+const JSON_DENSE_MEMORY: usize = 700;
 /// Holding the selector against a ReplicaSet, in all passes of a plan, is this part of reading the selector.
 const MATCHES_PART: u64 = 8;
 /// Fields that are read between two questions whether to go on.
@@ -128,6 +136,8 @@ enum Rule {
     Annotations,
     /// It is held against each ReplicaSet.
     Selector,
+    /// A text of Kubernetes JSON.
+    Objects,
 }
 
 /// Of all messages of the contract. Empty if this build is broken; tests see that it is not.
@@ -302,6 +312,9 @@ impl<'i> Walk<'i> {
             if field.rule == Rule::Text {
                 text = text.saturating_add(inside.len());
             }
+            if field.rule == Rule::Objects {
+                self.objects(inside);
+            }
             let Some(inner) = field.inner else {
                 continue;
             };
@@ -364,10 +377,23 @@ impl<'i> Walk<'i> {
         self.work = self.work.saturating_add(field.work.saturating_add(by_byte));
     }
 
+    /// Adds what Kubernetes JSON takes, of which nobody knows yet what is selected. What is selected is measured once it is
+    /// read, and refused above the limit: so no text takes more.
+    fn objects(&mut self, json: &[u8]) {
+        let maps = json.iter().filter(|byte| **byte == b'{').count();
+        let dense = maps.saturating_sub(json.len() / JSON_BYTES_PER_MAP);
+        let memory = json.len() * JSON_MEMORY + maps * JSON_MAP_MEMORY + dense * JSON_DENSE_MEMORY;
+        self.memory = self.memory.saturating_add(memory).min(MEMORY_BYTES_MAX);
+        let work = json.len() as u64 * WORK_JSON_BYTE + maps as u64 * WORK_FIELD;
+        self.work = self.work.saturating_add(work);
+    }
+
     /// Adds what is in a field that is a message.
     fn inside(&mut self, field: &Field, inner: usize, inside: &[u8], path: &Path<'_>) -> usize {
         match field.rule {
-            Rule::None | Rule::Text | Rule::Annotations => self.message(inner, inside, Some(path)),
+            Rule::None | Rule::Text | Rule::Annotations | Rule::Objects => {
+                self.message(inner, inside, Some(path))
+            }
             Rule::Selector => {
                 let before = self.work;
                 let text = self.message(inner, inside, Some(path));
@@ -475,6 +501,7 @@ impl Field {
 impl Rule {
     fn of(parent: &str, name: &str, kind: &Kind) -> Self {
         match (parent, name) {
+            ("rollplan.v1.Snapshot", "objects_json") => Self::Objects,
             ("rollplan.v1.Snapshot", "replica_sets") => Self::ReplicaSet,
             ("rollplan.v1.Snapshot", "deployment" | "pods" | "events") => Self::Object,
             ("rollplan.v1.ObjectMeta", "annotations") => Self::Annotations,

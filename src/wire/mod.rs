@@ -9,6 +9,7 @@ pub mod estimate;
 mod event_calls;
 mod interruptible;
 pub mod json;
+mod objects;
 mod parse;
 mod path;
 mod print;
@@ -18,6 +19,7 @@ mod raw_struct;
 mod tree;
 
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
+pub use objects::OBJECTS_MAX;
 pub use parse::{
     ANSWERS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, Horizon, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX,
     parse_options, parse_selector, parse_snapshot,

@@ -17,6 +17,8 @@ const FIELDS_TAG: u32 = 1;
 pub struct RawStruct {
     /// The encoded entries of the map, in the order in which they were received.
     entries: Vec<Bytes>,
+    /// Whether we have written the entries from JSON, where integers are exact.
+    is_from_json: bool,
 }
 
 // === impl RawStruct ===
@@ -29,6 +31,16 @@ impl RawStruct {
     /// occurrence wins.
     pub(super) fn entries(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.entries.iter().map(|entry| &entry[..])
+    }
+
+    /// Whether integers beyond those of a double may be in it.
+    pub(super) fn is_from_json(&self) -> bool {
+        self.is_from_json
+    }
+
+    /// The same, written from JSON.
+    pub(super) fn mark_as_json(&mut self) {
+        self.is_from_json = true;
     }
 
     /// The total number of bytes of the entries.

@@ -209,7 +209,7 @@ type Snapshot struct {
 	// Current time, since the planner has no clock of its own. Required. It may be earlier than the creation time of an
 	// object, because clocks differ; the elapsed time is then taken as 0.
 	Now *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
-	// The Deployment. Required.
+	// The Deployment. Required, unless `objects_json` contains it.
 	Deployment *Deployment `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
 	// Every ReplicaSet of the namespace that the Deployment controls, or that nobody controls and its selector matches.
 	// The list may contain others. They are ignored and not validated, except that `metadata` is required, and that the
@@ -230,6 +230,14 @@ type Snapshot struct {
 	// shows, and the blocker REPLICA_SETS_INCOMPLETE. Rollback fails with FAILED_PRECONDITION. ListRevisions returns the
 	// revisions of the ReplicaSets that the list contains.
 	ReplicaSetsComplete bool `protobuf:"varint,7,opt,name=replica_sets_complete,json=replicaSetsComplete,proto3" json:"replica_sets_complete,omitempty"`
+	// Kubernetes JSON (UTF-8) instead of `deployment`, `replica_sets` and `pods`, each entry one object or List as the API
+	// server or kubectl printed it. Events among the objects are added to `events`. The objects of the Deployment are
+	// selected first; only they are validated, and only they count toward the limits of the lists. Of all objects, at most
+	// 200,000 may be sent. docs/api.md lists the rules.
+	ObjectsJson [][]byte `protobuf:"bytes,8,rep,name=objects_json,json=objectsJson,proto3" json:"objects_json,omitempty"`
+	// The owner that is meant. Required if `objects_json` contains more than one Deployment, or if the owner is not an
+	// apps/v1 Deployment.
+	Target *Target `protobuf:"bytes,9,opt,name=target,proto3" json:"target,omitempty"`
 	// Events about the Deployment, these ReplicaSets and these pods, at least those of type "Warning". Optional: reports and
 	// verdicts are based on them, and no plan is. The list may contain events about other objects. They are ignored and not
 	// validated.
@@ -317,11 +325,109 @@ func (x *Snapshot) GetReplicaSetsComplete() bool {
 	return false
 }
 
+func (x *Snapshot) GetObjectsJson() [][]byte {
+	if x != nil {
+		return x.ObjectsJson
+	}
+	return nil
+}
+
+func (x *Snapshot) GetTarget() *Target {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
 func (x *Snapshot) GetEvents() []*ObservedEvent {
 	if x != nil {
 		return x.Events
 	}
 	return nil
+}
+
+// Target identifies the owner that a snapshot is about. An empty field matches every object.
+type Target struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// API group and version of the owner, for example "apps/v1". Together with kind, required for an owner that is not an
+	// apps/v1 Deployment.
+	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
+	// Kind of the owner, for example "Deployment".
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Namespace of the owner.
+	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Name of the owner.
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// Plural name of the resource, by which the paths of the API server name it, for example "deployments". It selects
+	// nothing.
+	Resource      string `protobuf:"bytes,5,opt,name=resource,proto3" json:"resource,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Target) Reset() {
+	*x = Target{}
+	mi := &file_rollplan_v1_plan_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Target) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Target) ProtoMessage() {}
+
+func (x *Target) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_plan_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Target.ProtoReflect.Descriptor instead.
+func (*Target) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Target) GetApiVersion() string {
+	if x != nil {
+		return x.ApiVersion
+	}
+	return ""
+}
+
+func (x *Target) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Target) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Target) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Target) GetResource() string {
+	if x != nil {
+		return x.Resource
+	}
+	return ""
 }
 
 // StepAnswer is what became of one call of the last plan, exactly as it was received.
@@ -346,7 +452,7 @@ type StepAnswer struct {
 
 func (x *StepAnswer) Reset() {
 	*x = StepAnswer{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[1]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -358,7 +464,7 @@ func (x *StepAnswer) String() string {
 func (*StepAnswer) ProtoMessage() {}
 
 func (x *StepAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[1]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -371,7 +477,7 @@ func (x *StepAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepAnswer.ProtoReflect.Descriptor instead.
 func (*StepAnswer) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{1}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *StepAnswer) GetCall() *ApiCall {
@@ -418,7 +524,7 @@ type PlanOptions struct {
 
 func (x *PlanOptions) Reset() {
 	*x = PlanOptions{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[2]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -430,7 +536,7 @@ func (x *PlanOptions) String() string {
 func (*PlanOptions) ProtoMessage() {}
 
 func (x *PlanOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[2]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -443,7 +549,7 @@ func (x *PlanOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanOptions.ProtoReflect.Descriptor instead.
 func (*PlanOptions) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{2}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PlanOptions) GetHorizon() Horizon {
@@ -480,7 +586,7 @@ type PlanRolloutRequest struct {
 
 func (x *PlanRolloutRequest) Reset() {
 	*x = PlanRolloutRequest{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[3]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -492,7 +598,7 @@ func (x *PlanRolloutRequest) String() string {
 func (*PlanRolloutRequest) ProtoMessage() {}
 
 func (x *PlanRolloutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[3]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -505,7 +611,7 @@ func (x *PlanRolloutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRolloutRequest.ProtoReflect.Descriptor instead.
 func (*PlanRolloutRequest) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{3}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PlanRolloutRequest) GetSnapshot() *Snapshot {
@@ -540,7 +646,7 @@ type PlanRolloutResponse struct {
 
 func (x *PlanRolloutResponse) Reset() {
 	*x = PlanRolloutResponse{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[4]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -552,7 +658,7 @@ func (x *PlanRolloutResponse) String() string {
 func (*PlanRolloutResponse) ProtoMessage() {}
 
 func (x *PlanRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[4]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -565,7 +671,7 @@ func (x *PlanRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRolloutResponse.ProtoReflect.Descriptor instead.
 func (*PlanRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{4}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PlanRolloutResponse) GetSteps() []*Step {
@@ -615,7 +721,7 @@ type ComputeStatusRequest struct {
 
 func (x *ComputeStatusRequest) Reset() {
 	*x = ComputeStatusRequest{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[5]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -627,7 +733,7 @@ func (x *ComputeStatusRequest) String() string {
 func (*ComputeStatusRequest) ProtoMessage() {}
 
 func (x *ComputeStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[5]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -640,7 +746,7 @@ func (x *ComputeStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComputeStatusRequest.ProtoReflect.Descriptor instead.
 func (*ComputeStatusRequest) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{5}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ComputeStatusRequest) GetSnapshot() *Snapshot {
@@ -689,7 +795,7 @@ type FailureRule struct {
 
 func (x *FailureRule) Reset() {
 	*x = FailureRule{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -701,7 +807,7 @@ func (x *FailureRule) String() string {
 func (*FailureRule) ProtoMessage() {}
 
 func (x *FailureRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[6]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -714,7 +820,7 @@ func (x *FailureRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailureRule.ProtoReflect.Descriptor instead.
 func (*FailureRule) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{6}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *FailureRule) GetFailure() string {
@@ -781,7 +887,7 @@ type ComputeStatusResponse struct {
 
 func (x *ComputeStatusResponse) Reset() {
 	*x = ComputeStatusResponse{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -793,7 +899,7 @@ func (x *ComputeStatusResponse) String() string {
 func (*ComputeStatusResponse) ProtoMessage() {}
 
 func (x *ComputeStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[7]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -806,7 +912,7 @@ func (x *ComputeStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComputeStatusResponse.ProtoReflect.Descriptor instead.
 func (*ComputeStatusResponse) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{7}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ComputeStatusResponse) GetStatus() *DeploymentStatus {
@@ -863,7 +969,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +981,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[8]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +994,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{8}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Step) GetSummary() string {
@@ -1127,7 +1233,7 @@ type ApiCall struct {
 
 func (x *ApiCall) Reset() {
 	*x = ApiCall{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1139,7 +1245,7 @@ func (x *ApiCall) String() string {
 func (*ApiCall) ProtoMessage() {}
 
 func (x *ApiCall) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[9]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1152,7 +1258,7 @@ func (x *ApiCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApiCall.ProtoReflect.Descriptor instead.
 func (*ApiCall) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{9}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ApiCall) GetVerb() Verb {
@@ -1240,7 +1346,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1252,7 +1358,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[10]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1265,7 +1371,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{10}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Event) GetType() string {
@@ -1304,7 +1410,7 @@ type CreateReplicaSet struct {
 
 func (x *CreateReplicaSet) Reset() {
 	*x = CreateReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1316,7 +1422,7 @@ func (x *CreateReplicaSet) String() string {
 func (*CreateReplicaSet) ProtoMessage() {}
 
 func (x *CreateReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[11]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1329,7 +1435,7 @@ func (x *CreateReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateReplicaSet.ProtoReflect.Descriptor instead.
 func (*CreateReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{11}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CreateReplicaSet) GetName() string {
@@ -1372,7 +1478,7 @@ type ScaleReplicaSet struct {
 
 func (x *ScaleReplicaSet) Reset() {
 	*x = ScaleReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1384,7 +1490,7 @@ func (x *ScaleReplicaSet) String() string {
 func (*ScaleReplicaSet) ProtoMessage() {}
 
 func (x *ScaleReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[12]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1397,7 +1503,7 @@ func (x *ScaleReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleReplicaSet.ProtoReflect.Descriptor instead.
 func (*ScaleReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{12}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ScaleReplicaSet) GetName() string {
@@ -1452,7 +1558,7 @@ type UpdateReplicaSet struct {
 
 func (x *UpdateReplicaSet) Reset() {
 	*x = UpdateReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1464,7 +1570,7 @@ func (x *UpdateReplicaSet) String() string {
 func (*UpdateReplicaSet) ProtoMessage() {}
 
 func (x *UpdateReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[13]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1477,7 +1583,7 @@ func (x *UpdateReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateReplicaSet.ProtoReflect.Descriptor instead.
 func (*UpdateReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{13}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UpdateReplicaSet) GetName() string {
@@ -1522,7 +1628,7 @@ type AdoptReplicaSet struct {
 
 func (x *AdoptReplicaSet) Reset() {
 	*x = AdoptReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1534,7 +1640,7 @@ func (x *AdoptReplicaSet) String() string {
 func (*AdoptReplicaSet) ProtoMessage() {}
 
 func (x *AdoptReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[14]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1547,7 +1653,7 @@ func (x *AdoptReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptReplicaSet.ProtoReflect.Descriptor instead.
 func (*AdoptReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{14}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AdoptReplicaSet) GetName() string {
@@ -1577,7 +1683,7 @@ type ReleaseReplicaSet struct {
 
 func (x *ReleaseReplicaSet) Reset() {
 	*x = ReleaseReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1589,7 +1695,7 @@ func (x *ReleaseReplicaSet) String() string {
 func (*ReleaseReplicaSet) ProtoMessage() {}
 
 func (x *ReleaseReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[15]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1602,7 +1708,7 @@ func (x *ReleaseReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseReplicaSet.ProtoReflect.Descriptor instead.
 func (*ReleaseReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{15}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReleaseReplicaSet) GetName() string {
@@ -1632,7 +1738,7 @@ type DeleteReplicaSet struct {
 
 func (x *DeleteReplicaSet) Reset() {
 	*x = DeleteReplicaSet{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1750,7 @@ func (x *DeleteReplicaSet) String() string {
 func (*DeleteReplicaSet) ProtoMessage() {}
 
 func (x *DeleteReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[16]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1763,7 @@ func (x *DeleteReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteReplicaSet.ProtoReflect.Descriptor instead.
 func (*DeleteReplicaSet) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{16}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteReplicaSet) GetName() string {
@@ -1689,7 +1795,7 @@ type UpdateDeployment struct {
 
 func (x *UpdateDeployment) Reset() {
 	*x = UpdateDeployment{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1701,7 +1807,7 @@ func (x *UpdateDeployment) String() string {
 func (*UpdateDeployment) ProtoMessage() {}
 
 func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[17]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1714,7 +1820,7 @@ func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateDeployment.ProtoReflect.Descriptor instead.
 func (*UpdateDeployment) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{17}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *UpdateDeployment) GetTemplateChanged() bool {
@@ -1755,7 +1861,7 @@ type UpdateDeploymentStatus struct {
 
 func (x *UpdateDeploymentStatus) Reset() {
 	*x = UpdateDeploymentStatus{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1767,7 +1873,7 @@ func (x *UpdateDeploymentStatus) String() string {
 func (*UpdateDeploymentStatus) ProtoMessage() {}
 
 func (x *UpdateDeploymentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[18]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1780,7 +1886,7 @@ func (x *UpdateDeploymentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateDeploymentStatus.ProtoReflect.Descriptor instead.
 func (*UpdateDeploymentStatus) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{18}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *UpdateDeploymentStatus) GetStatus() *DeploymentStatus {
@@ -1817,7 +1923,7 @@ type CheckOwner struct {
 
 func (x *CheckOwner) Reset() {
 	*x = CheckOwner{}
-	mi := &file_rollplan_v1_plan_proto_msgTypes[19]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1829,7 +1935,7 @@ func (x *CheckOwner) String() string {
 func (*CheckOwner) ProtoMessage() {}
 
 func (x *CheckOwner) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_plan_proto_msgTypes[19]
+	mi := &file_rollplan_v1_plan_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1842,7 +1948,7 @@ func (x *CheckOwner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckOwner.ProtoReflect.Descriptor instead.
 func (*CheckOwner) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{19}
+	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CheckOwner) GetUid() string {
@@ -1863,7 +1969,7 @@ var File_rollplan_v1_plan_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\n" +
-	"\x16rollplan/v1/plan.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x18rollplan/v1/report.proto\"\xa3\x03\n" +
+	"\x16rollplan/v1/plan.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x18rollplan/v1/report.proto\"\xf3\x03\n" +
 	"\bSnapshot\x12,\n" +
 	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x127\n" +
 	"\n" +
@@ -1873,9 +1979,18 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x04pods\x18\x04 \x03(\v2\x10.rollplan.v1.PodR\x04pods\x12#\n" +
 	"\rpods_complete\x18\x05 \x01(\bR\fpodsComplete\x121\n" +
 	"\aanswers\x18\v \x03(\v2\x17.rollplan.v1.StepAnswerR\aanswers\x122\n" +
-	"\x15replica_sets_complete\x18\a \x01(\bR\x13replicaSetsComplete\x122\n" +
+	"\x15replica_sets_complete\x18\a \x01(\bR\x13replicaSetsComplete\x12!\n" +
+	"\fobjects_json\x18\b \x03(\fR\vobjectsJson\x12+\n" +
+	"\x06target\x18\t \x01(\v2\x13.rollplan.v1.TargetR\x06target\x122\n" +
 	"\x06events\x18\n" +
-	" \x03(\v2\x1a.rollplan.v1.ObservedEventR\x06eventsJ\x04\b\x06\x10\aR\bfailures\"\x8c\x01\n" +
+	" \x03(\v2\x1a.rollplan.v1.ObservedEventR\x06eventsJ\x04\b\x06\x10\aR\bfailures\"\x8b\x01\n" +
+	"\x06Target\x12\x1f\n" +
+	"\vapi_version\x18\x01 \x01(\tR\n" +
+	"apiVersion\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n" +
+	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x1a\n" +
+	"\bresource\x18\x05 \x01(\tR\bresource\"\x8c\x01\n" +
 	"\n" +
 	"StepAnswer\x12(\n" +
 	"\x04call\x18\x01 \x01(\v2\x14.rollplan.v1.ApiCallR\x04call\x12\x1b\n" +
@@ -2027,90 +2142,92 @@ func file_rollplan_v1_plan_proto_rawDescGZIP() []byte {
 }
 
 var file_rollplan_v1_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_rollplan_v1_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_rollplan_v1_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_rollplan_v1_plan_proto_goTypes = []any{
 	(Horizon)(0),                   // 0: rollplan.v1.Horizon
 	(OnFailure)(0),                 // 1: rollplan.v1.OnFailure
 	(Verb)(0),                      // 2: rollplan.v1.Verb
 	(*Snapshot)(nil),               // 3: rollplan.v1.Snapshot
-	(*StepAnswer)(nil),             // 4: rollplan.v1.StepAnswer
-	(*PlanOptions)(nil),            // 5: rollplan.v1.PlanOptions
-	(*PlanRolloutRequest)(nil),     // 6: rollplan.v1.PlanRolloutRequest
-	(*PlanRolloutResponse)(nil),    // 7: rollplan.v1.PlanRolloutResponse
-	(*ComputeStatusRequest)(nil),   // 8: rollplan.v1.ComputeStatusRequest
-	(*FailureRule)(nil),            // 9: rollplan.v1.FailureRule
-	(*ComputeStatusResponse)(nil),  // 10: rollplan.v1.ComputeStatusResponse
-	(*Step)(nil),                   // 11: rollplan.v1.Step
-	(*ApiCall)(nil),                // 12: rollplan.v1.ApiCall
-	(*Event)(nil),                  // 13: rollplan.v1.Event
-	(*CreateReplicaSet)(nil),       // 14: rollplan.v1.CreateReplicaSet
-	(*ScaleReplicaSet)(nil),        // 15: rollplan.v1.ScaleReplicaSet
-	(*UpdateReplicaSet)(nil),       // 16: rollplan.v1.UpdateReplicaSet
-	(*AdoptReplicaSet)(nil),        // 17: rollplan.v1.AdoptReplicaSet
-	(*ReleaseReplicaSet)(nil),      // 18: rollplan.v1.ReleaseReplicaSet
-	(*DeleteReplicaSet)(nil),       // 19: rollplan.v1.DeleteReplicaSet
-	(*UpdateDeployment)(nil),       // 20: rollplan.v1.UpdateDeployment
-	(*UpdateDeploymentStatus)(nil), // 21: rollplan.v1.UpdateDeploymentStatus
-	(*CheckOwner)(nil),             // 22: rollplan.v1.CheckOwner
-	nil,                            // 23: rollplan.v1.ScaleReplicaSet.AnnotationsEntry
-	nil,                            // 24: rollplan.v1.UpdateReplicaSet.AnnotationsEntry
-	nil,                            // 25: rollplan.v1.UpdateDeployment.AnnotationsEntry
-	(*timestamppb.Timestamp)(nil),  // 26: google.protobuf.Timestamp
-	(*Deployment)(nil),             // 27: rollplan.v1.Deployment
-	(*ReplicaSet)(nil),             // 28: rollplan.v1.ReplicaSet
-	(*Pod)(nil),                    // 29: rollplan.v1.Pod
-	(*ObservedEvent)(nil),          // 30: rollplan.v1.ObservedEvent
-	(*DeploymentStatus)(nil),       // 31: rollplan.v1.DeploymentStatus
-	(*RolloutReport)(nil),          // 32: rollplan.v1.RolloutReport
-	(*durationpb.Duration)(nil),    // 33: google.protobuf.Duration
-	(*Verdict)(nil),                // 34: rollplan.v1.Verdict
+	(*Target)(nil),                 // 4: rollplan.v1.Target
+	(*StepAnswer)(nil),             // 5: rollplan.v1.StepAnswer
+	(*PlanOptions)(nil),            // 6: rollplan.v1.PlanOptions
+	(*PlanRolloutRequest)(nil),     // 7: rollplan.v1.PlanRolloutRequest
+	(*PlanRolloutResponse)(nil),    // 8: rollplan.v1.PlanRolloutResponse
+	(*ComputeStatusRequest)(nil),   // 9: rollplan.v1.ComputeStatusRequest
+	(*FailureRule)(nil),            // 10: rollplan.v1.FailureRule
+	(*ComputeStatusResponse)(nil),  // 11: rollplan.v1.ComputeStatusResponse
+	(*Step)(nil),                   // 12: rollplan.v1.Step
+	(*ApiCall)(nil),                // 13: rollplan.v1.ApiCall
+	(*Event)(nil),                  // 14: rollplan.v1.Event
+	(*CreateReplicaSet)(nil),       // 15: rollplan.v1.CreateReplicaSet
+	(*ScaleReplicaSet)(nil),        // 16: rollplan.v1.ScaleReplicaSet
+	(*UpdateReplicaSet)(nil),       // 17: rollplan.v1.UpdateReplicaSet
+	(*AdoptReplicaSet)(nil),        // 18: rollplan.v1.AdoptReplicaSet
+	(*ReleaseReplicaSet)(nil),      // 19: rollplan.v1.ReleaseReplicaSet
+	(*DeleteReplicaSet)(nil),       // 20: rollplan.v1.DeleteReplicaSet
+	(*UpdateDeployment)(nil),       // 21: rollplan.v1.UpdateDeployment
+	(*UpdateDeploymentStatus)(nil), // 22: rollplan.v1.UpdateDeploymentStatus
+	(*CheckOwner)(nil),             // 23: rollplan.v1.CheckOwner
+	nil,                            // 24: rollplan.v1.ScaleReplicaSet.AnnotationsEntry
+	nil,                            // 25: rollplan.v1.UpdateReplicaSet.AnnotationsEntry
+	nil,                            // 26: rollplan.v1.UpdateDeployment.AnnotationsEntry
+	(*timestamppb.Timestamp)(nil),  // 27: google.protobuf.Timestamp
+	(*Deployment)(nil),             // 28: rollplan.v1.Deployment
+	(*ReplicaSet)(nil),             // 29: rollplan.v1.ReplicaSet
+	(*Pod)(nil),                    // 30: rollplan.v1.Pod
+	(*ObservedEvent)(nil),          // 31: rollplan.v1.ObservedEvent
+	(*DeploymentStatus)(nil),       // 32: rollplan.v1.DeploymentStatus
+	(*RolloutReport)(nil),          // 33: rollplan.v1.RolloutReport
+	(*durationpb.Duration)(nil),    // 34: google.protobuf.Duration
+	(*Verdict)(nil),                // 35: rollplan.v1.Verdict
 }
 var file_rollplan_v1_plan_proto_depIdxs = []int32{
-	26, // 0: rollplan.v1.Snapshot.now:type_name -> google.protobuf.Timestamp
-	27, // 1: rollplan.v1.Snapshot.deployment:type_name -> rollplan.v1.Deployment
-	28, // 2: rollplan.v1.Snapshot.replica_sets:type_name -> rollplan.v1.ReplicaSet
-	29, // 3: rollplan.v1.Snapshot.pods:type_name -> rollplan.v1.Pod
-	4,  // 4: rollplan.v1.Snapshot.answers:type_name -> rollplan.v1.StepAnswer
-	30, // 5: rollplan.v1.Snapshot.events:type_name -> rollplan.v1.ObservedEvent
-	12, // 6: rollplan.v1.StepAnswer.call:type_name -> rollplan.v1.ApiCall
-	0,  // 7: rollplan.v1.PlanOptions.horizon:type_name -> rollplan.v1.Horizon
-	3,  // 8: rollplan.v1.PlanRolloutRequest.snapshot:type_name -> rollplan.v1.Snapshot
-	5,  // 9: rollplan.v1.PlanRolloutRequest.options:type_name -> rollplan.v1.PlanOptions
-	11, // 10: rollplan.v1.PlanRolloutResponse.steps:type_name -> rollplan.v1.Step
-	31, // 11: rollplan.v1.PlanRolloutResponse.status:type_name -> rollplan.v1.DeploymentStatus
-	32, // 12: rollplan.v1.PlanRolloutResponse.report:type_name -> rollplan.v1.RolloutReport
-	33, // 13: rollplan.v1.PlanRolloutResponse.requeue_after:type_name -> google.protobuf.Duration
-	3,  // 14: rollplan.v1.ComputeStatusRequest.snapshot:type_name -> rollplan.v1.Snapshot
-	5,  // 15: rollplan.v1.ComputeStatusRequest.options:type_name -> rollplan.v1.PlanOptions
-	34, // 16: rollplan.v1.ComputeStatusRequest.previous_verdict:type_name -> rollplan.v1.Verdict
-	9,  // 17: rollplan.v1.ComputeStatusRequest.fail_on:type_name -> rollplan.v1.FailureRule
-	33, // 18: rollplan.v1.FailureRule.grace:type_name -> google.protobuf.Duration
-	31, // 19: rollplan.v1.ComputeStatusResponse.status:type_name -> rollplan.v1.DeploymentStatus
-	32, // 20: rollplan.v1.ComputeStatusResponse.report:type_name -> rollplan.v1.RolloutReport
-	12, // 21: rollplan.v1.Step.call:type_name -> rollplan.v1.ApiCall
-	13, // 22: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
-	1,  // 23: rollplan.v1.Step.on_failure:type_name -> rollplan.v1.OnFailure
-	12, // 24: rollplan.v1.Step.read_on_conflict:type_name -> rollplan.v1.ApiCall
-	12, // 25: rollplan.v1.Step.event_calls:type_name -> rollplan.v1.ApiCall
-	14, // 26: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
-	15, // 27: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
-	16, // 28: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
-	17, // 29: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
-	18, // 30: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
-	19, // 31: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
-	20, // 32: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
-	21, // 33: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
-	22, // 34: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
-	2,  // 35: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
-	23, // 36: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
-	24, // 37: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
-	25, // 38: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
-	31, // 39: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
-	40, // [40:40] is the sub-list for method output_type
-	40, // [40:40] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	27, // 0: rollplan.v1.Snapshot.now:type_name -> google.protobuf.Timestamp
+	28, // 1: rollplan.v1.Snapshot.deployment:type_name -> rollplan.v1.Deployment
+	29, // 2: rollplan.v1.Snapshot.replica_sets:type_name -> rollplan.v1.ReplicaSet
+	30, // 3: rollplan.v1.Snapshot.pods:type_name -> rollplan.v1.Pod
+	5,  // 4: rollplan.v1.Snapshot.answers:type_name -> rollplan.v1.StepAnswer
+	4,  // 5: rollplan.v1.Snapshot.target:type_name -> rollplan.v1.Target
+	31, // 6: rollplan.v1.Snapshot.events:type_name -> rollplan.v1.ObservedEvent
+	13, // 7: rollplan.v1.StepAnswer.call:type_name -> rollplan.v1.ApiCall
+	0,  // 8: rollplan.v1.PlanOptions.horizon:type_name -> rollplan.v1.Horizon
+	3,  // 9: rollplan.v1.PlanRolloutRequest.snapshot:type_name -> rollplan.v1.Snapshot
+	6,  // 10: rollplan.v1.PlanRolloutRequest.options:type_name -> rollplan.v1.PlanOptions
+	12, // 11: rollplan.v1.PlanRolloutResponse.steps:type_name -> rollplan.v1.Step
+	32, // 12: rollplan.v1.PlanRolloutResponse.status:type_name -> rollplan.v1.DeploymentStatus
+	33, // 13: rollplan.v1.PlanRolloutResponse.report:type_name -> rollplan.v1.RolloutReport
+	34, // 14: rollplan.v1.PlanRolloutResponse.requeue_after:type_name -> google.protobuf.Duration
+	3,  // 15: rollplan.v1.ComputeStatusRequest.snapshot:type_name -> rollplan.v1.Snapshot
+	6,  // 16: rollplan.v1.ComputeStatusRequest.options:type_name -> rollplan.v1.PlanOptions
+	35, // 17: rollplan.v1.ComputeStatusRequest.previous_verdict:type_name -> rollplan.v1.Verdict
+	10, // 18: rollplan.v1.ComputeStatusRequest.fail_on:type_name -> rollplan.v1.FailureRule
+	34, // 19: rollplan.v1.FailureRule.grace:type_name -> google.protobuf.Duration
+	32, // 20: rollplan.v1.ComputeStatusResponse.status:type_name -> rollplan.v1.DeploymentStatus
+	33, // 21: rollplan.v1.ComputeStatusResponse.report:type_name -> rollplan.v1.RolloutReport
+	13, // 22: rollplan.v1.Step.call:type_name -> rollplan.v1.ApiCall
+	14, // 23: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
+	1,  // 24: rollplan.v1.Step.on_failure:type_name -> rollplan.v1.OnFailure
+	13, // 25: rollplan.v1.Step.read_on_conflict:type_name -> rollplan.v1.ApiCall
+	13, // 26: rollplan.v1.Step.event_calls:type_name -> rollplan.v1.ApiCall
+	15, // 27: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
+	16, // 28: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
+	17, // 29: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
+	18, // 30: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
+	19, // 31: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
+	20, // 32: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
+	21, // 33: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
+	22, // 34: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
+	23, // 35: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
+	2,  // 36: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
+	24, // 37: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
+	25, // 38: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
+	26, // 39: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
+	32, // 40: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
+	41, // [41:41] is the sub-list for method output_type
+	41, // [41:41] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_plan_proto_init() }
@@ -2120,12 +2237,12 @@ func file_rollplan_v1_plan_proto_init() {
 	}
 	file_rollplan_v1_kubernetes_proto_init()
 	file_rollplan_v1_report_proto_init()
-	file_rollplan_v1_plan_proto_msgTypes[2].OneofWrappers = []any{}
-	file_rollplan_v1_plan_proto_msgTypes[6].OneofWrappers = []any{
+	file_rollplan_v1_plan_proto_msgTypes[3].OneofWrappers = []any{}
+	file_rollplan_v1_plan_proto_msgTypes[7].OneofWrappers = []any{
 		(*FailureRule_Grace)(nil),
 		(*FailureRule_Restarts)(nil),
 	}
-	file_rollplan_v1_plan_proto_msgTypes[8].OneofWrappers = []any{
+	file_rollplan_v1_plan_proto_msgTypes[9].OneofWrappers = []any{
 		(*Step_CreateReplicaSet)(nil),
 		(*Step_ScaleReplicaSet)(nil),
 		(*Step_UpdateReplicaSet)(nil),
@@ -2136,15 +2253,15 @@ func file_rollplan_v1_plan_proto_init() {
 		(*Step_UpdateDeploymentStatus)(nil),
 		(*Step_CheckOwner)(nil),
 	}
-	file_rollplan_v1_plan_proto_msgTypes[13].OneofWrappers = []any{}
-	file_rollplan_v1_plan_proto_msgTypes[18].OneofWrappers = []any{}
+	file_rollplan_v1_plan_proto_msgTypes[14].OneofWrappers = []any{}
+	file_rollplan_v1_plan_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_plan_proto_rawDesc), len(file_rollplan_v1_plan_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   23,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

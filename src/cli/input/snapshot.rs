@@ -72,6 +72,8 @@ pub(in crate::cli) fn request(
         pods_complete: complete.pods.unwrap_or_else(|| selection.shows_every_pod()),
         pods: messages(&selection.pods)?,
         deployment: Some(deployment),
+        objects_json: Vec::new(),
+        target: None,
         replica_sets,
         answers: answers.answers,
         events: events(&objects, &selection, chosen)?,

@@ -24,6 +24,7 @@ use rollplan_core::time::Time;
 
 pub(super) use self::path::Path;
 use super::error::{Error, Reason, Violations};
+use super::objects::{self, Origin, Origins};
 use super::tree::Tape;
 use crate::proto;
 
@@ -140,7 +141,11 @@ pub(super) fn request(
 ) -> Result<(Snapshot, Options, Horizon), Error> {
     let snapshot_path = Path::Root("snapshot");
     let mut parser = Parser::new(interrupt);
-    let snapshot = parser.required(snapshot, &snapshot_path);
+    let mut snapshot = parser.required(snapshot, &snapshot_path);
+    let origins = match &mut snapshot {
+        Some(snapshot) => objects::read(snapshot, interrupt)?,
+        None => None,
+    };
     // Before anything is looked at: what is too large is not worth the work.
     if let Some(snapshot) = &snapshot {
         limit(
@@ -156,7 +161,8 @@ pub(super) fn request(
             limit_selector(selector)?;
         }
     }
-    let snapshot = snapshot.map(|snapshot| parser.snapshot(snapshot, &snapshot_path));
+    let snapshot =
+        snapshot.map(|snapshot| parser.snapshot(snapshot, origins.as_ref(), &snapshot_path));
     let (options, horizon) = parser.options(options, &Path::Root("options"));
     match parser.finish(snapshot)? {
         Some(snapshot) => Ok((snapshot, options, horizon)),
@@ -274,7 +280,13 @@ impl<'i> Parser<'i> {
     }
 
     fn violation(&mut self, path: &Path<'_>, reason: Reason, description: impl fmt::Display) {
-        self.violations.add(path, reason, description);
+        match path.origin() {
+            Some(origin) => {
+                let description = format_args!("{description} ({})", origin.object);
+                self.violations.add(path, reason, description);
+            }
+            None => self.violations.add(path, reason, description),
+        }
     }
 
     fn required<T>(&mut self, field: Option<T>, path: &Path<'_>) -> Option<T> {
@@ -316,7 +328,12 @@ impl<'i> Parser<'i> {
         (options, horizon)
     }
 
-    fn snapshot(&mut self, snapshot: proto::Snapshot, path: &Path<'_>) -> Snapshot {
+    fn snapshot(
+        &mut self,
+        snapshot: proto::Snapshot,
+        origins: Option<&Origins>,
+        path: &Path<'_>,
+    ) -> Snapshot {
         let proto::Snapshot {
             now,
             deployment,
@@ -326,11 +343,21 @@ impl<'i> Parser<'i> {
             answers,
             events,
             replica_sets_complete,
+            // Read before, into the other fields.
+            objects_json: _,
+            target: _,
         } = snapshot;
         let now_path = path.field("now");
         let now = self.required(now, &now_path);
         let now = now.and_then(|now| self.time(now, &now_path));
-        let deployment_path = path.field("deployment");
+        let list = |field, of: fn(&Origins) -> &[Origin]| match origins {
+            Some(origins) => Path::Objects(of(origins)),
+            None => path.field(field),
+        };
+        let deployment_path = match origins {
+            Some(origins) => Path::Object(&origins.deployment),
+            None => path.field("deployment"),
+        };
         let deployment = self.required(deployment, &deployment_path);
         let spec = deployment.as_ref().and_then(|it| it.spec.as_ref());
         // Slices of the request: nothing is copied.
@@ -340,15 +367,19 @@ impl<'i> Parser<'i> {
             deployment: &deployment,
             template,
         };
-        let replica_sets = self.replica_sets(replica_sets, &owner, &path.field("replica_sets"));
+        let replica_sets = self.replica_sets(
+            replica_sets,
+            &owner,
+            &list("replica_sets", |it| &it.replica_sets),
+        );
         let owners = replica_sets.iter().filter(|(selected, _)| *selected);
         let owners: HashSet<&str> = owners.map(|(_, set)| set.metadata.uid.as_str()).collect();
-        let pods = self.pods(pods, &owner, &owners, &path.field("pods"));
+        let pods = self.pods(pods, &owner, &owners, &list("pods", |it| &it.pods));
         let failures = self.answers(answers, &owner, &path.field("answers"));
         let mut about = owners;
         about.insert(&owner.deployment.metadata.uid);
         about.extend(pods.iter().map(|pod| pod.metadata.uid.as_str()));
-        let events = self.events(events, &about, &path.field("events"));
+        let events = self.events(events, &about, &list("events", |it| &it.events));
         Snapshot {
             now: now.unwrap_or(Time::MIN),
             deployment,
@@ -371,10 +402,15 @@ impl<'i> Parser<'i> {
     ) {
         let mut seen = HashMap::with_capacity(objects.size_hint().1.unwrap_or(0));
         for (index, key, selected) in objects.filter(|(_, key, _)| !key.is_empty()) {
-            let earlier = seen.insert(key, selected);
-            if earlier.is_some_and(|earlier| earlier || selected) {
-                seen.insert(key, true);
-                let description = format_args!("an earlier object has {key:?} too");
+            let earlier = seen.insert(key, (selected, index));
+            if let Some((_, first)) = earlier.filter(|(earlier, _)| *earlier || selected) {
+                seen.insert(key, (true, first));
+                let first = path.index(first);
+                let earlier = match first.origin() {
+                    Some(origin) => format!("{origin}"),
+                    None => "an earlier object".to_owned(),
+                };
+                let description = format_args!("{earlier} has {key:?} too");
                 let object = path.index(index);
                 let metadata = object.field("metadata");
                 self.violation(&metadata.field(field), Reason::Duplicate, description);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::wire::objects::Origin;
 use crate::wire::tree::Segment;
 
 /// The way to a field: the names of the contract, from the request on.
@@ -15,6 +16,10 @@ pub(in crate::wire) enum Path<'a> {
     Index(&'a Path<'a>, usize),
     /// An entry of a map.
     Key(&'a Path<'a>, &'a str),
+    /// An object of the JSON texts. The names below it are those of Kubernetes.
+    Object(&'a Origin),
+    /// A list of such objects.
+    Objects(&'a [Origin]),
     /// A place inside a template.
     Inside(&'a Path<'a>, &'a [Segment<'a>]),
 }
@@ -25,7 +30,22 @@ impl Path<'_> {
     }
 
     pub(in crate::wire) fn index(&self, index: usize) -> Path<'_> {
-        Path::Index(self, index)
+        match self {
+            Self::Objects(list) if index < list.len() => Path::Object(&list[index]),
+            _ => Path::Index(self, index),
+        }
+    }
+
+    /// The object of the JSON texts that it is in.
+    pub(super) fn origin(&self) -> Option<&Origin> {
+        match self {
+            Self::Root(_) | Self::Objects(_) => None,
+            Self::Object(origin) => Some(origin),
+            Self::Field(parent, _)
+            | Self::Index(parent, _)
+            | Self::Key(parent, _)
+            | Self::Inside(parent, _) => parent.origin(),
+        }
     }
 
     pub(super) fn key<'a>(&'a self, key: &'a str) -> Path<'a> {
@@ -38,7 +58,12 @@ impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root(name) => f.write_str(name),
+            Self::Field(parent, name) if self.origin().is_some() => {
+                write!(f, "{parent}.{}", JsonName(name))
+            }
             Self::Field(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Object(origin) => write!(f, "{origin}"),
+            Self::Objects(_) => f.write_str("snapshot.objects_json"),
             Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
             Self::Key(parent, key) => write!(f, "{parent}[{key:?}]"),
             Self::Inside(parent, segments) => {
@@ -50,6 +75,20 @@ impl fmt::Display for Path<'_> {
                 })
             }
         }
+    }
+}
+
+/// A name of the contract as JSON has it: "max_surge" is "maxSurge".
+struct JsonName<'a>(&'a str);
+
+impl fmt::Display for JsonName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut words = self.0.split('_');
+        f.write_str(words.next().unwrap_or_default())?;
+        words.try_for_each(|word| {
+            let (first, rest) = word.split_at(word.len().min(1));
+            write!(f, "{}{rest}", first.to_ascii_uppercase())
+        })
     }
 }
 

@@ -5,10 +5,18 @@
 //! Nearly all fields in a template are short, and encoders write them in the same way. [`short`] handles these fields
 //! first, which is several times faster.
 
+/// A field of Value that only our own encoding of Kubernetes JSON has: an integer that a double would round.
+/// The last number that there is, which the message will not come to.
+pub(in crate::wire) const EXACT_INTEGER: u32 = (1 << 29) - 1;
+
+const EXACT: u64 = EXACT_INTEGER as u64;
+
 /// The content of a Value. Nested values are not decoded.
 pub(super) enum Kind<'a> {
     Null,
     Number(f64),
+    /// One of [`EXACT_INTEGER`].
+    Integer(i64),
     String(&'a [u8]),
     Bool(bool),
     Struct(&'a [u8]),
@@ -63,7 +71,8 @@ pub(super) fn value_kind(mut bytes: &[u8]) -> Option<Kind<'_>> {
             (4, Field::Varint(value)) => Kind::Bool(value != 0),
             (5, Field::Bytes(fields)) => Kind::Struct(fields),
             (6, Field::Bytes(values)) => Kind::List(values),
-            (1..=6, _) => return None,
+            (EXACT, Field::Varint(value)) => Kind::Integer(value.cast_signed()),
+            (1..=6 | EXACT, _) => return None,
             _ => continue,
         };
         if kind.replace(found).is_some() {

@@ -17,6 +17,7 @@ use rollplan_core::template::{MAX_DEPTH, Number};
 
 use self::baseline::Baseline;
 use self::cursor::Cursor;
+pub(super) use self::encoding::EXACT_INTEGER;
 use self::encoding::{Kind, Repeated, split_entry, value_kind};
 use super::error::Reason;
 use super::raw_struct::RawStruct;
@@ -122,6 +123,7 @@ impl<'a> Tape<'a> {
             path: Vec::with_capacity(TYPICAL_DEPTH),
             baseline: baseline.map_or(&[], |baseline| &baseline.cells),
             is_faulty: false,
+            is_from_json: raw.is_from_json(),
             unasked: 0,
             values: 0,
             faults,
@@ -161,6 +163,8 @@ struct Reader<'a, 'f, F> {
     /// The cells of the baseline.
     baseline: &'a [Cell<'a>],
     is_faulty: bool,
+    /// Whether we have written the bytes.
+    is_from_json: bool,
     /// Entries since it was last asked whether to go on.
     unasked: usize,
     /// Entries and items so far.
@@ -264,6 +268,12 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
             Kind::Null => Cell::Null,
             Kind::Bool(value) => Cell::Bool(value),
             Kind::Number(number) => self.number(number),
+            Kind::Integer(integer) if self.is_from_json => Cell::Number(Number::from(integer)),
+            // A field that google.protobuf.Value does not have.
+            Kind::Integer(_) => {
+                self.fault(Reason::MalformedStruct);
+                Cell::Null
+            }
             Kind::String(bytes) => match str::from_utf8(bytes) {
                 Ok(text) => Cell::String(text),
                 Err(_) => {

@@ -357,6 +357,8 @@ impl World {
             replica_sets: sets,
             pods,
             answers: Vec::new(),
+            objects_json: Vec::new(),
+            target: None,
             events: Vec::new(),
         }
     }

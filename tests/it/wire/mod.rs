@@ -5,6 +5,7 @@ mod answers;
 mod baseline;
 mod fixtures;
 mod interrupts;
+mod objects;
 mod random;
 mod templates;
 mod violations;

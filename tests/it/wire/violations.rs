@@ -716,6 +716,33 @@ const CASES: &[(Change, &str, Reason)] = &[
         "snapshot.deployment.kind",
         Reason::InvalidName,
     ),
+    // Kubernetes JSON.
+    (
+        |r| {
+            objects(r, "{}");
+            r.snapshot().deployment = Some(proto::Deployment::default());
+        },
+        "snapshot.deployment",
+        Reason::Exclusive,
+    ),
+    (
+        |r| objects(r, r#"{"kind":"List","kind":"List"}"#),
+        "snapshot.objects_json[0][\"kind\"]",
+        Reason::DuplicateKey,
+    ),
+    (
+        |r| objects(r, r#"{"kind":"List","items":[]}"#),
+        "snapshot.objects_json",
+        Reason::NotFound,
+    ),
+    (
+        |r| {
+            let text = r#"{"kind":"DeploymentList","apiVersion":"apps/v1","items":[{"spec":{"replicas":1.0}}]}"#;
+            objects(r, text);
+        },
+        "snapshot.objects_json[0].items[0].spec.replicas",
+        Reason::WrongType,
+    ),
     // Options.
     (
         |r| r.options.get_or_insert_default().horizon = 9,
@@ -723,6 +750,15 @@ const CASES: &[(Change, &str, Reason)] = &[
         Reason::UnknownEnumValue,
     ),
 ];
+
+/// Sends this text instead of objects.
+fn objects(request: &mut proto::PlanRolloutRequest, text: &'static str) {
+    let snapshot = request.snapshot();
+    snapshot.deployment = None;
+    snapshot.replica_sets.clear();
+    snapshot.pods.clear();
+    snapshot.objects_json = vec![text.into()];
+}
 
 const SURGE: &str = "snapshot.deployment.spec.strategy.rolling_update.max_surge";
 const VALUES: &str = "snapshot.deployment.spec.selector.match_expressions[0].values";

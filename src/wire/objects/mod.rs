@@ -1,0 +1,483 @@
+//! Kubernetes JSON as it is: finds the objects of a snapshot in it, selects those of its Deployment, and writes them as the
+//! messages that a client with generated types would have sent. What is not selected is never looked into.
+
+mod scan;
+mod transcode;
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use prost::{Message, Name};
+use rollplan_core::interrupt::Interrupt;
+
+use self::scan::{Found, Metadata};
+use self::transcode::Transcoder;
+use super::error::{Error, Reason, Violations};
+use super::estimate::{self, MEMORY_BYTES_MAX, OBJECT_BYTES_MAX};
+use super::parse::{PODS_MAX, parse_selector};
+use crate::proto;
+
+/// Objects that the texts of a request may have, those that are not selected included.
+pub const OBJECTS_MAX: usize = 200_000;
+
+/// The name of a ReplicaSet begins with so many bytes of its Deployment's at least: longer ones are cut for the hash.
+const NAME_BYTES: usize = 200;
+
+/// Candidates that an error lists.
+const CANDIDATES_LISTED_MAX: usize = 10;
+
+/// How much a plan copies of ReplicaSets.
+const COPIES: usize = 3;
+
+/// Where an object comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    /// The list that it is in, for example "snapshot.objects_json[0].items".
+    list: Rc<str>,
+    index: usize,
+    /// For example "ReplicaSet shop/web-1".
+    pub(super) object: String,
+}
+
+/// Where the objects of a snapshot come from, one for each.
+#[derive(Debug)]
+pub(super) struct Origins {
+    pub(super) deployment: Origin,
+    pub(super) replica_sets: Vec<Origin>,
+    pub(super) pods: Vec<Origin>,
+    pub(super) events: Vec<Origin>,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]", self.list, self.index)
+    }
+}
+
+/// Fills in the objects of a snapshot from its JSON texts. `None` if it has none.
+pub(super) fn read(
+    snapshot: &mut proto::Snapshot,
+    interrupt: &dyn Interrupt,
+) -> Result<Option<Origins>, Error> {
+    let mut violations = Violations::default();
+    check_target(snapshot, &mut violations);
+    if snapshot.objects_json.is_empty() {
+        return match violations.is_empty() {
+            true => Ok(None),
+            false => Err(Error::InvalidArgument(violations)),
+        };
+    }
+    for (field, is_given) in [
+        ("snapshot.deployment", snapshot.deployment.is_some()),
+        ("snapshot.replica_sets", !snapshot.replica_sets.is_empty()),
+        ("snapshot.pods", !snapshot.pods.is_empty()),
+    ] {
+        if is_given {
+            let description = "may not be given beside objects_json";
+            violations.add(field, Reason::Exclusive, description);
+        }
+    }
+    let texts = std::mem::take(&mut snapshot.objects_json);
+    let mut found = Vec::new();
+    for (index, text) in texts.iter().enumerate() {
+        interrupt.check()?;
+        scan::scan(index, text, &mut found, &mut violations)?;
+    }
+    if !violations.is_empty() {
+        return Err(Error::InvalidArgument(violations));
+    }
+    let found: Vec<(Found<'_>, Metadata<'_>)> = found
+        .into_iter()
+        .map(|object| {
+            let metadata = object.metadata();
+            (object, metadata)
+        })
+        .collect();
+    let mut reader = Reader {
+        violations,
+        memory: 0,
+        interrupt,
+    };
+    let origins = reader.select(&found, snapshot)?;
+    match (origins, reader.violations.is_empty()) {
+        (Some(origins), true) => Ok(Some(origins)),
+        _ => Err(Error::InvalidArgument(reader.violations)),
+    }
+}
+
+/// What is wrong with the target by itself, or with a Deployment in fields that is another one.
+fn check_target(snapshot: &proto::Snapshot, violations: &mut Violations) {
+    let Some(target) = &snapshot.target else {
+        return;
+    };
+    let is_resource = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if target.resource.len() > 63 || !target.resource.bytes().all(is_resource) {
+        let description = "must be the plural name of a resource, for example \"deployments\"";
+        violations.add("snapshot.target.resource", Reason::InvalidName, description);
+    }
+    let Some(deployment) = snapshot
+        .deployment
+        .as_ref()
+        .filter(|_| snapshot.objects_json.is_empty())
+    else {
+        return;
+    };
+    let metadata = deployment.metadata.as_ref();
+    let name = metadata.map_or("", |metadata| &metadata.name);
+    let namespace = metadata.map_or("", |metadata| &metadata.namespace);
+    let or = |given: &str, default: &str| match given {
+        "" => default.to_owned(),
+        given => given.to_owned(),
+    };
+    let api_version = or(&deployment.api_version, "apps/v1");
+    let kind = or(&deployment.kind, "Deployment");
+    if !matches(target, &api_version, &kind, namespace, name) {
+        let description = format!(
+            "is not the Deployment of the snapshot: {kind} {namespace}/{name} ({api_version})"
+        );
+        violations.add("snapshot.target", Reason::NotFound, description);
+    }
+}
+
+/// Whether an object is the target. Fields that the target does not have match all.
+fn matches(
+    target: &proto::Target,
+    api_version: &str,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> bool {
+    [
+        (&target.api_version, api_version),
+        (&target.kind, kind),
+        (&target.namespace, namespace),
+        (&target.name, name),
+    ]
+    .into_iter()
+    .all(|(wanted, given)| wanted.is_empty() || wanted == given)
+}
+
+struct Reader<'i> {
+    violations: Violations,
+    /// Bytes that the messages take in memory.
+    memory: usize,
+    interrupt: &'i dyn Interrupt,
+}
+
+/// An object, with what tells whose it is.
+type Object<'f, 'a> = &'f (Found<'a>, Metadata<'a>);
+
+impl Reader<'_> {
+    /// Fills in what the Deployment is decided by. `None` after a violation.
+    fn select(
+        &mut self,
+        found: &[(Found<'_>, Metadata<'_>)],
+        snapshot: &mut proto::Snapshot,
+    ) -> Result<Option<Origins>, Error> {
+        let Some(owner) = self.choose(found, snapshot.target.as_ref()) else {
+            return Ok(None);
+        };
+        let Some(mut deployment) = self.message::<proto::Deployment>(owner)? else {
+            return Ok(None);
+        };
+        let spec = deployment.spec.as_mut();
+        if let Some(template) = spec.and_then(|spec| spec.template.as_mut()) {
+            template.mark_as_json();
+        }
+        let selector = deployment
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.selector.clone());
+        // One that is invalid selects nothing, and is refused with the Deployment.
+        let selector = selector.and_then(|selector| parse_selector(selector).ok());
+        let of_kind = |api_version: &'static str, kind: &'static str| {
+            found.iter().filter(move |(object, metadata)| {
+                object.kind == kind
+                    && object.api_version == api_version
+                    && (metadata.namespace.is_empty() || metadata.namespace == owner.1.namespace)
+            })
+        };
+        let (mut sets, mut others) = (Vec::new(), Vec::new());
+        for object in of_kind("apps/v1", "ReplicaSet") {
+            self.interrupt.check()?;
+            let is_selected = match &object.1.controller {
+                Some(uid) => *uid == owner.1.uid,
+                None => selector
+                    .as_ref()
+                    .is_some_and(|selector| selector.matches(&object.0.labels())),
+            };
+            match is_selected {
+                true => sets.push(object),
+                false => others.push(object),
+            }
+        }
+        let uids: HashSet<&str> = sets.iter().map(|set| &*set.1.uid).collect();
+        let name = &*owner.1.name;
+        let prefix = &name[..name.floor_char_boundary(NAME_BYTES)];
+        // Of others only the name counts that the new ReplicaSet might get, and a UID that belongs to one that is selected.
+        others.retain(|(_, other)| other.name.starts_with(prefix) || uids.contains(&*other.uid));
+        let pods = of_kind("v1", "Pod").filter(|(_, pod)| {
+            let owner = pod.controller.as_ref();
+            owner.is_some_and(|uid| uids.contains(&**uid))
+        });
+        let pods: Vec<Object<'_, '_>> = pods.collect();
+        if pods.len() > PODS_MAX {
+            return Err(Error::TooLarge {
+                what: "snapshot.pods",
+                unit: "entries",
+                count: pods.len(),
+                max: PODS_MAX,
+            });
+        }
+        let mut about = uids;
+        about.insert(&owner.1.uid);
+        about.extend(pods.iter().map(|pod| &*pod.1.uid));
+        let events = of_kind("v1", "Event").filter(|(event, _)| {
+            let uid = event.involved_uid();
+            uid.is_some_and(|uid| about.contains(&*uid))
+        });
+        let events: Vec<Object<'_, '_>> = events.collect();
+        let mut origins = Origins {
+            deployment: owner.0.origin(&owner.1),
+            replica_sets: Vec::new(),
+            pods: Vec::new(),
+            events: Vec::new(),
+        };
+        snapshot.deployment = Some(deployment);
+        let before = self.memory;
+        self.messages(&sets, &mut snapshot.replica_sets, &mut origins.replica_sets)?;
+        self.take_memory((self.memory - before).saturating_mul(COPIES - 1))?;
+        let specs = snapshot.replica_sets.iter_mut();
+        for spec in specs.filter_map(|set| set.spec.as_mut()) {
+            if let Some(template) = &mut spec.template {
+                template.mark_as_json();
+            }
+        }
+        for (object, metadata) in others {
+            snapshot.replica_sets.push(name_only(object, metadata));
+            origins.replica_sets.push(object.origin(metadata));
+        }
+        self.messages(&pods, &mut snapshot.pods, &mut origins.pods)?;
+        // Events may also come in their field, before those in the texts.
+        let given = snapshot.events.len();
+        if given > 0 {
+            let list: Rc<str> = Rc::from("snapshot.events");
+            origins.events.extend((0..given).map(|index| Origin {
+                list: Rc::clone(&list),
+                index,
+                object: "Event".to_owned(),
+            }));
+        }
+        self.messages(&events, &mut snapshot.events, &mut origins.events)?;
+        Ok(Some(origins))
+    }
+
+    /// The Deployment that is meant.
+    fn choose<'f, 'a>(
+        &mut self,
+        found: &'f [(Found<'a>, Metadata<'a>)],
+        target: Option<&proto::Target>,
+    ) -> Option<Object<'f, 'a>> {
+        // Another owner than a Deployment is only one for who says so.
+        let of_another_kind =
+            target.is_some_and(|it| !it.api_version.is_empty() && !it.kind.is_empty());
+        let candidates: Vec<_> = found
+            .iter()
+            .filter(|(object, _)| {
+                of_another_kind || object.kind == "Deployment" && object.api_version == "apps/v1"
+            })
+            .collect();
+        let matching: Vec<_> = candidates
+            .iter()
+            .copied()
+            .filter(|(object, metadata)| {
+                target.is_none_or(|target| {
+                    let Metadata {
+                        namespace, name, ..
+                    } = metadata;
+                    matches(target, &object.api_version, &object.kind, namespace, name)
+                })
+            })
+            .collect();
+        let [first, rest @ ..] = matching.as_slice() else {
+            let description = match (candidates.as_slice(), target) {
+                ([], None) => "has no apps/v1 Deployment; name another owner in target".to_owned(),
+                (_, None) => "has no Deployment".to_owned(),
+                (candidates, Some(_)) => {
+                    let deployments = candidates
+                        .iter()
+                        .filter(|(object, _)| !is_read_for_owners(object));
+                    let deployments: Vec<_> = deployments.copied().collect();
+                    format!("not found; there {}", list(&deployments))
+                }
+            };
+            let field = match target {
+                None => "snapshot.objects_json",
+                Some(_) => "snapshot.target",
+            };
+            self.violations.add(field, Reason::NotFound, description);
+            return None;
+        };
+        if rest.is_empty() {
+            return Some(first);
+        }
+        let uid = &*first.1.uid;
+        if let Some(twice) = rest
+            .iter()
+            .find(|(_, other)| !uid.is_empty() && other.uid == uid)
+        {
+            let field = format!("{}.metadata.uid", twice.0.origin(&twice.1));
+            let origin = first.0.origin(&first.1);
+            let description = format!("{origin} has {uid:?} too ({})", origin.object);
+            self.violations.add(field, Reason::Duplicate, description);
+            return None;
+        }
+        let field = "snapshot.target";
+        let (reason, what) = match target {
+            None => (Reason::Required, "is required"),
+            Some(_) => (Reason::NotFound, "names several objects"),
+        };
+        let description = format!("{what}: there {}", list(&matching));
+        self.violations.add(field, reason, description);
+        None
+    }
+
+    /// The messages of selected objects, and where these come from.
+    fn messages<M: Message + Name + Default>(
+        &mut self,
+        objects: &[Object<'_, '_>],
+        messages: &mut Vec<M>,
+        origins: &mut Vec<Origin>,
+    ) -> Result<(), Error> {
+        messages.reserve(objects.len());
+        origins.reserve(objects.len());
+        for object in objects {
+            self.interrupt.check()?;
+            if let Some(message) = self.message(object)? {
+                messages.push(message);
+                origins.push(object.0.origin(&object.1));
+            }
+        }
+        Ok(())
+    }
+
+    /// The message of an object. `None` after a violation.
+    fn message<M: Message + Name + Default>(
+        &mut self,
+        (object, metadata): Object<'_, '_>,
+    ) -> Result<Option<M>, Error> {
+        let written = Transcoder::default().message(
+            &M::full_name(),
+            &object.api_version,
+            &object.kind,
+            object.fields(),
+        );
+        let bytes = match written {
+            Ok(bytes) => bytes,
+            Err(fault) => {
+                let origin = object.origin(metadata);
+                let field = format!("{origin}{}", fault.path);
+                let description = format!("{} ({})", fault.description, origin.object);
+                self.violations.add(field, fault.reason, description);
+                return Ok(None);
+            }
+        };
+        if bytes.len() > OBJECT_BYTES_MAX {
+            let origin = object.origin(metadata);
+            let description = format!(
+                "{} bytes exceed the limit of {OBJECT_BYTES_MAX} for an object ({})",
+                bytes.len(),
+                origin.object
+            );
+            self.violations
+                .add(origin, Reason::ObjectTooLarge, description);
+            return Ok(None);
+        }
+        match estimate::estimate_named(&M::full_name(), &bytes, self.interrupt) {
+            Ok(estimate) => self.take_memory(estimate.memory + bytes.len() + size_of::<M>())?,
+            Err(Error::InvalidArgument(inside)) => {
+                let origin = object.origin(metadata);
+                for violation in inside.listed {
+                    let field = format!("{origin}.{}", violation.field);
+                    let description = format!("{} ({})", violation.description, origin.object);
+                    self.violations.add(field, violation.reason, description);
+                }
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        }
+        let message = M::decode(Bytes::from(bytes)).map_err(|source| Error::Undecodable {
+            message: M::NAME,
+            source,
+        })?;
+        Ok(Some(message))
+    }
+
+    fn take_memory(&mut self, bytes: usize) -> Result<(), Error> {
+        self.memory = self.memory.saturating_add(bytes);
+        if self.memory > MEMORY_BYTES_MAX {
+            return Err(Error::TooLarge {
+                what: "request",
+                unit: "bytes in memory",
+                count: self.memory,
+                max: MEMORY_BYTES_MAX,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Whether an object is of a kind that belongs to an owner and is none.
+fn is_read_for_owners(object: &Found<'_>) -> bool {
+    matches!(
+        (&*object.api_version, &*object.kind),
+        ("apps/v1", "ReplicaSet") | ("v1", "Pod" | "Event")
+    )
+}
+
+/// Lists objects, for example "are Deployment shop/web, Deployment shop/api".
+fn list(objects: &[Object<'_, '_>]) -> String {
+    let shown = objects.iter().take(CANDIDATES_LISTED_MAX);
+    let shown: Vec<String> = shown
+        .map(|(object, metadata)| object.origin(metadata).object)
+        .collect();
+    match objects.len() {
+        0 => "is none".to_owned(),
+        1 => format!("is {}", shown.join(", ")),
+        count if count > CANDIDATES_LISTED_MAX => {
+            let more = count - CANDIDATES_LISTED_MAX;
+            format!("are {} and {more} more", shown.join(", "))
+        }
+        _ => format!("are {}", shown.join(", ")),
+    }
+}
+
+/// A ReplicaSet of somebody else: what tells that it is, and its name.
+fn name_only(object: &Found<'_>, metadata: &Metadata<'_>) -> proto::ReplicaSet {
+    let owner = metadata
+        .controller
+        .as_ref()
+        .map(|uid| proto::OwnerReference {
+            uid: uid.clone().into_owned(),
+            controller: Some(true),
+            ..Default::default()
+        });
+    let labels = match owner {
+        // Whom it belongs to is known.
+        Some(_) => BTreeMap::new(),
+        None => object.labels(),
+    };
+    proto::ReplicaSet {
+        metadata: Some(proto::ObjectMeta {
+            name: metadata.name.clone().into_owned(),
+            namespace: metadata.namespace.clone().into_owned(),
+            uid: metadata.uid.clone().into_owned(),
+            labels,
+            owner_references: owner.into_iter().collect(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}

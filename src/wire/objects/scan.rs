@@ -1,0 +1,497 @@
+//! Finds the objects in JSON texts. Of each only its kind and the texts of its fields are taken, so that what is odd about
+//! one that is not selected refuses nothing.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::transcode::{DUPLICATE_KEY, Key, syntax};
+use super::{OBJECTS_MAX, Origin};
+use crate::wire::error::{Error, Reason, Violations};
+
+/// An object, by the texts of its fields.
+#[derive(Debug)]
+pub(super) struct Found<'a> {
+    list: Rc<str>,
+    index: usize,
+    pub(super) api_version: Cow<'a, str>,
+    pub(super) kind: Cow<'a, str>,
+    /// Fields of the kinds that are read, with their texts.
+    fields: Vec<(&'static str, &'a str)>,
+    /// Whether it is in a list that gives it its kind.
+    is_typed_by_list: bool,
+}
+
+/// What tells which object it is, and whose.
+#[derive(Debug, Default)]
+pub(super) struct Metadata<'a> {
+    pub(super) name: Cow<'a, str>,
+    pub(super) namespace: Cow<'a, str>,
+    pub(super) uid: Cow<'a, str>,
+    /// UID of the owner that manages it.
+    pub(super) controller: Option<Cow<'a, str>>,
+}
+
+/// Fields of an object or a list that are taken.
+const FIELDS: [&str; 21] = [
+    "apiVersion",
+    "kind",
+    "metadata",
+    "spec",
+    "status",
+    "items",
+    // Of an Event.
+    "involvedObject",
+    "reason",
+    "message",
+    "type",
+    "count",
+    "firstTimestamp",
+    "lastTimestamp",
+    "eventTime",
+    "series",
+    "source",
+    "reportingComponent",
+    "reportingInstance",
+    "action",
+    "related",
+    // Of a watch event.
+    "object",
+];
+
+/// All objects of one text, which is the entry `index` of the field.
+pub(super) fn scan<'a>(
+    index: usize,
+    bytes: &'a [u8],
+    found: &mut Vec<Found<'a>>,
+    violations: &mut Violations,
+) -> Result<(), Error> {
+    let list: Rc<str> = Rc::from("snapshot.objects_json");
+    let place = format_args!("{list}[{index}]").to_string();
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let description = format_args!("byte {}: is not UTF-8", error.valid_up_to());
+            violations.add(place, Reason::InvalidUtf8, description);
+            return Ok(());
+        }
+    };
+    let mut json = serde_json::Deserializer::from_str(text);
+    let mut scanner = Scanner {
+        found,
+        violations,
+        is_full: false,
+    };
+    let at = At { list, index };
+    let read = Item {
+        scanner: &mut scanner,
+        at,
+    }
+    .deserialize(&mut json);
+    if scanner.is_full {
+        return Err(Error::TooLarge {
+            what: "snapshot.objects_json",
+            unit: "objects",
+            count: OBJECTS_MAX + 1,
+            max: OBJECTS_MAX,
+        });
+    }
+    let end = read.and_then(|()| json.end());
+    if let Err(error) = end {
+        let (reason, description) = syntax(&error);
+        let description = match &*description {
+            "trailing characters" => "more than one JSON document: each needs an entry of its own",
+            other => other,
+        };
+        let byte = offset(text, &error);
+        violations.add(place, reason, format_args!("byte {byte}: {description}"));
+    }
+    Ok(())
+}
+
+/// The offset of an error in a text.
+fn offset(text: &str, error: &serde_json::Error) -> usize {
+    let lines = text
+        .split_inclusive('\n')
+        .take(error.line().saturating_sub(1));
+    let start: usize = lines.map(str::len).sum();
+    (start + error.column().saturating_sub(1)).min(text.len())
+}
+
+struct Scanner<'s, 'a> {
+    found: &'s mut Vec<Found<'a>>,
+    violations: &'s mut Violations,
+    is_full: bool,
+}
+
+/// The position of an object in its list.
+#[derive(Clone, Debug)]
+struct At {
+    list: Rc<str>,
+    index: usize,
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]", self.list, self.index)
+    }
+}
+
+/// A value that is to be an object or a list of objects.
+struct Item<'t, 's, 'a> {
+    scanner: &'t mut Scanner<'s, 'a>,
+    at: At,
+}
+
+impl Item<'_, '_, '_> {
+    fn wrong(self, reason: Reason, description: impl fmt::Display) {
+        let Self { scanner, at } = self;
+        scanner.violations.add(at, reason, description);
+    }
+
+    fn not_an_object<E>(self) -> Result<(), E> {
+        self.wrong(Reason::WrongType, "must be an object or a List of objects");
+        Ok(())
+    }
+}
+
+impl<'a> DeserializeSeed<'a> for Item<'_, '_, 'a> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'a>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl<'a> Visitor<'a> for Item<'_, '_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        self.not_an_object()
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        self.not_an_object()
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        self.not_an_object()
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        self.not_an_object()
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        self.not_an_object()
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        self.not_an_object()
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut items: A) -> Result<(), A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        self.not_an_object()
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut fields: Vec<(&'static str, &'a str)> = Vec::new();
+        let mut others = Vec::new();
+        let before = self.scanner.found.len();
+        let mut has_items = false;
+        let mut faults = Violations::default();
+        let mut twice = None;
+        while let Some(key) = map.next_key_seed(Key)? {
+            let Some(&known) = FIELDS.iter().find(|known| **known == key) else {
+                map.next_value::<IgnoredAny>()?;
+                others.push(key);
+                continue;
+            };
+            if known == "items" {
+                if has_items {
+                    twice = Some(Cow::Borrowed(known));
+                }
+                has_items = true;
+                let items = Items {
+                    scanner: Scanner {
+                        found: &mut *self.scanner.found,
+                        violations: &mut faults,
+                        is_full: false,
+                    },
+                    list: Rc::from(format!("{}.items", self.at)),
+                };
+                if map.next_value_seed(items)? {
+                    self.scanner.is_full = true;
+                }
+                continue;
+            }
+            let value: &'a RawValue = map.next_value()?;
+            if fields.iter().any(|(earlier, _)| *earlier == known) {
+                twice = Some(Cow::Borrowed(known));
+            }
+            fields.push((known, value.get()));
+        }
+        others.sort_unstable();
+        let twice = twice.or_else(|| {
+            let pair = others.windows(2).find(|pair| pair[0] == pair[1])?;
+            Some(pair[0].clone())
+        });
+        if let Some(key) = twice {
+            let field = format!("{}[{key:?}]", self.at);
+            self.scanner
+                .violations
+                .add(field, Reason::DuplicateKey, DUPLICATE_KEY);
+            return Ok(());
+        }
+        let text = |name: &str| {
+            let field = fields.iter().find(|(field, _)| *field == name);
+            field.and_then(|(_, text)| string(text)).unwrap_or_default()
+        };
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let is_list = has_items && (kind.ends_with("List") || kind.is_empty());
+        if !is_list {
+            self.scanner.found.truncate(before);
+        }
+        let refused = match (&*api_version, &*kind) {
+            ("v1", "Status") => {
+                Some("is a Status, the answer to a call that failed or deleted something")
+            }
+            (_, "Table") => Some("is a Table, as people read it: ask for JSON with -o json"),
+            (_, "WatchEvent") => Some("is a watch event, and not an object"),
+            (_, "") if fields.iter().any(|(field, _)| *field == "object") => {
+                Some("is a watch event, and not an object: send what is in its field object")
+            }
+            _ => None,
+        };
+        if let Some(refused) = refused {
+            self.wrong(Reason::WrongKind, refused);
+            return Ok(());
+        }
+        if is_list {
+            self.scanner.violations.extend(faults);
+            let of = kind.strip_suffix("List").unwrap_or_default();
+            for item in &mut self.scanner.found[before..] {
+                if item.kind.is_empty() && !item.is_typed_by_list {
+                    item.is_typed_by_list = !of.is_empty();
+                    item.kind = Cow::Owned(of.to_owned());
+                    item.api_version = api_version.clone();
+                }
+            }
+            // Those of a List without kind.
+            let Scanner {
+                found, violations, ..
+            } = &mut *self.scanner;
+            for item in found.extract_if(before.., |item| item.kind.is_empty()) {
+                let field = format!("{}[{}].kind", item.list, item.index);
+                let description = "is required: neither the object nor its List has one";
+                violations.add(field, Reason::Required, description);
+            }
+            return Ok(());
+        }
+        if self.scanner.found.len() >= OBJECTS_MAX {
+            self.scanner.is_full = true;
+            return Ok(());
+        }
+        let Self { scanner, at } = self;
+        scanner.found.push(Found {
+            list: at.list,
+            index: at.index,
+            api_version,
+            kind,
+            fields,
+            is_typed_by_list: false,
+        });
+        Ok(())
+    }
+}
+
+/// The items of a list. Whether it is one is only known at the end of the object around it.
+struct Items<'s, 'a> {
+    scanner: Scanner<'s, 'a>,
+    list: Rc<str>,
+}
+
+impl<'a> DeserializeSeed<'a> for Items<'_, 'a> {
+    /// Whether there are too many.
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'a>>(self, json: D) -> Result<bool, D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl Items<'_, '_> {
+    fn not_a_list<E>(self) -> Result<bool, E> {
+        let Self { scanner, list } = self;
+        scanner
+            .violations
+            .add(list, Reason::WrongType, "must be a list");
+        Ok(false)
+    }
+}
+
+impl<'a> Visitor<'a> for Items<'_, 'a> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
+        self.not_a_list()
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
+        self.not_a_list()
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
+        self.not_a_list()
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
+        self.not_a_list()
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<bool, E> {
+        self.not_a_list()
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<bool, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        self.not_a_list()
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(mut self, mut items: A) -> Result<bool, A::Error> {
+        let mut index = 0;
+        loop {
+            let item = Item {
+                scanner: &mut self.scanner,
+                at: At {
+                    list: Rc::clone(&self.list),
+                    index,
+                },
+            };
+            if items.next_element_seed(item)?.is_none() {
+                return Ok(self.scanner.is_full);
+            }
+            index += 1;
+        }
+    }
+}
+
+// === impl Found ===
+
+impl<'a> Found<'a> {
+    /// The text of a field. `None` if it is absent or null.
+    pub(super) fn field(&self, name: &str) -> Option<&'a str> {
+        let field = self.fields.iter().find(|(field, _)| *field == name);
+        field.map(|(_, text)| *text).filter(|text| *text != "null")
+    }
+
+    /// The fields that are messages, with their texts. Version and kind are for the caller to write.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&'static str, &'a str)> {
+        let fields = self.fields.iter().copied();
+        fields.filter(|(name, _)| !matches!(*name, "apiVersion" | "kind"))
+    }
+
+    /// What can be read of the metadata. Whoever has other metadata than Kubernetes writes is nobody's.
+    pub(super) fn metadata(&self) -> Metadata<'a> {
+        let Some(metadata) = self.field("metadata").and_then(members) else {
+            return Metadata::default();
+        };
+        let text = |name: &str| member(&metadata, name).and_then(string).unwrap_or_default();
+        let owners = member(&metadata, "ownerReferences");
+        let owners: Vec<&RawValue> = owners
+            .and_then(|owners| serde_json::from_str(owners).ok())
+            .unwrap_or_default();
+        let controller = owners.into_iter().find_map(|owner| {
+            let owner = members(owner.get())?;
+            let is_controller = member(&owner, "controller") == Some("true");
+            is_controller.then(|| member(&owner, "uid").and_then(string).unwrap_or_default())
+        });
+        Metadata {
+            name: text("name"),
+            namespace: text("namespace"),
+            uid: text("uid"),
+            controller,
+        }
+    }
+
+    /// The labels, if they are such.
+    pub(super) fn labels(&self) -> BTreeMap<String, String> {
+        let metadata = self.field("metadata").and_then(members);
+        let labels = metadata.as_ref().and_then(|it| member(it, "labels"));
+        labels
+            .and_then(|labels| serde_json::from_str(labels).ok())
+            .unwrap_or_default()
+    }
+
+    /// The UID of the object that an event is about.
+    pub(super) fn involved_uid(&self) -> Option<Cow<'a, str>> {
+        let object = members(self.field("involvedObject")?)?;
+        member(&object, "uid").and_then(string)
+    }
+
+    pub(super) fn origin(&self, metadata: &Metadata<'a>) -> Origin {
+        let object = match &*metadata.namespace {
+            "" => format!("{} {}", self.kind, metadata.name),
+            namespace => format!("{} {namespace}/{}", self.kind, metadata.name),
+        };
+        Origin {
+            list: Rc::clone(&self.list),
+            index: self.index,
+            object: object.trim_end().to_owned(),
+        }
+    }
+}
+
+/// A string, borrowed where it has no escapes. `None` if the text is something else.
+fn string(text: &str) -> Option<Cow<'_, str>> {
+    let inside = text.strip_prefix('"')?.strip_suffix('"')?;
+    if inside.contains('\\') {
+        return serde_json::from_str(text).ok().map(Cow::Owned);
+    }
+    Some(Cow::Borrowed(inside))
+}
+
+/// The fields of an object, with their texts. `None` if the text is something else.
+fn members(text: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
+    struct Members;
+    impl<'a> Visitor<'a> for Members {
+        type Value = Vec<(Cow<'a, str>, &'a str)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut members = Vec::new();
+            while let Some(key) = map.next_key_seed(Key)? {
+                let value: &'a RawValue = map.next_value()?;
+                members.push((key, value.get()));
+            }
+            Ok(members)
+        }
+    }
+    let mut json = serde_json::Deserializer::from_str(text);
+    json.deserialize_map(Members).ok()
+}
+
+fn member<'a>(members: &[(Cow<'a, str>, &'a str)], name: &str) -> Option<&'a str> {
+    let member = members.iter().find(|(key, _)| key == name)?;
+    Some(member.1)
+}
