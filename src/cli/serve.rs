@@ -57,7 +57,9 @@ pub(super) struct ServeArgs {
         value_delimiter = ','
     )]
     tls_client_san: Vec<String>,
-    /// Sites whose scripts may call from browsers, for example https://console.example.com; several separated by commas
+    /// Origins of sites whose scripts may call from browsers; several separated by commas
+    ///
+    /// An origin has a scheme, a host, and a port unless it is the default of the scheme.
     #[arg(
         long,
         value_name = "ORIGIN",
