@@ -292,12 +292,23 @@ func (c *cluster) testInstall(t *testing.T) {
 		t.Errorf("helm test printed no plan:\n%s", out)
 	}
 	c.kubectl(t, "delete", "pod", release+"-test", "-n", namespace)
+	// The second port of the Service: HTTP/1.1 and JSON.
+	address := c.kubectl(t, "get", "service", release, "-n", namespace, "-o", "jsonpath={.spec.clusterIP}") + ":8080"
+	body := `{"snapshot": {"now": "2026-01-01T00:00:00Z", "deployment": {
+		"metadata": {"name": "web", "namespace": "shop", "uid": "00000000-0000-4000-8000-000000000001", "resourceVersion": "1", "generation": 1},
+		"spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": "web"}},
+			"spec": {"containers": [{"name": "web", "image": "web:1"}]}}}}}}`
+	out, err := c.try(body, "bash", "node.sh", "ns", c.dir, "curl", "--http1.1", "--fail-with-body", "--silent", "--show-error", "--max-time", "10",
+		"--header", "content-type: application/json", "--data-binary", "@-", "http://"+address+"/rollplan.v1.RolloutPlanner/PlanRollout")
+	if err != nil || !strings.Contains(out, `"report"`) {
+		t.Errorf("a call with HTTP/1.1 and JSON: %v %s", err, out)
+	}
 	planned := 0
 	for _, pod := range c.pods(t, namespace, selector) {
 		planned += c.planned(t, pod)
 	}
-	if planned != 1 {
-		t.Errorf("the replicas have counted %d plans, want that of helm test", planned)
+	if planned != 2 {
+		t.Errorf("the replicas have counted %d plans, want those of helm test and of curl", planned)
 	}
 }
 
