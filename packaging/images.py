@@ -2,8 +2,9 @@
 """Build the images of the service and of the Go adapter as OCI archives, without a daemon.
 
 The archives can be imported with `ctr images import`, or pushed with `skopeo copy oci-archive:FILE docker://IMAGE`.
-Each image contains a static binary and CA certificates, nothing else. The same commit gives the same digests, whatever
-the directory, the user, the umask and the time of the build are, if the compilers are the same. The Dockerfile builds
+Each image contains a static binary and CA certificates, nothing else. From the same binaries and the same commit, the
+digests are the same, whatever the directory, the umask and the time of the build are. The adapter's binary is the same
+too; that of the service is only if it is built in the same directory. The Dockerfile builds
 the same layers from the files that this script leaves in the output directory.
 """
 

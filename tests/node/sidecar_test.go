@@ -109,6 +109,7 @@ spec:
 		}
 	}
 	c.kubectl(t, "delete", "pod", l.name)
+	c.kubectl(t, "delete", "secret", "envoy", "-n", namespace)
 	c.helm(t, "HELM4", "upgrade", release, chart, "--wait", "--timeout=2m", "--reset-values")
 }
 
