@@ -545,6 +545,16 @@ fn paused_deleting_and_refused_rollouts_need_a_change() {
         snapshot.replica_sets[0].replicas = replicas;
         assert_eq!(verdict(&snapshot).outlook, Outlook::Undecided);
     }
+    // Nothing is missing of a Deployment without pods, nor of one whose pods may still be adopted.
+    let mut without_pods = snapshot.clone();
+    without_pods.deployment.spec.replicas = 0;
+    without_pods.replica_sets.clear();
+    assert_ne!(verdict(&without_pods).reason, "PAUSED");
+    snapshot.replica_sets[0].metadata.owner_references.clear();
+    snapshot.replica_sets[0].metadata.labels.clear();
+    assert!(!verdict(&snapshot).is_certain);
+    snapshot.replica_sets.clear();
+    assert!(verdict(&snapshot).is_certain);
     let mut snapshot = half_way();
     snapshot.deployment.metadata.deletion_timestamp = Some(at(0));
     let found = verdict(&snapshot);

@@ -93,7 +93,6 @@ impl Survey<'_> {
     pub(super) fn verdict(&self, blockers: &[Blocker], findings: &[Finding<'_>]) -> Verdict {
         let deployment = &self.snapshot.deployment;
         let find = |cause| blockers.iter().find(|blocker| blocker.cause == cause);
-        let first = blockers.first();
         if deployment.metadata.deletion_timestamp.is_some() {
             return Verdict {
                 reason: "DELETING",
@@ -118,6 +117,10 @@ impl Survey<'_> {
         {
             return Verdict::new(Outlook::NeedsChange, true, Some(paused));
         }
+        // A pause that holds nothing back is not what is missing.
+        let mut lead = blockers
+            .iter()
+            .find(|blocker| blocker.cause != Cause::Paused);
         let mut pending = None;
         for cause in [Cause::ReplicaSetRefused, Cause::PodsRefused] {
             let Some(blocker) = find(cause) else { continue };
@@ -145,6 +148,8 @@ impl Survey<'_> {
                 }
                 Finality::Pending(at) => {
                     since = Some(reported);
+                    // The caller sends this reason back.
+                    lead = Some(blocker);
                     pending = pending.or(at);
                 }
                 Finality::Open => {}
@@ -155,7 +160,7 @@ impl Survey<'_> {
             // Kubernetes has given up waiting, and nothing leaves no doubt.
             return Verdict {
                 since,
-                ..Verdict::new(Outlook::NeedsChange, false, first)
+                ..Verdict::new(Outlook::NeedsChange, false, lead)
             };
         }
         let wanted = self.limits.replicas;
@@ -186,14 +191,20 @@ impl Survey<'_> {
         Verdict {
             decided_after,
             since,
-            ..Verdict::new(outlook, false, first)
+            ..Verdict::new(outlook, false, lead)
         }
     }
 
     /// Whether the rollout of a paused Deployment is waiting for its end. A Deployment of which all pods have the current
     /// template is scaled although it is paused.
     fn waits_for_resume(&self) -> bool {
-        self.old_size > 0 || self.new.is_none() && self.limits.replicas > 0
+        let template = &self.snapshot.deployment.spec.template;
+        // One with this template that nobody controls may still be adopted.
+        let may_be_adopted = || {
+            let mut sets = self.snapshot.replica_sets.iter();
+            sets.any(|set| set.metadata.controller().is_none() && set.template.same_as(template))
+        };
+        self.old_size > 0 || self.new.is_none() && self.limits.replicas > 0 && !may_be_adopted()
     }
 
     /// The class of a failure that all unready new pods share, while none of the new pods was ever ready: what one node
