@@ -204,7 +204,10 @@ impl Survey<'_> {
             let mut sets = self.snapshot.replica_sets.iter();
             sets.any(|set| set.metadata.controller().is_none() && set.template.same_as(template))
         };
-        self.old_size > 0 || self.new.is_none() && self.limits.replicas > 0 && !may_be_adopted()
+        // The last old pods are removed in spite of a pause once all new ones are available.
+        let is_sized = self.new_size >= i64::from(self.limits.replicas);
+        self.old_size > 0 && !is_sized
+            || self.new.is_none() && self.limits.replicas > 0 && !may_be_adopted()
     }
 
     /// The class of a failure that all unready new pods share, while none of the new pods was ever ready: what one node
