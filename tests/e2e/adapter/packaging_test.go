@@ -54,7 +54,8 @@ func (p installation) apply(ctx context.Context, t *testing.T) {
 	p.MustKubectl(ctx, t, "rollout", "status", workload+"/rollplan-controller", "-n", systemNamespace, "--timeout="+waitTimeout)
 }
 
-// runContainers runs the containers of one pod as processes on free ports, and waits until their probes succeed.
+// runContainers runs the containers of one pod as processes on free ports, and waits until their probes succeed. As in a
+// pod, they start together: the adapter is not ready without the service.
 func (p installation) runContainers(ctx context.Context, t *testing.T) {
 	t.Helper()
 	var pods corev1.PodList
@@ -74,6 +75,8 @@ func (p installation) runContainers(ctx context.Context, t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	type probe struct{ what, url, log string }
+	var probes []probe
 	for _, container := range pod.Spec.Containers {
 		probeAddress, err := freeAddress()
 		if err != nil {
@@ -97,23 +100,27 @@ func (p installation) runContainers(ctx context.Context, t *testing.T) {
 				t.Error(err)
 			}
 		})
-		for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
-			await(ctx, t, fmt.Sprintf("%s of %s", probe.HTTPGet.Path, container.Name), func(ctx context.Context) error {
-				request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+probeAddress+probe.HTTPGet.Path, nil)
-				if err != nil {
-					return err
-				}
-				response, err := http.DefaultClient.Do(request)
-				if err != nil {
-					return err
-				}
-				defer response.Body.Close()
-				if response.StatusCode != http.StatusOK {
-					return fmt.Errorf("response is %s; see %s", response.Status, process.Log())
-				}
-				return nil
-			})
+		for _, p := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
+			path := p.HTTPGet.Path
+			probes = append(probes, probe{path + " of " + container.Name, "http://" + probeAddress + path, process.Log()})
 		}
+	}
+	for _, probe := range probes {
+		await(ctx, t, probe.what, func(ctx context.Context) error {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, probe.url, nil)
+			if err != nil {
+				return err
+			}
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				return err
+			}
+			defer response.Body.Close()
+			if response.StatusCode != http.StatusOK {
+				return fmt.Errorf("response is %s; see %s", response.Status, probe.log)
+			}
+			return nil
+		})
 	}
 }
 
