@@ -501,7 +501,8 @@ impl Field {
 impl Rule {
     fn of(parent: &str, name: &str, kind: &Kind) -> Self {
         match (parent, name) {
-            ("rollplan.v1.Snapshot", "objects_json") => Self::Objects,
+            ("rollplan.v1.Snapshot", "objects_json")
+            | ("rollplan.v1.StepAnswer", "existing_json") => Self::Objects,
             ("rollplan.v1.Snapshot", "replica_sets") => Self::ReplicaSet,
             ("rollplan.v1.Snapshot", "deployment" | "pods" | "events") => Self::Object,
             ("rollplan.v1.ObjectMeta", "annotations") => Self::Annotations,

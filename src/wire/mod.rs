@@ -68,10 +68,12 @@ pub fn plan_rollout_until(
 ) -> Result<proto::PlanRolloutResponse, Error> {
     let proto::PlanRolloutRequest { snapshot, options } = request;
     let events_as_calls = options.as_ref().is_some_and(|it| it.events_as_calls);
+    let resource = resource(snapshot.as_ref());
     let (snapshot, options, horizon) = parse::request(snapshot, options, interrupt)?;
     let plan = plan(&snapshot, options, horizon, interrupt)?;
     let report = report_until(&snapshot, options, &plan.status, &plan.steps, interrupt)?;
     let mut answer = print::print_plan_until(plan, report, interrupt);
+    path::use_resource(&mut answer.steps, &snapshot.deployment, &resource);
     if events_as_calls {
         event_calls::add(&mut answer.steps, &snapshot);
     }
@@ -144,9 +146,11 @@ pub fn rollback_until(
         options,
     } = request;
     let events_as_calls = options.as_ref().is_some_and(|it| it.events_as_calls);
+    let resource = resource(snapshot.as_ref());
     let (snapshot, options) = parse::rollback(snapshot, to_revision, options, interrupt)?;
     let rollback = rollplan_core::rollback_until(&snapshot, options, to_revision, interrupt)?;
     let mut answer = print_revision::print_rollback_until(rollback?, interrupt);
+    path::use_resource(&mut answer.steps, &snapshot.deployment, &resource);
     if events_as_calls {
         event_calls::add(&mut answer.steps, &snapshot);
     }
@@ -180,6 +184,12 @@ pub fn list_revisions_until(
     let answer = print_revisions(revisions);
     interrupt.check()?;
     Ok(answer)
+}
+
+/// The plural name of the owner's resource. Empty if it is not given.
+fn resource(snapshot: Option<&proto::Snapshot>) -> String {
+    let target = snapshot.and_then(|snapshot| snapshot.target.as_ref());
+    target.map_or_else(String::new, |target| target.resource.clone())
 }
 
 /// Whether an answer may be sent.

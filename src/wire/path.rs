@@ -1,6 +1,9 @@
 //! Paths of API calls. Every segment is a name that was validated when the request was parsed, so nothing is escaped.
 
 use rollplan_core::action::{ApiCall, Verb};
+use rollplan_core::snapshot::Deployment;
+
+use crate::proto;
 
 /// The name under which the API server records who has changed a field.
 pub(super) const FIELD_MANAGER: &str = "fieldManager=rollplan";
@@ -19,6 +22,25 @@ pub(super) fn of_object(call: &ApiCall) -> String {
     format!("{}/{}", of_collection(call), call.name)
 }
 
+/// Corrects the plural in the paths of the calls to the owner, if it is not the one that Kubernetes derives from the kind.
+pub(super) fn use_resource(steps: &mut [proto::Step], owner: &Deployment, resource: &str) {
+    if resource.is_empty() {
+        return;
+    }
+    let Deployment {
+        api_version,
+        kind,
+        metadata,
+        ..
+    } = owner;
+    let derived = of_kind(api_version, kind, &metadata.namespace);
+    let given = of_resource(api_version, resource, &metadata.namespace);
+    let calls = steps.iter_mut().filter_map(|step| step.call.as_mut());
+    for call in calls.filter(|call| call.kind == *kind && call.api_version == *api_version) {
+        call.path = call.path.replacen(&derived, &given, 1);
+    }
+}
+
 fn of_collection(call: &ApiCall) -> String {
     of_kind(&call.api_version, &call.kind, &call.namespace)
 }
@@ -34,12 +56,15 @@ pub(super) fn query(verb: Verb) -> &'static str {
 
 /// The path of the objects of a kind in a namespace.
 pub(super) fn of_kind(api_version: &str, kind: &str, namespace: &str) -> String {
+    of_resource(api_version, &plural(kind), namespace)
+}
+
+fn of_resource(api_version: &str, resource: &str, namespace: &str) -> String {
     // Only the core group has no name.
     let root = match api_version.contains('/') {
         true => "apis",
         false => "api",
     };
-    let resource = plural(kind);
     format!("/{root}/{api_version}/namespaces/{namespace}/{resource}")
 }
 

@@ -13,6 +13,7 @@ use prost::{Message, Name};
 use rollplan_core::interrupt::Interrupt;
 
 use self::scan::{Found, Metadata};
+pub(super) use self::transcode::Fault;
 use self::transcode::Transcoder;
 use super::error::{Error, Reason, Violations};
 use super::estimate::{self, MEMORY_BYTES_MAX, OBJECT_BYTES_MAX};
@@ -34,7 +35,7 @@ const COPIES: usize = 3;
 /// Where an object comes from.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
-    /// The list that it is in, for example "snapshot.objects_json[0].items".
+    /// The list that it is in, for example `snapshot.objects_json[0].items`.
     list: Rc<str>,
     index: usize,
     /// For example "ReplicaSet shop/web-1".
@@ -104,6 +105,79 @@ pub(super) fn read(
     match (origins, reader.violations.is_empty()) {
         (Some(origins), true) => Ok(Some(origins)),
         _ => Err(Error::InvalidArgument(reader.violations)),
+    }
+}
+
+/// Reads a text with exactly one ReplicaSet. The path of an error is relative to the text.
+pub(super) fn read_replica_set(
+    text: &[u8],
+    interrupt: &dyn Interrupt,
+) -> Result<proto::ReplicaSet, Fault> {
+    let fault = |reason, description: String| Fault {
+        path: String::new(),
+        reason,
+        description,
+    };
+    let mut found = Vec::new();
+    let mut violations = Violations::default();
+    scan::scan(0, text, &mut found, &mut violations)
+        .map_err(|error| fault(Reason::ObjectTooLarge, error.to_string()))?;
+    if let Some(first) = violations.listed.into_iter().next() {
+        return Err(Fault {
+            path: scan::path_in_text(&first.field).to_owned(),
+            reason: first.reason,
+            description: first.description,
+        });
+    }
+    let [object] = found.as_slice() else {
+        let description = format!("must be one ReplicaSet, and has {} objects", found.len());
+        return Err(fault(Reason::WrongKind, description));
+    };
+    if (&*object.api_version, &*object.kind) != ("apps/v1", "ReplicaSet") {
+        let description = format!(
+            "must be an apps/v1 ReplicaSet, and is {} {}",
+            object.api_version, object.kind
+        );
+        return Err(fault(Reason::WrongKind, description));
+    }
+    let bytes = Transcoder::default().message(
+        &proto::ReplicaSet::full_name(),
+        &object.api_version,
+        &object.kind,
+        object.fields(),
+    )?;
+    if bytes.len() > OBJECT_BYTES_MAX {
+        let description = format!(
+            "{} bytes exceed the limit of {OBJECT_BYTES_MAX} for an object",
+            bytes.len()
+        );
+        return Err(fault(Reason::ObjectTooLarge, description));
+    }
+    let name = proto::ReplicaSet::full_name();
+    match estimate::estimate_named(&name, &bytes, interrupt) {
+        Ok(_) => {}
+        Err(Error::InvalidArgument(inside)) => {
+            if let Some(first) = inside.listed.into_iter().next() {
+                return Err(Fault {
+                    path: format!(".{}", first.field),
+                    reason: first.reason,
+                    description: first.description,
+                });
+            }
+        }
+        Err(error) => return Err(fault(Reason::ObjectTooLarge, error.to_string())),
+    }
+    let mut set = proto::ReplicaSet::decode(Bytes::from(bytes))
+        .map_err(|error| fault(Reason::MalformedJson, error.to_string()))?;
+    mark_template(&mut set);
+    Ok(set)
+}
+
+/// Its integers are exact, other than those of a Struct from elsewhere.
+fn mark_template(set: &mut proto::ReplicaSet) {
+    let template = set.spec.as_mut().and_then(|spec| spec.template.as_mut());
+    if let Some(template) = template {
+        template.mark_as_json();
     }
 }
 
@@ -249,12 +323,7 @@ impl Reader<'_> {
         let before = self.memory;
         self.messages(&sets, &mut snapshot.replica_sets, &mut origins.replica_sets)?;
         self.take_memory((self.memory - before).saturating_mul(COPIES - 1))?;
-        let specs = snapshot.replica_sets.iter_mut();
-        for spec in specs.filter_map(|set| set.spec.as_mut()) {
-            if let Some(template) = &mut spec.template {
-                template.mark_as_json();
-            }
-        }
+        snapshot.replica_sets.iter_mut().for_each(mark_template);
         for (object, metadata) in others {
             snapshot.replica_sets.push(name_only(object, metadata));
             origins.replica_sets.push(object.origin(metadata));

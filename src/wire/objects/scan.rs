@@ -63,6 +63,16 @@ const FIELDS: [&str; 21] = [
     "object",
 ];
 
+/// The field that the texts are in.
+const LIST: &str = "snapshot.objects_json";
+
+/// The path within the first text, of a path that [`scan`] has reported.
+pub(super) fn path_in_text(field: &str) -> &str {
+    let path = field.strip_prefix(LIST);
+    path.and_then(|path| path.strip_prefix("[0]"))
+        .unwrap_or(field)
+}
+
 /// All objects of one text, which is the entry `index` of the field.
 pub(super) fn scan<'a>(
     index: usize,
@@ -70,7 +80,7 @@ pub(super) fn scan<'a>(
     found: &mut Vec<Found<'a>>,
     violations: &mut Violations,
 ) -> Result<(), Error> {
-    let list: Rc<str> = Rc::from("snapshot.objects_json");
+    let list: Rc<str> = Rc::from(LIST);
     let place = format_args!("{list}[{index}]").to_string();
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,

@@ -64,11 +64,11 @@ enum Step<'de> {
 
 /// What is wrong with a value.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(in crate::wire) struct Fault {
     /// The path from the object on, for example ".spec.replicas".
-    pub(super) path: String,
-    pub(super) reason: Reason,
-    pub(super) description: String,
+    pub(in crate::wire) path: String,
+    pub(in crate::wire) reason: Reason,
+    pub(in crate::wire) description: String,
 }
 
 /// Writes messages from JSON.

@@ -8,7 +8,7 @@ use super::path::Path;
 use super::{Owner, Parser};
 use crate::proto;
 use crate::wire::error::Reason;
-use crate::wire::json;
+use crate::wire::objects;
 
 /// Bytes that the body of an answer may have.
 const BODY_BYTES_MAX: usize = 64 << 10;
@@ -159,17 +159,11 @@ impl Parser<'_> {
         if bytes.is_empty() {
             return None;
         }
-        let text = match std::str::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(_) => {
-                self.violation(path, Reason::InvalidUtf8, "is not valid UTF-8");
-                return None;
-            }
-        };
-        match json::from_json(text) {
+        match objects::read_replica_set(bytes, self.interrupt) {
             Ok(set) => self.existing(set, owner, path),
-            Err(error) => {
-                self.violation(path, Reason::MalformedJson, error);
+            Err(fault) => {
+                let field = format!("{path}{}", fault.path);
+                self.violations.add(field, fault.reason, fault.description);
                 None
             }
         }

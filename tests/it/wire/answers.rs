@@ -502,3 +502,44 @@ fn rules_of_a_verdict_are_validated() {
     let expected = expected.map(|(field, reason)| (field.to_owned(), reason));
     assert_eq!(violations(wrong, Some(previous)), expected);
 }
+
+#[test]
+fn the_plural_of_the_target_is_that_of_its_paths() {
+    let (_, example) = examples()
+        .into_iter()
+        .find(|(name, _)| name == "mid-rollout")
+        .unwrap();
+    let mut request = request(&example);
+    let deployment = request
+        .snapshot
+        .as_mut()
+        .unwrap()
+        .deployment
+        .as_mut()
+        .unwrap();
+    deployment.api_version = "example.com/v1".to_owned();
+    deployment.kind = "Fleet".to_owned();
+    let paths = |resource: &str| -> Vec<String> {
+        let mut request = request.clone();
+        request.snapshot.as_mut().unwrap().target = Some(proto::Target {
+            resource: resource.to_owned(),
+            ..proto::Target::default()
+        });
+        let steps = wire::plan_rollout(request).unwrap().steps;
+        let calls = steps.into_iter().filter_map(|step| step.call);
+        calls
+            .filter(|call| call.kind == "Fleet")
+            .map(|call| call.path)
+            .collect()
+    };
+    let (derived, given) = (paths(""), paths("fleet"));
+    assert!(
+        derived.iter().any(|path| path.contains("/fleets/web")),
+        "{derived:?}"
+    );
+    let expected: Vec<String> = derived
+        .iter()
+        .map(|path| path.replace("/fleets/", "/fleet/"))
+        .collect();
+    assert_eq!(given, expected);
+}
