@@ -20,7 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let name = file.file_stem().unwrap_or_default();
         // Printed by ourselves: without what the contract does not have, and so much shorter.
         let request: PlanRolloutRequest = json::from_json(&request(&text)?.to_string())?;
-        put(&directory, "cli_input", name, list(&request)?.as_bytes())?;
+        for target in ["cli_input", "objects_json"] {
+            put(&directory, target, name, list(&request)?.as_bytes())?;
+        }
         put(
             &directory,
             "request_json",

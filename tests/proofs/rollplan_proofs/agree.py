@@ -78,7 +78,12 @@ def request(world: World, horizon: str) -> str:
         },
     }  # fmt: skip
     sets = [replica_set(index, seen, world) for index, seen in enumerate(world.sets)]
-    snapshot = {"now": "2026-01-01T01:00:01Z", "deployment": deployment, "replicaSets": sets, "replicaSetsComplete": True}
+    snapshot = {
+        "now": "2026-01-01T01:00:01Z",
+        "deployment": deployment,
+        "replicaSets": sets,
+        "replicaSetsComplete": True,
+    }
     return json.dumps({"snapshot": snapshot, "options": {"horizon": horizon}})
 
 
