@@ -144,10 +144,12 @@ func (r *Rollouts) Plan(ctx context.Context, key types.NamespacedName) (*rollpla
 var ErrStalled = errors.New("the rollout is stalled")
 
 // Wait polls a Deployment until its rollout is complete and returns the last report. It returns [ErrStalled] if the
-// rollout stalls or the planner refuses the Deployment, and the error of the context if that ends first.
+// rollout stalls, if it certainly does not complete unless somebody changes an object, or if the planner refuses the
+// Deployment; and the error of the context if that ends first.
 func (r *Rollouts) Wait(ctx context.Context, key types.NamespacedName, interval time.Duration) (*rollplanv1.RolloutReport, error) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
+	var verdict *rollplanv1.Verdict
 	for {
 		snapshot, err := r.Snapshot(ctx, key)
 		if err != nil {
@@ -156,19 +158,22 @@ func (r *Rollouts) Wait(ctx context.Context, key types.NamespacedName, interval 
 		if snapshot == nil {
 			return nil, fmt.Errorf("%s %s not found", r.Kind.Kind, key)
 		}
-		response, err := r.Planner.ComputeStatus(ctx, &rollplanv1.ComputeStatusRequest{Snapshot: snapshot, Options: r.Options})
+		response, err := r.Planner.ComputeStatus(ctx, &rollplanv1.ComputeStatusRequest{Snapshot: snapshot, Options: r.Options, PreviousVerdict: verdict})
 		if err != nil {
 			return nil, fmt.Errorf("compute status: %w", err)
 		}
-		switch report := response.GetReport(); report.GetPhase() {
-		case rollplanv1.Phase_PHASE_COMPLETE:
+		report := response.GetReport()
+		verdict = report.GetVerdict()
+		switch phase := report.GetPhase(); {
+		case phase == rollplanv1.Phase_PHASE_COMPLETE:
 			return report, nil
-		case rollplanv1.Phase_PHASE_STALLED, rollplanv1.Phase_PHASE_REFUSED:
+		case phase == rollplanv1.Phase_PHASE_STALLED, phase == rollplanv1.Phase_PHASE_REFUSED,
+			verdict.GetCertain() && verdict.GetOutlook() == rollplanv1.Outlook_OUTLOOK_NEEDS_CHANGE:
 			return report, fmt.Errorf("%w: %s", ErrStalled, report.GetMessage())
 		}
 		select {
 		case <-ctx.Done():
-			return response.GetReport(), ctx.Err()
+			return report, ctx.Err()
 		case <-ticker.C:
 		}
 	}

@@ -544,3 +544,50 @@ func TestStatusIntervalDelaysOnlyProgress(t *testing.T) {
 		}
 	}
 }
+
+// statusPlanner returns the given reports one after the other, and records the verdicts that come back.
+type statusPlanner struct {
+	rollplanv1.RolloutPlannerClient
+	reports  []*rollplanv1.RolloutReport
+	previous []*rollplanv1.Verdict
+}
+
+func (p *statusPlanner) ComputeStatus(_ context.Context, request *rollplanv1.ComputeStatusRequest, _ ...grpc.CallOption) (*rollplanv1.ComputeStatusResponse, error) {
+	p.previous = append(p.previous, request.GetPreviousVerdict())
+	report := p.reports[0]
+	p.reports = p.reports[1:]
+	return &rollplanv1.ComputeStatusResponse{Report: report}, nil
+}
+
+func TestWaitEndsWithTheVerdict(t *testing.T) {
+	report := func(phase rollplanv1.Phase, outlook rollplanv1.Outlook, certain bool) *rollplanv1.RolloutReport {
+		return &rollplanv1.RolloutReport{Phase: phase, Verdict: &rollplanv1.Verdict{Outlook: outlook, Certain: certain}}
+	}
+	progressing := rollplanv1.Phase_PHASE_PROGRESSING
+	undecided := report(progressing, rollplanv1.Outlook_OUTLOOK_UNDECIDED, false)
+	for _, test := range []struct {
+		what string
+		last *rollplanv1.RolloutReport
+		err  error
+	}{
+		{"complete", report(rollplanv1.Phase_PHASE_COMPLETE, rollplanv1.Outlook_OUTLOOK_COMPLETE, true), nil},
+		{"certainly stuck", report(progressing, rollplanv1.Outlook_OUTLOOK_NEEDS_CHANGE, true), ErrStalled},
+		{"deadline passed", report(rollplanv1.Phase_PHASE_STALLED, rollplanv1.Outlook_OUTLOOK_UNDECIDED, false), ErrStalled},
+		{"refused", report(rollplanv1.Phase_PHASE_REFUSED, rollplanv1.Outlook_OUTLOOK_NEEDS_CHANGE, true), ErrStalled},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			f := newFixture(t, web())
+			// Likely stuck, but not certainly, is no reason to end.
+			likely := report(progressing, rollplanv1.Outlook_OUTLOOK_NEEDS_CHANGE, false)
+			p := &statusPlanner{reports: []*rollplanv1.RolloutReport{undecided, likely, test.last}}
+			f.Planner = p
+			got, err := f.Wait(t.Context(), key, time.Millisecond)
+			if got != test.last || !errors.Is(err, test.err) {
+				t.Errorf("report is %v, error is %v", got, err)
+			}
+			if want := []*rollplanv1.Verdict{nil, undecided.Verdict, likely.Verdict}; !slices.Equal(p.previous, want) {
+				t.Errorf("previous verdicts are %v, want %v", p.previous, want)
+			}
+		})
+	}
+}
