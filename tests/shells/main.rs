@@ -43,7 +43,14 @@ struct Commands {
 impl Commands {
     fn of(rollout: &Rollout) -> Self {
         let print = |output: &[&str]| {
-            let args = [rollout.verb, "-f", "-", "--now", &rollout.now];
+            let args = [
+                rollout.verb,
+                "-f",
+                "-",
+                "--replica-sets-complete",
+                "--now",
+                &rollout.now,
+            ];
             let run = run(
                 Path::new(env!("CARGO_BIN_EXE_rollplan")),
                 &[&args, output].concat(),
