@@ -577,7 +577,7 @@ func TestWaitEndsWithTheVerdict(t *testing.T) {
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			f := newFixture(t, web())
-			// Likely stuck, but not certainly, is no reason to end.
+			// Likely stuck, but not certainly, does not end the wait.
 			likely := report(progressing, rollplanv1.Outlook_OUTLOOK_NEEDS_CHANGE, false)
 			p := &statusPlanner{reports: []*rollplanv1.RolloutReport{undecided, likely, test.last}}
 			f.Planner = p
