@@ -97,7 +97,7 @@ fn list(revisions: &[i64]) -> String {
 ///
 /// # Errors
 ///
-/// [`RollbackError`]: the Deployment is paused, there is no such revision, or ReplicaSets may be missing.
+/// [`RollbackError`]: the Deployment is paused, the revision does not exist, or ReplicaSets may be missing.
 pub fn rollback(
     snapshot: &Snapshot,
     options: Options,

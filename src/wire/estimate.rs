@@ -96,7 +96,7 @@ const MATCHES_PART: u64 = 8;
 /// Fields that are read between two questions whether to go on.
 const FIELDS_UNASKED: u32 = 4096;
 /// How much a plan copies of ReplicaSets.
-const COPIES: usize = 3;
+pub(super) const COPIES: usize = 3;
 
 /// The fields of a message, by their numbers.
 #[derive(Default)]

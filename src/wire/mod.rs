@@ -67,16 +67,12 @@ pub fn plan_rollout_until(
     interrupt: &dyn Interrupt,
 ) -> Result<proto::PlanRolloutResponse, Error> {
     let proto::PlanRolloutRequest { snapshot, options } = request;
-    let events_as_calls = options.as_ref().is_some_and(|it| it.events_as_calls);
-    let resource = resource(snapshot.as_ref());
+    let calls = Calls::of(snapshot.as_ref(), options.as_ref());
     let (snapshot, options, horizon) = parse::request(snapshot, options, interrupt)?;
     let plan = plan(&snapshot, options, horizon, interrupt)?;
     let report = report_until(&snapshot, options, &plan.status, &plan.steps, interrupt)?;
     let mut answer = print::print_plan_until(plan, report, interrupt);
-    path::use_resource(&mut answer.steps, &snapshot.deployment, &resource);
-    if events_as_calls {
-        event_calls::add(&mut answer.steps, &snapshot);
-    }
+    calls.complete(&mut answer.steps, &snapshot);
     if !snapshot.replica_sets_complete {
         answer.status = None;
     }
@@ -145,15 +141,11 @@ pub fn rollback_until(
         to_revision,
         options,
     } = request;
-    let events_as_calls = options.as_ref().is_some_and(|it| it.events_as_calls);
-    let resource = resource(snapshot.as_ref());
+    let calls = Calls::of(snapshot.as_ref(), options.as_ref());
     let (snapshot, options) = parse::rollback(snapshot, to_revision, options, interrupt)?;
     let rollback = rollplan_core::rollback_until(&snapshot, options, to_revision, interrupt)?;
     let mut answer = print_revision::print_rollback_until(rollback?, interrupt);
-    path::use_resource(&mut answer.steps, &snapshot.deployment, &resource);
-    if events_as_calls {
-        event_calls::add(&mut answer.steps, &snapshot);
-    }
+    calls.complete(&mut answer.steps, &snapshot);
     interrupt.check()?;
     Ok(answer)
 }
@@ -186,10 +178,31 @@ pub fn list_revisions_until(
     Ok(answer)
 }
 
-/// The plural name of the owner's resource. Empty if it is not given.
-fn resource(snapshot: Option<&proto::Snapshot>) -> String {
-    let target = snapshot.and_then(|snapshot| snapshot.target.as_ref());
-    target.map_or_else(String::new, |target| target.resource.clone())
+/// What a request says about the calls of its plan.
+struct Calls {
+    /// The plural name of the owner's resource. Empty if it is not given.
+    resource: String,
+    /// Whether events are calls too.
+    events: bool,
+}
+
+// === impl Calls ===
+
+impl Calls {
+    fn of(snapshot: Option<&proto::Snapshot>, options: Option<&proto::PlanOptions>) -> Self {
+        let target = snapshot.and_then(|snapshot| snapshot.target.as_ref());
+        Self {
+            resource: target.map_or_else(String::new, |target| target.resource.clone()),
+            events: options.is_some_and(|options| options.events_as_calls),
+        }
+    }
+
+    fn complete(&self, steps: &mut [proto::Step], snapshot: &Snapshot) {
+        path::use_resource(steps, &snapshot.deployment, &self.resource);
+        if self.events {
+            event_calls::add(steps, snapshot);
+        }
+    }
 }
 
 /// Whether an answer may be sent.

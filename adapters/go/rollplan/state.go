@@ -19,7 +19,7 @@ const maxCacheLag = time.Minute
 // state is what the adapter remembers about a Deployment between syncs.
 type state struct {
 	mu sync.Mutex
-	// forgotten is true once the state is no longer that of the Deployment.
+	// forgotten is true once the state has been discarded. Whoever then gets the mutex must use the new state.
 	forgotten bool
 	ownerState
 }

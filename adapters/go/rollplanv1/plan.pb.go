@@ -79,7 +79,7 @@ func (Horizon) EnumDescriptor() ([]byte, []int) {
 	return file_rollplan_v1_plan_proto_rawDescGZIP(), []int{0}
 }
 
-// OnFailure says what to do if a call fails. A call fails if its answer has no 2xx code, or if there is no answer.
+// OnFailure determines what to do if a call fails: if its answer has a code other than 2xx, or if no answer arrives.
 type OnFailure int32
 
 const (

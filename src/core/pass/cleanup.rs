@@ -55,10 +55,10 @@ impl Pass<'_> {
         idle && managed.stored.replicas == 0
     }
 
-    /// `ReplicaSetsByRevision`. Sets whose revision is not a number are compared by age alone, which is no
-    /// order at all: what comes out depends on what goes in and on how it is sorted. Go sorts up to twelve by
-    /// insertion, and so do we; what it makes of more, out of a list in the order of a map, is as good as any in which
-    /// no two neighbours are the wrong way round. (The standard library's sort may panic where there is no order.)
+    /// `ReplicaSetsByRevision`. ReplicaSets whose revision is not a number are compared by age alone. This comparison is not
+    /// transitive, so the result depends on the input and on the algorithm. Go sorts up to twelve items by insertion, and so
+    /// do we. For more of them, Go starts from the order of a map; any result is as good in which each item is in the right
+    /// order with the next one. (The standard library's sort may panic if the comparison is not transitive.)
     fn sort_by_revision(&self, sets: &mut [&WorkingCopy]) -> SyncResult<()> {
         let mut numbered: Vec<(Option<i64>, &WorkingCopy)> = sets
             .iter()

@@ -573,7 +573,7 @@ fn paused_deleting_and_refused_rollouts_need_a_change() {
 
 fn past_the_deadline(mut snapshot: Snapshot) -> Snapshot {
     let timed_out = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-5));
-    // The counters that were published then are those of now: there is no progress.
+    // The published counters have not changed since: the rollout has made no progress.
     snapshot.deployment.status.replicas = 5;
     snapshot.deployment.status.updated_replicas = 2;
     snapshot.deployment.status.ready_replicas = 3;

@@ -137,13 +137,10 @@ where
         // Clients of gRPC, whatever they send, would not know what to do with an error of Connect.
         let may_be_of_grpc =
             request.version() == Version::HTTP_2 && encoding(request.headers()).is_none();
-        let call = match self.layer.read(&request) {
-            Ok(call) => match to_grpc(request.headers_mut(), &call) {
-                Ok(()) => Ok(call),
-                Err(refused) => Err(refused),
-            },
-            Err(refused) => Err(refused),
-        };
+        let call = self.layer.read(&request).and_then(|call| {
+            to_grpc(request.headers_mut(), &call)?;
+            Ok(call)
+        });
         let extensions = request.extensions_mut();
         let call = match call {
             Ok(call) => {

@@ -16,7 +16,7 @@ use self::scan::{Found, Metadata};
 pub(super) use self::transcode::Fault;
 use self::transcode::Transcoder;
 use super::error::{Error, Reason, Violations};
-use super::estimate::{self, MEMORY_BYTES_MAX, OBJECT_BYTES_MAX};
+use super::estimate::{self, COPIES, MEMORY_BYTES_MAX, OBJECT_BYTES_MAX};
 use super::parse::{PODS_MAX, parse_selector};
 use crate::proto;
 
@@ -28,9 +28,6 @@ const NAME_BYTES: usize = 200;
 
 /// Candidates that an error lists.
 const CANDIDATES_LISTED_MAX: usize = 10;
-
-/// How much a plan copies of ReplicaSets.
-const COPIES: usize = 3;
 
 /// Where an object comes from.
 #[derive(Clone, Debug)]
@@ -140,37 +137,69 @@ pub(super) fn read_replica_set(
         );
         return Err(fault(Reason::WrongKind, description));
     }
-    let bytes = Transcoder::default().message(
-        &proto::ReplicaSet::full_name(),
-        &object.api_version,
-        &object.kind,
-        object.fields(),
-    )?;
-    if bytes.len() > OBJECT_BYTES_MAX {
-        let description = format!(
-            "{} bytes exceed the limit of {OBJECT_BYTES_MAX} for an object",
-            bytes.len()
-        );
-        return Err(fault(Reason::ObjectTooLarge, description));
-    }
-    let name = proto::ReplicaSet::full_name();
-    match estimate::estimate_named(&name, &bytes, interrupt) {
-        Ok(_) => {}
-        Err(Error::InvalidArgument(inside)) => {
-            if let Some(first) = inside.listed.into_iter().next() {
-                return Err(Fault {
-                    path: format!(".{}", first.field),
-                    reason: first.reason,
-                    description: first.description,
-                });
-            }
+    match message_of::<proto::ReplicaSet>(object, interrupt) {
+        Ok((mut set, _)) => {
+            mark_template(&mut set);
+            Ok(set)
         }
-        Err(error) => return Err(fault(Reason::ObjectTooLarge, error.to_string())),
+        Err(Unread::Faults(faults)) => Err(faults
+            .into_iter()
+            .next()
+            .unwrap_or_else(|| fault(Reason::MalformedJson, "cannot be read".to_owned()))),
+        Err(Unread::Error(error)) => Err(fault(Reason::ObjectTooLarge, error.to_string())),
     }
-    let mut set = proto::ReplicaSet::decode(Bytes::from(bytes))
-        .map_err(|error| fault(Reason::MalformedJson, error.to_string()))?;
-    mark_template(&mut set);
-    Ok(set)
+}
+
+/// Why an object has no message.
+enum Unread {
+    /// What is wrong with the object.
+    Faults(Vec<Fault>),
+    /// What ends the whole request.
+    Error(Error),
+}
+
+/// The message of an object, and the bytes that it takes in memory.
+fn message_of<M: Message + Name + Default>(
+    object: &Found<'_>,
+    interrupt: &dyn Interrupt,
+) -> Result<(M, usize), Unread> {
+    let name = M::full_name();
+    let bytes = Transcoder::default()
+        .message(&name, &object.api_version, &object.kind, object.fields())
+        .map_err(|fault| Unread::Faults(vec![fault]))?;
+    if bytes.len() > OBJECT_BYTES_MAX {
+        return Err(Unread::Faults(vec![Fault {
+            path: String::new(),
+            reason: Reason::ObjectTooLarge,
+            description: format!(
+                "{} bytes exceed the limit of {OBJECT_BYTES_MAX} for an object",
+                bytes.len()
+            ),
+        }]));
+    }
+    let estimate =
+        estimate::estimate_named(&name, &bytes, interrupt).map_err(|error| match error {
+            Error::InvalidArgument(inside) => Unread::Faults(
+                inside
+                    .listed
+                    .into_iter()
+                    .map(|violation| Fault {
+                        path: format!(".{}", violation.field),
+                        reason: violation.reason,
+                        description: violation.description,
+                    })
+                    .collect(),
+            ),
+            error => Unread::Error(error),
+        })?;
+    let memory = estimate.memory + bytes.len() + size_of::<M>();
+    match M::decode(Bytes::from(bytes)) {
+        Ok(message) => Ok((message, memory)),
+        Err(source) => Err(Unread::Error(Error::Undecodable {
+            message: M::NAME,
+            source,
+        })),
+    }
 }
 
 /// Its integers are exact, other than those of a Struct from elsewhere.
@@ -437,51 +466,22 @@ impl Reader<'_> {
         &mut self,
         (object, metadata): Object<'_, '_>,
     ) -> Result<Option<M>, Error> {
-        let written = Transcoder::default().message(
-            &M::full_name(),
-            &object.api_version,
-            &object.kind,
-            object.fields(),
-        );
-        let bytes = match written {
-            Ok(bytes) => bytes,
-            Err(fault) => {
-                let origin = object.origin(metadata);
-                let field = format!("{origin}{}", fault.path);
-                let description = format!("{} ({})", fault.description, origin.object);
-                self.violations.add(field, fault.reason, description);
-                return Ok(None);
+        match message_of(object, self.interrupt) {
+            Ok((message, memory)) => {
+                self.take_memory(memory)?;
+                Ok(Some(message))
             }
-        };
-        if bytes.len() > OBJECT_BYTES_MAX {
-            let origin = object.origin(metadata);
-            let description = format!(
-                "{} bytes exceed the limit of {OBJECT_BYTES_MAX} for an object ({})",
-                bytes.len(),
-                origin.object
-            );
-            self.violations
-                .add(origin, Reason::ObjectTooLarge, description);
-            return Ok(None);
-        }
-        match estimate::estimate_named(&M::full_name(), &bytes, self.interrupt) {
-            Ok(estimate) => self.take_memory(estimate.memory + bytes.len() + size_of::<M>())?,
-            Err(Error::InvalidArgument(inside)) => {
+            Err(Unread::Faults(faults)) => {
                 let origin = object.origin(metadata);
-                for violation in inside.listed {
-                    let field = format!("{origin}.{}", violation.field);
-                    let description = format!("{} ({})", violation.description, origin.object);
-                    self.violations.add(field, violation.reason, description);
+                for fault in faults {
+                    let field = format!("{origin}{}", fault.path);
+                    let description = format!("{} ({})", fault.description, origin.object);
+                    self.violations.add(field, fault.reason, description);
                 }
-                return Ok(None);
+                Ok(None)
             }
-            Err(error) => return Err(error),
+            Err(Unread::Error(error)) => Err(error),
         }
-        let message = M::decode(Bytes::from(bytes)).map_err(|source| Error::Undecodable {
-            message: M::NAME,
-            source,
-        })?;
-        Ok(Some(message))
     }
 
     fn take_memory(&mut self, bytes: usize) -> Result<(), Error> {

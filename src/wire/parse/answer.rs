@@ -202,7 +202,7 @@ impl Parser<'_> {
                 Verb::Create
             }
             Err(_) => {
-                let description = format_args!("there is no verb {verb}");
+                let description = format_args!("unknown verb {verb}");
                 self.violation(&verb_path, Reason::UnknownEnumValue, description);
                 Verb::Create
             }

@@ -9,7 +9,7 @@ use rollplan_core::action::{
 use rollplan_core::snapshot::{DeploymentStatus, ObjectMeta, StringMap};
 use rollplan_core::template::Value;
 
-use super::{Parts as _, examples, mk_request, request};
+use super::{Parts as _, example, examples, mk_request, request};
 
 fn target(kind: &str) -> Target {
     Target {
@@ -242,22 +242,16 @@ fn a_call_is_printed_whole() {
 #[test]
 fn the_time_to_ask_again_is_that_of_the_deadline() {
     // The deadline of 600 s counts from the progress that this plan sees, and a second is added.
-    let (_, example) = examples()
-        .into_iter()
-        .find(|(name, _)| name == "mid-rollout")
-        .unwrap();
-    let response = wire::plan_rollout(request(&example)).unwrap();
+    let list = example("mid-rollout");
+    let response = wire::plan_rollout(request(&list)).unwrap();
     let span = prost_types::Duration {
         seconds: 601,
         nanos: 0,
     };
     assert_eq!(response.requeue_after, Some(span));
-    let (_, example) = examples()
-        .into_iter()
-        .find(|(name, _)| name == "after-undo")
-        .unwrap();
+    let list = example("after-undo");
     assert_eq!(
-        wire::plan_rollout(request(&example)).unwrap().requeue_after,
+        wire::plan_rollout(request(&list)).unwrap().requeue_after,
         None
     );
 }
@@ -316,12 +310,9 @@ fn a_status_is_computed_without_a_plan() {
 
 #[test]
 fn whether_the_server_keeps_terminating_replicas_is_an_option() {
-    let (_, example) = examples()
-        .into_iter()
-        .find(|(name, _)| name == "recreate-waiting")
-        .unwrap();
+    let list = example("recreate-waiting");
     let terminating = |option| {
-        let mut request = request(&example);
+        let mut request = request(&list);
         request.options.get_or_insert_default().terminating_replicas = option;
         wire::plan_rollout(request)
             .unwrap()
@@ -336,11 +327,8 @@ fn whether_the_server_keeps_terminating_replicas_is_an_option() {
 
 #[test]
 fn events_are_calls_on_request() {
-    let (_, example) = examples()
-        .into_iter()
-        .find(|(name, _)| name == "fresh-create")
-        .unwrap();
-    let mut request = request(&example);
+    let list = example("fresh-create");
+    let mut request = request(&list);
     let mut later = request.clone();
     let without = wire::plan_rollout(request.clone()).unwrap();
     assert!(without.steps.iter().all(|step| step.event_calls.is_empty()));
@@ -505,11 +493,8 @@ fn rules_of_a_verdict_are_validated() {
 
 #[test]
 fn the_plural_of_the_target_is_that_of_its_paths() {
-    let (_, example) = examples()
-        .into_iter()
-        .find(|(name, _)| name == "mid-rollout")
-        .unwrap();
-    let mut request = request(&example);
+    let list = example("mid-rollout");
+    let mut request = request(&list);
     let deployment = request
         .snapshot
         .as_mut()

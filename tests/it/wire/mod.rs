@@ -51,6 +51,15 @@ fn examples() -> Vec<(String, Value)> {
     examples
 }
 
+/// One of them.
+fn example(name: &str) -> Value {
+    let (_, example) = examples()
+        .into_iter()
+        .find(|(example, _)| example == name)
+        .unwrap_or_else(|| panic!("no example {name}"));
+    example
+}
+
 fn request_of(list: &Value) -> Value {
     let of = |kind: &str| -> Vec<&Value> {
         let items = list["items"].as_array().unwrap().iter();

@@ -20,9 +20,8 @@ impl<'a> Survey<'a> {
     pub(in crate::report) fn events_about(
         &self,
         uid: &str,
-    ) -> impl Iterator<Item = &'a ObservedEvent> + use<'a> {
-        let events = self.events.get(uid).cloned();
-        events.unwrap_or_default().into_iter()
+    ) -> impl Iterator<Item = &'a ObservedEvent> {
+        self.events.get(uid).into_iter().flatten().copied()
     }
 }
 
