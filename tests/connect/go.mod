@@ -1,5 +1,5 @@
 // The conformance suite of the Connect project, apart from the tests that ask Kubernetes: its dependencies are others.
-module rollplan.dev/rollplan/tests/conformance
+module rollplan.dev/rollplan/tests/connect
 
 go 1.26.0
 
