@@ -1,7 +1,7 @@
 //! rollplan: the decisions of the Kubernetes Deployment controller, as a gRPC service and a command.
 //!
-//! [`wire`] turns requests into what the planner reads, and plans into responses; [`proto`] is the contract;
-//! [`server`] is the service and [`cli`] the command.
+//! [`wire`] turns requests into what the planner reads, and plans into responses; `text` lays responses out for
+//! people; [`proto`] is the contract; [`server`] is the service and [`cli`] the command.
 
 #![warn(
     clippy::print_stdout,
@@ -12,4 +12,5 @@
 pub mod cli;
 pub mod proto;
 pub mod server;
+mod text;
 pub mod wire;

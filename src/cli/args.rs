@@ -9,8 +9,9 @@ use clap_complete::Shell;
 use prost_types::Timestamp;
 
 use super::serve::ServeArgs;
-use super::{fail_on, now, span, target};
+use super::{fail_on, now, target};
 use crate::proto;
+use crate::text::span;
 
 const ABOUT: &str = "Decides what the Kubernetes Deployment controller would do next";
 

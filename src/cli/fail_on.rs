@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use rollplan_core::report::verdict::class::{Class, TABLE};
 
-use super::span;
 use crate::proto::FailureRule;
 use crate::proto::failure_rule::Limit;
+use crate::text::span;
 
 /// Reads one rule, for example "image-pull=30s" or "crash-loop=3".
 pub(super) fn parse(text: &str) -> Result<FailureRule, String> {

@@ -13,9 +13,7 @@ mod kubectl;
 mod now;
 mod output;
 mod planner;
-mod printable;
 mod serve;
-mod span;
 mod stderr;
 mod target;
 mod variables;
@@ -35,6 +33,7 @@ use self::args::{Command, CommandLine};
 use self::error::Error;
 use self::serve::ServeArgs;
 use crate::server;
+use crate::text::printable;
 
 /// What the program is called as a plugin of kubectl, and how it is run then.
 const PLUGIN: (&str, &str) = ("kubectl-rollplan", "kubectl rollplan");
@@ -78,7 +77,7 @@ fn parse(args: Vec<OsString>) -> Result<CommandLine, clap::Error> {
 /// Help and version are not errors; clap distinguishes them.
 fn usage(error: &clap::Error) -> Exit {
     let text = error.render().to_string();
-    if error.use_stderr() && printable::printable(&text) != text {
+    if error.use_stderr() && printable(&text) != text {
         // Arguments may come from a cluster too.
         text.lines().for_each(stderr::eprint_line);
     } else {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Args;
 
 use super::error::Error;
-use super::span;
 use crate::server::{Config, TlsFiles, Traces};
+use crate::text::span;
 
 /// How to serve. Settings that are not given are those of [`Config::default`].
 #[derive(Args, Debug)]

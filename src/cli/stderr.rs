@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use super::error::Error;
-use super::printable::{one_line, printable};
+use crate::text::{one_line, printable};
 
 /// Why a run fails: each thing that is wrong.
 pub(super) fn eprint_error(error: &Error) {

@@ -13,11 +13,11 @@ use super::error::Error;
 use super::exit::Exit;
 use super::input::{self, Complete, Request, Wanted};
 use super::planner::Planner;
-use super::printable::one_line;
 use super::target::Target;
 use super::watch::{self, End, Limits, Observation, SystemClock, Ticker};
-use super::{now, output, span, stderr};
+use super::{now, output, stderr};
 use crate::proto;
+use crate::text::{self, one_line, span};
 
 /// How long a rollout without a deadline may stand still.
 const STALLED_AFTER: Duration = Duration::from_secs(600);
@@ -66,14 +66,14 @@ pub(super) fn plan(args: PlanArgs) -> Result<Exit, Error> {
         .map_err(|refusal| refusal.into_error(&source_map))?;
     match output.plain() {
         Some(output) => output::print(output, &response, |page| {
-            output::plan(page, &subject, &response);
+            text::plan(page, &subject, &response);
         })?,
         None => {
             let commands = output::script::plan(&subject, &input.cluster, &response)?;
             print_commands(&commands)?;
         }
     }
-    Ok(match output::lacks_sets(response.report.as_ref()) {
+    Ok(match text::lacks_sets(response.report.as_ref()) {
         true => Exit::Usage,
         false => Exit::Done,
     })
@@ -122,7 +122,7 @@ pub(super) fn status(args: StatusArgs) -> Result<Exit, Error> {
         }
     };
     output::print(output, &response, |page| {
-        output::status(page, &subject, &response);
+        text::status(page, &subject, &response);
     })?;
     Ok(Exit::of(response.report.as_ref()))
 }
@@ -168,7 +168,7 @@ pub(super) fn history(args: HistoryArgs) -> Result<Exit, Error> {
         .list_revisions(request)
         .map_err(|refusal| refusal.into_error(&source_map))?;
     output::print(output, &response, |page| {
-        output::history(page, &subject, now.as_ref(), &response);
+        text::history(page, &subject, now.as_ref(), &response);
     })?;
     Ok(Exit::Done)
 }
@@ -196,7 +196,7 @@ pub(super) fn undo(args: UndoArgs) -> Result<Exit, Error> {
         .map_err(|refusal| refusal.into_error(&source_map))?;
     match output.plain() {
         Some(output) => output::print(output, &response, |page| {
-            output::undo(page, &subject, &response);
+            text::undo(page, &subject, &response);
         })?,
         None => {
             let commands = output::script::undo(&subject, &input.cluster, &response)?;
@@ -441,7 +441,7 @@ fn watch(
     } = end?;
     let report = last.as_ref().and_then(|last| last.response.report.as_ref());
     if let (Output::Table, Some(report), true) = (output, report, exit != Exit::Done) {
-        let blockers = output::page(|page| output::blockers_after_headline(page, report));
+        let blockers = output::page(|page| text::blockers_after_headline(page, report));
         output::write(blockers.as_bytes())?;
     }
     if let (true, Some(report)) = (logs && exit != Exit::Done, report) {
@@ -524,7 +524,7 @@ impl Rollout<'_> {
         let is_restarted = pod.reason == "Running" && pod.restarts > 0;
         match self.cluster.log(&pod.name, &pod.container, is_restarted) {
             Ok(log) => {
-                let text = output::page(|page| output::log(page, pod, &log));
+                let text = output::page(|page| text::log(page, pod, &log));
                 match self.output {
                     Output::Table => output::write(text.as_bytes()),
                     // Standard output has JSON or YAML only.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::cli::span;
+use crate::text::span;
 
 /// Why kubectl gives no answer.
 #[derive(Debug)]

@@ -1,26 +1,19 @@
 //! Answers, printed.
 
 mod body;
-mod page;
-mod revision;
 pub(super) mod script;
 mod shell;
-mod step;
-mod table;
 mod yaml;
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use prost::{Message, Name};
 
-pub(super) use self::page::Page;
-pub(super) use self::revision::{history, undo};
 pub(super) use self::shell::pasted_word;
-pub(super) use self::table::{blockers_after_headline, lacks_sets, log, plan, status};
 
 use super::args::Output;
 use super::error::{Error, chain};
-use super::printable::printable_json;
+use crate::text::{Page, printable_json};
 use crate::wire;
 
 /// Prints a response to standard output: in protobuf's JSON form, or as `table` lays it out.

@@ -5,12 +5,11 @@
 
 use serde_json::Value;
 
-use super::page::wrapped;
-use super::revision::undo_title;
 use super::{body, shell};
 use crate::cli::args::ClusterArgs;
 use crate::cli::error::Error;
 use crate::proto::{self, ApiCall, PlanRolloutResponse, RollbackResponse, Step, Verb};
+use crate::text::{undo_title, wrapped};
 
 /// Where kubectl finds the body of a call.
 const BODY: &str = "/dev/fd/3";

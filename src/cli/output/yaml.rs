@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cli::printable::is_unprintable;
+use crate::text::is_unprintable;
 
 /// A value as YAML.
 pub(super) fn to_yaml(value: &Value) -> String {

@@ -3,12 +3,12 @@
 use prost_types::Timestamp;
 
 use super::page::{Columns, Page, Style};
+use super::span;
 use super::table;
-use crate::cli::span;
 use crate::proto;
 
 /// The revisions of a Deployment, with their age at a time.
-pub(in crate::cli) fn history(
+pub(crate) fn history(
     page: &mut Page,
     subject: &str,
     now: Option<&Timestamp>,
@@ -92,7 +92,7 @@ fn age(now: Option<&Timestamp>, then: Option<&Timestamp>) -> String {
 }
 
 /// A rollback: the changes of the template, notes, and the API call.
-pub(in crate::cli) fn undo(page: &mut Page, subject: &str, response: &proto::RollbackResponse) {
+pub(crate) fn undo(page: &mut Page, subject: &str, response: &proto::RollbackResponse) {
     let title = undo_title(subject, response);
     page.line(&title, Style::Strong);
     if !response.reason.is_empty() {
@@ -130,7 +130,7 @@ pub(in crate::cli) fn undo(page: &mut Page, subject: &str, response: &proto::Rol
 }
 
 /// For example "Deployment shop/web: roll back from revision 3 to 2 (ReplicaSet web-7d9)".
-pub(super) fn undo_title(subject: &str, response: &proto::RollbackResponse) -> String {
+pub(crate) fn undo_title(subject: &str, response: &proto::RollbackResponse) -> String {
     let proto::RollbackResponse {
         steps,
         from_revision,

@@ -7,7 +7,7 @@ const HOUR: u64 = 60 * MINUTE;
 const MINUTE: u64 = 60;
 
 /// Reads a duration: "10m", "1h30m", "1.5s", "500ms", or a number of seconds.
-pub(super) fn parse(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let wrong = || "not a duration, for example 90s, 10m or 1h30m".to_owned();
     let part = |number: &str, unit: f64| {
         let number = Some(number)
@@ -41,7 +41,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// All units, for example "9m 55s".
-pub(super) fn exact(seconds: u64) -> String {
+pub(crate) fn exact(seconds: u64) -> String {
     let parts = [
         (seconds / HOUR, "h"),
         (seconds / MINUTE % 60, "m"),
@@ -60,7 +60,7 @@ pub(super) fn exact(seconds: u64) -> String {
 }
 
 /// The form in which kubectl prints ages: "45s", "5m10s", "3h", "2d4h", "400d".
-pub(super) fn age(seconds: u64) -> String {
+pub(crate) fn age(seconds: u64) -> String {
     let both = |large: u64, large_unit: &str, small: u64, small_unit: &str| match small {
         0 => format!("{large}{large_unit}"),
         small => format!("{large}{large_unit}{small}{small_unit}"),

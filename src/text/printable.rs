@@ -1,7 +1,7 @@
 //! Text from elsewhere, made safe to print: names, messages and errors must not steer a terminal.
 
 /// The text with every character spelled out that a terminal would obey or not show. Line breaks stay.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -14,12 +14,12 @@ pub(super) fn printable(text: &str) -> String {
 }
 
 /// The same on one line.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     printable(text).replace('\n', " ")
 }
 
 /// JSON with such characters as `\uXXXX`. They can only be within its strings.
-pub(super) fn printable_json(json: &str) -> String {
+pub(crate) fn printable_json(json: &str) -> String {
     let mut printable = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
@@ -36,7 +36,7 @@ pub(super) fn printable_json(json: &str) -> String {
 }
 
 /// Control characters, those that change the direction of text, and those that have no width.
-pub(super) fn is_unprintable(c: char) -> bool {
+pub(crate) fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

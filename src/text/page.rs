@@ -1,6 +1,6 @@
 //! Text for people: lines of at most 100 columns, with colour where it helps.
 
-use crate::cli::printable::printable;
+use super::printable::printable;
 
 /// The longest line, in columns.
 const COLUMNS_MAX: usize = 100;
@@ -10,7 +10,7 @@ const GAP: usize = 2;
 
 /// Lines of text, in the order in which they are added.
 #[derive(Debug)]
-pub(in crate::cli) struct Page {
+pub(crate) struct Page {
     text: String,
     coloured: bool,
 }
@@ -41,14 +41,14 @@ struct Row {
 // === impl Page ===
 
 impl Page {
-    pub(in crate::cli) fn new(coloured: bool) -> Self {
+    pub(crate) fn new(coloured: bool) -> Self {
         Self {
             text: String::new(),
             coloured,
         }
     }
 
-    pub(in crate::cli) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         self.text
     }
 
@@ -177,7 +177,7 @@ fn columns(text: &str) -> usize {
 }
 
 /// Lines of at most `width` columns, broken at spaces where possible, and at the line breaks of the text.
-pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
     for paragraph in text.trim_end().split('\n') {

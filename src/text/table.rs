@@ -3,12 +3,12 @@
 use rollplan_core::report::Cause;
 
 use super::page::{Columns, Page, Style};
+use super::span;
 use super::step;
-use crate::cli::span;
 use crate::proto;
 
 /// A plan: the steps, and the status afterwards.
-pub(in crate::cli) fn plan(page: &mut Page, subject: &str, response: &proto::PlanRolloutResponse) {
+pub(crate) fn plan(page: &mut Page, subject: &str, response: &proto::PlanRolloutResponse) {
     let proto::PlanRolloutResponse {
         steps,
         status,
@@ -49,18 +49,14 @@ pub(in crate::cli) fn plan(page: &mut Page, subject: &str, response: &proto::Pla
 }
 
 /// Whether nothing could be planned, because the list of ReplicaSets may be incomplete.
-pub(in crate::cli) fn lacks_sets(report: Option<&proto::RolloutReport>) -> bool {
+pub(crate) fn lacks_sets(report: Option<&proto::RolloutReport>) -> bool {
     let blockers = report.map_or(&[][..], |report| report.blockers.as_slice());
     let incomplete = Cause::ReplicaSetsIncomplete.as_str();
     blockers.iter().any(|blocker| blocker.reason == incomplete)
 }
 
 /// A status.
-pub(in crate::cli) fn status(
-    page: &mut Page,
-    subject: &str,
-    response: &proto::ComputeStatusResponse,
-) {
+pub(crate) fn status(page: &mut Page, subject: &str, response: &proto::ComputeStatusResponse) {
     let proto::ComputeStatusResponse { status, report } = response;
     page.line(subject, Style::Strong);
     self::report(page, report.as_ref());
@@ -92,7 +88,7 @@ fn report(page: &mut Page, report: Option<&proto::RolloutReport>) {
 }
 
 /// What blocks a rollout, and how to fix it, below a headline that ends with the first cause.
-pub(in crate::cli) fn blockers_after_headline(page: &mut Page, report: &proto::RolloutReport) {
+pub(crate) fn blockers_after_headline(page: &mut Page, report: &proto::RolloutReport) {
     for blocker in &report.blockers {
         if !report.message.ends_with(&blocker.message) {
             page.paragraph("  - ", Style::Plain, &blocker.message, Style::Plain);
@@ -121,7 +117,7 @@ fn decision(page: &mut Page, verdict: &proto::Verdict) {
 }
 
 /// The last lines of a container.
-pub(in crate::cli) fn log(page: &mut Page, pod: &proto::BlockedPod, log: &str) {
+pub(crate) fn log(page: &mut Page, pod: &proto::BlockedPod, log: &str) {
     let title = format!(
         "Last lines of container {} of pod {}:",
         pod.container, pod.name

@@ -1,0 +1,16 @@
+//! Responses as text for people: the tables that the command prints, and that the service sends to whoever asks for
+//! `text/plain`.
+//!
+//! Text from a cluster is escaped here, so that it cannot steer a terminal.
+
+mod page;
+mod printable;
+mod revision;
+pub(crate) mod span;
+mod step;
+mod table;
+
+pub(crate) use self::page::{Page, wrapped};
+pub(crate) use self::printable::{is_unprintable, one_line, printable, printable_json};
+pub(crate) use self::revision::{history, undo, undo_title};
+pub(crate) use self::table::{blockers_after_headline, lacks_sets, log, plan, status};
