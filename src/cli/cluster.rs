@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use prost_types::Timestamp;
 
-use super::args::ClusterArgs;
+use super::options::ClusterArgs;
 use super::error::Error;
 use super::input::{self, Answers, Complete, Request, Source, Wanted};
 use super::kubectl::{Cause, Failure, Kind, Kubectl};

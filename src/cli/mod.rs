@@ -5,19 +5,21 @@
 
 mod args;
 mod cluster;
+mod commands;
 mod error;
 mod exit;
 mod fail_on;
 mod input;
 mod kubectl;
 mod now;
+mod observe;
+mod options;
 mod output;
 mod planner;
 mod serve;
 mod stderr;
 mod target;
 mod variables;
-mod verbs;
 mod watch;
 
 use std::ffi::OsString;
@@ -99,11 +101,11 @@ fn first_line(error: &clap::Error) -> String {
 
 fn dispatch(command: Command) -> Result<Exit, Error> {
     match command {
-        Command::Plan(args) => verbs::plan(args),
-        Command::Status(args) => verbs::status(args),
-        Command::Wait(args) => verbs::wait(args),
-        Command::History(args) => verbs::history(args),
-        Command::Undo(args) => verbs::undo(args),
+        Command::Plan(args) => commands::plan::run(args),
+        Command::Status(args) => commands::status::run(args),
+        Command::Wait(args) => commands::wait::run(args),
+        Command::History(args) => commands::history::run(args),
+        Command::Undo(args) => commands::undo::run(args),
         Command::Serve(args) => serve(args),
         Command::Completions { shell } => completions(shell),
     }

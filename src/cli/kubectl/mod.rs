@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(super) use self::failure::{Cause, Failure};
 
 use self::process::Finished;
-use super::args::ClusterArgs;
+use super::options::ClusterArgs;
 use super::target::Target;
 
 /// Names another kubectl than that on the `PATH`.

@@ -11,7 +11,7 @@ use prost::{Message, Name};
 
 pub(super) use self::shell::pasted_word;
 
-use super::args::Output;
+use super::options::Output;
 use super::error::{Error, chain};
 use crate::text::{Page, printable_json};
 use crate::wire;

@@ -1,10 +1,12 @@
 //! Polling until a rollout ends.
 
+pub(super) mod rollout;
+
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use super::error::Error;
-use super::exit::Exit;
+use crate::cli::error::Error;
+use crate::cli::exit::Exit;
 use crate::proto::RolloutReport;
 
 /// Polls in a row that may fail for want of an answer: API servers are restarted, too.
@@ -185,7 +187,7 @@ impl<W: Write> Ticker<W> {
 }
 
 /// A report without times and texts, which change all the time.
-pub(super) fn without_times(report: &RolloutReport) -> RolloutReport {
+fn without_times(report: &RolloutReport) -> RolloutReport {
     let mut report = report.clone();
     report.message.clear();
     if let Some(verdict) = &mut report.verdict {

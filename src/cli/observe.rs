@@ -1,0 +1,137 @@
+//! One observation of a rollout: its status, with the events of the cluster where something fails.
+
+use std::time::Duration;
+
+use super::cluster::Cluster;
+use super::error::Error;
+use super::input::Request;
+use super::options::ClusterArgs;
+use super::output;
+use super::planner::Planner;
+use crate::proto;
+
+/// How long pods may be starting before events are read to find out why.
+const STARTING_SECONDS: i64 = 15;
+
+/// What was observed of a Deployment.
+#[derive(Debug)]
+pub(super) struct Status {
+    /// The Deployment, for example "Deployment shop/web".
+    pub(super) subject: String,
+    pub(super) uid: String,
+    pub(super) response: proto::ComputeStatusResponse,
+}
+
+/// How a status is asked for.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    pub(super) fail_on: Vec<proto::FailureRule>,
+    pub(super) previous: Option<proto::Verdict>,
+}
+
+pub(super) fn status_of(planner: &Planner, request: Request, asked: &Asked) -> Result<Status, Error> {
+    let Request {
+        subject,
+        snapshot,
+        source_map,
+    } = request;
+    let metadata = snapshot
+        .deployment
+        .as_ref()
+        .and_then(|it| it.metadata.as_ref());
+    let uid = metadata.map_or_else(String::new, |metadata| metadata.uid.clone());
+    let request = proto::ComputeStatusRequest {
+        snapshot: Some(snapshot),
+        options: None,
+        previous_verdict: asked.previous.clone(),
+        fail_on: asked.fail_on.clone(),
+    };
+    let response = planner
+        .compute_status(request)
+        .map_err(|refusal| refusal.into_error(&source_map))?;
+    Ok(Status {
+        subject,
+        uid,
+        response,
+    })
+}
+
+/// Asks for a status, and again with the events of the cluster where something fails.
+pub(super) fn observe(
+    planner: &Planner,
+    cluster: &mut Cluster<'_>,
+    request: Request,
+    asked: &Asked,
+    limit: Option<Duration>,
+) -> Result<Status, Error> {
+    let snapshot = request.snapshot.clone();
+    let source_map = request.source_map.clone();
+    let status = status_of(planner, request, asked)?;
+    let report = status.response.report.as_ref();
+    if !report.is_some_and(|report| needs_events(report, snapshot.now.as_ref())) {
+        return Ok(status);
+    }
+    let mut again = Request {
+        subject: status.subject.clone(),
+        snapshot,
+        source_map,
+    };
+    cluster.add_events(&mut again, limit)?;
+    if again.snapshot.events.is_empty() {
+        return Ok(status);
+    }
+    status_of(planner, again, asked)
+}
+
+/// Whether events may tell why pods are missing or not ready. Pods that have just been created are starting.
+fn needs_events(report: &proto::RolloutReport, now: Option<&prost_types::Timestamp>) -> bool {
+    let seconds = now.map_or(0, |now| now.seconds);
+    report
+        .blockers
+        .iter()
+        .any(|blocker| match blocker.reason.as_str() {
+            "IMAGE_PULL"
+            | "CONTAINER_CONFIG"
+            | "CRASH_LOOP"
+            | "PODS_REFUSED"
+            | "REPLICA_SET_REFUSED"
+            | "UNSCHEDULABLE" => true,
+            "STARTING" | "NOT_READY" => {
+                let since = blocker.since.as_ref();
+                since.is_none_or(|since| seconds.saturating_sub(since.seconds) > STARTING_SECONDS)
+            }
+            _ => false,
+        })
+}
+
+/// The commands of the remedies, for the cluster that was read.
+pub(super) fn add_cluster(response: &mut proto::ComputeStatusResponse, cluster: &ClusterArgs) {
+    let options = [
+        ("--context", &cluster.context),
+        ("--kubeconfig", &cluster.kubeconfig),
+    ];
+    let options: String = options
+        .into_iter()
+        .filter_map(|(name, value)| {
+            let value = output::pasted_word(value.as_deref()?);
+            Some(format!("{name}={value} "))
+        })
+        .collect();
+    let Some(report) = response.report.as_mut().filter(|_| !options.is_empty()) else {
+        return;
+    };
+    let complete = |remedy: &mut String| {
+        for command in ["kubectl ", "rollplan undo "] {
+            *remedy = remedy.replace(command, &format!("{command}{options}"));
+        }
+    };
+    report
+        .blockers
+        .iter_mut()
+        .for_each(|blocker| complete(&mut blocker.remedy));
+    report
+        .verdict
+        .iter_mut()
+        .for_each(|verdict| complete(&mut verdict.remedy));
+}
+

@@ -1,0 +1,217 @@
+//! Options that several commands have.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use prost_types::Timestamp;
+
+use super::{fail_on, now, target};
+use crate::proto;
+
+/// Where the objects are read from: files, or a cluster through kubectl.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(super) struct SourceArgs {
+    /// The Deployment to read with kubectl, for example web or deploy/web; pdeploy/web for a PlannedDeployment
+    ///
+    /// Runs kubectl get with your configuration, for the Deployment and then for the ReplicaSets and pods that its
+    /// selector matches. The command plan reads all ReplicaSets of the namespace. Without permission to list pods, the
+    /// answer does without them, with a note.
+    #[arg(value_name = "NAME", value_parser = target::parse)]
+    pub(super) target: Option<target::Target>,
+    /// File with Kubernetes objects, or - for standard input; may be repeated
+    ///
+    /// JSON or YAML, one or several documents, single objects or Lists of Deployments, PlannedDeployments, ReplicaSets
+    /// and Pods. Anything else is skipped, with a note. Of these, the objects of the Deployment are selected first;
+    /// others are ignored, even if they are invalid.
+    #[arg(short, long = "filename", value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+}
+
+/// Which cluster and namespace kubectl reads.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub(super) struct ClusterArgs {
+    /// The namespace of the Deployment (for kubectl)
+    #[arg(short, long)]
+    pub(super) namespace: Option<String>,
+    /// The context of the kubeconfig to use (for kubectl)
+    #[arg(long)]
+    pub(super) context: Option<String>,
+    /// The kubeconfig to use (for kubectl)
+    #[arg(long, value_name = "FILE")]
+    pub(super) kubeconfig: Option<String>,
+}
+
+/// What to read, and the time of the decision.
+#[derive(Args, Debug)]
+pub(super) struct InputArgs {
+    #[command(flatten)]
+    pub(super) source: SourceArgs,
+    #[command(flatten)]
+    pub(super) cluster: ClusterArgs,
+    /// The Deployment to plan for, if the files contain several
+    #[arg(
+        short,
+        long,
+        value_name = "[NAMESPACE/]NAME",
+        conflicts_with = "target"
+    )]
+    pub(super) deployment: Option<String>,
+    /// The time of the decision, for example 2026-11-20T23:26:19Z [default: now]
+    #[arg(long, value_name = "TIME", value_parser = now::parse)]
+    pub(super) now: Option<Timestamp>,
+    /// Whether the input contains every pod of the ReplicaSets
+    ///
+    /// With strategy Recreate, new pods are created once the input shows that no old pod is left. Without this option,
+    /// a list of pods counts as complete unless a ReplicaSet of the Deployment has more pods. If the input has no pod
+    /// at all, it counts as complete if no ReplicaSet of the namespace has pods, including terminating ones. What
+    /// kubectl reads for a NAME is complete.
+    #[arg(
+        long,
+        value_name = "true|false",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        hide_possible_values = true,
+        conflicts_with = "target"
+    )]
+    pub(super) pods_complete: Option<bool>,
+    /// Whether the input contains every ReplicaSet of the Deployment
+    ///
+    /// Nothing is planned from a list that may be incomplete: with an old ReplicaSet missing, the new one would exceed the
+    /// surge. Without this option, the list counts as complete if the pods that the Deployment's ReplicaSets report
+    /// add up to those that the Deployment reports, and the ReplicaSet of its revision is among them. What kubectl reads for a NAME is
+    /// complete.
+    #[arg(
+        long,
+        value_name = "true|false",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        hide_possible_values = true,
+        conflicts_with = "target"
+    )]
+    pub(super) replica_sets_complete: Option<bool>,
+}
+
+/// Which planner to use, and how to print the answer.
+#[derive(Args, Debug)]
+pub(super) struct AnswerArgs<O: ValueEnum + Clone + Default + Send + Sync + 'static> {
+    /// How to print the answer
+    ///
+    /// JSON and YAML are the response message in protobuf's JSON form.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(super) output: O,
+    /// Use the rollplan service at this address, for example http://127.0.0.1:50051 [default: plan locally]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "ROLLPLAN_SERVER",
+        hide_env_values = true
+    )]
+    pub(super) server: Option<String>,
+}
+
+/// When a rollout counts as failed.
+#[derive(Args, Clone, Debug)]
+pub(super) struct JudgementArgs {
+    /// Whether to end as soon as the rollout certainly needs a change
+    ///
+    /// With off, the command waits for the progress deadline instead.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) fail_fast: Switch,
+    /// Failures to end for, with their limits, for example image-pull=30s,crash-loop=3,unschedulable=2m
+    ///
+    /// Each replaces the default of its class. Restarts for start-error, startup-probe and crash-loop; otherwise a time:
+    /// image-name, image-pull, config, refused, unschedulable, not-ready.
+    #[arg(
+        long,
+        value_name = "CLASS=LIMIT",
+        value_delimiter = ',',
+        value_parser = fail_on::parse
+    )]
+    pub(super) fail_on: Vec<proto::FailureRule>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Switch {
+    #[default]
+    On,
+    Off,
+}
+
+/// How to print an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Output {
+    /// Human-readable text
+    #[default]
+    Table,
+    /// Protobuf JSON on one line
+    Json,
+    /// The same as YAML
+    Yaml,
+}
+
+/// How to print an answer that can be carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ScriptOutput {
+    /// Human-readable text
+    #[default]
+    Table,
+    /// Protobuf JSON on one line
+    Json,
+    /// The same as YAML
+    Yaml,
+    /// Commands to paste into a shell, with the preconditions
+    Kubectl,
+}
+
+/// What to wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Goal {
+    /// All pods are updated and available, and no old pod is left
+    #[default]
+    Complete,
+    /// As many pods as desired are available, of whatever template
+    Available,
+    /// As many pods as desired have the current template, available or not
+    Updated,
+    /// The Deployment is deleted
+    Deleted,
+}
+
+// === impl ClusterArgs ===
+
+impl ClusterArgs {
+    /// The given ones, as options of kubectl.
+    pub(super) fn options(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let Self {
+            namespace,
+            context,
+            kubeconfig,
+        } = self;
+        let given = [
+            ("--context", context),
+            ("--kubeconfig", kubeconfig),
+            ("--namespace", namespace),
+        ];
+        given
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.as_deref()?)))
+    }
+}
+
+// === impl ScriptOutput ===
+
+impl ScriptOutput {
+    /// The same for an answer that is printed as it is. `None` for commands.
+    pub(super) fn plain(self) -> Option<Output> {
+        match self {
+            Self::Table => Some(Output::Table),
+            Self::Json => Some(Output::Json),
+            Self::Yaml => Some(Output::Yaml),
+            Self::Kubectl => None,
+        }
+    }
+}
