@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use prost_types::Timestamp;
 
-use super::options::ClusterArgs;
 use super::error::Error;
 use super::input::{self, Answers, Complete, Request, Source, Wanted};
 use super::kubectl::{Cause, Failure, Kind, Kubectl};
+use super::options::ClusterArgs;
 use super::target::Target;
 use super::{now, stderr};
 

@@ -29,7 +29,11 @@ pub(super) struct Asked {
     pub(super) previous: Option<proto::Verdict>,
 }
 
-pub(super) fn status_of(planner: &Planner, request: Request, asked: &Asked) -> Result<Status, Error> {
+pub(super) fn status_of(
+    planner: &Planner,
+    request: Request,
+    asked: &Asked,
+) -> Result<Status, Error> {
     let Request {
         subject,
         snapshot,
@@ -134,4 +138,3 @@ pub(super) fn add_cluster(response: &mut proto::ComputeStatusResponse, cluster: 
         .iter_mut()
         .for_each(|verdict| complete(&mut verdict.remedy));
 }
-

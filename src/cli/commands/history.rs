@@ -49,4 +49,3 @@ pub(in crate::cli) fn run(args: HistoryArgs) -> Result<Exit, Error> {
     })?;
     Ok(Exit::Done)
 }
-

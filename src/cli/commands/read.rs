@@ -9,7 +9,11 @@ use crate::cli::options::{InputArgs, SourceArgs};
 use crate::cli::{now, stderr};
 
 /// Reads files, or the cluster.
-pub(super) fn read(args: &InputArgs, needs: Needs, answers: Option<&Path>) -> Result<Request, Error> {
+pub(super) fn read(
+    args: &InputArgs,
+    needs: Needs,
+    answers: Option<&Path>,
+) -> Result<Request, Error> {
     let InputArgs {
         source: SourceArgs { target, files },
         cluster,

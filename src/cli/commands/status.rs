@@ -11,8 +11,8 @@ use crate::cli::exit::Exit;
 use crate::cli::observe::{Asked, Status, add_cluster, observe, status_of};
 use crate::cli::options::{AnswerArgs, Goal, InputArgs, JudgementArgs, Output};
 use crate::cli::planner::Planner;
-use crate::cli::watch::rollout::{Wish, watch as watch_rollout};
 use crate::cli::watch::Limits;
+use crate::cli::watch::rollout::{Wish, watch as watch_rollout};
 use crate::cli::{input, output};
 use crate::text::{self, span};
 
@@ -87,4 +87,3 @@ pub(in crate::cli) fn run(args: StatusArgs) -> Result<Exit, Error> {
     })?;
     Ok(Exit::of(response.report.as_ref()))
 }
-

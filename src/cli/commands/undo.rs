@@ -62,4 +62,3 @@ pub(in crate::cli) fn run(args: UndoArgs) -> Result<Exit, Error> {
     }
     Ok(Exit::Done)
 }
-

@@ -70,4 +70,3 @@ pub(in crate::cli) fn run(args: WaitArgs) -> Result<Exit, Error> {
     };
     watch(&Planner::new(server)?, &target, &cluster, output, wish)
 }
-

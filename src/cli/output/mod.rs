@@ -11,8 +11,8 @@ use prost::{Message, Name};
 
 pub(super) use self::shell::pasted_word;
 
-use super::options::Output;
 use super::error::{Error, chain};
+use super::options::Output;
 use crate::text::{Page, printable_json};
 use crate::wire;
 

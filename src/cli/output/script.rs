@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use super::{body, shell};
-use crate::cli::options::ClusterArgs;
 use crate::cli::error::Error;
+use crate::cli::options::ClusterArgs;
 use crate::proto::{self, ApiCall, PlanRolloutResponse, RollbackResponse, Step, Verb};
 use crate::text::{undo_title, wrapped};
 
