@@ -57,7 +57,12 @@ pub(crate) fn lacks_sets(report: Option<&proto::RolloutReport>) -> bool {
 
 /// A status.
 pub(crate) fn status(page: &mut Page, subject: &str, response: &proto::ComputeStatusResponse) {
-    let proto::ComputeStatusResponse { status, report } = response;
+    let proto::ComputeStatusResponse {
+        status,
+        report,
+        // The subject has its name.
+        object: _,
+    } = response;
     page.line(subject, Style::Strong);
     self::report(page, report.as_ref());
     page.gap();

@@ -113,6 +113,7 @@ pub fn compute_status_until(
     let answer = proto::ComputeStatusResponse {
         status: snapshot.replica_sets_complete.then(|| print_status(status)),
         report: Some(print_report(report)),
+        object: Some(print::object_reference(&snapshot.deployment)),
     };
     interrupt.check()?;
     Ok(answer)

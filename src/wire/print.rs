@@ -6,7 +6,7 @@ use rollplan_core::action::{
 };
 use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::report::Report;
-use rollplan_core::snapshot::{Condition, DeploymentStatus};
+use rollplan_core::snapshot::{Condition, Deployment, DeploymentStatus};
 use rollplan_core::time::{Span, Time};
 
 use super::path;
@@ -68,6 +68,19 @@ pub fn print_status(status: DeploymentStatus) -> proto::DeploymentStatus {
         terminating_replicas,
         conditions: conditions.into_iter().map(condition).collect(),
         collision_count,
+    }
+}
+
+/// Which Deployment it is.
+pub(super) fn object_reference(deployment: &Deployment) -> proto::ObjectReference {
+    let metadata = &deployment.metadata;
+    proto::ObjectReference {
+        api_version: deployment.api_version.clone(),
+        kind: deployment.kind.clone(),
+        namespace: metadata.namespace.clone(),
+        name: metadata.name.clone(),
+        uid: metadata.uid.clone(),
+        field_path: String::new(),
     }
 }
 

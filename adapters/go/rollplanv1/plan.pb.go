@@ -880,7 +880,9 @@ type ComputeStatusResponse struct {
 	// `replica_sets_complete`.
 	Status *DeploymentStatus `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
 	// Progress of the rollout, and what blocks it.
-	Report        *RolloutReport `protobuf:"bytes,2,opt,name=report,proto3" json:"report,omitempty"`
+	Report *RolloutReport `protobuf:"bytes,2,opt,name=report,proto3" json:"report,omitempty"`
+	// Object that the response is about: API version, kind, namespace, name and UID.
+	Object        *ObjectReference `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -925,6 +927,13 @@ func (x *ComputeStatusResponse) GetStatus() *DeploymentStatus {
 func (x *ComputeStatusResponse) GetReport() *RolloutReport {
 	if x != nil {
 		return x.Report
+	}
+	return nil
+}
+
+func (x *ComputeStatusResponse) GetObject() *ObjectReference {
+	if x != nil {
+		return x.Object
 	}
 	return nil
 }
@@ -2019,10 +2028,11 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\afailure\x18\x01 \x01(\tR\afailure\x121\n" +
 	"\x05grace\x18\x02 \x01(\v2\x19.google.protobuf.DurationH\x00R\x05grace\x12\x1c\n" +
 	"\brestarts\x18\x03 \x01(\x05H\x00R\brestartsB\a\n" +
-	"\x05limit\"\x82\x01\n" +
+	"\x05limit\"\xb8\x01\n" +
 	"\x15ComputeStatusResponse\x125\n" +
 	"\x06status\x18\x01 \x01(\v2\x1d.rollplan.v1.DeploymentStatusR\x06status\x122\n" +
-	"\x06report\x18\x02 \x01(\v2\x1a.rollplan.v1.RolloutReportR\x06report\"\xcf\b\n" +
+	"\x06report\x18\x02 \x01(\v2\x1a.rollplan.v1.RolloutReportR\x06report\x124\n" +
+	"\x06object\x18\x03 \x01(\v2\x1c.rollplan.v1.ObjectReferenceR\x06object\"\xcf\b\n" +
 	"\x04Step\x12\x18\n" +
 	"\asummary\x18\x01 \x01(\tR\asummary\x12(\n" +
 	"\x04call\x18\x02 \x01(\v2\x14.rollplan.v1.ApiCallR\x04call\x12*\n" +
@@ -2180,6 +2190,7 @@ var file_rollplan_v1_plan_proto_goTypes = []any{
 	(*RolloutReport)(nil),          // 33: rollplan.v1.RolloutReport
 	(*durationpb.Duration)(nil),    // 34: google.protobuf.Duration
 	(*Verdict)(nil),                // 35: rollplan.v1.Verdict
+	(*ObjectReference)(nil),        // 36: rollplan.v1.ObjectReference
 }
 var file_rollplan_v1_plan_proto_depIdxs = []int32{
 	27, // 0: rollplan.v1.Snapshot.now:type_name -> google.protobuf.Timestamp
@@ -2204,30 +2215,31 @@ var file_rollplan_v1_plan_proto_depIdxs = []int32{
 	34, // 19: rollplan.v1.FailureRule.grace:type_name -> google.protobuf.Duration
 	32, // 20: rollplan.v1.ComputeStatusResponse.status:type_name -> rollplan.v1.DeploymentStatus
 	33, // 21: rollplan.v1.ComputeStatusResponse.report:type_name -> rollplan.v1.RolloutReport
-	13, // 22: rollplan.v1.Step.call:type_name -> rollplan.v1.ApiCall
-	14, // 23: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
-	1,  // 24: rollplan.v1.Step.on_failure:type_name -> rollplan.v1.OnFailure
-	13, // 25: rollplan.v1.Step.read_on_conflict:type_name -> rollplan.v1.ApiCall
-	13, // 26: rollplan.v1.Step.event_calls:type_name -> rollplan.v1.ApiCall
-	15, // 27: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
-	16, // 28: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
-	17, // 29: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
-	18, // 30: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
-	19, // 31: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
-	20, // 32: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
-	21, // 33: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
-	22, // 34: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
-	23, // 35: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
-	2,  // 36: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
-	24, // 37: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
-	25, // 38: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
-	26, // 39: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
-	32, // 40: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
-	41, // [41:41] is the sub-list for method output_type
-	41, // [41:41] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	36, // 22: rollplan.v1.ComputeStatusResponse.object:type_name -> rollplan.v1.ObjectReference
+	13, // 23: rollplan.v1.Step.call:type_name -> rollplan.v1.ApiCall
+	14, // 24: rollplan.v1.Step.events:type_name -> rollplan.v1.Event
+	1,  // 25: rollplan.v1.Step.on_failure:type_name -> rollplan.v1.OnFailure
+	13, // 26: rollplan.v1.Step.read_on_conflict:type_name -> rollplan.v1.ApiCall
+	13, // 27: rollplan.v1.Step.event_calls:type_name -> rollplan.v1.ApiCall
+	15, // 28: rollplan.v1.Step.create_replica_set:type_name -> rollplan.v1.CreateReplicaSet
+	16, // 29: rollplan.v1.Step.scale_replica_set:type_name -> rollplan.v1.ScaleReplicaSet
+	17, // 30: rollplan.v1.Step.update_replica_set:type_name -> rollplan.v1.UpdateReplicaSet
+	18, // 31: rollplan.v1.Step.adopt_replica_set:type_name -> rollplan.v1.AdoptReplicaSet
+	19, // 32: rollplan.v1.Step.release_replica_set:type_name -> rollplan.v1.ReleaseReplicaSet
+	20, // 33: rollplan.v1.Step.delete_replica_set:type_name -> rollplan.v1.DeleteReplicaSet
+	21, // 34: rollplan.v1.Step.update_deployment:type_name -> rollplan.v1.UpdateDeployment
+	22, // 35: rollplan.v1.Step.update_deployment_status:type_name -> rollplan.v1.UpdateDeploymentStatus
+	23, // 36: rollplan.v1.Step.check_owner:type_name -> rollplan.v1.CheckOwner
+	2,  // 37: rollplan.v1.ApiCall.verb:type_name -> rollplan.v1.Verb
+	24, // 38: rollplan.v1.ScaleReplicaSet.annotations:type_name -> rollplan.v1.ScaleReplicaSet.AnnotationsEntry
+	25, // 39: rollplan.v1.UpdateReplicaSet.annotations:type_name -> rollplan.v1.UpdateReplicaSet.AnnotationsEntry
+	26, // 40: rollplan.v1.UpdateDeployment.annotations:type_name -> rollplan.v1.UpdateDeployment.AnnotationsEntry
+	32, // 41: rollplan.v1.UpdateDeploymentStatus.status:type_name -> rollplan.v1.DeploymentStatus
+	42, // [42:42] is the sub-list for method output_type
+	42, // [42:42] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_plan_proto_init() }

@@ -67,6 +67,9 @@ fn status_is_the_response_of_compute_status() {
     };
     let json: Value = serde_json::from_str(&out("json")).unwrap();
     assert_eq!(json["status"]["replicas"], 13);
+    assert_eq!(json["object"]["kind"], "Deployment");
+    assert_eq!(json["object"]["namespace"], "shop");
+    assert_eq!(json["object"]["name"], "web");
     assert!(json.get("steps").is_none());
     assert_eq!(super::input::from_yaml(&out("yaml")), json);
 }

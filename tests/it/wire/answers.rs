@@ -431,6 +431,30 @@ fn incomplete_sets_get_no_steps_no_status_and_no_timer() {
 }
 
 #[test]
+fn a_status_names_its_object() {
+    let mut snapshot = mk_request().snapshot;
+    for complete in [true, false] {
+        let snapshot = snapshot.as_mut().unwrap();
+        snapshot.replica_sets_complete = complete;
+        let metadata = snapshot.deployment.clone().unwrap().metadata.unwrap();
+        let status = wire::compute_status(proto::ComputeStatusRequest {
+            snapshot: Some(snapshot.clone()),
+            ..Default::default()
+        });
+        let expected = proto::ObjectReference {
+            // What the API has by default is said, too.
+            api_version: "apps/v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            namespace: metadata.namespace,
+            name: metadata.name,
+            uid: metadata.uid,
+            field_path: String::new(),
+        };
+        assert_eq!(status.unwrap().object, Some(expected));
+    }
+}
+
+#[test]
 fn rules_of_a_verdict_are_validated() {
     let violations = |rules: Vec<proto::FailureRule>, previous: Option<proto::Verdict>| {
         let request = proto::ComputeStatusRequest {
