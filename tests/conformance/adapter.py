@@ -1,0 +1,233 @@
+"""The smallest complete adapter: one sync of one Deployment, on the standard library alone.
+
+It is the executable form of "How to carry out a plan" in docs/api.md. The transcripts are recorded with it (generate.py), it
+passes them as a program of its own (client.py), and an adapter in another language can be modelled on it. What it leaves to
+its caller: watches, a work queue with a backoff, and leader election.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+# A Kubernetes object, or a message of the contract in protobuf's JSON.
+Json = dict[str, Any]
+
+REPLICA_SETS = "/apis/apps/v1/namespaces/{}/replicasets"
+METHODS = {"VERB_CREATE": "POST", "VERB_PATCH": "PATCH", "VERB_DELETE": "DELETE", "VERB_GET": "GET"}
+ANSWER_BYTES_MAX = 64 * 1024
+
+
+class PlannerError(Exception):
+    """The service returned no plan."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer of the API server. Without one, the code is 0."""
+
+    code: int
+    body: bytes = b""
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.code < 300
+
+    def object(self) -> Json:
+        parsed: Json = json.loads(self.body)
+        return parsed
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Which object is rolled out."""
+
+    api_version: str
+    kind: str
+    resource: str
+    namespace: str
+    name: str
+
+    def is_of(self, it: Json) -> bool:
+        meta = it["metadata"]
+        have = (it["apiVersion"], it["kind"], meta["namespace"], meta["name"])
+        return have == (self.api_version, self.kind, self.namespace, self.name)
+
+    def target(self) -> Json:
+        return {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "resource": self.resource,
+        }
+
+
+@dataclass
+class Write:
+    """An object that one of our own calls returned, until the cache shows it."""
+
+    object: Json
+    created: bool
+    deleted: bool
+
+
+@dataclass
+class Adapter:
+    """Remembers of one Deployment what the next sync needs."""
+
+    owner: Owner
+    # PlanRollout: a request, as JSON, to its response.
+    plan: Callable[[Json], Json]
+    # An API call: method, path, query, content type and body.
+    call: Callable[[str, str, str, str, bytes], Answer]
+    # Records an event on the Deployment.
+    record: Callable[[Json], None]
+    now: Callable[[], str]
+    options: Json = field(default_factory=dict)
+
+    uid: str = ""
+    writes: dict[str, Write] = field(default_factory=dict)
+    answers: list[Json] = field(default_factory=list)
+    # Whether cache and writes together are known to have all sizes of the ReplicaSets.
+    verified: bool = False
+
+    def sync(self, cache: list[Json]) -> tuple[str, str]:
+        """Requests a plan and carries it out. Returns the outcome, and when to sync again at the latest."""
+        owner = next((it for it in cache if self.owner.is_of(it)), None)
+        if owner is None:
+            self._reset("")
+            return "missing", ""
+        if owner["metadata"]["uid"] != self.uid:
+            self._reset(owner["metadata"]["uid"])
+        try:
+            objects, response = self._plan(cache)
+            if not self.verified and any(_is_of_replica_set(step) for step in response.get("steps", [])):
+                if self._outdated(objects):
+                    _, response = self._plan(cache)
+        except PlannerError:
+            return "failed", ""
+        # A plan that reacts to a rejection does not make the call again: that is for the next one, after a backoff.
+        reacted, self.answers = bool(self.answers), self._carry_out(response.get("steps", []))
+        return ("again" if reacted or self.answers else "done"), response.get("requeueAfter", "")
+
+    def _reset(self, uid: str) -> None:
+        self.uid, self.writes, self.answers, self.verified = uid, {}, [], False
+
+    def _plan(self, cache: list[Json]) -> tuple[list[Json], Json]:
+        objects = self._observe(cache)
+        # An adapter may send all objects that it has: the planner selects those of the Deployment.
+        texts = [base64.b64encode(json.dumps(it).encode()).decode() for it in objects]
+        snapshot: Json = {
+            "now": self.now(),
+            "objectsJson": texts,
+            "target": self.owner.target(),
+            "replicaSetsComplete": True,
+            "podsComplete": True,
+            "answers": self.answers,
+        }
+        return objects, self.plan({"snapshot": snapshot, "options": self.options})
+
+    def _observe(self, cache: list[Json]) -> list[Json]:
+        """The cache as it will be once it shows our own writes."""
+        objects, shown = [], set()
+        for it in cache:
+            uid = it["metadata"]["uid"]
+            shown.add(uid)
+            own = self.writes.get(uid)
+            if own and not own.deleted and _version(it) < _version(own.object):
+                own.created = False
+                it = own.object
+            elif own and not own.deleted:
+                del self.writes[uid]
+            elif own:
+                continue
+            objects.append(it)
+        for uid, own in list(self.writes.items()):
+            if uid in shown:
+                continue
+            if own.created:
+                objects.append(own.object)
+            else:
+                del self.writes[uid]
+        return objects
+
+    def _outdated(self, seen: list[Json]) -> bool:
+        """Reads the ReplicaSets from the API server. Whether the plan was made from others."""
+        versions = {it["metadata"]["uid"]: _version(it) for it in seen}
+        answer = self.call("GET", REPLICA_SETS.format(self.owner.namespace), "", "", b"")
+        if not answer.ok:
+            raise PlannerError(f"list of ReplicaSets: {answer.code}")
+        outdated = False
+        for it in answer.object()["items"]:
+            it |= {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
+            if self._is_ours(it) and versions.get(it["metadata"]["uid"], -1) < _version(it):
+                self.writes[it["metadata"]["uid"]] = Write(it, created=True, deleted=False)
+                outdated = True
+        self.verified = True
+        return outdated
+
+    def _is_ours(self, it: Json) -> bool:
+        controllers = [ref["uid"] for ref in it["metadata"].get("ownerReferences", []) if ref.get("controller")]
+        return not controllers or controllers == [self.uid]
+
+    def _carry_out(self, steps: Iterable[Json]) -> list[Json]:
+        """Makes the calls in order. Returns the answers to those that failed."""
+        failed = []
+        for step in steps:
+            if call := step.get("call"):
+                answer = self._make(call)
+                done = step["onFailure"] == "ON_FAILURE_DONE_IF" and answer.code in step.get("doneHttpCodes", [])
+                if answer.ok:
+                    self._remember(call, answer.object())
+                elif not done:
+                    failed.append(self._failure(step, answer))
+                    if call["kind"] == "ReplicaSet":
+                        self.verified = False
+                    if step["onFailure"] == "ON_FAILURE_CONTINUE":
+                        continue
+                    break
+            for event in step.get("events", []):
+                self.record(event)
+        return failed
+
+    def _make(self, call: Json) -> Answer:
+        method, body = METHODS[call["verb"]], call.get("bodyJson", "").encode()
+        return self.call(method, call["path"], call.get("query", ""), call.get("contentType", ""), body)
+
+    def _failure(self, step: Json, answer: Answer) -> Json:
+        failure: Json = {"call": step["call"], "httpCode": answer.code}
+        failure["body"] = base64.b64encode(answer.body[:ANSWER_BYTES_MAX]).decode()
+        if answer.code == 409 and (call := step.get("readOnConflict")):
+            existing = self._make(call)
+            if existing.ok:
+                failure["existingJson"] = base64.b64encode(existing.body).decode()
+        elif answer.code == 404:
+            self.writes = {
+                uid: own
+                for uid, own in self.writes.items()
+                if (own.object["kind"], own.object["metadata"]["name"]) != (step["call"]["kind"], step["call"]["name"])
+            }
+        return failure
+
+    def _remember(self, call: Json, it: Json) -> None:
+        if call["verb"] == "VERB_DELETE":
+            # The answer is the object, or a Status whose details have its UID.
+            uid = it["metadata"].get("uid") or it["details"]["uid"]
+            self.writes[uid] = Write(it, created=False, deleted=True)
+            return
+        created = call["verb"] == "VERB_CREATE"
+        if own := self.writes.get(it["metadata"]["uid"]):
+            created = created or own.created
+        self.writes[it["metadata"]["uid"]] = Write(it, created, deleted=False)
+
+
+def _is_of_replica_set(step: Json) -> bool:
+    return step.get("call", {}).get("kind") == "ReplicaSet"
+
+
+def _version(it: Json) -> int:
+    return int(it["metadata"]["resourceVersion"])

@@ -1,0 +1,179 @@
+"""The adapter of adapter.py as a driver: it carries out plans over HTTP, with Connect and JSON.
+
+The runner starts it: go run ./conformance python3 conformance/client.py, in tests. With --wrong it is one of the clients
+that must not pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import http.client
+import json
+import queue
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any
+from urllib.parse import urlsplit
+
+from adapter import Adapter, Answer, Json, Owner, PlannerError
+
+METHOD = "/rollplan.v1.RolloutPlanner/PlanRollout"
+ATTEMPTS_MAX = 3
+FIRST_DELAY = 0.1
+
+# How a client may be wrong, and what the transcripts must notice.
+WRONG = ("drops-unknown-fields", "retries-blindly", "rounds-integers", "reorders-calls")
+
+
+class Connection:
+    """Requests that can be cancelled: closing the socket ends the one that is under way."""
+
+    def __init__(self) -> None:
+        self.current: http.client.HTTPConnection | None = None
+        self.cancelled = False
+
+    def request(self, url: str, method: str, path: str, body: bytes, headers: Json, timeout: float) -> Answer:
+        if self.cancelled:
+            return Answer(0)
+        self.current = http.client.HTTPConnection(urlsplit(url).netloc, timeout=timeout)
+        try:
+            self.current.request(method, path, body, headers)
+            answer = self.current.getresponse()
+            return Answer(answer.status, answer.read())
+        except (OSError, http.client.HTTPException):
+            return Answer(0)
+        finally:
+            self.current.close()
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        if self.current and self.current.sock:
+            self.current.sock.shutdown(socket.SHUT_RDWR)
+
+
+class Run:
+    """One transcript."""
+
+    def __init__(self, start: Json, wrong: str) -> None:
+        self.start, self.wrong = start, wrong
+        self.events: list[Json] = []
+        self.connection = Connection()
+        owner = start["owner"]
+        names = (owner["apiVersion"], owner["kind"], owner["resource"], owner["namespace"], owner["name"])
+        now = lambda: datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
+        options = start.get("options", {})
+        self.adapter = Adapter(Owner(*names), self.plan, self.call, self.events.append, now, options)
+
+    def sync(self, cache: list[str]) -> Json:
+        self.connection.cancelled = False
+        self.events.clear()
+        objects = [json.loads(text, parse_int=self.parse_int()) for text in cache]
+        outcome, requeue_after = self.adapter.sync(objects)
+        if self.connection.cancelled:
+            outcome = "cancelled"
+        seconds = float(requeue_after.removesuffix("s") or 0)
+        return {"outcome": outcome, "requeueAfterMs": seconds * 1000, "events": self.events}
+
+    def parse_int(self) -> Callable[[str], Any]:
+        return (lambda digits: int(float(digits))) if self.wrong == "rounds-integers" else int
+
+    def plan(self, request: Json) -> Json:
+        timeout = self.start["plannerTimeoutMs"]
+        headers = {"content-type": "application/json", "connect-protocol-version": "1", "connect-timeout-ms": str(timeout)}
+        for attempt in range(ATTEMPTS_MAX):
+            body = json.dumps(request).encode()
+            answer = self.connection.request(self.start["planner"], "POST", METHOD, body, headers, timeout / 1000)
+            if answer.ok:
+                return self.reorder(answer.object())
+            delay = retry_delay(answer, attempt)
+            if delay is None or attempt == ATTEMPTS_MAX - 1 or self.connection.cancelled:
+                break
+            time.sleep(delay)
+        raise PlannerError(answer.body.decode())
+
+    def reorder(self, response: Json) -> Json:
+        if self.wrong == "reorders-calls":
+            response.get("steps", []).sort(key=lambda step: "scale up" not in step["summary"])
+        return response
+
+    def call(self, method: str, path: str, query: str, content_type: str, body: bytes) -> Answer:
+        headers = {"content-type": content_type} if content_type else {}
+        url = path + (f"?{query}" if query else "")
+        if self.wrong == "drops-unknown-fields" and method == "POST":
+            body = drop_unknown_fields(body)
+        answer = self.connection.request(self.start["api"], method, url, body, headers, 30)
+        if answer.code == 0 and self.wrong == "retries-blindly":
+            answer = self.connection.request(self.start["api"], method, url, body, headers, 30)
+        return answer
+
+
+def drop_unknown_fields(body: bytes) -> bytes:
+    it = json.loads(body)
+    spec = it["spec"]["template"]["spec"]
+    it["spec"]["template"]["spec"] = {key: value for key, value in spec.items() if not key.startswith("future")}
+    return json.dumps(it).encode()
+
+
+def retry_delay(answer: Answer, attempt: int) -> float | None:
+    """When to try again, or None if that is of no use."""
+    backoff = FIRST_DELAY * 2**attempt
+    try:
+        error = answer.object()
+    except ValueError:
+        # Not an answer of the service: the page of a proxy, or none.
+        return backoff if answer.code in (429, 502, 503, 504) else None
+    retry_info = next((it for it in error.get("details", []) if it["type"] == "google.rpc.RetryInfo"), None)
+    if retry_info is not None:
+        return backoff + seconds_of(retry_info["value"])
+    return backoff if error["code"] == "unavailable" else None
+
+
+def seconds_of(value: str) -> float:
+    """The delay of a google.rpc.RetryInfo, without a library for protobuf: a Duration in field 1."""
+    data = base64.b64decode(value + "=" * (-len(value) % 4))[2:]
+    numbers = {}
+    while data:
+        field, data = data[0] >> 3, data[1:]
+        number = shift = 0
+        while True:
+            byte, data = data[0], data[1:]
+            number, shift = number | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                break
+        numbers[field] = number
+    return float(numbers.get(1, 0) + numbers.get(2, 0) / 1e9)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--wrong", choices=WRONG, default="")
+    wrong = parser.parse_args().wrong
+    run: Run | None = None
+    commands: queue.Queue[Json | None] = queue.Queue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            command = json.loads(line)
+            if command["command"] == "cancel" and run:
+                run.connection.cancel()
+            else:
+                commands.put(command)
+        commands.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    while command := commands.get():
+        if command["command"] == "start":
+            run, reply = Run(command, wrong), {}
+        else:
+            assert run
+            reply = run.sync(command["cache"])
+        print(json.dumps(reply), flush=True)
+
+
+if __name__ == "__main__":
+    main()

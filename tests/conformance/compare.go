@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// decode reads JSON and keeps the digits of its numbers.
+func decode(text []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	if decoder.More() {
+		return nil, fmt.Errorf("more than one value")
+	}
+	return value, nil
+}
+
+// difference returns where two values differ, or "". Numbers are compared exactly, the order of keys does not matter, and
+// null is the same as absent.
+func difference(path string, want, have any) string {
+	switch want := want.(type) {
+	case map[string]any:
+		have, ok := have.(map[string]any)
+		if !ok {
+			break
+		}
+		keys := map[string]bool{}
+		for _, object := range []map[string]any{want, have} {
+			for key := range object {
+				keys[key] = true
+			}
+		}
+		for _, key := range sorted(keys) {
+			if found := difference(path+"."+key, want[key], have[key]); found != "" {
+				return found
+			}
+		}
+		return ""
+	case []any:
+		have, ok := have.([]any)
+		if !ok || len(want) != len(have) {
+			break
+		}
+		for i := range want {
+			if found := difference(fmt.Sprintf("%s[%d]", path, i), want[i], have[i]); found != "" {
+				return found
+			}
+		}
+		return ""
+	case json.Number:
+		number, ok := have.(json.Number)
+		if ok && sameNumber(want.String(), number.String()) {
+			return ""
+		}
+	default:
+		switch have.(type) {
+		case map[string]any, []any, json.Number:
+		default:
+			if want == have {
+				return ""
+			}
+		}
+	}
+	return fmt.Sprintf("%s is %s, want %s", path, show(have), show(want))
+}
+
+func sameNumber(a, b string) bool {
+	x, okX := new(big.Rat).SetString(a)
+	y, okY := new(big.Rat).SetString(b)
+	return okX && okY && x.Cmp(y) == 0
+}
+
+func show(value any) string {
+	if value == nil {
+		return "absent"
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err.Error()
+	}
+	if len(text) > 300 {
+		return string(text[:300]) + "…"
+	}
+	return string(text)
+}
+
+func sorted(keys map[string]bool) []string {
+	var list []string
+	for key := range keys {
+		list = append(list, key)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// withoutEmpty removes empty objects, which encoders of a Status treat differently.
+func withoutEmpty(value any) any {
+	object, ok := value.(map[string]any)
+	if !ok {
+		return value
+	}
+	kept := map[string]any{}
+	for key, value := range object {
+		value = withoutEmpty(value)
+		if inner, ok := value.(map[string]any); ok && len(inner) == 0 {
+			continue
+		}
+		kept[key] = value
+	}
+	return kept
+}
+
+// essential is an object without what adapters need not send: the field sets of managedFields and, of a pod, all but
+// what makes it a pod of a ReplicaSet and its phase.
+func essential(object map[string]any) map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	delete(metadata, "managedFields")
+	if object["kind"] != "Pod" {
+		return object
+	}
+	kept := map[string]any{}
+	for _, key := range []string{"name", "namespace", "uid", "labels", "ownerReferences", "deletionTimestamp"} {
+		kept[key] = metadata[key]
+	}
+	status, _ := object["status"].(map[string]any)
+	return map[string]any{"kind": "Pod", "metadata": kept, "status": map[string]any{"phase": status["phase"]}}
+}
+
+// flatten returns the objects of an entry of objects_json by their UID.
+func flatten(entry any, into map[string]map[string]any) error {
+	object, ok := entry.(map[string]any)
+	if !ok {
+		return fmt.Errorf("not an object: %s", show(entry))
+	}
+	kind, _ := object["kind"].(string)
+	items, isList := object["items"].([]any)
+	if strings.HasSuffix(kind, "List") && isList {
+		for _, item := range items {
+			if inner, ok := item.(map[string]any); ok && inner["kind"] == nil && kind != "List" {
+				inner["kind"], inner["apiVersion"] = strings.TrimSuffix(kind, "List"), object["apiVersion"]
+			}
+			if err := flatten(item, into); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	uid, _ := metadata["uid"].(string)
+	if uid == "" {
+		return fmt.Errorf("an object without a UID: %s", show(object))
+	}
+	if into[uid] != nil {
+		return fmt.Errorf("%s %s occurs twice", kind, metadata["name"])
+	}
+	into[uid] = object
+	return nil
+}
+
+// sameObjects compares the objects of a request with those of the transcript: all that the planner selects, perhaps more
+// of the cache, and each as it was.
+func (t *transcript) sameObjects(want *planRequest, entries [][]byte) error {
+	have := map[string]map[string]any{}
+	for i, entry := range entries {
+		value, err := decode(entry)
+		if err != nil {
+			return fmt.Errorf("objects_json[%d]: %w", i, err)
+		}
+		if err := flatten(value, have); err != nil {
+			return fmt.Errorf("objects_json[%d]: %w", i, err)
+		}
+	}
+	for i, key := range slices.Concat(want.Objects, want.Others) {
+		expected := t.object(key)
+		metadata := expected["metadata"].(map[string]any)
+		uid := metadata["uid"].(string)
+		sent, ok := have[uid]
+		delete(have, uid)
+		if !ok && i < len(want.Objects) {
+			return fmt.Errorf("the request lacks %s", key)
+		}
+		if !ok {
+			continue
+		}
+		if found := difference("", essential(expected), essential(sent)); found != "" {
+			return fmt.Errorf("%s differs: %s", key, found)
+		}
+	}
+	for _, object := range have {
+		metadata := object["metadata"].(map[string]any)
+		return fmt.Errorf("the request has %s %s, which is not in the cache", object["kind"], metadata["name"])
+	}
+	return nil
+}
+
+// object returns a copy of an object of the transcript.
+func (t *transcript) object(key string) map[string]any {
+	value, err := decode(t.Objects[key])
+	if err != nil {
+		panic(fmt.Sprintf("%s: object %q: %v", t.Name, key, err))
+	}
+	return value.(map[string]any)
+}

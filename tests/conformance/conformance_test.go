@@ -1,0 +1,130 @@
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// deviations plays the transcripts with the client of this directory, and returns those that it does not follow.
+func deviations(t *testing.T, arguments ...string) map[string]string {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Fatal(err)
+	}
+	c, err := readContract("../../docs/contract/rollplan.v1.binpb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transcripts, err := readTranscripts("transcripts", "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := startDriver(append([]string{"python3", "client.py"}, arguments...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, each := range transcripts {
+		if err := d.play(c, each, "connect-json"); err != nil {
+			found[each.Name] = err.Error()
+		}
+	}
+	if err := d.stop(); err != nil {
+		t.Error(err)
+	}
+	return found
+}
+
+func TestReferenceClientFollowsAllTranscripts(t *testing.T) {
+	for name, deviation := range deviations(t) {
+		t.Errorf("%s: %s", name, deviation)
+	}
+}
+
+func TestWrongClientsAreNoticed(t *testing.T) {
+	for _, test := range []struct {
+		wrong string
+		// noticed maps a transcript to a part of what it must say.
+		noticed map[string]string
+	}{
+		{"drops-unknown-fields", map[string]string{"unknown-fields": "futurePolicy is absent"}},
+		{"retries-blindly", map[string]string{
+			"lost-answer":           "after the last request",
+			"lost-answer-to-create": "after the last request",
+			"lost-answer-to-delete": "after the last request",
+		}},
+		{"rounds-integers", map[string]string{
+			"big-integers":   "is 9223372036854775808, want 9223372036854775807",
+			"unknown-fields": "is 9007199254740992, want 9007199254740993",
+		}},
+		{"reorders-calls", map[string]string{"update": "want PATCH", "failed-precondition": "want PATCH"}},
+	} {
+		t.Run(test.wrong, func(t *testing.T) {
+			found := deviations(t, "--wrong", test.wrong)
+			for name, part := range test.noticed {
+				if !strings.Contains(found[name], part) {
+					t.Errorf("%s: %q does not contain %q", name, found[name], part)
+				}
+			}
+		})
+	}
+}
+
+func TestDifference(t *testing.T) {
+	for _, test := range []struct{ want, have, difference string }{
+		{`{"a":1,"b":[2]}`, `{"b":[2],"a":1}`, ""},
+		{`{"a":null}`, `{}`, ""},
+		{`9007199254740993`, `9007199254740992`, "it is 9007199254740992, want 9007199254740993"},
+		{`2.5e-3`, `0.0025`, ""},
+		{`1`, `"1"`, `it is "1", want 1`},
+		{`[1,2]`, `[2,1]`, "it[0] is 2, want 1"},
+		{`[1]`, `[1,2]`, "it is [1,2], want [1]"},
+		{`{"a":{"b":"c"}}`, `{"a":{}}`, `it.a.b is absent, want "c"`},
+		{`{}`, `{"a":0}`, "it.a is 0, want absent"},
+	} {
+		want, err := decode([]byte(test.want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		have, err := decode([]byte(test.have))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := difference("it", want, have); got != test.difference {
+			t.Errorf("%s and %s: %q, want %q", test.want, test.have, got, test.difference)
+		}
+	}
+}
+
+func TestRequestsMayHaveOtherForms(t *testing.T) {
+	transcripts, err := readTranscripts("transcripts", "update")
+	if err != nil {
+		t.Fatal(err)
+	}
+	update := transcripts[0]
+	plan := update.Syncs[0].Exchanges[0].Plan
+	var entries [][]byte
+	for _, key := range plan.Objects {
+		entries = append(entries, update.Objects[key])
+	}
+	list := append([]byte(`{"kind":"List","apiVersion":"v1","items":[`), slices.Concat(slices.Concat(entries[0], []byte(",")), entries[1])...)
+	list = append(list, "]}"...)
+	for what, test := range map[string]struct {
+		entries [][]byte
+		wantErr string
+	}{
+		"one entry for each object": {entries, ""},
+		"a List":                    {append([][]byte{list}, entries[2:]...), ""},
+		"an object is missing":      {entries[:len(entries)-1], "lacks ReplicaSet"},
+		"an object occurs twice":    {append(entries, entries[0]), "occurs twice"},
+		"an object of nowhere": {append(entries, []byte(`{"kind":"ReplicaSet","metadata":{"uid":"x","name":"y"}}`)),
+			"not in the cache"},
+	} {
+		err := update.sameObjects(plan, test.entries)
+		if (err == nil) != (test.wantErr == "") || err != nil && !strings.Contains(err.Error(), test.wantErr) {
+			t.Errorf("%s: %v, want %q", what, err, test.wantErr)
+		}
+	}
+}

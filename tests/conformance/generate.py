@@ -1,0 +1,298 @@
+"""Records the transcripts: each scenario of scenarios.py, with the answers of the real service.
+
+    bash tests/run generate_conformance
+
+writes tests/conformance/transcripts; `python3 generate.py BINARY --check` compares instead, and fails when a transcript is
+not what the service answers today.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import copy
+import http.client
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import scenarios
+from adapter import Adapter, Answer, Json, Owner, PlannerError
+from scenarios import Planner, Scenario, Server
+from world import World
+
+HERE = Path(__file__).parent
+METHOD = "/rollplan.v1.RolloutPlanner/PlanRollout"
+
+
+class Service:
+    """The real service."""
+
+    def __init__(self, binary: str) -> None:
+        command = [binary, "serve", "--listen", "127.0.0.1:0"]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr
+        for line in self.process.stderr:
+            if (found := "listening on ") in (message := json.loads(line)["message"]):
+                self.connection = http.client.HTTPConnection(message.removeprefix(found))
+                return
+        sys.exit("the service did not start")
+
+    def plan(self, request: Json) -> Json:
+        self.connection.request("POST", METHOD, json.dumps(request), {"content-type": "application/json"})
+        answer = self.connection.getresponse()
+        body = json.loads(answer.read())
+        if answer.status != 200:
+            raise AssertionError(f"the service refuses the request of a scenario: {body}")
+        return dict(body)
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+
+class Recorder:
+    """Runs a scenario, and writes down what happens."""
+
+    def __init__(self, scenario: Scenario, service: Service) -> None:
+        self.scenario, self.service = scenario, service
+        self.world = World(scenario.objects, scenario.clock)
+        self.clock = scenario.clock
+        self.objects: dict[str, Json] = {}
+        self.syncs: list[Json] = []
+        self.doubted = True
+        self.cache: list[Json] = []
+        self.planner_faults: list[Planner] = []
+        self.server_faults: list[Server] = []
+        options = {"eventsAsCalls": True, **scenario.options}
+        self.adapter = Adapter(
+            scenario.owner, self.plan, self.call, self.events_append, lambda: self.clock, options
+        )
+
+    # --- what a scenario says
+
+    def show(self) -> None:
+        """Lets the cache catch up."""
+        self.cache = self.world.list()
+
+    def sync(self, about: str, *faults: Planner | Server) -> None:
+        """Runs one sync, with these faults in the order in which they happen."""
+        self.planner_faults = [it for it in faults if isinstance(it, Planner)]
+        self.server_faults = [it for it in faults if isinstance(it, Server)]
+        current: Json = {"about": about, "cache": [self.key(it) for it in self.cache], "exchanges": [], "events": []}
+        self.syncs.append(current)
+        self.cancelled = False
+        self.rejected = any(is_rejection(it) for it in self.adapter.answers)
+        outcome, requeue_after = self.adapter.sync(copy.deepcopy(self.cache))
+        if self.cancelled:
+            outcome, requeue_after = "cancelled", ""
+        left = [*self.planner_faults, *(it for it in self.server_faults if not it.used)]
+        assert not left, f"{self.scenario.name}: faults that did not happen: {left}"
+        current["outcomes"] = [outcome]
+        if outcome == "again" and not self.adapter.answers and not self.rejected:
+            # The plan reacts to answers, and none was a rejection: everything that it could do is done.
+            current["outcomes"] = ["again", "done"]
+        if requeue_after:
+            current["requeueAfter"] = requeue_after
+
+    def service_creates(self) -> str:
+        """The name of the ReplicaSet that a plan for the stored objects creates."""
+        objects = [base64.b64encode(json.dumps(it).encode()).decode() for it in self.world.list()]
+        snapshot = {"now": self.clock, "objectsJson": objects, "replicaSetsComplete": True}
+        return str(self.service.plan({"snapshot": snapshot})["steps"][0]["call"]["name"])
+
+    # --- what the adapter does
+
+    def plan(self, request: Json) -> Json:
+        for _ in range(3):
+            fault = self.planner_faults.pop(0) if self.planner_faults else None
+            exchange: Json = {"plan": self.describe(request)}
+            self.exchanges().append(exchange)
+            if fault is None:
+                exchange["response"] = self.service.plan(request)
+                return copy.deepcopy(exchange["response"])
+            exchange |= fault.exchange
+            self.cancelled = fault.cancels
+            if not fault.retried:
+                break
+        raise PlannerError
+
+    def describe(self, request: Json) -> Json:
+        """The request as the runner compares it: what the planner selects, and what may be there besides."""
+        snapshot = request["snapshot"]
+        sent = [json.loads(base64.b64decode(text)) for text in snapshot["objectsJson"]]
+        needed = selected(sent, self.scenario.owner)
+        plan: Json = {"objects": [self.key(it) for it in needed]}
+        if others := [self.key(it) for it in sent if it not in needed]:
+            plan["others"] = others
+        if recreate(sent, self.scenario.owner):
+            plan["podsComplete"] = True
+        if snapshot["answers"]:
+            plan["answers"] = [describe_answer(it, self.key) for it in snapshot["answers"]]
+        return plan
+
+    def call(self, method: str, path: str, query: str, content_type: str, body: bytes) -> Answer:
+        fault = next((it for it in self.server_faults if not it.used and it.hits(method, path)), None)
+        if fault:
+            fault.used = True
+        exchange: Json = {"call": {"method": method, "path": path}}
+        if query:
+            exchange["call"]["query"] = query
+        if content_type:
+            exchange["call"]["contentType"] = content_type
+        if body:
+            exchange["call"]["body"] = json.loads(body)
+        if method == "GET" and path.endswith("replicasets"):
+            exchange = {"list": path}
+            if not self.doubted:
+                exchange["optional"] = True
+        self.exchanges().append(exchange)
+        if fault and fault.meanwhile:
+            fault.meanwhile(self.world)
+            fault = None
+        answer = Answer(0)
+        if fault is None or fault.applied:
+            answer = self.world.call(method, path, content_type, body)
+        if fault:
+            exchange["answer"] = copy.deepcopy(fault.answer)
+            # Whoever cancels a call that is under way does not learn what became of it.
+            self.cancelled = self.cancelled or fault.cancels
+            answer = Answer(fault.answer.get("code", 0), fault.body())
+        else:
+            exchange["answer"] = {"code": answer.code, **self.body(answer)}
+        if "list" in exchange:
+            self.doubted = False
+        elif method != "GET" and "replicasets" in path:
+            self.doubted = self.doubted or raises_doubts(answer)
+        return answer
+
+    def events_append(self, event: Json) -> None:
+        self.syncs[-1]["events"].append(event)
+
+    def exchanges(self) -> list[Json]:
+        return self.syncs[-1]["exchanges"]
+
+    # --- objects, once each
+
+    def key(self, it: Json) -> str:
+        meta = it["metadata"]
+        key = f"{it['kind']} {meta['name']} {meta['resourceVersion']}"
+        assert self.objects.setdefault(key, it) == it, f"two objects are {key}"
+        return key
+
+    def body(self, answer: Answer) -> Json:
+        body = json.loads(answer.body)
+        if body["kind"] == "Status":
+            return {"body": body}
+        if body["kind"].endswith("List"):
+            kind = body["kind"].removesuffix("List")
+            keys = [self.key({"apiVersion": body["apiVersion"], "kind": kind, **it}) for it in body["items"]]
+            return {"list": keys}
+        return {"object": self.key(body)}
+
+    def transcript(self) -> Json:
+        written: Json = {"about": self.scenario.about, "owner": self.scenario.owner.target()}
+        if self.scenario.options:
+            written["options"] = self.scenario.options
+        written |= {"plannerTimeoutMs": self.scenario.planner_timeout_ms, "syncs": self.syncs, "objects": self.objects}
+        return written
+
+
+def raises_doubts(answer: Answer) -> bool:
+    """Whether the ReplicaSets must be read again after a call. A rejection says nothing about them: reading is allowed."""
+    if answer.code == 422:
+        return "causes" not in answer.object()["details"]
+    return answer.code in (0, 404, 409) or answer.code >= 500
+
+
+def is_rejection(answer: Json) -> bool:
+    """Whether the API server said no. The plan then reports that, and the one after it makes the call again."""
+    if answer["httpCode"] not in (403, 409, 422):
+        return False
+    body = json.loads(base64.b64decode(answer["body"]))
+    return body["reason"] in ("Forbidden", "AlreadyExists") or "causes" in body["details"]
+
+
+def selected(objects: list[Json], owner: Owner) -> list[Json]:
+    """The Deployment, the ReplicaSets that it controls or may adopt and, where the plan depends on them, their pods."""
+    deployment = next(it for it in objects if owner.is_of(it))
+    labels = deployment["spec"]["selector"]["matchLabels"].items()
+    sets = [
+        it
+        for it in objects
+        if it["kind"] == "ReplicaSet"
+        and (
+            controller(it) == deployment["metadata"]["uid"]
+            or controller(it) is None
+            and labels <= it["metadata"].get("labels", {}).items()
+        )
+    ]
+    uids = {it["metadata"]["uid"] for it in sets} if recreate(objects, owner) else set()
+    return [deployment, *sets, *(it for it in objects if it["kind"] == "Pod" and controller(it) in uids)]
+
+
+def recreate(objects: list[Json], owner: Owner) -> bool:
+    deployment = next(it for it in objects if owner.is_of(it))
+    return bool(deployment["spec"].get("strategy", {}).get("type") == "Recreate")
+
+
+def controller(it: Json) -> str | None:
+    return next((ref["uid"] for ref in it["metadata"].get("ownerReferences", []) if ref.get("controller")), None)
+
+
+def describe_answer(answer: Json, key: Callable[[Json], str]) -> Json:
+    described: Json = {"call": answer["call"], "httpCode": answer["httpCode"]}
+    if answer.get("body"):
+        text = base64.b64decode(answer["body"]).decode()
+        try:
+            described["body"] = json.loads(text)
+        except json.JSONDecodeError:
+            described["text"] = text
+    if answer.get("existingJson"):
+        described["existing"] = key(json.loads(base64.b64decode(answer["existingJson"])))
+    return described
+
+
+def record(scenario: Scenario, service: Service) -> str:
+    recorder = Recorder(scenario, service)
+    recorder.show()
+    scenario.run(recorder)
+    transcript = recorder.transcript()
+    # An object a line: they are long, and compared by eye as a whole.
+    objects = transcript.pop("objects")
+    lines = [f"  {json.dumps(key)}: {json.dumps(it, ensure_ascii=False)}" for key, it in objects.items()]
+    head = json.dumps(transcript, indent=1, ensure_ascii=False).removesuffix("\n}")
+    return head + ',\n "objects": {\n' + ",\n".join(lines) + "\n }\n}\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    directory = HERE / "transcripts"
+    service = Service(arguments.binary)
+    try:
+        texts = {f"{it.name}.json": record(it, service) for it in scenarios.all_scenarios()}
+    finally:
+        service.stop()
+    drifted = {path.name for path in directory.glob("*.json")} - texts.keys()
+    for name, text in texts.items():
+        path = directory / name
+        if not path.exists() or path.read_text() != text:
+            drifted.add(name)
+            if not arguments.check:
+                path.write_text(text)
+    if arguments.check and drifted:
+        sys.exit(f"out of date: {', '.join(sorted(drifted))}; run: bash tests/run generate_conformance")
+    if not arguments.check:
+        for name in drifted - texts.keys():
+            (directory / name).unlink()
+    print(f"{len(texts)} transcripts" + ("" if arguments.check else f", {len(drifted)} changed"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,418 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+const planMethod = "/rollplan.v1.RolloutPlanner/PlanRollout"
+
+// clockTolerance is how far Snapshot.now may be from the time of the request.
+const clockTolerance = time.Minute
+
+// contract has the messages, read from the descriptor set: the runner depends on no generated code.
+type contract struct {
+	request, response protoreflect.MessageDescriptor
+}
+
+func readContract(path string) (*contract, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	set := &descriptorpb.FileDescriptorSet{}
+	if err := proto.Unmarshal(text, set); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	files, err := protodesc.NewFiles(set)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	message := func(name protoreflect.FullName) protoreflect.MessageDescriptor {
+		found, findErr := files.FindDescriptorByName(name)
+		if findErr != nil {
+			err = findErr
+			return nil
+		}
+		return found.(protoreflect.MessageDescriptor)
+	}
+	c := &contract{message("rollplan.v1.PlanRolloutRequest"), message("rollplan.v1.PlanRolloutResponse")}
+	return c, err
+}
+
+// codec is one of the three ways to call the service.
+type codec int
+
+const (
+	grpcProto codec = iota
+	connectProto
+	connectJSON
+)
+
+func codecOf(r *http.Request) (codec, error) {
+	switch contentType := r.Header.Get("Content-Type"); {
+	case strings.HasPrefix(contentType, "application/grpc"):
+		return grpcProto, nil
+	case strings.HasPrefix(contentType, "application/proto"):
+		return connectProto, nil
+	case strings.HasPrefix(contentType, "application/json"):
+		return connectJSON, nil
+	default:
+		return 0, fmt.Errorf("unsupported content type %q", contentType)
+	}
+}
+
+// read returns the request in protobuf's JSON.
+func (c *contract) read(r *http.Request, kind codec) (map[string]any, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	message := dynamicpb.NewMessage(c.request)
+	switch kind {
+	case grpcProto:
+		if len(body) < 5 || body[0] != 0 || int(binary.BigEndian.Uint32(body[1:])) != len(body)-5 {
+			return nil, errors.New("the request is not one uncompressed message")
+		}
+		err = proto.Unmarshal(body[5:], message)
+	case connectProto:
+		err = proto.Unmarshal(body, message)
+	case connectJSON:
+		err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(body, message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(message.GetUnknown()) > 0 {
+		return nil, errors.New("the request has fields that the contract does not have")
+	}
+	text, err := protojson.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	value, err := decode(text)
+	if err != nil {
+		return nil, err
+	}
+	return value.(map[string]any), nil
+}
+
+// write sends a response.
+func (c *contract) write(w http.ResponseWriter, kind codec, response json.RawMessage, eventCalls bool) error {
+	message := dynamicpb.NewMessage(c.response)
+	if err := (protojson.UnmarshalOptions{Resolver: protoregistry.GlobalTypes}).Unmarshal(response, message); err != nil {
+		return fmt.Errorf("response of the transcript: %w", err)
+	}
+	if !eventCalls {
+		steps := message.Get(c.response.Fields().ByName("steps")).List()
+		for i := range steps.Len() {
+			step := steps.Get(i).Message()
+			step.Clear(step.Descriptor().Fields().ByName("event_calls"))
+		}
+	}
+	var body []byte
+	var err error
+	if kind == connectJSON {
+		body, err = protojson.Marshal(message)
+	} else {
+		body, err = proto.Marshal(message)
+	}
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case grpcProto:
+		w.Header().Set("Content-Type", "application/grpc+proto")
+		w.Header().Set("Trailer", "Grpc-Status")
+		frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body)))
+		_, err = w.Write(append(frame, body...))
+		w.Header().Set("Grpc-Status", "0")
+	case connectProto:
+		w.Header().Set("Content-Type", "application/proto")
+		_, err = w.Write(body)
+	case connectJSON:
+		w.Header().Set("Content-Type", "application/json")
+		_, err = w.Write(body)
+	}
+	return err
+}
+
+var connectCodes = map[string]struct {
+	grpc codes.Code
+	http int
+}{
+	"unavailable":        {codes.Unavailable, 503},
+	"resource_exhausted": {codes.ResourceExhausted, 429},
+	"invalid_argument":   {codes.InvalidArgument, 400},
+	"internal":           {codes.Internal, 500},
+}
+
+// writeError sends an error with the details that the service adds.
+func writeError(w http.ResponseWriter, kind codec, failure *plannerError) error {
+	code, ok := connectCodes[failure.Code]
+	if !ok {
+		return fmt.Errorf("unknown code %q", failure.Code)
+	}
+	var details []*anypb.Any
+	if failure.RetryAfterMs > 0 {
+		delay := durationpb.New(time.Duration(failure.RetryAfterMs) * time.Millisecond)
+		detail, err := anypb.New(&errdetails.RetryInfo{RetryDelay: delay})
+		if err != nil {
+			return err
+		}
+		details = append(details, detail)
+	}
+	if kind == grpcProto {
+		status, err := proto.Marshal(&rpcstatus.Status{Code: int32(code.grpc), Message: failure.Message, Details: details})
+		if err != nil {
+			return err
+		}
+		w.Header().Set("Content-Type", "application/grpc+proto")
+		w.Header().Set("Grpc-Status", fmt.Sprint(int(code.grpc)))
+		w.Header().Set("Grpc-Message", url.PathEscape(failure.Message))
+		w.Header().Set("Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(status))
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	type detail struct {
+		Type  string `json:"type"`
+		Value string `json:"value"`
+	}
+	body := struct {
+		Code    string   `json:"code"`
+		Message string   `json:"message"`
+		Details []detail `json:"details,omitempty"`
+	}{Code: failure.Code, Message: failure.Message}
+	for _, it := range details {
+		body.Details = append(body.Details, detail{string(it.MessageName()), base64.RawStdEncoding.EncodeToString(it.Value)})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code.http)
+	return json.NewEncoder(w).Encode(body)
+}
+
+// plan is the handler of PlanRollout.
+func (s *script) plan(w http.ResponseWriter, r *http.Request) {
+	kind, err := codecOf(r)
+	if err != nil {
+		s.deviate("PlanRollout: %v", err)
+		http.Error(w, err.Error(), http.StatusUnsupportedMediaType)
+		return
+	}
+	request, err := s.contract.read(r, kind)
+	if err != nil {
+		s.fail(w, kind, "PlanRollout: %v", err)
+		return
+	}
+	if r.Header.Get("Grpc-Timeout") == "" && r.Header.Get("Connect-Timeout-Ms") == "" {
+		s.fail(w, kind, "PlanRollout: the service is not told the deadline of the call (grpc-timeout or Connect-Timeout-Ms)")
+		return
+	}
+	e := s.take("PlanRollout", func(e *exchange) error {
+		if e.Plan == nil {
+			return errors.New("no plan is requested here")
+		}
+		return s.sameRequest(e.Plan, request)
+	})
+	if e == nil {
+		s.fail(w, kind, "")
+		return
+	}
+	defer s.answered(e)
+	switch {
+	case e.Hang:
+		s.hang(r, e.Cancel)
+		panic(http.ErrAbortHandler)
+	case e.HTTP != nil:
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(e.HTTP.Code)
+		_, err = io.WriteString(w, e.HTTP.Text)
+	case e.Error != nil:
+		err = writeError(w, kind, e.Error)
+	default:
+		options, _ := request["options"].(map[string]any)
+		err = s.contract.write(w, kind, e.Response, options["eventsAsCalls"] == true)
+	}
+	if err != nil {
+		s.deviate("answer of PlanRollout: %v", err)
+	}
+}
+
+// fail records a deviation, and ends the call.
+func (s *script) fail(w http.ResponseWriter, kind codec, format string, args ...any) {
+	if format != "" {
+		s.deviate(format, args...)
+	}
+	_ = writeError(w, kind, &plannerError{Code: "internal", Message: "the transcript has another request here"})
+}
+
+// sameRequest compares a request with that of the transcript.
+func (s *script) sameRequest(want *planRequest, request map[string]any) error {
+	options, _ := request["options"].(map[string]any)
+	if have, want := options["horizon"], s.options["horizon"]; fmt.Sprint(have) != fmt.Sprint(want) {
+		return fmt.Errorf("options.horizon is %v, want %v", have, want)
+	}
+	snapshot, _ := request["snapshot"].(map[string]any)
+	now, err := time.Parse(time.RFC3339Nano, fmt.Sprint(snapshot["now"]))
+	if err != nil || time.Since(now).Abs() > clockTolerance {
+		return fmt.Errorf("snapshot.now is %v, and not the time", snapshot["now"])
+	}
+	if snapshot["replicaSetsComplete"] != true {
+		return errors.New("replica_sets_complete is not set")
+	}
+	if want.PodsComplete && snapshot["podsComplete"] != true {
+		return errors.New("pods_complete is not set")
+	}
+	if err := s.sameTarget(snapshot["target"]); err != nil {
+		return err
+	}
+	for _, field := range []string{"deployment", "replicaSets", "pods"} {
+		if snapshot[field] != nil {
+			return fmt.Errorf("snapshot.%s is set; the objects belong into objects_json", field)
+		}
+	}
+	var entries [][]byte
+	list, _ := snapshot["objectsJson"].([]any)
+	for _, entry := range list {
+		text, err := base64.StdEncoding.DecodeString(entry.(string))
+		if err != nil {
+			return err
+		}
+		entries = append(entries, text)
+	}
+	if err := s.transcript.sameObjects(want, entries); err != nil {
+		return err
+	}
+	answers, _ := snapshot["answers"].([]any)
+	return s.sameAnswers(want.Answers, answers)
+}
+
+func (s *script) sameTarget(target any) error {
+	have, _ := target.(map[string]any)
+	owner := s.transcript.Owner
+	for field, want := range map[string]string{
+		"apiVersion": owner.APIVersion, "kind": owner.Kind, "namespace": owner.Namespace, "name": owner.Name, "resource": owner.Resource,
+	} {
+		if have[field] != nil && have[field] != want {
+			return fmt.Errorf("snapshot.target.%s is %v, want %s", field, have[field], want)
+		}
+		if owner.Kind != "Deployment" && (field == "kind" || field == "apiVersion") && have[field] == nil {
+			return fmt.Errorf("snapshot.target.%s is absent, though the owner is not a Deployment", field)
+		}
+	}
+	return nil
+}
+
+// sameAnswers compares the answers of a request with those of the transcript, in any order.
+func (s *script) sameAnswers(want []*plannedReply, have []any) error {
+	if len(want) != len(have) {
+		return fmt.Errorf("the request has %d answers, want %d", len(have), len(want))
+	}
+	left := append([]any{}, have...)
+	for _, expected := range want {
+		var first error
+		found := false
+		for i, it := range left {
+			err := s.sameAnswer(expected, it.(map[string]any))
+			if err == nil {
+				left, found = append(left[:i:i], left[i+1:]...), true
+				break
+			}
+			if first == nil {
+				first = err
+			}
+		}
+		if !found {
+			return fmt.Errorf("snapshot.answers: %w", first)
+		}
+	}
+	return nil
+}
+
+func (s *script) sameAnswer(want *plannedReply, have map[string]any) error {
+	call, err := decode(want.Call)
+	if err != nil {
+		return err
+	}
+	if found := difference("call", call, have["call"]); found != "" {
+		return errors.New(found)
+	}
+	code := have["httpCode"]
+	if code == nil {
+		code = json.Number("0")
+	}
+	if fmt.Sprint(code) != fmt.Sprint(want.HTTPCode) {
+		return fmt.Errorf("http_code is %v, want %d", code, want.HTTPCode)
+	}
+	body, err := bytesOf(have["body"])
+	if err != nil {
+		return err
+	}
+	switch {
+	case want.Body != nil:
+		if err := sameJSON("body", want.Body, body, withoutEmpty); err != nil {
+			return err
+		}
+	// A Kubernetes client may not hand on a body that is not a Status.
+	case len(body) > 0 && string(body) != want.Text:
+		return fmt.Errorf("body is %q, want %q", body, want.Text)
+	}
+	existing, err := bytesOf(have["existingJson"])
+	if err != nil || want.Existing == "" && len(existing) == 0 {
+		return err
+	}
+	if want.Existing == "" {
+		return errors.New("existing_json is set, though nothing could be read")
+	}
+	return sameJSON("existing_json", s.transcript.Objects[want.Existing], existing, func(value any) any {
+		object, ok := value.(map[string]any)
+		if !ok {
+			return value
+		}
+		return essential(object)
+	})
+}
+
+func bytesOf(value any) ([]byte, error) {
+	text, _ := value.(string)
+	return base64.StdEncoding.DecodeString(text)
+}
+
+// sameJSON compares two texts, each after a normalization.
+func sameJSON(path string, want, have []byte, normalize func(any) any) error {
+	expected, err := decode(want)
+	if err != nil {
+		return err
+	}
+	value, err := decode(bytes.TrimSpace(have))
+	if err != nil {
+		return fmt.Errorf("%s is not JSON: %q", path, have)
+	}
+	if found := difference(path, normalize(expected), normalize(value)); found != "" {
+		return errors.New(found)
+	}
+	return nil
+}

@@ -1,0 +1,512 @@
+"""What the transcripts are about. Each scenario is a function; its name is that of the transcript."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adapter import Json, Owner
+from world import World, merge, status
+
+if TYPE_CHECKING:
+    from generate import Recorder
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+CLOCK = "2026-11-20T23:30:30Z"
+WEB = Owner("apps/v1", "Deployment", "deployments", "shop", "web")
+PROXY_PAGE = "<html>\n<head><title>502 Bad Gateway</title></head>\n<body>upstream connect error</body>\n</html>\n"
+# 2^53 + 1: a double rounds it to 2^53.
+BIG = 9007199254740993
+
+
+@dataclass
+class Planner:
+    """A fault of the service, or of what lies between."""
+
+    exchange: Json
+    # Whether the client makes another attempt in the same sync.
+    retried: bool = False
+    cancels: bool = False
+
+
+@dataclass
+class Server:
+    """An answer of the API server other than its own, to the first call that it fits."""
+
+    method: str
+    path: str
+    answer: Json = field(default_factory=dict)
+    # Whether the API server has made the write nevertheless.
+    applied: bool = False
+    # What somebody else does right before the call, which the API server then answers itself.
+    meanwhile: Callable[[World], None] | None = None
+    cancels: bool = False
+    used: bool = False
+
+    def hits(self, method: str, path: str) -> bool:
+        return method == self.method and self.path in path
+
+    def body(self) -> bytes:
+        if "text" in self.answer:
+            return str(self.answer["text"]).encode()
+        return json.dumps(self.answer["body"]).encode() if "body" in self.answer else b""
+
+
+def unavailable() -> Planner:
+    return Planner({"error": {"code": "unavailable", "message": "no healthy upstream"}}, retried=True)
+
+
+def answers(method: str, path: str, body: Json, **options: Any) -> Server:
+    return Server(method, path, {"code": body["code"], "body": body}, **options)
+
+
+def lost(method: str, path: str) -> Server:
+    """The write is made, and the connection ends before the answer."""
+    return Server(method, path, {"lost": True}, applied=True)
+
+
+@dataclass
+class Scenario:
+    name: str
+    about: str
+    run: Callable[[Recorder], None]
+    objects: list[Json]
+    owner: Owner = WEB
+    clock: str = CLOCK
+    planner_timeout_ms: int = 5000
+    options: Json = field(default_factory=dict)
+
+
+SCENARIOS: list[Scenario] = []
+
+
+def scenario(objects: list[Json], **options: Any) -> Callable[[Callable[[Recorder], None]], None]:
+    def add(run: Callable[[Recorder], None]) -> None:
+        about = " ".join((run.__doc__ or "").split())
+        SCENARIOS.append(Scenario(run.__name__.replace("_", "-"), about, run, objects, **options))
+
+    return add
+
+
+def all_scenarios() -> list[Scenario]:
+    return SCENARIOS
+
+
+def example(name: str, *patches: tuple[str, Json]) -> list[Json]:
+    """The objects of an example, some of them changed: (kind, merge patch)."""
+    items: list[Json] = json.loads((EXAMPLES / f"{name}.json").read_text())["items"]
+    for kind, patch in patches:
+        for it in items:
+            if it["kind"] == kind:
+                merge(it, patch)
+    return items
+
+
+def without_pods(objects: list[Json]) -> list[Json]:
+    return [it for it in objects if it["kind"] != "Pod"]
+
+
+def template(**spec: Any) -> Json:
+    """A patch of a Deployment's template."""
+    return {"spec": {"template": {"spec": spec}}}
+
+
+def stranger(name: str, **spec: Any) -> Json:
+    """A ReplicaSet of another Deployment in the namespace, whose pods have other labels."""
+    labels = {"app.kubernetes.io/name": "other"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "uid": "11111111-0000-4000-8000-000000000001",
+            "resourceVersion": "17",
+            "generation": 1,
+            "creationTimestamp": "2026-11-20T23:00:00Z",
+            "labels": labels,
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "Deployment",
+                    "name": "other",
+                    "uid": "11111111-0000-4000-8000-000000000002",
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "other", "image": "registry.example/other:1"}], **spec},
+            },
+        },
+        "status": {"replicas": 1, "observedGeneration": 1},
+    }
+
+
+CREATE = example("fresh-create")
+UPDATE = without_pods(example("mid-rollout"))
+OLD, NEW = "web-779f94f8fc", "web-67fc9594b8"
+
+
+@scenario(CREATE)
+def create(run: Recorder) -> None:
+    """A Deployment without ReplicaSets: the plan creates one and publishes the status."""
+    run.sync("creates the ReplicaSet, then updates the status")
+    run.show()
+    run.sync("the cache shows both writes, and there is nothing to do")
+
+
+@scenario(UPDATE)
+def update(run: Recorder) -> None:
+    """In the middle of a rolling update: the calls are made in the order of the plan, scale-downs first."""
+    run.sync("scales down, scales up, updates the status")
+    run.show()
+    run.sync("the cache shows the writes")
+
+
+@scenario(without_pods(example("min-ready-seconds")))
+def requeue_after(run: Recorder) -> None:
+    """A plan that waits for time to pass says when to plan again, though nothing changes."""
+    run.sync("returns the time after which to plan again")
+
+
+@scenario(without_pods(example("adopt-orphan")))
+def adoption(run: Recorder) -> None:
+    """A ReplicaSet that nobody controls and that the selector matches belongs into the request, and is adopted."""
+    run.sync("checks the owner, adopts the ReplicaSet, updates the status")
+    run.show()
+    run.sync("the cache shows the adoption")
+
+
+@scenario(example("recreate-old-pods-terminating"))
+def recreate_pods(run: Recorder) -> None:
+    """The strategy Recreate needs the pods of the ReplicaSets in the request."""
+    run.sync("waits until the old pods are gone")
+    for it in run.world.list():
+        if it["kind"] == "Pod":
+            run.world.remove("Pod", it["metadata"]["name"])
+    run.show()
+    run.sync("creates the new pods")
+
+
+CLEANUP = without_pods(example("history-cleanup"))
+SURPLUS = ["web-5dc4f4f9bb", "web-67fc9594b8", "web-779f94f8fc"]
+
+
+@scenario(CLEANUP)
+def tolerated_code(run: Recorder) -> None:
+    """A code of done_http_codes counts as success: a ReplicaSet to delete that is deleted already."""
+    gone = Server("DELETE", SURPLUS[1], meanwhile=lambda world: world.remove("ReplicaSet", SURPLUS[1]))
+    run.sync("the second deletion is answered with 404, and the plan goes on", gone)
+    run.show()
+    run.sync("nothing is left to do")
+
+
+@scenario(CLEANUP)
+def intolerable_code(run: Recorder) -> None:
+    """Another code than those of done_http_codes ends the plan."""
+    body = status(403, 'replicasets.apps "x" is forbidden: User "rollout" cannot delete resource "replicasets"')
+    run.sync("the first deletion is forbidden, and nothing else is called", answers("DELETE", SURPLUS[0], body))
+    run.sync("the answer is in the next request")
+
+
+@scenario(UPDATE)
+def conflict(run: Recorder) -> None:
+    """A call that conflicts ends the plan. The next request has the answer, and the ReplicaSets are read again."""
+    body = status(409, f'Operation cannot be fulfilled on replicasets.apps "{OLD}": the object has been modified')
+    run.sync("the scale-down conflicts, and nothing is scaled up", answers("PATCH", OLD, body))
+    run.sync("reads the ReplicaSets again, then carries out the plan")
+
+
+@scenario(UPDATE)
+def failed_precondition(run: Recorder) -> None:
+    """The precondition of a JSON Patch fails with 422 and without causes, because somebody else has scaled a ReplicaSet."""
+    run.sync("the scale-up fails, and the status is not updated", Server("PATCH", NEW, meanwhile=scale(NEW, 6)))
+    run.sync("reads the ReplicaSets, finds another size, plans again")
+
+
+def scale(name: str, size: int) -> Callable[[World], None]:
+    def change(world: World) -> None:
+        it = copy.deepcopy(world.find("ReplicaSet", name))
+        it["spec"]["replicas"] = size
+        it["metadata"]["generation"] += 1
+        world.put(it)
+
+    return change
+
+
+@scenario(UPDATE)
+def rejection_in_the_status(run: Recorder) -> None:
+    """The status update conflicts. It says nothing about the ReplicaSets, so they need not be read again."""
+    body = status(409, 'Operation cannot be fulfilled on deployments.apps "web": the object has been modified')
+    run.sync("everything is scaled, and the status conflicts", answers("PATCH", "/deployments/web/status", body))
+    run.sync("updates the status; the sizes are known from the answers to the own calls")
+
+
+@scenario(CREATE)
+def already_exists_stranger(run: Recorder) -> None:
+    """The name of the new ReplicaSet is taken by one of somebody else: it is read, and the next request has it."""
+    created = run.service_creates()
+    run.world.put(stranger(created, priority=BIG))
+    run.sync("creating is answered with AlreadyExists, and the object is read")
+    run.sync("the next plan avoids the name")
+    run.sync("the plan after it creates a ReplicaSet of another name")
+
+
+@scenario(CREATE)
+def already_exists_unreadable(run: Recorder) -> None:
+    """The name is taken, and the object is deleted before it can be read: the answer goes without it."""
+    name = run.service_creates()
+    body = status(409, f'replicasets.apps "{name}" already exists', "AlreadyExists", name=name, group="apps", kind="replicasets")
+    run.sync("AlreadyExists, then 404", answers("POST", "/replicasets", body))
+    run.sync("plans with the answer alone")
+
+
+@scenario(CREATE)
+def rejection(run: Recorder) -> None:
+    """The API server rejects a create. The answer goes back verbatim, and the plan makes a condition of it."""
+    body = status(403, 'replicasets.apps "web" is forbidden: exceeded quota: sets, requested: count/replicasets.apps=1')
+    run.sync("creating is forbidden", answers("POST", "/replicasets", body))
+    run.sync("the status says why")
+    run.sync("the quota is raised, and the ReplicaSet is created")
+
+
+@scenario(CREATE)
+def validation(run: Recorder) -> None:
+    """A 422 with causes rejects the object, unlike one without."""
+    causes = [{"reason": "FieldValueInvalid", "message": "Invalid value: -1", "field": "spec.template.spec.priority"}]
+    body = status(422, 'ReplicaSet.apps "web" is invalid', causes=causes)
+    run.sync("the ReplicaSet is invalid", answers("POST", "/replicasets", body))
+    run.sync("the status says why")
+
+
+@scenario(UPDATE)
+def lost_answer(run: Recorder) -> None:
+    """The answer to a write is lost. Whether it was made is unknown: it is not repeated, but reported with the code 0."""
+    run.sync("the connection ends after the scale-down", lost("PATCH", OLD))
+    run.sync("reads the ReplicaSets, which shows that it was made, and plans from there")
+
+
+@scenario(CREATE)
+def lost_answer_to_create(run: Recorder) -> None:
+    """The answer to a create is lost. The ReplicaSet exists, and no other is created."""
+    run.sync("the connection ends after the create", lost("POST", "/replicasets"))
+    run.sync("plans another create from a cache that does not show it, but reads the ReplicaSets first")
+
+
+@scenario(CLEANUP)
+def lost_answer_to_delete(run: Recorder) -> None:
+    """The answer to a deletion is lost. HTTP libraries like to repeat these: that is not theirs to decide."""
+    run.sync("the connection ends after the deletion", lost("DELETE", SURPLUS[0]))
+    run.show()
+    run.sync("the cache shows what became of it")
+
+
+@scenario(UPDATE)
+def proxy_page(run: Recorder) -> None:
+    """A proxy answers with a page of its own. Whether the API server made the write is unknown."""
+    fault = Server("PATCH", OLD, {"code": 502, "text": PROXY_PAGE}, applied=True)
+    run.sync("502 and HTML after the scale-down", fault)
+    run.sync("reads the ReplicaSets, which shows that it was made")
+
+
+@scenario(UPDATE)
+def server_timeout(run: Recorder) -> None:
+    """The API server answers that it ran out of time: the write may have been made."""
+    body = status(504, "request did not complete within the requested timeout - context deadline exceeded")
+    run.sync("504 after the scale-down", answers("PATCH", OLD, body, applied=True))
+    run.sync("reads the ReplicaSets, which shows that it was made")
+
+
+@scenario(UPDATE)
+def planner_unavailable(run: Recorder) -> None:
+    """UNAVAILABLE is retried at once, three attempts in all; then the sync fails, and no call is made."""
+    run.sync("the second attempt succeeds", unavailable())
+    run.show()
+    run.sync("all three attempts fail", unavailable(), unavailable(), unavailable())
+    run.sync("the service is back")
+
+
+@scenario(UPDATE)
+def planner_proxy_page(run: Recorder) -> None:
+    """A proxy in front of the service answers with HTML and 502, which is UNAVAILABLE."""
+    run.sync("the second attempt succeeds", Planner({"http": {"code": 502, "text": PROXY_PAGE}}, retried=True))
+
+
+@scenario(UPDATE)
+def planner_sheds(run: Recorder) -> None:
+    """RESOURCE_EXHAUSTED with RetryInfo: the service has no room, and says when to try again."""
+    error = {"code": "resource_exhausted", "message": "too many requests in progress", "retryAfterMs": 400}
+    run.sync("the second attempt succeeds, after the time that the service names", Planner({"error": error}, retried=True))
+
+
+@scenario(UPDATE)
+def planner_too_large(run: Recorder) -> None:
+    """RESOURCE_EXHAUSTED without RetryInfo: the request is too large, and stays so."""
+    error = {"code": "resource_exhausted", "message": "the request exceeds the limit of 16 MiB"}
+    run.sync("the sync fails without another attempt", Planner({"error": error}))
+
+
+@scenario(UPDATE)
+def planner_rejects(run: Recorder) -> None:
+    """INVALID_ARGUMENT: the same request is rejected again, so it is not repeated."""
+    error = {"code": "invalid_argument", "message": "snapshot.objects_json[0].spec.replicas: must not be negative"}
+    run.sync("the sync fails without another attempt", Planner({"error": error}))
+
+
+@scenario(UPDATE, planner_timeout_ms=400)
+def planner_deadline(run: Recorder) -> None:
+    """Each attempt has a deadline, which the service is told. When it has passed the sync fails, and no call is made."""
+    # A client may repeat such an attempt, or leave that to the next sync.
+    run.sync("the service does not answer", Planner({"hang": True, "attemptsMax": 3}))
+    run.sync("the service answers")
+
+
+@scenario(UPDATE)
+def answers_outlive_a_failed_plan(run: Recorder) -> None:
+    """The answers of a plan are kept until there is another plan."""
+    body = status(409, f'Operation cannot be fulfilled on replicasets.apps "{OLD}": the object has been modified')
+    run.sync("the scale-down conflicts", answers("PATCH", OLD, body))
+    run.sync("the service is not available", unavailable(), unavailable(), unavailable())
+    run.sync("the request has the answer still")
+    run.show()
+    run.sync("the next one has not")
+
+
+@scenario(CREATE)
+def stale_cache(run: Recorder) -> None:
+    """The cache does not show the own writes yet: the request has the objects that the calls returned."""
+    run.sync("creates the ReplicaSet and updates the status")
+    run.sync("the cache shows neither")
+    before = run.cache
+    run.show()
+    created = next(it for it in run.cache if it["kind"] == "ReplicaSet")
+    run.cache = [*before, created]
+    run.sync("the watch of ReplicaSets has caught up, that of Deployments has not")
+    scaled = copy.deepcopy(run.world.find("ReplicaSet", created["metadata"]["name"]))
+    scaled["status"] = {"replicas": 3, "fullyLabeledReplicas": 3, "readyReplicas": 3, "availableReplicas": 3, "observedGeneration": 1}
+    run.world.put(scaled)
+    run.show()
+    run.sync("the cache is newer than the own writes, and prevails")
+
+
+@scenario(UPDATE)
+def stale_sizes(run: Recorder) -> None:
+    """Before the first write to a ReplicaSet they are read once: the cache may show sizes of an earlier leader."""
+    scale(NEW, 7)(run.world)
+    run.sync("the list shows another size, so the plan is made again")
+    run.sync("until the cache shows it, the size is known from the list")
+
+
+@scenario(UPDATE)
+def cancelled_call(run: Recorder) -> None:
+    """The run is cancelled while a call is under way: no further call, and the outcome of that one is unknown."""
+    hang = Server("PATCH", OLD, {"hang": True, "cancel": True}, applied=True, cancels=True)
+    run.sync("is cancelled during the scale-down", hang)
+    run.sync("reports the call with the code 0, and reads the ReplicaSets")
+
+
+@scenario(UPDATE)
+def cancelled_plan(run: Recorder) -> None:
+    """The run is cancelled while the service plans: no call is made, and no other attempt."""
+    run.sync("is cancelled during the request", Planner({"hang": True, "cancel": True}, cancels=True))
+    run.sync("plans again")
+
+
+@scenario(UPDATE)
+def deleted_in_the_middle(run: Recorder) -> None:
+    """The Deployment and its ReplicaSets are deleted while a plan is carried out. Another one of that name starts afresh."""
+    gone = Server("PATCH", OLD, meanwhile=lambda world: world.objects.clear())
+    run.sync("the sizes are read, and then everything is deleted: the first call is answered with 404", gone)
+    run.cache = []
+    run.sync("the Deployment is gone: no request, no call")
+    successor = copy.deepcopy(CREATE[0])
+    run.world.put(successor)
+    run.show()
+    run.sync("a Deployment of the same name and another UID: nothing of the former is left, answers included")
+
+
+@scenario(
+    [
+        *example(
+            "fresh-create",
+            (
+                "Deployment",
+                template(
+                    tolerations=[{"key": "maintenance", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": BIG}],
+                    activeDeadlineSeconds=2**63 - 1,
+                ),
+            ),
+        ),
+        stranger("other-5d9c", activeDeadlineSeconds=BIG),
+    ]
+)
+def big_integers(run: Recorder) -> None:
+    """Integers beyond 2^53 arrive exactly: in the request, also in an object of somebody else, and in the ReplicaSet."""
+    run.sync("creates the ReplicaSet with the integers of the template")
+    run.show()
+    run.sync("recognizes it")
+
+
+@scenario(
+    example(
+        "fresh-create",
+        (
+            "Deployment",
+            {
+                "metadata": {"annotations": {"example.com/note": 'quotes " and \\ and umlauts: äöü, 日本語'}},
+                "spec": {
+                    "futureField": {"enabled": True, "weights": [1, 0.5, 2.5e-3]},
+                    "template": {
+                        "spec": {
+                            "futurePolicy": {"mode": "Strict", "limit": BIG, "empty": {}},
+                            "containers": [
+                                {
+                                    "name": "web",
+                                    "image": "registry.example/web:1.0",
+                                    "futureProbe": {"path": "/läuft", "ratios": [0.1, 1.5]},
+                                }
+                            ],
+                        }
+                    },
+                },
+            },
+        ),
+    )
+)
+def unknown_fields(run: Recorder) -> None:
+    """Fields that no client knows are in the request, and in the ReplicaSet that is created from the template."""
+    run.sync("creates the ReplicaSet with all fields of the template")
+    run.show()
+    run.sync("recognizes it")
+
+
+CUSTOM = Owner("apps.rollplan.dev/v1alpha1", "PlannedDeployment", "planneddeployments", "shop", "web")
+
+
+@scenario(
+    example("fresh-create", ("Deployment", {"apiVersion": CUSTOM.api_version, "kind": CUSTOM.kind})),
+    owner=CUSTOM,
+)
+def custom_resource(run: Recorder) -> None:
+    """The owner is a custom resource, which the request has to name."""
+    run.sync("creates the ReplicaSet and updates the status of the custom resource")
+    run.show()
+    run.sync("nothing is left to do")
+
+
+@scenario(without_pods(example("rollover")), options={"horizon": "HORIZON_PASS"})
+def going_on(run: Recorder) -> None:
+    """A step with ON_FAILURE_CONTINUE: the next one is carried out all the same, and the events of this one are not recorded."""
+    conflict = status(409, "Operation cannot be fulfilled on replicasets.apps: the object has been modified")
+    run.sync("the scale-down conflicts, and the status is updated", answers("PATCH", "/replicasets/", conflict))
+    run.sync("the request has the answer")

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"time"
+)
+
+// script plays a transcript: it answers the requests of an adapter to both servers, in the order in which they are
+// written down, and notices the first deviation.
+type script struct {
+	contract   *contract
+	transcript *transcript
+	options    map[string]any
+	// cancel cancels the sync that is under way.
+	cancel func()
+
+	mu sync.Mutex
+	// sync is nil between two syncs.
+	sync      *transcriptSync
+	next      int
+	attempts  int
+	notBefore time.Time
+	events    []event
+	deviation string
+	// ended is closed when the transcript ends, so that no handler hangs any longer.
+	ended chan struct{}
+}
+
+func newScript(c *contract, t *transcript, cancel func()) (*script, error) {
+	s := &script{contract: c, transcript: t, cancel: cancel, ended: make(chan struct{})}
+	if t.Options != nil {
+		if err := json.Unmarshal(t.Options, &s.options); err != nil {
+			return nil, fmt.Errorf("%s: options: %w", t.Name, err)
+		}
+	}
+	return s, nil
+}
+
+// serve starts both servers. The planner speaks HTTP/1.1 and HTTP/2 without TLS.
+func (s *script) serve() (api, planner *httptest.Server) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+planMethod, s.plan)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.deviate("the adapter calls %s, which the service does not have", r.URL.Path)
+		http.NotFound(w, r)
+	})
+	planner = httptest.NewUnstartedServer(mux)
+	planner.Config.Protocols = &http.Protocols{}
+	planner.Config.Protocols.SetHTTP1(true)
+	planner.Config.Protocols.SetUnencryptedHTTP2(true)
+	planner.Start()
+	return httptest.NewServer(http.HandlerFunc(s.call)), planner
+}
+
+// begin starts a sync.
+func (s *script) begin(sync *transcriptSync) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sync, s.next, s.attempts, s.events = sync, 0, 0, nil
+}
+
+// take returns the exchange that a request belongs to, or nil if the transcript has another one here.
+func (s *script) take(what string, matches func(*exchange) error) *exchange {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deviation != "" {
+		return nil
+	}
+	if s.sync == nil {
+		s.deviation = what + " outside of a sync"
+		return nil
+	}
+	for i := s.next; i < len(s.sync.Exchanges); i++ {
+		e := s.sync.Exchanges[i]
+		err := matches(e)
+		if err == nil {
+			if s.notBefore.After(time.Now()) {
+				s.deviation = fmt.Sprintf("%s: %s earlier than RetryInfo allows", what, time.Until(s.notBefore))
+				return nil
+			}
+			if s.attempts++; s.attempts >= e.AttemptsMax {
+				s.next, s.attempts = i+1, 0
+			}
+			return e
+		}
+		if e.Optional || i == s.next && s.attempts > 0 {
+			continue // may be left out, or was repeated often enough
+		}
+		s.deviation = fmt.Sprintf("request %d of the sync is %s, but the transcript has %s: %v", i+1, what, e, err)
+		return nil
+	}
+	s.deviation = what + " after the last request of the sync"
+	return nil
+}
+
+// answered notes when an exchange is over.
+func (s *script) answered(e *exchange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notBefore = time.Time{}
+	if e.Error != nil {
+		s.notBefore = time.Now().Add(time.Duration(e.Error.RetryAfterMs) * time.Millisecond)
+	}
+}
+
+// hang waits until the client has given up.
+func (s *script) hang(r *http.Request, cancel bool) {
+	if cancel {
+		s.cancel()
+	}
+	select {
+	case <-r.Context().Done():
+	case <-s.ended:
+	}
+}
+
+func (s *script) deviate(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deviation == "" {
+		s.deviation = fmt.Sprintf(format, args...)
+	}
+}
+
+// end ends a sync, and returns an error if not everything happened as it is written.
+func (s *script) end(result *syncResult) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sync := s.sync
+	s.sync = nil
+	if s.deviation != "" {
+		return fmt.Errorf("%s", s.deviation)
+	}
+	for i, e := range sync.Exchanges[s.next:] {
+		if !e.Optional && (i > 0 || s.attempts == 0) {
+			return fmt.Errorf("the sync ended without %s (its result is %s %s)", e, result.Outcome, result.Error)
+		}
+	}
+	return result.check(sync, append(s.events, result.Events...))
+}
