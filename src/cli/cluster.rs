@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use prost_types::Timestamp;
 
 use super::error::Error;
-use super::input::{self, Answers, Complete, Request, Source, Wanted};
+use super::input::{self, Answers, Complete, Objects, Request, Source, Texts, Wanted};
 use super::kubectl::{Cause, Failure, Kind, Kubectl};
 use super::options::ClusterArgs;
 use super::target::Target;
@@ -80,7 +80,10 @@ impl<'a> Cluster<'a> {
         let deployment = deployment.map_err(|failure| self.absent(failure))?;
         let deployment = Source::new(SOURCE, deployment)?;
         let wanted = Wanted::in_cluster(&self.target.name, self.namespace);
-        let selector = input::selector(&deployment, &wanted)?;
+        let selector = {
+            let texts = Texts::read(std::slice::from_ref(&deployment))?;
+            input::selector(&Objects::find(&texts)?, &wanted)?
+        };
         let mut sources = vec![deployment];
         let mut pods_complete = true;
         // Without a selector that selects something, no ReplicaSet and no pod is the Deployment's.
@@ -105,8 +108,9 @@ impl<'a> Cluster<'a> {
                 }
             }
         }
+        let texts = Texts::read(&sources)?;
         input::request(
-            &sources,
+            &Objects::find(&texts)?,
             Some(&wanted),
             Complete {
                 replica_sets: Some(true),
@@ -119,19 +123,21 @@ impl<'a> Cluster<'a> {
     }
 
     /// Adds the warnings of the namespace to a request: they tell what only time or only a change resolves. Whoever may
-    /// not list events gets a verdict that is less certain.
+    /// not list events gets a verdict that is less certain. Returns whether there are any about the objects of the request.
     pub(super) fn add_events(
         &mut self,
         request: &mut Request,
         limit: Option<Duration>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         if !self.has_events {
-            return Ok(());
+            return Ok(false);
         }
         let limit = limit.unwrap_or(PROCESS_TIMEOUT).min(PROCESS_TIMEOUT);
         match self.kubectl.list(Kind::Warnings, None, limit) {
             Ok(events) => {
-                request.snapshot.events = input::events_of(Source::new(SOURCE, events)?)?;
+                let events = [Source::new(SOURCE, events)?];
+                let texts = Texts::read(&events)?;
+                return Ok(request.add_events(&Objects::find(&texts)?));
             }
             Err(failure) if failure.is_transient() => {}
             Err(failure) => {
@@ -141,7 +147,7 @@ impl<'a> Cluster<'a> {
                 ));
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// The last lines that a container has written.

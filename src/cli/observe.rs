@@ -31,31 +31,22 @@ pub(super) struct Asked {
 
 pub(super) fn status_of(
     planner: &Planner,
-    request: Request,
+    request: &Request,
     asked: &Asked,
 ) -> Result<Status, Error> {
-    let Request {
-        subject,
-        snapshot,
-        source_map,
-    } = request;
-    let metadata = snapshot
-        .deployment
-        .as_ref()
-        .and_then(|it| it.metadata.as_ref());
-    let uid = metadata.map_or_else(String::new, |metadata| metadata.uid.clone());
-    let request = proto::ComputeStatusRequest {
-        snapshot: Some(snapshot),
+    let message = proto::ComputeStatusRequest {
+        // The objects are texts that are shared, and not copied.
+        snapshot: Some(request.snapshot.clone()),
         options: None,
         previous_verdict: asked.previous.clone(),
         fail_on: asked.fail_on.clone(),
     };
     let response = planner
-        .compute_status(request)
-        .map_err(|refusal| refusal.into_error(&source_map))?;
+        .compute_status(message)
+        .map_err(|refusal| refusal.into_error(&request.source_map))?;
     Ok(Status {
-        subject,
-        uid,
+        subject: request.subject.clone(),
+        uid: request.uid.clone(),
         response,
     })
 }
@@ -64,27 +55,19 @@ pub(super) fn status_of(
 pub(super) fn observe(
     planner: &Planner,
     cluster: &mut Cluster<'_>,
-    request: Request,
+    mut request: Request,
     asked: &Asked,
     limit: Option<Duration>,
 ) -> Result<Status, Error> {
-    let snapshot = request.snapshot.clone();
-    let source_map = request.source_map.clone();
-    let status = status_of(planner, request, asked)?;
+    let status = status_of(planner, &request, asked)?;
     let report = status.response.report.as_ref();
-    if !report.is_some_and(|report| needs_events(report, snapshot.now.as_ref())) {
-        return Ok(status);
+    let now = request.snapshot.now.as_ref();
+    if report.is_some_and(|report| needs_events(report, now))
+        && cluster.add_events(&mut request, limit)?
+    {
+        return status_of(planner, &request, asked);
     }
-    let mut again = Request {
-        subject: status.subject.clone(),
-        snapshot,
-        source_map,
-    };
-    cluster.add_events(&mut again, limit)?;
-    if again.snapshot.events.is_empty() {
-        return Ok(status);
-    }
-    status_of(planner, again, asked)
+    Ok(status)
 }
 
 /// Whether events may tell why pods are missing or not ready. Pods that have just been created are starting.

@@ -9,7 +9,7 @@ pub mod estimate;
 mod event_calls;
 mod interruptible;
 pub mod json;
-mod objects;
+pub(crate) mod objects;
 mod parse;
 mod path;
 mod print;

@@ -36,6 +36,7 @@ pub(in crate::cli) fn run(args: HistoryArgs) -> Result<Exit, Error> {
         subject,
         snapshot,
         source_map,
+        ..
     } = read(&input, Needs::Revisions, None)?;
     let now = snapshot.now;
     let request = proto::ListRevisionsRequest {

@@ -78,6 +78,7 @@ pub(in crate::cli) fn run(args: PlanArgs) -> Result<Exit, Error> {
         subject,
         snapshot,
         source_map,
+        ..
     } = read(&input, Needs::Plan, answers.as_deref())?;
     let request = proto::PlanRolloutRequest {
         snapshot: Some(snapshot),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::cli::cluster::{Cluster, Needs};
 use crate::cli::error::Error;
-use crate::cli::input::{self, Complete, Request, Wanted};
+use crate::cli::input::{self, Complete, Objects, Request, Texts, Wanted};
 use crate::cli::options::{InputArgs, SourceArgs};
 use crate::cli::{now, stderr};
 
@@ -33,8 +33,9 @@ pub(super) fn read(
     }
     let sources = input::sources(files)?;
     let wanted = deployment.as_deref().map(Wanted::parse).transpose()?;
+    let texts = Texts::read(&sources)?;
     input::request(
-        &sources,
+        &Objects::find(&texts)?,
         wanted.as_ref(),
         Complete {
             replica_sets: *replica_sets_complete,

@@ -79,7 +79,7 @@ pub(in crate::cli) fn run(args: StatusArgs) -> Result<Exit, Error> {
                 fail_on: judgement.fail_on,
                 previous: None,
             };
-            status_of(&planner, read(&input, Needs::Rollout, None)?, &asked)?
+            status_of(&planner, &read(&input, Needs::Rollout, None)?, &asked)?
         }
     };
     output::print(output, &response, |page| {

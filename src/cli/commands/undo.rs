@@ -42,6 +42,7 @@ pub(in crate::cli) fn run(args: UndoArgs) -> Result<Exit, Error> {
         subject,
         snapshot,
         source_map,
+        ..
     } = read(&input, Needs::Revisions, None)?;
     let request = proto::RollbackRequest {
         snapshot: Some(snapshot),

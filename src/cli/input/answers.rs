@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::document::{Document, documents};
-use super::snapshot::message;
+use super::document::documents;
+use super::fault::json_text;
 use super::source::source;
-use crate::cli::error::Error;
+use crate::cli::error::{Diagnostic, Error, chain};
 use crate::proto;
+use crate::wire;
 
 /// Answers, and the place that each comes from.
 #[derive(Debug, Default)]
@@ -25,8 +26,9 @@ pub(in crate::cli) fn answers(file: &Path) -> Result<Answers, Error> {
     }
     let source = source(file)?;
     let mut read = Answers::default();
-    for Document { value, .. } in documents(&source)? {
-        let Value::Array(items) = value else {
+    for document in documents(&source)? {
+        let items: Result<Vec<&RawValue>, _> = serde_json::from_str(&document.json);
+        let Ok(items) = items else {
             return Err(Error::input(
                 source.name,
                 "must be a list of StepAnswer messages",
@@ -34,9 +36,25 @@ pub(in crate::cli) fn answers(file: &Path) -> Result<Answers, Error> {
         };
         for item in items {
             let place = format!("{}, [{}]", source.name, read.answers.len());
-            read.answers.push(message(&item, &place)?);
+            read.answers.push(answer(item.get(), &place)?);
             read.places.push(place);
         }
     }
     Ok(read)
+}
+
+fn answer(json: &str, place: &str) -> Result<proto::StepAnswer, Error> {
+    wire::json::from_json(json).map_err(|error| match error {
+        wire::Error::InvalidJson { path, source, .. } => Error::Input(vec![Diagnostic {
+            place: place.to_owned(),
+            field: if path == "." { String::new() } else { path },
+            text: match json_text(&source).as_str() {
+                // The words of std are about the type, not the field.
+                "invalid digit found in string" => "must be a whole number".to_owned(),
+                "out of range integral type conversion attempted" => "is out of range".to_owned(),
+                text => text.to_owned(),
+            },
+        }]),
+        error => Error::Bug(chain(&error)),
+    })
 }

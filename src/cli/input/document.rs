@@ -1,30 +1,32 @@
-//! Texts, taken apart into documents: JSON values one after the other, YAML documents, or both.
+//! Texts, taken apart into documents of JSON: values one after the other, YAML documents, or both.
 
-use serde_json::Value;
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
 
 use super::fault::{Fault, json_text};
 use super::source::Source;
 use super::yaml;
 use crate::cli::error::Error;
 
-/// One document of a source.
+/// Arrays in arrays.
+const DEPTH_MAX: usize = 128;
+
+/// One document of a source, or an item of one that is an array, as `jq .items` prints it.
 #[derive(Debug)]
-pub(super) struct Document {
-    /// Which it is, counted from 1. `None` if it is the only one.
-    pub(super) number: Option<usize>,
-    pub(super) value: Value,
+pub(super) struct Document<'a> {
+    /// Where it is, for example `web.json, document 2` or `web.json, [3]`.
+    pub(super) place: String,
+    pub(super) json: Cow<'a, str>,
 }
 
 /// All documents of a source that hold something.
-pub(super) fn documents(source: &Source) -> Result<Vec<Document>, Error> {
-    let mut values = Vec::new();
+pub(super) fn documents(source: &Source) -> Result<Vec<Document<'_>>, Error> {
+    let mut texts = Vec::new();
     for part in parts(&source.text) {
         let read = match part.text.trim_start().as_bytes().first() {
-            Some(b'{' | b'[') => json(&part, &mut values),
-            _ => yaml::read(part.text, &mut values).map_err(|fault| Fault {
-                line: part.lines_before + fault.line,
-                ..fault
-            }),
+            Some(b'{' | b'[') => json(&part, &mut texts),
+            _ => yaml(&part, &mut texts),
         };
         read.map_err(|Fault { line, column, text }| {
             let line = match column {
@@ -34,15 +36,79 @@ pub(super) fn documents(source: &Source) -> Result<Vec<Document>, Error> {
             Error::input(&source.name, format!("{line}{text}"))
         })?;
     }
-    values.retain(|value| !value.is_null());
-    let several = values.len() > 1;
-    let documents = values.into_iter().enumerate();
-    Ok(documents
-        .map(|(index, value)| Document {
-            number: several.then_some(index + 1),
-            value,
-        })
-        .collect())
+    texts.retain(|json| json != "null");
+    let several = texts.len() > 1;
+    let documents = texts.into_iter().enumerate().map(|(index, json)| {
+        let place = match several {
+            true => format!("{}, document {}", source.name, index + 1),
+            false => source.name.clone(),
+        };
+        Document { place, json }
+    });
+    Ok(documents.collect())
+}
+
+/// The same, with the items of arrays in their place.
+pub(super) fn flat_documents(source: &Source) -> Result<Vec<Document<'_>>, Error> {
+    let mut flat = Vec::new();
+    for document in documents(source)? {
+        flatten(document, "", 0, &mut flat)?;
+    }
+    Ok(flat)
+}
+
+fn flatten<'a>(
+    document: Document<'a>,
+    path: &str,
+    depth: usize,
+    flat: &mut Vec<Document<'a>>,
+) -> Result<(), Error> {
+    let place = || match path {
+        "" => document.place.clone(),
+        path => format!("{}, {path}", document.place),
+    };
+    if !document.json.starts_with('[') {
+        let place = place();
+        flat.push(Document {
+            place,
+            json: document.json,
+        });
+        return Ok(());
+    }
+    if depth > DEPTH_MAX {
+        let text = format!("more than {DEPTH_MAX} levels deep");
+        return Err(Error::input(document.place, text));
+    }
+    let items = items(&document.json);
+    let items = items.map_err(|error| Error::input(place(), json_text(&error)))?;
+    for (index, json) in items.into_iter().enumerate() {
+        let item = Document {
+            place: document.place.clone(),
+            json,
+        };
+        flatten(item, &format!("{path}[{index}]"), depth + 1, flat)?;
+    }
+    Ok(())
+}
+
+/// The items of an array, borrowed where the array is.
+fn items<'a>(array: &Cow<'a, str>) -> Result<Vec<Cow<'a, str>>, serde_json::Error> {
+    match array {
+        Cow::Borrowed(text) => {
+            let items: Vec<&'a RawValue> = serde_json::from_str(text)?;
+            Ok(items
+                .into_iter()
+                .map(|it| Cow::Borrowed(it.get()))
+                .collect())
+        }
+        Cow::Owned(text) => {
+            let items: Vec<&RawValue> = serde_json::from_str(text)?;
+            Ok(items
+                .into_iter()
+                .map(|item| Cow::Owned(item.get().to_owned()))
+                .collect())
+        }
+    }
 }
 
 /// What stands between two lines of three dashes. Neither JSON nor YAML can have such a line anywhere else.
@@ -92,32 +158,49 @@ fn is_blank(text: &str) -> bool {
         .all(|line| line.is_empty() || line.starts_with(['#', '%']))
 }
 
-fn json(part: &Part<'_>, values: &mut Vec<Value>) -> Result<(), Fault> {
-    let stream = serde_json::Deserializer::from_str(part.text).into_iter();
+fn json<'a>(part: &Part<'a>, texts: &mut Vec<Cow<'a, str>>) -> Result<(), Fault> {
+    let stream = serde_json::Deserializer::from_str(part.text).into_iter::<&'a RawValue>();
     for value in stream {
-        values.push(value.map_err(|error| Fault {
+        let value = value.map_err(|error| Fault {
             line: part.lines_before + error.line(),
             column: Some(error.column()),
             text: json_text(&error),
-        })?);
+        })?;
+        texts.push(Cow::Borrowed(value.get()));
     }
+    Ok(())
+}
+
+fn yaml<'a>(part: &Part<'a>, texts: &mut Vec<Cow<'a, str>>) -> Result<(), Fault> {
+    let mut values = Vec::new();
+    yaml::read(part.text, &mut values).map_err(|fault| Fault {
+        line: part.lines_before + fault.line,
+        ..fault
+    })?;
+    texts.extend(values.iter().map(|value| Cow::Owned(value.to_string())));
     Ok(())
 }
 
 #[cfg(test)]
 #[allow(clippy::expect_used, reason = "a test that fails may panic")]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn check(text: &str, expected: &[(Option<usize>, Value)]) {
+    fn check(text: &str, expected: &[(&str, Value)]) {
         let source = Source {
             name: "test".to_owned(),
             text: text.to_owned(),
         };
-        let documents = documents(&source).expect("documents");
-        let found: Vec<_> = documents.into_iter().map(|d| (d.number, d.value)).collect();
+        let documents = flat_documents(&source).expect("documents");
+        let found: Vec<_> = documents
+            .iter()
+            .map(|document| {
+                let value = serde_json::from_str(&document.json).expect("JSON");
+                (document.place.as_str(), value)
+            })
+            .collect();
         assert_eq!(found, expected, "{text}");
     }
 
@@ -125,22 +208,24 @@ mod tests {
     fn one_and_several() {
         check("", &[]);
         check("# nothing\n---\n", &[]);
-        check("{\"a\": 1}", &[(None, json!({"a": 1}))]);
-        check("a: 1", &[(None, json!({"a": 1}))]);
+        check("{\"a\": 1}", &[("test", json!({"a": 1}))]);
+        check("a: 1", &[("test", json!({"a": 1}))]);
         check(
-            "{\"a\": 1}{\"b\": 2}\n[3]",
+            "{\"a\": 1}{\"b\": 2}\n[3, [4]]",
             &[
-                (Some(1), json!({"a": 1})),
-                (Some(2), json!({"b": 2})),
-                (Some(3), json!([3])),
+                ("test, document 1", json!({"a": 1})),
+                ("test, document 2", json!({"b": 2})),
+                ("test, document 3, [0]", json!(3)),
+                ("test, document 3, [1][0]", json!(4)),
             ],
         );
+        check("- [a]\n", &[("test, [0][0]", json!("a"))]);
         check(
             "%YAML 1.1\n---\na: 1\n---\n{\"b\": 2}\n---\n---\nnull\n---\nc: |\n  x\n  ---\n",
             &[
-                (Some(1), json!({"a": 1})),
-                (Some(2), json!({"b": 2})),
-                (Some(3), json!({"c": "x\n---\n"})),
+                ("test, document 1", json!({"a": 1})),
+                ("test, document 2", json!({"b": 2})),
+                ("test, document 3", json!({"c": "x\n---\n"})),
             ],
         );
     }

@@ -11,6 +11,7 @@ mod source_map;
 mod yaml;
 
 pub(super) use self::answers::{Answers, answers};
-pub(super) use self::snapshot::{Complete, Request, Wanted, absent, events_of, request, selector};
+pub(super) use self::object::{Objects, Texts};
+pub(super) use self::snapshot::{Complete, Request, Wanted, absent, request, selector};
 pub(super) use self::source::{Source, sources};
 pub(super) use self::source_map::SourceMap;

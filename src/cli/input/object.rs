@@ -1,24 +1,42 @@
-//! Kubernetes objects, out of documents and the Lists in them.
+//! The Kubernetes objects in texts, found by the code that also reads them for the service. Nothing of them is read yet but
+//! what they are, and whose.
 
+use std::collections::{BTreeSet, HashMap};
+
+use bytes::Bytes;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::document::{Document, documents};
+use super::document::{Document, flat_documents};
 use super::source::Source;
-use crate::cli::error::Error;
+use crate::cli::error::{Diagnostic, Error, chain};
+use crate::wire;
+use crate::wire::objects::{Found, Metadata, scan};
 
 /// Group of the custom resource that is a Deployment in all but name.
 const PLANNED_GROUP: &str = "apps.rollplan.dev/";
 
+/// Where the reader says that texts are.
+pub(super) const TEXTS: &str = "snapshot.objects_json";
+
+/// What sources have, as JSON.
+#[derive(Debug)]
+pub(in crate::cli) struct Texts<'s>(Vec<Document<'s>>);
+
+/// All objects of these texts.
+#[derive(Debug)]
+pub(in crate::cli) struct Objects<'t> {
+    pub(super) all: Vec<Object<'t>>,
+    /// Indices of the objects that an owner controls, by its UID.
+    owned: HashMap<String, Vec<usize>>,
+}
+
 /// An object, not looked into but for what it is.
 #[derive(Debug)]
-pub(super) struct Object {
-    /// Where it is, as `web.json, items[3]`.
-    place: String,
-    pub(super) api_version: String,
-    pub(super) kind: String,
-    pub(super) namespace: String,
-    pub(super) name: String,
-    pub(super) value: Value,
+pub(super) struct Object<'t> {
+    document: &'t str,
+    pub(super) found: Found<'t>,
+    pub(super) metadata: Metadata<'t>,
 }
 
 /// What an object is to rollplan.
@@ -32,120 +50,94 @@ pub(super) enum Role {
     Other,
 }
 
-/// All objects of all sources, in their order.
-pub(super) fn objects(sources: &[Source]) -> Result<Vec<Object>, Error> {
-    let mut objects = Vec::new();
-    for source in sources {
-        for Document { number, value } in documents(source)? {
-            let place = match number {
-                Some(number) => format!("{}, document {number}", source.name),
-                None => source.name.clone(),
-            };
-            let found = Found {
-                place: &place,
-                path: String::new(),
-                item_type: None,
-            };
-            found.collect(value, &mut objects)?;
+// === impl Texts ===
+
+impl<'s> Texts<'s> {
+    pub(in crate::cli) fn read(sources: &'s [Source]) -> Result<Self, Error> {
+        let mut texts = Vec::new();
+        for source in sources {
+            texts.extend(flat_documents(source)?);
         }
+        Ok(Self(texts))
     }
-    Ok(objects)
 }
 
-/// Where in a document a value was found, and what the list around it says of it.
-struct Found<'a> {
-    place: &'a str,
-    /// As `items[2].items[0]`.
-    path: String,
-    /// Version and kind of items that do not say themselves: the API server leaves them out in typed lists.
-    item_type: Option<(String, String)>,
-}
+// === impl Objects ===
 
-impl Found<'_> {
-    fn collect(self, value: Value, objects: &mut Vec<Object>) -> Result<(), Error> {
-        if let Value::Array(items) = value {
-            // As `jq .items` prints them.
-            return self.collect_items(items, "", self.item_type.clone(), objects);
+impl<'t> Objects<'t> {
+    pub(in crate::cli) fn find(texts: &'t Texts<'_>) -> Result<Self, Error> {
+        let mut all = Vec::new();
+        let mut diagnostics = Vec::new();
+        for Document { place, json } in &texts.0 {
+            if is_continued(json) {
+                let text = "incomplete list: metadata.continue is set, and the rest is missing";
+                return Err(Error::input(place, text));
+            }
+            let mut found = Vec::new();
+            let mut violations = wire::Violations::default();
+            scan(0, json.as_bytes(), &mut found, &mut violations)
+                .map_err(|error| Error::input(place, chain(&error)))?;
+            diagnostics.extend(violations.listed.into_iter().map(|violation| {
+                let (place, field) = split(place, &violation.field);
+                Diagnostic {
+                    place,
+                    field,
+                    text: violation.description,
+                }
+            }));
+            all.extend(found.into_iter().map(|found| Object {
+                document: place,
+                metadata: found.metadata(),
+                found,
+            }));
         }
-        let text = |pointer: &str| {
-            let text = value.pointer(pointer).and_then(Value::as_str);
-            text.unwrap_or_default().to_owned()
-        };
-        let (mut api_version, mut kind) = (text("/apiVersion"), text("/kind"));
-        if kind.is_empty()
-            && let Some((item_version, item_kind)) = &self.item_type
-        {
-            (api_version, kind) = (item_version.clone(), item_kind.clone());
+        for object in &all {
+            if object.found.kind.is_empty() {
+                let text = "not a Kubernetes object: missing kind";
+                diagnostics.push(Diagnostic {
+                    place: object.position(),
+                    field: String::new(),
+                    text: text.to_owned(),
+                });
+            }
         }
-        if kind.is_empty() || !value.is_object() {
-            let text = "not a Kubernetes object: missing kind";
-            return Err(Error::input(self.place(), text));
+        if !diagnostics.is_empty() {
+            return Err(Error::Input(diagnostics));
         }
-        let list_of = kind
-            .strip_suffix("List")
-            .filter(|_| value.get("items").is_some());
-        let Some(list_of) = list_of else {
-            objects.push(Object {
-                place: self.place(),
-                namespace: text("/metadata/namespace"),
-                name: text("/metadata/name"),
-                api_version,
-                kind,
-                value,
-            });
-            return Ok(());
-        };
-        if !text("/metadata/continue").is_empty() {
-            let text = "incomplete list: metadata.continue is set, and the rest is missing";
-            return Err(Error::input(self.place(), text));
+        let mut owned: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, object) in all.iter().enumerate() {
+            if let Some(owner) = &object.metadata.controller {
+                match owned.get_mut(&**owner) {
+                    Some(indices) => indices.push(index),
+                    None => _ = owned.insert(owner.clone().into_owned(), vec![index]),
+                }
+            }
         }
-        let item_type = (!list_of.is_empty()).then(|| (api_version, list_of.to_owned()));
-        let Value::Object(mut list) = value else {
-            return Ok(());
-        };
-        match list.remove("items") {
-            Some(Value::Array(items)) => self.collect_items(items, "items", item_type, objects),
-            None | Some(Value::Null) => Ok(()),
-            Some(_) => Err(Error::input(self.place(), "items: must be a list")),
-        }
+        Ok(Self { all, owned })
     }
 
-    fn collect_items(
-        &self,
-        items: Vec<Value>,
-        field: &str,
-        item_type: Option<(String, String)>,
-        objects: &mut Vec<Object>,
-    ) -> Result<(), Error> {
-        let point = if self.path.is_empty() || field.is_empty() {
-            ""
-        } else {
-            "."
-        };
-        for (index, item) in items.into_iter().enumerate() {
-            let found = Found {
-                place: self.place,
-                path: format!("{}{point}{field}[{index}]", self.path),
-                item_type: item_type.clone(),
-            };
-            found.collect(item, objects)?;
+    /// Indices of an object, and of what it controls, and what that controls, in the order of the input.
+    pub(super) fn with_controlled(&self, owner: usize) -> BTreeSet<usize> {
+        let mut indices = BTreeSet::from([owner]);
+        let mut queue = vec![owner];
+        while let Some(next) = queue.pop() {
+            let uid = &*self.all[next].metadata.uid;
+            let namespace = &*self.all[owner].metadata.namespace;
+            for &index in self.owned.get(uid).into_iter().flatten() {
+                if self.all[index].is_near(namespace) && indices.insert(index) {
+                    queue.push(index);
+                }
+            }
         }
-        Ok(())
-    }
-
-    fn place(&self) -> String {
-        match self.path.as_str() {
-            "" => self.place.to_owned(),
-            path => format!("{}, {path}", self.place),
-        }
+        indices
     }
 }
 
 // === impl Object ===
 
-impl Object {
+impl Object<'_> {
     pub(super) fn role(&self) -> Role {
-        match (self.api_version.as_str(), self.kind.as_str()) {
+        match (&*self.found.api_version, &*self.found.kind) {
             ("apps/v1", "Deployment") => Role::Deployment,
             (version, "PlannedDeployment") if version.starts_with(PLANNED_GROUP) => {
                 Role::Deployment
@@ -157,21 +149,92 @@ impl Object {
         }
     }
 
+    /// Whether it is in a namespace. One that names none is in every one.
+    pub(super) fn is_near(&self, namespace: &str) -> bool {
+        self.metadata.namespace.is_empty() || self.metadata.namespace == namespace
+    }
+
+    /// A field of its own, read.
+    pub(super) fn value(&self, field: &str) -> Value {
+        let text = self.found.field(field);
+        text.and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default()
+    }
+
     /// Namespace and name, as "shop/web".
     pub(super) fn key(&self) -> String {
-        match self.namespace.as_str() {
-            "" => self.name.clone(),
-            namespace => format!("{namespace}/{}", self.name),
+        match &*self.metadata.namespace {
+            "" => self.metadata.name.clone().into_owned(),
+            namespace => format!("{namespace}/{}", self.metadata.name),
         }
     }
 
     /// As "Deployment shop/web".
     pub(super) fn label(&self) -> String {
-        format!("{} {}", self.kind, self.key())
+        format!("{} {}", self.found.kind, self.key())
+    }
+
+    /// As `web.json, items[3]`.
+    fn position(&self) -> String {
+        let origin = self.found.origin(&self.metadata).to_string();
+        split(self.document, &origin).0
     }
 
     /// As `web.json, items[3] (Deployment shop/web)`.
     pub(super) fn place(&self) -> String {
-        format!("{} ({})", self.place, self.label().trim_end())
+        format!("{} ({})", self.position(), self.label().trim_end())
+    }
+}
+
+/// A List of objects, as JSON: each with the fields that are read, as they came.
+pub(super) fn list<'o, 't: 'o>(objects: impl Iterator<Item = &'o Object<'t>>) -> Bytes {
+    let mut json = String::from("{\"kind\":\"List\",\"items\":[");
+    for (index, object) in objects.enumerate() {
+        if index > 0 {
+            json.push(',');
+        }
+        object.found.write_json(&mut json);
+    }
+    json.push_str("]}");
+    Bytes::from(json)
+}
+
+/// A field as the reader names it, for example `snapshot.objects_json[0].items[2].spec.replicas`, as the place of an object
+/// in a document and a field of it: `web.json, items[2]` and `spec.replicas`.
+fn split(document: &str, field: &str) -> (String, String) {
+    let path = field.strip_prefix(TEXTS).unwrap_or(field);
+    let path = path.split_once(']').map_or("", |(_, path)| path);
+    let (mut rest, mut end) = (path, 0);
+    while let Some(item) = rest.strip_prefix(".items[") {
+        let Some((_, after)) = item.split_once(']') else {
+            break;
+        };
+        rest = after;
+        end = path.len() - rest.len();
+    }
+    let items = path[..end].trim_start_matches('.');
+    let separator = match items {
+        "" => "",
+        // The items of an array: `web.json, [3].items[2]`.
+        _ if document.ends_with(']') => ".",
+        _ => ", ",
+    };
+    (
+        format!("{document}{separator}{items}"),
+        rest.trim_start_matches('.').to_owned(),
+    )
+}
+
+/// Whether a text is one page of a list that goes on.
+fn is_continued(json: &str) -> bool {
+    fn members(json: &str) -> HashMap<String, &RawValue> {
+        serde_json::from_str(json).unwrap_or_default()
+    }
+    json.contains("\"continue\"") && {
+        let list = members(json);
+        let metadata = list.get("metadata").map(|metadata| members(metadata.get()));
+        let rest = metadata.as_ref().and_then(|it| it.get("continue"));
+        list.contains_key("items")
+            && rest.is_some_and(|rest| !matches!(rest.get(), "\"\"" | "null"))
     }
 }

@@ -1,91 +1,101 @@
-//! Which objects of the input a Deployment is decided by: chosen by their metadata, before anything else is read. What is
-//! odd about somebody else's object is not a reason to reject the input.
+//! What a Deployment is decided by: chosen among the objects of an input by what they are and whose.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rollplan_core::revision::REVISION;
-use rollplan_core::selector::LabelSelector;
 use serde_json::Value;
 
-use super::object::{Object, Role};
-use crate::proto;
+use super::object::{Object, Objects, Role};
 
 /// Bytes of a Deployment's name that the name of a ReplicaSet begins with at least: longer ones are cut for the hash.
 const NAME_BYTES: usize = 200;
 
-/// The objects of a Deployment's namespace.
+/// What a request about an object has: the object, what it controls, what nobody controls, and what has a name that a new
+/// ReplicaSet might get. The planner selects among these.
 #[derive(Debug)]
-pub(super) struct Selection<'a> {
-    /// UID of the Deployment.
-    owner: &'a str,
-    /// ReplicaSets that the Deployment owns or may adopt.
-    pub(super) replica_sets: Vec<&'a Object>,
-    /// The other ReplicaSets.
-    pub(super) other_sets: Vec<&'a Object>,
-    /// Pods of the ReplicaSets that are selected.
-    pub(super) pods: Vec<&'a Object>,
-    /// Whether there are pods at all.
-    has_pods: bool,
+pub(super) struct Selection<'o, 't> {
+    objects: &'o Objects<'t>,
+    pub(super) owner: &'o Object<'t>,
+    /// Indices of the owner and of what it controls.
+    controlled: BTreeSet<usize>,
 }
 
 // === impl Selection ===
 
-impl<'a> Selection<'a> {
-    /// Selects as the planner does. Without a selector, only what the Deployment owns.
-    pub(super) fn new(
-        objects: &'a [Object],
-        deployment: &'a Object,
-        selector: Option<&LabelSelector>,
-    ) -> Self {
-        let near = |role| {
-            let of_role = objects.iter().filter(move |object| object.role() == role);
-            // An absent namespace is the Deployment's.
-            of_role.filter(|object| {
-                object.namespace == deployment.namespace || object.namespace.is_empty()
-            })
-        };
-        let owner = uid(&deployment.value);
-        let (replica_sets, other_sets): (Vec<_>, Vec<_>) =
-            near(Role::ReplicaSet).partition(|set| match controller(&set.value) {
-                Some(uid) => uid == owner,
-                None => selector.is_some_and(|selector| selector.matches(&labels(&set.value))),
-            });
-        let uids: BTreeSet<&str> = replica_sets.iter().map(|set| uid(&set.value)).collect();
-        let is_selected =
-            |pod: &&Object| controller(&pod.value).is_some_and(|uid| uids.contains(uid));
+impl<'o, 't> Selection<'o, 't> {
+    pub(super) fn new(objects: &'o Objects<'t>, owner: usize) -> Self {
         Self {
-            owner,
-            replica_sets,
-            other_sets,
-            pods: near(Role::Pod).filter(is_selected).collect(),
-            has_pods: near(Role::Pod).next().is_some(),
+            objects,
+            owner: &objects.all[owner],
+            controlled: objects.with_controlled(owner),
         }
     }
 
-    /// Those of the other ReplicaSets whose name the new ReplicaSet might get, with what must be known of them.
-    pub(super) fn names_taken(&self, deployment: &Object) -> Vec<(&'a Object, proto::ReplicaSet)> {
-        let name = &deployment.name;
+    /// In the order of the input.
+    pub(super) fn selected(&self) -> impl Iterator<Item = &'o Object<'t>> {
+        let uids = self.uids();
+        let name = &*self.owner.metadata.name;
         let prefix = &name[..name.floor_char_boundary(NAME_BYTES)];
-        let others = self.other_sets.iter();
-        let others = others.filter(|set| set.name.starts_with(prefix));
-        others.map(|set| (*set, name_only(set))).collect()
+        let namespace = &*self.owner.metadata.namespace;
+        let all = self.objects.all.iter().enumerate();
+        all.filter(move |(index, object)| {
+            self.controlled.contains(index)
+                || object.is_near(namespace)
+                    && match object.role() {
+                        Role::ReplicaSet => {
+                            object.metadata.controller.is_none()
+                                || object.metadata.name.starts_with(prefix)
+                        }
+                        Role::Event => {
+                            let uid = object.found.involved_uid();
+                            uid.is_some_and(|uid| uids.contains(&*uid))
+                        }
+                        Role::Deployment | Role::Pod | Role::Other => false,
+                    }
+        })
+        .map(|(_, object)| object)
+    }
+
+    /// UIDs of the owner and of what it controls.
+    pub(super) fn uids(&self) -> BTreeSet<&'o str> {
+        let controlled = self.controlled.iter();
+        let uids = controlled.map(|&index| &*self.objects.all[index].metadata.uid);
+        // A ReplicaSet that it may adopt has events too.
+        uids.chain(self.replica_sets().map(|set| &*set.metadata.uid))
+            .filter(|uid| !uid.is_empty())
+            .collect()
+    }
+
+    fn near(&self, role: Role) -> impl Iterator<Item = &'o Object<'t>> {
+        let namespace = &*self.owner.metadata.namespace;
+        let all = self.objects.all.iter();
+        all.filter(move |object| object.role() == role && object.is_near(namespace))
+    }
+
+    /// ReplicaSets that the Deployment controls or that nobody does.
+    fn replica_sets(&self) -> impl Iterator<Item = &'o Object<'t>> {
+        self.near(Role::ReplicaSet).filter(|set| {
+            let controller = set.metadata.controller.as_deref();
+            controller.is_none_or(|uid| uid == self.owner.metadata.uid)
+        })
+    }
+
+    fn own_sets(&self) -> impl Iterator<Item = &'o Object<'t>> {
+        self.replica_sets()
+            .filter(|set| set.metadata.controller.is_some())
     }
 
     /// Whether the input looks as if no ReplicaSet of the Deployment were missing: the pods that those report which it
     /// controls add up to those that it reports, and the one of its annotated revision is there. It does not count what it
     /// has yet to adopt.
-    pub(super) fn shows_every_set(&self, deployment: &Object) -> bool {
-        let pods = |object: &Object| {
-            let pods = object.value.pointer("/status/replicas");
-            i128::from(pods.and_then(Value::as_i64).unwrap_or(0))
+    pub(super) fn shows_every_set(&self) -> bool {
+        let pods = |object: &Object<'_>| {
+            let pods = object.value("status");
+            i128::from(pods.get("replicas").and_then(Value::as_i64).unwrap_or(0))
         };
-        let own = || {
-            let sets = self.replica_sets.iter();
-            sets.filter(|set| controller(&set.value).is_some())
-        };
-        let revision = revision(deployment);
-        own().map(|set| pods(set)).sum::<i128>() == pods(deployment)
-            && (revision.is_none() || own().any(|set| self::revision(set) == revision))
+        let revision = revision(self.owner);
+        self.own_sets().map(pods).sum::<i128>() == pods(self.owner)
+            && (revision.is_none() || self.own_sets().any(|set| self::revision(set) == revision))
     }
 
     /// Whether the input looks as if no pod were missing: with strategy Recreate, new pods start once no old one is
@@ -96,76 +106,35 @@ impl<'a> Selection<'a> {
     /// complete only if every ReplicaSet of the namespace reports, for its latest size, that it has no pod, not even a
     /// terminating one; before Kubernetes 1.35 these are not counted.
     pub(super) fn shows_every_pod(&self) -> bool {
+        let has_pods = self.near(Role::Pod).next().is_some();
         let mut listed: BTreeMap<&str, i64> = BTreeMap::new();
-        for uid in self.pods.iter().filter_map(|pod| controller(&pod.value)) {
-            *listed.entry(uid).or_default() += 1;
+        for pod in self.near(Role::Pod) {
+            if let Some(uid) = &pod.metadata.controller {
+                *listed.entry(uid).or_default() += 1;
+            }
         }
-        let fits = |set: &&Object| {
-            let status = set.value.get("status").filter(|status| status.is_object());
-            let Some(status) = status else {
-                return self.has_pods;
-            };
-            if self.has_pods && controller(&set.value) != Some(self.owner) {
+        self.near(Role::ReplicaSet).all(|set| {
+            let status = set.value("status");
+            if !status.is_object() {
+                return has_pods;
+            }
+            let controller = set.metadata.controller.as_deref();
+            if has_pods && controller != Some(&*self.owner.metadata.uid) {
                 return true;
             }
             let number = |value: &Value, field: &str| value.get(field).and_then(Value::as_i64);
-            let terminating = number(status, "terminatingReplicas");
-            let counted = number(status, "replicas").unwrap_or(0) + terminating.unwrap_or(0);
-            let generation = set.value.pointer("/metadata/generation");
-            let generation = generation.and_then(Value::as_i64).unwrap_or(0);
-            let observed = number(status, "observedGeneration").unwrap_or(0);
+            let terminating = number(&status, "terminatingReplicas");
+            let counted = number(&status, "replicas").unwrap_or(0) + terminating.unwrap_or(0);
+            let generation = number(&set.value("metadata"), "generation").unwrap_or(0);
+            let observed = number(&status, "observedGeneration").unwrap_or(0);
             let is_current = terminating.is_some() && observed >= generation;
-            let listed = listed.get(uid(&set.value)).copied().unwrap_or(0);
-            counted <= listed && (is_current || self.has_pods)
-        };
-        self.replica_sets.iter().all(fits) && self.other_sets.iter().all(fits)
+            let listed = listed.get(&*set.metadata.uid).copied().unwrap_or(0);
+            counted <= listed && (is_current || has_pods)
+        })
     }
 }
 
-fn uid(object: &Value) -> &str {
-    let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
-    uid.unwrap_or_default()
-}
-
-/// UID of the owner that manages an object.
-fn controller(object: &Value) -> Option<&str> {
-    let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
-    let is_controller = |owner: &&Value| owner.get("controller") == Some(&Value::Bool(true));
-    let owner = owners.iter().find(is_controller)?;
-    Some(owner.get("uid").and_then(Value::as_str).unwrap_or_default())
-}
-
-fn revision(object: &Object) -> Option<&Value> {
-    let metadata = object.value.get("metadata")?;
-    metadata.get("annotations")?.get(REVISION)
-}
-
-fn labels(object: &Value) -> BTreeMap<String, String> {
-    let labels = object
-        .pointer("/metadata/labels")
-        .and_then(Value::as_object);
-    let labels = labels.into_iter().flatten();
-    labels
-        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-        .collect()
-}
-
-/// A ReplicaSet of somebody else: what tells that it is, and its name.
-fn name_only(set: &Object) -> proto::ReplicaSet {
-    let owner = controller(&set.value).map(|uid| proto::OwnerReference {
-        uid: uid.to_owned(),
-        controller: Some(true),
-        ..Default::default()
-    });
-    proto::ReplicaSet {
-        metadata: Some(proto::ObjectMeta {
-            name: set.name.clone(),
-            namespace: set.namespace.clone(),
-            uid: uid(&set.value).to_owned(),
-            labels: labels(&set.value),
-            owner_references: owner.into_iter().collect(),
-            ..Default::default()
-        }),
-        ..Default::default()
-    }
+fn revision(object: &Object<'_>) -> Option<Value> {
+    let metadata = object.value("metadata");
+    metadata.get("annotations")?.get(REVISION).cloned()
 }

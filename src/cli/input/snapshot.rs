@@ -3,26 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-use prost::{Message, Name};
 use prost_types::Timestamp;
-use rollplan_core::selector::LabelSelector;
 use serde_json::Value;
 
 use super::answers::Answers;
-use super::fault::json_text;
-use super::object::{Object, Role, objects};
+use super::object::{Object, Objects, Role, list};
 use super::selection::Selection;
-use super::source::Source;
 use super::source_map::SourceMap;
-use crate::cli::error::{Diagnostic, Error};
+use crate::cli::error::Error;
 use crate::proto;
 use crate::wire;
+use crate::wire::objects::Metadata;
 
 /// A request, and where it comes from.
 #[derive(Debug)]
 pub(in crate::cli) struct Request {
     /// The Deployment, for example "Deployment shop/web".
     pub(in crate::cli) subject: String,
+    /// UID of the Deployment.
+    pub(in crate::cli) uid: String,
+    /// UIDs of all objects in it.
+    uids: BTreeSet<String>,
     pub(in crate::cli) snapshot: proto::Snapshot,
     pub(in crate::cli) source_map: SourceMap,
 }
@@ -43,143 +44,127 @@ pub(in crate::cli) struct Wanted {
     in_cluster: bool,
 }
 
-/// Makes a request out of texts. `note` is told what is skipped and what looks wrong.
+/// Makes a request about one of the objects. `note` is told what is skipped and what looks wrong.
 pub(in crate::cli) fn request(
-    sources: &[Source],
+    objects: &Objects<'_>,
     wanted: Option<&Wanted>,
     complete: Complete,
     now: Timestamp,
     answers: Answers,
     note: &mut dyn FnMut(&dyn Display),
 ) -> Result<Request, Error> {
-    let objects = objects(sources)?;
-    note_others(&objects, note);
-    let chosen = choose(&objects, wanted)?;
-    let deployment: proto::Deployment = message(&chosen.value, &chosen.place())?;
-    let selector = selector_of(&deployment);
-    let selection = Selection::new(&objects, chosen, selector.as_ref());
-    let mut replica_sets: Vec<proto::ReplicaSet> = messages(&selection.replica_sets)?;
-    let mut set_places = places(&selection.replica_sets);
-    for (object, set) in selection.names_taken(chosen) {
-        replica_sets.push(set);
-        set_places.push(object.place());
+    note_others(objects, note);
+    let owner = choose(objects, wanted)?;
+    let selection = Selection::new(objects, owner);
+    let owner = selection.owner;
+    let is_from_cluster = wanted.is_some_and(|wanted| wanted.in_cluster);
+    if !is_from_cluster {
+        refuse_manifest(owner)?;
     }
+    let selected: Vec<&Object<'_>> = selection.selected().collect();
     let snapshot = proto::Snapshot {
         now: Some(now),
         replica_sets_complete: complete
             .replica_sets
-            .unwrap_or_else(|| selection.shows_every_set(chosen)),
+            .unwrap_or_else(|| selection.shows_every_set()),
         pods_complete: complete.pods.unwrap_or_else(|| selection.shows_every_pod()),
-        pods: messages(&selection.pods)?,
-        deployment: Some(deployment),
-        objects_json: Vec::new(),
-        target: None,
-        replica_sets,
+        objects_json: vec![list(selected.iter().copied())],
+        target: Some(target(owner)),
         answers: answers.answers,
-        events: events(&objects, &selection, chosen)?,
+        ..proto::Snapshot::default()
     };
-    if wanted.is_none_or(|wanted| !wanted.in_cluster) {
-        note_doubts(&snapshot, complete, note);
+    if !is_from_cluster {
+        note_doubts(owner, &snapshot, complete, note);
     }
     Ok(Request {
-        subject: chosen.label(),
+        subject: owner.label(),
+        uid: owner.metadata.uid.clone().into_owned(),
+        uids: selection.uids().into_iter().map(str::to_owned).collect(),
         snapshot,
         source_map: SourceMap {
-            deployment: chosen.place(),
-            replica_sets: set_places,
-            pods: places(&selection.pods),
+            texts: vec![selected.iter().map(|object| object.place()).collect()],
             answers: answers.places,
         },
     })
 }
 
-/// The events of a text.
-pub(in crate::cli) fn events_of(source: Source) -> Result<Vec<proto::ObservedEvent>, Error> {
-    let objects = objects(&[source])?;
-    let events = objects.iter().filter(|object| object.role() == Role::Event);
-    messages(&events.collect::<Vec<_>>())
+// === impl Request ===
+
+impl Request {
+    /// Adds the events about the objects that are in it. Returns whether there are any.
+    pub(in crate::cli) fn add_events(&mut self, objects: &Objects<'_>) -> bool {
+        let events = objects.all.iter().filter(|object| {
+            let uid = object.found.involved_uid();
+            object.role() == Role::Event && uid.is_some_and(|uid| self.uids.contains(&*uid))
+        });
+        let events: Vec<_> = events.collect();
+        if events.is_empty() {
+            return false;
+        }
+        self.snapshot
+            .objects_json
+            .push(list(events.iter().copied()));
+        let places = events.iter().map(|event| event.place());
+        self.source_map.texts.push(places.collect());
+        true
+    }
 }
 
-/// The events about the objects that are selected.
-fn events(
-    objects: &[Object],
-    selection: &Selection<'_>,
-    deployment: &Object,
-) -> Result<Vec<proto::ObservedEvent>, Error> {
-    let uid = |object: &Object, pointer: &str| {
-        let uid = object.value.pointer(pointer).and_then(Value::as_str);
-        uid.unwrap_or_default().to_owned()
-    };
-    let selected = selection.replica_sets.iter().chain(&selection.pods);
-    let selected = selected.copied().chain([deployment]);
-    let about: BTreeSet<String> = selected
-        .map(|object| uid(object, "/metadata/uid"))
-        .collect();
-    let events = objects.iter().filter(|object| {
-        object.role() == Role::Event && about.contains(&uid(object, "/involvedObject/uid"))
-    });
-    messages(&events.collect::<Vec<_>>())
+/// What names an object among others.
+fn target(object: &Object<'_>) -> proto::Target {
+    let Metadata {
+        namespace, name, ..
+    } = &object.metadata;
+    proto::Target {
+        api_version: object.found.api_version.clone().into_owned(),
+        kind: object.found.kind.clone().into_owned(),
+        namespace: namespace.clone().into_owned(),
+        name: name.clone().into_owned(),
+        resource: String::new(),
+    }
 }
 
-/// The selector of a Deployment, in the text form that kubectl takes. `None` if it selects nothing: an empty one, or one
-/// that the planner is going to refuse.
-pub(in crate::cli) fn selector(source: &Source, wanted: &Wanted) -> Result<Option<String>, Error> {
-    let objects = objects(std::slice::from_ref(source))?;
-    let chosen = choose(&objects, Some(wanted))?;
-    let deployment: proto::Deployment = message(&chosen.value, &chosen.place())?;
-    let selector = selector_of(&deployment).filter(|selector| !selector.is_empty());
+/// The selector of an object, in the text form that kubectl takes. `None` if it selects nothing: an empty one, or one that
+/// the planner is going to refuse.
+pub(in crate::cli) fn selector(
+    objects: &Objects<'_>,
+    wanted: &Wanted,
+) -> Result<Option<String>, Error> {
+    let owner = &objects.all[choose(objects, Some(wanted))?];
+    let selector = owner.value("spec").get("selector").map(Value::to_string);
+    let selector = selector.and_then(|json| wire::json::from_json(&json).ok());
+    let selector = selector.and_then(|selector| wire::parse_selector(selector).ok());
+    let selector = selector.filter(|selector| !selector.is_empty());
     Ok(selector.map(|selector| selector.to_string()))
 }
 
-/// The selector, unless it is absent or invalid: then the planner refuses the Deployment.
-fn selector_of(deployment: &proto::Deployment) -> Option<LabelSelector> {
-    let selector = deployment.spec.as_ref()?.selector.clone()?;
-    wire::parse_selector(selector).ok()
-}
-
-fn places(objects: &[&Object]) -> Vec<String> {
-    objects.iter().map(|object| object.place()).collect()
-}
-
-/// Reads a message from a value of the input.
-pub(super) fn message<M: Message + Name + Default>(value: &Value, place: &str) -> Result<M, Error> {
-    wire::json::from_json(&value.to_string()).map_err(|error| match error {
-        wire::Error::InvalidJson { path, source, .. } => Error::Input(vec![Diagnostic {
-            place: place.to_owned(),
-            field: if path == "." { String::new() } else { path },
-            text: match json_text(&source).as_str() {
-                // The words of std are about the type, not the field.
-                "invalid digit found in string" => "must be a whole number".to_owned(),
-                "out of range integral type conversion attempted" => "is out of range".to_owned(),
-                text => text.to_owned(),
-            },
-        }]),
-        error => Error::Bug(crate::cli::error::chain(&error)),
-    })
-}
-
-/// All of them, or everything that is wrong with them.
-fn messages<M: Message + Name + Default>(objects: &[&Object]) -> Result<Vec<M>, Error> {
-    let mut messages = Vec::with_capacity(objects.len());
-    let mut diagnostics = Vec::new();
-    for object in objects {
-        match message(&object.value, &object.place()) {
-            Ok(message) => messages.push(message),
-            Err(Error::Input(more)) => diagnostics.extend(more),
-            Err(error) => return Err(error),
-        }
+/// A manifest describes what is wanted, and has nothing of what the cluster made of it.
+fn refuse_manifest(owner: &Object<'_>) -> Result<(), Error> {
+    let metadata = owner.value("metadata");
+    let is_manifest = ["uid", "resourceVersion", "creationTimestamp"]
+        .iter()
+        .all(|field| metadata.get(field).is_none_or(Value::is_null))
+        && owner.found.field("status").is_none()
+        && owner.found.field("spec").is_some();
+    if !is_manifest {
+        return Ok(());
     }
-    if diagnostics.is_empty() {
-        Ok(messages)
-    } else {
-        Err(Error::Input(diagnostics))
-    }
+    let namespace = match &*owner.metadata.namespace {
+        "" => String::new(),
+        namespace => format!(" -n {namespace}"),
+    };
+    let name = &owner.metadata.name;
+    let text = format!(
+        "this is a manifest; pass the live object: kubectl get deploy,rs,pods{namespace} -o json | rollplan status -f - \
+         --deployment {name}, or let rollplan read it: rollplan status {name}{namespace}"
+    );
+    Err(Error::input(owner.place(), text))
 }
 
-fn note_others(objects: &[Object], note: &mut dyn FnMut(&dyn Display)) {
+fn note_others(objects: &Objects<'_>, note: &mut dyn FnMut(&dyn Display)) {
     let mut others: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for object in objects.iter().filter(|object| object.role() == Role::Other) {
-        let kind = (object.kind.as_str(), object.api_version.as_str());
+    for object in objects.all.iter().filter(|it| it.role() == Role::Other) {
+        let kind = (&*object.found.kind, &*object.found.api_version);
         *others.entry(kind).or_default() += 1;
     }
     if others.is_empty() {
@@ -193,8 +178,12 @@ fn note_others(objects: &[Object], note: &mut dyn FnMut(&dyn Display)) {
 }
 
 /// Input that lacks something leads to no plan, or to one that waits indefinitely.
-fn note_doubts(snapshot: &proto::Snapshot, complete: Complete, note: &mut dyn FnMut(&dyn Display)) {
-    let deployment = snapshot.deployment.as_ref();
+fn note_doubts(
+    owner: &Object<'_>,
+    snapshot: &proto::Snapshot,
+    complete: Complete,
+    note: &mut dyn FnMut(&dyn Display),
+) {
     if complete.replica_sets.is_none() && !snapshot.replica_sets_complete {
         note(
             &"the input may lack ReplicaSets, so that nothing can be planned or counted: get deploy,rs,pods with \
@@ -202,10 +191,8 @@ fn note_doubts(snapshot: &proto::Snapshot, complete: Complete, note: &mut dyn Fn
         );
         return;
     }
-    let strategy = deployment
-        .and_then(|deployment| deployment.spec.as_ref())
-        .and_then(|spec| spec.strategy.as_ref());
-    let recreate = strategy.is_some_and(|strategy| strategy.r#type == "Recreate");
+    let spec = owner.value("spec");
+    let recreate = spec.pointer("/strategy/type").and_then(Value::as_str) == Some("Recreate");
     if recreate && complete.pods.is_none() && !snapshot.pods_complete {
         note(
             &"the input may lack pods, so that strategy Recreate cannot tell whether old ones are left, and \
@@ -214,23 +201,21 @@ fn note_doubts(snapshot: &proto::Snapshot, complete: Complete, note: &mut dyn Fn
     }
 }
 
-/// The Deployment that is asked for, or the only one.
-fn choose<'a>(objects: &'a [Object], wanted: Option<&Wanted>) -> Result<&'a Object, Error> {
-    let deployments = objects
-        .iter()
-        .filter(|object| object.role() == Role::Deployment);
-    let deployments: Vec<&Object> = deployments.collect();
+/// The index of the Deployment that is asked for, or of the only one.
+fn choose(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Result<usize, Error> {
+    let deployments = deployments(objects);
     let matching = deployments.iter().copied();
-    let matching = matching.filter(|object| wanted.is_none_or(|wanted| wanted.matches(object)));
-    let matching: Vec<&Object> = matching.collect();
-    let list = |objects: &[&Object]| {
-        let lines = objects
+    let matching: Vec<usize> = matching
+        .filter(|&index| wanted.is_none_or(|wanted| wanted.matches(&objects.all[index])))
+        .collect();
+    let list = |indices: &[usize]| {
+        let lines = indices
             .iter()
-            .map(|object| format!("\n  {}", object.place()));
+            .map(|&index| format!("\n  {}", objects.all[index].place()));
         lines.collect::<String>()
     };
     match (matching.as_slice(), wanted) {
-        ([one], _) => Ok(one),
+        (&[one], _) => Ok(one),
         ([], Some(wanted)) if wanted.in_cluster => Err(Error::Absent(absent(
             &wanted.name,
             wanted.namespace.as_deref(),
@@ -255,6 +240,13 @@ fn choose<'a>(objects: &'a [Object], wanted: Option<&Wanted>) -> Result<&'a Obje
             Err(Error::input("", text))
         }
     }
+}
+
+fn deployments(objects: &Objects<'_>) -> Vec<usize> {
+    let all = objects.all.iter().enumerate();
+    all.filter(|(_, object)| object.role() == Role::Deployment)
+        .map(|(index, _)| index)
+        .collect()
 }
 
 /// What to report of a Deployment that does not exist.
@@ -294,16 +286,16 @@ impl Wanted {
         }
     }
 
-    fn matches(&self, object: &Object) -> bool {
+    fn matches(&self, object: &Object<'_>) -> bool {
         let Self {
             namespace,
             name,
             in_cluster: _,
         } = self;
-        object.name == *name
+        object.metadata.name == *name
             && namespace
                 .as_ref()
-                .is_none_or(|wanted| object.namespace == *wanted)
+                .is_none_or(|wanted| object.metadata.namespace == *wanted)
     }
 }
 

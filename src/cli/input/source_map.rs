@@ -1,15 +1,13 @@
 //! From fields of a request back to the objects that it was made from.
 
+use super::object::TEXTS;
 use crate::cli::error::Diagnostic;
 
 /// Where the objects of a request come from.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct SourceMap {
-    pub(super) deployment: String,
-    /// One for each, as in the request.
-    pub(super) replica_sets: Vec<String>,
-    /// One for each, as in the request.
-    pub(super) pods: Vec<String>,
+    /// For each text of the request, the place of each of its items.
+    pub(super) texts: Vec<Vec<String>>,
     /// One for each, as in the request.
     pub(super) answers: Vec<String>,
 }
@@ -17,46 +15,63 @@ pub(in crate::cli) struct SourceMap {
 // === impl SourceMap ===
 
 impl SourceMap {
-    /// What is wrong with a field of the request, for example `snapshot.replica_sets[2].spec.replicas`.
-    pub(in crate::cli) fn diagnostic(&self, field: &str, text: String) -> Diagnostic {
-        let (place, field) = self.find(field).unwrap_or(("", field));
+    /// What is wrong with a field of the request, for example `snapshot.objects_json[0].items[2].spec.replicas`.
+    pub(in crate::cli) fn diagnostic(&self, field: &str, text: &str) -> Diagnostic {
+        if let Some((place, field)) = self.object(field) {
+            // The label of the object is in the place already.
+            let label = place.rfind(" (").map_or("", |at| &place[at..]);
+            let text = text.strip_suffix(label).unwrap_or(text);
+            return Diagnostic {
+                place: place.to_owned(),
+                field: field.trim_start_matches('.').to_owned(),
+                text: self.with_places(text),
+            };
+        }
+        let (place, field) = self.answer(field).unwrap_or(("", field));
         Diagnostic {
             place: place.to_owned(),
             field: json_names(field),
-            text,
+            text: self.with_places(text),
         }
     }
 
-    fn find<'a>(&'a self, field: &'a str) -> Option<(&'a str, &'a str)> {
-        let field = field.strip_prefix("snapshot.")?;
-        if let Some(rest) = field.strip_prefix("deployment") {
-            return Some((&self.deployment, rest.strip_prefix('.').unwrap_or(rest)));
-        }
-        let (list, rest) = field.split_once('[')?;
-        let (index, rest) = rest.split_once(']')?;
-        let places = match list {
-            "replica_sets" => &self.replica_sets,
-            "pods" => &self.pods,
-            "answers" => &self.answers,
-            _ => return None,
+    /// The place of an object, and the rest of the path.
+    fn object<'a>(&'a self, field: &'a str) -> Option<(&'a str, &'a str)> {
+        let (text, rest) = index(field.strip_prefix(TEXTS)?)?;
+        let (item, rest) = index(rest.strip_prefix(".items")?)?;
+        Some((self.texts.get(text)?.get(item)?, rest))
+    }
+
+    fn answer<'a>(&'a self, field: &'a str) -> Option<(&'a str, &'a str)> {
+        let (answer, rest) = index(field.strip_prefix("snapshot.answers")?)?;
+        let place = self.answers.get(answer)?;
+        Some((place, rest.trim_start_matches('.')))
+    }
+
+    /// A text that names an object by its path, with the place of the object.
+    fn with_places(&self, text: &str) -> String {
+        let Some(start) = text.find(TEXTS) else {
+            return text.to_owned();
         };
-        let place = places.get(index.parse::<usize>().ok()?)?;
-        Some((place, rest.strip_prefix('.').unwrap_or(rest)))
+        match self.object(&text[start..]) {
+            Some((place, rest)) => format!("{}{place}{rest}", &text[..start]),
+            None => text.to_owned(),
+        }
     }
 }
 
-/// A path with the names of JSON: `max_surge` of the contract is `maxSurge`. Text in brackets and everything inside a
-/// template is data, and stays as it is.
+/// The index at the beginning of a path, for example `[2].spec`, and the rest.
+fn index(path: &str) -> Option<(usize, &str)> {
+    let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
+    Some((index.parse().ok()?, rest))
+}
+
+/// A path with the names of JSON: `http_code` of the contract is `httpCode`. Text in brackets is data, and stays as it is.
 fn json_names(path: &str) -> String {
-    const TEMPLATE: &str = ".template.";
-    let (ours, inside) = match path.find(TEMPLATE) {
-        Some(at) => path.split_at(at + TEMPLATE.len()),
-        None => (path, ""),
-    };
     let mut names = String::with_capacity(path.len());
     let mut in_brackets = false;
     let mut upper = false;
-    for c in ours.chars() {
+    for c in path.chars() {
         match c {
             '[' => in_brackets = true,
             ']' => in_brackets = false,
@@ -71,7 +86,6 @@ fn json_names(path: &str) -> String {
             names.push(c);
         }
     }
-    names.push_str(inside);
     names
 }
 
@@ -82,39 +96,45 @@ mod tests {
     #[test]
     fn fields_go_back_to_their_objects() {
         let source_map = SourceMap {
-            deployment: "d".to_owned(),
-            replica_sets: vec!["r0".to_owned(), "r1".to_owned()],
-            pods: vec!["p0".to_owned()],
+            texts: vec![
+                vec![
+                    "d (Deployment web)".to_owned(),
+                    "r (ReplicaSet web-1)".to_owned(),
+                ],
+                vec!["e (Event x)".to_owned()],
+            ],
             answers: vec!["a0".to_owned()],
         };
-        let check = |field: &str, expected: &str| {
-            let diagnostic = source_map.diagnostic(field, "is wrong".to_owned());
-            assert_eq!(
-                diagnostic.to_string(),
-                format!("{expected}: is wrong"),
-                "{field}"
-            );
+        let check = |field: &str, text: &str, expected: &str| {
+            let diagnostic = source_map.diagnostic(field, text);
+            assert_eq!(diagnostic.to_string(), expected, "{field}");
         };
-        check("snapshot.now", "snapshot.now");
-        check("snapshot.deployment", "d");
+        check("snapshot.now", "is wrong", "snapshot.now: is wrong");
         check(
-            "snapshot.deployment.spec.strategy.rolling_update.max_surge",
-            "d: spec.strategy.rollingUpdate.maxSurge",
+            "snapshot.objects_json[0].items[0]",
+            "is wrong",
+            "d (Deployment web): is wrong",
         );
         check(
-            "snapshot.replica_sets[1].metadata.labels[\"a_b/c_d\"]",
-            "r1: metadata.labels[\"a_b/c_d\"]",
+            "snapshot.objects_json[0].items[1].metadata.labels[\"a_b/c_d\"]",
+            "is wrong (ReplicaSet web-1)",
+            "r (ReplicaSet web-1): metadata.labels[\"a_b/c_d\"]: is wrong",
         );
         check(
-            "snapshot.replica_sets[0].spec.template.spec.x_y[0].some_key",
-            "r0: spec.template.spec.x_y[0].some_key",
+            "snapshot.objects_json[1].items[0].count",
+            "is odd: see snapshot.objects_json[0].items[1] (x)",
+            "e (Event x): count: is odd: see r (ReplicaSet web-1) (x)",
         );
-        check("snapshot.pods[0].metadata.uid", "p0: metadata.uid");
         check(
-            "snapshot.pods[1].metadata.uid",
-            "snapshot.pods[1].metadata.uid",
+            "snapshot.objects_json[9].items[0].x",
+            "is wrong",
+            "snapshot.objectsJson[9].items[0].x: is wrong",
         );
-        check("snapshot.answers[0].http_code", "a0: httpCode");
-        check("options.horizon", "options.horizon");
+        check(
+            "snapshot.answers[0].http_code",
+            "is wrong",
+            "a0: httpCode: is wrong",
+        );
+        check("options.horizon", "is wrong", "options.horizon: is wrong");
     }
 }

@@ -13,6 +13,8 @@ use super::fault::Fault;
 
 /// As deep as serde_json goes.
 const DEPTH_MAX: usize = 128;
+/// 2^53: smaller integers are exact in a double.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 /// Values that aliases may add up to: a few lines of them can stand for billions.
 const ALIASED_VALUES_MAX: usize = 1_000_000;
 
@@ -267,9 +269,14 @@ fn number(text: &str) -> Option<Number> {
     if !is_float(digits) {
         return None;
     }
-    // A number that does not fit 64 bits becomes the nearest double, and is rejected where it matters: integers of
-    // a template beyond ±(2^53 − 1) are.
-    text.parse().ok().and_then(Number::from_f64)
+    let value: f64 = text.parse().ok()?;
+    // Go writes a double without a fraction as an integer: `1e3` is 1000. One beyond 64 bits becomes the nearest double, and
+    // is rejected where it matters.
+    if value.fract() == 0.0 && value.abs() < EXACT_MAX {
+        #[allow(clippy::cast_possible_truncation, reason = "less than 2^53")]
+        return Some(Number::from(value as i64));
+    }
+    Number::from_f64(value)
 }
 
 /// Digits in one of the four bases. None beyond 64 bits.

@@ -90,7 +90,7 @@ impl Refusal {
         };
         let mut diagnostics: Vec<Diagnostic> = listed
             .into_iter()
-            .map(|(field, text)| source_map.diagnostic(&field, text))
+            .map(|(field, text)| source_map.diagnostic(&field, &text))
             .collect();
         if omitted > 0 {
             diagnostics.push(Diagnostic {

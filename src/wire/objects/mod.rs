@@ -12,7 +12,7 @@ use bytes::Bytes;
 use prost::{Message, Name};
 use rollplan_core::interrupt::Interrupt;
 
-use self::scan::{Found, Metadata};
+pub(crate) use self::scan::{Found, Metadata, scan};
 pub(super) use self::transcode::Fault;
 use self::transcode::Transcoder;
 use super::error::{Error, Reason, Violations};
@@ -31,7 +31,7 @@ const CANDIDATES_LISTED_MAX: usize = 10;
 
 /// Where an object comes from.
 #[derive(Clone, Debug)]
-pub(super) struct Origin {
+pub(crate) struct Origin {
     /// The list that it is in, for example `snapshot.objects_json[0].items`.
     list: Rc<str>,
     index: usize,
@@ -81,7 +81,7 @@ pub(super) fn read(
     let mut found = Vec::new();
     for (index, text) in texts.iter().enumerate() {
         interrupt.check()?;
-        scan::scan(index, text, &mut found, &mut violations)?;
+        self::scan(index, text, &mut found, &mut violations)?;
     }
     if !violations.is_empty() {
         return Err(Error::InvalidArgument(violations));
@@ -117,7 +117,7 @@ pub(super) fn read_replica_set(
     };
     let mut found = Vec::new();
     let mut violations = Violations::default();
-    scan::scan(0, text, &mut found, &mut violations)
+    self::scan(0, text, &mut found, &mut violations)
         .map_err(|error| fault(Reason::ObjectTooLarge, error.to_string()))?;
     if let Some(first) = violations.listed.into_iter().next() {
         return Err(Fault {

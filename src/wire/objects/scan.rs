@@ -15,11 +15,11 @@ use crate::wire::error::{Error, Reason, Violations};
 
 /// An object, by the texts of its fields.
 #[derive(Debug)]
-pub(super) struct Found<'a> {
+pub(crate) struct Found<'a> {
     list: Rc<str>,
     index: usize,
-    pub(super) api_version: Cow<'a, str>,
-    pub(super) kind: Cow<'a, str>,
+    pub(crate) api_version: Cow<'a, str>,
+    pub(crate) kind: Cow<'a, str>,
     /// Fields of the kinds that are read, with their texts.
     fields: Vec<(&'static str, &'a str)>,
     /// Whether it is in a list that gives it its kind.
@@ -28,12 +28,12 @@ pub(super) struct Found<'a> {
 
 /// What tells which object it is, and whose.
 #[derive(Debug, Default)]
-pub(super) struct Metadata<'a> {
-    pub(super) name: Cow<'a, str>,
-    pub(super) namespace: Cow<'a, str>,
-    pub(super) uid: Cow<'a, str>,
+pub(crate) struct Metadata<'a> {
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) namespace: Cow<'a, str>,
+    pub(crate) uid: Cow<'a, str>,
     /// UID of the owner that manages it.
-    pub(super) controller: Option<Cow<'a, str>>,
+    pub(crate) controller: Option<Cow<'a, str>>,
 }
 
 /// Fields of an object or a list that are taken.
@@ -74,7 +74,7 @@ pub(super) fn path_in_text(field: &str) -> &str {
 }
 
 /// All objects of one text, which is the entry `index` of the field.
-pub(super) fn scan<'a>(
+pub(crate) fn scan<'a>(
     index: usize,
     bytes: &'a [u8],
     found: &mut Vec<Found<'a>>,
@@ -407,7 +407,7 @@ impl<'a> Visitor<'a> for Items<'_, 'a> {
 
 impl<'a> Found<'a> {
     /// The text of a field. `None` if it is absent or null.
-    pub(super) fn field(&self, name: &str) -> Option<&'a str> {
+    pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
         let field = self.fields.iter().find(|(field, _)| *field == name);
         field.map(|(_, text)| *text).filter(|text| *text != "null")
     }
@@ -418,8 +418,23 @@ impl<'a> Found<'a> {
         fields.filter(|(name, _)| !matches!(*name, "apiVersion" | "kind"))
     }
 
+    /// Writes the object as JSON: the fields that are read, with their texts.
+    pub(crate) fn write_json(&self, json: &mut String) {
+        let text = |text: &str| serde_json::Value::from(text).to_string();
+        json.push_str("{\"apiVersion\":");
+        json.push_str(&text(&self.api_version));
+        json.push_str(",\"kind\":");
+        json.push_str(&text(&self.kind));
+        for (name, text) in self.fields() {
+            for part in [",\"", name, "\":", text] {
+                json.push_str(part);
+            }
+        }
+        json.push('}');
+    }
+
     /// What can be read of the metadata. Whoever has other metadata than Kubernetes writes is nobody's.
-    pub(super) fn metadata(&self) -> Metadata<'a> {
+    pub(crate) fn metadata(&self) -> Metadata<'a> {
         let Some(metadata) = self.field("metadata").and_then(members) else {
             return Metadata::default();
         };
@@ -451,12 +466,12 @@ impl<'a> Found<'a> {
     }
 
     /// The UID of the object that an event is about.
-    pub(super) fn involved_uid(&self) -> Option<Cow<'a, str>> {
+    pub(crate) fn involved_uid(&self) -> Option<Cow<'a, str>> {
         let object = members(self.field("involvedObject")?)?;
         member(&object, "uid").and_then(string)
     }
 
-    pub(super) fn origin(&self, metadata: &Metadata<'a>) -> Origin {
+    pub(crate) fn origin(&self, metadata: &Metadata<'a>) -> Origin {
         let object = match &*metadata.namespace {
             "" => format!("{} {}", self.kind, metadata.name),
             namespace => format!("{} {namespace}/{}", self.kind, metadata.name),

@@ -62,7 +62,8 @@ fn a_wrong_type_is_named_too() {
     check(
         &input,
         &[
-            "standard input, document 1 (Deployment shop/web): spec.replicas: must be a whole number",
+            "standard input, document 1 (Deployment shop/web): spec.replicas: must be an integer, without a fraction \
+             or an exponent",
         ],
     );
     let both = [
@@ -73,9 +74,25 @@ fn a_wrong_type_is_named_too() {
     check(
         &both.join("---\n"),
         &[
-            "standard input, document 2 (ReplicaSet shop/web-1): spec.replicas: is out of range",
-            "standard input, document 3 (ReplicaSet shop/web-1): metadata.labels.app: invalid type: sequence, \
-             expected a string",
+            "standard input, document 2 (ReplicaSet shop/web-1): spec.replicas: is 99999999999, and must be between \
+             -2147483648 and 2147483647",
+            "standard input, document 3 (ReplicaSet shop/web-1): metadata.labels.app: must be a string",
+        ],
+    );
+}
+
+#[test]
+fn manifest_is_no_live_object() {
+    let manifest = DEPLOYMENT.replace(
+        "  uid: d1\n  resourceVersion: \"10\"\n  generation: 1\n",
+        "",
+    );
+    assert_ne!(manifest, DEPLOYMENT);
+    check(
+        &manifest,
+        &[
+            "standard input (Deployment shop/web): this is a manifest; pass the live object: kubectl get deploy,rs,pods -n \
+             shop -o json | rollplan status -f - --deployment web, or let rollplan read it: rollplan status web -n shop",
         ],
     );
 }
@@ -102,28 +119,28 @@ fn items_of_lists_are_named() {
 
 /// A double has no room for them, and a rounded one would make another template.
 #[test]
-fn large_integers_of_templates_are_refused_and_not_rounded() {
-    for number in [
-        "9007199254740993",
-        "9007199254740992",
-        "-9007199254740993",
-        "18446744073709551616",
-    ] {
+fn large_integers_of_templates_are_exact_or_refused() {
+    let both = |number: &str| {
         let yaml = DEPLOYMENT.replace(
             "        image:",
             &format!("        number: {number}\n        image:"),
         );
-        let run = super::rollplan(&plan_args(&[]), &yaml);
-        assert_eq!(run.exit, 2, "{number}");
         let json = super::input::from_yaml(DEPLOYMENT).to_string();
         let json = json.replace("{\"image\"", &format!("{{\"number\":{number},\"image\""));
         assert!(json.contains(number), "{json}");
-        let run_json = super::rollplan(&plan_args(&[]), &json);
-        assert_eq!(run_json.exit, 2, "{number}");
-        let expected = "error: standard input (Deployment shop/web): spec.template.spec.containers[0].number: is an \
-                        integer beyond ±(2^53 − 1), which JSON may have rounded\n";
-        assert_eq!(run.err, expected, "{number}");
-        assert_eq!(run_json.err, expected, "{number}");
+        [yaml, json].map(|input| rollplan(&plan_args(&[]), &input))
+    };
+    for number in ["9007199254740993", "9007199254740992", "-9007199254740993"] {
+        for run in both(number) {
+            assert_eq!((run.exit, run.err.as_str()), (0, ""), "{number}");
+            let body = format!("\\\"number\\\":{number}");
+            assert!(run.out.contains(&body), "{}", run.out);
+        }
+    }
+    for run in both("18446744073709551616") {
+        assert_eq!(run.exit, 2, "{}", run.out);
+        let place = "error: standard input (Deployment shop/web): spec.template.spec.containers[0].number: ";
+        assert!(run.err.starts_with(place), "{}", run.err);
     }
 }
 
@@ -132,8 +149,10 @@ fn the_same_object_twice_is_refused() {
     check(
         &[DEPLOYMENT, REPLICA_SET, REPLICA_SET].join("---\n"),
         &[
-            "standard input, document 3 (ReplicaSet shop/web-1): metadata.uid: an earlier object has \"r1\" too",
-            "standard input, document 3 (ReplicaSet shop/web-1): metadata.name: an earlier object has \"web-1\" too",
+            "standard input, document 3 (ReplicaSet shop/web-1): metadata.uid: standard input, document 2 (ReplicaSet \
+             shop/web-1) has \"r1\" too",
+            "standard input, document 3 (ReplicaSet shop/web-1): metadata.name: standard input, document 2 (ReplicaSet \
+             shop/web-1) has \"web-1\" too",
         ],
     );
 }
@@ -191,11 +210,14 @@ fn text_that_is_neither_json_nor_yaml() {
     );
     check(
         "just text",
-        &["standard input: not a Kubernetes object: missing kind"],
+        &["standard input: must be an object or a List of objects"],
     );
     check(
         "a: 1\n---\nb: 2\n",
-        &["standard input, document 1: not a Kubernetes object: missing kind"],
+        &[
+            "standard input, document 1: not a Kubernetes object: missing kind",
+            "standard input, document 2: not a Kubernetes object: missing kind",
+        ],
     );
     check(
         "[{\"kind\": \"List\", \"items\": 5}]",
@@ -227,10 +249,13 @@ fn bombs_do_not_go_off() {
     );
     let err = refused(&plan_args(&[]), &"- ".repeat(10_000));
     assert!(err.contains("128 levels deep"), "{err}");
+    let closed = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
+    let err = refused(&plan_args(&[]), &closed);
+    assert_eq!(err, "error: standard input: more than 128 levels deep\n");
     let err = refused(&plan_args(&[]), &"[".repeat(1_000_000));
     assert_eq!(
         err,
-        "error: standard input: line 1, column 128: recursion limit exceeded\n"
+        "error: standard input: line 1, column 1000000: EOF while parsing a list\n"
     );
 }
 
