@@ -4,11 +4,13 @@
 use std::env;
 use std::error::Error;
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use prost::Message as _;
-use tonic_prost_build::Config;
+
+use tonic_prost_build::{Config, FileDescriptorSet};
 
 const FILES: [&str; 5] = [
     "rollplan/v1/kubernetes.proto",
@@ -22,25 +24,46 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");
     println!("cargo::rustc-env=ROLLPLAN_COMMIT={}", commit());
     let descriptors = protox::compile(FILES, ["proto"])?;
-    let out = env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
-    // Where `tonic::include_file_descriptor_set!` looks for it. Comments stay in: they say what the fields mean.
-    fs::write(
-        Path::new(&out).join("rollplan.v1.bin"),
-        descriptors.encode_to_vec(),
-    )?;
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
+    // Comments stay in: they say what the fields mean.
+    fs::write(out.join("rollplan.v1.bin"), descriptors.encode_to_vec())?;
+    generate_messages(descriptors.clone())?;
+    generate_service(descriptors, &out)?;
+    Ok(())
+}
+
+fn generate_messages(descriptors: FileDescriptorSet) -> io::Result<()> {
     let mut config = Config::new();
     // Names of messages, by which JSON finds their descriptors.
     config.enable_type_names();
     // Slices of the request: nothing is copied.
     config.bytes([".rollplan.v1.Snapshot.objects_json"]);
     tonic_prost_build::configure()
+        .build_client(false)
+        .build_server(false)
         // Ordered maps: the same message always has the same bytes.
         .btree_map(".")
         // Templates are kept as they came, and decoded only where one must look into them.
-        .extern_path(".google.protobuf.Struct", "crate::wire::RawStruct")
-        // Messages are weighed before they are decoded.
-        .codec_path("crate::server::Codec")
-        .compile_fds_with_config(descriptors, config)?;
+        .extern_path(".google.protobuf.Struct", "crate::proto::RawStruct")
+        .compile_fds_with_config(descriptors, config)
+}
+
+/// The service and its client, each in a directory of its own, on the messages generated above.
+fn generate_service(descriptors: FileDescriptorSet, out: &Path) -> io::Result<()> {
+    for side in ["client", "server"] {
+        let out = out.join(side);
+        fs::create_dir_all(&out)?;
+        let mut builder = tonic_prost_build::configure()
+            .build_client(side == "client")
+            .build_server(side == "server")
+            .extern_path(".rollplan.v1", "crate::proto")
+            .out_dir(out);
+        if side == "server" {
+            // Messages are weighed before they are decoded.
+            builder = builder.codec_path("crate::server::Codec");
+        }
+        builder.compile_fds(descriptors.clone())?;
+    }
     Ok(())
 }
 

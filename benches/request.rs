@@ -4,7 +4,7 @@ use std::fs;
 
 use prost::Message as _;
 use rollplan::proto;
-use rollplan::wire::RawStruct;
+use rollplan::proto::RawStruct;
 use rollplan::wire::json::from_json as read_json;
 use serde_json::{Value, json};
 

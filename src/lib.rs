@@ -10,6 +10,7 @@
 )]
 
 pub mod cli;
+pub mod client;
 pub mod proto;
 pub mod server;
 mod text;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use prost::Message as _;
 use rollplan::proto;
-use rollplan::wire::{RawStruct, json};
+use rollplan::proto::RawStruct;
+use rollplan::wire::json;
 
 use super::request::request;
 

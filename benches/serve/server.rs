@@ -8,12 +8,12 @@ use std::process::{Child, Command, Stdio};
 
 use bytes::Bytes;
 use prost::Message as _;
-use rollplan::proto::rollout_planner_server::{RolloutPlanner, RolloutPlannerServer};
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
     PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
 };
 use rollplan::server::{Config, Server, Shutdown};
+use rollplan::server::{RolloutPlanner, RolloutPlannerServer};
 use rollplan::wire;
 use tokio::net::TcpListener;
 use tokio::sync::watch;

@@ -3,40 +3,23 @@
 //! [`run`] is all of `rollplan serve`: logs, signals and the threads. [`Server`] is the service alone, for
 //! programs and tests that have these already. stack.rs shows what a call passes through, from top to bottom.
 
-mod admin;
 mod admission;
-mod budget;
-mod buffer;
-mod buffered;
-mod calls;
-mod cancellation;
-mod clients;
-mod codec;
-mod compression;
+mod call;
 mod config;
 mod connect;
 mod connection;
-mod deadline;
-mod decompress;
-mod descriptors;
-mod errors;
-mod health;
-mod listener;
-mod log;
-mod memory_limit;
-mod metrics;
-mod offload;
-mod planner;
-mod protocol;
-mod reflection;
-mod response;
-mod serve;
+mod observability;
 mod shutdown;
 mod stack;
-mod streams;
 mod threads;
-mod tls;
-mod trace;
+
+/// The service, generated from `proto/rollplan/v1/service.proto`.
+mod service {
+    // The generator writes neither documentation for everything nor code to our lints.
+    #![allow(missing_docs, unreachable_pub, clippy::all, rustdoc::all)]
+
+    include!(concat!(env!("OUT_DIR"), "/server/rollplan.v1.rs"));
+}
 
 use std::convert::Infallible;
 use std::io;
@@ -54,24 +37,26 @@ use tonic::server::NamedService;
 use tonic::service::Routes;
 use tower::Service;
 
-pub use buffered::LARGE_WORK;
-pub use cancellation::Current as CurrentCall;
-pub use codec::Codec;
+pub use admission::buffered::LARGE_WORK;
+pub use call::cancellation::Current as CurrentCall;
+pub use call::codec::Codec;
+pub use call::errors::{DOMAIN, to_status};
 pub use config::{Config, TlsFiles, Traces};
-pub use errors::{DOMAIN, to_status};
+pub use service::rollout_planner_server::{RolloutPlanner, RolloutPlannerServer};
 pub use shutdown::Shutdown;
 
-use crate::proto::rollout_planner_server::RolloutPlanner;
+use self::call::health::Health;
+use self::call::planner::Planner;
+use self::connect::Methods;
+use self::connection::descriptors::Descriptors;
+use self::connection::listener::Listener;
+use self::connection::serve;
+use self::connection::tls::Tls;
+use self::observability::admin::Admin;
+use self::observability::log;
+use self::observability::metrics::{METHODS, Metrics};
+use self::observability::trace::Tracing;
 use crate::wire;
-use admin::Admin;
-use connect::Methods;
-use descriptors::Descriptors;
-use health::Health;
-use listener::Listener;
-use metrics::{METHODS, Metrics};
-use planner::Planner;
-use tls::Tls;
-use trace::Tracing;
 
 /// How often observations are sorted into buckets if nobody scrapes the metrics.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -168,7 +153,7 @@ pub fn run(config: Config) -> Result<(), Error> {
     let threads = threads::count()?;
     // The last lines are written when this is dropped.
     let _log = log::init();
-    descriptors::raise_limit();
+    connection::descriptors::raise_limit();
     let start = |source| Error::Start { source };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)

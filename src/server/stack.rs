@@ -16,24 +16,25 @@ use tower::{Service, ServiceBuilder};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use super::admission::AdmissionLayer;
-use super::budget::Budget;
-use super::buffer::BufferLayer;
-use super::calls::CountLayer;
-use super::clients;
-use super::compression::LargeAnswersCompressed;
 use super::config::Config;
 use super::connect::{ConnectLayer, Methods};
-use super::deadline::DeadlineLayer;
-use super::log::CallLogLayer;
-use super::metrics::Metrics;
-use super::offload::OffloadLayer;
-use super::protocol::{self, RefuseLayer};
-use super::reflection::{Reflection, V1Alpha};
-use super::streams::StreamsLayer;
-use super::trace::Tracing;
-use super::{Error, GrpcService, errors};
-use crate::proto::rollout_planner_server::{RolloutPlanner, RolloutPlannerServer};
+use super::{Error, GrpcService};
+use crate::server::admission::AdmissionLayer;
+use crate::server::admission::budget::Budget;
+use crate::server::admission::buffer::BufferLayer;
+use crate::server::admission::offload::OffloadLayer;
+use crate::server::call::compression::LargeAnswersCompressed;
+use crate::server::call::deadline::DeadlineLayer;
+use crate::server::call::errors;
+use crate::server::call::protocol::{self, RefuseLayer};
+use crate::server::call::reflection::{Reflection, V1Alpha};
+use crate::server::call::streams::StreamsLayer;
+use crate::server::connection::clients;
+use crate::server::observability::calls::CountLayer;
+use crate::server::observability::log::CallLogLayer;
+use crate::server::observability::metrics::Metrics;
+use crate::server::observability::trace::Tracing;
+use crate::server::{RolloutPlanner, RolloutPlannerServer};
 use crate::wire::REQUEST_BYTES_MAX;
 
 /// Bytes that may be sent to ask for health or descriptors: names, and the call is held in memory with them.
@@ -191,9 +192,9 @@ mod tests {
     use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
 
     use super::*;
+    use crate::server::call::health::Health;
+    use crate::server::call::planner::Planner;
     use crate::server::connection::PendingResponses;
-    use crate::server::health::Health;
-    use crate::server::planner::Planner;
 
     #[tokio::test]
     async fn descriptors_take_room_of_the_budget_and_health_does_not() {

@@ -13,9 +13,10 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor};
 use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 
+use super::Error;
 use super::error::{Reason, Violations};
 use super::parse::{ANSWERS_MAX, EVENTS_MAX, PODS_MAX, Path, REPLICA_SETS_MAX};
-use super::{Error, RawStruct};
+use crate::proto::RawStruct;
 use crate::proto::{
     ContainerStatus, DeploymentCondition, FailureRule, LabelSelectorRequirement, ObservedEvent,
     OwnerReference, Pod, PodCondition, ReplicaSet, ReplicaSetCondition, StepAnswer,

@@ -15,7 +15,6 @@ mod path;
 mod print;
 mod print_report;
 mod print_revision;
-mod raw_struct;
 mod tree;
 
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
@@ -27,7 +26,6 @@ pub use parse::{
 pub use print::{print_plan, print_status, print_step};
 pub use print_report::print_report;
 pub use print_revision::{print_revisions, print_rollback};
-pub use raw_struct::RawStruct;
 
 use bytes::Bytes;
 use interruptible::Interruptible;

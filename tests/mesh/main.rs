@@ -25,12 +25,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
-use rollplan::proto::rollout_planner_server::{RolloutPlanner, RolloutPlannerServer};
+use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
     PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
 };
+use rollplan::server::{RolloutPlanner, RolloutPlannerServer};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::TcpListenerStream;

@@ -8,8 +8,8 @@ use tonic_types::StatusExt as _;
 
 use super::Refusal;
 use crate::cli::error::{Error, chain};
+use crate::client::RolloutPlannerClient;
 use crate::proto;
-use crate::proto::rollout_planner_client::RolloutPlannerClient;
 use crate::wire::REQUEST_BYTES_MAX;
 
 /// A connection that takes longer than this is given up.

@@ -106,7 +106,7 @@ impl Traces {
     }
 
     /// The endpoint for the log: without the password that a URL may have.
-    pub(in crate::server) fn shown_endpoint(&self) -> Option<String> {
+    pub(crate) fn shown_endpoint(&self) -> Option<String> {
         let endpoint = self.endpoint.as_deref()?;
         let (scheme, rest) = endpoint.split_once("://")?;
         let authority = rest.split(['/', '?']).next()?;

@@ -11,7 +11,7 @@ use serde_json::error::Category;
 use serde_json::value::Serializer;
 
 use super::methods::Method;
-use crate::server::buffered::PREFIX_BYTES;
+use crate::server::admission::buffered::PREFIX_BYTES;
 
 /// What a value of a JSON text takes in memory at most while it is decoded: an entry of a list, and in it a message with a
 /// node of a tree of its own.
@@ -19,7 +19,7 @@ const VALUE_BYTES: usize = 1 << 10;
 
 /// A call of Connect, noted on its request.
 #[derive(Clone)]
-pub(in crate::server) struct Call {
+pub(crate) struct Call {
     method: Method,
     encoding: Encoding,
     compress_min: Option<usize>,
@@ -27,18 +27,18 @@ pub(in crate::server) struct Call {
 
 /// How the messages of a call are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::server) enum Encoding {
+pub(crate) enum Encoding {
     Proto,
     Json,
 }
 
 /// Why a text is not the JSON of a message. It quotes nothing of the text but names of fields and keys.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::server) struct Malformed {
+pub(crate) struct Malformed {
     /// Where, by the names that the text uses. Empty if it is the text as a whole.
-    pub(in crate::server) path: String,
+    pub(crate) path: String,
     /// What is wrong there.
-    pub(in crate::server) problem: String,
+    pub(crate) problem: String,
 }
 
 // === impl Call ===
@@ -52,7 +52,7 @@ impl Call {
         }
     }
 
-    pub(in crate::server) fn is_json(&self) -> bool {
+    pub(crate) fn is_json(&self) -> bool {
         self.encoding == Encoding::Json
     }
 
@@ -68,7 +68,7 @@ impl Call {
     }
 
     /// Bytes that [`decode`](Self::decode) takes at most.
-    pub(in crate::server) fn decoding_memory(text: &[u8]) -> usize {
+    pub(crate) fn decoding_memory(text: &[u8]) -> usize {
         // In texts, too: this counts too many, never too few.
         let values = text
             .iter()
@@ -78,7 +78,7 @@ impl Call {
 
     /// The protobuf of a request in JSON. Unknown fields are ignored: requests are made of Kubernetes objects, which
     /// have many more than the contract.
-    pub(in crate::server) fn decode(&self, text: &[u8]) -> Result<Vec<u8>, Malformed> {
+    pub(crate) fn decode(&self, text: &[u8]) -> Result<Vec<u8>, Malformed> {
         let mut json = serde_json::Deserializer::from_slice(text);
         let mut track = serde_path_to_error::Track::new();
         let message = DynamicMessage::deserialize_with_options(
@@ -92,7 +92,7 @@ impl Call {
     }
 
     /// The same message with its prefix, in JSON. `None` if it cannot be represented in JSON, which is a bug.
-    pub(in crate::server) fn encode(&self, framed: &Bytes) -> Option<Bytes> {
+    pub(crate) fn encode(&self, framed: &Bytes) -> Option<Bytes> {
         let message = framed.get(PREFIX_BYTES..)?;
         let message = DynamicMessage::decode(self.method.output.clone(), message).ok()?;
         // As a value first: its maps are ordered, so that the same answer has the same bytes.
@@ -107,7 +107,7 @@ impl Call {
 }
 
 /// A message as gRPC sends it.
-pub(in crate::server) fn frame(flag: u8, message: &[u8]) -> Bytes {
+pub(crate) fn frame(flag: u8, message: &[u8]) -> Bytes {
     let mut framed = BytesMut::with_capacity(PREFIX_BYTES + message.len());
     framed.put_u8(flag);
     // Nothing here is that long.

@@ -17,7 +17,7 @@ use tonic::{Code, Status};
 use tonic_types::pb;
 
 use super::carry;
-use crate::server::errors::failure;
+use crate::server::call::errors::failure;
 use crate::wire::json::descriptors;
 
 /// The descriptors of what errors carry as details. `None` if the build is broken, which a test rules out.
@@ -140,7 +140,7 @@ fn name(code: Code) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::errors;
+    use crate::server::call::errors;
 
     #[test]
     fn details_have_a_form_for_people() {

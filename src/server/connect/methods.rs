@@ -7,7 +7,7 @@ use prost_reflect::{DescriptorPool, MessageDescriptor};
 
 /// The unary methods of a service, by path.
 #[derive(Clone, Default)]
-pub(in crate::server) struct Methods(Arc<BTreeMap<String, Method>>);
+pub(crate) struct Methods(Arc<BTreeMap<String, Method>>);
 
 /// The messages of a method.
 #[derive(Clone)]
@@ -20,7 +20,7 @@ pub(super) struct Method {
 
 impl Methods {
     /// None if the descriptors do not have the service.
-    pub(in crate::server) fn of(descriptors: &DescriptorPool, service: &str) -> Self {
+    pub(crate) fn of(descriptors: &DescriptorPool, service: &str) -> Self {
         let service = descriptors.get_service_by_name(service);
         let methods = service.iter().flat_map(|service| {
             let unary = |it: &prost_reflect::MethodDescriptor| {

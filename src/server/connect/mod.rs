@@ -29,12 +29,12 @@ use tower::{Layer, Service};
 pub(super) use self::codec::{Call, Encoding, Malformed, frame};
 pub(super) use self::methods::Methods;
 
-use super::buffered::PREFIX_BYTES;
-use super::deadline::GRPC_TIMEOUT;
-use super::errors::{self, refusal};
-use super::metrics;
-use super::protocol::{self, Refused};
-use super::response::ResponseFuture;
+use crate::server::admission::buffered::PREFIX_BYTES;
+use crate::server::call::ResponseFuture;
+use crate::server::call::deadline::GRPC_TIMEOUT;
+use crate::server::call::errors::{self, refusal};
+use crate::server::call::protocol::{self, Refused};
+use crate::server::observability::metrics;
 
 const GRPC_ENCODING: &str = "grpc-encoding";
 const GRPC_ACCEPT_ENCODING: &str = "grpc-accept-encoding";

@@ -11,8 +11,8 @@ use super::meta::Needed;
 use super::name::{is_api_version, is_kind};
 use super::path::Path;
 use crate::proto;
+use crate::proto::RawStruct;
 use crate::wire::error::Reason;
-use crate::wire::raw_struct::RawStruct;
 use crate::wire::tree::Tape;
 
 const API_VERSION: &str = "apps/v1";

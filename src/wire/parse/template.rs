@@ -4,8 +4,8 @@ use rollplan_core::template::{MAX_DEPTH, Template, Value, equal};
 
 use super::path::Path;
 use super::{Owner, Parser};
+use crate::proto::RawStruct;
 use crate::wire::error::Reason;
-use crate::wire::raw_struct::RawStruct;
 use crate::wire::tree::{Faults, Segment, TEMPLATE_VALUES_MAX, Tape};
 
 /// Notes what is wrong inside a template.

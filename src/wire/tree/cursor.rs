@@ -4,7 +4,7 @@ use rollplan_core::template::{Node, Source, Tree, Value};
 
 use super::baseline::next_sibling;
 use super::{Cell, Segment, Tape};
-use crate::wire::raw_struct::RawStruct;
+use crate::proto::RawStruct;
 
 /// A value on a [`Tape`].
 #[derive(Clone, Copy, Debug)]

@@ -20,7 +20,7 @@ use self::cursor::Cursor;
 pub(super) use self::encoding::EXACT_INTEGER;
 use self::encoding::{Kind, Repeated, split_entry, value_kind};
 use super::error::Reason;
-use super::raw_struct::RawStruct;
+use crate::proto::RawStruct;
 
 /// The positions and the content of all parts of a Struct.
 #[derive(Debug)]

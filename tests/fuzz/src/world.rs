@@ -8,7 +8,8 @@ use prost::Message as _;
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Timestamp, Value};
 use rollplan::proto;
-use rollplan::wire::{self, RawStruct};
+use rollplan::proto::RawStruct;
+use rollplan::wire;
 
 /// 2026-11-20T23:27:30Z, and the first and the last second that there is.
 const NOW_SECONDS: i64 = 1_795_217_250;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
+use rollplan::client::RolloutPlannerClient;
 use rollplan::wire::REQUEST_BYTES_MAX;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -1,7 +1,7 @@
 //! What is answered is what `wire` answers, however it travels.
 
 use prost::Message as _;
-use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
+use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ListRevisionsRequest, PlanRolloutRequest, RollbackRequest,
 };

@@ -28,12 +28,12 @@ mod traps;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
-use rollplan::proto::rollout_planner_server::RolloutPlanner;
+use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
     PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
 };
+use rollplan::server::RolloutPlanner;
 use rollplan::server::{self, Config, Server, Shutdown};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;

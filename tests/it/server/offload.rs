@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
-use rollplan::proto::rollout_planner_server::RolloutPlanner;
+use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
     PlanRolloutRequest, PlanRolloutResponse, Pod, RollbackRequest, RollbackResponse, Snapshot,
 };
+use rollplan::server::RolloutPlanner;
 use rollplan::server::{Config, CurrentCall, Server};
 use rollplan_core::interrupt::Interrupt as _;
 use tokio::sync::{Barrier, mpsc};

@@ -1,7 +1,7 @@
 //! Every error has the code that gRPC means for it, and details for programs.
 
 use bytes::Bytes;
-use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
+use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, LabelSelectorRequirement, PlanRolloutRequest, PlanRolloutResponse,
     RollbackRequest, Snapshot,

@@ -1,8 +1,9 @@
 //! What is asked for.
 
 use prost::Message as _;
+use rollplan::proto::RawStruct;
 use rollplan::proto::{PlanRolloutRequest, Pod};
-use rollplan::wire::{RawStruct, json};
+use rollplan::wire::json;
 use serde_json::Value;
 
 /// A rollout under way, as a real API server had it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
+use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{PlanRolloutRequest, RollbackRequest};
 use rollplan::wire::json;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
+use rollplan::client::RolloutPlannerClient;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 

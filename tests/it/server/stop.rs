@@ -3,8 +3,8 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
+use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::PlanRolloutRequest;
-use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
 use rollplan::server::{self, Config, Server, Shutdown};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use hyper_util::rt::TokioIo;
 use rcgen::SanType;
-use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
+use rollplan::client::RolloutPlannerClient;
 use rollplan::server::{Config, Server, Shutdown, TlsFiles};
 use tempfile::TempDir;
 use tokio::net::TcpStream;

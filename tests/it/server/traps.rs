@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use rollplan::proto::rollout_planner_client::RolloutPlannerClient;
-use rollplan::proto::rollout_planner_server::RolloutPlannerServer;
+use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{ComputeStatusRequest, PlanRolloutRequest};
+use rollplan::server::RolloutPlannerServer;
 use rollplan::server::{Config, Shutdown};
 use rollplan::wire::REQUEST_BYTES_MAX;
 use tokio::net::TcpListener;

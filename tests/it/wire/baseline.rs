@@ -2,7 +2,8 @@
 //! comparison must be the same as without a baseline.
 
 use prost::Message as _;
-use rollplan::wire::{self, Error, RawStruct, Reason};
+use rollplan::proto::RawStruct;
+use rollplan::wire::{self, Error, Reason};
 use rollplan_core::snapshot::Snapshot;
 use rollplan_core::template::{Value, equal};
 

@@ -6,7 +6,8 @@ use prost::Message as _;
 use prost::encoding::encode_varint;
 use prost_types::value::Kind;
 use rollplan::proto;
-use rollplan::wire::{self, Error, RawStruct, Reason};
+use rollplan::proto::RawStruct;
+use rollplan::wire::{self, Error, Reason};
 use rollplan_core::template::{MAX_DEPTH, Template, Value, equal};
 
 use super::random::Random;

@@ -6,7 +6,8 @@ use prost::Message as _;
 use prost_types::value::Kind;
 use prost_types::{Timestamp, Value};
 use rollplan::proto;
-use rollplan::wire::{self, Error, LISTED_VIOLATIONS_MAX, RawStruct, Reason, Violations};
+use rollplan::proto::RawStruct;
+use rollplan::wire::{self, Error, LISTED_VIOLATIONS_MAX, Reason, Violations};
 
 use super::{Parts as _, mk_request};
 

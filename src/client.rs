@@ -1,0 +1,10 @@
+//! The client of the service, generated from `proto/rollplan/v1/service.proto`.
+
+pub use generated::rollout_planner_client::RolloutPlannerClient;
+
+mod generated {
+    // The generator writes neither documentation for everything nor code to our lints.
+    #![allow(missing_docs, unreachable_pub, clippy::all, rustdoc::all)]
+
+    include!(concat!(env!("OUT_DIR"), "/client/rollplan.v1.rs"));
+}

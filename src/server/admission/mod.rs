@@ -1,0 +1,87 @@
+//! Limits how many calls are in flight, with a limit of their own for large calls.
+//!
+//! A large call waits for its turn, and would take the place of many calls that are answered at once.
+
+pub(crate) mod budget;
+pub(crate) mod buffer;
+pub(crate) mod buffered;
+pub(crate) mod decompress;
+pub(crate) mod memory_limit;
+pub(crate) mod offload;
+
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use tonic::body::Body;
+use tower::limit::{ConcurrencyLimit, GlobalConcurrencyLimitLayer};
+use tower::load_shed::LoadShed;
+use tower::util::Oneshot;
+use tower::{BoxError, Layer, Service, ServiceExt as _};
+
+use crate::server::admission::buffered::BufferedRequest;
+
+/// Admits calls up to one limit for small calls and one for large calls.
+#[derive(Clone)]
+pub(crate) struct AdmissionLayer {
+    small: GlobalConcurrencyLimitLayer,
+    large: GlobalConcurrencyLimitLayer,
+}
+
+#[derive(Clone)]
+pub(crate) struct Admission<S> {
+    small: Limited<S>,
+    large: Limited<S>,
+}
+
+/// A call beyond the limit is refused at once: in a queue it would only be late as well.
+type Limited<S> = LoadShed<ConcurrencyLimit<S>>;
+
+// === impl AdmissionLayer ===
+
+impl AdmissionLayer {
+    /// The limits hold for all connections together: behind a sidecar all calls arrive over a few.
+    pub(crate) fn new(small: usize, large: usize) -> Self {
+        Self {
+            small: GlobalConcurrencyLimitLayer::new(small),
+            large: GlobalConcurrencyLimitLayer::new(large),
+        }
+    }
+}
+
+impl<S: Clone> Layer<S> for AdmissionLayer {
+    type Service = Admission<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Admission {
+            small: LoadShed::new(self.small.layer(inner.clone())),
+            large: LoadShed::new(self.large.layer(inner)),
+        }
+    }
+}
+
+// === impl Admission ===
+
+impl<S> Service<Request<BufferedRequest>> for Admission<S>
+where
+    S: Service<Request<BufferedRequest>, Response = Response<Body>, Error = Infallible> + Clone,
+{
+    type Response = Response<Body>;
+    /// `Overloaded`, and no other.
+    type Error = BoxError;
+    type Future = Oneshot<Limited<S>, Request<BufferedRequest>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        // Which limit applies depends on the call.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<BufferedRequest>) -> Self::Future {
+        let limited = if request.body().is_large() {
+            &self.large
+        } else {
+            &self.small
+        };
+        limited.clone().oneshot(request)
+    }
+}

@@ -1,0 +1,66 @@
+//! Which answers are compressed.
+
+use prost::Message;
+use tonic::{Request, Response, Status};
+
+use crate::proto::{
+    ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
+    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+};
+use crate::server::RolloutPlanner;
+
+/// Answers of a planner, of which those with fewer bytes than the minimum are not compressed. (tonic compresses all
+/// answers of a service to clients that accept it, or none.)
+pub(crate) struct LargeAnswersCompressed<P> {
+    pub(crate) planner: P,
+    /// Without a minimum nothing is compressed, nor decided here.
+    pub(crate) bytes_min: Option<usize>,
+}
+
+// === impl LargeAnswersCompressed ===
+
+impl<P> LargeAnswersCompressed<P> {
+    fn decide<A: Message>(
+        &self,
+        answer: Result<Response<A>, Status>,
+    ) -> Result<Response<A>, Status> {
+        let mut answer = answer?;
+        if let Some(bytes_min) = self.bytes_min
+            && answer.get_ref().encoded_len() < bytes_min
+        {
+            answer.disable_compression();
+        }
+        Ok(answer)
+    }
+}
+
+#[tonic::async_trait]
+impl<P: RolloutPlanner> RolloutPlanner for LargeAnswersCompressed<P> {
+    async fn plan_rollout(
+        &self,
+        request: Request<PlanRolloutRequest>,
+    ) -> Result<Response<PlanRolloutResponse>, Status> {
+        self.decide(self.planner.plan_rollout(request).await)
+    }
+
+    async fn compute_status(
+        &self,
+        request: Request<ComputeStatusRequest>,
+    ) -> Result<Response<ComputeStatusResponse>, Status> {
+        self.decide(self.planner.compute_status(request).await)
+    }
+
+    async fn rollback(
+        &self,
+        request: Request<RollbackRequest>,
+    ) -> Result<Response<RollbackResponse>, Status> {
+        self.decide(self.planner.rollback(request).await)
+    }
+
+    async fn list_revisions(
+        &self,
+        request: Request<ListRevisionsRequest>,
+    ) -> Result<Response<ListRevisionsResponse>, Status> {
+        self.decide(self.planner.list_revisions(request).await)
+    }
+}

@@ -1,0 +1,544 @@
+//! Errors as clients see them: a status code, a line for people, and details for programs.
+//!
+//! Details travel in a header, and proxies refuse calls whose headers pass 8 KiB: whatever could be long is cut.
+
+use std::collections::BTreeMap;
+use std::error::Error as _;
+use std::time::Duration;
+
+use http::Response;
+use prost::{Message, Name};
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tonic_types::{BadRequest, ErrorDetails, FieldViolation, QuotaFailure, StatusExt as _, pb};
+
+use rollplan_core::RollbackError;
+
+use crate::server::connect::Malformed;
+use crate::wire::{self, REQUEST_BYTES_MAX, Violations};
+
+/// The domain of every `ErrorInfo`.
+pub const DOMAIN: &str = "rollplan.dev";
+
+/// Bytes of a message. Each may take three in the header, being percent-encoded, and one in the details.
+const MESSAGE_BYTES_MAX: usize = 512;
+/// Bytes of a name. Kubernetes has none that is longer.
+const NAME_BYTES_MAX: usize = 253;
+/// Bytes of the details before base64: 5.3 KiB in the header, which leaves room for the message and the rest.
+const DETAILS_BYTES_MAX: usize = 4 << 10;
+/// Bytes that a field and a description may have: the first pair with which all violations fit. With the last
+/// they always do, there being at most [`wire::LISTED_VIOLATIONS_MAX`] of them.
+const VIOLATION_BYTES_MAX: [(usize, usize); 4] =
+    [(usize::MAX, usize::MAX), (260, 96), (160, 64), (96, 40)];
+
+/// The reason of an error that is a bug of ours.
+const BUG: &str = "INTERNAL_ERROR";
+
+/// The reason of an error whose texts name keys of the caller: it is logged without them.
+pub(crate) const INVALID_JSON: &str = "INVALID_JSON";
+
+/// After what time a call that was shed may be tried again, to begin with.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// `google.rpc.ErrorInfo` with its metadata in order: the same request gives the same bytes, errors too.
+#[derive(Clone, PartialEq, Message)]
+struct ErrorInfo {
+    #[prost(string, tag = "1")]
+    reason: String,
+    #[prost(string, tag = "2")]
+    domain: String,
+    #[prost(btree_map = "string, string", tag = "3")]
+    metadata: BTreeMap<String, String>,
+}
+
+impl Name for ErrorInfo {
+    const NAME: &'static str = "ErrorInfo";
+    const PACKAGE: &'static str = "google.rpc";
+}
+
+/// The one mapping of errors to what clients see.
+#[must_use]
+pub fn to_status(error: &wire::Error) -> Status {
+    match error {
+        wire::Error::InvalidArgument(violations) => invalid_request(violations),
+        wire::Error::TooLarge {
+            what,
+            unit,
+            count,
+            max,
+        } => too_large(what, unit, Some(*count), *max),
+        wire::Error::AnswerTooLarge { bytes, max } => answer_too_large(*bytes, *max),
+        wire::Error::Undecodable { message, .. } => refusal(
+            Code::InvalidArgument,
+            &with_source(error),
+            "MALFORMED_REQUEST",
+            &[("message", message)],
+        ),
+        wire::Error::InvalidJson { message, .. } => refusal(
+            Code::InvalidArgument,
+            &with_source(error),
+            INVALID_JSON,
+            &[("message", message)],
+        ),
+        wire::Error::Rollback(error) => no_way_back(error),
+        // Nobody reads it.
+        wire::Error::Interrupted(_) => {
+            refusal(Code::Cancelled, &error.to_string(), "CANCELLED", &[])
+        }
+        wire::Error::Descriptors { .. } => bug(),
+    }
+}
+
+/// A text that is not the JSON of a request. The field is named as the text names it.
+pub(crate) fn malformed_json(malformed: &Malformed) -> Status {
+    let Malformed { path, problem } = malformed;
+    let field = cut_middle(path, VIOLATION_BYTES_MAX[1].0);
+    let problem = cut_end(problem, MESSAGE_BYTES_MAX / 2);
+    let message = match &*field {
+        "" => problem.clone(),
+        field => format!("{field}: {problem}"),
+    };
+    let violation = FieldViolation {
+        field,
+        description: problem,
+        reason: INVALID_JSON.to_owned(),
+        localized_message: None,
+    };
+    let details = ErrorDetails::with_bad_request(vec![violation]);
+    let message = cut_end(&message, MESSAGE_BYTES_MAX);
+    failed(Code::InvalidArgument, &message, INVALID_JSON, &[], details)
+}
+
+/// A rollback that is not possible, although the request is valid.
+fn no_way_back(error: &RollbackError) -> Status {
+    let message = cut_end(&error.to_string(), MESSAGE_BYTES_MAX);
+    let refused = |reason: &str, name: &str| {
+        let name = cut_end(name, NAME_BYTES_MAX);
+        let mut details = ErrorDetails::new();
+        details.add_precondition_failure_violation(reason, name.as_str(), message.as_str());
+        let metadata = [("deployment", &*name)];
+        failed(
+            Code::FailedPrecondition,
+            &message,
+            reason,
+            &metadata,
+            details,
+        )
+    };
+    match error {
+        RollbackError::Incomplete { name } => refused("REPLICA_SETS_INCOMPLETE", name),
+        RollbackError::Paused { name } => refused("DEPLOYMENT_PAUSED", name),
+        RollbackError::NoHistory { name } => refused("NO_EARLIER_REVISION", name),
+        RollbackError::NotFound {
+            name,
+            revision,
+            existing,
+        } => {
+            let name = cut_end(name, NAME_BYTES_MAX);
+            let revision = revision.to_string();
+            let existing: Vec<String> = existing.iter().map(ToString::to_string).collect();
+            let existing = cut_end(&existing.join(","), MESSAGE_BYTES_MAX);
+            let metadata = [
+                ("deployment", &*name),
+                ("revision", &*revision),
+                ("existing_revisions", &*existing),
+            ];
+            let mut details = ErrorDetails::new();
+            details.set_resource_info("revision", revision.as_str(), name.as_str(), "");
+            failed(
+                Code::NotFound,
+                &message,
+                "REVISION_NOT_FOUND",
+                &metadata,
+                details,
+            )
+        }
+    }
+}
+
+/// The error for a bug of ours. It tells nothing about the inside.
+pub(crate) fn bug() -> Status {
+    refusal(
+        Code::Internal,
+        "a bug in rollplan: the same request will fail again",
+        BUG,
+        &[],
+    )
+}
+
+/// Whether a call failed because of a bug of ours.
+pub(crate) fn is_bug(status: &Status) -> bool {
+    let info = status.get_error_details();
+    info.error_info().is_some_and(|info| info.reason == BUG)
+}
+
+/// The error of a call that is aborted at shutdown.
+pub(crate) fn stopping() -> Status {
+    refusal(Code::Unavailable, "the server is stopping", "STOPPING", &[])
+}
+
+/// The error of a call that came when there was no room. Besides UNAVAILABLE, it is the only error for which a retry
+/// makes sense, which `RetryInfo` says.
+pub(crate) fn overloaded() -> Status {
+    failed(
+        Code::ResourceExhausted,
+        "the server has more calls than it can answer: try again after a pause",
+        "OVERLOADED",
+        &[],
+        ErrorDetails::with_retry_info(Some(RETRY_DELAY)),
+    )
+}
+
+/// A request with more bytes than the contract allows.
+pub(crate) fn request_too_large() -> Status {
+    too_large("request", "bytes", None, REQUEST_BYTES_MAX)
+}
+
+/// An error with an `ErrorInfo` and no further details.
+pub(crate) fn refusal(
+    code: Code,
+    message: &str,
+    reason: &str,
+    metadata: &[(&str, &str)],
+) -> Status {
+    let message = cut_end(message, MESSAGE_BYTES_MAX);
+    failed(code, &message, reason, metadata, ErrorDetails::new())
+}
+
+/// An error with an `ErrorInfo`, which every error has, and these details.
+fn failed(
+    code: Code,
+    message: &str,
+    reason: &str,
+    metadata: &[(&str, &str)],
+    details: ErrorDetails,
+) -> Status {
+    let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    let info = ErrorInfo {
+        reason: reason.to_owned(),
+        domain: DOMAIN.to_owned(),
+        metadata: metadata.iter().map(own).collect(),
+    };
+    let info = prost_types::Any {
+        type_url: format!("type.googleapis.com/{}", ErrorInfo::full_name()),
+        value: info.encode_to_vec(),
+    };
+    let others = Status::with_error_details(code, message, details);
+    // Just encoded, it can be decoded.
+    let mut status = pb::Status::decode(others.details()).unwrap_or_default();
+    status.details.insert(0, info);
+    Status::with_details(code, message, status.encode_to_vec().into())
+}
+
+/// Gives an error that the framework made the code and the details that all errors have. Other headers stay:
+/// some say which compressions are accepted.
+pub(crate) fn complete(mut response: Response<Body>) -> Response<Body> {
+    let Some(status) = failure(&response) else {
+        return response;
+    };
+    if !status.details().is_empty() {
+        return response;
+    }
+    let completed = if is_unsupported_encoding(&response, &status) {
+        refusal(status.code(), status.message(), "UNSUPPORTED_ENCODING", &[])
+    } else {
+        completed(&status)
+    };
+    // Base64 and percent-encoding make sure that the headers are valid.
+    if completed.add_header(response.headers_mut()).is_ok() {
+        response.extensions_mut().insert(completed);
+    }
+    response
+}
+
+/// The status of a call that failed before anything of its answer was sent.
+pub(crate) fn failure(response: &Response<Body>) -> Option<Status> {
+    let status = match response.extensions().get::<Status>() {
+        Some(status) => status.clone(),
+        None => Status::from_header_map(response.headers())?,
+    };
+    (status.code() != Code::Ok).then_some(status)
+}
+
+/// Of what is not implemented, only compression comes with a list of what is.
+fn is_unsupported_encoding(response: &Response<Body>, status: &Status) -> bool {
+    status.code() == Code::Unimplemented && response.headers().contains_key("grpc-accept-encoding")
+}
+
+/// The same error with the code and the details that all errors have.
+pub(crate) fn completed(status: &Status) -> Status {
+    let (code, reason) = match status.code() {
+        // Longer than the limit once decompressed. What is sent too long to the planner has not come this far.
+        Code::ResourceExhausted => return request_too_large(),
+        // Longer than is taken by what is served beside the planner.
+        Code::OutOfRange => {
+            return over_quota("REQUEST_TOO_LARGE", "request", status.message(), &[]);
+        }
+        // Bytes that cannot be decoded as a message or as a frame.
+        Code::Internal => (Code::InvalidArgument, "MALFORMED_REQUEST"),
+        code @ Code::Unimplemented => (code, "UNKNOWN_METHOD"),
+        code @ Code::NotFound => (code, "NOT_FOUND"),
+        code @ Code::Cancelled => (code, "CANCELLED"),
+        code => (code, "UNKNOWN"),
+    };
+    let message = match status.message() {
+        "" => status.code().description(),
+        message => message,
+    };
+    refusal(code, message, reason, &[])
+}
+
+fn too_large(what: &str, unit: &str, count: Option<usize>, max: usize) -> Status {
+    let message = match count {
+        Some(count) => format!("{what}: {count} {unit} exceed the limit of {max}"),
+        None => format!("{what}: more than {max} {unit}"),
+    };
+    let (max, count) = (max.to_string(), count.map(|count| count.to_string()));
+    let mut metadata = vec![("what", what), ("max", &max)];
+    if let Some(count) = &count {
+        metadata.push(("count", count));
+    }
+    over_quota("REQUEST_TOO_LARGE", what, &message, &metadata)
+}
+
+fn answer_too_large(bytes: usize, max: usize) -> Status {
+    let message = format!(
+        "the answer: {bytes} bytes exceed the limit of {max}: delete old ReplicaSets, or lower revisionHistoryLimit"
+    );
+    let (max, bytes) = (max.to_string(), bytes.to_string());
+    let metadata = [("what", "answer"), ("max", &max), ("count", &bytes)];
+    over_quota("ANSWER_TOO_LARGE", "answer", &message, &metadata)
+}
+
+fn over_quota(reason: &str, what: &str, message: &str, metadata: &[(&str, &str)]) -> Status {
+    let quota = QuotaFailure::with_violation(what, message);
+    let details = ErrorDetails::with_quota_failure(quota.violations);
+    failed(Code::ResourceExhausted, message, reason, metadata, details)
+}
+
+fn invalid_request(violations: &Violations) -> Status {
+    let Violations { listed, omitted } = violations;
+    let count = listed.len().saturating_add(*omitted);
+    let (count, omitted) = (count.to_string(), omitted.to_string());
+    let message = cut_end(&violations.to_string(), MESSAGE_BYTES_MAX);
+    let status = |(field_bytes_max, description_bytes_max)| {
+        let violations = listed.iter().map(|violation| FieldViolation {
+            field: cut_middle(&violation.field, field_bytes_max),
+            description: cut_end(&violation.description, description_bytes_max),
+            reason: violation.reason.as_str().to_owned(),
+            localized_message: None,
+        });
+        let details = ErrorDetails::with_bad_request(
+            BadRequest::new(violations.collect::<Vec<_>>()).field_violations,
+        );
+        let metadata = [("violations", &*count), ("omitted", &*omitted)];
+        let code = Code::InvalidArgument;
+        failed(code, &message, "INVALID_REQUEST", &metadata, details)
+    };
+    let [first, others @ ..] = VIOLATION_BYTES_MAX;
+    others.into_iter().fold(status(first), |fits, limits| {
+        if fits.details().len() <= DETAILS_BYTES_MAX {
+            fits
+        } else {
+            status(limits)
+        }
+    })
+}
+
+fn with_source(error: &wire::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+/// Marks where text was cut.
+pub(crate) const CUT: &str = "...";
+
+/// Cut between characters, to at most so many bytes.
+fn cut_end(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(bytes_max.saturating_sub(CUT.len()));
+    format!("{}{CUT}", &text[..end])
+}
+
+/// As [`cut_end`]. Of a path both ends say most.
+fn cut_middle(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let keep = bytes_max.saturating_sub(CUT.len());
+    let end = text.floor_char_boundary(keep / 2);
+    let start = text.ceil_char_boundary(text.len() - keep / 2);
+    format!("{}{CUT}{}", &text[..end], &text[start..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{LISTED_VIOLATIONS_MAX, Reason, Violation};
+
+    /// What proxies allow for all headers together.
+    const HEADER_BYTES_MAX: usize = 8 << 10;
+
+    fn check_header(status: &Status) {
+        let response = status.clone().into_http::<Body>();
+        // RFC 9113, 6.5.2: how the size of a header list is counted.
+        let bytes: usize = response
+            .headers()
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len() + 32)
+            .sum();
+        // Leaves room for what is added on the way.
+        assert!(bytes < HEADER_BYTES_MAX - 512, "{bytes} bytes of headers");
+    }
+
+    fn mk_violations(count: usize, field: &str, description: &str) -> Violations {
+        Violations {
+            listed: vec![
+                Violation {
+                    field: field.to_owned(),
+                    reason: Reason::UnknownEnumValue,
+                    description: description.to_owned(),
+                };
+                count
+            ],
+            omitted: 12_345_678,
+        }
+    }
+
+    #[test]
+    fn short_violations_stay_whole() {
+        let field = "snapshot.replica_sets[7].metadata.labels[\"app.kubernetes.io/name\"]";
+        let description = "is required";
+        let violations = mk_violations(LISTED_VIOLATIONS_MAX, field, description);
+        let status = to_status(&wire::Error::InvalidArgument(violations));
+        check_header(&status);
+        let details = status.get_error_details();
+        let listed = &details.bad_request().unwrap().field_violations;
+        assert_eq!(listed.len(), LISTED_VIOLATIONS_MAX);
+        for violation in listed {
+            assert_eq!(violation.field, field);
+            assert_eq!(violation.description, description);
+            assert_eq!(violation.reason, "UNKNOWN_ENUM_VALUE");
+        }
+        let info = details.error_info().unwrap();
+        assert_eq!(info.reason, "INVALID_REQUEST");
+        assert_eq!(info.domain, DOMAIN);
+        assert_eq!(info.metadata["violations"], "12345698");
+        assert_eq!(info.metadata["omitted"], "12345678");
+    }
+
+    #[test]
+    fn the_longest_violations_fit_a_header() {
+        for text in ["x", "ü", "≠", "🦀"] {
+            // More than the parser ever gives.
+            for bytes in [256, 260, 100_000] {
+                let long = text.repeat(bytes / text.len());
+                let violations = mk_violations(LISTED_VIOLATIONS_MAX, &long, &long);
+                let status = to_status(&wire::Error::InvalidArgument(violations));
+                check_header(&status);
+                assert!(status.details().len() <= DETAILS_BYTES_MAX);
+                let details = status.get_error_details();
+                let listed = &details.bad_request().unwrap().field_violations;
+                assert_eq!(listed.len(), LISTED_VIOLATIONS_MAX);
+                assert!(listed[0].field.starts_with(text) && listed[0].field.ends_with(text));
+            }
+        }
+    }
+
+    #[test]
+    fn a_single_long_violation_stays_whole() {
+        let long = "ü".repeat(128);
+        let status = to_status(&wire::Error::InvalidArgument(mk_violations(
+            1, &long, &long,
+        )));
+        check_header(&status);
+        let details = status.get_error_details();
+        assert_eq!(
+            details.bad_request().unwrap().field_violations[0].field,
+            long
+        );
+    }
+
+    #[test]
+    fn text_is_cut_between_characters() {
+        assert_eq!(cut_end("größer", 8), "größer");
+        assert_eq!(cut_end("größer", 6), "gr...");
+        assert_eq!(cut_end("größer", 2), "...");
+        assert_eq!(cut_middle("snapshot.pods.name", 18), "snapshot.pods.name");
+        assert_eq!(cut_middle("snapshot.pods.name", 13), "snaps....name");
+        assert_eq!(cut_middle("ööööö", 8), "ö...ö");
+    }
+
+    #[test]
+    fn rollbacks_of_any_name_and_history_fit_a_header() {
+        let name = "🦀".repeat(1000);
+        let errors = [
+            RollbackError::Incomplete { name: name.clone() },
+            RollbackError::Paused { name: name.clone() },
+            RollbackError::NoHistory { name: name.clone() },
+            RollbackError::NotFound {
+                name,
+                revision: i64::MIN,
+                existing: (0..10_000).map(|i| i64::MAX - i).collect(),
+            },
+        ];
+        for error in errors {
+            let status = to_status(&wire::Error::Rollback(error));
+            check_header(&status);
+            assert!(status.get_details_error_info().is_some());
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_is_a_quota() {
+        let status = to_status(&wire::Error::TooLarge {
+            what: "snapshot.pods",
+            unit: "entries",
+            count: 20_001,
+            max: 20_000,
+        });
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        assert_eq!(
+            status.message(),
+            "snapshot.pods: 20001 entries exceed the limit of 20000"
+        );
+        let details = status.get_error_details();
+        let quota = &details.quota_failure().unwrap().violations;
+        assert_eq!(quota.len(), 1);
+        assert_eq!(quota[0].subject, "snapshot.pods");
+        let info = details.error_info().unwrap();
+        assert_eq!(info.reason, "REQUEST_TOO_LARGE");
+        assert_eq!(info.metadata["count"], "20001");
+        assert_eq!(info.metadata["max"], "20000");
+    }
+
+    #[test]
+    fn errors_of_the_framework_get_details_and_keep_their_headers() {
+        let mut response = Status::unimplemented("Content is compressed with `br`").into_http();
+        response.headers_mut().insert(
+            "grpc-accept-encoding",
+            http::HeaderValue::from_static("gzip"),
+        );
+        let response = complete(response);
+        assert_eq!(response.headers()["grpc-accept-encoding"], "gzip");
+        let status = Status::from_header_map(response.headers()).unwrap();
+        assert_eq!(status.code(), Code::Unimplemented);
+        assert_eq!(status.message(), "Content is compressed with `br`");
+        let info = status.get_details_error_info().unwrap();
+        assert_eq!(info.reason, "UNSUPPORTED_ENCODING");
+        assert_eq!(info.domain, DOMAIN);
+    }
+
+    #[test]
+    fn answers_and_errors_with_details_stay_as_they_are() {
+        let ours = refusal(Code::ResourceExhausted, "busy", "BUSY", &[]);
+        let status = failure(&complete(ours.into_http())).unwrap();
+        assert_eq!(status.message(), "busy");
+        assert_eq!(status.get_details_error_info().unwrap().reason, "BUSY");
+        assert!(failure(&complete(Response::default())).is_none());
+    }
+}

@@ -1,0 +1,22 @@
+//! A call: its deadline, its decoding, the planner that answers it, and its errors.
+
+pub(crate) mod cancellation;
+pub(crate) mod codec;
+pub(crate) mod compression;
+pub(crate) mod deadline;
+pub(crate) mod errors;
+pub(crate) mod health;
+pub(crate) mod planner;
+pub(crate) mod protocol;
+pub(crate) mod reflection;
+pub(crate) mod streams;
+
+use std::convert::Infallible;
+use std::pin::Pin;
+
+use http::Response;
+use tonic::body::Body;
+
+/// The response of a call, still to be computed. It never fails: errors are responses too.
+pub(crate) type ResponseFuture =
+    Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;

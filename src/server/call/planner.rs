@@ -1,0 +1,126 @@
+//! The calls of the contract, answered by [`wire`].
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use prost::Message;
+use rollplan_core::interrupt::Interrupt;
+use tonic::{Request, Response, Status};
+use tracing::Span;
+
+use crate::proto::{
+    ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
+    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse, Snapshot,
+};
+use crate::server::RolloutPlanner;
+use crate::server::call::cancellation::Current;
+use crate::server::call::errors::to_status;
+use crate::server::observability::log::LoggedDeployment;
+use crate::server::observability::metrics::{Metrics, SnapshotLabels};
+use crate::wire;
+
+/// The planner of this crate.
+pub(crate) struct Planner {
+    metrics: Arc<Metrics>,
+}
+
+// === impl Planner ===
+
+impl Planner {
+    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
+        Self { metrics }
+    }
+}
+
+#[tonic::async_trait]
+impl RolloutPlanner for Planner {
+    async fn plan_rollout(
+        &self,
+        request: Request<PlanRolloutRequest>,
+    ) -> Result<Response<PlanRolloutResponse>, Status> {
+        let request = request.into_inner();
+        let asked = snapshot_labels(request.snapshot.as_ref());
+        let start = Instant::now();
+        let answered = answer(request, |it| it.snapshot.as_ref(), wire::plan_rollout_until)?;
+        self.metrics
+            .series
+            .planned(asked, answered.get_ref(), start.elapsed());
+        Ok(answered)
+    }
+
+    async fn compute_status(
+        &self,
+        request: Request<ComputeStatusRequest>,
+    ) -> Result<Response<ComputeStatusResponse>, Status> {
+        let request = request.into_inner();
+        answer(
+            request,
+            |it| it.snapshot.as_ref(),
+            wire::compute_status_until,
+        )
+    }
+
+    async fn rollback(
+        &self,
+        request: Request<RollbackRequest>,
+    ) -> Result<Response<RollbackResponse>, Status> {
+        let request = request.into_inner();
+        answer(request, |it| it.snapshot.as_ref(), wire::rollback_until)
+    }
+
+    async fn list_revisions(
+        &self,
+        request: Request<ListRevisionsRequest>,
+    ) -> Result<Response<ListRevisionsResponse>, Status> {
+        let request = request.into_inner();
+        answer(
+            request,
+            |it| it.snapshot.as_ref(),
+            wire::list_revisions_until,
+        )
+    }
+}
+
+/// Runs where the call runs, which has been chosen by its size.
+fn answer<R, A: Message>(
+    request: R,
+    snapshot: impl FnOnce(&R) -> Option<&Snapshot>,
+    answer: impl FnOnce(R, &dyn Interrupt) -> Result<A, wire::Error>,
+) -> Result<Response<A>, Status> {
+    let deployment = name(snapshot(&request));
+    let checked = |answer| wire::check_answer(&answer).map(|()| Response::new(answer));
+    match answer(request, &Current::get()).and_then(checked) {
+        Ok(mut response) => {
+            response
+                .extensions_mut()
+                .insert(LoggedDeployment(deployment));
+            Ok(response)
+        }
+        Err(error) => {
+            Span::current().record("deployment", deployment);
+            Err(to_status(&error))
+        }
+    }
+}
+
+/// Namespace and name of the Deployment, for the log.
+fn name(snapshot: Option<&Snapshot>) -> String {
+    let metadata = snapshot
+        .and_then(|snapshot| snapshot.deployment.as_ref())
+        .and_then(|deployment| deployment.metadata.as_ref());
+    metadata.map_or_else(String::new, |metadata| {
+        // As long as Kubernetes has them at most: this is what the caller says, unchecked.
+        format!("{:.63}/{:.253}", metadata.namespace, metadata.name)
+    })
+}
+
+fn snapshot_labels(snapshot: Option<&Snapshot>) -> SnapshotLabels {
+    let spec = snapshot
+        .and_then(|snapshot| snapshot.deployment.as_ref())
+        .and_then(|deployment| deployment.spec.as_ref());
+    let strategy = spec.and_then(|spec| spec.strategy.as_ref());
+    SnapshotLabels {
+        is_recreate: strategy.is_some_and(|strategy| strategy.r#type == "Recreate"),
+        pods: snapshot.map_or(0, |snapshot| snapshot.pods.len()),
+    }
+}

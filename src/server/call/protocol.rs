@@ -1,0 +1,249 @@
+//! Refuses what is not a call: what `connect` has found to be none, a deadline that cannot be read, and another number of
+//! messages than the one that a unary method takes. (tonic reads the first message and drops the others, takes a deadline
+//! that it cannot read for none, and does not look at the content type.)
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use http_body::{Frame, SizeHint};
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tower::{Layer, Service};
+
+use crate::server::call::ResponseFuture;
+use crate::server::call::deadline::{GRPC_TIMEOUT, remaining};
+use crate::server::call::errors::refusal;
+use crate::server::observability::calls::Messages;
+
+/// Refuses calls by their headers, before a byte of their bodies is read.
+#[derive(Clone, Copy)]
+pub(crate) struct RefuseLayer(pub(crate) fn(&Request<Body>) -> Option<Response<Body>>);
+
+#[derive(Clone)]
+pub(crate) struct Refuse<S> {
+    inner: S,
+    refused: fn(&Request<Body>) -> Option<Response<Body>>,
+}
+
+/// Why a request is not a call, noted on it by who has read its headers.
+#[derive(Clone)]
+pub(crate) struct Refused {
+    status: Status,
+    http: StatusCode,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+/// A request of a method that takes exactly one message.
+struct OneMessage {
+    body: Body,
+    messages: Messages,
+    /// How many messages have ended.
+    count: u64,
+    is_over: bool,
+}
+
+// === impl RefuseLayer ===
+
+impl<S> Layer<S> for RefuseLayer {
+    type Service = Refuse<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        let Self(refused) = *self;
+        Refuse { inner, refused }
+    }
+}
+
+// === impl Refuse ===
+
+impl<S> Service<Request<Body>> for Refuse<S>
+where
+    S: Service<Request<Body>, Error = Infallible, Future = ResponseFuture>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        match (self.refused)(&request) {
+            Some(refused) => Box::pin(std::future::ready(Ok(refused))),
+            None => self.inner.call(request),
+        }
+    }
+}
+
+/// The response to a request whose headers are not those of a call.
+pub(crate) fn refused(request: &Request<Body>) -> Option<Response<Body>> {
+    if let Some(refused) = request.extensions().get::<Refused>() {
+        return Some(refused.response());
+    }
+    let headers = request.headers();
+    if headers.contains_key(GRPC_TIMEOUT) && remaining(headers).is_none() {
+        let status = malformed_timeout(
+            "malformed grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n",
+        );
+        return Some(status.into_http());
+    }
+    None
+}
+
+pub(crate) fn malformed_timeout(message: &str) -> Status {
+    refusal(Code::InvalidArgument, message, "MALFORMED_TIMEOUT", &[])
+}
+
+// === impl Refused ===
+
+impl Refused {
+    pub(crate) fn new(status: Status) -> Self {
+        Self {
+            status,
+            http: StatusCode::OK,
+            header: None,
+        }
+    }
+
+    /// With a status of HTTP other than that of its code.
+    pub(crate) fn with_http(self, http: StatusCode) -> Self {
+        Self { http, ..self }
+    }
+
+    pub(crate) fn with_header(self, name: HeaderName, value: HeaderValue) -> Self {
+        Self {
+            header: Some((name, value)),
+            ..self
+        }
+    }
+
+    fn response(&self) -> Response<Body> {
+        let mut response = self.status.clone().into_http();
+        *response.status_mut() = self.http;
+        if let Some((name, value)) = self.header.clone() {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}
+
+/// Whether the content type is that of gRPC with protobuf.
+pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
+    const GRPC: &[u8] = b"application/grpc";
+    let Some(value) = headers.get(CONTENT_TYPE) else {
+        return false;
+    };
+    let value = value.as_bytes();
+    let Some((prefix, rest)) = value.split_at_checked(GRPC.len()) else {
+        return false;
+    };
+    let end = rest.iter().position(|it| *it == b';').unwrap_or(rest.len());
+    // `application/grpc-web` is another protocol.
+    let codec = rest[..end].trim_ascii_end();
+    prefix.eq_ignore_ascii_case(GRPC) && (codec.is_empty() || codec.eq_ignore_ascii_case(b"+proto"))
+}
+
+/// Fails the body of a request that has no message, or more than one.
+pub(crate) fn one_message(request: Request<Body>) -> Request<Body> {
+    request.map(|body| {
+        Body::new(OneMessage {
+            body,
+            messages: Messages::default(),
+            count: 0,
+            is_over: false,
+        })
+    })
+}
+
+// === impl OneMessage ===
+
+impl OneMessage {
+    fn violated(&mut self, message: &str) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        self.is_over = true;
+        let status = refusal(Code::Unimplemented, message, "CARDINALITY_VIOLATION", &[]);
+        Poll::Ready(Some(Err(status)))
+    }
+}
+
+impl http_body::Body for OneMessage {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        if this.is_over {
+            return Poll::Ready(None);
+        }
+        let polled = Pin::new(&mut this.body).poll_frame(cx);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(data) = frame.data_ref() {
+                    this.count += this.messages.count(data);
+                }
+                if this.count > 1 {
+                    return this.violated("the method takes one message, and the request has more");
+                }
+            }
+            // Part of a message is left to the decoder, which says what is wrong with it.
+            Poll::Ready(None) if this.count == 0 && this.messages.is_between() => {
+                return this.violated("the method takes one message, and the request has none");
+            }
+            Poll::Ready(Some(Err(_)) | None) => this.is_over = true,
+            Poll::Pending => {}
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        // A request without a message has to be polled to be refused.
+        self.is_over || (self.count > 0 && self.body.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn content_types_of_grpc_are_told_from_others() {
+        let is = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(value));
+            is_grpc(&headers)
+        };
+        for grpc in [
+            "application/grpc",
+            "application/grpc+proto",
+            "application/grpc;charset=utf-8",
+            "Application/GRPC",
+            "application/grpc+proto; charset=utf-8",
+        ] {
+            assert!(is(grpc), "{grpc}");
+        }
+        for other in [
+            "",
+            "application/json",
+            "application/grpc+json",
+            "application/grpc-web",
+            "application/grpc-web+proto",
+            "application/grp",
+            "text/application/grpc",
+        ] {
+            assert!(!is(other), "{other}");
+        }
+        assert!(!is_grpc(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,155 @@
+//! Server reflection, by the rules of its protocol: what is not found is answered with an error response and the
+//! stream goes on, and bytes that cannot be decoded end it with a status.
+//!
+//! tonic-reflection, which looks everything up, ends the stream where something is not found, and ends it with OK, as
+//! if nothing had been asked, after bytes that it cannot decode.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http::Request;
+use tokio_stream::{Stream, StreamExt as _};
+use tonic::body::Body;
+use tonic::server::NamedService;
+use tonic::service::Routes;
+use tonic::{Code, Response, Status, Streaming};
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+use tonic_reflection::pb::v1::server_reflection_server as v1;
+use tonic_reflection::pb::v1::{
+    ErrorResponse, ExtensionNumberResponse, ServerReflectionRequest, ServerReflectionResponse,
+};
+use tonic_reflection::pb::v1alpha::server_reflection_server as v1alpha;
+use tonic_reflection::server::Builder;
+use tower::Service;
+
+use crate::proto::FILE_DESCRIPTOR_SET;
+use crate::server::Error;
+use crate::server::call::errors;
+
+/// The descriptors of everything that is served.
+#[derive(Clone)]
+pub(crate) struct Reflection {
+    descriptors: ServerReflectionClient<Routes>,
+}
+
+/// The same service under its former name: the messages have the same bytes.
+#[derive(Clone)]
+pub(crate) struct V1Alpha<S>(pub(crate) S);
+
+type Responses = Pin<Box<dyn Stream<Item = Result<ServerReflectionResponse, Status>> + Send>>;
+
+// === impl Reflection ===
+
+impl Reflection {
+    pub(crate) fn new() -> Result<Self, Error> {
+        let descriptors = Builder::configure()
+            .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(
+                tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
+            )
+            // With which tools can print the details of errors.
+            .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
+            .build_v1()
+            .map_err(|source| Error::Reflection { source })?;
+        Ok(Self {
+            descriptors: ServerReflectionClient::new(Routes::new(descriptors)),
+        })
+    }
+
+    async fn answer(&self, request: ServerReflectionRequest) -> ServerReflectionResponse {
+        let found = match &request.message_request {
+            Some(asked) => self.find(asked.clone()).await,
+            None => Err(Status::invalid_argument("the request asks for nothing")),
+        };
+        let message = found.unwrap_or_else(|status| {
+            MessageResponse::ErrorResponse(ErrorResponse {
+                error_code: status.code().into(),
+                error_message: status.message().to_owned(),
+            })
+        });
+        ServerReflectionResponse {
+            valid_host: request.host.clone(),
+            original_request: Some(request),
+            message_response: Some(message),
+        }
+    }
+
+    async fn find(&self, asked: MessageRequest) -> Result<MessageResponse, Status> {
+        let MessageRequest::AllExtensionNumbersOfType(name) = asked else {
+            return self.look_up(asked).await;
+        };
+        // It has no extensions. But it must be there: the library says the same of any name.
+        let symbol = MessageRequest::FileContainingSymbol(name.clone());
+        self.look_up(symbol).await?;
+        Ok(MessageResponse::AllExtensionNumbersResponse(
+            ExtensionNumberResponse {
+                base_type_name: name,
+                extension_number: Vec::new(),
+            },
+        ))
+    }
+
+    async fn look_up(&self, asked: MessageRequest) -> Result<MessageResponse, Status> {
+        let request = ServerReflectionRequest {
+            host: String::new(),
+            message_request: Some(asked),
+        };
+        // Not over a connection: it is a call of a function.
+        let mut descriptors = self.descriptors.clone();
+        let responses = descriptors.server_reflection_info(tokio_stream::once(request));
+        let response = responses.await?.into_inner().message().await?;
+        response
+            .and_then(|response| response.message_response)
+            .ok_or_else(|| Status::new(Code::NotFound, "not found"))
+    }
+}
+
+#[tonic::async_trait]
+impl v1::ServerReflection for Reflection {
+    type ServerReflectionInfoStream = Responses;
+
+    async fn server_reflection_info(
+        &self,
+        requests: tonic::Request<Streaming<ServerReflectionRequest>>,
+    ) -> Result<Response<Responses>, Status> {
+        let reflection = self.clone();
+        let responses = requests.into_inner().then(move |request| {
+            let reflection = reflection.clone();
+            async move {
+                match request {
+                    Ok(request) => Ok(reflection.answer(request).await),
+                    Err(status) => Err(errors::completed(&status)),
+                }
+            }
+        });
+        Ok(Response::new(Box::pin(responses)))
+    }
+}
+
+// === impl V1Alpha ===
+
+impl<S> NamedService for V1Alpha<S> {
+    const NAME: &'static str = v1alpha::SERVICE_NAME;
+}
+
+impl<S: Service<Request<Body>>> Service<Request<Body>> for V1Alpha<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let method = request.uri().path().rsplit('/').next().unwrap_or_default();
+        // A part of a path is a path.
+        if let Ok(path) = format!("/{}/{method}", v1::SERVICE_NAME).parse() {
+            *request.uri_mut() = path;
+        }
+        self.0.call(request)
+    }
+}

@@ -1,0 +1,409 @@
+//! A connection, plain or encrypted, that is closed when its client is silent or does not read its responses.
+
+pub(crate) mod clients;
+pub(crate) mod descriptors;
+pub(crate) mod listener;
+pub(crate) mod serve;
+pub(crate) mod tls;
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::future::Future as _;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use metrics::{Counter, Gauge};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, Sleep, sleep};
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::server::TlsStream;
+use tonic::transport::server::Connected;
+
+/// How long a client may take to read a response. One that takes longer is not reading: the largest response needs
+/// 140 KB a second.
+pub(crate) const RESPONSE_READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How often a connection is checked.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Length of the preface that an HTTP/2 client sends first, and less than a request of HTTP/1 has. A client that has not
+/// sent it cannot be told that the server is shutting down.
+const PREFACE_BYTES: usize = 24;
+
+/// A client's connection, as hyper reads and writes it.
+pub(crate) struct Connection {
+    stream: Stream,
+    /// The longest permitted silence: a live client answers pings. Where pings are sent, hyper closes the connection
+    /// after it; where they are not, it is closed here, one check later.
+    silence_max: Duration,
+    last_read: Instant,
+    opened: Instant,
+    bytes_read: usize,
+    /// Shared with each call that is under way.
+    calls: Arc<()>,
+    /// The sender is dropped when the server shuts down.
+    stopping: watch::Receiver<()>,
+    next_check: Pin<Box<Sleep>>,
+    pending_responses: PendingResponses,
+    metrics: ConnectionMetrics,
+    /// Its share of the connection limit.
+    _permit: OwnedSemaphorePermit,
+}
+
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    Encrypted(Box<TlsStream<TcpStream>>),
+}
+
+/// Connections that are open, and those closed by the server, by reason.
+#[derive(Clone)]
+pub(crate) struct ConnectionMetrics {
+    pub(crate) open: Gauge,
+    pub(crate) silent: Counter,
+    pub(crate) unread: Counter,
+}
+
+/// Calls of HTTP/1 under way on a connection, whose clients wait in silence.
+#[derive(Clone)]
+pub(crate) struct Calls(Weak<()>);
+
+/// One of them, until it is dropped.
+pub(crate) struct RunningCall {
+    _of: Option<Arc<()>>,
+}
+
+/// Response data of a connection that its client has not read yet. Each request carries it as an extension.
+#[derive(Clone, Default)]
+pub(crate) struct PendingResponses(Arc<Mutex<Queued>>);
+
+#[derive(Default)]
+struct Queued {
+    next: u64,
+    /// When each chunk was queued; the first is the oldest.
+    since: BTreeMap<u64, Instant>,
+}
+
+/// A chunk of a response.
+struct Tracked {
+    data: Bytes,
+    number: u64,
+    pending_responses: PendingResponses,
+    _resource: Box<dyn Any + Send + Sync>,
+}
+
+// === impl Connection ===
+
+impl Connection {
+    pub(crate) fn new(
+        stream: Stream,
+        silence_max: Duration,
+        metrics: ConnectionMetrics,
+        stopping: watch::Receiver<()>,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
+        metrics.open.increment(1);
+        let now = Instant::now();
+        Self {
+            stream,
+            silence_max,
+            last_read: now,
+            opened: now,
+            calls: Arc::default(),
+            bytes_read: 0,
+            stopping,
+            next_check: Box::pin(sleep(IDLE_CHECK_INTERVAL)),
+            pending_responses: PendingResponses::default(),
+            metrics,
+            _permit: permit,
+        }
+    }
+
+    pub(crate) fn calls(&self) -> Calls {
+        Calls(Arc::downgrade(&self.calls))
+    }
+
+    /// The certificate that the client has shown, if it was asked for one.
+    pub(crate) fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
+        match &self.stream {
+            Stream::Plain(_) => None,
+            Stream::Encrypted(stream) => stream.get_ref().1.peer_certificates()?.first(),
+        }
+    }
+
+    /// Runs the idle check while a read or a write is waiting.
+    fn unless_closed<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        polled: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if polled.is_pending()
+            && let Err(closed) = self.poll_idle_check(cx)
+        {
+            return Poll::Ready(Err(closed));
+        }
+        polled
+    }
+
+    /// Fails if the connection is to be closed.
+    fn poll_idle_check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        while self.next_check.as_mut().poll(cx).is_ready() {
+            let now = Instant::now();
+            if self.bytes_read < PREFACE_BYTES
+                && (self.stopping.has_changed().is_err()
+                    || now - self.opened >= self.silence_max + IDLE_CHECK_INTERVAL)
+            {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            if now - self.last_read >= self.silence_max + IDLE_CHECK_INTERVAL
+                && Arc::strong_count(&self.calls) == 1
+            {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            if self.pending_responses.oldest_age(now) >= RESPONSE_READ_TIMEOUT {
+                self.metrics.unread.increment(1);
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.next_check.as_mut().reset(now + IDLE_CHECK_INTERVAL);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // If the client had closed it, the end would have been read.
+        if self.last_read.elapsed() >= self.silence_max {
+            self.metrics.silent.increment(1);
+        }
+        self.metrics.open.decrement(1);
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = buf.filled().len();
+        let read = match &mut this.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Encrypted(stream) => Pin::new(stream).poll_read(cx, buf),
+        };
+        if read.is_ready() {
+            this.last_read = Instant::now();
+            this.bytes_read += buf.filled().len() - before;
+        }
+        this.unless_closed(cx, read)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::Encrypted(stream) => Pin::new(stream).poll_write(cx, buf),
+        };
+        self.unless_closed(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Stream::Encrypted(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        };
+        self.unless_closed(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.stream {
+            Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Encrypted(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Encrypted(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Encrypted(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = PendingResponses;
+
+    fn connect_info(&self) -> PendingResponses {
+        self.pending_responses.clone()
+    }
+}
+
+// === impl Calls ===
+
+impl Calls {
+    pub(crate) fn start(&self) -> RunningCall {
+        RunningCall {
+            _of: self.0.upgrade(),
+        }
+    }
+}
+
+// === impl PendingResponses ===
+
+impl PendingResponses {
+    /// Counts these bytes as unread until their last copy is dropped, and then drops `resource`.
+    pub(crate) fn track(&self, data: Bytes, resource: Box<dyn Any + Send + Sync>) -> Bytes {
+        if data.is_empty() {
+            return data;
+        }
+        let mut queued = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = queued.next;
+        queued.next += 1;
+        queued.since.insert(number, Instant::now());
+        drop(queued);
+        Bytes::from_owner(Tracked {
+            data,
+            number,
+            pending_responses: self.clone(),
+            _resource: resource,
+        })
+    }
+
+    fn oldest_age(&self, now: Instant) -> Duration {
+        let queued = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let oldest = queued.since.first_key_value();
+        oldest.map_or(Duration::ZERO, |(_, since)| now - *since)
+    }
+}
+
+// === impl Tracked ===
+
+impl AsRef<[u8]> for Tracked {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
+    }
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        let queued = self.pending_responses.0.lock();
+        let mut queued = queued.unwrap_or_else(PoisonError::into_inner);
+        queued.since.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::net::TcpListener;
+    use tokio::sync::Semaphore;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SILENCE_MAX: Duration = Duration::from_secs(100);
+
+    /// A connection, and the client's end of it.
+    async fn mk_connection(stopping: watch::Receiver<()>) -> (Connection, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        let metrics = ConnectionMetrics {
+            open: Gauge::noop(),
+            silent: Counter::noop(),
+            unread: Counter::noop(),
+        };
+        let server = server.unwrap().0;
+        let connection = Connection::new(
+            Stream::Plain(server),
+            SILENCE_MAX,
+            metrics,
+            stopping,
+            permit,
+        );
+        // From here on, time advances only when there is nothing else to do.
+        tokio::time::pause();
+        (connection, client.unwrap())
+    }
+
+    /// How long a read waits until the connection is closed, with nothing sent.
+    async fn closes_after(connection: &mut Connection) -> Duration {
+        let start = Instant::now();
+        let mut bytes = [0; 8];
+        let mut buf = ReadBuf::new(&mut bytes);
+        let read = poll_fn(|cx| Pin::new(&mut *connection).poll_read(cx, &mut buf));
+        let read = timeout(SILENCE_MAX * 2, read).await.expect("it is closed");
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        start.elapsed()
+    }
+
+    fn assert_within_a_check(took: Duration, time: Duration) {
+        assert!(
+            took >= time && took <= time + IDLE_CHECK_INTERVAL * 2,
+            "{took:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn silent_connection_is_closed() {
+        let (_stop, stopping) = watch::channel(());
+        let (mut connection, _client) = mk_connection(stopping).await;
+        assert_within_a_check(closes_after(&mut connection).await, SILENCE_MAX);
+    }
+
+    #[tokio::test]
+    async fn connection_without_preface_does_not_delay_shutdown() {
+        let (stop, stopping) = watch::channel(());
+        drop(stop);
+        let (mut connection, _client) = mk_connection(stopping).await;
+        assert_within_a_check(closes_after(&mut connection).await, IDLE_CHECK_INTERVAL);
+    }
+
+    #[tokio::test]
+    async fn open_connection_is_not_cut_by_shutdown() {
+        let (stop, stopping) = watch::channel(());
+        drop(stop);
+        let (mut connection, _client) = mk_connection(stopping).await;
+        connection.bytes_read = PREFACE_BYTES;
+        assert_within_a_check(closes_after(&mut connection).await, SILENCE_MAX);
+    }
+
+    #[tokio::test]
+    async fn unread_response_closes_the_connection() {
+        let (_stop, stopping) = watch::channel(());
+        let (mut connection, _client) = mk_connection(stopping).await;
+        let read = connection
+            .pending_responses
+            .track(Bytes::from_static(b"a"), Box::new(()));
+        drop(read);
+        let unread = connection
+            .pending_responses
+            .track(Bytes::from_static(b"b"), Box::new(()));
+        assert_within_a_check(closes_after(&mut connection).await, RESPONSE_READ_TIMEOUT);
+        drop(unread);
+    }
+}

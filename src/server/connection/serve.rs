@@ -1,0 +1,185 @@
+//! HTTP on connections, of either version: what each may do, when it is renewed, and how it ends.
+//!
+//! Which version a connection has is found out from its first bytes, for those who know beforehand; with TLS, the client is
+//! offered both.
+//!
+//! tonic's own server has one maximum age for all of its connections. Clients that connect together, as they do
+//! after a restart, would all have to reconnect together.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use http::{Request, Response, Version};
+use hyper::body::Incoming;
+use hyper::service::{Service as HyperService, service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_stream::{Stream, StreamExt as _};
+use tonic::body::Body;
+use tonic::transport::server::Connected as _;
+use tower::{Service, ServiceExt as _};
+
+use crate::server::config::Config;
+use crate::server::connection::clients::{AllowedClients, NotAllowed};
+use crate::server::connection::{Calls, Connection, PendingResponses};
+
+/// hyper has no smaller buffer.
+const HTTP1_BUFFER_BYTES_MIN: usize = 8 << 10;
+
+/// Serves calls on connections until the sender of `stop` is dropped, and returns when all connections are closed.
+/// Their clients are told to connect elsewhere, and no call is cut off.
+pub(crate) async fn serve<S>(
+    config: &Config,
+    service: S,
+    connections: impl Stream<Item = io::Result<Connection>>,
+    mut stop: watch::Receiver<()>,
+) where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+{
+    let builder = builder(config);
+    let clients = AllowedClients::new(&config.tls_client_sans);
+    // Each connection has a receiver: it is closed when the last of them is.
+    let (open, is_open) = watch::channel(());
+    {
+        let mut connections = pin!(connections);
+        loop {
+            let connection = tokio::select! {
+                // Nothing is ever sent: it ends with its sender.
+                _ = stop.changed() => break,
+                connection = connections.next() => connection,
+            };
+            match connection {
+                Some(Ok(connection)) => {
+                    let age = config.connection_age_max.map(jitter);
+                    let not_allowed = clients.refuse(connection.peer_certificate());
+                    let pending = connection.connect_info();
+                    let calls = connection.calls();
+                    let service = noting(pending, calls, not_allowed, service.clone());
+                    let connection = builder.serve_connection(TokioIo::new(connection), service);
+                    let connection = connection.into_owned();
+                    let serving = serve_one(connection, age, stop.clone());
+                    let is_open = is_open.clone();
+                    tokio::spawn(async move {
+                        serving.await;
+                        drop(is_open);
+                    });
+                }
+                Some(Err(_)) => {}
+                None => break,
+            }
+        }
+    }
+    drop(is_open);
+    open.closed().await;
+}
+
+fn builder(config: &Config) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        // From one request to the end of the headers of the next: HTTP/1 has no pings.
+        .header_read_timeout(config.keepalive_interval)
+        .max_buf_size((config.header_bytes_max as usize).max(HTTP1_BUFFER_BYTES_MIN));
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(config.streams_max)
+        .max_header_list_size(config.header_bytes_max)
+        .keep_alive_interval(config.keepalive_interval)
+        .keep_alive_timeout(config.keepalive_timeout);
+    builder
+}
+
+/// The service for one connection: each request carries what is known of the connection.
+fn noting<S>(
+    pending: PendingResponses,
+    calls: Calls,
+    not_allowed: Option<NotAllowed>,
+    service: S,
+) -> impl HyperService<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+{
+    service_fn(move |mut request: Request<Incoming>| {
+        let extensions = request.extensions_mut();
+        extensions.insert(pending.clone());
+        if let Some(not_allowed) = &not_allowed {
+            extensions.insert(not_allowed.clone());
+        }
+        // Those of HTTP/2 answer pings meanwhile.
+        let running = (request.version() < Version::HTTP_2).then(|| calls.start());
+        let answer = service.clone().oneshot(request.map(Body::new));
+        async move {
+            let _running = running;
+            answer.await
+        }
+    })
+}
+
+/// Serves one connection to its end.
+async fn serve_one<S>(
+    connection: auto::Connection<'static, TokioIo<Connection>, S, TokioExecutor>,
+    age: Option<Duration>,
+    mut stop: watch::Receiver<()>,
+) where
+    S: HyperService<
+            Request<Incoming>,
+            Response = Response<Body>,
+            Error = Infallible,
+            Future: Send + 'static,
+        >,
+{
+    let mut connection = pin!(connection);
+    tokio::select! {
+        // A connection that fails is its client's to notice.
+        _ = &mut connection => return,
+        () = reached(age) => {}
+        _ = stop.changed() => {}
+    }
+    // The client is told to connect elsewhere; calls under way end as they would have.
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}
+
+async fn reached(age: Option<Duration>) {
+    match age {
+        Some(age) => sleep(age).await,
+        None => pending().await,
+    }
+}
+
+/// The age plus or minus up to a tenth, drawn for each connection.
+fn jitter(age: Duration) -> Duration {
+    // The only randomness here, and it need not be good.
+    let random = RandomState::new().hash_one(0_u8);
+    age.mul_f64(0.9 + 0.2 * (random as f64 / u64::MAX as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_differ_by_a_tenth_at_most() {
+        let age = Duration::from_secs(300);
+        let ages: Vec<_> = (0..100).map(|_| jitter(age)).collect();
+        assert!(
+            ages.iter()
+                .all(|it| *it >= age.mul_f64(0.9) && *it <= age.mul_f64(1.1))
+        );
+        assert!(ages.iter().any(|it| *it < age) && ages.iter().any(|it| *it > age));
+    }
+}

@@ -1,0 +1,269 @@
+//! Counts calls: each is started once and handled once, wherever and by whom it is ended.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::{Buf as _, Bytes};
+use http::{Request, Response};
+use http_body::{Frame, SizeHint};
+use metrics::Counter;
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tower::{Layer, Service};
+
+use crate::server::call::ResponseFuture;
+use crate::server::call::errors;
+use crate::server::connect;
+use crate::server::observability::metrics::{MethodMetrics, Metrics};
+
+/// Counts every call.
+#[derive(Clone)]
+pub(crate) struct CountLayer {
+    metrics: Arc<Metrics>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Count<S> {
+    inner: S,
+    metrics: Arc<Metrics>,
+}
+
+/// When a call arrived, recorded on its request before it first waits for a thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Begun(pub(crate) Instant);
+
+/// A call in flight. If it is dropped before its code is known, the client gave up.
+struct Call {
+    method: MethodMetrics,
+    metrics: Arc<Metrics>,
+    start: Instant,
+    code: Code,
+}
+
+/// Forwards a body and counts its messages.
+struct Counted {
+    body: Body,
+    /// `None` if the body is one message as a whole, counted at its end.
+    messages: Option<Messages>,
+    counter: Counter,
+    /// Set in a response, whose end is the end of the call.
+    call: Option<Call>,
+}
+
+/// Finds where messages end. A frame may hold several messages, and a message may span several frames.
+#[derive(Default)]
+pub(crate) struct Messages {
+    prefix: Vec<u8>,
+    /// Bytes of the current message that have not arrived yet. `None` between messages.
+    missing: Option<usize>,
+}
+
+// === impl CountLayer ===
+
+impl CountLayer {
+    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
+        Self { metrics }
+    }
+}
+
+impl<S> Layer<S> for CountLayer {
+    type Service = Count<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        let metrics = Arc::clone(&self.metrics);
+        Count { inner, metrics }
+    }
+}
+
+// === impl Count ===
+
+impl<S> Service<Request<Body>> for Count<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let call = Call::start(&self.metrics, request.uri().path());
+        request.extensions_mut().insert(Begun(call.start));
+        let received = call.method.received.clone();
+        let is_framed = request.extensions().get::<connect::Call>().is_none();
+        let messages = is_framed.then(Messages::default);
+        let answer = self
+            .inner
+            .call(request.map(|body| Counted::body(body, messages, received, None)));
+        Box::pin(async move {
+            let response = answer.await?;
+            Ok(match errors::failure(&response) {
+                Some(status) => {
+                    if errors::is_bug(&status) {
+                        call.method.internal_errors.increment(1);
+                    }
+                    call.end(status.code());
+                    response
+                }
+                None => {
+                    let sent = call.method.sent.clone();
+                    let messages = Some(Messages::default());
+                    response.map(|body| Counted::body(body, messages, sent, Some(call)))
+                }
+            })
+        })
+    }
+}
+
+// === impl Call ===
+
+impl Call {
+    fn start(metrics: &Arc<Metrics>, path: &str) -> Self {
+        let method = metrics.series.method(path).clone();
+        method.started.increment(1);
+        if method.is_planner {
+            metrics.series.in_flight.increment(1);
+        }
+        Self {
+            method,
+            metrics: Arc::clone(metrics),
+            start: Instant::now(),
+            code: Code::Cancelled,
+        }
+    }
+
+    fn end(mut self, code: Code) {
+        self.code = code;
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.method.handled(self.code, self.start);
+        if self.method.is_planner {
+            self.metrics.series.in_flight.decrement(1);
+        }
+    }
+}
+
+// === impl Counted ===
+
+impl Counted {
+    fn body(body: Body, messages: Option<Messages>, counter: Counter, call: Option<Call>) -> Body {
+        Body::new(Self {
+            body,
+            messages,
+            counter,
+            call,
+        })
+    }
+}
+
+impl http_body::Body for Counted {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.body).poll_frame(cx);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(data) = frame.data_ref()
+                    && let Some(messages) = &mut this.messages
+                {
+                    this.counter.increment(messages.count(data));
+                }
+                if let Some(trailers) = frame.trailers_ref()
+                    && let Some(call) = this.call.take()
+                {
+                    let status = Status::from_header_map(trailers);
+                    call.end(status.map_or(Code::Unknown, |status| status.code()));
+                }
+            }
+            Poll::Ready(Some(Err(status))) => {
+                if let Some(call) = this.call.take() {
+                    call.end(status.code());
+                }
+            }
+            // It is asked no more.
+            Poll::Ready(None) if this.messages.is_none() => this.counter.increment(1),
+            Poll::Ready(None) | Poll::Pending => {}
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+// === impl Messages ===
+
+impl Messages {
+    /// How many messages end in this part of the stream.
+    pub(crate) fn count(&mut self, mut data: &[u8]) -> u64 {
+        const PREFIX_BYTES: usize = 5;
+        let mut ended = 0;
+        loop {
+            if let Some(missing) = self.missing {
+                if missing > data.len() {
+                    self.missing = Some(missing - data.len());
+                    return ended;
+                }
+                data.advance(missing);
+                self.missing = None;
+                ended += 1;
+            }
+            let part = data.len().min(PREFIX_BYTES - self.prefix.len());
+            self.prefix.extend_from_slice(&data[..part]);
+            data.advance(part);
+            let &[_, a, b, c, d] = &self.prefix[..] else {
+                return ended;
+            };
+            self.missing = Some(u32::from_be_bytes([a, b, c, d]) as usize);
+            self.prefix.clear();
+        }
+    }
+
+    /// Whether no message has begun that has not ended.
+    pub(crate) fn is_between(&self) -> bool {
+        self.missing.is_none() && self.prefix.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_counted_however_they_are_cut() {
+        let stream = [
+            &[0, 0, 0, 0, 3, 1, 2, 3][..],
+            &[0, 0, 0, 0, 0],
+            &[1, 0, 0, 1, 0],
+            &[7; 256],
+        ]
+        .concat();
+        for size in 1..=stream.len() {
+            let mut messages = Messages::default();
+            let ended: u64 = stream.chunks(size).map(|part| messages.count(part)).sum();
+            assert_eq!(ended, 3, "cut into {size}");
+        }
+        let mut messages = Messages::default();
+        assert_eq!(messages.count(&stream[..stream.len() - 1]), 2);
+    }
+}

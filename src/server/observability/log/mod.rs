@@ -1,0 +1,297 @@
+//! Lines of JSON on standard error. None holds an annotation, an environment value, or any other text of a
+//! workload besides the namespace and the name of its Deployment: violations are logged by field and rule, of
+//! fields only the contract's own names.
+
+mod rate_limit;
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::io;
+use std::panic::{self, PanicHookInfo};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use http::{Request, Response};
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
+use tower::{Layer, Service};
+use tracing::{Instrument as _, Span, Subscriber, field};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::fmt::MakeWriter;
+
+pub(crate) use self::rate_limit::RateLimit;
+
+use crate::server::call::ResponseFuture;
+use crate::server::call::errors;
+use crate::server::connect;
+use crate::server::observability::metrics;
+use crate::server::observability::trace::{CallSpan, Tracing};
+
+/// Lines that wait to be written. More are dropped: a log that nobody reads must not block calls.
+const WAITING_LINES_MAX: usize = 4096;
+
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+static NOT_WRITTEN: OnceLock<ErrorCounter> = OnceLock::new();
+
+/// Sends logs and panics to standard error until the guard is dropped. A program that has its own subscriber keeps
+/// it.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "lines of JSON, in which control characters are escaped"
+)]
+pub(crate) fn init() -> WorkerGuard {
+    let (writer, guard) = NonBlockingBuilder::default()
+        .buffered_lines_limit(WAITING_LINES_MAX)
+        .lossy(true)
+        .finish(io::stderr());
+    let not_written = writer.error_counter();
+    if tracing::subscriber::set_global_default(subscriber(writer)).is_ok() {
+        // Nothing else sets it.
+        let _ = NOT_WRITTEN.set(not_written);
+        panic::set_hook(Box::new(log_panic));
+    }
+    guard
+}
+
+/// Panics of this process since [`init`].
+pub(crate) fn panics() -> u64 {
+    PANICS.load(Ordering::Relaxed)
+}
+
+/// Lines dropped because nobody reads the log.
+pub(crate) fn lines_not_written() -> u64 {
+    NOT_WRITTEN
+        .get()
+        .map_or(0, |lines| lines.dropped_lines() as u64)
+}
+
+fn subscriber<W>(writer: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_span_list(false)
+        .with_target(false)
+        .with_writer(writer)
+        .finish()
+}
+
+/// Logs the location, and the text only if it is a literal: a formatted one may hold values.
+fn log_panic(panicked: &PanicHookInfo<'_>) {
+    PANICS.fetch_add(1, Ordering::Relaxed);
+    tracing::error!(
+        location = panicked.location().map(field::display),
+        text = panicked.payload().downcast_ref::<&'static str>(),
+        "panicked"
+    );
+}
+
+/// Logs a line for each call that fails or is slow, and makes a span for each call. Streams that fail later, and
+/// calls that the client gives up soon, have no line.
+#[derive(Clone)]
+pub(crate) struct CallLogLayer {
+    tracing: Tracing,
+    slow_call: Duration,
+    failures: RateLimit,
+}
+
+#[derive(Clone)]
+pub(crate) struct CallLog<S> {
+    inner: S,
+    tracing: Tracing,
+    slow_call: Duration,
+    failures: RateLimit,
+}
+
+/// Namespace and name of the Deployment that a response is about, for the line of a slow call.
+#[derive(Clone)]
+pub(crate) struct LoggedDeployment(pub(crate) String);
+
+/// A call in flight. If it is dropped before its end, the client gave up, or the grace of a shutdown was over.
+struct Running {
+    start: Instant,
+    slow_call: Duration,
+    failures: RateLimit,
+    call: Option<CallSpan>,
+}
+
+// === impl CallLogLayer ===
+
+impl CallLogLayer {
+    pub(crate) fn new(tracing: Tracing, slow_call: Duration, failures: RateLimit) -> Self {
+        Self {
+            tracing,
+            slow_call,
+            failures,
+        }
+    }
+}
+
+impl<S> Layer<S> for CallLogLayer {
+    type Service = CallLog<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        let Self {
+            tracing,
+            slow_call,
+            failures,
+        } = self.clone();
+        CallLog {
+            inner,
+            tracing,
+            slow_call,
+            failures,
+        }
+    }
+}
+
+// === impl CallLog ===
+
+impl<S> Service<Request<Body>> for CallLog<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let method = metrics::shown(request.uri().path());
+        let system = match request.extensions().get::<connect::Call>() {
+            Some(_) => "connect_rpc",
+            None => "grpc",
+        };
+        let running = Running {
+            start: Instant::now(),
+            slow_call: self.slow_call,
+            failures: self.failures.clone(),
+            call: Some(self.tracing.start(request.headers(), system, method)),
+        };
+        let span = tracing::info_span!("call", method, deployment = field::Empty);
+        let answer = self.inner.call(request);
+        let logged = async move {
+            let running = running;
+            let response = answer.await?;
+            running.end(&response);
+            Ok(response)
+        };
+        Box::pin(logged.instrument(span))
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    fn end(mut self, response: &Response<Body>) {
+        let Some(call) = self.call.take() else {
+            return;
+        };
+        let took = self.start.elapsed();
+        let failure = errors::failure(response);
+        match &failure {
+            Some(status) => log_failure(status, took, &call, &self.failures),
+            None if took >= self.slow_call => {
+                if let Some(LoggedDeployment(deployment)) = response.extensions().get() {
+                    Span::current().record("deployment", deployment);
+                }
+                log_slow(took, &call, "slow call");
+            }
+            None => {}
+        }
+        call.end(failure.map_or(Code::Ok, |status| status.code()));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let took = self.start.elapsed();
+        if let Some(call) = &self.call
+            && took >= self.slow_call
+        {
+            log_slow(took, call, "slow call given up");
+        }
+    }
+}
+
+fn log_slow(took: Duration, call: &CallSpan, message: &str) {
+    let trace_id = call.trace_id().map(field::display);
+    tracing::warn!(seconds = took.as_secs_f64(), trace_id, "{message}");
+}
+
+fn log_failure(status: &Status, took: Duration, call: &CallSpan, failures: &RateLimit) {
+    let details = status.get_error_details();
+    let code = field::debug(status.code());
+    let reason = details.error_info().map(|info| info.reason.as_str());
+    let Some(not_logged) = failures.admit(reason.unwrap_or_default()) else {
+        return;
+    };
+    let not_logged = (not_logged > 0).then_some(not_logged);
+    let seconds = took.as_secs_f64();
+    let trace_id = call.trace_id().map(field::display);
+    let is_json = reason == Some(errors::INVALID_JSON);
+    // Its field may contain keys that the caller chose, for example of annotations: it is not logged.
+    let bad_request = details.bad_request().filter(|_| !is_json);
+    let violations = bad_request.map(|bad_request| {
+        let mut text = String::new();
+        for violation in &bad_request.field_violations {
+            let separator = if text.is_empty() { "" } else { ", " };
+            // Writing to a String does not fail.
+            let field = contract_names(&violation.field);
+            let _ = write!(text, "{separator}{field} {}", violation.reason);
+        }
+        text
+    });
+    // The message of a violation may quote the request.
+    let text = (violations.is_none() && !is_json).then(|| status.message());
+    match status.code() {
+        Code::Internal | Code::Unknown | Code::DataLoss => {
+            tracing::error!(
+                code,
+                reason,
+                seconds,
+                trace_id,
+                violations,
+                text,
+                not_logged,
+                "call failed"
+            );
+        }
+        _ => tracing::warn!(
+            code,
+            reason,
+            seconds,
+            trace_id,
+            violations,
+            text,
+            not_logged,
+            "call failed"
+        ),
+    }
+}
+
+/// A path up to the first name that the caller chose: keys of maps, and everything inside a template. (The middle of
+/// a long path is cut, and the rest may be the end of a key.)
+fn contract_names(path: &str) -> Cow<'_, str> {
+    const TEMPLATE: &str = ".spec.template";
+    let template = path.find(TEMPLATE).map(|at| at + TEMPLATE.len());
+    let ends = [path.find("[\""), path.find(errors::CUT), template];
+    match ends.into_iter().flatten().min() {
+        Some(end) if end < path.len() => Cow::Owned(format!("{}[*]", &path[..end])),
+        _ => Cow::Borrowed(path),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,333 @@
+//! What is logged, and what never is.
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::Value;
+use tokio::sync::watch;
+use tracing::subscriber;
+
+use super::*;
+use crate::client::RolloutPlannerClient;
+use crate::proto::{
+    ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
+    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+};
+use crate::server::RolloutPlanner;
+use crate::server::call::health::Health;
+use crate::server::call::planner::Planner;
+use crate::server::config::Config;
+use crate::server::connect::Methods;
+use crate::server::observability::metrics::Metrics;
+use crate::server::stack;
+use crate::wire::json;
+
+const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
+
+fn planner() -> Planner {
+    Planner::new(Arc::new(Metrics::new().unwrap()))
+}
+
+struct Panicking;
+
+#[tonic::async_trait]
+impl RolloutPlanner for Panicking {
+    async fn plan_rollout(
+        &self,
+        _: tonic::Request<PlanRolloutRequest>,
+    ) -> Result<tonic::Response<PlanRolloutResponse>, Status> {
+        panic!("hunter2");
+    }
+
+    async fn compute_status(
+        &self,
+        _: tonic::Request<ComputeStatusRequest>,
+    ) -> Result<tonic::Response<ComputeStatusResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn rollback(
+        &self,
+        _: tonic::Request<RollbackRequest>,
+    ) -> Result<tonic::Response<RollbackResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn list_revisions(
+        &self,
+        _: tonic::Request<ListRevisionsRequest>,
+    ) -> Result<tonic::Response<ListRevisionsResponse>, Status> {
+        unreachable!()
+    }
+}
+
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Written {
+    /// Without their times.
+    fn lines(&self) -> Vec<Value> {
+        let written = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        assert!(!written.contains("hunter2"), "{written}");
+        let line = |line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            let time = line.as_object_mut().unwrap().remove("timestamp");
+            assert!(time.unwrap().is_string());
+            line
+        };
+        written.lines().map(line).collect()
+    }
+}
+
+impl io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is logged while a plan is asked for, without time and duration.
+async fn check(planner: impl RolloutPlanner, request: Value) -> Vec<Value> {
+    check_with(&Config::default(), planner, request, None).await
+}
+
+async fn check_with(
+    config: &Config,
+    planner: impl RolloutPlanner,
+    request: Value,
+    traceparent: Option<&'static str>,
+) -> Vec<Value> {
+    let written = Written::default();
+    let writer = written.clone();
+    let _guard = subscriber::set_default(subscriber(move || writer.clone()));
+    let (_, health) = Health::new().await;
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let planner = stack::planner(config, planner);
+    let routes = stack::routes(config, &metrics, planner, health, &watch::Sender::new(())).unwrap();
+    let methods = Methods::default();
+    let stack = stack::stack(config, &metrics, Tracing::off(), methods, routes);
+    let request: PlanRolloutRequest = json::from_json(&request.to_string()).unwrap();
+    let mut request = tonic::Request::new(request);
+    if let Some(traceparent) = traceparent {
+        let traceparent = tonic::metadata::MetadataValue::from_static(traceparent);
+        request.metadata_mut().insert("traceparent", traceparent);
+    }
+    let _ = RolloutPlannerClient::new(stack).plan_rollout(request).await;
+    let mut lines = written.lines();
+    for line in &mut lines {
+        assert!(line["seconds"].is_f64());
+        line.as_object_mut().unwrap().remove("seconds");
+    }
+    lines
+}
+
+fn mk_request(replicas: i32) -> Value {
+    serde_json::json!({"snapshot": {
+        "now": "2026-01-01T00:00:00Z",
+        "deployment": {
+            "metadata": {
+                "namespace": "shop",
+                "name": "web",
+                "uid": "1",
+                "resourceVersion": "1",
+                "annotations": {"password": "hunter2"},
+            },
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": {"app": "web"}},
+                "strategy": {"type": if replicas < 0 { "hunter2" } else { "Recreate" }},
+                "template": {
+                    "metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{
+                        "name": "app",
+                        "image": "app",
+                        "env": [{"name": "PASSWORD", "value": "hunter2"}],
+                    }]},
+                },
+            },
+        },
+    }})
+}
+
+#[tokio::test]
+async fn an_answer_is_not_logged() {
+    assert_eq!(check(planner(), mk_request(3)).await, [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn an_invalid_request_is_logged_by_fields_and_rules() {
+    let fields = "snapshot.deployment.spec.replicas NEGATIVE, \
+                  snapshot.deployment.spec.strategy.type UNKNOWN_STRATEGY";
+    let expected = serde_json::json!({
+        "level": "WARN",
+        "message": "call failed",
+        "code": "InvalidArgument",
+        "reason": "INVALID_REQUEST",
+        "violations": fields,
+        "span": {
+            "name": "call",
+            "method": "rollplan.v1.RolloutPlanner/PlanRollout",
+            "deployment": "shop/web",
+        },
+    });
+    assert_eq!(check(planner(), mk_request(-1)).await, [expected]);
+}
+
+#[tokio::test]
+async fn a_line_has_the_trace_of_the_caller() {
+    let config = Config::default();
+    let lines = check_with(&config, planner(), mk_request(-1), Some(TRACEPARENT)).await;
+    assert_eq!(lines[0]["trace_id"], TRACE_ID);
+}
+
+#[tokio::test]
+async fn a_slow_answer_is_logged() {
+    let config = Config {
+        slow_call: Duration::ZERO,
+        ..Config::default()
+    };
+    let expected = serde_json::json!({
+        "level": "WARN",
+        "message": "slow call",
+        "trace_id": TRACE_ID,
+        "span": {
+            "name": "call",
+            "method": "rollplan.v1.RolloutPlanner/PlanRollout",
+            "deployment": "shop/web",
+        },
+    });
+    let lines = check_with(&config, planner(), mk_request(3), Some(TRACEPARENT)).await;
+    assert_eq!(lines, [expected]);
+}
+
+#[tokio::test]
+async fn a_slow_call_that_the_client_gives_up_is_logged() {
+    for (slow_call, count) in [(Duration::ZERO, 1), (Duration::from_secs(3600), 0)] {
+        let written = Written::default();
+        let writer = written.clone();
+        let _guard = subscriber::set_default(subscriber(move || writer.clone()));
+        let hangs = tower::service_fn(|_| std::future::pending());
+        let failures = RateLimit::new(::metrics::Counter::noop());
+        let mut service = CallLogLayer::new(Tracing::off(), slow_call, failures).layer(hangs);
+        let mut request = Request::new(Body::empty());
+        let traceparent = http::HeaderValue::from_static(TRACEPARENT);
+        request.headers_mut().insert("traceparent", traceparent);
+        let call = service.call(request);
+        tokio::time::timeout(Duration::ZERO, call)
+            .await
+            .unwrap_err();
+        let lines = written.lines();
+        assert_eq!(lines.len(), count);
+        for line in lines {
+            assert_eq!(line["message"], "slow call given up");
+            assert_eq!(line["trace_id"], TRACE_ID);
+            assert_eq!(line["span"]["method"], "unknown");
+            assert!(line["seconds"].is_f64());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_panic_is_logged_without_its_text() {
+    let expected = serde_json::json!({
+        "level": "ERROR",
+        "message": "call failed",
+        "code": "Internal",
+        "reason": "INTERNAL_ERROR",
+        "text": errors::bug().message(),
+        "span": {"name": "call", "method": "rollplan.v1.RolloutPlanner/PlanRollout"},
+    });
+    assert_eq!(check(Panicking, mk_request(3)).await, [expected]);
+}
+
+/// Under overload or with a broken client, each call fails.
+#[tokio::test(start_paused = true)]
+async fn failed_calls_are_logged_ten_times_a_second_for_each_reason() {
+    let written = Written::default();
+    let writer = written.clone();
+    let _guard = subscriber::set_default(subscriber(move || writer.clone()));
+    let failures = RateLimit::new(::metrics::Counter::noop());
+    let reports = failures.clone().report();
+    let fails = tower::service_fn(|_| async { Ok(errors::overloaded().into_http()) });
+    let layer = CallLogLayer::new(Tracing::off(), Duration::from_secs(3600), failures);
+    let mut service = layer.layer(fails);
+    for _ in 0..25 {
+        service.call(Request::new(Body::empty())).await.unwrap();
+    }
+    assert_eq!(written.lines().len(), 10);
+    let waited = tokio::time::timeout(Duration::from_millis(2500), reports).await;
+    waited.unwrap_err();
+    service.call(Request::new(Body::empty())).await.unwrap();
+    let lines = written.lines();
+    assert_eq!(lines.len(), 12);
+    let report = serde_json::json!({
+        "level": "WARN",
+        "message": "failed calls were not logged",
+        "reason": "OVERLOADED",
+        "not_logged": 15,
+    });
+    assert_eq!(lines[10], report);
+    assert_eq!(lines[11]["message"], "call failed");
+}
+
+#[test]
+fn fields_are_logged_up_to_where_their_names_are_the_callers() {
+    let deployment = "snapshot.deployment.spec";
+    for (path, logged) in [
+        (
+            "snapshot.pods[3].metadata.name",
+            "snapshot.pods[3].metadata.name",
+        ),
+        (
+            &format!("{deployment}.template"),
+            &format!("{deployment}.template"),
+        ),
+        (
+            &format!("{deployment}.template.metadata.annotations.hunter2"),
+            &format!("{deployment}.template[*]"),
+        ),
+        (
+            "snapshot.replica_sets[1].spec.selector.match_labels[\"a\\\"].hunter2\"]",
+            "snapshot.replica_sets[1].spec.selector.match_labels[*]",
+        ),
+        (
+            "snapshot.replica_sets[1].sp...hunter2\"]",
+            "snapshot.replica_sets[1].sp[*]",
+        ),
+    ] {
+        assert_eq!(contract_names(path), logged);
+    }
+}
+
+#[test]
+fn of_a_panic_only_place_and_literal_are_logged() {
+    let written = Written::default();
+    let writer = written.clone();
+    let _guard = subscriber::set_default(subscriber(move || writer.clone()));
+    // Other tests panic as they always do.
+    let (own, others) = (thread::current().id(), panic::take_hook());
+    panic::set_hook(Box::new(move |panicked| {
+        if thread::current().id() == own {
+            log_panic(panicked);
+        } else {
+            others(panicked);
+        }
+    }));
+    let before = panics();
+    let secret = "hunter2";
+    panic::catch_unwind(|| panic!("the value is {secret}")).unwrap_err();
+    panic::catch_unwind(|| panic!("a rule is broken")).unwrap_err();
+    assert_eq!(panics() - before, 2);
+    let lines = written.lines();
+    for (line, text) in lines.iter().zip([Value::Null, "a rule is broken".into()]) {
+        assert_eq!(line["message"], "panicked");
+        assert_eq!(line["text"], text);
+        let location = line["location"].as_str().unwrap();
+        assert!(location.starts_with(file!()), "{location}");
+    }
+    assert_eq!(lines.len(), 2);
+}

@@ -1,0 +1,503 @@
+//! The metrics. docs/operations.md explains each.
+//!
+//! Names and labels of calls are those of go-grpc-middleware, so that stock dashboards show them. No label holds
+//! anything that a caller chose. Every series exists from the start, at zero.
+
+use std::time::{Duration, Instant};
+
+use metrics::{
+    Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram,
+    gauge, histogram, with_local_recorder,
+};
+use metrics_exporter_prometheus::{
+    BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
+};
+use tonic::Code;
+
+use crate::proto::{Phase, PlanRolloutResponse};
+use crate::server::admission::offload;
+use crate::server::connection::ConnectionMetrics;
+use crate::server::connection::listener::HandshakeMetrics;
+use crate::server::connection::tls::Observed;
+use crate::server::observability::log::{self, RateLimit};
+
+/// From the plan of a small rollout to the default deadline.
+const SECONDS: [f64; 17] = [
+    0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
+    2.5, 5.0, 10.0,
+];
+const STEPS: [f64; 9] = [0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0];
+const PODS: [f64; 9] = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10_000.0];
+
+/// From 1 KiB to the limit of 16 MiB.
+const BYTES: [f64; 8] = [
+    1024.0,
+    4096.0,
+    16_384.0,
+    65_536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+];
+
+/// Type, service and name of every method that is served.
+pub(crate) const METHODS: [(&str, &str, &str); 8] = [
+    ("unary", "rollplan.v1.RolloutPlanner", "PlanRollout"),
+    ("unary", "rollplan.v1.RolloutPlanner", "ComputeStatus"),
+    ("unary", "rollplan.v1.RolloutPlanner", "Rollback"),
+    ("unary", "rollplan.v1.RolloutPlanner", "ListRevisions"),
+    ("unary", "grpc.health.v1.Health", "Check"),
+    ("server_stream", "grpc.health.v1.Health", "Watch"),
+    (
+        "bidi_stream",
+        "grpc.reflection.v1.ServerReflection",
+        "ServerReflectionInfo",
+    ),
+    (
+        "bidi_stream",
+        "grpc.reflection.v1alpha.ServerReflection",
+        "ServerReflectionInfo",
+    ),
+];
+
+/// As go-grpc-middleware writes them, by number.
+const CODES: [&str; 17] = [
+    "OK",
+    "Canceled",
+    "Unknown",
+    "InvalidArgument",
+    "DeadlineExceeded",
+    "NotFound",
+    "AlreadyExists",
+    "PermissionDenied",
+    "ResourceExhausted",
+    "FailedPrecondition",
+    "Aborted",
+    "OutOfRange",
+    "Unimplemented",
+    "Internal",
+    "Unavailable",
+    "DataLoss",
+    "Unauthenticated",
+];
+
+/// The commit that was built, or `unknown`.
+pub(crate) const COMMIT: &str = env!("ROLLPLAN_COMMIT");
+
+const PHASES: [(Phase, &str); 8] = [
+    (Phase::Unspecified, "unspecified"),
+    (Phase::Progressing, "progressing"),
+    (Phase::Complete, "complete"),
+    (Phase::Paused, "paused"),
+    (Phase::Stalled, "stalled"),
+    (Phase::Deleting, "deleting"),
+    (Phase::Refused, "refused"),
+    (Phase::Degraded, "degraded"),
+];
+
+/// The label of unknown methods.
+const UNKNOWN: &str = "unknown";
+
+/// The service and method of a path, if they are served. Any other path is text that the client chose.
+pub(crate) fn shown(path: &str) -> &str {
+    let name = path.trim_start_matches('/');
+    let named = name.split_once('/');
+    let is_served = METHODS
+        .iter()
+        .any(|(_, service, method)| named == Some((*service, *method)));
+    if is_served { name } else { UNKNOWN }
+}
+
+/// Whether a path is that of a method.
+pub(crate) fn is_served(path: &str) -> bool {
+    path.starts_with('/') && shown(path) != UNKNOWN
+}
+
+/// The metrics and their exposition.
+pub(crate) struct Metrics {
+    pub(crate) series: Series,
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+    process: metrics_process::Collector,
+}
+
+/// The metrics.
+pub(crate) struct Series {
+    methods: [MethodMetrics; METHODS.len()],
+    /// All unknown methods: their names are text that clients chose.
+    unknown: MethodMetrics,
+    plans: [[Counter; PHASES.len()]; 2],
+    plan_seconds: Histogram,
+    plan_steps: Histogram,
+    snapshot_pods: Histogram,
+    /// Calls to the planner in flight.
+    pub(crate) in_flight: Gauge,
+    /// What calls take, and those refused for lack of room.
+    pub(crate) load: Load,
+    pub(crate) connections: ConnectionMetrics,
+    /// How many connections may be open.
+    pub(crate) connections_max: Gauge,
+    pub(crate) handshakes: HandshakeMetrics,
+    /// Certificates: until when they are valid, and how they were renewed.
+    pub(crate) tls: Observed,
+    panics: Counter,
+    lines_not_written: Counter,
+    /// Which failed calls are logged.
+    pub(crate) failure_lines: RateLimit,
+}
+
+/// What calls take.
+#[derive(Clone)]
+pub(crate) struct Load {
+    pub(crate) buffer_bytes: Gauge,
+    pub(crate) request_bytes: Histogram,
+    pub(crate) large: offload::Observed,
+}
+
+/// The metrics of one method.
+#[derive(Clone)]
+pub(crate) struct MethodMetrics {
+    path: String,
+    pub(crate) started: Counter,
+    handled: Vec<Counter>,
+    pub(crate) internal_errors: Counter,
+    pub(crate) received: Counter,
+    pub(crate) sent: Counter,
+    pub(crate) seconds: Histogram,
+    pub(crate) is_planner: bool,
+}
+
+/// What is counted of the snapshot that a plan was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SnapshotLabels {
+    pub(crate) is_recreate: bool,
+    pub(crate) pods: usize,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    pub(crate) fn new() -> Result<Self, BuildError> {
+        let full = |name: &str| Matcher::Full(name.to_owned());
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
+            .set_buckets_for_metric(full("rollplan_plan_steps"), &STEPS)?
+            .set_buckets_for_metric(full("rollplan_snapshot_pods"), &PODS)?
+            .set_buckets_for_metric(full("rollplan_request_bytes"), &BYTES)?
+            .build_recorder();
+        let handle = recorder.handle();
+        with_local_recorder(&recorder, describe);
+        let series = with_local_recorder(&recorder, Series::register);
+        let process = metrics_process::Collector::default();
+        with_local_recorder(&recorder, || process.describe());
+        Ok(Self {
+            series,
+            recorder,
+            handle,
+            process,
+        })
+    }
+
+    /// All metrics in the text format of Prometheus.
+    pub(crate) fn render(&self) -> String {
+        let Series {
+            panics,
+            lines_not_written,
+            ..
+        } = &self.series;
+        panics.absolute(log::panics());
+        lines_not_written.absolute(log::lines_not_written());
+        with_local_recorder(&self.recorder, || self.process.collect());
+        self.handle.render()
+    }
+
+    /// Sorts recent observations into buckets; until then each of them takes memory.
+    pub(crate) fn upkeep(&self) {
+        self.handle.run_upkeep();
+    }
+}
+
+// === impl Series ===
+
+impl Series {
+    fn register() -> Self {
+        gauge!(
+            "rollplan_build_info",
+            "version" => env!("CARGO_PKG_VERSION"),
+            "commit" => COMMIT
+        )
+        .set(1.0);
+        let handshake =
+            |reason| counter!("rollplan_tls_handshake_failures_total", "reason" => reason);
+        let lines = |reason| counter!("rollplan_log_lines_dropped_total", "reason" => reason);
+        let closed = |reason| counter!("rollplan_connections_closed_total", "reason" => reason);
+        let reload = |outcome| counter!("rollplan_tls_reloads_total", "outcome" => outcome);
+        let plans = ["RollingUpdate", "Recreate"].map(|strategy| {
+            PHASES.map(|(_, outcome)| {
+                counter!("rollplan_plans_total", "strategy" => strategy, "outcome" => outcome)
+            })
+        });
+        Self {
+            methods: METHODS.map(MethodMetrics::register),
+            unknown: MethodMetrics::register(("unary", UNKNOWN, UNKNOWN)),
+            plans,
+            plan_seconds: histogram!("rollplan_plan_seconds"),
+            plan_steps: histogram!("rollplan_plan_steps"),
+            snapshot_pods: histogram!("rollplan_snapshot_pods"),
+            in_flight: gauge!("rollplan_inflight_requests"),
+            load: Load {
+                buffer_bytes: gauge!("rollplan_buffer_bytes"),
+                request_bytes: histogram!("rollplan_request_bytes"),
+                large: offload::Observed {
+                    waiting: gauge!("rollplan_large_plans_waiting"),
+                    running: gauge!("rollplan_large_plans_running"),
+                    shed: counter!("rollplan_shed_total"),
+                },
+            },
+            connections: ConnectionMetrics {
+                open: gauge!("rollplan_open_connections"),
+                silent: closed("silent"),
+                unread: closed("response_not_read"),
+            },
+            connections_max: gauge!("rollplan_connections_max"),
+            handshakes: HandshakeMetrics {
+                failed: handshake("failed"),
+                timed_out: handshake("timed_out"),
+            },
+            tls: Observed {
+                reloads: reload("done"),
+                failures: reload("failed"),
+                expiry: gauge!("rollplan_tls_certificate_expiry_timestamp_seconds"),
+            },
+            panics: counter!("rollplan_panics_total"),
+            lines_not_written: lines("not_written"),
+            failure_lines: RateLimit::new(lines("rate_limited")),
+        }
+    }
+
+    pub(crate) fn method(&self, path: &str) -> &MethodMetrics {
+        let mut methods = self.methods.iter();
+        methods
+            .find(|method| method.path == path)
+            .unwrap_or(&self.unknown)
+    }
+
+    pub(crate) fn planned(
+        &self,
+        snapshot: SnapshotLabels,
+        plan: &PlanRolloutResponse,
+        took: Duration,
+    ) {
+        let SnapshotLabels { is_recreate, pods } = snapshot;
+        let phase = plan
+            .report
+            .as_ref()
+            .map_or(Phase::Unspecified, |it| it.phase());
+        for ((candidate, _), counter) in PHASES.iter().zip(&self.plans[usize::from(is_recreate)]) {
+            if *candidate == phase {
+                counter.increment(1);
+            }
+        }
+        self.plan_seconds.record(took.as_secs_f64());
+        self.plan_steps.record(plan.steps.len() as f64);
+        self.snapshot_pods.record(pods as f64);
+    }
+}
+
+// === impl MethodMetrics ===
+
+impl MethodMetrics {
+    fn register((kind, service, method): (&'static str, &'static str, &'static str)) -> Self {
+        let labels = [
+            ("grpc_type", kind),
+            ("grpc_service", service),
+            ("grpc_method", method),
+        ];
+        let handled = CODES.map(|code| {
+            let labels = labels.into_iter().chain([("grpc_code", code)]);
+            counter!("grpc_server_handled_total", &labels.collect::<Vec<_>>())
+        });
+        Self {
+            path: format!("/{service}/{method}"),
+            started: counter!("grpc_server_started_total", &labels),
+            handled: handled.into(),
+            internal_errors: counter!("rollplan_internal_errors_total", &labels),
+            received: counter!("grpc_server_msg_received_total", &labels),
+            sent: counter!("grpc_server_msg_sent_total", &labels),
+            seconds: histogram!("grpc_server_handling_seconds", &labels),
+            is_planner: service == METHODS[0].1,
+        }
+    }
+
+    /// A call has ended.
+    pub(crate) fn handled(&self, code: Code, start: Instant) {
+        if let Some(handled) = self.handled.get(code as usize) {
+            handled.increment(1);
+        }
+        self.seconds.record(start.elapsed().as_secs_f64());
+    }
+}
+
+fn describe() {
+    describe_counter!("grpc_server_started_total", "Calls started.");
+    describe_counter!(
+        "grpc_server_handled_total",
+        "Calls ended, by the code sent to the client; Canceled if the client gave up."
+    );
+    describe_counter!(
+        "grpc_server_msg_received_total",
+        "Messages received from clients."
+    );
+    describe_counter!("grpc_server_msg_sent_total", "Messages sent to clients.");
+    describe_histogram!(
+        "grpc_server_handling_seconds",
+        "Time from the first byte of a call to the last of its response."
+    );
+    describe_gauge!(
+        "rollplan_build_info",
+        "1, with the version and the commit that are running."
+    );
+    describe_counter!(
+        "rollplan_plans_total",
+        "Plans made, by strategy and by the phase of the rollout."
+    );
+    describe_histogram!(
+        "rollplan_plan_seconds",
+        "Time to validate a snapshot and plan for it."
+    );
+    describe_histogram!("rollplan_plan_steps", "Steps of plans.");
+    describe_histogram!(
+        "rollplan_snapshot_pods",
+        "Pods of the snapshots planned for."
+    );
+    describe_gauge!(
+        "rollplan_inflight_requests",
+        "Calls to the planner in flight, including those still being sent."
+    );
+    describe_counter!(
+        "rollplan_shed_total",
+        "Calls refused for lack of room; clients may retry them."
+    );
+    describe_gauge!(
+        "rollplan_buffer_bytes",
+        "Memory held for requests, for large plans and for answers."
+    );
+    describe_histogram!(
+        "rollplan_request_bytes",
+        "Bytes of requests to the planner, as they were sent."
+    );
+    describe_gauge!(
+        "rollplan_large_plans_running",
+        "Large plans that are being computed."
+    );
+    describe_gauge!(
+        "rollplan_large_plans_waiting",
+        "Large plans that wait until others have been computed."
+    );
+    describe_counter!(
+        "rollplan_connections_closed_total",
+        "Connections closed because the client was silent, or did not read its responses."
+    );
+    describe_gauge!("rollplan_open_connections", "Connections that are open.");
+    describe_gauge!(
+        "rollplan_connections_max",
+        "Connections that may be open at once."
+    );
+    describe_counter!(
+        "rollplan_tls_handshake_failures_total",
+        "TLS handshakes that failed or timed out."
+    );
+    describe_counter!(
+        "rollplan_internal_errors_total",
+        "Calls that failed because of a bug in rollplan."
+    );
+    describe_counter!("rollplan_panics_total", "Panics of this process.");
+    describe_counter!(
+        "rollplan_log_lines_dropped_total",
+        "Log lines not written because nobody reads the log, or left out by the rate limit."
+    );
+    describe_counter!(
+        "rollplan_tls_reloads_total",
+        "Reloads of changed certificate files, and seconds in which the files were unusable."
+    );
+    describe_gauge!(
+        "rollplan_tls_certificate_expiry_timestamp_seconds",
+        "When the first certificate of the chain in use expires, in Unix time. 0 without encryption."
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+    use prost_types::FileDescriptorSet;
+
+    use super::*;
+    use crate::proto::FILE_DESCRIPTOR_SET;
+
+    #[test]
+    fn every_method_code_and_phase_has_a_label() {
+        let files = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap();
+        let mut count = 0;
+        for file in &files.file {
+            for service in &file.service {
+                let name = format!("{}.{}", file.package(), service.name());
+                for method in &service.method {
+                    assert!(METHODS.contains(&("unary", &name, method.name())), "{name}");
+                    count += 1;
+                }
+            }
+        }
+        assert_eq!(count, 4);
+        for (number, name) in CODES.iter().enumerate() {
+            let code = format!("{:?}", Code::from(i32::try_from(number).unwrap()));
+            let code = code.replace("Cancelled", "Canceled").replace("Ok", "OK");
+            assert_eq!(code, *name);
+        }
+        for number in 0.. {
+            let Ok(phase) = Phase::try_from(number) else {
+                assert_eq!(usize::try_from(number).unwrap(), PHASES.len());
+                break;
+            };
+            assert_eq!(PHASES[usize::try_from(number).unwrap()].0, phase);
+        }
+    }
+
+    #[test]
+    fn every_series_starts_at_zero() {
+        let text = Metrics::new().unwrap().render();
+        let planner = r#"grpc_type="unary",grpc_service="rollplan.v1.RolloutPlanner",grpc_method="PlanRollout""#;
+        for line in [
+            format!("grpc_server_started_total{{{planner}}} 0"),
+            format!("grpc_server_handled_total{{{planner},grpc_code=\"OK\"}} 0"),
+            format!("grpc_server_handled_total{{{planner},grpc_code=\"Unavailable\"}} 0"),
+            format!("grpc_server_msg_received_total{{{planner}}} 0"),
+            format!("grpc_server_handling_seconds_bucket{{{planner},le=\"0.00005\"}} 0"),
+            "rollplan_plan_seconds_bucket{le=\"+Inf\"} 0".to_owned(),
+            "rollplan_plan_steps_count 0".to_owned(),
+            "rollplan_snapshot_pods_count 0".to_owned(),
+            "rollplan_inflight_requests 0".to_owned(),
+            "rollplan_shed_total 0".to_owned(),
+            "rollplan_plans_total{strategy=\"Recreate\",outcome=\"stalled\"} 0".to_owned(),
+            "rollplan_connections_closed_total{reason=\"silent\"} 0".to_owned(),
+            "rollplan_open_connections 0".to_owned(),
+            "rollplan_tls_handshake_failures_total{reason=\"timed_out\"} 0".to_owned(),
+            "rollplan_log_lines_dropped_total{reason=\"not_written\"} 0".to_owned(),
+            format!("rollplan_internal_errors_total{{{planner}}} 0"),
+            "rollplan_tls_reloads_total{outcome=\"failed\"} 0".to_owned(),
+            "rollplan_tls_certificate_expiry_timestamp_seconds 0".to_owned(),
+            format!(
+                "rollplan_build_info{{version=\"{}\",commit=\"{COMMIT}\"}} 1",
+                env!("CARGO_PKG_VERSION")
+            ),
+        ] {
+            assert!(
+                text.lines().any(|it| it == line),
+                "{line} is not in\n{text}"
+            );
+        }
+        assert!(text.contains("\nprocess_resident_memory_bytes "));
+        // A histogram without buckets would be a summary.
+        assert!(!text.contains(" summary\n"));
+    }
+}

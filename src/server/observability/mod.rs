@@ -1,0 +1,7 @@
+//! What the server reports of itself: the log, metrics, traces, and the port for metrics and probes.
+
+pub(crate) mod admin;
+pub(crate) mod calls;
+pub(crate) mod log;
+pub(crate) mod metrics;
+pub(crate) mod trace;
