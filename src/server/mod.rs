@@ -8,6 +8,7 @@ mod call;
 mod config;
 mod connect;
 mod connection;
+mod methods;
 mod observability;
 mod shutdown;
 mod stack;
@@ -52,11 +53,15 @@ use self::connection::descriptors::Descriptors;
 use self::connection::listener::Listener;
 use self::connection::serve;
 use self::connection::tls::Tls;
+use self::methods::PLANNER;
 use self::observability::admin::Admin;
 use self::observability::log;
-use self::observability::metrics::{METHODS, Metrics};
+use self::observability::metrics::Metrics;
 use self::observability::trace::Tracing;
 use crate::wire;
+
+/// The commit that was built, or `unknown`.
+const COMMIT: &str = env!("ROLLPLAN_COMMIT");
 
 /// How often observations are sorted into buckets if nobody scrapes the metrics.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -373,7 +378,7 @@ impl Server {
 /// The methods of the planner. The descriptors are part of the build, and tests see that they are whole.
 fn planner_methods() -> Methods {
     let descriptors = wire::json::descriptors();
-    descriptors.map_or_else(Methods::default, |it| Methods::of(it, METHODS[0].1))
+    descriptors.map_or_else(Methods::default, |it| Methods::of(it, PLANNER))
 }
 
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {

@@ -28,12 +28,12 @@ use tower::load_shed::error::Overloaded;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use crate::server::admission::budget::{Budget, Held};
-use crate::server::admission::buffered::{
-    BufferedRequest, ENCODING, PREFIX_BYTES, Refusal, announced,
-};
+use crate::server::admission::buffered::{BufferedRequest, ENCODING, Refusal, announced};
 use crate::server::admission::offload::AnswerBytes;
+use crate::server::admission::overloaded;
 use crate::server::call::ResponseFuture;
 use crate::server::call::errors;
+use crate::server::call::framing::PREFIX_BYTES;
 use crate::server::connect;
 use crate::server::connection::PendingResponses;
 use crate::server::observability::calls::Begun;
@@ -230,11 +230,6 @@ where
             Ok(answer.map(|body| count(body, pending, held)))
         })
     }
-}
-
-pub(crate) fn overloaded(shed: &Counter) -> Response<Body> {
-    shed.increment(1);
-    errors::overloaded().into_http()
 }
 
 /// Nobody reads it.

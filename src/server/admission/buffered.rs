@@ -14,7 +14,9 @@ use tonic::Status;
 use crate::server::admission::budget::{Budget, Held};
 use crate::server::admission::decompress::{Compression, Failure, decompress};
 use crate::server::call::errors;
-use crate::server::connect::{Call, Malformed, frame};
+use crate::server::call::framing::{PREFIX_BYTES, frame};
+use crate::server::connect::{Call, Malformed};
+use crate::server::methods;
 use crate::wire;
 use crate::wire::REQUEST_BYTES_MAX;
 use crate::wire::estimate::{Estimate, estimate_named, estimate_up_to};
@@ -28,9 +30,6 @@ const DECOMPRESSED_BYTES_MAX: usize = 64 << 10;
 
 /// Bytes of JSON that are decoded where they arrive: a part of a millisecond.
 const JSON_BYTES_MAX: usize = 32 << 10;
-
-/// The flag and the length before a message of gRPC.
-pub(crate) const PREFIX_BYTES: usize = 5;
 
 pub(crate) const ENCODING: &str = "grpc-encoding";
 
@@ -67,7 +66,7 @@ impl BufferedRequest {
         held: Held,
     ) -> Result<Self, Refusal> {
         let mut request = Self {
-            message: message(parts.uri.path()),
+            message: methods::request_message(parts.uri.path()),
             compression: Compression::of(&parts.headers).filter(|_| bytes.first() == Some(&1)),
             json: parts
                 .extensions
@@ -165,7 +164,8 @@ impl BufferedRequest {
         let Some(call) = self.json.take() else {
             return Ok(());
         };
-        let malformed = |it: Malformed| Refusal::Status(errors::malformed_json(&it));
+        let malformed =
+            |it: Malformed| Refusal::Status(errors::malformed_json(&it.path, &it.problem));
         let message = call.decode(self.encoded()).map_err(malformed)?;
         if message.len() > REQUEST_BYTES_MAX {
             return Err(Refusal::Status(errors::request_too_large()));
@@ -225,15 +225,4 @@ pub(crate) fn announced(prefix: &[u8]) -> Option<usize> {
 
 fn refused(error: &wire::Error) -> Refusal {
     Refusal::Status(errors::to_status(error))
-}
-
-/// The full name of the message that a method takes. Empty for methods that the contract does not have.
-fn message(path: &str) -> &'static str {
-    match path {
-        "/rollplan.v1.RolloutPlanner/PlanRollout" => "rollplan.v1.PlanRolloutRequest",
-        "/rollplan.v1.RolloutPlanner/ComputeStatus" => "rollplan.v1.ComputeStatusRequest",
-        "/rollplan.v1.RolloutPlanner/Rollback" => "rollplan.v1.RollbackRequest",
-        "/rollplan.v1.RolloutPlanner/ListRevisions" => "rollplan.v1.ListRevisionsRequest",
-        _ => "",
-    }
 }

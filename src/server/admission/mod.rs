@@ -13,6 +13,7 @@ use std::convert::Infallible;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
+use metrics::Counter;
 use tonic::body::Body;
 use tower::limit::{ConcurrencyLimit, GlobalConcurrencyLimitLayer};
 use tower::load_shed::LoadShed;
@@ -20,6 +21,7 @@ use tower::util::Oneshot;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use crate::server::admission::buffered::BufferedRequest;
+use crate::server::call::errors;
 
 /// Admits calls up to one limit for small calls and one for large calls.
 #[derive(Clone)]
@@ -84,4 +86,10 @@ where
         };
         limited.clone().oneshot(request)
     }
+}
+
+/// The answer to a call that is shed.
+pub(crate) fn overloaded(shed: &Counter) -> Response<Body> {
+    shed.increment(1);
+    errors::overloaded().into_http()
 }

@@ -19,8 +19,8 @@ use tonic::body::Body;
 use tower::{Layer, Service, ServiceExt as _};
 use tracing::Span;
 
-use crate::server::admission::buffer::overloaded;
 use crate::server::admission::buffered::{BufferedRequest, Refusal};
+use crate::server::admission::overloaded;
 use crate::server::call::ResponseFuture;
 use crate::server::call::cancellation::{Cancellation, Due};
 use crate::server::call::errors;

@@ -14,7 +14,6 @@ use tonic_types::{BadRequest, ErrorDetails, FieldViolation, QuotaFailure, Status
 
 use rollplan_core::RollbackError;
 
-use crate::server::connect::Malformed;
 use crate::wire::{self, REQUEST_BYTES_MAX, Violations};
 
 /// The domain of every `ErrorInfo`.
@@ -90,8 +89,7 @@ pub fn to_status(error: &wire::Error) -> Status {
 }
 
 /// A text that is not the JSON of a request. The field is named as the text names it.
-pub(crate) fn malformed_json(malformed: &Malformed) -> Status {
-    let Malformed { path, problem } = malformed;
+pub(crate) fn malformed_json(path: &str, problem: &str) -> Status {
     let field = cut_middle(path, VIOLATION_BYTES_MAX[1].0);
     let problem = cut_end(problem, MESSAGE_BYTES_MAX / 2);
     let message = match &*field {

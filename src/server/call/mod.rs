@@ -5,6 +5,7 @@ pub(crate) mod codec;
 pub(crate) mod compression;
 pub(crate) mod deadline;
 pub(crate) mod errors;
+pub(crate) mod framing;
 pub(crate) mod health;
 pub(crate) mod planner;
 pub(crate) mod protocol;

@@ -17,7 +17,7 @@ use tower::{Layer, Service};
 use crate::server::call::ResponseFuture;
 use crate::server::call::deadline::{GRPC_TIMEOUT, remaining};
 use crate::server::call::errors::refusal;
-use crate::server::observability::calls::Messages;
+use crate::server::call::framing::Messages;
 
 /// Refuses calls by their headers, before a byte of their bodies is read.
 #[derive(Clone, Copy)]

@@ -9,9 +9,9 @@ use std::time::Duration;
 pub use self::traces::Traces;
 
 use super::Error;
+use crate::server::COMMIT;
 use crate::server::admission::memory_limit::{self, memory_limit};
 use crate::server::connection::clients;
-use crate::server::observability::metrics::COMMIT;
 use crate::wire;
 
 const MIB: usize = 1 << 20;

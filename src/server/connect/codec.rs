@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message as _;
@@ -11,7 +11,7 @@ use serde_json::error::Category;
 use serde_json::value::Serializer;
 
 use super::methods::Method;
-use crate::server::admission::buffered::PREFIX_BYTES;
+use crate::server::call::framing::{PREFIX_BYTES, frame};
 
 /// What a value of a JSON text takes in memory at most while it is decoded: an entry of a list, and in it a message with a
 /// node of a tree of its own.
@@ -104,16 +104,6 @@ impl Call {
             _ => Some(frame(0, &text)),
         }
     }
-}
-
-/// A message as gRPC sends it.
-pub(crate) fn frame(flag: u8, message: &[u8]) -> Bytes {
-    let mut framed = BytesMut::with_capacity(PREFIX_BYTES + message.len());
-    framed.put_u8(flag);
-    // Nothing here is that long.
-    framed.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
-    framed.extend_from_slice(message);
-    framed.freeze()
 }
 
 fn gzip(bytes: &[u8]) -> Option<Vec<u8>> {

@@ -26,15 +26,15 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 
-pub(super) use self::codec::{Call, Encoding, Malformed, frame};
+pub(super) use self::codec::{Call, Encoding, Malformed};
 pub(super) use self::methods::Methods;
 
-use crate::server::admission::buffered::PREFIX_BYTES;
 use crate::server::call::ResponseFuture;
 use crate::server::call::deadline::GRPC_TIMEOUT;
 use crate::server::call::errors::{self, refusal};
+use crate::server::call::framing::PREFIX_BYTES;
 use crate::server::call::protocol::{self, Refused};
-use crate::server::observability::metrics;
+use crate::server::methods::is_served;
 
 const GRPC_ENCODING: &str = "grpc-encoding";
 const GRPC_ACCEPT_ENCODING: &str = "grpc-accept-encoding";
@@ -76,7 +76,7 @@ impl ConnectLayer {
     fn read(&self, request: &Request<Body>) -> Result<Call, Refused> {
         let path = request.uri().path();
         let method = self.methods.get(path);
-        if method.is_none() && !metrics::is_served(path) {
+        if method.is_none() && !is_served(path) {
             return Err(unknown(path));
         }
         if request.method() != Verb::POST {

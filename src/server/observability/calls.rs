@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
 use metrics::Counter;
@@ -16,6 +16,7 @@ use tower::{Layer, Service};
 
 use crate::server::call::ResponseFuture;
 use crate::server::call::errors;
+use crate::server::call::framing::Messages;
 use crate::server::connect;
 use crate::server::observability::metrics::{MethodMetrics, Metrics};
 
@@ -51,14 +52,6 @@ struct Counted {
     counter: Counter,
     /// Set in a response, whose end is the end of the call.
     call: Option<Call>,
-}
-
-/// Finds where messages end. A frame may hold several messages, and a message may span several frames.
-#[derive(Default)]
-pub(crate) struct Messages {
-    prefix: Vec<u8>,
-    /// Bytes of the current message that have not arrived yet. `None` between messages.
-    missing: Option<usize>,
 }
 
 // === impl CountLayer ===
@@ -208,62 +201,5 @@ impl http_body::Body for Counted {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
-    }
-}
-
-// === impl Messages ===
-
-impl Messages {
-    /// How many messages end in this part of the stream.
-    pub(crate) fn count(&mut self, mut data: &[u8]) -> u64 {
-        const PREFIX_BYTES: usize = 5;
-        let mut ended = 0;
-        loop {
-            if let Some(missing) = self.missing {
-                if missing > data.len() {
-                    self.missing = Some(missing - data.len());
-                    return ended;
-                }
-                data.advance(missing);
-                self.missing = None;
-                ended += 1;
-            }
-            let part = data.len().min(PREFIX_BYTES - self.prefix.len());
-            self.prefix.extend_from_slice(&data[..part]);
-            data.advance(part);
-            let &[_, a, b, c, d] = &self.prefix[..] else {
-                return ended;
-            };
-            self.missing = Some(u32::from_be_bytes([a, b, c, d]) as usize);
-            self.prefix.clear();
-        }
-    }
-
-    /// Whether no message has begun that has not ended.
-    pub(crate) fn is_between(&self) -> bool {
-        self.missing.is_none() && self.prefix.is_empty()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_are_counted_however_they_are_cut() {
-        let stream = [
-            &[0, 0, 0, 0, 3, 1, 2, 3][..],
-            &[0, 0, 0, 0, 0],
-            &[1, 0, 0, 1, 0],
-            &[7; 256],
-        ]
-        .concat();
-        for size in 1..=stream.len() {
-            let mut messages = Messages::default();
-            let ended: u64 = stream.chunks(size).map(|part| messages.count(part)).sum();
-            assert_eq!(ended, 3, "cut into {size}");
-        }
-        let mut messages = Messages::default();
-        assert_eq!(messages.count(&stream[..stream.len() - 1]), 2);
     }
 }

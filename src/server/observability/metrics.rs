@@ -15,10 +15,12 @@ use metrics_exporter_prometheus::{
 use tonic::Code;
 
 use crate::proto::{Phase, PlanRolloutResponse};
+use crate::server::COMMIT;
 use crate::server::admission::offload;
 use crate::server::connection::ConnectionMetrics;
 use crate::server::connection::listener::HandshakeMetrics;
 use crate::server::connection::tls::Observed;
+use crate::server::methods::{self, PLANNER, UNKNOWN};
 use crate::server::observability::log::{self, RateLimit};
 
 /// From the plan of a small rollout to the default deadline.
@@ -39,26 +41,6 @@ const BYTES: [f64; 8] = [
     1_048_576.0,
     4_194_304.0,
     16_777_216.0,
-];
-
-/// Type, service and name of every method that is served.
-pub(crate) const METHODS: [(&str, &str, &str); 8] = [
-    ("unary", "rollplan.v1.RolloutPlanner", "PlanRollout"),
-    ("unary", "rollplan.v1.RolloutPlanner", "ComputeStatus"),
-    ("unary", "rollplan.v1.RolloutPlanner", "Rollback"),
-    ("unary", "rollplan.v1.RolloutPlanner", "ListRevisions"),
-    ("unary", "grpc.health.v1.Health", "Check"),
-    ("server_stream", "grpc.health.v1.Health", "Watch"),
-    (
-        "bidi_stream",
-        "grpc.reflection.v1.ServerReflection",
-        "ServerReflectionInfo",
-    ),
-    (
-        "bidi_stream",
-        "grpc.reflection.v1alpha.ServerReflection",
-        "ServerReflectionInfo",
-    ),
 ];
 
 /// As go-grpc-middleware writes them, by number.
@@ -82,9 +64,6 @@ const CODES: [&str; 17] = [
     "Unauthenticated",
 ];
 
-/// The commit that was built, or `unknown`.
-pub(crate) const COMMIT: &str = env!("ROLLPLAN_COMMIT");
-
 const PHASES: [(Phase, &str); 8] = [
     (Phase::Unspecified, "unspecified"),
     (Phase::Progressing, "progressing"),
@@ -96,24 +75,6 @@ const PHASES: [(Phase, &str); 8] = [
     (Phase::Degraded, "degraded"),
 ];
 
-/// The label of unknown methods.
-const UNKNOWN: &str = "unknown";
-
-/// The service and method of a path, if they are served. Any other path is text that the client chose.
-pub(crate) fn shown(path: &str) -> &str {
-    let name = path.trim_start_matches('/');
-    let named = name.split_once('/');
-    let is_served = METHODS
-        .iter()
-        .any(|(_, service, method)| named == Some((*service, *method)));
-    if is_served { name } else { UNKNOWN }
-}
-
-/// Whether a path is that of a method.
-pub(crate) fn is_served(path: &str) -> bool {
-    path.starts_with('/') && shown(path) != UNKNOWN
-}
-
 /// The metrics and their exposition.
 pub(crate) struct Metrics {
     pub(crate) series: Series,
@@ -124,7 +85,7 @@ pub(crate) struct Metrics {
 
 /// The metrics.
 pub(crate) struct Series {
-    methods: [MethodMetrics; METHODS.len()],
+    methods: Vec<MethodMetrics>,
     /// All unknown methods: their names are text that clients chose.
     unknown: MethodMetrics,
     plans: [[Counter; PHASES.len()]; 2],
@@ -239,8 +200,11 @@ impl Series {
             })
         });
         Self {
-            methods: METHODS.map(MethodMetrics::register),
-            unknown: MethodMetrics::register(("unary", UNKNOWN, UNKNOWN)),
+            methods: methods::all()
+                .iter()
+                .map(|it| MethodMetrics::register(it.kind, it.service, &it.name))
+                .collect(),
+            unknown: MethodMetrics::register("unary", UNKNOWN, UNKNOWN),
             plans,
             plan_seconds: histogram!("rollplan_plan_seconds"),
             plan_steps: histogram!("rollplan_plan_steps"),
@@ -308,7 +272,7 @@ impl Series {
 // === impl MethodMetrics ===
 
 impl MethodMetrics {
-    fn register((kind, service, method): (&'static str, &'static str, &'static str)) -> Self {
+    fn register(kind: &'static str, service: &'static str, method: &'static str) -> Self {
         let labels = [
             ("grpc_type", kind),
             ("grpc_service", service),
@@ -326,7 +290,7 @@ impl MethodMetrics {
             received: counter!("grpc_server_msg_received_total", &labels),
             sent: counter!("grpc_server_msg_sent_total", &labels),
             seconds: histogram!("grpc_server_handling_seconds", &labels),
-            is_planner: service == METHODS[0].1,
+            is_planner: service == PLANNER,
         }
     }
 
@@ -429,26 +393,10 @@ fn describe() {
 
 #[cfg(test)]
 mod tests {
-    use prost::Message as _;
-    use prost_types::FileDescriptorSet;
-
     use super::*;
-    use crate::proto::FILE_DESCRIPTOR_SET;
 
     #[test]
-    fn every_method_code_and_phase_has_a_label() {
-        let files = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap();
-        let mut count = 0;
-        for file in &files.file {
-            for service in &file.service {
-                let name = format!("{}.{}", file.package(), service.name());
-                for method in &service.method {
-                    assert!(METHODS.contains(&("unary", &name, method.name())), "{name}");
-                    count += 1;
-                }
-            }
-        }
-        assert_eq!(count, 4);
+    fn every_code_and_phase_has_a_label() {
         for (number, name) in CODES.iter().enumerate() {
             let code = format!("{:?}", Code::from(i32::try_from(number).unwrap()));
             let code = code.replace("Cancelled", "Canceled").replace("Ok", "OK");

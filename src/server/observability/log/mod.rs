@@ -28,7 +28,7 @@ pub(crate) use self::rate_limit::RateLimit;
 use crate::server::call::ResponseFuture;
 use crate::server::call::errors;
 use crate::server::connect;
-use crate::server::observability::metrics;
+use crate::server::methods;
 use crate::server::observability::trace::{CallSpan, Tracing};
 
 /// Lines that wait to be written. More are dropped: a log that nobody reads must not block calls.
@@ -168,7 +168,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let method = metrics::shown(request.uri().path());
+        let method = methods::shown(request.uri().path());
         let system = match request.extensions().get::<connect::Call>() {
             Some(_) => "connect_rpc",
             None => "grpc",
