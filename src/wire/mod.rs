@@ -66,9 +66,20 @@ pub fn plan_rollout_until(
 ) -> Result<proto::PlanRolloutResponse, Error> {
     let proto::PlanRolloutRequest { snapshot, options } = request;
     let calls = Calls::of(snapshot.as_ref(), options.as_ref());
+    let reports = options.as_ref().is_some_and(|it| it.report);
     let (snapshot, options, horizon) = parse::request(snapshot, options, interrupt)?;
     let plan = plan(&snapshot, options, horizon, interrupt)?;
-    let report = report_until(&snapshot, options, &plan.status, &plan.steps, interrupt)?;
+    // Without all ReplicaSets, it is the whole answer, and says why there is no plan.
+    let report = match reports || !snapshot.replica_sets_complete {
+        true => Some(report_until(
+            &snapshot,
+            options,
+            &plan.status,
+            &plan.steps,
+            interrupt,
+        )?),
+        false => None,
+    };
     let mut answer = print::print_plan_until(plan, report, interrupt);
     calls.complete(&mut answer.steps, &snapshot);
     if !snapshot.replica_sets_complete {

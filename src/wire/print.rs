@@ -12,16 +12,16 @@ use rollplan_core::time::{Span, Time};
 use super::path;
 use crate::proto;
 
-/// Converts a plan and its report to a response.
+/// Converts a plan and its report, if there is one, to a response.
 #[must_use]
-pub fn print_plan(plan: Plan, report: Report) -> proto::PlanRolloutResponse {
+pub fn print_plan(plan: Plan, report: Option<Report>) -> proto::PlanRolloutResponse {
     print_plan_until(plan, report, &Never)
 }
 
 /// [`print_plan`]. Interrupted, it leaves steps out.
 pub(super) fn print_plan_until(
     plan: Plan,
-    report: Report,
+    report: Option<Report>,
     interrupt: &dyn Interrupt,
 ) -> proto::PlanRolloutResponse {
     let Plan {
@@ -39,7 +39,7 @@ pub(super) fn print_plan_until(
             .map(print_step)
             .collect(),
         status: Some(print_status(status)),
-        report: Some(super::print_report(report)),
+        report: report.map(super::print_report),
         requeue_after: requeue_after.map(duration),
     }
 }

@@ -40,7 +40,8 @@ def request() -> Any:
             "replicaSetsComplete": True,
             "pods": of_kind["Pod"],
             "podsComplete": True,
-        }
+        },
+        "options": {"report": True},
     }
 
 

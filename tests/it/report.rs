@@ -48,7 +48,10 @@ fn status(example: &str) -> proto::RolloutReport {
 fn plan(example: &str) -> proto::PlanRolloutResponse {
     let request = proto::PlanRolloutRequest {
         snapshot: Some(snapshot(example)),
-        options: None,
+        options: Some(proto::PlanOptions {
+            report: true,
+            ..proto::PlanOptions::default()
+        }),
     };
     wire::plan_rollout(request).unwrap()
 }

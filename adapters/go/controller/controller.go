@@ -57,7 +57,8 @@ type Options struct {
 	MinInterval time.Duration
 }
 
-// Add adds a controller for the kind of the rollouts to a manager.
+// Add adds a controller for the kind of the rollouts to a manager. The gauge of rollouts by phase has those whose plans have
+// a report: set Options.Report of the rollouts.
 func Add(ctx context.Context, mgr manager.Manager, rollouts *rollplan.Rollouts, options Options) error {
 	if err := rollouts.IndexOwners(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err

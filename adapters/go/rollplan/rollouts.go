@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,14 +45,15 @@ type Rollouts struct {
 	Writer client.Client
 	// Recorder records events on the owners. If it is nil, no events are recorded.
 	Recorder record.EventRecorder
-	// Options are sent with each request.
+	// Options are sent with each request. Plans have a report only if they request one.
 	Options *rollplanv1.PlanOptions
 	// AllPods includes the pods of every Deployment in its snapshot, so that reports can name them. By default only
 	// Deployments with the Recreate strategy include them, because the planner needs them there.
 	AllPods bool
 	// StatusInterval delays a status update that only reports progress, so that one write covers all changes within
 	// the interval. Sync then returns a RequeueAfter. A status that reports the end of a rollout, or accompanies
-	// another write, is never delayed. Zero disables the delay.
+	// another write, is never delayed. Zero disables the delay. Otherwise Sync requests the report of each plan, which has
+	// the phase of the rollout.
 	StatusInterval time.Duration
 
 	indexed bool
@@ -124,11 +126,21 @@ func (r *Rollouts) observeAndPlan(ctx context.Context, key types.NamespacedName,
 	if err != nil || observed == nil {
 		return nil, nil, err
 	}
-	response, err := r.Planner.PlanRollout(ctx, &rollplanv1.PlanRolloutRequest{Snapshot: observed.snapshot, Options: r.Options})
+	response, err := r.Planner.PlanRollout(ctx, &rollplanv1.PlanRolloutRequest{Snapshot: observed.snapshot, Options: r.syncOptions()})
 	if err != nil {
 		return nil, nil, fmt.Errorf("plan rollout: %w", err)
 	}
 	return observed, response, nil
+}
+
+// syncOptions returns the options of the plans that are carried out.
+func (r *Rollouts) syncOptions() *rollplanv1.PlanOptions {
+	if r.StatusInterval == 0 || r.Options.GetReport() {
+		return r.Options
+	}
+	options := &rollplanv1.PlanOptions{Report: true}
+	proto.Merge(options, r.Options)
+	return options
 }
 
 // Plan reads a Deployment and requests a plan without carrying it out. It returns nil if the Deployment does not exist.

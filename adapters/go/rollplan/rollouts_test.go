@@ -545,6 +545,31 @@ func TestStatusIntervalDelaysOnlyProgress(t *testing.T) {
 	}
 }
 
+func TestReportsAreRequestedForTheStatusInterval(t *testing.T) {
+	terminating := false
+	for _, test := range []struct {
+		interval time.Duration
+		options  *rollplanv1.PlanOptions
+		report   bool
+	}{
+		{0, nil, false},
+		{0, &rollplanv1.PlanOptions{Report: true}, true},
+		{time.Second, nil, true},
+		{time.Second, &rollplanv1.PlanOptions{TerminatingReplicas: &terminating}, true},
+	} {
+		r := Rollouts{StatusInterval: test.interval, Options: test.options}
+		got := r.syncOptions()
+		if got.GetReport() != test.report || got.GetTerminatingReplicas() != test.options.GetTerminatingReplicas() {
+			t.Errorf("options %v and interval %s become %v", test.options, test.interval, got)
+		}
+	}
+	unchanged := &rollplanv1.PlanOptions{}
+	r := Rollouts{StatusInterval: time.Second, Options: unchanged}
+	if r.syncOptions(); unchanged.GetReport() {
+		t.Error("the caller's options are changed")
+	}
+}
+
 // statusPlanner returns the given reports one after the other, and records the verdicts that come back.
 type statusPlanner struct {
 	rollplanv1.RolloutPlannerClient

@@ -518,6 +518,10 @@ type PlanOptions struct {
 	TerminatingReplicas *bool `protobuf:"varint,2,opt,name=terminating_replicas,json=terminatingReplicas,proto3,oneof" json:"terminating_replicas,omitempty"`
 	// Whether steps contain their events as calls too (Step.event_calls), for adapters without a recorder of events.
 	EventsAsCalls bool `protobuf:"varint,3,opt,name=events_as_calls,json=eventsAsCalls,proto3" json:"events_as_calls,omitempty"`
+	// Whether the response of PlanRollout contains the report. The report costs about as much as the plan itself if the
+	// snapshot contains pods. Without `replica_sets_complete`, the response contains it in any case. ComputeStatus always
+	// returns it.
+	Report        bool `protobuf:"varint,4,opt,name=report,proto3" json:"report,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -569,6 +573,13 @@ func (x *PlanOptions) GetTerminatingReplicas() bool {
 func (x *PlanOptions) GetEventsAsCalls() bool {
 	if x != nil {
 		return x.EventsAsCalls
+	}
+	return false
+}
+
+func (x *PlanOptions) GetReport() bool {
+	if x != nil {
+		return x.Report
 	}
 	return false
 }
@@ -636,7 +647,7 @@ type PlanRolloutResponse struct {
 	Steps []*Step `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
 	// Status of the Deployment after the steps have been carried out. Absent without `replica_sets_complete`.
 	Status *DeploymentStatus `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
-	// Progress of the rollout, and what blocks it.
+	// Progress of the rollout, and what blocks it. Only set with PlanOptions.report, or without `replica_sets_complete`.
 	Report *RolloutReport `protobuf:"bytes,3,opt,name=report,proto3" json:"report,omitempty"`
 	// Time after which to plan again even if nothing has changed. Absent if no timer is needed; never 0.
 	RequeueAfter  *durationpb.Duration `protobuf:"bytes,4,opt,name=requeue_after,json=requeueAfter,proto3" json:"requeue_after,omitempty"`
@@ -2005,11 +2016,12 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x04call\x18\x01 \x01(\v2\x14.rollplan.v1.ApiCallR\x04call\x12\x1b\n" +
 	"\thttp_code\x18\x02 \x01(\x05R\bhttpCode\x12\x12\n" +
 	"\x04body\x18\x03 \x01(\fR\x04body\x12#\n" +
-	"\rexisting_json\x18\x04 \x01(\fR\fexistingJson\"\xb6\x01\n" +
+	"\rexisting_json\x18\x04 \x01(\fR\fexistingJson\"\xce\x01\n" +
 	"\vPlanOptions\x12.\n" +
 	"\ahorizon\x18\x01 \x01(\x0e2\x14.rollplan.v1.HorizonR\ahorizon\x126\n" +
 	"\x14terminating_replicas\x18\x02 \x01(\bH\x00R\x13terminatingReplicas\x88\x01\x01\x12&\n" +
-	"\x0fevents_as_calls\x18\x03 \x01(\bR\reventsAsCallsB\x17\n" +
+	"\x0fevents_as_calls\x18\x03 \x01(\bR\reventsAsCalls\x12\x16\n" +
+	"\x06report\x18\x04 \x01(\bR\x06reportB\x17\n" +
 	"\x15_terminating_replicas\"{\n" +
 	"\x12PlanRolloutRequest\x121\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x15.rollplan.v1.SnapshotR\bsnapshot\x122\n" +

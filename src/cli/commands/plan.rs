@@ -86,6 +86,7 @@ pub(in crate::cli) fn run(args: PlanArgs) -> Result<Exit, Error> {
             horizon: proto::Horizon::from(horizon).into(),
             terminating_replicas: None,
             events_as_calls: false,
+            report: true,
         }),
     };
     let response = planner

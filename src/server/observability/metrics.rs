@@ -324,7 +324,7 @@ fn describe() {
     );
     describe_counter!(
         "rollplan_plans_total",
-        "Plans made, by strategy and by the phase of the rollout."
+        "Plans made, by strategy and by the phase of the rollout; unspecified for plans without a report."
     );
     describe_histogram!(
         "rollplan_plan_seconds",

@@ -304,8 +304,9 @@ impl<'i> Parser<'i> {
         let proto::PlanOptions {
             horizon,
             terminating_replicas,
-            // Concerns the response alone.
+            // These concern the response alone.
             events_as_calls: _,
+            report: _,
         } = options.unwrap_or_default();
         let horizon = match proto::Horizon::try_from(horizon) {
             Ok(proto::Horizon::Unspecified | proto::Horizon::Settled) => Horizon::Settled,

@@ -313,6 +313,7 @@ impl World {
             horizon: horizon.into(),
             terminating_replicas: self.terminating,
             events_as_calls: self.pass,
+            report: self.pods_complete,
         };
         let refusals = self.refusals.clone();
         let mut request = proto::PlanRolloutRequest {

@@ -39,7 +39,8 @@ fn planned(
     horizon: proto::Horizon,
 ) -> proto::PlanRolloutResponse {
     let mut request = request.clone();
-    request.options.get_or_insert_default().horizon = horizon.into();
+    let options = request.options.get_or_insert_default();
+    (options.horizon, options.report) = (horizon.into(), true);
     let bytes = request.encode_to_vec();
     let answer = wire::plan_rollout_bytes(&bytes).unwrap();
     assert_eq!(wire::plan_rollout_bytes(&bytes).unwrap(), answer);
@@ -58,7 +59,8 @@ fn planned(
     ] {
         assert!(number >= 0, "{status:?}");
     }
-    let counts = response.report.as_ref().unwrap().counts.as_ref().unwrap();
+    let report = response.report.as_ref().unwrap();
+    let counts = report.counts.as_ref().unwrap();
     assert!(counts.desired >= 0 && counts.max_total >= counts.desired);
     assert!(counts.min_available >= 0 && counts.min_available <= counts.desired);
     if let Some(after) = response.requeue_after {

@@ -391,6 +391,24 @@ fn events_are_calls_on_request() {
     assert_ne!(later.event_calls[0].name, call.name);
 }
 
+#[test]
+fn reports_are_returned_on_request() {
+    for (name, example) in examples() {
+        let mut request = request(&example);
+        let without = wire::plan_rollout(request.clone()).unwrap();
+        assert_eq!(without.report, None, "{name}");
+        request.options.get_or_insert_default().report = true;
+        let with = wire::plan_rollout(request).unwrap();
+        let report = with.report.clone().unwrap();
+        assert!(!report.message.is_empty(), "{name}");
+        let without = proto::PlanRolloutResponse {
+            report: Some(report),
+            ..without
+        };
+        assert_eq!(with, without, "{name}");
+    }
+}
+
 /// Without a complete list of ReplicaSets, every call but the list of revisions has no answer but the reason.
 #[test]
 fn incomplete_sets_get_no_steps_no_status_and_no_timer() {

@@ -142,7 +142,8 @@ func run(ctx context.Context, args []string) error {
 		//lint:ignore SA1019 kubectl describe shows count and age of core/v1 events, which the native controller records too
 		Recorder:       mgr.GetEventRecorderFor(name),
 		StatusInterval: *status,
-		Options:        &rollplanv1.PlanOptions{TerminatingReplicas: terminating},
+		// The gauge of rollouts needs the phases in the reports.
+		Options: &rollplanv1.PlanOptions{TerminatingReplicas: terminating, Report: true},
 	}
 	if err := errors.Join(
 		controller.Add(ctx, mgr, rollouts, controller.Options{Workers: *workers, MinInterval: *interval}),
