@@ -161,6 +161,17 @@ pub fn estimate<M: Name>(encoded: &[u8]) -> Result<Estimate, Error> {
     estimate_named(&M::full_name(), encoded, &Never)
 }
 
+/// Estimates what it takes to find the objects in a text of Kubernetes JSON.
+#[must_use]
+pub fn estimate_objects(json: &[u8]) -> Estimate {
+    let maps = json.iter().filter(|byte| **byte == b'{').count();
+    let dense = maps.saturating_sub(json.len() / JSON_BYTES_PER_MAP);
+    Estimate {
+        memory: json.len() * JSON_MEMORY + maps * JSON_MAP_MEMORY + dense * JSON_DENSE_MEMORY,
+        work: json.len() as u64 * WORK_JSON_BYTE + maps as u64 * WORK_FIELD,
+    }
+}
+
 /// [`estimate`] of the message with this full name. Nothing is estimated for one that the contract does not have.
 ///
 /// # Errors
@@ -381,11 +392,8 @@ impl<'i> Walk<'i> {
     /// Adds what Kubernetes JSON takes, of which nobody knows yet what is selected. What is selected is measured once it is
     /// read, and refused above the limit: so no text takes more.
     fn objects(&mut self, json: &[u8]) {
-        let maps = json.iter().filter(|byte| **byte == b'{').count();
-        let dense = maps.saturating_sub(json.len() / JSON_BYTES_PER_MAP);
-        let memory = json.len() * JSON_MEMORY + maps * JSON_MAP_MEMORY + dense * JSON_DENSE_MEMORY;
+        let Estimate { memory, work } = estimate_objects(json);
         self.memory = self.memory.saturating_add(memory).min(MEMORY_BYTES_MAX);
-        let work = json.len() as u64 * WORK_JSON_BYTE + maps as u64 * WORK_FIELD;
         self.work = self.work.saturating_add(work);
     }
 

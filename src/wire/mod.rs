@@ -18,7 +18,7 @@ mod print_revision;
 mod tree;
 
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
-pub use objects::OBJECTS_MAX;
+pub use objects::{OBJECTS_MAX, ObjectsSummary, summarize_objects};
 pub use parse::{
     ANSWERS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, Horizon, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX,
     parse_options, parse_selector, parse_snapshot,

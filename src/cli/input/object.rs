@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::document::{Document, flat_documents};
 use super::source::Source;
@@ -69,14 +68,14 @@ impl<'t> Objects<'t> {
         let mut all = Vec::new();
         let mut diagnostics = Vec::new();
         for Document { place, json } in &texts.0 {
-            if is_continued(json) {
+            let mut found = Vec::new();
+            let mut violations = wire::Violations::default();
+            let is_continued = scan(0, json.as_bytes(), &mut found, &mut violations)
+                .map_err(|error| Error::input(place, chain(&error)))?;
+            if is_continued {
                 let text = "incomplete list: metadata.continue is set, and the rest is missing";
                 return Err(Error::input(place, text));
             }
-            let mut found = Vec::new();
-            let mut violations = wire::Violations::default();
-            scan(0, json.as_bytes(), &mut found, &mut violations)
-                .map_err(|error| Error::input(place, chain(&error)))?;
             diagnostics.extend(violations.listed.into_iter().map(|violation| {
                 let (place, field) = split(place, &violation.field);
                 Diagnostic {
@@ -135,7 +134,7 @@ impl<'t> Objects<'t> {
 
 // === impl Object ===
 
-impl Object<'_> {
+impl<'t> Object<'t> {
     pub(super) fn role(&self) -> Role {
         match (&*self.found.api_version, &*self.found.kind) {
             ("apps/v1", "Deployment") => Role::Deployment,
@@ -147,6 +146,10 @@ impl Object<'_> {
             ("v1", "Event") => Role::Event,
             _ => Role::Other,
         }
+    }
+
+    pub(super) fn parts(&self) -> (&Found<'t>, &Metadata<'t>) {
+        (&self.found, &self.metadata)
     }
 
     /// Whether it is in a namespace. One that names none is in every one.
@@ -223,18 +226,4 @@ fn split(document: &str, field: &str) -> (String, String) {
         format!("{document}{separator}{items}"),
         rest.trim_start_matches('.').to_owned(),
     )
-}
-
-/// Whether a text is one page of a list that goes on.
-fn is_continued(json: &str) -> bool {
-    fn members(json: &str) -> HashMap<String, &RawValue> {
-        serde_json::from_str(json).unwrap_or_default()
-    }
-    json.contains("\"continue\"") && {
-        let list = members(json);
-        let metadata = list.get("metadata").map(|metadata| members(metadata.get()));
-        let rest = metadata.as_ref().and_then(|it| it.get("continue"));
-        list.contains_key("items")
-            && rest.is_some_and(|rest| !matches!(rest.get(), "\"\"" | "null"))
-    }
 }

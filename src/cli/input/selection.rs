@@ -1,11 +1,9 @@
 //! What a Deployment is decided by: chosen among the objects of an input by what they are and whose.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use rollplan_core::revision::REVISION;
-use serde_json::Value;
+use std::collections::BTreeSet;
 
 use super::object::{Object, Objects, Role};
+use crate::wire::objects::Listed;
 
 /// Bytes of a Deployment's name that the name of a ReplicaSet begins with at least: longer ones are cut for the hash.
 const NAME_BYTES: usize = 200;
@@ -80,61 +78,13 @@ impl<'o, 't> Selection<'o, 't> {
         })
     }
 
-    fn own_sets(&self) -> impl Iterator<Item = &'o Object<'t>> {
-        self.replica_sets()
-            .filter(|set| set.metadata.controller.is_some())
-    }
-
-    /// Whether the input looks as if no ReplicaSet of the Deployment were missing: the pods that those report which it
-    /// controls add up to those that it reports, and the one of its annotated revision is there. It does not count what it
-    /// has yet to adopt.
-    pub(super) fn shows_every_set(&self) -> bool {
-        let pods = |object: &Object<'_>| {
-            let pods = object.value("status");
-            i128::from(pods.get("replicas").and_then(Value::as_i64).unwrap_or(0))
-        };
-        let revision = revision(self.owner);
-        self.own_sets().map(pods).sum::<i128>() == pods(self.owner)
-            && (revision.is_none() || self.own_sets().any(|set| self::revision(set) == revision))
-    }
-
-    /// Whether the input looks as if no pod were missing: with strategy Recreate, new pods start once no old one is
-    /// listed. kubectl prints one List of everything that it was asked for. Nothing in it tells pods that do not exist
-    /// from pods that were not asked for, but ReplicaSets count their pods.
-    ///
-    /// A list of pods is complete, unless a ReplicaSet of the Deployment counts more than are listed. An empty one is
-    /// complete only if every ReplicaSet of the namespace reports, for its latest size, that it has no pod, not even a
-    /// terminating one; before Kubernetes 1.35 these are not counted.
-    pub(super) fn shows_every_pod(&self) -> bool {
-        let has_pods = self.near(Role::Pod).next().is_some();
-        let mut listed: BTreeMap<&str, i64> = BTreeMap::new();
-        for pod in self.near(Role::Pod) {
-            if let Some(uid) = &pod.metadata.controller {
-                *listed.entry(uid).or_default() += 1;
-            }
+    /// What tells whether the input is complete.
+    pub(super) fn listed(&self) -> Listed<'o, 't> {
+        let all = |role| self.near(role).map(Object::parts).collect();
+        Listed {
+            owner: self.owner.parts(),
+            replica_sets: all(Role::ReplicaSet),
+            pods: all(Role::Pod),
         }
-        self.near(Role::ReplicaSet).all(|set| {
-            let status = set.value("status");
-            if !status.is_object() {
-                return has_pods;
-            }
-            let controller = set.metadata.controller.as_deref();
-            if has_pods && controller != Some(&*self.owner.metadata.uid) {
-                return true;
-            }
-            let number = |value: &Value, field: &str| value.get(field).and_then(Value::as_i64);
-            let terminating = number(&status, "terminatingReplicas");
-            let counted = number(&status, "replicas").unwrap_or(0) + terminating.unwrap_or(0);
-            let generation = number(&set.value("metadata"), "generation").unwrap_or(0);
-            let observed = number(&status, "observedGeneration").unwrap_or(0);
-            let is_current = terminating.is_some() && observed >= generation;
-            let listed = listed.get(&*set.metadata.uid).copied().unwrap_or(0);
-            counted <= listed && (is_current || has_pods)
-        })
     }
-}
-
-fn revision(object: &Object<'_>) -> Option<Value> {
-    let metadata = object.value("metadata");
-    metadata.get("annotations")?.get(REVISION).cloned()
 }

@@ -62,12 +62,13 @@ pub(in crate::cli) fn request(
         refuse_manifest(owner)?;
     }
     let selected: Vec<&Object<'_>> = selection.selected().collect();
+    let listed = selection.listed();
     let snapshot = proto::Snapshot {
         now: Some(now),
         replica_sets_complete: complete
             .replica_sets
-            .unwrap_or_else(|| selection.shows_every_set()),
-        pods_complete: complete.pods.unwrap_or_else(|| selection.shows_every_pod()),
+            .unwrap_or_else(|| listed.shows_every_replica_set()),
+        pods_complete: complete.pods.unwrap_or_else(|| listed.shows_every_pod()),
         objects_json: vec![list(selected.iter().copied())],
         target: Some(target(owner)),
         answers: answers.answers,

@@ -1,6 +1,7 @@
 //! Kubernetes JSON as it is: finds the objects of a snapshot in it, selects those of its Deployment, and writes them as the
 //! messages that a client with generated types would have sent. What is not selected is never looked into.
 
+mod complete;
 mod scan;
 mod transcode;
 
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use prost::{Message, Name};
 use rollplan_core::interrupt::Interrupt;
 
+pub(crate) use self::complete::Listed;
 pub(crate) use self::scan::{Found, Metadata, scan};
 pub(super) use self::transcode::Fault;
 use self::transcode::Transcoder;
@@ -37,6 +39,17 @@ pub(crate) struct Origin {
     index: usize,
     /// For example "ReplicaSet shop/web-1".
     pub(super) object: String,
+}
+
+/// What Kubernetes JSON shows before a plan is made of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectsSummary {
+    /// The Deployment. Its resource is that of the request's target.
+    pub target: proto::Target,
+    /// Whether no ReplicaSet of the Deployment seems to be missing.
+    pub replica_sets_complete: bool,
+    /// Whether no pod of these seems to be missing.
+    pub pods_complete: bool,
 }
 
 /// Where the objects of a snapshot come from, one for each.
@@ -78,23 +91,9 @@ pub(super) fn read(
         }
     }
     let texts = std::mem::take(&mut snapshot.objects_json);
-    let mut found = Vec::new();
-    for (index, text) in texts.iter().enumerate() {
-        interrupt.check()?;
-        self::scan(index, text, &mut found, &mut violations)?;
-    }
-    if !violations.is_empty() {
-        return Err(Error::InvalidArgument(violations));
-    }
-    let found: Vec<(Found<'_>, Metadata<'_>)> = found
-        .into_iter()
-        .map(|object| {
-            let metadata = object.metadata();
-            (object, metadata)
-        })
-        .collect();
+    let (found, _) = scan_all(&texts, violations, interrupt)?;
     let mut reader = Reader {
-        violations,
+        violations: Violations::default(),
         memory: 0,
         interrupt,
     };
@@ -103,6 +102,93 @@ pub(super) fn read(
         (Some(origins), true) => Ok(Some(origins)),
         _ => Err(Error::InvalidArgument(reader.violations)),
     }
+}
+
+/// What the JSON texts of a snapshot show. For callers who do not know what they were given, and so cannot promise that it is
+/// complete.
+///
+/// # Errors
+///
+/// As [`compute_status`](super::compute_status), if it is not clear which Deployment is meant.
+pub fn summarize_objects(
+    snapshot: &proto::Snapshot,
+    interrupt: &dyn Interrupt,
+) -> Result<ObjectsSummary, Error> {
+    let proto::Snapshot {
+        objects_json,
+        target,
+        ..
+    } = snapshot;
+    let (found, is_continued) = scan_all(objects_json, Violations::default(), interrupt)?;
+    let mut reader = Reader {
+        violations: Violations::default(),
+        memory: 0,
+        interrupt,
+    };
+    let Some(owner) = reader.choose(&found, target.as_ref()) else {
+        return Err(Error::InvalidArgument(reader.violations));
+    };
+    let all = |api_version, kind| {
+        let objects = near(&found, owner, api_version, kind);
+        objects
+            .map(|(object, metadata)| (object, metadata))
+            .collect()
+    };
+    let (object, metadata) = owner;
+    let listed = Listed {
+        owner: (object, metadata),
+        replica_sets: all("apps/v1", "ReplicaSet"),
+        pods: all("v1", "Pod"),
+    };
+    Ok(ObjectsSummary {
+        target: proto::Target {
+            api_version: object.api_version.clone().into_owned(),
+            kind: object.kind.clone().into_owned(),
+            namespace: metadata.namespace.clone().into_owned(),
+            name: metadata.name.clone().into_owned(),
+            resource: target
+                .as_ref()
+                .map_or_else(String::new, |it| it.resource.clone()),
+        },
+        replica_sets_complete: !is_continued && listed.shows_every_replica_set(),
+        pods_complete: !is_continued && listed.shows_every_pod(),
+    })
+}
+
+/// All objects of all texts, and whether a list in them is a page of one that goes on.
+fn scan_all<'a>(
+    texts: &'a [Bytes],
+    mut violations: Violations,
+    interrupt: &dyn Interrupt,
+) -> Result<(Vec<(Found<'a>, Metadata<'a>)>, bool), Error> {
+    let mut found = Vec::new();
+    let mut is_continued = false;
+    for (index, text) in texts.iter().enumerate() {
+        interrupt.check()?;
+        is_continued |= scan(index, text, &mut found, &mut violations)?;
+    }
+    if !violations.is_empty() {
+        return Err(Error::InvalidArgument(violations));
+    }
+    let found = found.into_iter().map(|object| {
+        let metadata = object.metadata();
+        (object, metadata)
+    });
+    Ok((found.collect(), is_continued))
+}
+
+/// The objects of a kind in the namespace of an owner. An absent namespace is the owner's.
+fn near<'f, 'a>(
+    found: &'f [(Found<'a>, Metadata<'a>)],
+    (_, owner): Object<'f, 'a>,
+    api_version: &'static str,
+    kind: &'static str,
+) -> impl Iterator<Item = Object<'f, 'a>> {
+    found.iter().filter(move |(object, metadata)| {
+        object.kind == kind
+            && object.api_version == api_version
+            && (metadata.namespace.is_empty() || metadata.namespace == owner.namespace)
+    })
 }
 
 /// Reads a text with exactly one ReplicaSet. The path of an error is relative to the text.
@@ -295,13 +381,7 @@ impl Reader<'_> {
             .and_then(|spec| spec.selector.clone());
         // One that is invalid selects nothing, and is refused with the Deployment.
         let selector = selector.and_then(|selector| parse_selector(selector).ok());
-        let of_kind = |api_version: &'static str, kind: &'static str| {
-            found.iter().filter(move |(object, metadata)| {
-                object.kind == kind
-                    && object.api_version == api_version
-                    && (metadata.namespace.is_empty() || metadata.namespace == owner.1.namespace)
-            })
-        };
+        let of_kind = |api_version, kind| near(found, owner, api_version, kind);
         let (mut sets, mut others) = (Vec::new(), Vec::new());
         for object in of_kind("apps/v1", "ReplicaSet") {
             self.interrupt.check()?;

@@ -73,13 +73,14 @@ pub(super) fn path_in_text(field: &str) -> &str {
         .unwrap_or(field)
 }
 
-/// All objects of one text, which is the entry `index` of the field.
+/// Finds all objects of one text, which is the entry `index` of the field. Returns whether a list in it is a page of one that
+/// goes on.
 pub(crate) fn scan<'a>(
     index: usize,
     bytes: &'a [u8],
     found: &mut Vec<Found<'a>>,
     violations: &mut Violations,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let list: Rc<str> = Rc::from(LIST);
     let place = format_args!("{list}[{index}]").to_string();
     let text = match std::str::from_utf8(bytes) {
@@ -87,14 +88,16 @@ pub(crate) fn scan<'a>(
         Err(error) => {
             let description = format_args!("byte {}: is not UTF-8", error.valid_up_to());
             violations.add(place, Reason::InvalidUtf8, description);
-            return Ok(());
+            return Ok(false);
         }
     };
     let mut json = serde_json::Deserializer::from_str(text);
+    let mut is_continued = false;
     let mut scanner = Scanner {
         found,
         violations,
         is_full: false,
+        is_continued: &mut is_continued,
     };
     let at = At { list, index };
     let read = Item {
@@ -120,7 +123,7 @@ pub(crate) fn scan<'a>(
         let byte = offset(text, &error);
         violations.add(place, reason, format_args!("byte {byte}: {description}"));
     }
-    Ok(())
+    Ok(is_continued)
 }
 
 /// The offset of an error in a text.
@@ -136,6 +139,8 @@ struct Scanner<'s, 'a> {
     found: &'s mut Vec<Found<'a>>,
     violations: &'s mut Violations,
     is_full: bool,
+    /// Whether a list is a page of one that goes on.
+    is_continued: &'s mut bool,
 }
 
 /// The position of an object in its list.
@@ -236,6 +241,7 @@ impl<'a> Visitor<'a> for Item<'_, '_, 'a> {
                         found: &mut *self.scanner.found,
                         violations: &mut faults,
                         is_full: false,
+                        is_continued: &mut *self.scanner.is_continued,
                     },
                     list: Rc::from(format!("{}.items", self.at)),
                 };
@@ -288,6 +294,10 @@ impl<'a> Visitor<'a> for Item<'_, '_, 'a> {
         }
         if is_list {
             self.scanner.violations.extend(faults);
+            let metadata = fields.iter().find(|(field, _)| *field == "metadata");
+            let metadata = metadata.and_then(|(_, text)| Members::of(text));
+            *self.scanner.is_continued |=
+                metadata.is_some_and(|it| it.text("continue").is_some_and(|it| !it.is_empty()));
             let of = kind.strip_suffix("List").unwrap_or_default();
             for item in &mut self.scanner.found[before..] {
                 if item.kind.is_empty() && !item.is_typed_by_list {
@@ -433,20 +443,25 @@ impl<'a> Found<'a> {
         json.push('}');
     }
 
+    /// The fields of a field that is an object.
+    pub(super) fn members(&self, name: &str) -> Option<Members<'a>> {
+        self.field(name).and_then(Members::of)
+    }
+
     /// What can be read of the metadata. Whoever has other metadata than Kubernetes writes is nobody's.
     pub(crate) fn metadata(&self) -> Metadata<'a> {
-        let Some(metadata) = self.field("metadata").and_then(members) else {
+        let Some(metadata) = self.members("metadata") else {
             return Metadata::default();
         };
-        let text = |name: &str| member(&metadata, name).and_then(string).unwrap_or_default();
-        let owners = member(&metadata, "ownerReferences");
+        let text = |name: &str| metadata.text(name).unwrap_or_default();
+        let owners = metadata.get("ownerReferences");
         let owners: Vec<&RawValue> = owners
             .and_then(|owners| serde_json::from_str(owners).ok())
             .unwrap_or_default();
         let controller = owners.into_iter().find_map(|owner| {
-            let owner = members(owner.get())?;
-            let is_controller = member(&owner, "controller") == Some("true");
-            is_controller.then(|| member(&owner, "uid").and_then(string).unwrap_or_default())
+            let owner = Members::of(owner.get())?;
+            let is_controller = owner.get("controller") == Some("true");
+            is_controller.then(|| owner.text("uid").unwrap_or_default())
         });
         Metadata {
             name: text("name"),
@@ -458,17 +473,20 @@ impl<'a> Found<'a> {
 
     /// The labels, if they are such.
     pub(super) fn labels(&self) -> BTreeMap<String, String> {
-        let metadata = self.field("metadata").and_then(members);
-        let labels = metadata.as_ref().and_then(|it| member(it, "labels"));
+        let metadata = self.members("metadata");
+        let labels = metadata.as_ref().and_then(|it| it.get("labels"));
         labels
             .and_then(|labels| serde_json::from_str(labels).ok())
             .unwrap_or_default()
     }
 
+    pub(super) fn annotation(&self, key: &str) -> Option<Cow<'a, str>> {
+        Members::of(self.members("metadata")?.get("annotations")?)?.text(key)
+    }
+
     /// The UID of the object that an event is about.
     pub(crate) fn involved_uid(&self) -> Option<Cow<'a, str>> {
-        let object = members(self.field("involvedObject")?)?;
-        member(&object, "uid").and_then(string)
+        self.members("involvedObject")?.text("uid")
     }
 
     pub(crate) fn origin(&self, metadata: &Metadata<'a>) -> Origin {
@@ -493,30 +511,50 @@ fn string(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(inside))
 }
 
-/// The fields of an object, with their texts. `None` if the text is something else.
-fn members(text: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
-    struct Members;
-    impl<'a> Visitor<'a> for Members {
-        type Value = Vec<(Cow<'a, str>, &'a str)>;
+/// The fields of an object, with their texts.
+#[derive(Debug, Default)]
+pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
+// === impl Members ===
 
-        fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut members = Vec::new();
-            while let Some(key) = map.next_key_seed(Key)? {
-                let value: &'a RawValue = map.next_value()?;
-                members.push((key, value.get()));
-            }
-            Ok(members)
-        }
+impl<'a> Members<'a> {
+    /// `None` if the text is something else than an object.
+    fn of(text: &'a str) -> Option<Self> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        json.deserialize_map(MembersVisitor).ok()
     }
-    let mut json = serde_json::Deserializer::from_str(text);
-    json.deserialize_map(Members).ok()
+
+    fn get(&self, name: &str) -> Option<&'a str> {
+        let member = self.0.iter().find(|(key, _)| key == name)?;
+        Some(member.1)
+    }
+
+    /// A field that is a string.
+    fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.get(name).and_then(string)
+    }
+
+    /// A field that is an integer.
+    pub(super) fn integer(&self, name: &str) -> Option<i64> {
+        self.get(name)?.parse().ok()
+    }
 }
 
-fn member<'a>(members: &[(Cow<'a, str>, &'a str)], name: &str) -> Option<&'a str> {
-    let member = members.iter().find(|(key, _)| key == name)?;
-    Some(member.1)
+struct MembersVisitor;
+
+impl<'a> Visitor<'a> for MembersVisitor {
+    type Value = Members<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(key) = map.next_key_seed(Key)? {
+            let value: &'a RawValue = map.next_value()?;
+            members.push((key, value.get()));
+        }
+        Ok(Members(members))
+    }
 }

@@ -7,6 +7,7 @@ mod fixtures;
 mod interrupts;
 mod objects;
 mod random;
+mod summary;
 mod templates;
 mod violations;
 

@@ -1,0 +1,155 @@
+//! What the objects of a request show before it is planned for: what they are about, and whether any are missing.
+
+use rollplan::proto;
+use rollplan::wire::{Error, ObjectsSummary, Reason, summarize_objects};
+use rollplan_core::interrupt::Never;
+use serde_json::{Value, json};
+
+use super::{examples, read};
+
+/// What kubectl printed of a saved snapshot.
+fn printed(example: &str) -> Value {
+    serde_json::from_str(&read(format!("examples/{example}.json"))).unwrap()
+}
+
+fn summary(list: &Value, target: Option<proto::Target>) -> Result<ObjectsSummary, Error> {
+    let snapshot = proto::Snapshot {
+        objects_json: vec![list.to_string().into()],
+        target,
+        ..Default::default()
+    };
+    summarize_objects(&snapshot, &Never)
+}
+
+/// Whether the ReplicaSets look complete, and the pods.
+fn complete(list: &Value) -> (bool, bool) {
+    let summary = summary(list, None).unwrap();
+    (summary.replica_sets_complete, summary.pods_complete)
+}
+
+fn target(name: &str) -> proto::Target {
+    proto::Target {
+        api_version: "apps/v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        namespace: "shop".to_owned(),
+        name: name.to_owned(),
+        resource: String::new(),
+    }
+}
+
+fn items(list: &mut Value) -> &mut Vec<Value> {
+    list["items"].as_array_mut().unwrap()
+}
+
+fn named<'a>(list: &'a mut Value, name: &str) -> &'a mut Value {
+    let mut items = items(list).iter_mut();
+    items
+        .find(|item| item["metadata"]["name"] == name)
+        .unwrap_or_else(|| panic!("no {name}"))
+}
+
+#[test]
+fn what_kubectl_prints_is_complete() {
+    for (name, _) in examples() {
+        let summary = summary(&printed(&name), None).unwrap();
+        assert_eq!(summary.target, target("web"), "{name}");
+        assert!(summary.replica_sets_complete, "{name}");
+        assert!(summary.pods_complete, "{name}");
+    }
+}
+
+#[test]
+fn missing_replica_sets_are_noticed() {
+    let example = printed("mid-rollout");
+    for (set, expected) in [
+        ("web-67fc9594b8", false),
+        ("web-779f94f8fc", false),
+        // It has no pods and is not the latest: nothing shows that it existed.
+        ("web-5dc4f4f9bb", true),
+    ] {
+        let mut list = example.clone();
+        items(&mut list).retain(|item| item["metadata"]["name"] != set);
+        assert_eq!(complete(&list).0, expected, "{set}");
+    }
+    // The sizes add up, but the set of the annotated revision is missing.
+    let mut list = printed("after-undo");
+    let revision = "deployment.kubernetes.io/revision";
+    named(&mut list, "web")["metadata"]["annotations"][revision] = json!("9");
+    assert!(!complete(&list).0);
+    named(&mut list, "web")["metadata"]["annotations"] = Value::Null;
+    assert!(complete(&list).0);
+}
+
+#[test]
+fn missing_pods_are_noticed() {
+    let mut list = printed("mid-rollout");
+    let last = items(&mut list).iter().rposition(|it| it["kind"] == "Pod");
+    items(&mut list).remove(last.unwrap());
+    assert_eq!(complete(&list), (true, false));
+    items(&mut list).retain(|item| item["kind"] != "Pod");
+    assert_eq!(complete(&list), (true, false));
+    // Without any pod, every ReplicaSet of the namespace must report that it has none.
+    let mut list = printed("recreate-waiting");
+    items(&mut list).retain(|item| item["kind"] != "Pod");
+    assert_eq!(complete(&list), (true, false));
+    let set = named(&mut list, "web-5dc4f4f9bb");
+    let generation = set["metadata"]["generation"].clone();
+    set["status"] =
+        json!({"replicas": 0, "terminatingReplicas": 0, "observedGeneration": generation});
+    assert_eq!(complete(&list), (true, true));
+    let mut stranger = named(&mut list, "web-5dc4f4f9bb").clone();
+    stranger["metadata"]["name"] = json!("other");
+    stranger["metadata"]["uid"] = json!("other");
+    stranger["metadata"]["ownerReferences"][0]["uid"] = json!("another-owner");
+    stranger["status"]["replicas"] = json!(1);
+    items(&mut list).push(stranger);
+    assert_eq!(complete(&list), (true, false));
+    items(&mut list).last_mut().unwrap()["metadata"]["namespace"] = json!("elsewhere");
+    assert_eq!(complete(&list), (true, true));
+    named(&mut list, "web-5dc4f4f9bb")["status"]["observedGeneration"] = json!(0);
+    assert_eq!(complete(&list), (true, false));
+}
+
+#[test]
+fn part_of_a_list_is_not_complete() {
+    let mut list = printed("mid-rollout");
+    list["metadata"] = json!({"continue": ""});
+    assert_eq!(complete(&list), (true, true));
+    list["metadata"] = json!({"continue": "eyJ2Ijoi"});
+    assert_eq!(complete(&list), (false, false));
+    let outer = json!({"apiVersion": "v1", "kind": "List", "items": [list]});
+    assert_eq!(complete(&outer), (false, false));
+}
+
+#[test]
+fn summaries_are_refused_as_requests_are() {
+    let mut list = printed("mid-rollout");
+    let mut other = named(&mut list, "web").clone();
+    other["metadata"]["name"] = json!("api");
+    other["metadata"]["uid"] = json!("other");
+    items(&mut list).push(other);
+    let refused = |list: &Value, target| match summary(list, target) {
+        Err(Error::InvalidArgument(violations)) => {
+            let violation = &violations.listed[0];
+            (violation.field.clone(), violation.reason)
+        }
+        other => panic!("{other:?}"),
+    };
+    let field = "snapshot.target".to_owned();
+    assert_eq!(refused(&list, None), (field.clone(), Reason::Required));
+    let named = |name: &str, resource: &str| {
+        Some(proto::Target {
+            name: name.to_owned(),
+            resource: resource.to_owned(),
+            ..Default::default()
+        })
+    };
+    assert_eq!(refused(&list, named("db", "")), (field, Reason::NotFound));
+    let summary = summary(&list, named("api", "deployments")).unwrap();
+    let expected = proto::Target {
+        resource: "deployments".to_owned(),
+        ..target("api")
+    };
+    assert_eq!(summary.target, expected);
+    assert!(!summary.replica_sets_complete);
+}
