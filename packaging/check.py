@@ -79,8 +79,8 @@ def check_sboms() -> None:
 
 
 def check_reproducible(full: bool) -> None:
-    """Build again in a second checkout. The service takes minutes to build, so only a full check builds it again, and even
-    that starts from a copy of the compiled crates of the registry."""
+    """Build again in a second checkout. The service takes minutes to build, so only a full check builds it again, from a copy
+    of the compiled dependencies."""
     with tempfile.TemporaryDirectory(prefix="another-checkout-") as directory:
         copy = pathlib.Path(directory) / "elsewhere"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(copy)], check=True)

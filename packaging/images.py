@@ -2,10 +2,9 @@
 """Build the images of the service and of the Go adapter as OCI archives, without a daemon.
 
 The archives can be imported with `ctr images import`, or pushed with `skopeo copy oci-archive:FILE docker://IMAGE`.
-Each image contains a static binary and CA certificates, nothing else. From the same binaries and the same commit, the
-digests are the same, whatever the directory, the umask and the time of the build are. The adapter's binary is the same
-too; that of the service is only if it is built in the same directory. The Dockerfile builds
-the same layers from the files that this script leaves in the output directory.
+Each image contains a static binary and CA certificates, nothing else. The same commit gives the same digests, whatever the
+directory, the umask and the time of the build are, if the versions of the compilers and of glibc are the same. The
+Dockerfile builds the same layers from the files that this script leaves in the output directory.
 """
 
 import argparse
@@ -63,7 +62,6 @@ def build_service(arch: str, revision: str) -> pathlib.Path:
     target = RUST_TARGETS[arch]
     cargo_home = os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")
     target_dir = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
-    paths = {str(ROOT): "/src", str(target_dir): "/src/target", cargo_home: "/cargo"}
     run(
         "cargo", "build", "--release", "--locked", "--bin", "rollplan", "--target", target,
         RUSTFLAGS="-C target-feature=+crt-static",
@@ -71,7 +69,8 @@ def build_service(arch: str, revision: str) -> pathlib.Path:
         REMAP_ROOT=str(ROOT),
         REMAP_TARGET=str(target_dir),
         REMAP_CARGO_HOME=cargo_home,
-        CFLAGS=" ".join(f"-ffile-prefix-map={old}={new}" for old, new in paths.items()),
+        # mimalloc contains the time of its compilation. That of the commit would have all C compiled again for every commit.
+        SOURCE_DATE_EPOCH="0",
         ROLLPLAN_COMMIT=revision,
     )  # fmt: skip
     return target_dir / target / "release/rollplan"
@@ -163,7 +162,9 @@ def layer(name: str, binary: bytes, certificates: bytes, epoch: int) -> bytes:
     )
 
 
-def archive(name: str, reference: str, arch: str, labels: dict, content: bytes, epoch: int, created: str) -> tuple[bytes, str]:
+def archive(
+    name: str, reference: str, arch: str, labels: dict, content: bytes, epoch: int, created: str, compression: int = 9
+) -> tuple[bytes, str]:
     """An OCI archive with one image, and the digest of its manifest."""
     blobs: dict[str, bytes] = {}
 
@@ -196,7 +197,7 @@ def archive(name: str, reference: str, arch: str, labels: dict, content: bytes, 
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
         "config": blob(encode(config), "config.v1+json"),
         # mtime=0: the header of gzip would contain the time of the build.
-        "layers": [blob(gzip.compress(content, 9, mtime=0), "layer.v1.tar+gzip")],
+        "layers": [blob(gzip.compress(content, compression, mtime=0), "layer.v1.tar+gzip")],
     }
     entry = blob(encode(manifest), "manifest.v1+json")
     digest = entry["digest"]

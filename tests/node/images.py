@@ -33,7 +33,9 @@ def main() -> None:
         name, binary = argument.split("=")
         images.IMAGES[name] = {"entrypoint": [f"/{name}"], "cmd": [], "ports": []}
         content = layer(name, pathlib.Path(binary))
-        data, _ = images.archive(name, f"localhost/{name}:1", "amd64", {}, content, 0, "1970-01-01T00:00:00Z")
+        data, _ = images.archive(
+            name, f"localhost/{name}:1", "amd64", {}, content, 0, "1970-01-01T00:00:00Z", compression=1
+        )
         (out / f"{name}.tar").write_bytes(data)
 
 

@@ -60,13 +60,19 @@ func (c *cluster) try(stdin, program string, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-func (c *cluster) kubectl(t *testing.T, args ...string) string {
+// run runs a program that must succeed.
+func (c *cluster) run(t *testing.T, program string, args ...string) string {
 	t.Helper()
-	out, err := c.try("", filepath.Join(c.bin, "kubectl"), args...)
+	out, err := c.try("", program, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(out)
+	return out
+}
+
+func (c *cluster) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	return strings.TrimSpace(c.run(t, filepath.Join(c.bin, "kubectl"), args...))
 }
 
 func (c *cluster) apply(t *testing.T, manifest string) {
@@ -78,11 +84,7 @@ func (c *cluster) apply(t *testing.T, manifest string) {
 
 func (c *cluster) helm(t *testing.T, program string, args ...string) string {
 	t.Helper()
-	out, err := c.try("", env(t, program), append(args, "-n", namespace)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return c.run(t, env(t, program), append(args, "-n", namespace)...)
 }
 
 // upgrade installs or upgrades the release with these values, and waits until it is ready.
@@ -115,7 +117,8 @@ func (c *cluster) pods(t *testing.T, in, labels string) []string {
 	return strings.Fields(out)
 }
 
-func start(t *testing.T) *cluster {
+// start starts a node with the images of the chart, and those that the programs become: NAME=PROGRAM.
+func start(t *testing.T, programs ...string) *cluster {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rollplan-node-")
 	if err != nil {
@@ -135,16 +138,9 @@ func start(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 	}
-	pause, load := filepath.Join(dir, "pause"), filepath.Join(dir, "load")
-	for _, command := range [][]string{
-		{"gcc", "-static", "-Os", "-s", "-o", pause, "pause/pause.c"},
-		{"env", "CGO_ENABLED=0", "go", "build", "-ldflags=-s -w", "-o", load, "./load"},
-		{"python3", "images.py", images, "pause=" + pause, "load=" + load, "coredns=" + env(t, "COREDNS"), "envoy=" + env(t, "ENVOY")},
-	} {
-		if _, err := c.try("", command[0], command[1:]...); err != nil {
-			t.Fatal(err)
-		}
-	}
+	pause := filepath.Join(dir, "pause")
+	c.run(t, "gcc", "-static", "-Os", "-s", "-o", pause, "pause/pause.c")
+	c.run(t, "python3", append([]string{"images.py", images, "pause=" + pause, "coredns=" + env(t, "COREDNS")}, programs...)...)
 	t.Cleanup(func() {
 		if _, err := c.try("", "bash", "node.sh", "down", dir); err != nil {
 			t.Error(err)
@@ -155,9 +151,12 @@ func start(t *testing.T) *cluster {
 			t.Error(err)
 		}
 	})
-	if _, err := c.try("", "bash", "node.sh", "up", dir); err != nil {
-		t.Fatal(err)
-	}
+	c.run(t, "bash", "node.sh", "up", dir)
+	c.apply(t, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: `+namespace+`, labels: {pod-security.kubernetes.io/enforce: restricted}}
+`)
 	return c
 }
 
@@ -248,18 +247,35 @@ func (l load) during(t *testing.T, what string, action func()) {
 	}
 }
 
+// step is a part of a test. What it leaves on the node is where the next one starts.
+type step struct {
+	name string
+	run  func(*cluster, *testing.T)
+}
+
+func (c *cluster) steps(t *testing.T, steps []step) {
+	for _, step := range steps {
+		if !t.Run(step.name, func(t *testing.T) { step.run(c, t) }) {
+			return
+		}
+	}
+}
+
+// The defaults are installed and uninstalled: what every change must pass.
+func TestInstall(t *testing.T) {
+	start(t).steps(t, []step{
+		{"Defaults", (*cluster).testInstall},
+		{"Uninstall", (*cluster).testUninstall},
+	})
+}
+
 // Everything happens to one node, one after the other: a node takes half a minute to start.
 func TestNode(t *testing.T) {
-	c := start(t)
-	c.apply(t, `
-apiVersion: v1
-kind: Namespace
-metadata: {name: `+namespace+`, labels: {pod-security.kubernetes.io/enforce: restricted}}
-`)
-	for _, step := range []struct {
-		name string
-		run  func(*cluster, *testing.T)
-	}{
+	load := filepath.Join(t.TempDir(), "load")
+	if out, err := exec.Command("env", "CGO_ENABLED=0", "go", "build", "-ldflags=-s -w", "-o", load, "./load").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	start(t, "load="+load, "envoy="+env(t, "ENVOY")).steps(t, []step{
 		{"Install", (*cluster).testInstall},
 		{"PodSecurity", (*cluster).testPodSecurity},
 		{"UpgradeAndRollback", (*cluster).testUpgradeAndRollback},
@@ -268,11 +284,7 @@ metadata: {name: `+namespace+`, labels: {pod-security.kubernetes.io/enforce: res
 		{"Sidecar", (*cluster).testSidecar},
 		{"Autoscaling", (*cluster).testAutoscaling},
 		{"Adapter", (*cluster).testAdapter},
-	} {
-		if !t.Run(step.name, func(t *testing.T) { step.run(c, t) }) {
-			return
-		}
-	}
+	})
 }
 
 // The defaults give two ready replicas, which answer `helm test` and are scraped.
@@ -330,6 +342,45 @@ func (c *cluster) planned(t *testing.T, pod string) int {
 		}
 	}
 	return planned
+}
+
+// A release with everything is uninstalled.
+func (c *cluster) testUninstall(t *testing.T) {
+	c.upgrade(t, "HELM4", "adapter.enabled=true", "server.autoscaling.enabled=true", "service.headless.enabled=true")
+	await(t, "the adapter leads", func() error {
+		if leases := c.kubectl(t, "get", "leases", "-n", namespace, "-o", "name"); leases == "" {
+			return fmt.Errorf("no lease")
+		}
+		return nil
+	})
+	c.uninstall(t)
+}
+
+// uninstall uninstalls the release. Only the definition is left, and what the chart has not made.
+func (c *cluster) uninstall(t *testing.T) {
+	t.Helper()
+	c.helm(t, "HELM4", "uninstall", release, "--wait")
+	await(t, "the pods of the release end", func() error {
+		if pods := c.kubectl(t, "get", "pods", "-n", namespace, "-o", "name"); pods != "" {
+			return fmt.Errorf("%s", pods)
+		}
+		return nil
+	})
+	c.kubectl(t, "get", "crd", "planneddeployments.apps.rollplan.dev")
+	left := c.kubectl(t, "get", "all,configmaps,secrets,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,horizontalpodautoscalers,leases",
+		"-n", namespace, "-o", "name")
+	left += "\n" + c.kubectl(t, "get", "clusterroles,clusterrolebindings", "-l", "app.kubernetes.io/instance="+release, "-o", "name")
+	expected := []string{
+		// Every namespace has these.
+		"configmap/kube-root-ca.crt", "serviceaccount/default",
+		// The adapter makes it, not the chart.
+		"lease.coordination.k8s.io/rollplan-controller-custom-resource",
+	}
+	for line := range strings.FieldsSeq(left) {
+		if !slices.Contains(expected, line) {
+			t.Errorf("left after the uninstall: %s", line)
+		}
+	}
 }
 
 // The API server accepts a pod of each template in a namespace with the restricted Pod Security Standard.
@@ -625,32 +676,10 @@ func (c *cluster) testAdapter(t *testing.T) {
 	}
 	complete("the PlannedDeployment is undone")
 
-	// An uninstall removes everything of the release but the definition, and leaves the pods alone.
 	before := c.pods(t, "default", "app=web")
-	c.helm(t, "HELM4", "uninstall", release, "--wait")
-	await(t, "the pods of the release end", func() error {
-		if pods := c.kubectl(t, "get", "pods", "-n", namespace, "-o", "name"); pods != "" {
-			return fmt.Errorf("%s", pods)
-		}
-		return nil
-	})
-	c.kubectl(t, "get", "crd", "planneddeployments.apps.rollplan.dev")
+	c.uninstall(t)
 	if after := c.pods(t, "default", "app=web"); !slices.Equal(before, after) || len(after) != 3 {
 		t.Errorf("pods after the uninstall: %v, before: %v", after, before)
-	}
-	left := c.kubectl(t, "get", "all,configmaps,secrets,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,horizontalpodautoscalers,leases",
-		"-n", namespace, "-o", "name")
-	left += "\n" + c.kubectl(t, "get", "clusterroles,clusterrolebindings", "-l", "app.kubernetes.io/instance="+release, "-o", "name")
-	expected := []string{
-		// Every namespace has these.
-		"configmap/kube-root-ca.crt", "serviceaccount/default",
-		// The adapter makes it, not the chart.
-		"lease.coordination.k8s.io/rollplan-controller-custom-resource",
-	}
-	for line := range strings.FieldsSeq(left) {
-		if !slices.Contains(expected, line) {
-			t.Errorf("left after the uninstall: %s", line)
-		}
 	}
 
 	// A release that is installed again takes up its work.
