@@ -1,0 +1,69 @@
+"""What may go wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+class RollplanError(Exception):
+    """Base of all errors of this package."""
+
+
+@dataclass
+class PlannerError(RollplanError):
+    """The service did not answer, or answered with an error. docs/api.md lists them."""
+
+    # A code of gRPC in lower case, for example "unavailable".
+    code: str
+    message: str
+    # The stable reason, for example "INVALID_REQUEST". Empty if the error is not one of the service.
+    reason: str = ""
+    # When to try again, in seconds, if the service says so (RetryInfo).
+    retry_after: float | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}" + (f" ({self.reason})" if self.reason else "")
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed at once, perhaps on another server."""
+        return self.code == "unavailable" or (self.code == "resource_exhausted" and self.retry_after is not None)
+
+
+class CancelledError(RollplanError):
+    """The run was cancelled."""
+
+
+class NativeControllerError(RollplanError):
+    """The Deployment controller of kube-controller-manager manages the same Deployment: the two would overwrite each other."""
+
+    def __str__(self) -> str:
+        return (
+            "the Deployment controller of kube-controller-manager also writes to this Deployment: "
+            "disable it (--controllers=*,-deployment-controller) or use PlannedDeployments"
+        )
+
+
+@dataclass
+class ApiError(RollplanError):
+    """The API server did not answer a request to read, or refused it. Without an answer, the code is 0."""
+
+    what: str
+    code: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.message or 'no answer'}" + (f" ({self.code})" if self.code else "")
+
+
+class NotFoundError(RollplanError):
+    """The Deployment does not exist."""
+
+
+class StalledError(RollplanError):
+    """A rollout does not complete unless somebody changes an object."""
+
+
+class WaitTimeoutError(RollplanError):
+    """A rollout is not complete yet."""

@@ -1,0 +1,91 @@
+"""The service over gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import grpc
+import grpc.aio
+
+from rollplan._cancel import Cancellation
+from rollplan._details import from_status
+from rollplan._errors import CancelledError, PlannerError
+from rollplan._transport import Method, Request, Response
+from rollplan.v1.service_pb2_grpc import RolloutPlannerStub
+
+OPTIONS: list[tuple[str, Any]] = [
+    ("grpc.lb_policy_name", "round_robin"),
+    # The limit of the service; with the default of gRPC, the largest responses would fail.
+    ("grpc.max_receive_message_length", 16 << 20),
+    # Without keepalives, calls on a connection whose peer has silently disappeared would hang for about 15 minutes.
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    # By default, gRPC waits up to two minutes before it reconnects to a service that is available again.
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 3_000),
+]
+
+
+def _credentials(ca_file: str | None) -> grpc.ChannelCredentials | None:
+    return grpc.ssl_channel_credentials(Path(ca_file).read_bytes()) if ca_file else None
+
+
+def _error(error: grpc.RpcError | grpc.aio.AioRpcError) -> PlannerError:
+    call = cast("grpc.Call", error)
+    trailers: Any = call.trailing_metadata() or ()
+    status = next((value for key, value in trailers if key == "grpc-status-details-bin"), None)
+    return from_status(call.code().name.lower(), call.details() or "", status)
+
+
+class GrpcTransport:
+    """Calls the service over gRPC."""
+
+    def __init__(self, address: str, ca_file: str | None = None) -> None:
+        credentials = _credentials(ca_file)
+        if credentials:
+            self._channel = grpc.secure_channel(address, credentials, OPTIONS)
+        else:
+            self._channel = grpc.insecure_channel(address, OPTIONS)
+        self._stub = RolloutPlannerStub(self._channel)
+
+    def unary(
+        self, method: Method[Request, Response], request: Request, timeout: float, cancel: Cancellation | None
+    ) -> Response:
+        call: grpc.UnaryUnaryMultiCallable[Request, Response] = getattr(self._stub, method.name)
+        try:
+            if cancel is None:
+                return call(request, timeout=timeout)
+            future = call.future(request, timeout=timeout)
+            with cancel.calling(future.cancel):
+                return cast("Callable[[], Response]", future.result)()
+        except grpc.FutureCancelledError as error:
+            raise CancelledError("cancelled") from error
+        except grpc.RpcError as error:
+            raise _error(error) from error
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+class AsyncGrpcTransport:
+    """Calls the service over gRPC, in an event loop."""
+
+    def __init__(self, address: str, ca_file: str | None = None) -> None:
+        credentials = _credentials(ca_file)
+        if credentials:
+            self._channel = grpc.aio.secure_channel(address, credentials, OPTIONS)
+        else:
+            self._channel = grpc.aio.insecure_channel(address, OPTIONS)
+        self._stub = RolloutPlannerStub(self._channel)
+
+    async def unary(self, method: Method[Request, Response], request: Request, timeout: float) -> Response:
+        call: grpc.aio.UnaryUnaryMultiCallable[Request, Response] = getattr(self._stub, method.name)
+        try:
+            return await call(request, timeout=timeout)
+        except grpc.aio.AioRpcError as error:
+            raise _error(error) from error
+
+    async def close(self) -> None:
+        await self._channel.close()

@@ -1,0 +1,130 @@
+"""Carrying out the steps of a plan: docs/api.md, "How to carry out a plan"."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rollplan._cancel import Cancellation
+from rollplan._errors import CancelledError
+from rollplan._state import OwnerState
+from rollplan.kubernetes import Answer, Api
+from rollplan.objects import REPLICA_SET, Key, Kind, Object
+from rollplan.v1 import plan_pb2
+
+METHODS = {
+    plan_pb2.VERB_CREATE: "POST",
+    plan_pb2.VERB_PATCH: "PATCH",
+    plan_pb2.VERB_DELETE: "DELETE",
+    plan_pb2.VERB_GET: "GET",
+}
+# The longest body that the planner accepts in an answer.
+ANSWER_BYTES_MAX = 64 << 10
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A call of a plan that failed."""
+
+    step: plan_pb2.Step
+    answer: Answer
+    # The object that has the name already, if it could be read.
+    existing: bytes = b""
+
+    def __str__(self) -> str:
+        return f"{self.step.summary}: {self.answer.message or 'no answer'} ({self.answer.code})"
+
+    @property
+    def reason(self) -> str:
+        """The reason of the API server, for example "Conflict"."""
+        return str(self.answer.json().get("reason", ""))
+
+    @property
+    def _causes(self) -> list[str]:
+        details = self.answer.json().get("details") or {}
+        return [str(it.get("reason", "")) for it in details.get("causes") or []]
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the API server rejected the call, so that somebody should know of it.
+
+        Otherwise the plan was made from an outdated snapshot, or the outcome is unknown: the next plan takes care of that.
+        What the planner makes of the answer does not depend on this.
+        """
+        code, reason = self.answer.code, self.reason
+        if not reason or reason in ("Timeout", "ServerTimeout"):
+            return False
+        if code == 409:
+            return reason == "AlreadyExists"
+        # Validation errors list causes; a failed `test` operation of a JSON patch does not.
+        return bool(self._causes) if code == 422 else True
+
+    @property
+    def namespace_terminating(self) -> bool:
+        """Whether nothing can be created any more, because the namespace is being deleted."""
+        return "NamespaceTerminating" in self._causes
+
+    @property
+    def raises_doubts(self) -> bool:
+        """Whether the ReplicaSets may differ from what the cache and our own writes show.
+
+        A quota or an admission rule says nothing about them.
+        """
+        rejected = self.rejected and self.answer.code not in (404, 409) and self.answer.code < 500
+        return self.step.call.kind == REPLICA_SET.kind and not rejected
+
+    def message(self) -> plan_pb2.StepAnswer:
+        """What the next request says about it."""
+        return plan_pb2.StepAnswer(
+            call=self.step.call,
+            http_code=self.answer.code,
+            body=self.answer.body[:ANSWER_BYTES_MAX],
+            existing_json=self.existing,
+        )
+
+
+def carry_out(api: Api, steps: Iterable[plan_pb2.Step], state: OwnerState, cancel: Cancellation | None) -> Iterator[Failure]:
+    """Makes the calls in order, and yields those that failed. A cancelled call has no answer."""
+    for step in steps:
+        if step.HasField("call"):
+            answer = _send(api, step.call, cancel)
+            done = step.on_failure == plan_pb2.ON_FAILURE_DONE_IF and answer.code in step.done_http_codes
+            if answer.ok:
+                _record(step.call, answer, state)
+            elif not done:
+                failure = Failure(step, answer, _existing(api, step, answer, cancel))
+                if answer.code == 404:
+                    state.forget_missing(step.call.kind, step.call.name)
+                state.verified = state.verified and not failure.raises_doubts
+                yield failure
+                if step.on_failure == plan_pb2.ON_FAILURE_CONTINUE and not (cancel and cancel.cancelled):
+                    continue
+                return
+        for call in step.event_calls:
+            _send(api, call, cancel)  # a plan does not depend on events
+
+
+def _send(api: Api, call: plan_pb2.ApiCall, cancel: Cancellation | None) -> Answer:
+    try:
+        body = call.body_json.encode()
+        return api.request(METHODS[call.verb], call.path, call.query, call.content_type, body, cancel)
+    except CancelledError:
+        return Answer(0)
+
+
+def _existing(api: Api, step: plan_pb2.Step, answer: Answer, cancel: Cancellation | None) -> bytes:
+    if answer.code != 409 or not step.HasField("read_on_conflict"):
+        return b""
+    read = _send(api, step.read_on_conflict, cancel)
+    return read.body if read.ok else b""
+
+
+def _record(call: plan_pb2.ApiCall, answer: Answer, state: OwnerState) -> None:
+    if call.verb == plan_pb2.VERB_DELETE:
+        uid = json.loads(call.body_json)["preconditions"]["uid"]
+        gone = Object(call.api_version, call.kind, Key(call.namespace, call.name), uid, 0, b"", deleting=True)
+        state.record_write(gone, deleted=True)
+        return
+    kind = Kind(call.api_version, call.kind, "")
+    state.record_write(Object.from_text(answer.body, kind), created=call.verb == plan_pb2.VERB_CREATE)

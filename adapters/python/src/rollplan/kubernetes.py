@@ -1,0 +1,234 @@
+"""Calls to the Kubernetes API, raw: the official package has the credentials, and its models would drop fields."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import kubernetes.client
+import kubernetes.config
+import urllib3
+
+from rollplan._cancel import Cancellation, interruptible
+from rollplan._errors import ApiError
+from rollplan.objects import REPLICA_SET, Json, Key, Kind, Object
+
+# In seconds. The API server ends a request after a minute.
+REQUEST_TIMEOUT = 60.0
+CONNECT_TIMEOUT = 10.0
+# Objects in a page of a list.
+PAGE = 500
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer of the API server. Without one, the code is 0."""
+
+    code: int
+    body: bytes = b""
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.code < 300
+
+    def json(self) -> Json:
+        """The body if it is a JSON object; an empty one otherwise."""
+        try:
+            parsed = json.loads(self.body)
+        except ValueError:
+            return {}
+        return parsed if isinstance(parsed, dict) else {}
+
+    @property
+    def message(self) -> str:
+        return str(self.json().get("message", "")) or self.body[:200].decode(errors="replace")
+
+
+class Limiter:
+    """Limits the rate of requests: a bucket of tokens."""
+
+    def __init__(self, rate: float, burst: int) -> None:
+        self._rate, self._burst = rate, float(burst)
+        self._tokens, self._at = float(burst), time.monotonic()
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        with self._lock:
+            now = time.monotonic()
+            self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
+            self._at = now
+            self._tokens -= 1
+            delay = max(0.0, -self._tokens / self._rate)
+        if delay:
+            time.sleep(delay)
+
+
+class Api:
+    """An API server."""
+
+    def __init__(
+        self,
+        client: kubernetes.client.ApiClient,
+        *,
+        user_agent: str = "rollplan-python",
+        limiter: Limiter | None = None,
+    ) -> None:
+        self._client, self._user_agent, self._limiter = client, user_agent, limiter
+        self._host = str(client.configuration.host).rstrip("/")
+
+    @classmethod
+    def from_config(
+        cls, kubeconfig: str | None = None, *, user_agent: str = "rollplan-python", limiter: Limiter | None = None
+    ) -> Api:
+        """The cluster of a kubeconfig, or of KUBECONFIG or ~/.kube/config; inside a cluster without one, that cluster."""
+        configuration = kubernetes.client.Configuration()
+        if kubeconfig is None:
+            kubernetes.config.load_config(client_configuration=configuration)
+        else:
+            kubernetes.config.load_kube_config(kubeconfig, client_configuration=configuration)
+        configuration.connection_pool_maxsize = 64
+        return cls(kubernetes.client.ApiClient(configuration), user_agent=user_agent, limiter=limiter)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        query: str = "",
+        content_type: str = "",
+        body: bytes = b"",
+        cancel: Cancellation | None = None,
+    ) -> Answer:
+        """Makes one request, once: whether to repeat it is for the caller to decide. Never raises for a failed one."""
+        if self._limiter:
+            self._limiter.wait()
+
+        def send() -> Answer:
+            try:
+                response = self._send(method, path, query, content_type, body, CONNECT_TIMEOUT, REQUEST_TIMEOUT)
+                return Answer(response.status, response.data)
+            except urllib3.exceptions.HTTPError:
+                return Answer(0)
+
+        return interruptible(send, cancel)
+
+    def get(self, kind: Kind, key: Key) -> Object | None:
+        """Reads an object. None if it does not exist."""
+        answer = self.request("GET", kind.path(key.namespace, key.name))
+        if answer.code == 404 and answer.json().get("kind") == "Status":
+            return None
+        if not answer.ok:
+            raise ApiError(f"read {kind.kind} {key}", answer.code, answer.message)
+        return Object.from_text(answer.body, kind)
+
+    def list_objects(
+        self, kind: Kind, namespace: str = "", selector: str = "", fields: str = "", cancel: Cancellation | None = None
+    ) -> tuple[list[Object], str]:
+        """Reads all objects of a kind, and the resourceVersion of the list."""
+        objects: list[Object] = []
+        token = ""
+        while True:
+            query = _query(limit=str(PAGE), labelSelector=selector, fieldSelector=fields, **{"continue": token})
+            answer = self.request("GET", kind.path(namespace), query, cancel=cancel)
+            if not answer.ok:
+                raise ApiError(f"list {kind.plural}", answer.code, answer.message)
+            page = answer.json()
+            objects += [Object.parse(it, kind) for it in page.get("items") or []]
+            token = page["metadata"].get("continue", "")
+            if not token:
+                return objects, page["metadata"]["resourceVersion"]
+
+    def controlled_by(self, kind: Kind, namespace: str, uids: set[str | None]) -> list[Object]:
+        """The objects that these control; None stands for those that nobody does."""
+        objects, _ = self.list_objects(kind, namespace)
+        return [it for it in objects if (it.controller.uid if it.controller else None) in uids]
+
+    def watch(self, kind: Kind, namespace: str, version: str, selector: str, timeout: float) -> Watch:
+        """Starts a watch, which the API server ends after a time in seconds."""
+        query = _query(
+            watch="true",
+            resourceVersion=version,
+            labelSelector=selector,
+            allowWatchBookmarks="true",
+            timeoutSeconds=str(int(timeout)),
+        )
+        try:
+            response = self._send("GET", kind.path(namespace), query, "", b"", CONNECT_TIMEOUT, timeout + 30, stream=True)
+        except urllib3.exceptions.HTTPError as error:
+            raise ApiError(f"watch {kind.plural}", 0, str(error)) from error
+        if response.status != 200:
+            answer = Answer(response.status, response.data)
+            response.release_conn()
+            raise ApiError(f"watch {kind.plural}", answer.code, answer.message)
+        return Watch(response, kind)
+
+    def replica_sets(self, owner: Object, cancel: Cancellation | None = None) -> list[Object]:
+        """The ReplicaSets that the selector of a Deployment matches."""
+        if not owner.selector:
+            return []
+        return self.list_objects(REPLICA_SET, owner.key.namespace, owner.selector, cancel=cancel)[0]
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        query: str,
+        content_type: str,
+        body: bytes,
+        connect: float,
+        read: float,
+        stream: bool = False,
+    ) -> urllib3.BaseHTTPResponse:
+        headers: dict[str, str] = {"Accept": "application/json", "User-Agent": self._user_agent}
+        if content_type:
+            headers["Content-Type"] = content_type
+        # The token may have been renewed since the last request.
+        self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
+        pool: urllib3.PoolManager = self._client.rest_client.pool_manager
+        return pool.request(
+            method,
+            self._host + path + (f"?{query}" if query else ""),
+            body=body or None,
+            headers=headers,
+            timeout=urllib3.Timeout(connect=connect, read=read),
+            # A write that is repeated by a library is a write that nobody decided on.
+            retries=False,
+            preload_content=not stream,
+        )
+
+
+class Watch:
+    """A watch under way. Iterating gives (type, object) until it ends; a bookmark has the object None."""
+
+    def __init__(self, response: urllib3.BaseHTTPResponse, kind: Kind) -> None:
+        self._response, self._kind = response, kind
+
+    def __iter__(self) -> Iterator[tuple[str, Object | None, str]]:
+        for line in self._lines():
+            event = json.loads(line)
+            it: Any = event["object"]
+            if event["type"] == "ERROR":
+                raise ApiError(f"watch {self._kind.plural}", int(it.get("code", 0)), str(it.get("message", "")))
+            version = it["metadata"]["resourceVersion"]
+            yield event["type"], None if event["type"] == "BOOKMARK" else Object.parse(it, self._kind), version
+
+    def _lines(self) -> Iterator[bytes]:
+        rest = b""
+        try:
+            for chunk in self._response.stream(1 << 16, decode_content=True):
+                *lines, rest = (rest + chunk).split(b"\n")
+                yield from (line for line in lines if line)
+        except (urllib3.exceptions.HTTPError, OSError, ValueError):
+            return  # the connection has ended, or close was called
+
+    def close(self) -> None:
+        """Ends the watch, also for a thread that is waiting for its next event."""
+        self._response.shutdown()
+
+
+def _query(**parameters: str) -> str:
+    return "&".join(f"{key}={quote(value, safe='')}" for key, value in parameters.items() if value)

@@ -1,0 +1,267 @@
+"""The control loop of one Deployment: observe it, request a plan, carry it out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rollplan._cancel import Cancellation
+from rollplan._errors import ApiError, NotFoundError, StalledError, WaitTimeoutError
+from rollplan._state import OwnerState, States
+from rollplan._steps import Failure, carry_out
+from rollplan.kubernetes import Api
+from rollplan.objects import DEPLOYMENT, EVENT, POD, REPLICA_SET, Key, Kind, Object
+from rollplan.planner import Planner
+from rollplan.v1 import plan_pb2, report_pb2, revision_pb2
+
+ENDED = (report_pb2.PHASE_STALLED, report_pb2.PHASE_REFUSED)
+
+
+class Reader(Protocol):
+    """Where objects are read: the API server, or a cache of watches."""
+
+    def get(self, kind: Kind, key: Key) -> Object | None:
+        """An object, or None if it does not exist."""
+
+    def controlled_by(self, kind: Kind, namespace: str, uids: set[str | None]) -> list[Object]:
+        """The objects that these control; None stands for those that nobody does."""
+
+
+@dataclass
+class SyncResult:
+    """What came of a sync."""
+
+    # The plan. None if the Deployment does not exist.
+    response: plan_pb2.PlanRolloutResponse | None = None
+    # When to sync again though nothing changes, in seconds. None if no timer is needed.
+    requeue_after: float | None = None
+    # Whether to sync again with a backoff, which must not be reset until a result without this.
+    again: bool = False
+    # The calls that the API server rejected: sync again at once, so that the next plan reports it.
+    rejected: list[Failure] = field(default_factory=list)
+    # Whether the run was cancelled, perhaps in the middle of the plan.
+    cancelled: bool = False
+
+
+class Rollouts:
+    """Reads Deployments of one kind, requests plans for them, and carries the plans out. It may be used by several threads."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        api: Api,
+        kind: Kind = DEPLOYMENT,
+        *,
+        reader: Reader | None = None,
+        options: plan_pb2.PlanOptions | None = None,
+        status_interval: float = 0.0,
+    ) -> None:
+        """Without a reader, objects are read from the API server.
+
+        The status interval, in seconds, delays a status update that only reports progress, so that one write covers all
+        changes within it. One that reports the end of a rollout, or accompanies another write, is not delayed.
+        """
+        self._planner, self._api, self.kind = planner, api, kind
+        self._reader: Reader = reader or api
+        self._options = plan_pb2.PlanOptions(events_as_calls=True)
+        self._options.MergeFrom(options or plan_pb2.PlanOptions())
+        self._status_interval = status_interval
+        self._states = States()
+
+    # --- for controllers
+
+    def sync(self, key: Key, cancel: Cancellation | None = None) -> SyncResult:
+        """Requests a plan and carries it out.
+
+        After an error, which means that reading or planning failed, sync again with a backoff.
+        """
+        with self._states.locked(key) as state:
+            observed = self._plan(key, state, cancel)
+            if observed is None:
+                return SyncResult()
+            owner, response = observed
+            unverified = not state.verified and any(it.call.kind == REPLICA_SET.kind for it in response.steps)
+            if unverified and self._outdated(owner, state, cancel):
+                observed = self._plan(key, state, cancel)
+                if observed is None:
+                    return SyncResult()
+                response = observed[1]
+            if delay := self._status_delay(response, state):
+                return SyncResult(response, delay)
+            return self._carry_out(response, state, cancel)
+
+    def forget(self, key: Key) -> None:
+        """Discards what is remembered of a Deployment. `sync` does so itself when the Deployment does not exist."""
+        self._states.forget(key)
+
+    # --- for scripts
+
+    def plan(self, key: Key) -> plan_pb2.PlanRolloutResponse:
+        """The next writes, without making them."""
+        return self._planner.plan_rollout(plan_pb2.PlanRolloutRequest(snapshot=self.snapshot(key), options=self._options))
+
+    def apply(self, key: Key, steps: Iterable[plan_pb2.Step]) -> list[Failure]:
+        """Makes the calls of a plan or a rollback in order. Returns those that failed; the last of them may have ended it."""
+        with self._states.locked(key) as state:
+            return list(carry_out(self._api, steps, state, None))
+
+    def status(self, key: Key, previous: report_pb2.Verdict | None = None) -> plan_pb2.ComputeStatusResponse:
+        """Where the rollout stands, with its pods and the warnings about them. Pass the previous verdict when polling."""
+        request = plan_pb2.ComputeStatusRequest(snapshot=self.snapshot(key, report=True), options=self._options)
+        if previous is not None:
+            request.previous_verdict.CopyFrom(previous)
+        return self._planner.compute_status(request)
+
+    def wait(
+        self,
+        key: Key,
+        timeout: float,
+        *,
+        interval: float = 2.0,
+        progress: Callable[[report_pb2.RolloutReport], None] = lambda _: None,
+    ) -> report_pb2.RolloutReport:
+        """Polls until the rollout is complete.
+
+        Raises StalledError if it certainly does not complete unless somebody changes an object, or if its deadline has passed,
+        and WaitTimeoutError after `timeout` seconds. Both have the report as `args[1]`.
+        """
+        end, verdict = time.monotonic() + timeout, None
+        while True:
+            report = self.status(key, verdict).report
+            verdict = report.verdict
+            progress(report)
+            if report.phase == report_pb2.PHASE_COMPLETE:
+                return report
+            stuck = verdict.certain and verdict.outlook == report_pb2.OUTLOOK_NEEDS_CHANGE
+            if report.phase in ENDED or stuck:
+                raise StalledError(report.message, report)
+            if time.monotonic() + interval > end:
+                raise WaitTimeoutError(report.message, report)
+            time.sleep(interval)
+
+    def rollback(self, key: Key, to_revision: int = 0) -> revision_pb2.RollbackResponse:
+        """What rolls a Deployment back to a revision, by default the previous one. Pass the steps to `apply`."""
+        request = revision_pb2.RollbackRequest(snapshot=self.snapshot(key), to_revision=to_revision, options=self._options)
+        return self._planner.rollback(request)
+
+    def revisions(self, key: Key) -> list[revision_pb2.Revision]:
+        """The revisions of a Deployment, oldest first."""
+        request = revision_pb2.ListRevisionsRequest(snapshot=self.snapshot(key))
+        return list(self._planner.list_revisions(request).revisions)
+
+    def snapshot(self, key: Key, *, report: bool = False) -> plan_pb2.Snapshot:
+        """The Deployment and its objects. A report needs the pods, and the warnings about them."""
+        with self._states.locked(key) as state:
+            observed = self._observe(key, state, pods=report)
+        if observed is None:
+            raise NotFoundError(f"{self.kind.kind} {key} not found")
+        snapshot = observed[1]
+        if report:
+            snapshot.objects_json.extend(it.json for it in self._warnings(key))
+        return snapshot
+
+    # --- the parts of a sync
+
+    def _plan(
+        self, key: Key, state: OwnerState, cancel: Cancellation | None
+    ) -> tuple[Object, plan_pb2.PlanRolloutResponse] | None:
+        observed = self._observe(key, state)
+        if observed is None:
+            self._states.forget(key)
+            return None
+        owner, snapshot = observed
+        request = plan_pb2.PlanRolloutRequest(snapshot=snapshot, options=self._options)
+        return owner, self._planner.plan_rollout(request, cancel)
+
+    def _observe(self, key: Key, state: OwnerState, *, pods: bool = False) -> tuple[Object, plan_pb2.Snapshot] | None:
+        owner = self._reader.get(self.kind, key)
+        if owner is None:
+            return None
+        if owner.uid != state.uid:
+            state.reset(owner.uid)
+        now = time.monotonic()
+        state.check_native(owner, now)
+        owner = state.latest(owner)
+        if owner is None:
+            return None
+        # The planner selects among those that nobody controls.
+        sets = state.overlay(self._reader.controlled_by(REPLICA_SET, key.namespace, {owner.uid, None}), now)
+        state.sent = {it.uid: it.version for it in sets}
+        snapshot = plan_pb2.Snapshot(
+            objects_json=[owner.json, *(it.json for it in sets)],
+            target=plan_pb2.Target(
+                api_version=owner.api_version,
+                kind=owner.kind,
+                namespace=key.namespace,
+                name=key.name,
+                resource=self.kind.plural,
+            ),
+            replica_sets_complete=True,
+            answers=state.answers,
+        )
+        snapshot.now.GetCurrentTime()
+        if pods or owner.recreate:
+            found = self._reader.controlled_by(POD, key.namespace, {it.uid for it in sets})
+            snapshot.objects_json.extend(it.json for it in found)
+            snapshot.pods_complete = True
+        return owner, snapshot
+
+    def _outdated(self, owner: Object, state: OwnerState, cancel: Cancellation | None) -> bool:
+        """Reads the ReplicaSets from the API server, and says whether the last request had others.
+
+        Watches of different kinds lag independently: after a restart of the API server, or when a standby becomes the leader,
+        the cache may show the newest template together with old sizes. No precondition covers the sizes of *other*
+        ReplicaSets, which limit how far one may grow. Only this adapter changes sizes, so reading once before the first write
+        is enough, and again after a call whose outcome is not as planned.
+        """
+        outdated = False
+        for it in self._api.replica_sets(owner, cancel):
+            if it.controller is None or it.controller.uid == owner.uid:
+                outdated = state.record_read(it) or outdated
+        state.verified = True
+        return outdated
+
+    def _status_delay(self, response: plan_pb2.PlanRolloutResponse, state: OwnerState) -> float:
+        """How long to delay a plan that only reports progress. 0 for any other plan."""
+        steps = response.steps
+        only_progress = (
+            response.report.phase == report_pb2.PHASE_PROGRESSING
+            and len(steps) == 1
+            and steps[0].WhichOneof("action") == "update_deployment_status"
+            and not steps[0].events
+        )
+        if only_progress and not state.rejected:
+            now = time.monotonic()
+            if state.status_delayed_since is None:
+                state.status_delayed_since = now
+            if (delay := self._status_interval - (now - state.status_delayed_since)) > 0:
+                return delay
+        state.status_delayed_since = None
+        return 0.0
+
+    def _carry_out(self, response: plan_pb2.PlanRolloutResponse, state: OwnerState, cancel: Cancellation | None) -> SyncResult:
+        # A plan that reacts to a rejection does not make the call again; the next one does, after a backoff.
+        result = SyncResult(response, again=state.rejected)
+        if response.HasField("requeue_after"):
+            result.requeue_after = response.requeue_after.ToTimedelta().total_seconds()
+        state.answers, state.rejected = [], False
+        for failure in carry_out(self._api, response.steps, state, cancel):
+            if failure.namespace_terminating:
+                continue  # nothing can be created any more
+            result.again = True
+            state.answers.append(failure.message())
+            if failure.rejected:
+                state.rejected = True
+                result.rejected.append(failure)
+        result.cancelled = cancel is not None and cancel.cancelled
+        return result
+
+    def _warnings(self, key: Key) -> list[Object]:
+        try:
+            return self._api.list_objects(EVENT, key.namespace, fields="type=Warning")[0]
+        except ApiError as error:
+            if error.code == 403:
+                return []  # a verdict without events is less certain, never wrong
+            raise

@@ -1,0 +1,144 @@
+"""The driver of tests/conformance for this package: one sync of one Deployment at a time, with each transport."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import queue
+import sys
+import threading
+from typing import Any
+
+import kubernetes.client
+from google.protobuf import json_format
+
+from rollplan import Api, AsyncPlanner, Cancellation, CancelledError, Key, Kind, Object, Planner, Rollouts, RollplanError
+from rollplan.objects import POD, REPLICA_SET
+from rollplan.v1 import plan_pb2
+
+
+class Cache:
+    """What the watches show."""
+
+    def __init__(self, owner: Kind) -> None:
+        self._owner, self._objects = owner, []
+
+    def replace(self, texts: list[str]) -> None:
+        objects = []
+        for text in texts:
+            kind = json.loads(text)["kind"]
+            known = {it.kind: it for it in (self._owner, REPLICA_SET, POD)}
+            objects.append(Object.from_text(text, known[kind]))
+        self._objects = objects
+
+    def get(self, kind: Kind, key: Key) -> Object | None:
+        return next((it for it in self._objects if (it.kind, it.key) == (kind.kind, key)), None)
+
+    def controlled_by(self, kind: Kind, namespace: str, uids: set[str | None]) -> list[Object]:
+        return [it for it in self._objects if it.kind == kind.kind and (it.controller and it.controller.uid) in uids]
+
+
+class FromAsync:
+    """An AsyncPlanner, as Rollouts calls a planner."""
+
+    def __init__(self, connect: Any) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+
+        async def create() -> AsyncPlanner:
+            return connect()
+
+        self._planner = asyncio.run_coroutine_threadsafe(create(), self._loop).result()
+
+    def plan_rollout(self, request: plan_pb2.PlanRolloutRequest, cancel: Cancellation) -> plan_pb2.PlanRolloutResponse:
+        future = asyncio.run_coroutine_threadsafe(self._planner.plan_rollout(request), self._loop)
+        try:
+            with cancel.calling(future.cancel):
+                return future.result()
+        except (asyncio.CancelledError, CancelledError) as error:
+            raise CancelledError from error
+        except BaseException as error:
+            if type(error).__name__ == "CancelledError":
+                raise CancelledError from error
+            raise
+
+    def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._planner.close(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+def connect(protocol: str, url: str, timeout: float) -> Any:
+    address = url.removeprefix("http://")
+    return {
+        "grpc": lambda: Planner.grpc(address, timeout=timeout),
+        "connect-proto": lambda: Planner.http(url, timeout=timeout),
+        "connect-json": lambda: Planner.http(url, json=True, timeout=timeout),
+        "asyncio-grpc": lambda: FromAsync(lambda: AsyncPlanner.grpc(address, timeout=timeout)),
+        "asyncio-connect-json": lambda: FromAsync(lambda: AsyncPlanner.http(url, json=True, timeout=timeout)),
+    }[protocol]()
+
+
+class Run:
+    """One transcript."""
+
+    def __init__(self, start: dict[str, Any]) -> None:
+        it = start["owner"]
+        kind = Kind(it["apiVersion"], it["kind"], it["resource"])
+        self.key, self.cache = Key(it["namespace"], it["name"]), Cache(kind)
+        self.planner = connect(start["protocol"], start["planner"], start["plannerTimeoutMs"] / 1000)
+        client = kubernetes.client.ApiClient(kubernetes.client.Configuration(host=start["api"]))
+        options = json_format.ParseDict(start.get("options", {}), plan_pb2.PlanOptions())
+        self.rollouts = Rollouts(self.planner, Api(client), kind, reader=self.cache, options=options)
+        self.cancellation = Cancellation()
+
+    def sync(self, cache: list[str]) -> dict[str, Any]:
+        self.cancellation = Cancellation()
+        self.cache.replace(cache)
+        try:
+            result = self.rollouts.sync(self.key, self.cancellation)
+        except CancelledError:
+            return {"outcome": "cancelled"}
+        except RollplanError as error:
+            return {"outcome": "failed", "error": str(error)}
+        if result.cancelled:
+            return {"outcome": "cancelled"}
+        if result.response is None:
+            return {"outcome": "missing"}
+        milliseconds = (result.requeue_after or 0) * 1000
+        return {"outcome": "again" if result.again else "done", "requeueAfterMs": milliseconds}
+
+    def close(self) -> None:
+        self.planner.close()
+
+
+def main() -> None:
+    commands: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    run: Run | None = None
+
+    def read() -> None:
+        for line in sys.stdin:
+            command = json.loads(line)
+            if command["command"] == "cancel":
+                assert run
+                run.cancellation.cancel()
+            else:
+                commands.put(command)
+        commands.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    while command := commands.get():
+        reply: dict[str, Any] = {}
+        if command["command"] == "start":
+            if run:
+                run.close()
+            run = Run(command)
+        else:
+            assert run
+            reply = run.sync(command["cache"])
+        print(json.dumps(reply), flush=True)
+    if run:
+        run.close()
+
+
+if __name__ == "__main__":
+    main()

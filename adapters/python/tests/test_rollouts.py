@@ -1,0 +1,193 @@
+"""What the corpus of tests/conformance does not cover: waiting, delays, and the native controller."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rollplan import Failure, Key, NativeControllerError, NotFoundError, Rollouts, StalledError, WaitTimeoutError
+from rollplan.kubernetes import Answer
+from rollplan.objects import DEPLOYMENT, EVENT, REPLICA_SET, Kind, Object
+from rollplan.v1 import plan_pb2, report_pb2
+
+KEY = Key("shop", "web")
+
+
+def deployment(**metadata: Any) -> Object:
+    meta = {"name": "web", "namespace": "shop", "uid": "web-uid", "resourceVersion": "10", **metadata}
+    it = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"selector": {}, "template": {}}}
+    return Object.parse(it, DEPLOYMENT)
+
+
+class Cluster:
+    """An API server with one Deployment."""
+
+    def __init__(self) -> None:
+        self.owner: Object | None = deployment()
+        self.answers: list[Answer] = []
+        self.calls: list[str] = []
+
+    def get(self, kind: Kind, key: Key) -> Object | None:
+        return self.owner
+
+    def controlled_by(self, kind: Kind, namespace: str, uids: set[str | None]) -> list[Object]:
+        return []
+
+    def list_objects(self, kind: Kind, namespace: str, fields: str) -> tuple[list[Object], str]:
+        assert (kind, fields) == (EVENT, "type=Warning")
+        return [], "1"
+
+    def replica_sets(self, owner: Object, cancel: object) -> list[Object]:
+        return []
+
+    def request(self, method: str, path: str, *_: object) -> Answer:
+        self.calls.append(f"{method} {path}")
+        return self.answers.pop(0)
+
+
+class FakePlanner:
+    """A service that returns these responses."""
+
+    def __init__(self) -> None:
+        self.plans: list[plan_pb2.PlanRolloutResponse] = []
+        self.reports: list[report_pb2.RolloutReport] = []
+        self.previous: list[report_pb2.Verdict] = []
+        self.requests: list[plan_pb2.PlanRolloutRequest] = []
+
+    def plan_rollout(self, request: plan_pb2.PlanRolloutRequest, cancel: object = None) -> plan_pb2.PlanRolloutResponse:
+        self.requests.append(request)
+        return self.plans.pop(0)
+
+    def compute_status(self, request: plan_pb2.ComputeStatusRequest) -> plan_pb2.ComputeStatusResponse:
+        assert request.snapshot.pods_complete
+        self.previous.append(request.previous_verdict)
+        return plan_pb2.ComputeStatusResponse(report=self.reports.pop(0))
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+def planner() -> FakePlanner:
+    return FakePlanner()
+
+
+@pytest.fixture
+def rollouts(cluster: Cluster, planner: FakePlanner) -> Rollouts:
+    return Rollouts(planner, cluster, status_interval=0.05)  # type: ignore[arg-type]
+
+
+def report(phase: report_pb2.Phase, outlook: report_pb2.Outlook, certain: bool) -> report_pb2.RolloutReport:
+    return report_pb2.RolloutReport(phase=phase, message="m", verdict=report_pb2.Verdict(outlook=outlook, certain=certain))
+
+
+UNDECIDED = report(report_pb2.PHASE_PROGRESSING, report_pb2.OUTLOOK_UNDECIDED, False)
+LIKELY_STUCK = report(report_pb2.PHASE_PROGRESSING, report_pb2.OUTLOOK_NEEDS_CHANGE, False)
+
+
+@pytest.mark.parametrize(
+    ("last", "error"),
+    [
+        (report(report_pb2.PHASE_COMPLETE, report_pb2.OUTLOOK_COMPLETE, True), None),
+        (report(report_pb2.PHASE_PROGRESSING, report_pb2.OUTLOOK_NEEDS_CHANGE, True), StalledError),
+        (report(report_pb2.PHASE_STALLED, report_pb2.OUTLOOK_UNDECIDED, False), StalledError),
+        (report(report_pb2.PHASE_REFUSED, report_pb2.OUTLOOK_NEEDS_CHANGE, True), StalledError),
+        (UNDECIDED, WaitTimeoutError),
+    ],
+)
+def test_wait_ends_with_a_certain_verdict(
+    rollouts: Rollouts, planner: FakePlanner, last: report_pb2.RolloutReport, error: type[Exception] | None
+) -> None:
+    # Likely stuck, but not certainly, does not end the wait.
+    planner.reports = [UNDECIDED, LIKELY_STUCK, last]
+    timeout = 0.05 if error is WaitTimeoutError else 60
+    interval = 0.02 if error is WaitTimeoutError else 0.001
+    if error is None:
+        assert rollouts.wait(KEY, timeout, interval=interval) == last
+    else:
+        with pytest.raises(error) as raised:
+            rollouts.wait(KEY, timeout, interval=interval)
+        assert raised.value.args[1] in (last, LIKELY_STUCK)
+    assert planner.previous[:2] == [report_pb2.Verdict(), UNDECIDED.verdict]
+
+
+def test_a_missing_deployment_is_an_error_for_scripts_only(rollouts: Rollouts, cluster: Cluster) -> None:
+    cluster.owner = None
+    assert rollouts.sync(KEY).response is None
+    with pytest.raises(NotFoundError):
+        rollouts.plan(KEY)
+
+
+def status_update(phase: report_pb2.Phase) -> plan_pb2.PlanRolloutResponse:
+    step = plan_pb2.Step(update_deployment_status=plan_pb2.UpdateDeploymentStatus(), on_failure=plan_pb2.ON_FAILURE_STOP)
+    step.call.verb, step.call.path, step.call.kind = plan_pb2.VERB_PATCH, "/status", "Deployment"
+    return plan_pb2.PlanRolloutResponse(steps=[step], report=report_pb2.RolloutReport(phase=phase))
+
+
+def test_status_of_progress_is_delayed_once(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:
+    planner.plans = [status_update(report_pb2.PHASE_PROGRESSING), status_update(report_pb2.PHASE_COMPLETE)]
+    cluster.answers = [Answer(200, deployment(resourceVersion="11").json)]
+    first = rollouts.sync(KEY)
+    assert first.requeue_after is not None
+    assert 0 < first.requeue_after <= 0.05
+    assert cluster.calls == []
+    rollouts.sync(KEY)
+    assert cluster.calls == ["PATCH /status"]
+
+
+def test_native_controller_suspends_the_work(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:
+    def written(time: str) -> Object:
+        fields = {"manager": "kube-controller-manager", "subresource": "status", "time": time}
+        return deployment(managedFields=[fields])
+
+    planner.plans = [plan_pb2.PlanRolloutResponse()] * 2
+    cluster.owner = written("2026-11-20T10:00:00Z")
+    rollouts.sync(KEY)  # before the first observation it may have
+    rollouts.sync(KEY)
+    cluster.owner = written("2026-11-20T10:00:05Z")
+    for _ in range(2):
+        with pytest.raises(NativeControllerError, match="disable it"):
+            rollouts.sync(KEY)
+
+
+def rejection(code: int, reason: str, *causes: str) -> Answer:
+    details = {"causes": [{"reason": it} for it in causes]} if causes else {}
+    return Answer(code, json.dumps({"kind": "Status", "reason": reason, "details": details, "code": code}).encode())
+
+
+def test_a_namespace_that_is_deleted_is_left_alone(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:
+    step = plan_pb2.Step(on_failure=plan_pb2.ON_FAILURE_STOP)
+    step.call.verb, step.call.path, step.call.kind = plan_pb2.VERB_CREATE, "/replicasets", "ReplicaSet"
+    planner.plans = [plan_pb2.PlanRolloutResponse(steps=[step])] * 2
+    cluster.answers = [rejection(403, "Forbidden", "NamespaceTerminating"), rejection(403, "Forbidden")]
+    first = rollouts.sync(KEY)
+    assert (first.again, first.rejected) == (False, [])
+    second = rollouts.sync(KEY)
+    assert (second.again, len(second.rejected)) == (True, 1)
+    assert not planner.requests[1].snapshot.answers
+
+
+@pytest.mark.parametrize(
+    ("answer", "rejected", "doubts"),
+    [
+        (rejection(403, "Forbidden"), True, False),
+        (rejection(422, "Invalid", "FieldValueInvalid"), True, False),
+        (rejection(422, "Invalid"), False, True),
+        (rejection(409, "Conflict"), False, True),
+        (rejection(409, "AlreadyExists"), True, True),
+        (rejection(404, "NotFound"), True, True),
+        (rejection(500, "InternalError"), True, True),
+        (rejection(504, "Timeout"), False, True),
+        (Answer(502, b"<html>"), False, True),
+        (Answer(0), False, True),
+    ],
+)
+def test_what_a_failure_means(answer: Answer, rejected: bool, doubts: bool) -> None:
+    step = plan_pb2.Step()
+    step.call.kind = REPLICA_SET.kind
+    failure = Failure(step, answer)
+    assert (failure.rejected, failure.raises_doubts) == (rejected, doubts)
