@@ -5,9 +5,11 @@
 //! `docs/parity.md` the few deliberate differences.
 
 pub mod action;
+mod call;
 mod history;
 pub mod interrupt;
 pub mod lint;
+mod object;
 mod pass;
 mod plan;
 pub mod report;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::snapshot::StringMap;
+use crate::object::StringMap;
 
 /// A selector whose requirements all must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,18 +4,16 @@
 //! the Deployment owns or may adopt, or a pod of such a ReplicaSet. ReplicaSets of others are here for their names alone,
 //! and are not checked.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::action::ApiCall;
-use crate::report::verdict::Judgement;
+pub use crate::object::{ObjectMeta, OwnerReference, StringMap};
+
+use crate::call::ApiCall;
+use crate::report::verdict::judgement::Judgement;
 use crate::selector::LabelSelector;
 use crate::size::IntOrPercent;
 use crate::template::Template;
 use crate::time::Time;
-
-/// Ordered map of strings: labels, annotations.
-pub type StringMap = BTreeMap<String, String>;
 
 /// Everything a plan is made from.
 #[derive(Clone, Debug)]
@@ -36,58 +34,6 @@ pub struct Snapshot {
     pub failures: Vec<StepFailure>,
     /// Events about the Deployment, its ReplicaSets and their pods, as far as the caller has read them.
     pub events: Arc<[ObservedEvent]>,
-}
-
-/// Metadata of an object, as far as plans need it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ObjectMeta {
-    /// Name within the namespace.
-    pub name: String,
-    /// Namespace.
-    pub namespace: String,
-    /// UID of the object.
-    pub uid: String,
-    /// Opaque version of the stored object.
-    pub resource_version: String,
-    /// Counts changes of the spec.
-    pub generation: i64,
-    /// When it was created; absent sorts first.
-    pub creation_timestamp: Option<Time>,
-    /// When its deletion was asked for.
-    pub deletion_timestamp: Option<Time>,
-    /// Labels.
-    pub labels: StringMap,
-    /// Annotations.
-    pub annotations: StringMap,
-    /// Owners, all of them.
-    pub owner_references: Vec<OwnerReference>,
-}
-
-impl ObjectMeta {
-    /// The owner that manages the object, if any. Kubernetes takes the first that says so.
-    #[must_use]
-    pub fn controller(&self) -> Option<&OwnerReference> {
-        self.owner_references
-            .iter()
-            .find(|owner| owner.controller == Some(true))
-    }
-}
-
-/// An owner of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OwnerReference {
-    /// Group and version of the owner.
-    pub api_version: String,
-    /// Kind of the owner.
-    pub kind: String,
-    /// Name of the owner.
-    pub name: String,
-    /// Uid of the owner: what ownership is decided by.
-    pub uid: String,
-    /// Whether this owner manages the object.
-    pub controller: Option<bool>,
-    /// Whether the owner cannot be deleted in the foreground while this object exists.
-    pub block_owner_deletion: Option<bool>,
 }
 
 /// The object that is rolled out.
@@ -337,6 +283,17 @@ pub struct ObservedEvent {
     pub first: Option<Time>,
     /// When it occurred last.
     pub last: Option<Time>,
+}
+
+impl ObservedEvent {
+    /// Whether the event is about this container. An event that names none may be about any.
+    pub(crate) fn may_concern(&self, container: &str) -> bool {
+        let named = self
+            .field_path
+            .split_once('{')
+            .map(|(_, rest)| rest.trim_end_matches('}'));
+        named.is_none_or(|named| container.is_empty() || named == container)
+    }
 }
 
 /// A call of the last plan that the API server definitely refused.

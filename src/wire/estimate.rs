@@ -15,7 +15,8 @@ use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 
 use super::Error;
 use super::error::{Reason, Violations};
-use super::parse::{ANSWERS_MAX, EVENTS_MAX, PODS_MAX, Path, REPLICA_SETS_MAX};
+use super::limits::{ANSWERS_MAX, EVENTS_MAX, PODS_MAX, REPLICA_SETS_MAX};
+use super::parse::path::Path;
 use crate::proto::RawStruct;
 use crate::proto::{
     ContainerStatus, DeploymentCondition, FailureRule, LabelSelectorRequirement, ObservedEvent,

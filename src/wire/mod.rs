@@ -9,20 +9,24 @@ pub mod estimate;
 mod event_calls;
 mod interruptible;
 pub mod json;
+mod limits;
 pub(crate) mod objects;
+mod origin;
 mod parse;
 mod path;
 mod print;
 mod print_report;
 mod print_revision;
+mod print_time;
 mod tree;
 
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
-pub use objects::{OBJECTS_MAX, ObjectsSummary, summarize_objects};
-pub use parse::{
-    ANSWERS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, Horizon, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX,
-    parse_options, parse_selector, parse_snapshot,
+pub use limits::{
+    ANSWERS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX,
 };
+pub use objects::{OBJECTS_MAX, ObjectsSummary, summarize_objects};
+pub use parse::selector::parse_selector;
+pub use parse::{Horizon, parse_options, parse_snapshot};
 pub use print::{print_plan, print_status, print_step};
 pub use print_report::print_report;
 pub use print_revision::{print_revisions, print_rollback};

@@ -7,9 +7,9 @@ use rollplan_core::action::{
 use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::report::Report;
 use rollplan_core::snapshot::{Condition, Deployment, DeploymentStatus};
-use rollplan_core::time::{Span, Time};
 
 use super::path;
+use super::print_time::{duration, timestamp};
 use crate::proto;
 
 /// Converts a plan and its report, if there is one, to a response.
@@ -100,21 +100,6 @@ fn condition(condition: Condition) -> proto::DeploymentCondition {
         last_transition_time: last_transition_time.map(timestamp),
         reason,
         message,
-    }
-}
-
-pub(super) fn timestamp(time: Time) -> prost_types::Timestamp {
-    prost_types::Timestamp {
-        seconds: time.seconds(),
-        // Less than a billion, so the sign does not change.
-        nanos: time.nanos().cast_signed(),
-    }
-}
-
-pub(super) fn duration(span: Span) -> prost_types::Duration {
-    prost_types::Duration {
-        seconds: span.seconds(),
-        nanos: span.subsec_nanos(),
     }
 }
 

@@ -3,7 +3,7 @@
 use rollplan_core::report::verdict::{Outlook, Verdict};
 use rollplan_core::report::{BlockedPod, Blocker, Counts, Phase, Reason, Report};
 
-use super::print::{duration, timestamp};
+use super::print_time::{duration, timestamp};
 use crate::proto;
 
 /// Converts a report.

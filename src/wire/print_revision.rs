@@ -3,7 +3,8 @@
 use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::{Revision, Rollback, TemplateChange};
 
-use super::print::{print_step, timestamp};
+use super::print::print_step;
+use super::print_time::timestamp;
 use crate::proto;
 
 /// Converts a rollback to a response.

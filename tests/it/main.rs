@@ -10,6 +10,7 @@
 mod cli;
 mod report;
 mod server;
+mod structure;
 mod wire;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};

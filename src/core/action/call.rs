@@ -6,6 +6,7 @@
 
 use super::json::Json;
 use super::{Action, NewReplicaSet, OwnerChange, SetChange, Target};
+use crate::call::{ApiCall, Verb};
 use crate::revision::REVISION;
 use crate::selector::{LabelSelector, Operator, Requirement};
 use crate::snapshot::{Condition, DeploymentStatus, OwnerReference};
@@ -14,38 +15,6 @@ use crate::time::Time;
 const JSON: &str = "application/json";
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
-
-/// What kind of call to make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
-    /// POST to the collection.
-    Create,
-    /// PATCH of the object or its subresource.
-    Patch,
-    /// DELETE of the object.
-    Delete,
-}
-
-/// A call of the Kubernetes API, with its preconditions in the body.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApiCall {
-    /// What kind of call.
-    pub verb: Verb,
-    /// Group and version of the object.
-    pub api_version: String,
-    /// Kind of the object.
-    pub kind: String,
-    /// Namespace of the object.
-    pub namespace: String,
-    /// Name of the object.
-    pub name: String,
-    /// Subresource; empty for the object itself.
-    pub subresource: String,
-    /// Content type of the body.
-    pub content_type: String,
-    /// The body as JSON text.
-    pub body_json: String,
-}
 
 impl Action {
     /// The call that carries this action.

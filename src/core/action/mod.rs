@@ -6,9 +6,9 @@ mod call;
 mod event;
 mod json;
 
+pub use crate::call::{ApiCall, Verb};
 pub use apply::apply;
 pub(crate) use apply::apply_all;
-pub use call::{ApiCall, Verb};
 pub use event::{Event, EventType};
 
 use crate::selector::LabelSelector;

@@ -7,7 +7,7 @@ use super::text::{
     KUBERNETES_MAX, NAME_MAX, PROGRAM_MAX, agree, because, count, last_line, one_line, word,
 };
 use super::verdict::class::Class;
-use super::verdict::{is_config, is_image, is_of_container, missing_object};
+use super::verdict::definite::{is_config, is_image, missing_object};
 use super::{BlockedPod, Blocker, Cause, Survey};
 use crate::snapshot::{Container, ContainerState, Pod, PodCondition};
 use crate::time::{Span, Time};
@@ -665,7 +665,7 @@ impl<'a> Survey<'a> {
         let of_kind = events.filter(|event| {
             event.reason == "Unhealthy"
                 && event.message.starts_with(kind)
-                && is_of_container(event, &container.name)
+                && event.may_concern(&container.name)
         });
         let latest = of_kind.max_by_key(|event| event.last);
         let text = latest.map_or("", |event| event.message.as_str());
@@ -682,8 +682,7 @@ impl<'a> Survey<'a> {
         }
         let events = self.events_about(&pod.metadata.uid);
         let failed = events.filter(|event| {
-            event.message.starts_with("Failed to pull image")
-                && is_of_container(event, &container.name)
+            event.message.starts_with("Failed to pull image") && event.may_concern(&container.name)
         });
         failed
             .max_by_key(|event| event.last)

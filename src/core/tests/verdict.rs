@@ -10,7 +10,8 @@ use super::report::{
 use super::world::{at, mk_condition, mk_set, mk_set_status};
 use crate::plan::compute_status;
 use crate::report::verdict::class::{Class, Limit, Rules};
-use crate::report::verdict::{Judgement, Outlook, Verdict};
+use crate::report::verdict::judgement::Judgement;
+use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Cause, Phase, Report, report};
 use crate::snapshot::{Container, ContainerState, ObservedEvent, Options, Pod, Snapshot};
 use crate::template::Value;

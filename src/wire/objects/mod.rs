@@ -6,7 +6,6 @@ mod scan;
 mod transcode;
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -19,7 +18,9 @@ pub(super) use self::transcode::Fault;
 use self::transcode::Transcoder;
 use super::error::{Error, Reason, Violations};
 use super::estimate::{self, COPIES, MEMORY_BYTES_MAX, OBJECT_BYTES_MAX};
-use super::parse::{PODS_MAX, parse_selector};
+use super::limits::PODS_MAX;
+use super::origin::Origin;
+use super::parse::selector::parse_selector;
 use crate::proto;
 
 /// Objects that the texts of a request may have, those that are not selected included.
@@ -30,16 +31,6 @@ const NAME_BYTES: usize = 200;
 
 /// Candidates that an error lists.
 const CANDIDATES_LISTED_MAX: usize = 10;
-
-/// Where an object comes from.
-#[derive(Clone, Debug)]
-pub(crate) struct Origin {
-    /// The list that it is in, for example `snapshot.objects_json[0].items`.
-    list: Rc<str>,
-    index: usize,
-    /// For example "ReplicaSet shop/web-1".
-    pub(super) object: String,
-}
 
 /// What Kubernetes JSON shows before a plan is made of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,12 +50,6 @@ pub(super) struct Origins {
     pub(super) replica_sets: Vec<Origin>,
     pub(super) pods: Vec<Origin>,
     pub(super) events: Vec<Origin>,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}]", self.list, self.index)
-    }
 }
 
 /// Fills in the objects of a snapshot from its JSON texts. `None` if it has none.

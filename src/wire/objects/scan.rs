@@ -9,9 +9,10 @@ use std::rc::Rc;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::OBJECTS_MAX;
 use super::transcode::{DUPLICATE_KEY, Key, syntax};
-use super::{OBJECTS_MAX, Origin};
 use crate::wire::error::{Error, Reason, Violations};
+use crate::wire::origin::Origin;
 
 /// An object, by the texts of its fields.
 #[derive(Debug)]

@@ -7,39 +7,29 @@ mod event;
 mod judgement;
 mod meta;
 mod name;
-mod path;
+pub(super) mod path;
 mod pod;
 mod replica_set;
 mod scalar;
-mod selector;
+pub(super) mod selector;
 mod template;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use rollplan_core::interrupt::{Interrupt, Never};
-use rollplan_core::selector::LabelSelector;
 use rollplan_core::snapshot::{Deployment, Options, Snapshot};
 use rollplan_core::time::Time;
 
 pub(super) use self::path::Path;
 use super::error::{Error, Reason, Violations};
-use super::objects::{self, Origin, Origins};
+use super::limits::{
+    ANSWERS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX,
+};
+use super::objects::{self, Origins};
+use super::origin::Origin;
 use super::tree::Tape;
 use crate::proto;
-
-/// ReplicaSets that a snapshot may have.
-pub const REPLICA_SETS_MAX: usize = 10_000;
-/// Pods that a snapshot may have.
-pub const PODS_MAX: usize = 20_000;
-/// Answers that a snapshot may have.
-pub const ANSWERS_MAX: usize = 1_000;
-/// Events that a snapshot may have.
-pub const EVENTS_MAX: usize = 20_000;
-/// Expressions that a selector may have. Each is held against every object.
-pub const EXPRESSIONS_MAX: usize = 100;
-/// Values that the expressions of a selector may have, taken together.
-pub const VALUES_MAX: usize = 1_000;
 
 /// How far a plan looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,19 +107,6 @@ pub fn parse_snapshot(snapshot: Option<proto::Snapshot>) -> Result<Snapshot, Err
 pub fn parse_options(options: Option<proto::PlanOptions>) -> Result<(Options, Horizon), Error> {
     let mut parser = Parser::new(&Never);
     let parsed = parser.options(options, &Path::Root("options"));
-    parser.finish(parsed)
-}
-
-/// Takes in the selector of a Deployment on its own. Fields of violations are those of a request.
-///
-/// # Errors
-///
-/// As [`parse_snapshot`].
-pub fn parse_selector(selector: proto::LabelSelector) -> Result<LabelSelector, Error> {
-    limit_selector(&selector)?;
-    let mut parser = Parser::new(&Never);
-    let path = Path::Root("snapshot.deployment.spec.selector");
-    let parsed = parser.selector(selector, &path);
     parser.finish(parsed)
 }
 

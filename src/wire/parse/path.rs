@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::wire::objects::Origin;
+use crate::wire::origin::Origin;
 use crate::wire::tree::Segment;
 
 /// The way to a field: the names of the contract, from the request on.

@@ -1,11 +1,25 @@
 //! Selectors.
 
+use rollplan_core::interrupt::Never;
 use rollplan_core::selector::{LabelSelector, Operator, Requirement};
 
-use super::Parser;
 use super::path::Path;
+use super::{Parser, limit_selector};
 use crate::proto;
-use crate::wire::error::Reason;
+use crate::wire::error::{Error, Reason};
+
+/// Takes in the selector of a Deployment on its own. Fields of violations are those of a request.
+///
+/// # Errors
+///
+/// As [`parse_snapshot`].
+pub fn parse_selector(selector: proto::LabelSelector) -> Result<LabelSelector, Error> {
+    limit_selector(&selector)?;
+    let mut parser = Parser::new(&Never);
+    let path = Path::Root("snapshot.deployment.spec.selector");
+    let parsed = parser.selector(selector, &path);
+    parser.finish(parsed)
+}
 
 impl Parser<'_> {
     pub(super) fn selector(

@@ -7,6 +7,7 @@ use crate::snapshot::{ContainerState, ObservedEvent, Pod};
 use crate::time::{Span, Time};
 
 use super::class::Class;
+use super::definite;
 
 /// How far the clock of the caller may be off that of the cluster.
 const CLOCK_SKEW_SECONDS: i64 = 300;
@@ -55,13 +56,13 @@ impl Survey<'_> {
         let container = &finding.pod.container;
         let events: Vec<_> = self
             .events_about(&finding.source.metadata.uid)
-            .filter(|event| is_of_container(event, container) && is_about(event, class))
+            .filter(|event| event.may_concern(container) && is_about(event, class))
             .collect();
         let definite = |event: &&&ObservedEvent| match class {
             Class::ImagePull => {
-                super::is_image(&event.message) || event.message.contains("ErrImageNeverPull")
+                definite::is_image(&event.message) || event.message.contains("ErrImageNeverPull")
             }
-            Class::Config => super::is_config(&event.message),
+            Class::Config => definite::is_config(&event.message),
             _ => true,
         };
         let is_chosen = self.judgement.rules.changes(class);
@@ -140,15 +141,6 @@ fn attempts_since(finding: &Finding<'_>) -> Option<Time> {
         .chain(initialized)
         .max()
         .or(pod.metadata.creation_timestamp)
-}
-
-/// Whether an event is about a container, as far as it says.
-pub(in crate::report) fn is_of_container(event: &ObservedEvent, container: &str) -> bool {
-    let named = event
-        .field_path
-        .split_once('{')
-        .map(|(_, rest)| rest.trim_end_matches('}'));
-    named.is_none_or(|named| container.is_empty() || named == container)
 }
 
 fn is_about(event: &ObservedEvent, class: Class) -> bool {

@@ -5,8 +5,9 @@
 //! 3. A failure of a definite class is certain past its limit. Everything else is undecided.
 
 pub mod class;
-mod definite;
+pub(super) mod definite;
 mod evidence;
+pub mod judgement;
 
 use super::pods::Finding;
 use super::{Blocker, Cause, Survey};
@@ -14,10 +15,7 @@ use crate::snapshot::Pod;
 use crate::status;
 use crate::time::Time;
 
-pub(super) use self::definite::{is_config, is_image, missing_object};
-pub(super) use self::evidence::is_of_container;
-
-use self::class::{Class, Limit, Rules};
+use self::class::{Class, Limit};
 use self::definite::Refusal;
 
 /// How long a pod still counts as terminating after the end of its grace period: the kubelet takes a while to report, and
@@ -54,15 +52,6 @@ pub enum Outlook {
     NeedsChange,
     /// It may complete or not.
     Undecided,
-}
-
-/// How a caller wants rollouts to be judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Judgement {
-    /// When failures are certain.
-    pub rules: Rules,
-    /// The failure that the previous answer reported, and when it was reported first, by the clock of the caller.
-    pub previous: Option<(Cause, Time)>,
 }
 
 /// What is known about a failure.

@@ -2,7 +2,8 @@
 
 use rollplan_core::compute_status;
 use rollplan_core::report::verdict::class::{Class, Limit, Rules};
-use rollplan_core::report::verdict::{Judgement, Outlook, Verdict};
+use rollplan_core::report::verdict::judgement::Judgement;
+use rollplan_core::report::verdict::{Outlook, Verdict};
 use rollplan_core::report::{Cause, report};
 use rollplan_core::snapshot::{Options, Snapshot};
 

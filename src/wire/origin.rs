@@ -1,0 +1,20 @@
+//! Where an object of a request comes from.
+
+use std::fmt;
+use std::rc::Rc;
+
+/// Where an object comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    /// The list that it is in, for example `snapshot.objects_json[0].items`.
+    pub(super) list: Rc<str>,
+    pub(super) index: usize,
+    /// For example "ReplicaSet shop/web-1".
+    pub(super) object: String,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]", self.list, self.index)
+    }
+}

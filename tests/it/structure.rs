@@ -1,0 +1,281 @@
+//! How the files of the crates may import each other: rings point inward, and there is no circle.
+//!
+//! A folder and the files in it may import each other: they are one subject.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens as _;
+use syn::{Attribute, Item, UseTree};
+
+/// The rings, each with those that it may import.
+const RINGS: [(&str, &[&str]); 7] = [
+    ("core", &[]),
+    ("proto", &[]),
+    ("client", &["proto"]),
+    ("wire", &["core", "proto"]),
+    ("text", &["core", "proto", "wire"]),
+    ("server", &["core", "proto", "wire", "text"]),
+    (
+        "cli",
+        &["client", "core", "proto", "server", "text", "wire"],
+    ),
+];
+
+/// A file, by the names of its modules. Those of the planner begin with "core".
+type Module = Vec<String>;
+
+/// The imports of every file.
+#[derive(Default)]
+struct Imports(BTreeMap<Module, BTreeSet<Module>>);
+
+#[test]
+fn rings_point_inward() {
+    let imports = Imports::of_the_crates();
+    let found: BTreeSet<&str> = imports.0.keys().filter_map(|it| ring(it)).collect();
+    assert_eq!(found, RINGS.map(|(ring, _)| ring).into());
+    assert_eq!(imports.outward(), [""; 0]);
+}
+
+#[test]
+fn no_circle_between_files() {
+    assert_eq!(Imports::of_the_crates().circles(), [[""; 0]; 0]);
+}
+
+#[test]
+fn outward_imports_and_circles_are_found() {
+    let mut imports = Imports::default();
+    let mut add = |module: &str, source: &str| {
+        let module = module.split("::").map(str::to_owned).collect();
+        imports.0.insert(module, BTreeSet::new());
+        source.to_owned()
+    };
+    let sources = [
+        ("wire", "mod a; mod b; use crate::wire::a::A;"),
+        ("wire::a", "use super::b::{B, C};"),
+        (
+            "wire::b",
+            "fn f() { matches!(g(), Some(crate::wire::c::D)) }",
+        ),
+        ("wire::c", "use crate::{wire::{a::A}, proto};"),
+        ("proto", "#[cfg(test)] mod tests { use crate::cli; }"),
+        ("server", "use self::x; const X: usize = crate::cli::X;"),
+        ("cli", "pub use rollplan_core::plan;"),
+        ("core", ""),
+    ]
+    .map(|(module, source)| (module, add(module, source)));
+    for (module, source) in sources {
+        let module: Module = module.split("::").map(str::to_owned).collect();
+        imports.read(&module, syn::parse_str(&source).unwrap());
+    }
+    assert_eq!(imports.outward(), ["server imports cli"]);
+    assert_eq!(imports.circles(), [["wire::a", "wire::b", "wire::c"]]);
+}
+
+fn ring(module: &Module) -> Option<&str> {
+    module.first().map(String::as_str)
+}
+
+// === impl Imports ===
+
+impl Imports {
+    fn of_the_crates() -> Self {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut files = BTreeMap::new();
+        collect(&source.join("lib.rs"), &Vec::new(), &mut files);
+        collect(
+            &source.join("core/lib.rs"),
+            &vec!["core".to_owned()],
+            &mut files,
+        );
+        // The face of the crate names its rings, and is in none.
+        files.remove(&Vec::new());
+        let mut imports = Self(
+            files
+                .keys()
+                .map(|it| (it.clone(), BTreeSet::new()))
+                .collect(),
+        );
+        for (module, file) in files {
+            imports.read(&module, file);
+        }
+        imports
+    }
+
+    fn read(&mut self, module: &Module, file: syn::File) {
+        let mut paths = Vec::new();
+        for item in file.items.iter().filter(|item| !is_test(item)) {
+            match item {
+                Item::Use(item) => expand(&item.tree, &Vec::new(), &mut paths),
+                item => written(item.to_token_stream(), &mut paths),
+            }
+        }
+        let imported: BTreeSet<Module> = paths
+            .iter()
+            .filter_map(|path| self.resolve(module, path))
+            .filter(|imported| !imported.starts_with(module) && !module.starts_with(imported))
+            .collect();
+        self.0.entry(module.clone()).or_default().extend(imported);
+    }
+
+    /// The file that a path in a module leads to.
+    fn resolve(&self, module: &Module, path: &[String]) -> Option<Module> {
+        let mut resolved = match path.first()?.as_str() {
+            "crate" if ring(module) == Some("core") => vec!["core".to_owned()],
+            "crate" => Vec::new(),
+            "rollplan_core" => vec!["core".to_owned()],
+            "self" => module.clone(),
+            "super" => module[..module.len() - 1].to_vec(),
+            _ => return None,
+        };
+        for name in &path[1..] {
+            if name == "super" {
+                resolved.pop();
+                continue;
+            }
+            resolved.push(name.clone());
+            if !self.0.contains_key(&resolved) {
+                resolved.pop();
+                break;
+            }
+        }
+        self.0.contains_key(&resolved).then_some(resolved)
+    }
+
+    fn outward(&self) -> Vec<String> {
+        let mut outward = Vec::new();
+        for (module, imported) in &self.0 {
+            let (_, allowed) = RINGS[RINGS
+                .iter()
+                .position(|(name, _)| Some(*name) == ring(module))
+                .unwrap()];
+            for imported in imported {
+                let to = ring(imported).unwrap();
+                if Some(to) != ring(module) && !allowed.contains(&to) {
+                    outward.push(format!(
+                        "{} imports {}",
+                        module.join("::"),
+                        imported.join("::")
+                    ));
+                }
+            }
+        }
+        outward
+    }
+
+    /// The sets of files that import each other, directly or through others.
+    fn circles(&self) -> Vec<Vec<String>> {
+        let reached: BTreeMap<&Module, BTreeSet<&Module>> = self
+            .0
+            .keys()
+            .map(|module| (module, self.reached_from(module)))
+            .collect();
+        let circles: BTreeSet<Vec<String>> = reached
+            .iter()
+            .filter(|(module, reached)| reached.contains(*module))
+            .map(|(module, of_module)| {
+                let tied = of_module.iter().filter(|it| reached[**it].contains(module));
+                tied.map(|it| it.join("::")).collect()
+            })
+            .collect();
+        circles.into_iter().collect()
+    }
+
+    fn reached_from(&self, module: &Module) -> BTreeSet<&Module> {
+        let mut reached = BTreeSet::new();
+        let mut next: Vec<&Module> = self.0[module].iter().collect();
+        while let Some(module) = next.pop() {
+            if reached.insert(module) {
+                next.extend(&self.0[module]);
+            }
+        }
+        reached
+    }
+}
+
+/// The parsed files below one, other than tests, by module.
+fn collect(file: &Path, module: &Module, files: &mut BTreeMap<Module, syn::File>) {
+    let source = std::fs::read_to_string(file).unwrap();
+    let parsed = syn::parse_file(&source).unwrap_or_else(|error| panic!("{file:?}: {error}"));
+    for item in parsed.items.iter().filter(|item| !is_test(item)) {
+        if let Item::Mod(item) = item
+            && item.content.is_none()
+        {
+            let mut child = module.clone();
+            child.push(item.ident.to_string());
+            collect(&file_of(file, &item.ident.to_string()), &child, files);
+        }
+    }
+    files.insert(module.clone(), parsed);
+}
+
+fn file_of(parent: &Path, name: &str) -> PathBuf {
+    let is_face = parent.ends_with("mod.rs") || parent.ends_with("lib.rs");
+    let folder = match is_face {
+        true => parent.with_file_name(""),
+        false => parent.with_extension(""),
+    };
+    let file = folder.join(format!("{name}.rs"));
+    match file.exists() {
+        true => file,
+        false => folder.join(name).join("mod.rs"),
+    }
+}
+
+fn is_test(item: &Item) -> bool {
+    let attributes: &[Attribute] = match item {
+        Item::Mod(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        _ => &[],
+    };
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg") && attribute.to_token_stream().to_string().contains("test")
+    })
+}
+
+/// The paths of an import.
+fn expand(tree: &UseTree, prefix: &Module, paths: &mut Vec<Module>) {
+    let with = |name: String| prefix.iter().cloned().chain([name]).collect();
+    match tree {
+        UseTree::Path(path) => expand(&path.tree, &with(path.ident.to_string()), paths),
+        UseTree::Name(name) => paths.push(with(name.ident.to_string())),
+        UseTree::Rename(rename) => paths.push(with(rename.ident.to_string())),
+        UseTree::Glob(_) => paths.push(prefix.clone()),
+        UseTree::Group(group) => {
+            for tree in &group.items {
+                expand(tree, prefix, paths);
+            }
+        }
+    }
+}
+
+/// The paths in the rest of the code, macros included, that begin at a crate or relative to the module.
+fn written(tokens: TokenStream, paths: &mut Vec<Module>) {
+    let mut path = Module::new();
+    let mut colons = 0;
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => {
+                if colons != 2 {
+                    paths.push(std::mem::take(&mut path));
+                }
+                path.push(name.to_string());
+                colons = 0;
+            }
+            TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
+            TokenTree::Group(group) => {
+                paths.push(std::mem::take(&mut path));
+                colons = 0;
+                written(group.stream(), paths);
+            }
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {
+                paths.push(std::mem::take(&mut path));
+                colons = 0;
+            }
+        }
+    }
+    paths.push(path);
+}
