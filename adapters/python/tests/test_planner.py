@@ -47,6 +47,7 @@ def request_message() -> plan_pb2.PlanRolloutRequest:
     request = plan_pb2.PlanRolloutRequest()
     request.snapshot.objects_json.append(EXAMPLE.read_bytes())
     request.snapshot.replica_sets_complete = request.snapshot.pods_complete = True
+    request.options.report = True
     request.snapshot.now.FromJsonString(NOW)
     return request
 

@@ -26,18 +26,24 @@ type Binaries struct {
 	Rollplan string
 	// Adapter is an adapter that supports the flags of rollplan-controller.
 	Adapter string
+	// AdapterArgs precede the flags, for an adapter that an interpreter runs.
+	AdapterArgs []string
 }
 
 const (
 	// RollplanEnv is the path of the rollplan binary. It has no default, so that no outdated build is tested by accident.
 	RollplanEnv = "ROLLPLAN_BIN"
-	// AdapterEnv is the path of another adapter that supports the same flags. By default the Go adapter is built.
+	// AdapterEnv is the command that starts another adapter with the same flags, for example
+	// "python3 -m rollplan.controller". By default the Go adapter is built.
 	AdapterEnv = "ROLLPLAN_ADAPTER"
 )
 
 // FindBinaries finds the binaries under test. It builds the Go adapter into dir, unless AdapterEnv is set.
 func FindBinaries(ctx context.Context, progress io.Writer, dir string) (Binaries, error) {
-	b := Binaries{Rollplan: os.Getenv(RollplanEnv), Adapter: os.Getenv(AdapterEnv)}
+	b := Binaries{Rollplan: os.Getenv(RollplanEnv)}
+	if command := strings.Fields(os.Getenv(AdapterEnv)); len(command) > 0 {
+		b.Adapter, b.AdapterArgs = command[0], command[1:]
+	}
 	if b.Rollplan == "" {
 		return b, fmt.Errorf("set %s to the rollplan binary to test: run cargo build, then set %[1]s=$PWD/target/debug/rollplan", RollplanEnv)
 	}
@@ -177,10 +183,10 @@ func (s *System) Service() *controlplane.Program { return s.service }
 // StartAdapter starts an adapter. The name identifies it in this package only.
 func (s *System) StartAdapter(name string, flags ...string) (err error) {
 	s.flags[name] = flags
-	s.adapters[name], err = s.Run(name, s.binaries.Adapter, append([]string{
+	s.adapters[name], err = s.Run(name, s.binaries.Adapter, slices.Concat(s.binaries.AdapterArgs, []string{
 		"--mode", string(s.mode), "--planner", s.address, "--kubeconfig", s.kubeconfig,
 		"--leader-elect-namespace", systemNamespace, "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
-		"--kube-api-qps", "500", "--kube-api-burst", "1000"}, flags...)...)
+		"--kube-api-qps", "500", "--kube-api-burst", "1000"}, flags)...)
 	return err
 }
 

@@ -102,6 +102,8 @@ class Api:
         content_type: str = "",
         body: bytes = b"",
         cancel: Cancellation | None = None,
+        *,
+        timeout: float = REQUEST_TIMEOUT,
     ) -> Answer:
         """Makes one request, once: whether to repeat it is for the caller to decide. Never raises for a failed one."""
         if self._limiter:
@@ -109,7 +111,7 @@ class Api:
 
         def send() -> Answer:
             try:
-                response = self._send(method, path, query, content_type, body, CONNECT_TIMEOUT, REQUEST_TIMEOUT)
+                response = self._send(method, path, query, content_type, body, min(timeout, CONNECT_TIMEOUT), timeout)
                 return Answer(response.status, response.data)
             except urllib3.exceptions.HTTPError:
                 return Answer(0)

@@ -88,6 +88,15 @@ class Planner:
         """The revisions of a Deployment."""
         return self._call(LIST_REVISIONS, request, cancel)
 
+    def check(self, timeout: float) -> None:
+        """Raises PlannerError unless the service is reachable."""
+        try:
+            self._transport.unary(LIST_REVISIONS, revision_pb2.ListRevisionsRequest(), timeout, None)
+        except PlannerError as error:
+            # It answers: the request is empty.
+            if error.code != "invalid_argument":
+                raise
+
     def close(self) -> None:
         """Closes the connections."""
         self._transport.close()

@@ -65,7 +65,7 @@ class Rollouts:
         """
         self._planner, self._api, self.kind = planner, api, kind
         self._reader: Reader = reader or api
-        self._options = plan_pb2.PlanOptions(events_as_calls=True)
+        self._options = plan_pb2.PlanOptions(events_as_calls=True, report=True)
         self._options.MergeFrom(options or plan_pb2.PlanOptions())
         self._status_interval = status_interval
         self._states = States()

@@ -28,7 +28,7 @@ from rollplan.v1 import kubernetes_pb2 as rollplan_dot_v1_dot_kubernetes__pb2
 from rollplan.v1 import report_pb2 as rollplan_dot_v1_dot_report__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16rollplan/v1/plan.proto\x12\x0brollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x18rollplan/v1/report.proto\"\x86\x03\n\x08Snapshot\x12\'\n\x03now\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\ndeployment\x18\x02 \x01(\x0b\x32\x17.rollplan.v1.Deployment\x12-\n\x0creplica_sets\x18\x03 \x03(\x0b\x32\x17.rollplan.v1.ReplicaSet\x12\x1e\n\x04pods\x18\x04 \x03(\x0b\x32\x10.rollplan.v1.Pod\x12\x15\n\rpods_complete\x18\x05 \x01(\x08\x12(\n\x07\x61nswers\x18\x0b \x03(\x0b\x32\x17.rollplan.v1.StepAnswer\x12\x1d\n\x15replica_sets_complete\x18\x07 \x01(\x08\x12\x14\n\x0cobjects_json\x18\x08 \x03(\x0c\x12#\n\x06target\x18\t \x01(\x0b\x32\x13.rollplan.v1.Target\x12*\n\x06\x65vents\x18\n \x03(\x0b\x32\x1a.rollplan.v1.ObservedEventJ\x04\x08\x06\x10\x07R\x08\x66\x61ilures\"^\n\x06Target\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x10\n\x08resource\x18\x05 \x01(\t\"h\n\nStepAnswer\x12\"\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x14.rollplan.v1.ApiCall\x12\x11\n\thttp_code\x18\x02 \x01(\x05\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\x12\x15\n\rexisting_json\x18\x04 \x01(\x0c\"\x89\x01\n\x0bPlanOptions\x12%\n\x07horizon\x18\x01 \x01(\x0e\x32\x14.rollplan.v1.Horizon\x12!\n\x14terminating_replicas\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x17\n\x0f\x65vents_as_calls\x18\x03 \x01(\x08\x42\x17\n\x15_terminating_replicas\"h\n\x12PlanRolloutRequest\x12\'\n\x08snapshot\x18\x01 \x01(\x0b\x32\x15.rollplan.v1.Snapshot\x12)\n\x07options\x18\x02 \x01(\x0b\x32\x18.rollplan.v1.PlanOptions\"\xc4\x01\n\x13PlanRolloutResponse\x12 \n\x05steps\x18\x01 \x03(\x0b\x32\x11.rollplan.v1.Step\x12-\n\x06status\x18\x02 \x01(\x0b\x32\x1d.rollplan.v1.DeploymentStatus\x12*\n\x06report\x18\x03 \x01(\x0b\x32\x1a.rollplan.v1.RolloutReport\x12\x30\n\rrequeue_after\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xc5\x01\n\x14\x43omputeStatusRequest\x12\'\n\x08snapshot\x18\x01 \x01(\x0b\x32\x15.rollplan.v1.Snapshot\x12)\n\x07options\x18\x02 \x01(\x0b\x32\x18.rollplan.v1.PlanOptions\x12.\n\x10previous_verdict\x18\x03 \x01(\x0b\x32\x14.rollplan.v1.Verdict\x12)\n\x07\x66\x61il_on\x18\x04 \x03(\x0b\x32\x18.rollplan.v1.FailureRule\"g\n\x0b\x46\x61ilureRule\x12\x0f\n\x07\x66\x61ilure\x18\x01 \x01(\t\x12*\n\x05grace\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x12\x12\n\x08restarts\x18\x03 \x01(\x05H\x00\x42\x07\n\x05limit\"\xa0\x01\n\x15\x43omputeStatusResponse\x12-\n\x06status\x18\x01 \x01(\x0b\x32\x1d.rollplan.v1.DeploymentStatus\x12*\n\x06report\x18\x02 \x01(\x0b\x32\x1a.rollplan.v1.RolloutReport\x12,\n\x06object\x18\x03 \x01(\x0b\x32\x1c.rollplan.v1.ObjectReference\"\xe1\x06\n\x04Step\x12\x0f\n\x07summary\x18\x01 \x01(\t\x12\"\n\x04\x63\x61ll\x18\x02 \x01(\x0b\x32\x14.rollplan.v1.ApiCall\x12\"\n\x06\x65vents\x18\x03 \x03(\x0b\x32\x12.rollplan.v1.Event\x12*\n\non_failure\x18\x06 \x01(\x0e\x32\x16.rollplan.v1.OnFailure\x12\x17\n\x0f\x64one_http_codes\x18\x07 \x03(\x05\x12.\n\x10read_on_conflict\x18\x08 \x01(\x0b\x32\x14.rollplan.v1.ApiCall\x12)\n\x0b\x65vent_calls\x18\t \x03(\x0b\x32\x14.rollplan.v1.ApiCall\x12;\n\x12\x63reate_replica_set\x18\n \x01(\x0b\x32\x1d.rollplan.v1.CreateReplicaSetH\x00\x12\x39\n\x11scale_replica_set\x18\x0b \x01(\x0b\x32\x1c.rollplan.v1.ScaleReplicaSetH\x00\x12;\n\x12update_replica_set\x18\x0c \x01(\x0b\x32\x1d.rollplan.v1.UpdateReplicaSetH\x00\x12\x39\n\x11\x61\x64opt_replica_set\x18\r \x01(\x0b\x32\x1c.rollplan.v1.AdoptReplicaSetH\x00\x12=\n\x13release_replica_set\x18\x0e \x01(\x0b\x32\x1e.rollplan.v1.ReleaseReplicaSetH\x00\x12;\n\x12\x64\x65lete_replica_set\x18\x0f \x01(\x0b\x32\x1d.rollplan.v1.DeleteReplicaSetH\x00\x12:\n\x11update_deployment\x18\x10 \x01(\x0b\x32\x1d.rollplan.v1.UpdateDeploymentH\x00\x12G\n\x18update_deployment_status\x18\x11 \x01(\x0b\x32#.rollplan.v1.UpdateDeploymentStatusH\x00\x12.\n\x0b\x63heck_owner\x18\x12 \x01(\x0b\x32\x17.rollplan.v1.CheckOwnerH\x00\x42\x08\n\x06\x61\x63tionJ\x04\x08\x04\x10\x05J\x04\x08\x05\x10\x06R\x13\x63ontinue_on_failureR\x14tolerated_http_codes\"\xc9\x01\n\x07\x41piCall\x12\x1f\n\x04verb\x18\x01 \x01(\x0e\x32\x11.rollplan.v1.Verb\x12\x13\n\x0b\x61pi_version\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x11\n\tnamespace\x18\x04 \x01(\t\x12\x0c\n\x04name\x18\x05 \x01(\t\x12\x13\n\x0bsubresource\x18\x06 \x01(\t\x12\x14\n\x0c\x63ontent_type\x18\x07 \x01(\t\x12\x11\n\tbody_json\x18\x08 \x01(\t\x12\x0c\n\x04path\x18\t \x01(\t\x12\r\n\x05query\x18\n \x01(\t\"6\n\x05\x45vent\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"D\n\x10\x43reateReplicaSet\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08replicas\x18\x02 \x01(\x05\x12\x10\n\x08revision\x18\x03 \x01(\x03\"\xd0\x01\n\x0fScaleReplicaSet\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x15\n\rfrom_replicas\x18\x03 \x01(\x05\x12\x13\n\x0bto_replicas\x18\x04 \x01(\x05\x12\x42\n\x0b\x61nnotations\x18\x05 \x03(\x0b\x32-.rollplan.v1.ScaleReplicaSet.AnnotationsEntry\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xdc\x01\n\x10UpdateReplicaSet\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x43\n\x0b\x61nnotations\x18\x03 \x03(\x0b\x32..rollplan.v1.UpdateReplicaSet.AnnotationsEntry\x12\x1e\n\x11min_ready_seconds\x18\x04 \x01(\x05H\x00\x88\x01\x01\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x14\n\x12_min_ready_seconds\",\n\x0f\x41\x64optReplicaSet\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\".\n\x11ReleaseReplicaSet\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\"-\n\x10\x44\x65leteReplicaSet\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\"\xc2\x01\n\x10UpdateDeployment\x12\x18\n\x10template_changed\x18\x01 \x01(\x08\x12\x43\n\x0b\x61nnotations\x18\x02 \x03(\x0b\x32..rollplan.v1.UpdateDeployment.AnnotationsEntry\x12\x1b\n\x13removed_annotations\x18\x03 \x03(\t\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x8f\x01\n\x16UpdateDeploymentStatus\x12-\n\x06status\x18\x01 \x01(\x0b\x32\x1d.rollplan.v1.DeploymentStatus\x12\x15\n\x08revision\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x15\n\x08selector\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x0b\n\t_revisionB\x0b\n\t_selector\"3\n\nCheckOwner\x12\x0b\n\x03uid\x18\x01 \x01(\t\x12\x18\n\x10resource_version\x18\x02 \x01(\t*I\n\x07Horizon\x12\x17\n\x13HORIZON_UNSPECIFIED\x10\x00\x12\x13\n\x0fHORIZON_SETTLED\x10\x01\x12\x10\n\x0cHORIZON_PASS\x10\x02*m\n\tOnFailure\x12\x1a\n\x16ON_FAILURE_UNSPECIFIED\x10\x00\x12\x13\n\x0fON_FAILURE_STOP\x10\x01\x12\x17\n\x13ON_FAILURE_CONTINUE\x10\x02\x12\x16\n\x12ON_FAILURE_DONE_IF\x10\x03*\\\n\x04Verb\x12\x14\n\x10VERB_UNSPECIFIED\x10\x00\x12\x0f\n\x0bVERB_CREATE\x10\x01\x12\x0e\n\nVERB_PATCH\x10\x02\x12\x0f\n\x0bVERB_DELETE\x10\x03\x12\x0c\n\x08VERB_GET\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16rollplan/v1/plan.proto\x12\x0brollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1crollplan/v1/kubernetes.proto\x1a\x18rollplan/v1/report.proto\"\x86\x03\n\x08Snapshot\x12\'\n\x03now\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\ndeployment\x18\x02 \x01(\x0b\x32\x17.rollplan.v1.Deployment\x12-\n\x0creplica_sets\x18\x03 \x03(\x0b\x32\x17.rollplan.v1.ReplicaSet\x12\x1e\n\x04pods\x18\x04 \x03(\x0b\x32\x10.rollplan.v1.Pod\x12\x15\n\rpods_complete\x18\x05 \x01(\x08\x12(\n\x07\x61nswers\x18\x0b \x03(\x0b\x32\x17.rollplan.v1.StepAnswer\x12\x1d\n\x15replica_sets_complete\x18\x07 \x01(\x08\x12\x14\n\x0cobjects_json\x18\x08 \x03(\x0c\x12#\n\x06target\x18\t \x01(\x0b\x32\x13.rollplan.v1.Target\x12*\n\x06\x65vents\x18\n \x03(\x0b\x32\x1a.rollplan.v1.ObservedEventJ\x04\x08\x06\x10\x07R\x08\x66\x61ilures\"^\n\x06Target\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x10\n\x08resource\x18\x05 \x01(\t\"h\n\nStepAnswer\x12\"\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x14.rollplan.v1.ApiCall\x12\x11\n\thttp_code\x18\x02 \x01(\x05\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\x12\x15\n\rexisting_json\x18\x04 \x01(\x0c\"\x99\x01\n\x0bPlanOptions\x12%\n\x07horizon\x18\x01 \x01(\x0e\x32\x14.rollplan.v1.Horizon\x12!\n\x14terminating_replicas\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x17\n\x0f\x65vents_as_calls\x18\x03 \x01(\x08\x12\x0e\n\x06report\x18\x04 \x01(\x08\x42\x17\n\x15_terminating_replicas\"h\n\x12PlanRolloutRequest\x12\'\n\x08snapshot\x18\x01 \x01(\x0b\x32\x15.rollplan.v1.Snapshot\x12)\n\x07options\x18\x02 \x01(\x0b\x32\x18.rollplan.v1.PlanOptions\"\xc4\x01\n\x13PlanRolloutResponse\x12 \n\x05steps\x18\x01 \x03(\x0b\x32\x11.rollplan.v1.Step\x12-\n\x06status\x18\x02 \x01(\x0b\x32\x1d.rollplan.v1.DeploymentStatus\x12*\n\x06report\x18\x03 \x01(\x0b\x32\x1a.rollplan.v1.RolloutReport\x12\x30\n\rrequeue_after\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xc5\x01\n\x14\x43omputeStatusRequest\x12\'\n\x08snapshot\x18\x01 \x01(\x0b\x32\x15.rollplan.v1.Snapshot\x12)\n\x07options\x18\x02 \x01(\x0b\x32\x18.rollplan.v1.PlanOptions\x12.\n\x10previous_verdict\x18\x03 \x01(\x0b\x32\x14.rollplan.v1.Verdict\x12)\n\x07\x66\x61il_on\x18\x04 \x03(\x0b\x32\x18.rollplan.v1.FailureRule\"g\n\x0b\x46\x61ilureRule\x12\x0f\n\x07\x66\x61ilure\x18\x01 \x01(\t\x12*\n\x05grace\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x12\x12\n\x08restarts\x18\x03 \x01(\x05H\x00\x42\x07\n\x05limit\"\xa0\x01\n\x15\x43omputeStatusResponse\x12-\n\x06status\x18\x01 \x01(\x0b\x32\x1d.rollplan.v1.DeploymentStatus\x12*\n\x06report\x18\x02 \x01(\x0b\x32\x1a.rollplan.v1.RolloutReport\x12,\n\x06object\x18\x03 \x01(\x0b\x32\x1c.rollplan.v1.ObjectReference\"\xe1\x06\n\x04Step\x12\x0f\n\x07summary\x18\x01 \x01(\t\x12\"\n\x04\x63\x61ll\x18\x02 \x01(\x0b\x32\x14.rollplan.v1.ApiCall\x12\"\n\x06\x65vents\x18\x03 \x03(\x0b\x32\x12.rollplan.v1.Event\x12*\n\non_failure\x18\x06 \x01(\x0e\x32\x16.rollplan.v1.OnFailure\x12\x17\n\x0f\x64one_http_codes\x18\x07 \x03(\x05\x12.\n\x10read_on_conflict\x18\x08 \x01(\x0b\x32\x14.rollplan.v1.ApiCall\x12)\n\x0b\x65vent_calls\x18\t \x03(\x0b\x32\x14.rollplan.v1.ApiCall\x12;\n\x12\x63reate_replica_set\x18\n \x01(\x0b\x32\x1d.rollplan.v1.CreateReplicaSetH\x00\x12\x39\n\x11scale_replica_set\x18\x0b \x01(\x0b\x32\x1c.rollplan.v1.ScaleReplicaSetH\x00\x12;\n\x12update_replica_set\x18\x0c \x01(\x0b\x32\x1d.rollplan.v1.UpdateReplicaSetH\x00\x12\x39\n\x11\x61\x64opt_replica_set\x18\r \x01(\x0b\x32\x1c.rollplan.v1.AdoptReplicaSetH\x00\x12=\n\x13release_replica_set\x18\x0e \x01(\x0b\x32\x1e.rollplan.v1.ReleaseReplicaSetH\x00\x12;\n\x12\x64\x65lete_replica_set\x18\x0f \x01(\x0b\x32\x1d.rollplan.v1.DeleteReplicaSetH\x00\x12:\n\x11update_deployment\x18\x10 \x01(\x0b\x32\x1d.rollplan.v1.UpdateDeploymentH\x00\x12G\n\x18update_deployment_status\x18\x11 \x01(\x0b\x32#.rollplan.v1.UpdateDeploymentStatusH\x00\x12.\n\x0b\x63heck_owner\x18\x12 \x01(\x0b\x32\x17.rollplan.v1.CheckOwnerH\x00\x42\x08\n\x06\x61\x63tionJ\x04\x08\x04\x10\x05J\x04\x08\x05\x10\x06R\x13\x63ontinue_on_failureR\x14tolerated_http_codes\"\xc9\x01\n\x07\x41piCall\x12\x1f\n\x04verb\x18\x01 \x01(\x0e\x32\x11.rollplan.v1.Verb\x12\x13\n\x0b\x61pi_version\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x11\n\tnamespace\x18\x04 \x01(\t\x12\x0c\n\x04name\x18\x05 \x01(\t\x12\x13\n\x0bsubresource\x18\x06 \x01(\t\x12\x14\n\x0c\x63ontent_type\x18\x07 \x01(\t\x12\x11\n\tbody_json\x18\x08 \x01(\t\x12\x0c\n\x04path\x18\t \x01(\t\x12\r\n\x05query\x18\n \x01(\t\"6\n\x05\x45vent\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"D\n\x10\x43reateReplicaSet\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08replicas\x18\x02 \x01(\x05\x12\x10\n\x08revision\x18\x03 \x01(\x03\"\xd0\x01\n\x0fScaleReplicaSet\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x15\n\rfrom_replicas\x18\x03 \x01(\x05\x12\x13\n\x0bto_replicas\x18\x04 \x01(\x05\x12\x42\n\x0b\x61nnotations\x18\x05 \x03(\x0b\x32-.rollplan.v1.ScaleReplicaSet.AnnotationsEntry\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xdc\x01\n\x10UpdateReplicaSet\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x43\n\x0b\x61nnotations\x18\x03 \x03(\x0b\x32..rollplan.v1.UpdateReplicaSet.AnnotationsEntry\x12\x1e\n\x11min_ready_seconds\x18\x04 \x01(\x05H\x00\x88\x01\x01\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x14\n\x12_min_ready_seconds\",\n\x0f\x41\x64optReplicaSet\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\".\n\x11ReleaseReplicaSet\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\"-\n\x10\x44\x65leteReplicaSet\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\"\xc2\x01\n\x10UpdateDeployment\x12\x18\n\x10template_changed\x18\x01 \x01(\x08\x12\x43\n\x0b\x61nnotations\x18\x02 \x03(\x0b\x32..rollplan.v1.UpdateDeployment.AnnotationsEntry\x12\x1b\n\x13removed_annotations\x18\x03 \x03(\t\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x8f\x01\n\x16UpdateDeploymentStatus\x12-\n\x06status\x18\x01 \x01(\x0b\x32\x1d.rollplan.v1.DeploymentStatus\x12\x15\n\x08revision\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x15\n\x08selector\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x0b\n\t_revisionB\x0b\n\t_selector\"3\n\nCheckOwner\x12\x0b\n\x03uid\x18\x01 \x01(\t\x12\x18\n\x10resource_version\x18\x02 \x01(\t*I\n\x07Horizon\x12\x17\n\x13HORIZON_UNSPECIFIED\x10\x00\x12\x13\n\x0fHORIZON_SETTLED\x10\x01\x12\x10\n\x0cHORIZON_PASS\x10\x02*m\n\tOnFailure\x12\x1a\n\x16ON_FAILURE_UNSPECIFIED\x10\x00\x12\x13\n\x0fON_FAILURE_STOP\x10\x01\x12\x17\n\x13ON_FAILURE_CONTINUE\x10\x02\x12\x16\n\x12ON_FAILURE_DONE_IF\x10\x03*\\\n\x04Verb\x12\x14\n\x10VERB_UNSPECIFIED\x10\x00\x12\x0f\n\x0bVERB_CREATE\x10\x01\x12\x0e\n\nVERB_PATCH\x10\x02\x12\x0f\n\x0bVERB_DELETE\x10\x03\x12\x0c\n\x08VERB_GET\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,12 +41,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_UPDATEREPLICASET_ANNOTATIONSENTRY']._serialized_options = b'8\001'
   _globals['_UPDATEDEPLOYMENT_ANNOTATIONSENTRY']._loaded_options = None
   _globals['_UPDATEDEPLOYMENT_ANNOTATIONSENTRY']._serialized_options = b'8\001'
-  _globals['_HORIZON']._serialized_start=3837
-  _globals['_HORIZON']._serialized_end=3910
-  _globals['_ONFAILURE']._serialized_start=3912
-  _globals['_ONFAILURE']._serialized_end=4021
-  _globals['_VERB']._serialized_start=4023
-  _globals['_VERB']._serialized_end=4115
+  _globals['_HORIZON']._serialized_start=3853
+  _globals['_HORIZON']._serialized_end=3926
+  _globals['_ONFAILURE']._serialized_start=3928
+  _globals['_ONFAILURE']._serialized_end=4037
+  _globals['_VERB']._serialized_start=4039
+  _globals['_VERB']._serialized_end=4131
   _globals['_SNAPSHOT']._serialized_start=161
   _globals['_SNAPSHOT']._serialized_end=551
   _globals['_TARGET']._serialized_start=553
@@ -54,45 +54,45 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STEPANSWER']._serialized_start=649
   _globals['_STEPANSWER']._serialized_end=753
   _globals['_PLANOPTIONS']._serialized_start=756
-  _globals['_PLANOPTIONS']._serialized_end=893
-  _globals['_PLANROLLOUTREQUEST']._serialized_start=895
-  _globals['_PLANROLLOUTREQUEST']._serialized_end=999
-  _globals['_PLANROLLOUTRESPONSE']._serialized_start=1002
-  _globals['_PLANROLLOUTRESPONSE']._serialized_end=1198
-  _globals['_COMPUTESTATUSREQUEST']._serialized_start=1201
-  _globals['_COMPUTESTATUSREQUEST']._serialized_end=1398
-  _globals['_FAILURERULE']._serialized_start=1400
-  _globals['_FAILURERULE']._serialized_end=1503
-  _globals['_COMPUTESTATUSRESPONSE']._serialized_start=1506
-  _globals['_COMPUTESTATUSRESPONSE']._serialized_end=1666
-  _globals['_STEP']._serialized_start=1669
-  _globals['_STEP']._serialized_end=2534
-  _globals['_APICALL']._serialized_start=2537
-  _globals['_APICALL']._serialized_end=2738
-  _globals['_EVENT']._serialized_start=2740
-  _globals['_EVENT']._serialized_end=2794
-  _globals['_CREATEREPLICASET']._serialized_start=2796
-  _globals['_CREATEREPLICASET']._serialized_end=2864
-  _globals['_SCALEREPLICASET']._serialized_start=2867
-  _globals['_SCALEREPLICASET']._serialized_end=3075
-  _globals['_SCALEREPLICASET_ANNOTATIONSENTRY']._serialized_start=3025
-  _globals['_SCALEREPLICASET_ANNOTATIONSENTRY']._serialized_end=3075
-  _globals['_UPDATEREPLICASET']._serialized_start=3078
-  _globals['_UPDATEREPLICASET']._serialized_end=3298
-  _globals['_UPDATEREPLICASET_ANNOTATIONSENTRY']._serialized_start=3025
-  _globals['_UPDATEREPLICASET_ANNOTATIONSENTRY']._serialized_end=3075
-  _globals['_ADOPTREPLICASET']._serialized_start=3300
-  _globals['_ADOPTREPLICASET']._serialized_end=3344
-  _globals['_RELEASEREPLICASET']._serialized_start=3346
-  _globals['_RELEASEREPLICASET']._serialized_end=3392
-  _globals['_DELETEREPLICASET']._serialized_start=3394
-  _globals['_DELETEREPLICASET']._serialized_end=3439
-  _globals['_UPDATEDEPLOYMENT']._serialized_start=3442
-  _globals['_UPDATEDEPLOYMENT']._serialized_end=3636
-  _globals['_UPDATEDEPLOYMENT_ANNOTATIONSENTRY']._serialized_start=3025
-  _globals['_UPDATEDEPLOYMENT_ANNOTATIONSENTRY']._serialized_end=3075
-  _globals['_UPDATEDEPLOYMENTSTATUS']._serialized_start=3639
-  _globals['_UPDATEDEPLOYMENTSTATUS']._serialized_end=3782
-  _globals['_CHECKOWNER']._serialized_start=3784
-  _globals['_CHECKOWNER']._serialized_end=3835
+  _globals['_PLANOPTIONS']._serialized_end=909
+  _globals['_PLANROLLOUTREQUEST']._serialized_start=911
+  _globals['_PLANROLLOUTREQUEST']._serialized_end=1015
+  _globals['_PLANROLLOUTRESPONSE']._serialized_start=1018
+  _globals['_PLANROLLOUTRESPONSE']._serialized_end=1214
+  _globals['_COMPUTESTATUSREQUEST']._serialized_start=1217
+  _globals['_COMPUTESTATUSREQUEST']._serialized_end=1414
+  _globals['_FAILURERULE']._serialized_start=1416
+  _globals['_FAILURERULE']._serialized_end=1519
+  _globals['_COMPUTESTATUSRESPONSE']._serialized_start=1522
+  _globals['_COMPUTESTATUSRESPONSE']._serialized_end=1682
+  _globals['_STEP']._serialized_start=1685
+  _globals['_STEP']._serialized_end=2550
+  _globals['_APICALL']._serialized_start=2553
+  _globals['_APICALL']._serialized_end=2754
+  _globals['_EVENT']._serialized_start=2756
+  _globals['_EVENT']._serialized_end=2810
+  _globals['_CREATEREPLICASET']._serialized_start=2812
+  _globals['_CREATEREPLICASET']._serialized_end=2880
+  _globals['_SCALEREPLICASET']._serialized_start=2883
+  _globals['_SCALEREPLICASET']._serialized_end=3091
+  _globals['_SCALEREPLICASET_ANNOTATIONSENTRY']._serialized_start=3041
+  _globals['_SCALEREPLICASET_ANNOTATIONSENTRY']._serialized_end=3091
+  _globals['_UPDATEREPLICASET']._serialized_start=3094
+  _globals['_UPDATEREPLICASET']._serialized_end=3314
+  _globals['_UPDATEREPLICASET_ANNOTATIONSENTRY']._serialized_start=3041
+  _globals['_UPDATEREPLICASET_ANNOTATIONSENTRY']._serialized_end=3091
+  _globals['_ADOPTREPLICASET']._serialized_start=3316
+  _globals['_ADOPTREPLICASET']._serialized_end=3360
+  _globals['_RELEASEREPLICASET']._serialized_start=3362
+  _globals['_RELEASEREPLICASET']._serialized_end=3408
+  _globals['_DELETEREPLICASET']._serialized_start=3410
+  _globals['_DELETEREPLICASET']._serialized_end=3455
+  _globals['_UPDATEDEPLOYMENT']._serialized_start=3458
+  _globals['_UPDATEDEPLOYMENT']._serialized_end=3652
+  _globals['_UPDATEDEPLOYMENT_ANNOTATIONSENTRY']._serialized_start=3041
+  _globals['_UPDATEDEPLOYMENT_ANNOTATIONSENTRY']._serialized_end=3091
+  _globals['_UPDATEDEPLOYMENTSTATUS']._serialized_start=3655
+  _globals['_UPDATEDEPLOYMENTSTATUS']._serialized_end=3798
+  _globals['_CHECKOWNER']._serialized_start=3800
+  _globals['_CHECKOWNER']._serialized_end=3851
 # @@protoc_insertion_point(module_scope)

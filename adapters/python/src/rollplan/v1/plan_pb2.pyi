@@ -313,6 +313,7 @@ class PlanOptions(_message.Message):
     HORIZON_FIELD_NUMBER: _builtins.int
     TERMINATING_REPLICAS_FIELD_NUMBER: _builtins.int
     EVENTS_AS_CALLS_FIELD_NUMBER: _builtins.int
+    REPORT_FIELD_NUMBER: _builtins.int
     horizon: Global___Horizon.ValueType
     """How far ahead to plan. Defaults to HORIZON_SETTLED."""
     terminating_replicas: _builtins.bool
@@ -321,16 +322,22 @@ class PlanOptions(_message.Message):
     """
     events_as_calls: _builtins.bool
     """Whether steps contain their events as calls too (Step.event_calls), for adapters without a recorder of events."""
+    report: _builtins.bool
+    """Whether the response of PlanRollout contains the report. The report costs about as much as the plan itself if the
+    snapshot contains pods. Without `replica_sets_complete`, the response contains it in any case. ComputeStatus always
+    returns it.
+    """
     def __init__(
         self,
         *,
         horizon: Global___Horizon.ValueType = ...,
         terminating_replicas: _builtins.bool | None = ...,
         events_as_calls: _builtins.bool = ...,
+        report: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_terminating_replicas", b"_terminating_replicas", "terminating_replicas", b"terminating_replicas"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_terminating_replicas", b"_terminating_replicas", "events_as_calls", b"events_as_calls", "horizon", b"horizon", "terminating_replicas", b"terminating_replicas"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_terminating_replicas", b"_terminating_replicas", "events_as_calls", b"events_as_calls", "horizon", b"horizon", "report", b"report", "terminating_replicas", b"terminating_replicas"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__terminating_replicas: _TypeAlias = _typing.Literal["terminating_replicas"]  # noqa: Y015
     _WhichOneofArgType__terminating_replicas: _TypeAlias = _typing.Literal["_terminating_replicas", b"_terminating_replicas"]  # noqa: Y015
@@ -390,7 +397,7 @@ class PlanRolloutResponse(_message.Message):
 
     @_builtins.property
     def report(self) -> _report_pb2.RolloutReport:
-        """Progress of the rollout, and what blocks it."""
+        """Progress of the rollout, and what blocks it. Only set with PlanOptions.report, or without `replica_sets_complete`."""
 
     @_builtins.property
     def requeue_after(self) -> _duration_pb2.Duration:

@@ -1,0 +1,1 @@
+"""A Deployment controller that carries out the plans of the service: docs/adapters.md."""

@@ -1,0 +1,47 @@
+"""Metrics, under the names that the Go adapter has."""
+
+from __future__ import annotations
+
+import threading
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from rollplan.objects import Key
+from rollplan.v1 import report_pb2
+
+PLANNER_SECONDS = Histogram(
+    "rollplan_controller_planner_request_duration_seconds",
+    "Duration of attempts to call the rollplan service, by code.",
+    ["code"],
+    buckets=[0.0005 * 4**i for i in range(8)],
+)
+SYNCS = Counter("rollplan_controller_syncs", "Syncs of Deployments, by outcome.", ["outcome"])
+REJECTED_CALLS = Counter(
+    "rollplan_controller_rejected_calls", "Calls that the API server rejected, by the reason of its answer.", ["reason"]
+)
+ROLLOUTS = Gauge("rollplan_controller_rollouts", "Deployments by the phase of their rollout in the last plan.", ["phase"])
+QUEUE_LENGTH = Gauge("rollplan_controller_queue_length", "Deployments that are waiting to be synced.")
+
+
+def observe_planner(seconds: float, code: str) -> None:
+    """Measures an attempt to call the service."""
+    PLANNER_SECONDS.labels("".join(part.capitalize() for part in code.split("_")) if code != "ok" else "OK").observe(seconds)
+
+
+class Phases:
+    """Keeps the gauge of rollouts by phase."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._latest: dict[Key, str] = {}
+
+    def set(self, key: Key, report: report_pb2.RolloutReport | None) -> None:
+        """Records the phase of a Deployment, or that it does not exist any more."""
+        with self._lock:
+            before = self._latest.pop(key, None)
+            if before:
+                ROLLOUTS.labels(before).dec()
+            if report is not None:
+                phase = report_pb2.Phase.Name(report.phase).removeprefix("PHASE_").lower()
+                self._latest[key] = phase
+                ROLLOUTS.labels(phase).inc()

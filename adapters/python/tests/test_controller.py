@@ -1,0 +1,223 @@
+"""The parts of the controller. As a whole it is tested on a real control plane (tests/e2e/adapter)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import threading
+import time
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from rollplan import Key, Object, PlannerError
+from rollplan._errors import ApiError
+from rollplan.controller import _health
+from rollplan.controller.__main__ import address, boolean, duration, options_of, parse
+from rollplan.controller._cache import Cache
+from rollplan.controller._lease import Election
+from rollplan.controller._queue import BACKOFF_MAX, Queue
+from rollplan.kubernetes import Answer
+from rollplan.objects import REPLICA_SET
+
+A, B = Key("shop", "a"), Key("shop", "b")
+
+
+def test_a_key_is_in_the_queue_once() -> None:
+    queue = Queue()
+    for key in (A, B, A):
+        queue.add(key)
+    assert [queue.get(), queue.get(), len(queue)] == [A, B, 0]
+
+
+def test_a_key_that_changes_while_it_is_handled_comes_back_afterwards() -> None:
+    queue = Queue()
+    queue.add(A)
+    assert queue.get() == A
+    queue.add(A)
+    queue.add(B)
+    assert queue.get() == B
+    queue.done(A)
+    assert queue.get() == A
+
+
+def test_delays_and_the_end_of_the_queue() -> None:
+    queue = Queue()
+    queue.add_after(B, 0.05)
+    queue.add_after(A, 0.0)
+    assert [queue.get(), queue.get()] == [A, B]
+    threading.Timer(0.05, queue.close).start()
+    assert queue.get() is None
+
+
+def test_backoff_doubles_until_it_is_reset() -> None:
+    queue = Queue()
+    assert [queue.backoff(A) for _ in range(3)] == [0.005, 0.01, 0.02]
+    assert queue.backoff(B) == 0.005
+    assert [queue.backoff(A) for _ in range(2000)][-1] == BACKOFF_MAX
+    queue.forget(A)
+    assert queue.backoff(A) == 0.005
+
+
+def replica_set(name: str, version: int, uid: str = "", owner: str = "u") -> Object:
+    references = [{"kind": "Deployment", "name": "web", "uid": owner, "controller": True}] if owner else []
+    meta = {
+        "name": name,
+        "namespace": "shop",
+        "uid": uid or name,
+        "resourceVersion": str(version),
+        "ownerReferences": references,
+    }
+    return Object.parse({"metadata": meta}, REPLICA_SET)
+
+
+class Events(list[Any]):
+    """A watch."""
+
+    def close(self) -> None: ...
+
+
+class Watches:
+    """An API server with lists and watches that are prepared."""
+
+    def __init__(self) -> None:
+        self.lists = [([replica_set("a", 1), replica_set("b", 2)], "10"), ([replica_set("b", 2, "other")], "30")]
+        self.watches: list[Any] = [
+            [
+                ("MODIFIED", replica_set("a", 11, owner=""), "11"),
+                ("BOOKMARK", None, "12"),
+                ("DELETED", replica_set("b", 13), "13"),
+            ],
+            [("ADDED", replica_set("c", 14), "14"), ("MODIFIED", replica_set("a", 5), "15")],
+            ApiError("watch", 410, "too old"),
+        ]
+        self.asked: list[str] = []
+        self.finished = threading.Event()
+
+    def list_objects(self, *_: object) -> tuple[list[Object], str]:
+        return self.lists.pop(0)
+
+    def watch(self, kind: object, namespace: str, version: str, *_: object) -> Any:
+        self.asked.append(version)
+        if not self.watches:
+            self.finished.set()
+            raise ApiError("watch", 0, "no more")
+        events = self.watches.pop(0)
+        if isinstance(events, ApiError):
+            raise events
+        return Events(events)
+
+
+def test_a_cache_follows_its_watch_and_lists_again_when_it_is_too_old() -> None:
+    api = Watches()
+    changes: list[tuple[str, str]] = []
+
+    def changed(before: Object | None, after: Object | None) -> None:
+        changes.append((before.uid if before else "-", after.uid if after else "-"))
+
+    cache = Cache(api, REPLICA_SET, "shop", changed)  # type: ignore[arg-type]
+    cache.start()
+    assert api.finished.wait(30)
+    cache.stop()
+    assert api.asked[:4] == ["10", "13", "15", "30"]
+    assert [it.uid for it in cache.all()] == ["other"]
+    assert cache.controlled_by("shop", "u") == [cache.get(Key("shop", "b"))]
+    assert cache.controlled_by("shop", None) == []
+    expected = [("-", "a"), ("-", "b"), ("a", "a"), ("b", "-"), ("-", "c"), ("-", "other"), ("a", "-"), ("c", "-")]
+    assert changes == expected
+
+
+class Leases:
+    """An API server with one lease, which enforces resourceVersion."""
+
+    def __init__(self) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.broken = False
+
+    def request(self, method: str, path: str, query: str = "", content_type: str = "", body: bytes = b"", **_: Any) -> Answer:
+        if self.broken:
+            return Answer(0)
+        if method == "GET":
+            return Answer(200, json.dumps(self.lease).encode()) if self.lease else Answer(404)
+        sent = json.loads(body)
+        if (self.lease is None) != (method == "POST"):
+            return Answer(409)
+        if self.lease and sent["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
+            return Answer(409)
+        version = int(self.lease["metadata"]["resourceVersion"]) + 1 if self.lease else 1
+        sent["metadata"]["resourceVersion"] = str(version)
+        self.lease = sent
+        return Answer(200, body)
+
+
+def test_one_of_two_leads_until_it_lets_go() -> None:
+    leases, stop = Leases(), threading.Event()
+    first, second = (Election(leases, "system", "lease", it, 0.4) for it in ("first", "second"))  # type: ignore[arg-type]
+    assert first.acquire(stop)
+    assert not second._try()
+    first.release()
+    assert leases.lease
+    assert leases.lease["spec"]["holderIdentity"] == ""
+    assert second.acquire(stop)
+    assert leases.lease["spec"]["leaseTransitions"] == 1
+    first.release()  # not its own any more
+    assert leases.lease["spec"]["holderIdentity"] == "second"
+
+
+def test_a_lease_that_is_not_renewed_is_taken_over_and_lost() -> None:
+    leases, stop = Leases(), threading.Event()
+    first, second = (Election(leases, "system", "lease", it, 0.4) for it in ("first", "second"))  # type: ignore[arg-type]
+    assert first.acquire(stop)
+    assert leases.lease
+    leases.lease["spec"]["leaseDurationSeconds"] = 0.2
+    start = time.monotonic()
+    assert second.acquire(stop)
+    assert time.monotonic() - start >= 0.2
+    assert not first.keep(stop)
+    leases.broken = True
+    assert not second.keep(stop)
+    stop.set()
+    assert second.keep(stop)
+    assert not first.acquire(stop)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("100ms", 0.1), ("1m30s", 90), ("2h", 7200), ("0", 0), ("1.5s", 1.5)])
+def test_durations(text: str, seconds: float) -> None:
+    assert duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("parse_value", "text"), [(duration, "5"), (duration, "s"), (boolean, "yes"), (address, "host:x")])
+def test_values_of_flags_that_are_not_valid(parse_value: Any, text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="invalid"):
+        parse_value(text)
+
+
+def test_flags() -> None:
+    arguments = parse(
+        ["--mode=takeover", "--planner", "p:1", "--leader-elect=false", "--namespaces=a, b", "--metrics-bind-address", "0"]
+    )
+    assert options_of(arguments).namespaces == ("a", "b")
+    assert arguments.metrics_bind_address is None
+    assert arguments.health_probe_bind_address == ("0.0.0.0", 8081)
+    with pytest.raises(SystemExit):
+        parse(["--mode=takeover", "--planner=p:1"])
+
+
+def test_readiness_follows_the_service() -> None:
+    errors = [PlannerError("unavailable", "away")]
+
+    def check() -> None:
+        if errors:
+            raise errors.pop()
+
+    server = _health.serve(("127.0.0.1", 0), check)
+    url = f"http://127.0.0.1:{server.server_port}"
+    with pytest.raises(HTTPError) as error:
+        urlopen(f"{url}/readyz")
+    assert error.value.read() == b"unavailable: away"
+    assert urlopen(f"{url}/readyz").read() == b"ok"
+    assert urlopen(f"{url}/healthz").read() == b"ok"
+    server.shutdown()
+    server.server_close()
