@@ -1,5 +1,6 @@
 //! Blockers that are caused by pods.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::template::{self, Probe, ProbeKind};
@@ -9,7 +10,7 @@ use super::text::{
 use super::verdict::class::Class;
 use super::verdict::definite::{is_config, is_image, missing_object};
 use super::{BlockedPod, Blocker, Cause, Survey};
-use crate::snapshot::{Container, ContainerState, Pod, PodCondition};
+use crate::snapshot::{Container, ContainerState, ObservedEvent, Pod, PodCondition};
 use crate::time::{Span, Time};
 
 const IMAGE_PULL: [&str; 7] = [
@@ -24,6 +25,8 @@ const IMAGE_PULL: [&str; 7] = [
 /// The number of seconds after which a running container no longer counts as crashing, because the kubelet resets its
 /// backoff.
 const BACKOFF_RESET_SECONDS: i64 = 600;
+/// How long after a failure of a probe a container ends that the kubelet stops for it: the default grace period.
+const PROBE_KILL_SECONDS: i64 = 30;
 /// The exit codes of a container that the kubelet has stopped or killed.
 const KILLED: [i32; 3] = [0, 137, 143];
 /// The reason of a container that ran out of memory.
@@ -101,9 +104,15 @@ impl<'a> Finding<'a> {
         self
     }
 
-    /// Pods that have been blocked longest come first.
-    fn rank(&self) -> (bool, Option<Time>, &str) {
-        (self.pod.since.is_none(), self.pod.since, &self.pod.name)
+    /// Pods with the most restarts, which decide, come first, and then those that have been blocked longest.
+    fn rank(&self) -> (Reverse<i32>, bool, Option<Time>, &str) {
+        let pod = &self.pod;
+        (
+            Reverse(pod.restarts),
+            pod.since.is_none(),
+            pod.since,
+            &pod.name,
+        )
     }
 }
 
@@ -638,36 +647,70 @@ impl<'a> Survey<'a> {
             ContainerState::Terminated { .. } => &container.state,
             _ => &container.last_state,
         };
-        let is_killed = matches!(
-            end,
-            ContainerState::Terminated { exit_code, reason, .. }
-                if KILLED.contains(exit_code) && reason != OOM_KILLED
-        );
+        let ContainerState::Terminated {
+            exit_code,
+            reason,
+            finished_at,
+            ..
+        } = end
+        else {
+            return String::new();
+        };
+        let is_killed = KILLED.contains(exit_code) && reason != OOM_KILLED;
+        let failed =
+            |name| reason != OOM_KILLED && self.failed_before(pod, container, name, *finished_at);
         let (kind, name) = match class {
             Class::StartupProbe => (ProbeKind::Startup, "Startup"),
             Class::CrashLoop if is_killed => (ProbeKind::Liveness, "Liveness"),
+            // A program that the kubelet stops may exit with any code.
+            Class::CrashLoop if failed("Startup") => (ProbeKind::Startup, "Startup"),
+            Class::CrashLoop if failed("Liveness") => (ProbeKind::Liveness, "Liveness"),
             _ => return String::new(),
         };
         let failure = self.unhealthy(pod, container, name);
         let Some(probe) = self.probe(container, kind).filter(|_| !failure.is_empty()) else {
             return String::new();
         };
+        let (what, verb) = match is_killed {
+            true => ("killed because", "fails"),
+            false => ("after", "failed"),
+        };
         let name = name.to_lowercase();
-        format!(
-            "killed because its {name} probe {} fails: {failure}",
-            probe.action
-        )
+        format!("{what} its {name} probe {} {verb}: {failure}", probe.action)
+    }
+
+    /// Whether a probe has failed shortly before the end of a container, by the clock of the kubelet.
+    fn failed_before(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        kind: &str,
+        finished: Option<Time>,
+    ) -> bool {
+        let failed = self.latest_unhealthy(pod, container, kind);
+        let failed = failed.and_then(|event| event.last).zip(finished);
+        failed.is_some_and(|(failed, finished)| failed.plus_seconds(PROBE_KILL_SECONDS) >= finished)
     }
 
     /// The latest failure of a probe that events show.
-    fn unhealthy(&self, pod: &Pod, container: &Container, kind: &str) -> String {
+    fn latest_unhealthy(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        kind: &str,
+    ) -> Option<&ObservedEvent> {
         let events = self.events_about(&pod.metadata.uid);
         let of_kind = events.filter(|event| {
             event.reason == "Unhealthy"
                 && event.message.starts_with(kind)
                 && event.may_concern(&container.name)
         });
-        let latest = of_kind.max_by_key(|event| event.last);
+        of_kind.max_by_key(|event| event.last)
+    }
+
+    /// The text of the latest failure of a probe.
+    fn unhealthy(&self, pod: &Pod, container: &Container, kind: &str) -> String {
+        let latest = self.latest_unhealthy(pod, container, kind);
         let text = latest.map_or("", |event| event.message.as_str());
         let text = text
             .split_once(" probe failed: ")

@@ -750,11 +750,11 @@ fn kills_by_a_startup_probe_are_told_apart() {
     let spec = Value::from([("containers", Value::from(vec![main]))]);
     let labels = Value::from([("labels", Value::from([("app", "web")]))]);
     let template = Value::from([("metadata", labels), ("spec", spec)]);
-    let killed = |restarts: i32| {
+    let ended = |restarts: i32, code: i32| {
         let mut pod = crashing(
             restarts,
             waiting("CrashLoopBackOff", ""),
-            terminated(137, "Error", ""),
+            terminated(code, "Error", ""),
         );
         pod.containers[0].started = Some(false);
         let mut snapshot = with_pods([pod]);
@@ -765,6 +765,15 @@ fn kills_by_a_startup_probe_are_told_apart() {
         snapshot.events = Arc::new([event("a-uid", "Unhealthy", text, -50, -20)]);
         verdict(&snapshot)
     };
+    let killed = |restarts| ended(restarts, 137);
+    // A program that does not handle SIGTERM ends with a code of its own: it may also have crashed.
+    let found = ended(3, 2);
+    assert!(!found.is_certain);
+    assert_eq!(
+        found.message,
+        "container main keeps crashing (3 restarts; 1 of 2 new pods: a CrashLoopBackOff for 20s): Error, exit code 2: after its \
+         startup probe TCP :5432 failed: dial tcp 10.0.0.7:5432: connect: connection refused"
+    );
     let found = killed(3);
     assert!(found.is_certain);
     assert_eq!(
@@ -778,4 +787,27 @@ fn kills_by_a_startup_probe_are_told_apart() {
         "read its log: kubectl logs a -n default -c main"
     );
     assert!(!killed(2).is_certain);
+}
+
+#[test]
+fn pod_with_the_most_restarts_is_named() {
+    let crashing = |name: &str, restarts: i32| {
+        let crashing = crashing(
+            restarts,
+            waiting("CrashLoopBackOff", ""),
+            terminated(1, "Error", ""),
+        );
+        let mut pod = pod(name, "Running", crashing.containers);
+        pod.start_time = Some(at(-300));
+        pod
+    };
+    let found = verdict(&with_pods([crashing("a", 4), crashing("b", 5)]));
+    assert!(found.is_certain);
+    assert!(
+        found
+            .message
+            .starts_with("container main keeps crashing (5 restarts; 2 of 2 new pods: b "),
+        "{}",
+        found.message
+    );
 }
