@@ -811,3 +811,34 @@ fn pod_with_the_most_restarts_is_named() {
         found.message
     );
 }
+
+#[test]
+fn crashing_sidecar_of_ready_containers_is_not_a_lost_node() {
+    let mut crashing = crashing(
+        5,
+        waiting("CrashLoopBackOff", ""),
+        terminated(1, "Error", ""),
+    );
+    crashing.containers[0].init = true;
+    let web = Container {
+        ready: true,
+        ..container(running(200))
+    };
+    crashing.containers.push(web);
+    let mut pod = with_conditions(
+        crashing,
+        vec![condition("Ready", "False", "ContainersNotReady", "", 300)],
+    );
+    pod.start_time = Some(at(-300));
+    let mut snapshot = with_pods([pod]);
+    snapshot.replica_sets[0].status = mk_set_status(1, 0);
+    let found = verdict(&snapshot);
+    assert!(
+        found
+            .message
+            .starts_with("init container main keeps crashing (5 restarts;"),
+        "{}",
+        found.message
+    );
+    assert!(found.is_certain, "{}", found.message);
+}

@@ -3,7 +3,7 @@
 
 use crate::report::Survey;
 use crate::report::pods::{Finding, GATES_NOT_READY, condition};
-use crate::snapshot::{ContainerState, ObservedEvent, Pod};
+use crate::snapshot::{Container, ContainerState, ObservedEvent, Pod};
 use crate::time::{Span, Time};
 
 use super::class::Class;
@@ -110,12 +110,19 @@ impl Survey<'_> {
 
     /// Whether a pod is not ready although its containers are: its node has stopped reporting.
     pub(in crate::report) fn is_node_lost(pod: &Pod) -> bool {
-        let main = || pod.containers.iter().filter(|container| !container.init);
+        let is_ready = |container: &Container| {
+            let is_done = matches!(
+                container.state,
+                ContainerState::Terminated { exit_code: 0, .. }
+            );
+            // A sidecar counts as the other containers do.
+            container.ready || container.init && is_done
+        };
         condition(pod, "Ready").is_some_and(|ready| {
             ready.status != "True"
                 && ready.reason != GATES_NOT_READY
-                && main().next().is_some()
-                && main().all(|container| container.ready)
+                && pod.containers.iter().any(|container| !container.init)
+                && pod.containers.iter().all(is_ready)
         })
     }
 }

@@ -1,0 +1,146 @@
+// Command app is what the pods of the tests run, and the registry that their images come from.
+//
+//	app serve [-ready-after DURATION] [-exit CODE]         answer HTTP on port 8080: /ready, /live; the code after SIGTERM
+//	app exit CODE [MESSAGE]                                print a message and exit
+//	app crash TIMES FILE                                   crash so often, counted in a file, and then serve
+//	app fill                                               take more and more memory
+//	app sleep                                              do nothing
+//	app registry ADDRESS DIRECTORY                         serve the OCI layouts in a directory, each under its own name
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		log.Fatal("usage: app COMMAND")
+	}
+	switch args := os.Args[2:]; os.Args[1] {
+	case "serve":
+		serve(args)
+	case "exit":
+		exit(args)
+	case "crash":
+		crash(args)
+	case "fill":
+		fill()
+	case "sleep":
+		time.Sleep(1<<63 - 1)
+	case "registry":
+		log.Fatal(http.ListenAndServe(args[0], registry(args[1])))
+	default:
+		log.Fatalf("unknown command %s", os.Args[1])
+	}
+}
+
+func serve(args []string) {
+	flags := flag.NewFlagSet("serve", flag.ExitOnError)
+	after := flags.Duration("ready-after", 0, "time after which /ready answers 200")
+	code := flags.Int("exit", 0, "exit code after SIGTERM")
+	_ = flags.Parse(args)
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	go func() {
+		<-stop
+		os.Exit(*code)
+	}()
+	started := time.Now()
+	http.HandleFunc("/live", func(http.ResponseWriter, *http.Request) {})
+	http.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
+		if time.Since(started) < *after {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	log.Fatal(http.ListenAndServe(":8080", nil))
+}
+
+func exit(args []string) {
+	code, err := strconv.Atoi(args[0])
+	if err != nil {
+		log.Fatal(err)
+	}
+	if len(args) > 1 {
+		fmt.Fprintln(os.Stderr, args[1])
+	}
+	os.Exit(code)
+}
+
+func crash(args []string) {
+	times, err := strconv.Atoi(args[0])
+	if err != nil {
+		log.Fatal(err)
+	}
+	text, _ := os.ReadFile(args[1]) // missing at the first start
+	if len(text) < times {
+		if err := os.WriteFile(args[1], append(text, '.'), 0o600); err != nil {
+			log.Fatal(err)
+		}
+		log.Fatal("the database does not answer yet")
+	}
+	serve(nil)
+}
+
+func fill() {
+	var taken [][]byte
+	for {
+		block := make([]byte, 1<<20)
+		for i := range block {
+			block[i] = 1
+		}
+		taken = append(taken, block)
+		_ = taken
+	}
+}
+
+// registry answers pulls: of NAME from DIRECTORY/NAME, of private images 401, of others 404.
+func registry(dir string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/")
+		kind, reference, _ := strings.Cut(rest, "/")
+		layout := filepath.Join(dir, filepath.Base(name))
+		switch {
+		case name == "private":
+			w.WriteHeader(http.StatusUnauthorized)
+		case kind == "manifests" && !strings.HasPrefix(reference, "sha256:"):
+			text, err := os.ReadFile(filepath.Join(layout, "index.json"))
+			var index struct {
+				Manifests []struct{ MediaType, Digest string }
+			}
+			if err != nil || json.Unmarshal(text, &index) != nil || len(index.Manifests) != 1 {
+				http.NotFound(w, r)
+				return
+			}
+			digest := index.Manifests[0].Digest
+			w.Header().Set("Docker-Content-Digest", digest)
+			blob(w, r, layout, digest, index.Manifests[0].MediaType)
+		case kind == "manifests":
+			blob(w, r, layout, reference, "application/vnd.oci.image.manifest.v1+json")
+		case kind == "blobs":
+			blob(w, r, layout, reference, "application/octet-stream")
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+func blob(w http.ResponseWriter, r *http.Request, layout, digest, mediaType string) {
+	path := filepath.Join(layout, "blobs/sha256", filepath.Base(strings.TrimPrefix(digest, "sha256:")))
+	if _, err := os.Stat(path); err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", mediaType)
+	http.ServeFile(w, r, path)
+}

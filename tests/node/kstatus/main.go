@@ -1,0 +1,29 @@
+// Command kstatus reads an object from standard input as JSON, and prints its status as kstatus computes it.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func main() {
+	var object unstructured.Unstructured
+	decoder := json.NewDecoder(os.Stdin)
+	// One line for each version of the object, as `kubectl get --watch -o json` prints them.
+	for decoder.More() {
+		if err := decoder.Decode(&object.Object); err != nil {
+			log.Fatal(err)
+		}
+		result, err := status.Compute(&object)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s %s\n", result.Status, result.Message)
+		object.Object = nil
+	}
+}

@@ -1,0 +1,131 @@
+package node
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// freeAddress returns an address of this machine that is not in use.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// background runs a program until the end of the test, with a log in the directory of the cluster.
+func (c *cluster) background(t *testing.T, program string, args ...string) {
+	t.Helper()
+	name := filepath.Base(program)
+	log, err := os.Create(filepath.Join(c.dir, name+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, args...)
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		if t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			t.Logf("the last lines of %s:\n%s", name, text[max(0, len(text)-2000):])
+		}
+	})
+}
+
+// startOldest starts the API server of the oldest supported version, alone.
+func startOldest(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{t.TempDir(), env(t, "BIN")}
+	path := func(name string) string { return filepath.Join(c.dir, name) }
+	etcd, peer, api := freeAddress(t), freeAddress(t), freeAddress(t)
+	host, port, _ := net.SplitHostPort(api)
+	c.run(t, "openssl", "genrsa", "-out", path("sa.key"), "2048")
+	for name, text := range map[string]string{
+		"tokens.csv": "secret,admin,admin,system:masters\n",
+		"kubeconfig": fmt.Sprintf(`
+apiVersion: v1
+kind: Config
+clusters: [{name: oldest, cluster: {server: "https://%s", insecure-skip-tls-verify: true}}]
+users: [{name: admin, user: {token: secret}}]
+contexts: [{name: oldest, context: {cluster: oldest, user: admin}}]
+current-context: oldest
+`, api),
+	} {
+		if err := os.WriteFile(path(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.background(t, filepath.Join(c.bin, "etcd"), "--data-dir", path("etcd"), "--unsafe-no-fsync",
+		"--listen-client-urls=http://"+etcd, "--advertise-client-urls=http://"+etcd,
+		"--listen-peer-urls=http://"+peer, "--initial-advertise-peer-urls=http://"+peer, "--initial-cluster=default=http://"+peer)
+	c.background(t, env(t, "OLDEST"), "--etcd-servers=http://"+etcd, "--bind-address="+host, "--secure-port="+port, "--cert-dir="+path("certs"),
+		"--endpoint-reconciler-type=none", "--token-auth-file="+path("tokens.csv"), "--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16",
+		"--service-account-key-file="+path("sa.key"), "--service-account-signing-key-file="+path("sa.key"),
+		"--service-account-issuer=https://kubernetes.default.svc")
+	await(t, "the API server is ready", func() error {
+		_, err := c.try("", filepath.Join(c.bin, "kubectl"), "get", "--raw", "/readyz")
+		return err
+	})
+	return c
+}
+
+// The API server of the oldest supported version of Kubernetes accepts what the chart renders, and the adapter works with it.
+func TestOldest(t *testing.T) {
+	c := startOldest(t)
+	if version := c.kubectl(t, "version"); !strings.Contains(version, "Server Version: v1.32.") {
+		t.Fatalf("not the oldest version: %s", version)
+	}
+	c.kubectl(t, "create", "namespace", namespace)
+	files, err := filepath.Glob(chart + "/ci/*-values.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no ci/*-values.yaml", err)
+	}
+	for _, file := range files {
+		documents := 0
+		for document := range strings.SplitSeq(c.helm(t, "HELM4", "template", release, chart, "--no-hooks", "-f", file), "\n---\n") {
+			// Not part of Kubernetes.
+			if strings.Contains(document, "apiVersion: monitoring.coreos.com/") || strings.Contains(document, "apiVersion: cert-manager.io/") {
+				continue
+			}
+			if _, err := c.try(document, filepath.Join(c.bin, "kubectl"), "apply", "--server-side", "--dry-run=server", "--validate=strict", "-n", namespace, "-f", "-"); err != nil {
+				t.Errorf("%s: %v\n%s", file, err, document)
+			}
+			documents++
+		}
+		if documents < 5 {
+			t.Errorf("%s: checked only %d documents", file, documents)
+		}
+	}
+	for _, helm := range []string{"HELM3", "HELM4"} {
+		for _, autoscaling := range []string{"false", "true"} {
+			c.helm(t, helm, "upgrade", "--install", release, chart, "--set", "adapter.enabled=true,server.autoscaling.enabled="+autoscaling)
+		}
+		c.helm(t, helm, "uninstall", release)
+	}
+
+	service := freeAddress(t)
+	c.background(t, filepath.Join(env(t, "IMAGES"), "rollplan"), "serve", "--listen="+service)
+	c.background(t, filepath.Join(env(t, "IMAGES"), "rollplan-controller"), "--kubeconfig="+filepath.Join(c.dir, "kubeconfig"),
+		"--mode=custom-resource", "--planner="+service, "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+	c.apply(t, strings.NewReplacer("TAG", "1", "LIMIT", "0").Replace(planned))
+	await(t, "the adapter creates the ReplicaSet and writes the status", func() error {
+		size := c.kubectl(t, "get", "replicasets", "-l", "app=web", "-o", "jsonpath={.items[*].spec.replicas}")
+		observed := c.kubectl(t, "get", "pdeploy", "web", "-o", "jsonpath={.status.observedGeneration}")
+		if size != "3" || observed != "1" {
+			return fmt.Errorf("ReplicaSets of %q pods, observed generation %q", size, observed)
+		}
+		return nil
+	})
+}

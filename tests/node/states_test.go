@@ -1,0 +1,178 @@
+package node
+
+import (
+	"time"
+)
+
+// outcome is what `rollplan wait` ends with.
+type outcome string
+
+const (
+	// certain: it ends before the progress deadline, because the rollout certainly needs a change.
+	certain outcome = "certain"
+	// deadline: the progress deadline passes.
+	deadline outcome = "deadline"
+	// complete: the rollout completes.
+	complete outcome = "complete"
+	// waiting: somebody has to decide, so it does not end.
+	waiting outcome = "waiting"
+)
+
+// state is something that a rollout can be in.
+type state struct {
+	name string
+	// objects are created before the Deployment.
+	objects string
+	// first is the container of an earlier template, which is rolled out before, if it is not empty. It need not complete if it
+	// is broken.
+	first  string
+	broken bool
+	// spec, pod and container are merged into the Deployment, its pods and their first container.
+	spec, pod, container string
+	// later is what changes after a delay, with kubectl: arguments and standard input.
+	later *change
+	want  outcome
+	// cause is what the message of the verdict has to match.
+	cause string
+	// grace is how long a certain failure has lasted, from the first response that reports it. The last attempt of a
+	// controller that backs off may be later.
+	grace, backoff time.Duration
+	// restarts is how often the container has been restarted when a failure that is counted by restarts is certain.
+	restarts int
+}
+
+// change is something that happens while a rollout is under way.
+type change struct {
+	after time.Duration
+	args  []string
+	stdin string
+	// image is a directory of the registry that appears.
+	image string
+}
+
+const (
+	neverReady = `readinessProbe: {httpGet: {path: /nope, port: 8080}, periodSeconds: 1}`
+	soon       = `progressDeadlineSeconds: 60`
+)
+
+// persistent are the states that need a change.
+var persistent = []state{
+	{name: "PodSecurity", objects: `{apiVersion: v1, kind: Namespace, metadata: {name: NAMESPACE, labels: {pod-security.kubernetes.io/enforce: restricted}}}`,
+		want: certain, cause: `rejects the pods.*violates PodSecurity`, grace: 30 * time.Second, backoff: 15 * time.Second},
+	{name: "LimitRange", objects: `{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 100m}}]}}`,
+		container: `resources: {requests: {cpu: 200m}, limits: {cpu: 200m}}`,
+		want:      certain, cause: `maximum cpu usage per Container is 100m`, grace: 30 * time.Second, backoff: 15 * time.Second},
+	{name: "quota below one pod", objects: `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {requests.memory: 64Mi}}}`,
+		container: `resources: {requests: {memory: 128Mi}}`,
+		want:      certain, cause: `exceeded quota: quota`, grace: 30 * time.Second, backoff: 15 * time.Second},
+	{name: "quota in use", objects: `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {pods: "1"}}}`,
+		spec: soon, want: deadline, cause: `exceeded quota: quota`},
+	{name: "missing ServiceAccount", pod: `serviceAccountName: nope`,
+		want: certain, cause: `serviceaccount "nope" not found`, grace: 90 * time.Second, backoff: 80 * time.Second},
+	{name: "missing PriorityClass", pod: `priorityClassName: nope`,
+		want: certain, cause: `PriorityClass with name nope`, grace: 90 * time.Second, backoff: 80 * time.Second},
+	{name: "missing RuntimeClass", pod: `runtimeClassName: nope`,
+		want: certain, cause: `RuntimeClass "nope" not found`, grace: 90 * time.Second, backoff: 80 * time.Second},
+	{name: "image not found", container: `image: "localhost:5000/other:1"`,
+		want: certain, cause: `image localhost:5000/other:1 of container web cannot be pulled \(2 of 2 new pods: web-\S+ .*not found`, grace: 90 * time.Second},
+	{name: "image unauthorized", container: `image: "localhost:5000/private:1"`,
+		want: certain, cause: `image localhost:5000/private:1 of container web .*401 Unauthorized`, grace: 90 * time.Second},
+	{name: "registry unreachable", container: `image: "localhost:1/app:1"`, spec: soon,
+		want: deadline, cause: `image localhost:1/app:1 of container web .*connection refused`},
+	{name: "invalid image name", container: `image: "localhost/App:1"`,
+		want: certain, cause: `image localhost/App:1 of container web .*InvalidImageName`},
+	{name: "image never pulled", container: `{image: "localhost/other:1", imagePullPolicy: Never}`,
+		want: certain, cause: `image localhost/other:1 of container web .*ErrImageNeverPull`, grace: 90 * time.Second},
+	{name: "crash", container: `args: [exit, "3"]`,
+		want: certain, cause: `container web keeps crashing \(5 restarts; 2 of 2 new pods: web-\S+ .*exit code 3`, restarts: 5},
+	{name: "crash with a message", container: `{args: [exit, "3", "cannot open the database"], terminationMessagePolicy: FallbackToLogsOnError}`,
+		want: certain, cause: `container web keeps crashing \(5 restarts.*cannot open the database`, restarts: 5},
+	{name: "exit code 0", container: `args: [exit, "0"]`,
+		want: certain, cause: `container web .*5 restarts; 2 of 2 new pods: web-\S+ .*(Completed|exit code 0)`, restarts: 5},
+	{name: "out of memory", container: `{args: [fill], resources: {limits: {memory: 16Mi}}}`,
+		want: certain, cause: `container web keeps running out of memory \(5 restarts; 2 of 2 new pods: web-`, restarts: 5},
+	{name: "missing program", container: `command: [/nope]`,
+		want: certain, cause: `container web cannot be started \(3 restarts; 2 of 2 new pods: web-\S+ .*/nope`, restarts: 3},
+	{name: "failing init container", pod: `initContainers: [{name: setup, image: "localhost/app:1", args: [exit, "1"]}]`,
+		want: certain, cause: `init container setup keeps crashing \(5 restarts; 2 of 2 new pods: web-`, restarts: 5},
+	{name: "crashing sidecar", pod: `initContainers: [{name: proxy, image: "localhost/app:1", args: [exit, "1"], restartPolicy: Always, readinessProbe: {tcpSocket: {port: 1}}}]`,
+		want: certain, cause: `container proxy keeps crashing \(5 restarts; 2 of 2 new pods: web-`, restarts: 5},
+	{name: "missing ConfigMap", container: `envFrom: [{configMapRef: {name: nope}}]`,
+		want: certain, cause: `container web cannot be created \(2 of 2 new pods: web-\S+ CreateContainerConfigError.*configmap "nope" not found`, grace: 90 * time.Second},
+	{name: "missing key of a Secret", objects: `{apiVersion: v1, kind: Secret, metadata: {name: keys}, stringData: {a: b}}`,
+		container: `env: [{name: KEY, valueFrom: {secretKeyRef: {name: keys, key: nope}}}]`,
+		want:      certain, cause: `container web cannot be created \(2 of 2 new pods: web-\S+ .*couldn't find key nope`, grace: 90 * time.Second},
+	{name: "missing Secret of a volume", pod: `volumes: [{name: tls, secret: {secretName: nope}}]`, container: `volumeMounts: [{name: tls, mountPath: /tls}]`,
+		want: certain, cause: `volumes of the new pods cannot be mounted \(2 of 2 new pods: web-\S+ .*secret "nope" not found`, grace: 90 * time.Second, backoff: 65 * time.Second},
+	{name: "startup probe", container: `startupProbe: {httpGet: {path: /nope, port: 8080}, periodSeconds: 1, failureThreshold: 3}`,
+		want: certain, cause: `container web keeps being killed by its startup probe \(3 restarts; 2 of 2 new pods: web-`, restarts: 3},
+	{name: "startup probe, exit code 2", container: `{args: [serve, -exit=2], startupProbe: {httpGet: {path: /nope, port: 8080}, periodSeconds: 1, failureThreshold: 3}}`,
+		want: certain, cause: `container web keeps crashing \(5 restarts; 2 of 2 new pods: web-\S+ .*exit code 2: after its startup probe GET :8080/nope failed`, restarts: 5},
+	{name: "liveness probe", container: `{` + neverReady + `, livenessProbe: {httpGet: {path: /nope, port: 8080}, periodSeconds: 1, failureThreshold: 2}}`,
+		want: certain, cause: `container web .*5 restarts; 2 of 2 new pods: web-\S+ .*[Ll]iveness probe`, restarts: 5},
+	{name: "liveness probe, exit code 2", container: `{args: [serve, -exit=2], readinessProbe: {httpGet: {path: /nope, port: 8080}}, livenessProbe: {httpGet: {path: /nope, port: 8080}, periodSeconds: 2, failureThreshold: 2}}`,
+		want: certain, cause: `container web keeps crashing \(5 restarts; 2 of 2 new pods: web-\S+ .*exit code 2: after its liveness probe GET :8080/nope failed`, restarts: 5},
+	{name: "readiness probe", container: neverReady, spec: soon,
+		want: deadline, cause: `container web is running but not ready \(2 of 2 new pods: web-\S+ .*GET :8080/nope`},
+	{name: "hanging init container", pod: `initContainers: [{name: setup, image: "localhost/app:1", args: [sleep]}]`, spec: soon,
+		want: deadline, cause: `2 of 2 new pods are starting: web-\S+ .*setup`},
+	{name: "not enough CPU", container: `resources: {requests: {cpu: "100"}}`, spec: soon,
+		want: deadline, cause: `no node can run the new pods \(2 of 2 new pods: web-\S+ .*Insufficient cpu`},
+	{name: "node selector", pod: `nodeSelector: {disk: fast}`, spec: soon,
+		want: deadline, cause: `no node can run the new pods \(2 of 2 new pods: web-\S+ .*node affinity/selector`},
+	{name: "host port", container: `ports: [{containerPort: 8080, hostPort: 18080}]`, spec: soon,
+		want: deadline, cause: `no node can run the new pods \(1 of 2 new pods: web-\S+ .*free ports`},
+	{name: "unbound PersistentVolumeClaim", objects: `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: nope, resources: {requests: {storage: 1Mi}}}}`,
+		pod: `volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]`, spec: soon,
+		want: deadline, cause: `no node can run the new pods \(2 of 2 new pods: web-\S+ .*PersistentVolumeClaims`},
+	{name: "scheduling gate", pod: `schedulingGates: [{name: example.com/wait}]`, spec: soon,
+		want: deadline, cause: `waiting for a scheduling gate \(2 of 2 new pods: web-`},
+	{name: "maxSurge 0, maxUnavailable 1", first: `args: [serve]`, container: neverReady,
+		spec: soon + "\nstrategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}",
+		want: deadline, cause: `container web is running but not ready \(1 of 1 new pod: web-`},
+	{name: "paused", first: `args: [serve]`, container: `args: [serve, -ready-after=1s]`, spec: `paused: true`,
+		want: waiting, cause: `paused`},
+}
+
+// recovering are the states that pass by themselves, or in which what is missing appears in time.
+var recovering = []state{
+	{name: "quota that old pods free", objects: `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {pods: "4"}}}`,
+		spec:  "replicas: 3\nstrategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}",
+		first: `lifecycle: {preStop: {sleep: {seconds: 8}}}`, container: `lifecycle: {preStop: {sleep: {seconds: 8}}}`, pod: `terminationGracePeriodSeconds: 20`},
+	{name: "quota raised after 25 s", objects: `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {pods: "1"}}}`,
+		later: &change{after: 25 * time.Second, args: []string{"patch", "resourcequota", "quota", "--patch", `{"spec": {"hard": {"pods": "10"}}}`}}},
+	{name: "LimitRange removed after 15 s", objects: `{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 100m}}]}}`,
+		container: `resources: {requests: {cpu: 200m}, limits: {cpu: 200m}}`,
+		later:     &change{after: 15 * time.Second, args: []string{"delete", "limitrange", "limits"}}},
+	{name: "image pushed after 35 s", container: `image: "localhost:5000/NAMESPACE:1"`, later: &change{after: 35 * time.Second, image: "NAMESPACE"}},
+	{name: "ConfigMap created after 65 s", container: `envFrom: [{configMapRef: {name: late}}]`,
+		later: &change{after: 65 * time.Second, args: []string{"create", "configmap", "late"}}},
+	{name: "ServiceAccount created after 60 s", pod: `serviceAccountName: late`,
+		later: &change{after: 60 * time.Second, args: []string{"create", "serviceaccount", "late"}}},
+	{name: "slow start within its probe, past the deadline", container: `{args: [serve, -ready-after=40s], startupProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1, failureThreshold: 90}}`,
+		spec: `progressDeadlineSeconds: 20`},
+	{name: "crashes three times", container: `{args: [crash, "3", /state/count], volumeMounts: [{name: state, mountPath: /state}]}`, pod: `volumes: [{name: state, emptyDir: {}}]`},
+	{name: "node appears after 30 s", pod: `nodeSelector: {NAMESPACE: "yes"}`,
+		later: &change{after: 30 * time.Second, args: []string{"label", "node", "node", "NAMESPACE=yes"}}},
+	{name: "volume appears after 30 s", objects: `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: NAMESPACE, resources: {requests: {storage: 1Mi}}}}`,
+		pod: `volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]`,
+		later: &change{after: 30 * time.Second, args: []string{"create", "-f", "-"}, stdin: `{apiVersion: v1, kind: PersistentVolume, metadata: {name: NAMESPACE},
+			spec: {capacity: {storage: 1Mi}, accessModes: [ReadWriteOnce], storageClassName: NAMESPACE, hostPath: {path: /tmp}}}`}},
+	{name: "webhook fails for 30 s", objects: `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: NAMESPACE},
+		webhooks: [{name: fails.example.com, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {url: "https://127.0.0.1:1/"},
+		namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAMESPACE}}, rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]}`,
+		later: &change{after: 30 * time.Second, args: []string{"delete", "validatingwebhookconfiguration", "NAMESPACE"}}},
+	{name: "pods evicted", container: `args: [serve, -ready-after=20s]`, later: &change{after: 10 * time.Second, args: []string{"delete", "pods", "--all", "--wait=false"}}},
+	{name: "quota that a Job frees", objects: `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {pods: "2"}}}
+---
+{apiVersion: batch/v1, kind: Job, metadata: {name: job}, spec: {activeDeadlineSeconds: 25, backoffLimit: 0, template: {spec: {restartPolicy: Never,
+  terminationGracePeriodSeconds: 1, containers: [{name: job, image: "localhost/app:1", args: [sleep]}]}}}}`},
+	{name: "crashing pods of the old template", first: `args: [exit, "1"]`, broken: true, container: `args: [serve, -ready-after=10s]`},
+	{name: "scaled up in the middle", container: `args: [serve, -ready-after=10s]`,
+		later: &change{after: 5 * time.Second, args: []string{"scale", "deployment/web", "--replicas=4"}}},
+	{name: "no replicas", spec: `replicas: 0`},
+	{name: "one replica without surge", spec: "replicas: 1\nstrategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}",
+		first: `args: [serve]`, container: `args: [serve, -ready-after=5s]`},
+	{name: "Recreate", first: `args: [serve]`, container: `args: [serve, -ready-after=1s]`, spec: "strategy: {type: Recreate, rollingUpdate: null}"},
+	{name: "minReadySeconds", spec: `minReadySeconds: 10`},
+}

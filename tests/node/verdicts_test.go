@@ -1,0 +1,547 @@
+package node
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// interval is how often `wait` polls.
+	interval = 5 * time.Second
+	// slack is how long a poll may take on a busy machine.
+	slack = 10 * time.Second
+	// patience is how long each program may wait.
+	patience = 200 * time.Second
+)
+
+const base = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: web
+        image: localhost/app:1
+        args: [serve]
+        readinessProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1}
+`
+
+// TestStates makes each state on a real node, with Kubernetes' own controller, and has `rollplan wait`, `kubectl rollout
+// status`, kstatus and kubedog judge it at the same time.
+func TestStates(t *testing.T) {
+	rounds, err := strconv.Atoi(env(t, "ROUNDS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := filepath.Join(t.TempDir(), "app")
+	if out, err := exec.Command("env", "CGO_ENABLED=0", "go", "build", "-ldflags=-s -w", "-o", app, "./app").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	// The image of the registry differs from that of the node: the kubelet compares their digests.
+	c := start(t, "app="+app, "pushed="+app)
+	c.startRegistry(t, app)
+	var (
+		mutex   sync.Mutex
+		results = map[string]judgement{}
+	)
+	t.Run("states", func(t *testing.T) {
+		for _, state := range persistent {
+			t.Run(state.name, func(t *testing.T) {
+				t.Parallel()
+				result := c.judge(t, state, true)
+				mutex.Lock()
+				defer mutex.Unlock()
+				results[state.name] = result
+			})
+		}
+		for round := range rounds {
+			for _, state := range recovering {
+				t.Run(fmt.Sprintf("%s/%d", state.name, round+1), func(t *testing.T) {
+					t.Parallel()
+					state.want = complete
+					result := c.judge(t, state, round == 0)
+					mutex.Lock()
+					defer mutex.Unlock()
+					if round == 0 {
+						results[state.name] = result
+					}
+				})
+			}
+		}
+	})
+	t.Run("controller stopped", c.testControllerStopped)
+	t.Run("node lost", c.testNodeLost)
+	if file := os.Getenv("WRITE"); file != "" && !t.Failed() {
+		writeTable(t, file, results)
+	}
+}
+
+// startRegistry serves images to the node. A directory becomes an image when it appears.
+func (c *cluster) startRegistry(t *testing.T, app string) {
+	t.Helper()
+	for _, dir := range []string{"registry", "pushed"} {
+		if err := os.Mkdir(filepath.Join(c.dir, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.run(t, "tar", "-x", "-f", filepath.Join(c.dir, "images/pushed.tar"), "-C", filepath.Join(c.dir, "pushed"))
+	command := exec.Command("bash", "node.sh", "ns", c.dir, app, "registry", "127.0.0.1:5000", filepath.Join(c.dir, "registry"))
+	command.Env = append(os.Environ(), "BIN="+c.bin)
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+}
+
+// judgement is what each program says about a state.
+type judgement struct {
+	Rollplan, Message, Kubectl, Kstatus, Kubedog string
+}
+
+// response is what `rollplan wait -o json` prints whenever something changes.
+type response struct {
+	Report struct {
+		Message string
+		Phase   string
+		Verdict struct {
+			Outlook, Reason, Message string
+			Certain                  bool
+		}
+		Blockers []struct{ Reason, Message string }
+	}
+	// When it was printed.
+	at time.Time
+}
+
+// has is whether the response reports a reason.
+func (r response) has(reason string) bool {
+	for _, blocker := range r.Report.Blockers {
+		if blocker.Reason == reason {
+			return true
+		}
+	}
+	return false
+}
+
+func merge(into, from map[string]any) {
+	for key, value := range from {
+		inner, isMap := value.(map[string]any)
+		if old, ok := into[key].(map[string]any); ok && isMap {
+			merge(old, inner)
+		} else {
+			into[key] = value
+		}
+	}
+}
+
+// deployment returns the manifest of a state, with this container.
+func (s state) deployment(t *testing.T, spec, container string) string {
+	t.Helper()
+	var manifest map[string]any
+	parse := func(text string, into *map[string]any) {
+		if err := yaml.Unmarshal([]byte(text), into); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	parse(base, &manifest)
+	specOf := manifest["spec"].(map[string]any)
+	podOf := specOf["template"].(map[string]any)["spec"].(map[string]any)
+	containerOf := podOf["containers"].([]any)[0].(map[string]any)
+	for _, part := range []struct {
+		text string
+		into map[string]any
+	}{{spec, specOf}, {s.pod, podOf}, {container, containerOf}} {
+		fragment := map[string]any{}
+		parse(part.text, &fragment)
+		merge(part.into, fragment)
+	}
+	text, err := yaml.Marshal(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var nextNamespace = func() func() string {
+	var mutex sync.Mutex
+	n := 0
+	return func() string {
+		mutex.Lock()
+		defer mutex.Unlock()
+		n++
+		return fmt.Sprintf("state-%d", n)
+	}
+}()
+
+// judge makes a state, and checks the verdict. It also asks the other programs, if it compares.
+func (c *cluster) judge(t *testing.T, s state, compare bool) judgement {
+	t.Helper()
+	in := nextNamespace()
+	fill := func(text string) string { return strings.ReplaceAll(text, "NAMESPACE", in) }
+	kubectl := func(stdin string, args ...string) {
+		t.Helper()
+		if _, err := c.try(fill(stdin), filepath.Join(c.bin, "kubectl"), append([]string{"-n", in}, args...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.kubectl(t, "create", "namespace", in)
+	t.Cleanup(func() { c.kubectl(t, "delete", "namespace", in, "--wait=false") })
+	if s.objects != "" {
+		kubectl(s.objects, "apply", "-f", "-")
+	}
+	if s.first != "" {
+		// A pause comes later.
+		kubectl(s.deployment(t, strings.ReplaceAll(s.spec, "paused: true", ""), s.first), "apply", "-f", "-")
+		if !s.broken {
+			kubectl("", "rollout", "status", "deployment/web", "--timeout=2m")
+		}
+		if s.first == s.container {
+			s.container += "\nenv: [{name: NEXT, value: template}]"
+		}
+	}
+	kubectl(s.deployment(t, fill(s.spec), fill(s.container)), "apply", "-f", "-")
+	begin := time.Now()
+	if s.later != nil {
+		timer := time.AfterFunc(s.later.after, func() {
+			if s.later.image != "" {
+				if err := os.Symlink("../pushed", filepath.Join(c.dir, "registry", fill(s.later.image))); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			args := append([]string{"-n", in}, s.later.args...)
+			for i := range args {
+				args[i] = fill(args[i])
+			}
+			if _, err := c.try(fill(s.later.stdin), filepath.Join(c.bin, "kubectl"), args...); err != nil {
+				t.Error(err)
+			}
+		})
+		defer timer.Stop()
+	}
+	var (
+		others sync.WaitGroup
+		result judgement
+	)
+	if compare {
+		others.Go(func() { result.Kubectl = c.judgeKubectl(in, begin) })
+		others.Go(func() { result.Kstatus = c.judgeKstatus(t, in, begin) })
+		others.Go(func() { result.Kubedog = c.judgeKubedog(t, in, begin) })
+	}
+	responses, code := c.wait(t, in, s.want)
+	took := time.Since(begin)
+	if len(responses) == 0 {
+		t.Fatalf("wait ended with %d and printed nothing", code)
+	}
+	last := responses[len(responses)-1]
+	c.check(t, s, in, responses, code)
+	others.Wait()
+	switch code {
+	case 0:
+		result.Rollplan = fmt.Sprintf("complete after %.0f s", took.Seconds())
+	case 1:
+		result.Rollplan = fmt.Sprintf("failed after %.0f s", took.Seconds())
+	default:
+		result.Rollplan = "waits"
+	}
+	t.Logf("%s: %s", result.Rollplan, last.Report.Message)
+	result.Message = strings.NewReplacer(in, "NAMESPACE", "|", `\|`).Replace(last.Report.Message)
+	return result
+}
+
+// wait runs `rollplan wait`, and returns its responses and its exit code.
+func (c *cluster) wait(t *testing.T, in string, want outcome) ([]response, int) {
+	t.Helper()
+	limit := patience
+	if want == waiting {
+		limit = 30 * time.Second
+	}
+	command := exec.Command(filepath.Join(env(t, "IMAGES"), "rollplan"), "wait", "deploy/web", "-n", in, "-o", "json",
+		"--interval="+interval.String(), "--timeout="+limit.String())
+	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"), "KUBECTL="+filepath.Join(c.bin, "kubectl"))
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var responses []response
+	scanner := bufio.NewScanner(stdout)
+	scanner.Buffer(nil, 16<<20)
+	for scanner.Scan() {
+		one := response{at: time.Now()}
+		if err := json.Unmarshal(scanner.Bytes(), &one); err != nil {
+			t.Errorf("%v: %s", err, scanner.Bytes())
+		}
+		responses = append(responses, one)
+	}
+	err = command.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if code := command.ProcessState.ExitCode(); code != 0 && code != 1 && code != 3 {
+		t.Fatalf("wait ended with %d: %s", code, &stderr)
+	}
+	return responses, command.ProcessState.ExitCode()
+}
+
+// check compares the responses of `wait` with what the state requires.
+func (c *cluster) check(t *testing.T, s state, in string, responses []response, code int) {
+	t.Helper()
+	last := responses[len(responses)-1]
+	verdict := last.Report.Verdict
+	codes := map[outcome]int{certain: 1, deadline: 1, complete: 0, waiting: 3}
+	if code != codes[s.want] {
+		t.Errorf("wait ended with %d, want %d: %s", code, codes[s.want], last.Report.Message)
+		return
+	}
+	if s.want == complete {
+		return
+	}
+	first, _, _ := strings.Cut(last.Report.Message, "\n")
+	if !regexp.MustCompile(s.cause).MatchString(first) {
+		t.Errorf("the first line does not name the cause, %s:\n%s", s.cause, first)
+	}
+	if s.want == deadline {
+		if verdict.Certain || last.Report.Phase != "PHASE_STALLED" {
+			t.Errorf("want the judgement of the progress deadline: %+v", verdict)
+		}
+		return
+	}
+	if s.want == waiting {
+		return
+	}
+	if !verdict.Certain || verdict.Outlook != "OUTLOOK_NEEDS_CHANGE" {
+		t.Errorf("not certain: %+v", verdict)
+	}
+	if s.restarts > 0 {
+		if late := time.Since(c.lastTermination(t, in)); late > interval+slack {
+			t.Errorf("certain %s after the container has terminated with %d restarts", late, s.restarts)
+		}
+		return
+	}
+	reported := slices.IndexFunc(responses, func(it response) bool { return it.has(verdict.Reason) })
+	lasted := last.at.Sub(responses[reported].at)
+	if lasted > s.grace+s.backoff+interval+slack || lasted < s.grace-interval-slack {
+		t.Errorf("certain %s after the first report, want %s", lasted, s.grace)
+	}
+}
+
+// signal sends a signal to a program of the node.
+func (c *cluster) signal(t *testing.T, signal, program string) {
+	t.Helper()
+	c.run(t, "bash", "node.sh", "ns", c.dir, "bash", "-c", `kill -"$1" $(pidof "$2")`, "bash", signal, program)
+}
+
+// A failure whose fix the controller has not seen yet is not the failure of the fixed rollout.
+func (c *cluster) testControllerStopped(t *testing.T) {
+	const in = "controller-stopped"
+	s := state{}
+	c.kubectl(t, "create", "namespace", in)
+	apply := func(container string) {
+		t.Helper()
+		manifest := s.deployment(t, `progressDeadlineSeconds: 10`, container)
+		if _, err := c.try(manifest, filepath.Join(c.bin, "kubectl"), "apply", "-n", in, "-f", "-"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(neverReady)
+	if responses, code := c.wait(t, in, deadline); code != 1 {
+		t.Fatalf("wait ended with %d before the fix: %+v", code, responses[len(responses)-1])
+	}
+	c.signal(t, "STOP", "kube-controller-manager")
+	apply(`args: [serve, -ready-after=1s]`)
+	responses, code := c.wait(t, in, waiting)
+	c.signal(t, "CONT", "kube-controller-manager")
+	if last := responses[len(responses)-1]; code != 3 || last.Report.Verdict.Reason != "GENERATION_UNOBSERVED" {
+		t.Errorf("wait ended with %d while the controller was stopped: %+v", code, last)
+	}
+	if responses, code := c.wait(t, in, complete); code != 0 {
+		t.Errorf("wait ended with %d after the fix: %+v", code, responses[len(responses)-1])
+	}
+}
+
+// Pods of a node that does not report are not a failure: it may return.
+func (c *cluster) testNodeLost(t *testing.T) {
+	const in = "node-lost"
+	c.kubectl(t, "create", "namespace", in)
+	if _, err := c.try(state{}.deployment(t, "", ""), filepath.Join(c.bin, "kubectl"), "apply", "-n", in, "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	if responses, code := c.wait(t, in, complete); code != 0 {
+		t.Fatalf("wait ended with %d: %+v", code, responses[len(responses)-1])
+	}
+	c.signal(t, "STOP", "kubelet")
+	await(t, "the node is lost", func() error {
+		if ready := c.kubectl(t, "get", "node", "node", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`); ready != "Unknown" {
+			return fmt.Errorf("%s", ready)
+		}
+		return nil
+	})
+	responses, code := c.wait(t, in, waiting)
+	c.signal(t, "CONT", "kubelet")
+	last := responses[len(responses)-1]
+	t.Logf("node lost: %s", last.Report.Message)
+	if code != 3 || last.Report.Phase != "PHASE_DEGRADED" || !strings.Contains(last.Report.Message, "node node may have stopped reporting") {
+		t.Errorf("wait ended with %d while the node was lost: %+v", code, last)
+	}
+	if responses, code := c.wait(t, in, complete); code != 0 {
+		t.Errorf("wait ended with %d after the node had returned: %+v", code, responses[len(responses)-1])
+	}
+}
+
+// lastTermination is when a container with the most restarts terminated.
+func (c *cluster) lastTermination(t *testing.T, in string) time.Time {
+	t.Helper()
+	type containerState struct {
+		Terminated struct {
+			FinishedAt time.Time `json:"finishedAt"`
+		} `json:"terminated"`
+	}
+	type container struct {
+		RestartCount int            `json:"restartCount"`
+		State        containerState `json:"state"`
+		LastState    containerState `json:"lastState"`
+	}
+	var pods struct {
+		Items []struct {
+			Status struct {
+				InitContainerStatuses []container `json:"initContainerStatuses"`
+				ContainerStatuses     []container `json:"containerStatuses"`
+			} `json:"status"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal([]byte(c.kubectl(t, "get", "pods", "-n", in, "-o", "json")), &pods); err != nil {
+		t.Fatal(err)
+	}
+	most, finished := -1, time.Time{}
+	for _, pod := range pods.Items {
+		for _, it := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+			at := it.State.Terminated.FinishedAt
+			if at.IsZero() {
+				at = it.LastState.Terminated.FinishedAt
+			}
+			if it.RestartCount > most || it.RestartCount == most && at.After(finished) {
+				most, finished = it.RestartCount, at
+			}
+		}
+	}
+	return finished
+}
+
+// follow runs a script until it ends or the patience does, and returns its output and whether it has ended.
+func (c *cluster) follow(script string, args ...string) (string, bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, "bash", append([]string{"-c", script, "bash"}, args...)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"), "PATH="+c.bin+":"+os.Getenv("PATH"))
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	out, err := command.CombinedOutput()
+	return string(out), ctx.Err() == nil, err
+}
+
+func ended(word string, begin time.Time) string {
+	return fmt.Sprintf("%s after %.0f s", word, time.Since(begin).Seconds())
+}
+
+func (c *cluster) judgeKubectl(in string, begin time.Time) string {
+	_, isDone, err := c.follow(`exec kubectl rollout status deployment/web -n "$1"`, in)
+	switch {
+	case !isDone:
+		return "waits"
+	case err != nil:
+		return ended("failed", begin)
+	}
+	return ended("complete", begin)
+}
+
+func (c *cluster) judgeKstatus(t *testing.T, in string, begin time.Time) string {
+	out, isDone, _ := c.follow(`kubectl get deployment web -n "$1" --watch -o json | "$2" | grep --line-buffered -m 1 -E '^(Current|Failed) '`, in, env(t, "KSTATUS"))
+	switch {
+	case !isDone:
+		return "waits"
+	case strings.HasPrefix(out, "Failed"):
+		return ended("failed", begin)
+	}
+	return ended("complete", begin)
+}
+
+func (c *cluster) judgeKubedog(t *testing.T, in string, begin time.Time) string {
+	out, isDone, err := c.follow(`exec "$2" rollout track deployment web -n "$1" --timeout 0`, in, env(t, "KUBEDOG"))
+	switch {
+	case !isDone:
+		return "waits"
+	case err != nil && strings.Contains(out, "panic: "):
+		t.Errorf("kubedog: %.300s", out)
+		return "panics"
+	case err != nil:
+		return ended("failed", begin)
+	}
+	return ended("complete", begin)
+}
+
+// writeTable replaces the table of the states in a file.
+func writeTable(t *testing.T, file string, results map[string]judgement) {
+	t.Helper()
+	var table strings.Builder
+	row := func(cells ...string) { fmt.Fprintf(&table, "| %s |\n", strings.Join(cells, " | ")) }
+	row("state", "rollplan wait", "kubectl rollout status", "kstatus", "kubedog", "first line of rollplan")
+	row("---", "---", "---", "---", "---", "---")
+	for _, states := range [][]state{persistent, recovering} {
+		for _, s := range states {
+			result := results[s.name]
+			message := result.Message
+			if strings.HasPrefix(result.Rollplan, "complete") {
+				message = ""
+			}
+			if _, cause, found := strings.Cut(message, "): "); found {
+				message = cause
+			}
+			row(s.name, result.Rollplan, result.Kubectl, result.Kstatus, result.Kubedog, message)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- states -->\n", "<!-- end of states -->\n"
+	head, rest, found := strings.Cut(string(text), begin)
+	_, tail, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no place for the table", file)
+	}
+	if err := os.WriteFile(file, []byte(head+begin+table.String()+end+tail), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
