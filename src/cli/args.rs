@@ -47,7 +47,7 @@ const STYLES: Styles = Styles::plain()
 #[derive(Debug, Parser)]
 #[command(
     name = "rollplan", version, about = ABOUT, long_about = LONG_ABOUT, after_help = AFTER_HELP,
-    styles = STYLES, max_term_width = 100, disable_help_subcommand = true
+    styles = STYLES, max_term_width = 100
 )]
 pub(super) struct CommandLine {
     #[command(subcommand)]

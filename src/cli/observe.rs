@@ -1,10 +1,8 @@
 //! One observation of a rollout: its status, with the events of the cluster where something fails.
 
-use std::time::Duration;
-
-use super::cluster::Cluster;
+use super::cluster::AddEvents;
 use super::error::Error;
-use super::input::Request;
+use super::input::{Node, Request, tree};
 use super::options::ClusterArgs;
 use super::output;
 use super::planner::Planner;
@@ -20,6 +18,27 @@ pub(super) struct Status {
     pub(super) subject: String,
     pub(super) uid: String,
     pub(super) response: proto::ComputeStatusResponse,
+    /// What it has created, if somebody wants to see it.
+    pub(super) tree: Vec<Node>,
+}
+
+// === impl Status ===
+
+impl Status {
+    /// Namespace and name, for example "shop/web".
+    pub(super) fn name(&self) -> String {
+        let object = self.response.object.clone().unwrap_or_default();
+        match object.namespace.as_str() {
+            "" => object.name,
+            namespace => format!("{namespace}/{}", object.name),
+        }
+    }
+
+    /// Takes what the object has created from the request.
+    pub(super) fn see_tree(&mut self, request: &Request) {
+        let text = request.snapshot.objects_json.first();
+        self.tree = text.map_or_else(Vec::new, |text| tree(text, &request.uid));
+    }
 }
 
 /// How a status is asked for.
@@ -48,24 +67,26 @@ pub(super) fn status_of(
         subject: request.subject.clone(),
         uid: request.uid.clone(),
         response,
+        tree: Vec::new(),
     })
 }
 
 /// Asks for a status, and again with the events of the cluster where something fails.
 pub(super) fn observe(
     planner: &Planner,
-    cluster: &mut Cluster<'_>,
     mut request: Request,
     asked: &Asked,
-    limit: Option<Duration>,
+    wants_tree: bool,
+    add_events: AddEvents<'_>,
 ) -> Result<Status, Error> {
-    let status = status_of(planner, &request, asked)?;
+    let mut status = status_of(planner, &request, asked)?;
     let report = status.response.report.as_ref();
     let now = request.snapshot.now.as_ref();
-    if report.is_some_and(|report| needs_events(report, now))
-        && cluster.add_events(&mut request, limit)?
-    {
-        return status_of(planner, &request, asked);
+    if report.is_some_and(|report| needs_events(report, now)) && add_events(&mut request)? {
+        status = status_of(planner, &request, asked)?;
+    }
+    if wants_tree {
+        status.see_tree(&request);
     }
     Ok(status)
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
 
-use super::{fail_on, now, target};
+use super::error::Error;
+use super::{fail_on, now};
 use crate::proto;
 
 /// Where the objects are read from: files, or a cluster through kubectl.
@@ -17,14 +18,55 @@ pub(super) struct SourceArgs {
     /// Runs kubectl get with your configuration, for the Deployment and then for the ReplicaSets and pods that its
     /// selector matches. The command plan reads all ReplicaSets of the namespace. Without permission to list pods, the
     /// answer does without them, with a note.
-    #[arg(value_name = "NAME", value_parser = target::parse)]
-    pub(super) target: Option<target::Target>,
+    #[arg(value_name = "NAME", num_args = 1..=2)]
+    pub(super) target: Vec<String>,
     /// File with Kubernetes objects, or - for standard input; may be repeated
     ///
     /// JSON or YAML, one or several documents, single objects or Lists of Deployments, PlannedDeployments, ReplicaSets
     /// and Pods. Anything else is skipped, with a note. Of these, the objects of the Deployment are selected first;
     /// others are ignored, even if they are invalid.
     #[arg(short, long = "filename", value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+}
+
+/// Which rollouts a command is about: one or several, in a cluster or in files.
+#[derive(Args, Debug)]
+pub(super) struct ScopeArgs {
+    #[command(flatten)]
+    pub(super) which: WhichArgs,
+    #[command(flatten)]
+    pub(super) cluster: ClusterArgs,
+}
+
+/// What names the rollouts.
+#[derive(Args, Debug)]
+pub(super) struct WhichArgs {
+    /// The Deployments to read with kubectl, for example web or deploy/web; pdeploy/web for a PlannedDeployment
+    ///
+    /// Runs kubectl get with your configuration, for each Deployment and then for the ReplicaSets and pods that its
+    /// selector matches. From five in a namespace on, lists are read instead. Without permission to list pods, the answer
+    /// does without them, with a note.
+    #[arg(value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// The Deployments that a label selector matches, for example app=web
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub(super) selector: Option<String>,
+    /// All Deployments of the namespace
+    #[arg(long)]
+    pub(super) all: bool,
+    /// All Deployments of all namespaces, or with --selector those that match
+    #[arg(short = 'A', long)]
+    pub(super) all_namespaces: bool,
+    /// File or directory with Kubernetes objects, or - for standard input; may be repeated
+    ///
+    /// JSON or YAML, one or several documents, single objects or Lists. Of a directory, the files that end with .json, .yaml
+    /// or .yml.
+    #[arg(
+        short,
+        long = "filename",
+        value_name = "FILE",
+        conflicts_with_all = ["names", "selector", "all", "all_namespaces"]
+    )]
     pub(super) files: Vec<PathBuf>,
 }
 
@@ -40,6 +82,9 @@ pub(super) struct ClusterArgs {
     /// The kubeconfig to use (for kubectl)
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<String>,
+    /// Whether all namespaces are read.
+    #[arg(skip)]
+    pub(super) all_namespaces: bool,
 }
 
 /// What to read, and the time of the decision.
@@ -60,6 +105,13 @@ pub(super) struct InputArgs {
     /// The time of the decision, for example 2026-11-20T23:26:19Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = now::parse)]
     pub(super) now: Option<Timestamp>,
+    #[command(flatten)]
+    pub(super) complete: CompleteArgs,
+}
+
+/// Which lists of objects in files are complete.
+#[derive(Args, Debug)]
+pub(super) struct CompleteArgs {
     /// Whether the input contains every pod of the ReplicaSets
     ///
     /// With strategy Recreate, new pods are created once the input shows that no old pod is left. Without this option,
@@ -73,7 +125,6 @@ pub(super) struct InputArgs {
         require_equals = true,
         default_missing_value = "true",
         hide_possible_values = true,
-        conflicts_with = "target"
     )]
     pub(super) pods_complete: Option<bool>,
     /// Whether the input contains every ReplicaSet of the Deployment
@@ -89,7 +140,6 @@ pub(super) struct InputArgs {
         require_equals = true,
         default_missing_value = "true",
         hide_possible_values = true,
-        conflicts_with = "target"
     )]
     pub(super) replica_sets_complete: Option<bool>,
 }
@@ -153,6 +203,22 @@ pub(super) enum Output {
     Yaml,
 }
 
+/// How to print the status of rollouts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum StatusOutput {
+    /// Human-readable text
+    #[default]
+    Table,
+    /// The same with more columns, and the pods
+    Wide,
+    /// The names, as kubectl prints them; of wait, a name once what it waits for is reached
+    Name,
+    /// Protobuf JSON on one line
+    Json,
+    /// The same as YAML
+    Yaml,
+}
+
 /// How to print an answer that can be carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ScriptOutput {
@@ -190,7 +256,9 @@ impl ClusterArgs {
             namespace,
             context,
             kubeconfig,
+            all_namespaces,
         } = self;
+        let everywhere = all_namespaces.then_some(("--all-namespaces", "true"));
         let given = [
             ("--context", context),
             ("--kubeconfig", kubeconfig),
@@ -199,6 +267,43 @@ impl ClusterArgs {
         given
             .into_iter()
             .filter_map(|(name, value)| Some((name, value.as_deref()?)))
+            .chain(everywhere)
+    }
+}
+
+// === impl CompleteArgs ===
+
+impl CompleteArgs {
+    /// What kubectl reads is complete.
+    pub(super) fn refuse(&self) -> Result<(), Error> {
+        let given = [
+            ("--pods-complete", self.pods_complete),
+            ("--replica-sets-complete", self.replica_sets_complete),
+        ];
+        match given.iter().find(|(_, value)| value.is_some()) {
+            None => Ok(()),
+            Some((option, _)) => Err(Error::Usage(format!(
+                "{option} cannot be used without -f: what kubectl reads is complete"
+            ))),
+        }
+    }
+}
+
+// === impl StatusOutput ===
+
+impl StatusOutput {
+    /// Whether it is for people.
+    pub(super) fn is_text(self) -> bool {
+        matches!(self, Self::Table | Self::Wide)
+    }
+
+    /// The format of messages. `None` for text and names.
+    pub(super) fn format(self) -> Option<Output> {
+        match self {
+            Self::Json => Some(Output::Json),
+            Self::Yaml => Some(Output::Yaml),
+            Self::Table | Self::Wide | Self::Name => None,
+        }
     }
 }
 

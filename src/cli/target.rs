@@ -1,44 +1,75 @@
-//! Which Deployment of a cluster a command is about.
+//! Which Deployments of a cluster a command is about.
 
 /// What kubectl calls the kinds that are rolled out.
-const DEPLOYMENTS: &str = "deploy";
+pub(super) const DEPLOYMENTS: &str = "deploy";
 const PLANNED_DEPLOYMENTS: &str = "planneddeployments.apps.rollplan.dev";
 
-/// A Deployment in a cluster: what kubectl calls its kind, and its name.
+/// A Deployment in a cluster: what kubectl calls its kind, its name, and its namespace if it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) resource: &'static str,
     pub(super) name: String,
+    /// `None` is the namespace that is given, or that kubectl uses.
+    pub(super) namespace: Option<String>,
 }
 
-/// Reads the name of a Deployment as kubectl takes it: "web", "deploy/web", "deployments.apps/web",
-/// "pdeploy/web" for a PlannedDeployment.
-pub(super) fn parse(text: &str) -> Result<Target, String> {
-    let (resource, name) = match text.split_once('/') {
-        None => (DEPLOYMENTS, text),
-        Some((kind, name)) => {
-            let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
-            let resource = match (kind.to_ascii_lowercase().as_str(), group) {
-                ("deploy" | "deployment" | "deployments", "" | "apps" | "v1.apps") => DEPLOYMENTS,
-                (
-                    "pdeploy" | "planneddeployment" | "planneddeployments",
-                    "" | "apps.rollplan.dev" | "v1alpha1.apps.rollplan.dev",
-                ) => PLANNED_DEPLOYMENTS,
-                _ => {
-                    let text = "only Deployments (for example deploy/web) and PlannedDeployments (for example \
-                                pdeploy/web) are supported";
-                    return Err(text.to_owned());
-                }
-            };
-            (resource, name)
-        }
+/// Reads the words of a command line as kubectl takes them: names, or a kind and names.
+pub(super) fn parse(words: &[String]) -> Result<Vec<Target>, String> {
+    if let [kind, names @ ..] = words
+        && !names.is_empty()
+        && let Some(resource) = resource(kind)
+    {
+        return names
+            .iter()
+            .map(|name| target(resource, name, name))
+            .collect();
+    }
+    words.iter().map(|word| one(word)).collect()
+}
+
+/// Reads a name: "web", "deploy/web", "deployments.apps/web", "pdeploy/web" for a PlannedDeployment.
+fn one(text: &str) -> Result<Target, String> {
+    let Some((kind, name)) = text.split_once('/') else {
+        return target(DEPLOYMENTS, text, text);
     };
+    let Some(resource) = resource(kind) else {
+        return Err(format!(
+            "{text}: only Deployments (for example deploy/web) and PlannedDeployments (for example pdeploy/web) are \
+             supported"
+        ));
+    };
+    target(resource, name, text)
+}
+
+/// The kind that a word means, for example "deploy" or "deployments.apps".
+pub(super) fn resource(kind: &str) -> Option<&'static str> {
+    let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
+    match (kind.to_ascii_lowercase().as_str(), group) {
+        ("deploy" | "deployment" | "deployments", "" | "apps" | "v1.apps") => Some(DEPLOYMENTS),
+        (
+            "pdeploy" | "planneddeployment" | "planneddeployments",
+            "" | "apps.rollplan.dev" | "v1alpha1.apps.rollplan.dev",
+        ) => Some(PLANNED_DEPLOYMENTS),
+        _ => None,
+    }
+}
+
+/// The resource of a kind of objects. `None` for kinds that are not rolled out.
+pub(super) fn resource_of(api_version: &str, kind: &str) -> Option<&'static str> {
+    let (group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    resource(&format!("{kind}.{group}")).filter(|_| !group.is_empty())
+}
+
+fn target(resource: &'static str, name: &str, text: &str) -> Result<Target, String> {
     if !is_name(name) {
-        return Err("not the name of a Deployment, for example web or deploy/web".to_owned());
+        return Err(format!(
+            "{text}: not the name of a Deployment, for example web or deploy/web"
+        ));
     }
     Ok(Target {
         resource,
         name: name.to_owned(),
+        namespace: None,
     })
 }
 
@@ -55,9 +86,18 @@ fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn check(text: &str, resource: &'static str) {
-        let name = "web".to_owned();
-        assert_eq!(parse(text), Ok(Target { resource, name }), "{text}");
+    fn parsed(words: &[&str]) -> Result<Vec<(&'static str, String)>, String> {
+        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        let targets = parse(&words)?;
+        Ok(targets
+            .into_iter()
+            .map(|it| (it.resource, it.name))
+            .collect())
+    }
+
+    fn check(words: &[&str], resource: &'static str, names: &[&str]) {
+        let expected = names.iter().map(|&name| (resource, name.to_owned()));
+        assert_eq!(parsed(words), Ok(expected.collect()), "{words:?}");
     }
 
     #[test]
@@ -71,7 +111,7 @@ mod tests {
             "deployments.apps/web",
             "deployment.v1.apps/web",
         ] {
-            check(text, DEPLOYMENTS);
+            check(&[text], DEPLOYMENTS, &["web"]);
         }
         for text in [
             "pdeploy/web",
@@ -79,9 +119,9 @@ mod tests {
             "planneddeployments.apps.rollplan.dev/web",
             "planneddeployment.v1alpha1.apps.rollplan.dev/web",
         ] {
-            check(text, PLANNED_DEPLOYMENTS);
+            check(&[text], PLANNED_DEPLOYMENTS, &["web"]);
         }
-        assert!(parse("web-1.example").is_ok());
+        check(&["web-1.example"], DEPLOYMENTS, &["web-1.example"]);
         for text in [
             "",
             "deploy/",
@@ -97,7 +137,30 @@ mod tests {
             "Web",
             "we b",
         ] {
-            assert!(parse(text).is_err(), "{text}");
+            assert!(parsed(&[text]).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn several_words() {
+        check(&["deployment", "web"], DEPLOYMENTS, &["web"]);
+        check(
+            &["pdeploy", "web", "api"],
+            PLANNED_DEPLOYMENTS,
+            &["web", "api"],
+        );
+        check(&["web", "deploy/api"], DEPLOYMENTS, &["web", "api"]);
+        // By itself, a kind is a name.
+        check(&["deploy"], DEPLOYMENTS, &["deploy"]);
+        for wrong in [&["deploy", "deploy/web"][..], &["web", "rs/api"]] {
+            assert!(parsed(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(resource_of("apps/v1", "Deployment"), Some(DEPLOYMENTS));
+        assert_eq!(
+            resource_of("apps.rollplan.dev/v1alpha1", "PlannedDeployment"),
+            Some(PLANNED_DEPLOYMENTS)
+        );
+        assert_eq!(resource_of("v1", "Service"), None);
+        assert_eq!(resource_of("extensions/v1beta1", "Deployment"), None);
     }
 }

@@ -6,11 +6,15 @@
 mod page;
 mod printable;
 mod revision;
+mod rollouts;
 pub(crate) mod span;
+mod state;
 mod step;
 mod table;
 
-pub(crate) use self::page::{Page, wrapped};
+pub(crate) use self::page::{Page, Style, fit, padded, paint, width, wrapped};
 pub(crate) use self::printable::{is_unprintable, one_line, printable, printable_json};
 pub(crate) use self::revision::{history, undo, undo_title};
-pub(crate) use self::table::{blockers_after_headline, lacks_sets, log, plan, status};
+pub(crate) use self::rollouts::{RowWidths, causes, row, row_head};
+pub(crate) use self::state::{state, state_style};
+pub(crate) use self::table::{lacks_sets, log, plan, status};

@@ -1,9 +1,14 @@
-//! Text for people: lines of at most 100 columns, with colour where it helps.
+//! Text for people: lines of at most 100 columns, or as wide as the terminal, with colour where it helps.
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::printable::printable;
 
-/// The longest line, in columns.
+/// The longest line that is easy to read, in columns.
 const COLUMNS_MAX: usize = 100;
+
+/// Narrower than this, nothing can be laid out.
+const COLUMNS_MIN: usize = 40;
 
 /// Columns between those of a table.
 const GAP: usize = 2;
@@ -13,15 +18,18 @@ const GAP: usize = 2;
 pub(crate) struct Page {
     text: String,
     coloured: bool,
+    /// The longest line, in columns.
+    columns: usize,
 }
 
 /// How text is emphasised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(crate) enum Style {
     Plain,
     Strong,
     Faint,
     Good,
+    Warn,
     Bad,
 }
 
@@ -45,6 +53,15 @@ impl Page {
         Self {
             text: String::new(),
             coloured,
+            columns: COLUMNS_MAX,
+        }
+    }
+
+    /// A page for a terminal of so many columns.
+    pub(crate) fn of_width(coloured: bool, columns: usize) -> Self {
+        Self {
+            columns: columns.clamp(COLUMNS_MIN, COLUMNS_MAX),
+            ..Self::new(coloured)
         }
     }
 
@@ -59,8 +76,8 @@ impl Page {
     /// Text behind a lead. Lines that are too long continue below the text.
     pub(super) fn paragraph(&mut self, lead: &str, lead_style: Style, text: &str, style: Style) {
         let lead = printable(lead);
-        let indent = columns(&lead);
-        let lines = wrapped(&printable(text), COLUMNS_MAX.saturating_sub(indent));
+        let indent = width(&lead);
+        let lines = wrapped(&printable(text), self.columns.saturating_sub(indent));
         for (number, line) in lines.iter().enumerate() {
             if number == 0 {
                 self.push(&lead, lead_style);
@@ -77,7 +94,7 @@ impl Page {
     }
 
     pub(super) fn columns(&mut self, table: &Columns) {
-        let widths = table.widths();
+        let widths = table.widths(self.columns);
         for row in &table.rows {
             let cells = row.cells.iter().zip(&widths);
             let cells: Vec<(Vec<String>, usize, Style)> = cells
@@ -88,7 +105,7 @@ impl Page {
                 for (lines, width, style) in &cells {
                     let line = lines.get(number).map_or("", String::as_str);
                     self.push(line, *style);
-                    self.blanks(width.saturating_sub(columns(line)) + GAP);
+                    self.blanks(width.saturating_sub(self::width(line)) + GAP);
                 }
                 self.end_line();
             }
@@ -101,18 +118,7 @@ impl Page {
     }
 
     fn push(&mut self, text: &str, style: Style) {
-        let code = match style {
-            Style::Strong => "1",
-            Style::Faint => "2",
-            Style::Good => "32",
-            Style::Bad => "31",
-            Style::Plain => "",
-        };
-        if self.coloured && !code.is_empty() && !text.is_empty() {
-            self.text.extend(["\u{1b}[", code, "m", text, "\u{1b}[0m"]);
-        } else {
-            self.text.push_str(text);
-        }
+        paint(&mut self.text, text, style, self.coloured);
     }
 
     fn blanks(&mut self, count: usize) {
@@ -147,11 +153,11 @@ impl Columns {
 
 impl Columns {
     /// The widths of the columns. Where the table is wider than the page, the widest columns shrink.
-    fn widths(&self) -> Vec<usize> {
+    fn widths(&self, columns_max: usize) -> Vec<usize> {
         let mut widths: Vec<usize> = Vec::new();
         for row in &self.rows {
             for (column, (cell, _)) in row.cells.iter().enumerate() {
-                let width = cell.split('\n').map(columns).max().unwrap_or_default();
+                let width = cell.split('\n').map(self::width).max().unwrap_or_default();
                 match widths.get_mut(column) {
                     Some(widest) => *widest = width.max(*widest),
                     None => widths.push(width),
@@ -159,7 +165,7 @@ impl Columns {
             }
         }
         let gaps = widths.len().saturating_sub(1) * GAP;
-        let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(COLUMNS_MAX);
+        let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(columns_max);
         while excess > 0 {
             // Of two columns with the same width, the first one.
             let Some(widest) = widths.iter_mut().rev().max_by_key(|width| **width) else {
@@ -172,8 +178,54 @@ impl Columns {
     }
 }
 
-fn columns(text: &str) -> usize {
-    text.chars().count()
+/// Adds text in a style.
+pub(crate) fn paint(to: &mut String, text: &str, style: Style, coloured: bool) {
+    let code = match style {
+        Style::Strong => "1",
+        Style::Faint => "2",
+        Style::Good => "32",
+        Style::Warn => "33",
+        Style::Bad => "31",
+        Style::Plain => "",
+    };
+    if coloured && !code.is_empty() && !text.is_empty() {
+        to.extend(["\u{1b}[", code, "m", text, "\u{1b}[0m"]);
+    } else {
+        to.push_str(text);
+    }
+}
+
+/// The columns that a text takes on a terminal.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text with blanks up to a width.
+pub(crate) fn padded(text: &str, width: usize) -> String {
+    let blanks = width.saturating_sub(text.width());
+    format!("{text}{:blanks$}", "")
+}
+
+/// As much of a text as fits, ending with `more` if that is not all.
+pub(crate) fn fit(text: &str, columns: usize, more: &str) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let (begin, _) = split_at(text, columns.saturating_sub(width(more)));
+    let (more, _) = split_at(more, columns);
+    format!("{begin}{more}")
+}
+
+/// The text up to so many columns, and the rest.
+fn split_at(text: &str, columns: usize) -> (&str, &str) {
+    let mut left = columns;
+    let end = text.char_indices().find(|(_, c)| {
+        let width = c.width().unwrap_or(0);
+        let is_over = width > left;
+        left = left.saturating_sub(width);
+        is_over
+    });
+    text.split_at(end.map_or(text.len(), |(at, _)| at))
 }
 
 /// Lines of at most `width` columns, broken at spaces where possible, and at the line breaks of the text.
@@ -184,15 +236,15 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
         let mut line = String::new();
         for word in paragraph.split(' ') {
             let mut word = word.to_owned();
-            if !line.is_empty() && columns(&line) + 1 + columns(&word) > width {
+            if !line.is_empty() && self::width(&line) + 1 + self::width(&word) > width {
                 lines.push(std::mem::take(&mut line));
             } else if !line.is_empty() {
                 line.push(' ');
             }
-            while columns(&line) + columns(&word) > width {
-                let rest: String = word.chars().skip(width).collect();
-                lines.push(word.chars().take(width).collect());
-                word = rest;
+            while self::width(&word) > width {
+                let (begin, rest) = split_at(&word, width.max(2));
+                lines.push(begin.to_owned());
+                word = rest.to_owned();
             }
             line.push_str(&word);
         }
@@ -216,6 +268,24 @@ mod tests {
         check("0123456789abc de", &["0123456789", "abc de"]);
         check("a 0123456789abc de", &["a", "0123456789", "abc de"]);
         check("a\nb\n", &["a", "b"]);
+        // Each of these takes two columns.
+        check("漢字漢字漢字 漢字", &["漢字漢字漢", "字 漢字"]);
+    }
+
+    #[test]
+    fn texts_are_cut_to_columns() {
+        for (text, columns, expected) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("漢字", 4, "漢字"),
+            ("漢字漢", 5, "漢字…"),
+            ("漢字漢", 4, "漢…"),
+            ("abc", 1, "…"),
+            ("abc", 0, ""),
+        ] {
+            assert_eq!(fit(text, columns, "…"), expected, "{text}");
+        }
+        assert_eq!(padded("漢", 4), "漢  ");
     }
 
     #[test]
@@ -234,7 +304,7 @@ mod tests {
         let long = "word ".repeat(30);
         let text = text(["1", &long, &"x".repeat(60)]);
         assert!(
-            text.lines().all(|line| columns(line) <= COLUMNS_MAX),
+            text.lines().all(|line| self::width(line) <= COLUMNS_MAX),
             "{text}"
         );
         assert_eq!(text.matches("word").count(), 30, "{text}");

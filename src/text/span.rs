@@ -9,6 +9,9 @@ const MINUTE: u64 = 60;
 /// Reads a duration: "10m", "1h30m", "1.5s", "500ms", or a number of seconds.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let wrong = || "not a duration, for example 90s, 10m or 1h30m".to_owned();
+    if text.starts_with('-') {
+        return Err("may not be negative: without a duration there is no limit".to_owned());
+    }
     let part = |number: &str, unit: f64| {
         let number = Some(number)
             .filter(|number| number.starts_with(|c: char| c.is_ascii_digit()))

@@ -4,6 +4,7 @@ use rollplan_core::report::Cause;
 
 use super::page::{Columns, Page, Style};
 use super::span;
+use super::state::state;
 use super::step;
 use crate::proto;
 
@@ -63,7 +64,9 @@ pub(crate) fn status(page: &mut Page, subject: &str, response: &proto::ComputeSt
         // The subject has its name.
         object: _,
     } = response;
-    page.line(subject, Style::Strong);
+    let phase = report.as_ref().map(|report| state(report.phase()));
+    let title = phase.map_or_else(|| subject.to_owned(), |phase| format!("{subject}: {phase}"));
+    page.line(&title, Style::Strong);
     self::report(page, report.as_ref());
     page.gap();
     if let Some(status) = status {
@@ -83,19 +86,42 @@ fn report(page: &mut Page, report: Option<&proto::RolloutReport>) {
     if !headline.is_empty() {
         page.line(headline, Style::Plain);
     }
-    for blocker in &report.blockers {
-        page.paragraph("  - ", Style::Plain, &blocker.message, Style::Plain);
-        remedy(page, blocker);
-    }
-    if let Some(verdict) = &report.verdict {
-        self::decision(page, verdict);
+    blockers(page, report, false);
+    if report.phase() != proto::Phase::Complete {
+        limits(page, report);
     }
 }
 
-/// What blocks a rollout, and how to fix it, below a headline that ends with the first cause.
-pub(crate) fn blockers_after_headline(page: &mut Page, report: &proto::RolloutReport) {
-    for blocker in &report.blockers {
-        if !report.message.ends_with(&blocker.message) {
+/// What the rollout keeps to, with the arithmetic.
+fn limits(page: &mut Page, report: &proto::RolloutReport) {
+    let counts = report.counts.clone().unwrap_or_default();
+    let most = format!("at most {} pods", counts.max_total);
+    let least = format!("at least {} available", counts.min_available);
+    for (limit, arithmetic) in [
+        (most, counts.max_total_arithmetic),
+        (least, counts.min_available_arithmetic),
+    ] {
+        let mut blockers = report.blockers.iter();
+        let is_known = blockers.any(|blocker| blocker.message.contains(&arithmetic));
+        if !is_known && !arithmetic.is_empty() {
+            let text = format!("{limit} ({arithmetic})");
+            page.paragraph("  limit: ", Style::Faint, &text, Style::Plain);
+        }
+    }
+    if let Some(deadline) = &report.deadline {
+        page.paragraph(
+            "  progress deadline: ",
+            Style::Faint,
+            &deadline.to_string(),
+            Style::Plain,
+        );
+    }
+}
+
+/// What blocks a rollout, and how to fix it. With `is_first_known`, the first cause stands above.
+pub(super) fn blockers(page: &mut Page, report: &proto::RolloutReport, is_first_known: bool) {
+    for (index, blocker) in report.blockers.iter().enumerate() {
+        if index > 0 || !is_first_known {
             page.paragraph("  - ", Style::Plain, &blocker.message, Style::Plain);
         }
         remedy(page, blocker);

@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/creack/pty"
 )
@@ -19,9 +21,12 @@ import (
 // Escape sequences that rollplan may write to a terminal.
 const (
 	colour      = "\x1b["
-	overwrite   = "\r\x1b[2K"
+	overwrite   = "\r\x1b[J"
 	wrappingOff = "\x1b[?7l"
 )
+
+// sequences are the escape sequences themselves.
+var sequences = regexp.MustCompile("\x1b\\[[?0-9]*[a-zA-Z]|\r\x1b\\[J")
 
 // fakeKubectl is the stand-in that the tests of the command line use too; its header describes the files it reads.
 const fakeKubectl = "../it/cli/bin/kubectl"
@@ -71,7 +76,7 @@ func watchCommand(t *testing.T, env ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Env = append(os.Environ(), "KUBECTL="+kubectl, "FAKE_KUBECTL="+writeKubectlAnswers(t), "TERM=xterm", "NO_COLOR=")
+	cmd.Env = append(os.Environ(), "KUBECTL="+kubectl, "FAKE_KUBECTL="+writeKubectlAnswers(t), "TERM=xterm", "NO_COLOR=", "LC_ALL=C.UTF-8")
 	cmd.Env = append(cmd.Env, env...)
 	return cmd
 }
@@ -100,8 +105,18 @@ func runOnTerminal(t *testing.T, cmd *exec.Cmd) string {
 func TestTerminal(t *testing.T) {
 	t.Run("live", func(t *testing.T) {
 		out := runOnTerminal(t, watchCommand(t))
-		if !strings.Contains(out, overwrite+wrappingOff) {
-			t.Errorf("no line is overwritten: %q", out)
+		if !strings.Contains(out, overwrite) || !strings.Contains(out, wrappingOff) {
+			t.Errorf("nothing is overwritten: %q", out)
+		}
+		for _, what := range []string{"ReplicaSet web-", "progressing", "complete", "at most 13 (10 + 25% rounded up = 13)"} {
+			if !strings.Contains(out, what) {
+				t.Errorf("%q is not shown: %q", what, out)
+			}
+		}
+		for _, line := range strings.Split(sequences.ReplaceAllString(out, ""), "\r\n") {
+			if columns := utf8.RuneCountInString(line); columns > 80 {
+				t.Errorf("%d columns: %q", columns, line)
+			}
 		}
 		if !strings.Contains(out, "successfully rolled out") {
 			t.Errorf("the end of the rollout is not reported: %q", out)

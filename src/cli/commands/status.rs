@@ -3,87 +3,184 @@
 use std::time::Duration;
 
 use clap::Args;
+use prost_types::Timestamp;
 
-use super::read::read;
-use crate::cli::cluster::{Cluster, Needs};
+use super::read;
+use crate::cli::cluster::Fleet;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::observe::{Asked, Status, add_cluster, observe, status_of};
-use crate::cli::options::{AnswerArgs, Goal, InputArgs, JudgementArgs, Output};
+use crate::cli::options::{AnswerArgs, CompleteArgs, Goal, JudgementArgs, ScopeArgs, StatusOutput};
 use crate::cli::planner::Planner;
-use crate::cli::watch::Limits;
-use crate::cli::watch::rollout::{Wish, watch as watch_rollout};
-use crate::cli::{input, output};
-use crate::text::{self, span};
+use crate::cli::watch::{Group, Limits, Wish, tree_text, worst};
+use crate::cli::{now, output, stderr};
+use crate::text::{self, RowWidths, span};
 
 /// What `--help` adds.
 pub(in crate::cli) const HELP: &str = "\
 Exit codes: 0 complete; 1 failed, stalled or being deleted; 2 wrong command line or input, or missing permission; 3 in progress \
-or paused, or timeout expired; 4 no answer from the service, kubectl or the cluster.";
+or paused, or timeout expired; 4 no answer from the service, kubectl or the cluster. Of several, 1 comes before errors, these \
+before 3, and 3 before 0.";
 
 #[derive(Args, Debug)]
 pub(in crate::cli) struct StatusArgs {
     #[command(flatten)]
-    pub(in crate::cli) input: InputArgs,
+    pub(in crate::cli) scope: ScopeArgs,
+    /// The Deployment to answer about, if the files contain several [default: all of them]
+    #[arg(
+        short,
+        long,
+        value_name = "[NAMESPACE/]NAME",
+        conflicts_with_all = ["names", "selector", "all", "all_namespaces"]
+    )]
+    pub(in crate::cli) deployment: Option<String>,
+    /// The time of the decision, for example 2026-11-20T23:26:19Z [default: now]
+    #[arg(long, value_name = "TIME", value_parser = now::parse)]
+    pub(in crate::cli) now: Option<Timestamp>,
+    #[command(flatten)]
+    pub(in crate::cli) complete: CompleteArgs,
     /// Watch until the rollout is complete or stalled, and print a line whenever something changes
+    ///
+    /// On a terminal, the pods and their states are shown, and redrawn in place.
     #[arg(short, long, conflicts_with_all = ["files", "now"])]
     pub(in crate::cli) watch: bool,
     /// How long to watch, for example 10m [default: until the rollout ends]
-    #[arg(long, value_name = "TIME", value_parser = span::parse, requires = "watch")]
+    #[arg(long, value_name = "TIME", value_parser = span::parse, allow_hyphen_values = true, requires = "watch")]
     pub(in crate::cli) timeout: Option<Duration>,
     /// Polling interval
-    #[arg(long, value_name = "TIME", value_parser = span::parse, default_value = "2s", requires = "watch")]
+    #[arg(long, value_name = "TIME", value_parser = span::parse, allow_hyphen_values = true, default_value = "2s", requires = "watch")]
     pub(in crate::cli) interval: Duration,
+    /// Print lines on a terminal, too
+    #[arg(long, requires = "watch")]
+    pub(in crate::cli) no_live: bool,
     #[command(flatten)]
     pub(in crate::cli) judgement: JudgementArgs,
     #[command(flatten)]
-    pub(in crate::cli) answer: AnswerArgs<Output>,
+    pub(in crate::cli) answer: AnswerArgs<StatusOutput>,
 }
 
 /// `rollplan status`.
 pub(in crate::cli) fn run(args: StatusArgs) -> Result<Exit, Error> {
     let StatusArgs {
-        input,
+        scope,
+        deployment,
+        now,
+        complete,
         watch,
         timeout,
         interval,
+        no_live,
         judgement,
         answer: AnswerArgs { output, server },
     } = args;
     let planner = Planner::new(server)?;
-    if let (true, Some(target)) = (watch, &input.source.target) {
+    let cluster = &scope.cluster;
+    let asked = Asked {
+        fail_on: judgement.fail_on.clone(),
+        previous: None,
+    };
+    let scoped = match scope.which.files.is_empty() {
+        true => {
+            complete.refuse()?;
+            read::scope(&scope)?
+        }
+        false => {
+            let requests = read::all(&scope, deployment.as_deref(), now, &complete)?;
+            let statuses = requests.iter().map(|request| {
+                let mut status = status_of(&planner, request, &asked)?;
+                status.see_tree(request);
+                Ok(status)
+            });
+            let statuses: Result<Vec<Status>, Error> = statuses.collect();
+            return print(output, statuses?, Vec::new());
+        }
+    };
+    if watch {
         let wish = Wish {
             goal: Goal::Complete,
             limits: Limits { interval, timeout },
             judgement,
             logs: false,
+            output,
+            live: !no_live,
         };
-        return watch_rollout(&planner, target, &input.cluster, output, wish);
+        return Group::new(&planner, cluster, scoped, wish).run();
     }
-    let Status {
-        subject, response, ..
-    } = match &input.source.target {
-        Some(target) => {
-            let mut cluster = Cluster::new(&input.cluster, target, Needs::Rollout);
-            let request = cluster.read(None, input.now, input::Answers::default())?;
-            let asked = Asked {
-                fail_on: judgement.fail_on,
-                previous: None,
-            };
-            let mut status = observe(&planner, &mut cluster, request, &asked, None)?;
-            add_cluster(&mut status.response, &input.cluster);
-            status
+    let mut fleet = Fleet::new(cluster, scoped);
+    let all: Vec<usize> = (0..fleet.targets(None)?.len()).collect();
+    let (mut statuses, mut errors) = (Vec::new(), Vec::new());
+    fleet.read(&all, now, &|| None, &mut |_, request, events| {
+        let is_wide = output == StatusOutput::Wide;
+        match request.and_then(|it| observe(&planner, it, &asked, is_wide, events)) {
+            Ok(mut status) => {
+                add_cluster(&mut status.response, cluster);
+                statuses.push(status);
+            }
+            Err(error) => errors.push(error),
         }
-        None => {
-            let asked = Asked {
-                fail_on: judgement.fail_on,
-                previous: None,
-            };
-            status_of(&planner, &read(&input, Needs::Rollout, None)?, &asked)?
-        }
-    };
-    output::print(output, &response, |page| {
-        text::status(page, &subject, &response);
+        Ok(())
     })?;
-    Ok(Exit::of(response.report.as_ref()))
+    if statuses.is_empty()
+        && errors.len() == 1
+        && let Some(error) = errors.pop()
+    {
+        return Err(error);
+    }
+    print(output, statuses, errors)
+}
+
+/// Prints what is known, and returns the exit code of all.
+fn print(output: StatusOutput, statuses: Vec<Status>, errors: Vec<Error>) -> Result<Exit, Error> {
+    match (output.format(), statuses.as_slice()) {
+        (Some(format), statuses) => {
+            let is_several = statuses.len() > 1;
+            for status in statuses {
+                match is_several {
+                    true => output::print_next(format, &status.response)?,
+                    false => output::print(format, &status.response, |_| {})?,
+                }
+            }
+        }
+        (None, statuses) if output == StatusOutput::Name => {
+            for status in statuses {
+                output::write(output::name(&status.response).as_bytes())?;
+            }
+        }
+        (None, [one]) => {
+            let text = output::page(|page| text::status(page, &one.subject, &one.response));
+            output::write(text.as_bytes())?;
+            if output == StatusOutput::Wide {
+                output::write(tree_text(&one.tree).as_bytes())?;
+            }
+        }
+        (None, statuses) => print_rows(statuses, output == StatusOutput::Wide)?,
+    }
+    errors.iter().for_each(stderr::eprint_error);
+    let exits = statuses
+        .iter()
+        .map(|it| Exit::of(it.response.report.as_ref()));
+    Ok(worst(exits.chain(errors.iter().map(Error::exit))))
+}
+
+/// A row for each, and below what blocks those that are not complete.
+fn print_rows(statuses: &[Status], is_wide: bool) -> Result<(), Error> {
+    let names: Vec<String> = statuses.iter().map(Status::name).collect();
+    let widths = RowWidths::new(names.iter().map(String::as_str));
+    let mut rows = match statuses.is_empty() {
+        true => String::new(),
+        false => text::row_head(&widths, is_wide),
+    };
+    for (status, name) in statuses.iter().zip(&names) {
+        let report = status.response.report.clone().unwrap_or_default();
+        rows += &text::row(&widths, name, &report, is_wide);
+    }
+    let causes = output::page(|page| {
+        for status in statuses {
+            let report = status.response.report.as_ref();
+            if let Some(report) = report.filter(|it| Exit::of(Some(it)) == Exit::Failed) {
+                text::causes(page, Some(&status.subject), report, true);
+            }
+        }
+    });
+    output::write((rows + &causes).as_bytes())
 }

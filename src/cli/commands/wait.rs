@@ -4,30 +4,31 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::read;
+use crate::cli::cluster::Scope;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
-use crate::cli::options::{AnswerArgs, ClusterArgs, Goal, JudgementArgs, Output};
+use crate::cli::options::{AnswerArgs, Goal, JudgementArgs, ScopeArgs, StatusOutput};
 use crate::cli::planner::Planner;
-use crate::cli::target;
-use crate::cli::watch::Limits;
-use crate::cli::watch::rollout::{Wish, watch};
+use crate::cli::watch::{Group, Limits, Wish};
 use crate::text::span;
 
 /// What `--help` adds.
 pub(in crate::cli) const HELP: &str = "\
+Several Deployments are a table with a row whenever one changes; the others are followed until each is decided. With -f, the \
+Deployments in the files are looked up in the cluster: pass what was applied.
+
 A poll that fails because the service, kubectl or the cluster does not answer is repeated. Five such polls in a row \
 end the command, as does any other error.
 
 Exit codes: 0 complete; 1 failed or stalled, or deleted while waiting; 2 wrong command line or input, or missing \
-permission; 3 timeout expired, or no progress for ten minutes; 4 no answer from the service, kubectl or the cluster.";
+permission; 3 timeout expired, or no progress for ten minutes; 4 no answer from the service, kubectl or the cluster. Of \
+several, 1 comes before errors, these before 3, and 3 before 0.";
 
 #[derive(Args, Debug)]
 pub(in crate::cli) struct WaitArgs {
-    /// The Deployment, for example web or deploy/web; pdeploy/web for a PlannedDeployment
-    #[arg(value_name = "NAME", value_parser = target::parse)]
-    pub(in crate::cli) target: target::Target,
     #[command(flatten)]
-    pub(in crate::cli) cluster: ClusterArgs,
+    pub(in crate::cli) scope: ScopeArgs,
     /// What to wait for
     #[arg(long = "for", value_enum, default_value_t)]
     pub(in crate::cli) goal: Goal,
@@ -36,37 +37,47 @@ pub(in crate::cli) struct WaitArgs {
     /// When the timeout expires, a kubectl that has not answered yet is stopped. Without a timeout, the command ends when
     /// the rollout is complete, when it certainly needs a change, when its progress deadline has passed, or, without a
     /// deadline, after ten minutes without progress.
-    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", value_parser = span::parse, allow_hyphen_values = true)]
     pub(in crate::cli) timeout: Option<Duration>,
     /// Polling interval
-    #[arg(long, value_name = "TIME", value_parser = span::parse, default_value = "2s")]
+    #[arg(long, value_name = "TIME", value_parser = span::parse, allow_hyphen_values = true, default_value = "2s")]
     pub(in crate::cli) interval: Duration,
+    /// Print lines on a terminal, too
+    #[arg(long)]
+    pub(in crate::cli) no_live: bool,
     #[command(flatten)]
     pub(in crate::cli) judgement: JudgementArgs,
     /// Print the last lines of the container that blocks the rollout, if it does not complete
     #[arg(long)]
     pub(in crate::cli) logs: bool,
     #[command(flatten)]
-    pub(in crate::cli) answer: AnswerArgs<Output>,
+    pub(in crate::cli) answer: AnswerArgs<StatusOutput>,
 }
 
 /// `rollplan wait`.
 pub(in crate::cli) fn run(args: WaitArgs) -> Result<Exit, Error> {
     let WaitArgs {
-        target,
-        cluster,
+        scope,
         goal,
         timeout,
         interval,
+        no_live,
         judgement,
         logs,
         answer: AnswerArgs { output, server },
     } = args;
+    let planner = Planner::new(server)?;
+    let scoped = match scope.which.files.is_empty() {
+        true => read::scope(&scope)?,
+        false => Scope::Named(read::applied(&scope)?),
+    };
     let wish = Wish {
         goal,
         limits: Limits { interval, timeout },
         judgement,
         logs,
+        output,
+        live: !no_live,
     };
-    watch(&Planner::new(server)?, &target, &cluster, output, wish)
+    Group::new(&planner, &scope.cluster, scoped, wish).run()
 }

@@ -11,6 +11,7 @@ use super::object::{Object, Objects, Role, list};
 use super::selection::Selection;
 use super::source_map::SourceMap;
 use crate::cli::error::Error;
+use crate::cli::target::{Target, resource_of};
 use crate::proto;
 use crate::wire;
 use crate::wire::objects::Metadata;
@@ -53,11 +54,76 @@ pub(in crate::cli) fn request(
     answers: Answers,
     note: &mut dyn FnMut(&dyn Display),
 ) -> Result<Request, Error> {
-    note_others(objects, note);
+    let is_from_cluster = wanted.is_some_and(|wanted| wanted.in_cluster);
+    if !is_from_cluster {
+        note_others(objects, note);
+    }
     let owner = choose(objects, wanted)?;
+    about(
+        objects,
+        owner,
+        is_from_cluster,
+        complete,
+        now,
+        answers,
+        note,
+    )
+}
+
+/// Makes a request about each Deployment among the objects.
+pub(in crate::cli) fn requests(
+    objects: &Objects<'_>,
+    complete: Complete,
+    now: Timestamp,
+    note: &mut dyn FnMut(&dyn Display),
+) -> Result<Vec<Request>, Error> {
+    note_others(objects, note);
+    let deployments = deployments(objects);
+    if deployments.is_empty() {
+        return Err(Error::input("", "no Deployment in the input"));
+    }
+    let requests = deployments.into_iter().map(|owner| {
+        about(
+            objects,
+            owner,
+            false,
+            complete,
+            now,
+            Answers::default(),
+            note,
+        )
+    });
+    requests.collect()
+}
+
+/// The Deployments among the objects, to be looked up in a cluster.
+pub(in crate::cli) fn targets(objects: &Objects<'_>) -> Vec<Target> {
+    let deployments = deployments(objects).into_iter();
+    let targets = deployments.filter_map(|index| {
+        let Object {
+            found, metadata, ..
+        } = &objects.all[index];
+        Some(Target {
+            resource: resource_of(&found.api_version, &found.kind)?,
+            name: metadata.name.clone().into_owned(),
+            namespace: Some(metadata.namespace.clone().into_owned()).filter(|it| !it.is_empty()),
+        })
+    });
+    targets.collect()
+}
+
+#[allow(clippy::too_many_arguments, reason = "those of request")]
+fn about(
+    objects: &Objects<'_>,
+    owner: usize,
+    is_from_cluster: bool,
+    complete: Complete,
+    now: Timestamp,
+    answers: Answers,
+    note: &mut dyn FnMut(&dyn Display),
+) -> Result<Request, Error> {
     let selection = Selection::new(objects, owner);
     let owner = selection.owner;
-    let is_from_cluster = wanted.is_some_and(|wanted| wanted.in_cluster);
     if !is_from_cluster {
         refuse_manifest(owner)?;
     }

@@ -24,12 +24,47 @@ impl Source {
     }
 }
 
-/// Reads all files, "-" being standard input.
+/// How the names of files end that are read of a directory.
+const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
+
+/// Reads all files, "-" being standard input, and those in directories.
 pub(in crate::cli) fn sources(files: &[PathBuf]) -> Result<Vec<Source>, Error> {
     if files.iter().filter(|file| is_stdin(file)).count() > 1 {
         return Err(Error::Usage("-f - can be given once".to_owned()));
     }
-    files.iter().map(|file| source(file)).collect()
+    let mut sources = Vec::new();
+    for file in files {
+        if !file.is_dir() {
+            sources.push(source(file)?);
+            continue;
+        }
+        for file in files_of(file)? {
+            sources.push(source(&file)?);
+        }
+    }
+    Ok(sources)
+}
+
+/// The files of a directory that may have objects, by name.
+fn files_of(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let failed = |error: io::Error| {
+        let text = format!("cannot be read: {error}");
+        Error::input(directory.display().to_string(), text)
+    };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let extension = path.extension().and_then(|it| it.to_str());
+        if extension.is_some_and(|it| EXTENSIONS.contains(&it)) && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        let text = "no file in it ends with .json, .yaml or .yml";
+        return Err(Error::input(directory.display().to_string(), text));
+    }
+    Ok(files)
 }
 
 /// Reads one file.

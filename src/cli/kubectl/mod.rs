@@ -33,6 +33,8 @@ pub(super) struct Kubectl {
 /// Kinds that are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
+    /// What is rolled out, as kubectl calls it.
+    Owners(&'static str),
     ReplicaSets,
     Pods,
     /// Events that warn of something.
@@ -55,7 +57,7 @@ impl Kubectl {
 
     /// Reads one object, and prints it as JSON.
     pub(super) fn get(&self, target: &Target, limit: Duration) -> Result<Vec<u8>, Failure> {
-        let Target { resource, name } = target;
+        let Target { resource, name, .. } = target;
         self.get_json(&[resource, name], limit)
     }
 
@@ -67,6 +69,7 @@ impl Kubectl {
         limit: Duration,
     ) -> Result<Vec<u8>, Failure> {
         let resource = match kind {
+            Kind::Owners(resource) => resource,
             Kind::ReplicaSets => "rs",
             Kind::Pods => "pods",
             Kind::Warnings => {

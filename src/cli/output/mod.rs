@@ -13,7 +13,8 @@ pub(super) use self::shell::pasted_word;
 
 use super::error::{Error, chain};
 use super::options::Output;
-use crate::text::{Page, printable_json};
+use crate::proto;
+use crate::text::{Page, one_line, printable_json};
 use crate::wire;
 
 /// Prints a response to standard output: in protobuf's JSON form, or as `table` lays it out.
@@ -44,9 +45,37 @@ fn text<M: Message + Name>(
 
 /// A page for standard output.
 pub(super) fn page(fill: impl FnOnce(&mut Page)) -> String {
-    let mut page = Page::new(is_coloured());
+    let mut page = match terminal_size() {
+        Some((columns, _)) => Page::of_width(is_coloured(), columns),
+        None => Page::new(is_coloured()),
+    };
     fill(&mut page);
     page.into_text()
+}
+
+/// Prints one of several responses.
+pub(super) fn print_next<M: Message + Name>(output: Output, response: &M) -> Result<(), Error> {
+    if output == Output::Yaml {
+        write(b"---\n")?;
+    }
+    print(output, response, |_| {})
+}
+
+/// What kubectl calls the object of a response, for example "deployment.apps/web".
+pub(super) fn name(response: &proto::ComputeStatusResponse) -> String {
+    let object = response.object.clone().unwrap_or_default();
+    let kind = object.kind.to_lowercase();
+    let name = match object.api_version.split_once('/') {
+        Some((group, _)) => format!("{kind}.{group}/{}", object.name),
+        None => format!("{kind}/{}", object.name),
+    };
+    one_line(&name) + "\n"
+}
+
+/// Columns and rows of the terminal that standard output is.
+pub(super) fn terminal_size() -> Option<(usize, usize)> {
+    let (width, height) = terminal_size::terminal_size_of(io::stdout())?;
+    Some((width.0.into(), height.0.into()))
 }
 
 /// Whether lines may be overwritten: on a terminal that can.
@@ -63,7 +92,7 @@ pub(super) fn write(bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// On a terminal that can, unless the user says otherwise (no-color.org).
-fn is_coloured() -> bool {
+pub(super) fn is_coloured() -> bool {
     io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && is_able()

@@ -302,6 +302,7 @@ mod tests {
 
     fn commands(context: &str, steps: Vec<Step>) -> Result<Commands, Error> {
         let cluster = ClusterArgs {
+            all_namespaces: false,
             namespace: Some("ignored".to_owned()),
             context: Some(context.to_owned()),
             kubeconfig: None,

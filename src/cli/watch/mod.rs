@@ -1,27 +1,33 @@
-//! Polling until a rollout ends.
+//! Polling until rollouts end.
 
-pub(super) mod rollout;
+mod decision;
+mod group;
+mod view;
 
-use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use crate::cli::error::Error;
-use crate::cli::exit::Exit;
-use crate::proto::RolloutReport;
+pub(super) use self::decision::worst;
+pub(super) use self::group::{Group, Wish};
+pub(super) use self::view::tree_text;
+
+use super::error::Error;
 
 /// Polls in a row that may fail for want of an answer: API servers are restarted, too.
 const MAX_CONSECUTIVE_ERRORS: usize = 5;
+
+/// How often a live view shows how much time has passed.
+const TICK: Duration = Duration::from_secs(1);
 
 /// How long to poll, and how often.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) interval: Duration,
-    /// `None` polls until the rollout ends.
+    /// `None` polls until the rollouts end.
     pub(super) timeout: Option<Duration>,
 }
 
 /// A clock.
-pub(super) trait Clock {
+trait Clock {
     /// Time since it was started.
     fn elapsed(&self) -> Duration;
     /// Waits.
@@ -30,108 +36,120 @@ pub(super) trait Clock {
 
 /// The clock of the system.
 #[derive(Debug)]
-pub(super) struct SystemClock(Instant);
+struct SystemClock(Instant);
 
-/// Something that is polled.
-pub(super) trait Observation {
-    /// What a poll returns.
-    type Observed;
-    /// Polls once, within the limit if there is one.
-    fn poll(&mut self, limit: Option<Duration>) -> Result<Self::Observed, Error>;
-    /// Reports what was observed so long after the start. An exit code ends the watch.
-    fn report(
-        &mut self,
-        observed: &Self::Observed,
-        elapsed: Duration,
-    ) -> Result<Option<Exit>, Error>;
-    /// How to end if what is watched does not exist (any more). `None` if that is an error.
-    fn on_absence(&self) -> Option<Exit> {
-        None
-    }
+/// How much time has passed, and how much is left.
+#[derive(Clone, Copy)]
+struct Time<'c> {
+    clock: &'c dyn Clock,
+    timeout: Option<Duration>,
+}
+
+/// What is polled.
+trait Observation {
+    /// Polls what is undecided once. An error is one of all of it.
+    fn poll(&mut self, time: Time<'_>) -> Result<(), Error>;
+    /// Whether everything is decided.
+    fn is_decided(&self) -> bool;
     /// Reports a poll that failed and is repeated.
     fn report_error(&mut self, error: &Error) -> Result<(), Error>;
+    /// Time passes between two polls.
+    fn tick(&mut self, elapsed: Duration) -> Result<(), Error>;
 }
 
 /// How a watch has ended.
-#[derive(Debug)]
-pub(super) struct End<O> {
-    pub(super) exit: Exit,
-    /// What was observed last. `None` if no poll succeeded in time.
-    pub(super) last: Option<O>,
-    pub(super) is_timeout: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Decided,
+    Timeout,
 }
 
-/// Polls until the rollout ends or the timeout expires.
-pub(super) fn watch<O: Observation>(
+/// How often in a row no answer came.
+#[derive(Debug, Default)]
+struct Failures {
+    in_a_row: usize,
+}
+
+/// Polls until everything is decided or the timeout expires.
+fn watch(
     limits: Limits,
     clock: &mut impl Clock,
-    observation: &mut O,
-) -> Result<End<O::Observed>, Error> {
+    observation: &mut impl Observation,
+) -> Result<End, Error> {
     let Limits { interval, timeout } = limits;
-    let left = |clock: &dyn Clock| timeout.map(|timeout| timeout.saturating_sub(clock.elapsed()));
-    let is_over = |clock: &dyn Clock| left(clock).is_some_and(|left| left.is_zero());
-    let mut last = None;
-    let mut errors = 0;
+    let mut failures = Failures::default();
     loop {
-        // A timeout of zero polls once: only the limits of kubectl itself count then.
-        match observation.poll(left(clock).filter(|left| !left.is_zero())) {
-            Ok(observed) => {
-                errors = 0;
-                let exit = observation.report(&observed, clock.elapsed())?;
-                last = Some(observed);
-                if let Some(exit) = exit {
-                    return Ok(End {
-                        exit,
-                        last,
-                        is_timeout: false,
-                    });
-                }
-            }
-            Err(Error::Absent(text)) => {
-                if let Some(exit) = observation.on_absence() {
-                    return Ok(End {
-                        exit,
-                        last,
-                        is_timeout: false,
-                    });
-                }
-                return Err(match last {
-                    Some(_) => Error::Gone(text),
-                    None => Error::Absent(text),
-                });
-            }
-            Err(error) if error.is_transient() => {
-                errors += 1;
-                if errors >= MAX_CONSECUTIVE_ERRORS && !is_over(clock) {
-                    return Err(error);
-                }
+        let time = Time { clock, timeout };
+        match observation.poll(time) {
+            Ok(()) => failures.reset(),
+            Err(error) => {
+                let error = failures.take(error, time)?;
                 observation.report_error(&error)?;
             }
-            Err(error) => return Err(error),
         }
-        clock.sleep(left(clock).map_or(interval, |left| interval.min(left)));
-        if is_over(clock) {
-            return Ok(End {
-                exit: Exit::Going,
-                last,
-                is_timeout: true,
-            });
+        if observation.is_decided() {
+            return Ok(End::Decided);
+        }
+        let next = clock.elapsed() + interval.min(time_left(clock, timeout).unwrap_or(interval));
+        loop {
+            let left = next.saturating_sub(clock.elapsed());
+            clock.sleep(left.min(TICK));
+            if left <= TICK {
+                break;
+            }
+            observation.tick(clock.elapsed())?;
+        }
+        if (Time { clock, timeout }).is_over() {
+            return Ok(End::Timeout);
         }
     }
 }
 
-/// Prints the progress of a rollout: on a terminal as one line that is overwritten, in a log line by line.
-#[derive(Debug)]
-pub(super) struct Ticker<W> {
-    out: W,
-    is_live: bool,
-    reported: Option<(RolloutReport, String)>,
+fn time_left(clock: &dyn Clock, timeout: Option<Duration>) -> Option<Duration> {
+    timeout.map(|timeout| timeout.saturating_sub(clock.elapsed()))
+}
+
+// === impl Time ===
+
+impl Time<'_> {
+    fn elapsed(self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    /// The time left for a poll. A timeout of zero polls once: only the limits of kubectl itself count then.
+    fn limit(self) -> Option<Duration> {
+        time_left(self.clock, self.timeout).filter(|left| !left.is_zero())
+    }
+
+    fn is_over(self) -> bool {
+        time_left(self.clock, self.timeout).is_some_and(|left| left.is_zero())
+    }
+}
+
+// === impl Failures ===
+
+impl Failures {
+    fn reset(&mut self) {
+        self.in_a_row = 0;
+    }
+
+    /// Returns the error if the poll is to be repeated, and fails with it if not.
+    fn take(&mut self, error: Error, time: Time<'_>) -> Result<Error, Error> {
+        if !error.is_transient() {
+            return Err(error);
+        }
+        self.in_a_row += 1;
+        match self.in_a_row >= MAX_CONSECUTIVE_ERRORS && !time.is_over() {
+            true => Err(error),
+            false => Ok(error),
+        }
+    }
 }
 
 // === impl SystemClock ===
 
 impl SystemClock {
-    pub(super) fn start() -> Self {
+    fn start() -> Self {
         Self(Instant::now())
     }
 }
@@ -146,73 +164,10 @@ impl Clock for SystemClock {
     }
 }
 
-// === impl Ticker ===
-
-impl<W: Write> Ticker<W> {
-    pub(super) fn new(out: W, is_live: bool) -> Self {
-        Self {
-            out,
-            is_live,
-            reported: None,
-        }
-    }
-
-    /// Prints a line about the report. In a log, only if something other than times has changed.
-    pub(super) fn report(&mut self, report: &RolloutReport, line: &str) -> io::Result<()> {
-        let key = without_times(report);
-        let is_known = self
-            .reported
-            .as_ref()
-            .is_some_and(|(last, last_line)| last_line == line || !self.is_live && *last == key);
-        if is_known {
-            return Ok(());
-        }
-        if self.is_live {
-            // Over the line before, and never longer than the terminal is wide: wrapping is off meanwhile.
-            write!(self.out, "\r\u{1b}[2K\u{1b}[?7l{line}\u{1b}[?7h")?;
-        } else {
-            writeln!(self.out, "{line}")?;
-        }
-        self.reported = Some((key, line.to_owned()));
-        self.out.flush()
-    }
-
-    /// Prints the last line in full.
-    pub(super) fn end(&mut self) -> io::Result<()> {
-        if let (true, Some((_, line))) = (self.is_live, self.reported.take()) {
-            writeln!(self.out, "\r\u{1b}[2K{line}")?;
-        }
-        self.out.flush()
-    }
-}
-
-/// A report without times and texts, which change all the time.
-fn without_times(report: &RolloutReport) -> RolloutReport {
-    let mut report = report.clone();
-    report.message.clear();
-    if let Some(verdict) = &mut report.verdict {
-        verdict.message.clear();
-        verdict.decided_after = None;
-        verdict.since = None;
-    }
-    report.reasons.clear();
-    report.deadline = None;
-    for blocker in &mut report.blockers {
-        blocker.message.clear();
-        blocker.since = None;
-        blocker.remaining = None;
-        for pod in &mut blocker.pods {
-            pod.message.clear();
-            pod.since = None;
-        }
-    }
-    report
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::Phase;
+    use crate::cli::exit::Exit;
 
     /// Advances only when it is told to.
     #[derive(Default)]
@@ -232,42 +187,40 @@ mod tests {
     struct Script {
         polls: std::vec::IntoIter<Result<Exit, Error>>,
         limits: Vec<Option<u64>>,
-        reports: usize,
+        last: Option<Exit>,
+        answers: usize,
         errors: usize,
+        ticks: usize,
     }
 
     impl Observation for Script {
-        type Observed = Exit;
-
-        fn poll(&mut self, limit: Option<Duration>) -> Result<Exit, Error> {
-            self.limits.push(limit.map(|limit| limit.as_secs()));
-            self.polls.next().unwrap_or(Ok(Exit::Going))
+        fn poll(&mut self, time: Time<'_>) -> Result<(), Error> {
+            self.limits.push(time.limit().map(|limit| limit.as_secs()));
+            let exit = self.polls.next().unwrap_or(Ok(Exit::Going))?;
+            self.answers += 1;
+            self.last = Some(exit);
+            Ok(())
         }
 
-        fn report(&mut self, observed: &Exit, _: Duration) -> Result<Option<Exit>, Error> {
-            self.reports += 1;
-            Ok(Some(*observed).filter(|exit| *exit != Exit::Going))
+        fn is_decided(&self) -> bool {
+            self.last.is_some_and(|exit| exit != Exit::Going)
         }
 
         fn report_error(&mut self, _: &Error) -> Result<(), Error> {
             self.errors += 1;
             Ok(())
         }
+
+        fn tick(&mut self, _: Duration) -> Result<(), Error> {
+            self.ticks += 1;
+            Ok(())
+        }
     }
 
     struct Ending {
-        result: Result<End<Exit>, Error>,
+        result: Result<End, Error>,
         script: Script,
         seconds: u64,
-    }
-
-    impl Ending {
-        fn exit(&self) -> Exit {
-            match &self.result {
-                Ok(End { exit, .. }) => *exit,
-                Err(error) => error.exit(),
-            }
-        }
     }
 
     fn run(polls: Vec<Result<Exit, Error>>, timeout: Option<u64>) -> Ending {
@@ -275,8 +228,10 @@ mod tests {
         let mut script = Script {
             polls: polls.into_iter(),
             limits: Vec::new(),
-            reports: 0,
+            last: None,
+            answers: 0,
             errors: 0,
+            ticks: 0,
         };
         let limits = Limits {
             interval: Duration::from_secs(2),
@@ -297,28 +252,28 @@ mod tests {
         })
     }
 
-    fn absent() -> Result<Exit, Error> {
-        Err(Error::Absent("no web".to_owned()))
-    }
-
     #[test]
     fn ends_with_the_rollout() {
         for exit in [Exit::Done, Exit::Failed] {
             for timeout in [None, Some(5), Some(600)] {
                 let end = run(vec![Ok(Exit::Going), Ok(Exit::Going), Ok(exit)], timeout);
-                assert_eq!((end.exit(), end.script.reports, end.seconds), (exit, 3, 4));
+                assert!(matches!(end.result, Ok(End::Decided)));
+                let script = end.script;
+                assert_eq!(
+                    (script.last, script.answers, end.seconds),
+                    (Some(exit), 3, 4)
+                );
+                assert_eq!(script.ticks, 2);
             }
         }
     }
 
     #[test]
     fn ends_with_the_timeout() {
-        for (timeout, reports) in [(0, 1), (1, 1), (2, 1), (5, 3), (600, 300)] {
+        for (timeout, answers) in [(0, 1), (1, 1), (2, 1), (5, 3), (600, 300)] {
             let end = run(vec![], Some(timeout));
-            assert_eq!(
-                (end.exit(), end.script.reports, end.seconds),
-                (Exit::Going, reports, timeout)
-            );
+            assert!(matches!(end.result, Ok(End::Timeout)));
+            assert_eq!((end.script.answers, end.seconds), (answers, timeout));
         }
     }
 
@@ -339,14 +294,13 @@ mod tests {
         polls.extend((0..4).map(|_| unreachable()));
         polls.push(Ok(Exit::Done));
         let end = run(polls, None);
-        assert_eq!((end.exit(), end.script.reports), (Exit::Done, 2));
-        assert_eq!(end.script.errors, 8);
+        assert!(matches!(end.result, Ok(End::Decided)));
+        assert_eq!((end.script.answers, end.script.errors), (2, 8));
         for first in [None, Some(Ok(Exit::Going))] {
             let polls = first.into_iter().chain((0..9).map(|_| unreachable()));
             let end = run(polls.collect(), None);
-            assert_eq!(end.exit(), Exit::Unreachable);
-            assert!(end.result.is_err());
             // The last one is the error that is printed.
+            assert!(matches!(end.result, Err(Error::Unreachable { .. })));
             assert_eq!(end.script.errors, 4);
         }
     }
@@ -356,10 +310,8 @@ mod tests {
         for (first, last) in [(None, None), (Some(Ok(Exit::Going)), Some(Exit::Going))] {
             let polls = first.into_iter().chain((0..9).map(|_| unreachable()));
             let end = run(polls.collect(), Some(3));
-            assert!(
-                matches!(end.result, Ok(End { exit: Exit::Going, last: it, is_timeout: true }) if it == last)
-            );
-            assert_eq!(end.seconds, 3);
+            assert!(matches!(end.result, Ok(End::Timeout)));
+            assert_eq!((end.script.last, end.seconds), (last, 3));
         }
     }
 
@@ -370,59 +322,8 @@ mod tests {
                 .into_iter()
                 .chain([Err(Error::Usage("no".to_owned()))]);
             let end = run(polls.collect(), Some(600));
-            assert_eq!(end.exit(), Exit::Usage);
+            assert!(matches!(end.result, Err(Error::Usage(_))));
             assert_eq!(end.script.errors, 0);
         }
-    }
-
-    #[test]
-    fn a_deployment_that_is_deleted_has_failed_and_one_that_never_was_is_a_mistake() {
-        assert_eq!(run(vec![absent()], Some(600)).exit(), Exit::Usage);
-        let end = run(vec![Ok(Exit::Going), absent()], Some(600));
-        assert_eq!(end.exit(), Exit::Failed);
-        assert!(matches!(end.result, Err(Error::Gone(_))));
-    }
-
-    fn printed(is_live: bool, lines: &[(Phase, i32, &str)]) -> String {
-        let mut ticker = Ticker::new(Vec::new(), is_live);
-        for (phase, ready, line) in lines {
-            let report = RolloutReport {
-                phase: (*phase).into(),
-                message: (*line).to_owned(),
-                counts: Some(crate::proto::Counts {
-                    ready: *ready,
-                    ..Default::default()
-                }),
-                ..Default::default()
-            };
-            ticker.report(&report, line).unwrap();
-        }
-        ticker.end().unwrap();
-        String::from_utf8(ticker.out).unwrap()
-    }
-
-    #[test]
-    fn a_log_has_what_changes_and_a_terminal_the_time_too() {
-        let lines = [
-            (Phase::Progressing, 0, "starting for 1s"),
-            (Phase::Progressing, 0, "starting for 3s"),
-            (Phase::Progressing, 0, "starting for 3s"),
-            (Phase::Progressing, 1, "one is ready"),
-            (Phase::Complete, 2, "complete"),
-        ];
-        assert_eq!(
-            printed(false, &lines),
-            "starting for 1s\none is ready\ncomplete\n"
-        );
-        let live: String = [
-            "starting for 1s",
-            "starting for 3s",
-            "one is ready",
-            "complete",
-        ]
-        .map(|line| format!("\r\u{1b}[2K\u{1b}[?7l{line}\u{1b}[?7h"))
-        .concat();
-        assert_eq!(printed(true, &lines), live + "\r\u{1b}[2Kcomplete\n");
-        assert_eq!(printed(true, &[]), "");
     }
 }

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use super::{DEPLOYMENT, REPLICA_SET, Run, command, path, read};
 
-const OPTIONS: &str = "-o json --request-timeout=30s";
+pub(super) const OPTIONS: &str = "-o json --request-timeout=30s";
 
 const EVENTS: &str = "get events --field-selector=type=Warning ";
 
 /// What kubectl does at one call.
 #[derive(Clone)]
-enum Answer {
+pub(super) enum Answer {
     /// Prints this.
     Out(String),
     /// Fails with this.
@@ -26,17 +26,17 @@ enum Answer {
 
 /// What kubectl does in one poll, for the Deployment, its ReplicaSets and its pods.
 #[derive(Clone)]
-struct Poll {
-    deployment: Answer,
-    sets: Answer,
-    pods: Answer,
+pub(super) struct Poll {
+    pub(super) deployment: Answer,
+    pub(super) sets: Answer,
+    pub(super) pods: Answer,
 }
 
 /// A folder for the script that stands in for kubectl.
-struct Kubectl(tempfile::TempDir);
+pub(super) struct Kubectl(tempfile::TempDir);
 
 impl Kubectl {
-    fn new(polls: &[Poll]) -> Self {
+    pub(super) fn new(polls: &[Poll]) -> Self {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         for (index, poll) in polls.iter().enumerate() {
             for (kind, answer) in [
@@ -56,12 +56,12 @@ impl Kubectl {
         Self(folder)
     }
 
-    fn run(&self, args: &[&str]) -> Run {
+    pub(super) fn run(&self, args: &[&str]) -> Run {
         self.run_as(env!("CARGO_BIN_EXE_rollplan"), args)
     }
 
     /// Runs a command that polls until the rollout ends. Where it does not, the test is to fail, not to hang.
-    fn watch(&self, args: &[&str]) -> Run {
+    pub(super) fn watch(&self, args: &[&str]) -> Run {
         self.run(&[args, &["--interval=0", "--timeout=2m"]].concat())
     }
 
@@ -83,7 +83,7 @@ impl Kubectl {
     }
 
     /// Its arguments, a line for each call, but for those that read events.
-    fn calls(&self) -> Vec<String> {
+    pub(super) fn calls(&self) -> Vec<String> {
         let calls = fs::read_to_string(self.file("calls")).unwrap_or_default();
         let calls = calls.lines().filter(|call| !call.starts_with(EVENTS));
         calls.map(str::to_owned).collect()
@@ -115,7 +115,7 @@ fn example(name: &str) -> Poll {
 }
 
 /// The objects, as kubectl prints them.
-fn poll(objects: Vec<Value>) -> Poll {
+pub(super) fn poll(objects: Vec<Value>) -> Poll {
     let list = |kind: &str| {
         let items = objects.iter().filter(|object| object["kind"] == kind);
         let items: Vec<_> = items.collect();
@@ -134,6 +134,24 @@ fn poll(objects: Vec<Value>) -> Poll {
         },
         sets: list("ReplicaSet"),
         pods: list("Pod"),
+    }
+}
+
+impl Poll {
+    /// What it prints.
+    pub(super) fn objects(&self) -> Vec<Value> {
+        let answers = [&self.deployment, &self.sets, &self.pods];
+        let objects = answers.into_iter().flat_map(|answer| {
+            let Answer::Out(text) = answer else {
+                panic!("not printed");
+            };
+            let value: Value = serde_json::from_str(text).unwrap();
+            match value["items"].as_array() {
+                Some(items) => items.clone(),
+                None => vec![value],
+            }
+        });
+        objects.collect()
     }
 }
 
@@ -164,7 +182,7 @@ fn from_yaml(yaml: &str) -> Value {
 }
 
 /// A rollout of two pods of which so many are available.
-fn rollout(available: i32) -> Poll {
+pub(super) fn rollout(available: i32) -> Poll {
     let set = REPLICA_SET
         .replace("name: web-1", "name: web-79c545b47")
         .replace("pod-template-hash: \"1\"", "pod-template-hash: 79c545b47")
@@ -512,7 +530,7 @@ fn it_is_a_plugin_of_kubectl() {
         assert_eq!(run.exit, 0);
         assert!(
             run.out
-                .contains("\nUsage: kubectl rollplan status [OPTIONS] <NAME|"),
+                .contains("\nUsage: kubectl rollplan status [OPTIONS] [NAME]..."),
             "{}",
             run.out
         );
@@ -527,7 +545,7 @@ fn it_is_a_plugin_of_kubectl() {
     let run = kubectl.run(&["status", "--help"]);
     assert!(
         run.out
-            .contains("\nUsage: rollplan status [OPTIONS] <NAME|"),
+            .contains("\nUsage: rollplan status [OPTIONS] [NAME]..."),
         "{}",
         run.out
     );
@@ -781,7 +799,14 @@ fn what_does_not_go_together() {
             &["status", "web", "--deployment=web"],
             "cannot be used with",
         ),
-        (&["status", "web", "--pods-complete"], "cannot be used with"),
+        (
+            &["status", "web", "--pods-complete"],
+            "cannot be used without -f",
+        ),
+        (
+            &["plan", "web", "--replica-sets-complete"],
+            "cannot be used without -f",
+        ),
         (
             &["status", "web", "--watch", "--now=2026-11-20T23:26:19Z"],
             "cannot be used with",
@@ -794,7 +819,6 @@ fn what_does_not_go_together() {
             &["status", "rs/web"],
             "only Deployments (for example deploy/web) and PlannedDeployments (for example pdeploy/web) are supported",
         ),
-        (&["wait", "-f", file], "unexpected argument '-f'"),
         (
             &["wait", "web", "--for=ready"],
             "[possible values: complete, available, updated, deleted]",

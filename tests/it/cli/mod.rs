@@ -8,6 +8,7 @@ mod readme;
 mod refusals;
 mod revisions;
 mod service;
+mod several;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

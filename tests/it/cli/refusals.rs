@@ -266,8 +266,8 @@ fn files_that_cannot_be_read() {
         "error: no/such.json: cannot be read: No such file or directory (os error 2)\n"
     );
     assert_eq!(
-        refused(&["plan", "-f", "examples"], ""),
-        "error: examples: cannot be read: Is a directory (os error 21)\n"
+        refused(&["plan", "-f", "tests/it/cli"], ""),
+        "error: tests/it/cli: no file in it ends with .json, .yaml or .yml\n"
     );
     assert_eq!(
         refused(&["plan", "-f", "-", "-f", "-"], ""),

@@ -1,12 +1,17 @@
-//! What a command needs of a cluster, read by kubectl: never more than the Deployment selects, with one exception.
+//! What a command needs of a cluster, read by kubectl.
 //!
 //! The Deployment comes first, then its ReplicaSets, then its pods: what is read later is never older. The three are not of
 //! one moment, though. If the Deployment changes in between, the answer is about the Deployment as it was read; the next
 //! poll sees the change, and the API server refuses the writes of a plan, which carry the versions that were read.
 
+mod fleet;
+
+use std::slice;
 use std::time::{Duration, Instant};
 
 use prost_types::Timestamp;
+
+pub(super) use self::fleet::{AddEvents, Fleet, Scope};
 
 use super::error::Error;
 use super::input::{self, Answers, Complete, Objects, Request, Source, Texts, Wanted};
@@ -37,51 +42,72 @@ pub(super) enum Needs {
     Revisions,
 }
 
-/// A Deployment in a cluster.
+/// A namespace of a cluster, or all of them.
 #[derive(Debug)]
-pub(super) struct Cluster<'a> {
+pub(super) struct Cluster {
     kubectl: Kubectl,
-    target: &'a Target,
-    namespace: Option<&'a str>,
-    needs: Needs,
+    namespace: Option<String>,
     /// Whether the note about missing pods was printed.
     is_noted: bool,
     /// Whether events can be read, as far as that is known.
     has_events: bool,
 }
 
+/// How much time a command has left for kubectl.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    start: Instant,
+    limit: Option<Duration>,
+}
+
+// === impl Budget ===
+
+impl Budget {
+    fn new(limit: Option<Duration>) -> Self {
+        Self {
+            start: Instant::now(),
+            limit,
+        }
+    }
+
+    fn left(self) -> Duration {
+        match self.limit {
+            Some(limit) => limit
+                .saturating_sub(self.start.elapsed())
+                .min(PROCESS_TIMEOUT),
+            None => PROCESS_TIMEOUT,
+        }
+    }
+}
+
 // === impl Cluster ===
 
-impl<'a> Cluster<'a> {
-    pub(super) fn new(args: &'a ClusterArgs, target: &'a Target, needs: Needs) -> Self {
+impl Cluster {
+    pub(super) fn new(args: &ClusterArgs) -> Self {
         Self {
             kubectl: Kubectl::new(args),
-            target,
-            namespace: args.namespace.as_deref(),
-            needs,
+            namespace: args.namespace.clone(),
             is_noted: false,
             has_events: true,
         }
     }
 
-    /// Reads it all, within the limit if there is one.
+    /// Reads a Deployment and what belongs to it, within the limit if there is one.
     pub(super) fn read(
         &mut self,
+        target: &Target,
+        needs: Needs,
         limit: Option<Duration>,
         now: Option<Timestamp>,
         answers: Answers,
     ) -> Result<Request, Error> {
-        let start = Instant::now();
-        let left = || match limit {
-            Some(limit) => limit.saturating_sub(start.elapsed()).min(PROCESS_TIMEOUT),
-            None => PROCESS_TIMEOUT,
-        };
-        let deployment = self.kubectl.get(self.target, left());
-        let deployment = deployment.map_err(|failure| self.absent(failure))?;
+        let budget = Budget::new(limit);
+        let deployment = self.kubectl.get(target, budget.left());
+        let deployment = deployment.map_err(|failure| self.absent(target, failure))?;
         let deployment = Source::new(SOURCE, deployment)?;
-        let wanted = Wanted::in_cluster(&self.target.name, self.namespace);
+        let wanted = Wanted::in_cluster(&target.name, self.namespace.as_deref());
         let selector = {
-            let texts = Texts::read(std::slice::from_ref(&deployment))?;
+            let texts = Texts::read(slice::from_ref(&deployment))?;
             input::selector(&Objects::find(&texts)?, &wanted)?
         };
         let mut sources = vec![deployment];
@@ -95,17 +121,12 @@ impl<'a> Cluster<'a> {
                 );
                 return Err(Error::input(SOURCE, text));
             }
-            let of_sets = (self.needs != Needs::Plan).then_some(selector.as_str());
-            let sets = self.kubectl.list(Kind::ReplicaSets, of_sets, left())?;
-            sources.push(Source::new(SOURCE, sets)?);
-            if self.needs != Needs::Revisions {
-                match self.kubectl.list(Kind::Pods, Some(&selector), left()) {
-                    Ok(pods) => sources.push(Source::new(SOURCE, pods)?),
-                    Err(failure) => {
-                        self.note_missing_pods(failure)?;
-                        pods_complete = false;
-                    }
-                }
+            let of_sets = (needs != Needs::Plan).then_some(selector.as_str());
+            sources.push(self.list(Kind::ReplicaSets, of_sets, budget)?);
+            if needs != Needs::Revisions {
+                let pods = self.pods(Some(&selector), budget)?;
+                pods_complete = pods.is_some();
+                sources.extend(pods);
             }
         }
         let texts = Texts::read(&sources)?;
@@ -122,23 +143,31 @@ impl<'a> Cluster<'a> {
         )
     }
 
-    /// Adds the warnings of the namespace to a request: they tell what only time or only a change resolves. Whoever may
-    /// not list events gets a verdict that is less certain. Returns whether there are any about the objects of the request.
-    pub(super) fn add_events(
-        &mut self,
-        request: &mut Request,
-        limit: Option<Duration>,
-    ) -> Result<bool, Error> {
+    fn list(&self, kind: Kind, selector: Option<&str>, budget: Budget) -> Result<Source, Error> {
+        Source::new(SOURCE, self.kubectl.list(kind, selector, budget.left())?)
+    }
+
+    /// The pods. Whoever may not list them gets an answer without them, since pods explain, and only Recreate waits for
+    /// them.
+    fn pods(&mut self, selector: Option<&str>, budget: Budget) -> Result<Option<Source>, Error> {
+        match self.kubectl.list(Kind::Pods, selector, budget.left()) {
+            Ok(pods) => Source::new(SOURCE, pods).map(Some),
+            Err(failure) => {
+                self.note_missing_pods(failure)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// The warnings of the namespace: they tell what only time or only a change resolves. Whoever may not list events gets
+    /// a verdict that is less certain.
+    fn events(&mut self, limit: Option<Duration>) -> Result<Option<Source>, Error> {
         if !self.has_events {
-            return Ok(false);
+            return Ok(None);
         }
         let limit = limit.unwrap_or(PROCESS_TIMEOUT).min(PROCESS_TIMEOUT);
         match self.kubectl.list(Kind::Warnings, None, limit) {
-            Ok(events) => {
-                let events = [Source::new(SOURCE, events)?];
-                let texts = Texts::read(&events)?;
-                return Ok(request.add_events(&Objects::find(&texts)?));
-            }
+            Ok(events) => return Source::new(SOURCE, events).map(Some),
             Err(failure) if failure.is_transient() => {}
             Err(failure) => {
                 self.has_events = false;
@@ -147,7 +176,19 @@ impl<'a> Cluster<'a> {
                 ));
             }
         }
-        Ok(false)
+        Ok(None)
+    }
+
+    /// Adds the warnings about the objects of a request. Returns whether there are any.
+    pub(super) fn add_events(
+        &mut self,
+        request: &mut Request,
+        limit: Option<Duration>,
+    ) -> Result<bool, Error> {
+        match self.events(limit)? {
+            Some(events) => add_events(request, &events),
+            None => Ok(false),
+        }
     }
 
     /// The last lines that a container has written.
@@ -158,14 +199,15 @@ impl<'a> Cluster<'a> {
         Ok(String::from_utf8_lossy(&log).into_owned())
     }
 
-    fn absent(&self, failure: Failure) -> Error {
+    fn absent(&self, target: &Target, failure: Failure) -> Error {
         match failure.cause() {
-            Cause::NotFound(_) => Error::Absent(input::absent(&self.target.name, self.namespace)),
+            Cause::NotFound(_) => {
+                Error::Absent(input::absent(&target.name, self.namespace.as_deref()))
+            }
             _ => failure.into(),
         }
     }
 
-    /// Pods explain, and only Recreate waits for them. So whoever may not list them gets an answer without them.
     fn note_missing_pods(&mut self, failure: Failure) -> Result<(), Error> {
         if !matches!(failure.cause(), Cause::Forbidden(_)) {
             return Err(failure.into());
@@ -177,4 +219,9 @@ impl<'a> Cluster<'a> {
         }
         Ok(())
     }
+}
+
+fn add_events(request: &mut Request, events: &Source) -> Result<bool, Error> {
+    let texts = Texts::read(slice::from_ref(events))?;
+    Ok(request.add_events(&Objects::find(&texts)?))
 }

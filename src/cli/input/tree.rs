@@ -1,0 +1,311 @@
+//! What an object has created, for people who watch it: ReplicaSets, pods, and the state of their containers.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::wire;
+use crate::wire::objects::scan;
+
+/// Depth of owners: a CronJob has Jobs, and these have pods.
+const DEPTH_MAX: usize = 4;
+
+/// An object, and what it controls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) struct Node {
+    /// For example "ReplicaSet web-7d9", and of a pod its name alone.
+    pub(in crate::cli) label: String,
+    pub(in crate::cli) state: String,
+    pub(in crate::cli) health: Health,
+    pub(in crate::cli) children: Vec<Self>,
+}
+
+/// How a node is, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::cli) enum Health {
+    Failing,
+    Waiting,
+    Ending,
+    Ready,
+}
+
+struct Object {
+    kind: String,
+    name: String,
+    uid: String,
+    value: Value,
+}
+
+/// What the object with this UID controls, the newest first. The text is that of a request.
+pub(in crate::cli) fn tree(text: &[u8], uid: &str) -> Vec<Node> {
+    let mut found = Vec::new();
+    if scan(0, text, &mut found, &mut wire::Violations::default()).is_err() {
+        return Vec::new();
+    }
+    let mut owned: HashMap<String, Vec<Object>> = HashMap::new();
+    for object in &found {
+        let metadata = object.metadata();
+        let Some(controller) = metadata.controller else {
+            continue;
+        };
+        let field = |name: &str| {
+            let text = object.field(name);
+            let value = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
+            (name.to_owned(), value.unwrap_or_default())
+        };
+        let fields = ["metadata", "spec", "status"].map(field);
+        owned
+            .entry(controller.into_owned())
+            .or_default()
+            .push(Object {
+                kind: object.kind.clone().into_owned(),
+                name: metadata.name.into_owned(),
+                uid: metadata.uid.into_owned(),
+                value: Value::Object(fields.into_iter().collect()),
+            });
+    }
+    children(&owned, uid, 0)
+}
+
+fn children(owned: &HashMap<String, Vec<Object>>, uid: &str, depth: usize) -> Vec<Node> {
+    let mut objects: Vec<&Object> = owned.get(uid).into_iter().flatten().collect();
+    if depth > DEPTH_MAX {
+        return Vec::new();
+    }
+    objects.sort_by(|a, b| created(b).cmp(created(a)).then_with(|| a.name.cmp(&b.name)));
+    let mut nodes: Vec<Node> = objects
+        .into_iter()
+        .filter_map(|object| match object.kind.as_str() {
+            "Pod" => Some(pod(object)),
+            _ => owner(object, children(owned, &object.uid, depth + 1)),
+        })
+        .collect();
+    nodes.sort_by_key(|node| match node.children.is_empty() {
+        true => node.health,
+        false => Health::Failing,
+    });
+    nodes
+}
+
+fn created(object: &Object) -> &str {
+    text(&object.value, "/metadata/creationTimestamp")
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    let text = value.pointer(pointer).and_then(Value::as_str);
+    text.unwrap_or_default()
+}
+
+fn number(value: &Value, pointer: &str) -> i64 {
+    let number = value.pointer(pointer).and_then(Value::as_i64);
+    number.unwrap_or_default()
+}
+
+/// A ReplicaSet, for example. `None` for one that has nothing.
+fn owner(object: &Object, children: Vec<Node>) -> Option<Node> {
+    let Object {
+        kind, name, value, ..
+    } = object;
+    let (desired, ready) = (
+        number(value, "/spec/replicas"),
+        number(value, "/status/readyReplicas"),
+    );
+    if children.is_empty() && desired == 0 && number(value, "/status/replicas") == 0 {
+        return None;
+    }
+    let revision = value.pointer("/metadata/annotations/deployment.kubernetes.io~1revision");
+    let revision = revision.and_then(Value::as_str);
+    let revision = revision.map_or_else(String::new, |revision| format!("revision {revision}, "));
+    let worst = children.iter().map(|child| child.health).min();
+    Some(Node {
+        label: format!("{kind} {name}"),
+        state: format!("{revision}{ready} of {desired} ready"),
+        health: match worst {
+            Some(worst) => worst,
+            None if ready >= desired => Health::Ready,
+            None => Health::Waiting,
+        },
+        children,
+    })
+}
+
+fn pod(object: &Object) -> Node {
+    let (state, health) = pod_state(&object.value);
+    Node {
+        label: object.name.clone(),
+        state,
+        health,
+        children: Vec::new(),
+    }
+}
+
+/// The state of a pod: of its first container that is not as it should be, or of all.
+fn pod_state(pod: &Value) -> (String, Health) {
+    if pod
+        .pointer("/metadata/deletionTimestamp")
+        .is_some_and(|it| !it.is_null())
+    {
+        return ("Terminating".to_owned(), Health::Ending);
+    }
+    let phase = match text(pod, "/status/phase") {
+        "" => "Unknown",
+        phase => phase,
+    };
+    let containers = |field: &str| {
+        let list = pod.pointer(&format!("/status/{field}"));
+        list.and_then(Value::as_array).into_iter().flatten()
+    };
+    let restarts: i64 = containers("containerStatuses")
+        .map(|container| number(container, "/restartCount"))
+        .sum();
+    let restarts = match restarts {
+        0 => String::new(),
+        1 => ", 1 restart".to_owned(),
+        count => format!(", {count} restarts"),
+    };
+    let all = containers("initContainerStatuses").chain(containers("containerStatuses"));
+    for container in all {
+        if let Some((state, health)) = container_state(container, phase) {
+            return (format!("{state}{restarts}"), health);
+        }
+    }
+    if matches!(phase, "Failed" | "Succeeded") {
+        let reason = match text(pod, "/status/reason") {
+            "" => phase,
+            reason => reason,
+        };
+        return (reason.to_owned(), Health::Ending);
+    }
+    let condition = |kind: &str| {
+        let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.find(|condition| text(condition, "/type") == kind)
+    };
+    if condition("Ready").is_some_and(|ready| text(ready, "/status") == "True") {
+        return (format!("{phase}, ready{restarts}"), Health::Ready);
+    }
+    let scheduled = condition("PodScheduled");
+    if let Some(scheduled) = scheduled.filter(|it| text(it, "/status") == "False") {
+        let reason = text(scheduled, "/reason");
+        return (format!("{phase}, {reason}"), Health::Failing);
+    }
+    (format!("{phase}, not ready{restarts}"), Health::Waiting)
+}
+
+/// The state of a container that keeps its pod from being ready.
+fn container_state(container: &Value, phase: &str) -> Option<(String, Health)> {
+    let name = text(container, "/name");
+    if let Some(waiting) = container.pointer("/state/waiting") {
+        let reason = match text(waiting, "/reason") {
+            "" => "Waiting",
+            reason => reason,
+        };
+        let health = match reason {
+            "ContainerCreating" | "PodInitializing" | "Waiting" => Health::Waiting,
+            _ => Health::Failing,
+        };
+        return Some((format!("{name}: {reason}"), health));
+    }
+    let terminated = container.pointer("/state/terminated")?;
+    let code = number(terminated, "/exitCode");
+    if code == 0 || phase == "Succeeded" {
+        return None;
+    }
+    let reason = text(terminated, "/reason");
+    Some((
+        format!("{name}: {reason}, exit code {code}"),
+        Health::Failing,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pods_have_the_state_of_their_containers() {
+        let ready = json!([{"type": "Ready", "status": "True"}]);
+        let waiting = |reason: &str| json!([{"name": "web", "state": {"waiting": {"reason": reason}}, "restartCount": 2}]);
+        for (status, state, health) in [
+            (
+                json!({"phase": "Running", "conditions": ready}),
+                "Running, ready",
+                Health::Ready,
+            ),
+            (
+                json!({"phase": "Running"}),
+                "Running, not ready",
+                Health::Waiting,
+            ),
+            (
+                json!({"phase": "Pending", "containerStatuses": waiting("ContainerCreating")}),
+                "web: ContainerCreating, 2 restarts",
+                Health::Waiting,
+            ),
+            (
+                json!({"phase": "Running", "containerStatuses": waiting("CrashLoopBackOff"), "conditions": ready}),
+                "web: CrashLoopBackOff, 2 restarts",
+                Health::Failing,
+            ),
+            (
+                json!({"phase": "Running", "containerStatuses": [
+                    {"name": "web", "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+                ]}),
+                "web: OOMKilled, exit code 137",
+                Health::Failing,
+            ),
+            (
+                json!({"phase": "Pending", "conditions": [
+                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+                ]}),
+                "Pending, Unschedulable",
+                Health::Failing,
+            ),
+            (
+                json!({"phase": "Failed", "reason": "Evicted"}),
+                "Evicted",
+                Health::Ending,
+            ),
+            (json!({}), "Unknown, not ready", Health::Waiting),
+        ] {
+            let pod = json!({"status": status});
+            assert_eq!(pod_state(&pod), (state.to_owned(), health), "{pod}");
+        }
+        let leaving = json!({"metadata": {"deletionTimestamp": "2026-01-31T12:00:00Z"}, "status": {"phase": "Running"}});
+        assert_eq!(
+            pod_state(&leaving),
+            ("Terminating".to_owned(), Health::Ending)
+        );
+    }
+
+    #[test]
+    fn failing_pods_come_first_and_empty_sets_are_left_out() {
+        let object = |kind: &str, name: &str, owner: &str, status: Value| {
+            let owner = json!([{"uid": owner, "controller": true}]);
+            let metadata = json!({"name": name, "uid": name, "ownerReferences": owner});
+            json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": {}, "status": status})
+        };
+        let waiting = json!({"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ErrImagePull"}}}]});
+        let items = json!([
+            object("ReplicaSet", "new", "web", json!({"replicas": 2})),
+            object("ReplicaSet", "old", "web", json!({})),
+            object("Pod", "a", "new", json!({"phase": "Running"})),
+            object("Pod", "b", "new", waiting),
+            object("Pod", "stranger", "other", json!({})),
+        ]);
+        let list = json!({"kind": "List", "items": items}).to_string();
+        let tree = tree(list.as_bytes(), "web");
+        assert_eq!(tree.len(), 1);
+        assert_eq!(tree[0].label, "ReplicaSet new");
+        assert_eq!(tree[0].health, Health::Failing);
+        let pods: Vec<_> = tree[0]
+            .children
+            .iter()
+            .map(|it| it.label.as_str())
+            .collect();
+        assert_eq!(pods, ["b", "a"]);
+        assert_eq!(super::tree(b"{", "web"), []);
+    }
+}

@@ -1,0 +1,214 @@
+//! When the watch of one rollout ends, and how.
+
+use std::time::Duration;
+
+use super::{Failures, Time};
+use crate::cli::error::Error;
+use crate::cli::exit::Exit;
+use crate::cli::observe::{Asked, Status};
+use crate::cli::options::{Goal, JudgementArgs, Switch};
+use crate::proto;
+
+/// How long a rollout without a deadline may stand still.
+pub(super) const STALLED_AFTER: Duration = Duration::from_secs(600);
+
+/// What counts as progress: numbers of pods, and which ReplicaSet is the new one.
+type Progress = (Option<proto::Counts>, String);
+
+/// One rollout that is watched.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// For example "Deployment shop/web", once it is known, and before that what it was called on the command line.
+    pub(super) subject: String,
+    pub(super) asked: Asked,
+    /// What was observed last.
+    pub(super) last: Option<Status>,
+    pub(super) outcome: Option<Outcome>,
+    goal: Goal,
+    fail_fast: Switch,
+    failures: Failures,
+    /// The last progress, and when it was made.
+    progress: Option<(Progress, Duration)>,
+}
+
+/// How the watch of a rollout has ended.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Exit(Exit),
+    /// No progress for long, and no deadline.
+    Stalled,
+    Error(Error),
+}
+
+/// What somebody should know of an observation.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// It is another object of the same name: the UID that it had, and the one that it has.
+    Recreated(String, String),
+    None,
+}
+
+// === impl Member ===
+
+impl Member {
+    pub(super) fn new(name: &str, goal: Goal, judgement: &JudgementArgs) -> Self {
+        let JudgementArgs { fail_fast, fail_on } = judgement;
+        Self {
+            subject: name.to_owned(),
+            asked: Asked {
+                fail_on: fail_on.clone(),
+                previous: None,
+            },
+            last: None,
+            outcome: None,
+            goal,
+            fail_fast: *fail_fast,
+            failures: Failures::default(),
+            progress: None,
+        }
+    }
+
+    /// Takes what was observed so long after the start.
+    pub(super) fn take(&mut self, status: Status, elapsed: Duration) -> News {
+        self.failures.reset();
+        let report = status.response.report.clone().unwrap_or_default();
+        let last = self.last.as_ref();
+        let former = last.map(|last| last.uid.clone()).unwrap_or_default();
+        let is_another = !former.is_empty() && former != status.uid;
+        let replica_set = last.and_then(|last| last.response.report.as_ref());
+        // What failed before says nothing about another ReplicaSet.
+        let is_same =
+            !is_another && replica_set.is_none_or(|it| it.replica_set == report.replica_set);
+        self.asked.previous = report.verdict.clone().filter(|_| is_same);
+        if is_another {
+            self.progress = None;
+        }
+        let news = match is_another {
+            true => News::Recreated(former, status.uid.clone()),
+            false => News::None,
+        };
+        self.subject.clone_from(&status.subject);
+        self.last = Some(status);
+        self.outcome = match is_another && self.goal == Goal::Deleted {
+            true => Some(Outcome::Exit(Exit::Done)),
+            false => self.exit(&report).map(Outcome::Exit),
+        };
+        if self.is_stalled(&report, elapsed) && self.outcome.is_none() {
+            self.outcome = Some(Outcome::Stalled);
+        }
+        news
+    }
+
+    /// Takes a poll that failed. Returns the error if the poll is to be repeated.
+    pub(super) fn take_error(&mut self, error: Error, time: Time<'_>) -> Option<Error> {
+        let error = match error {
+            Error::Absent(_) if self.goal == Goal::Deleted => {
+                self.outcome = Some(Outcome::Exit(Exit::Done));
+                return None;
+            }
+            Error::Absent(text) if self.last.is_some() => Error::Gone(text),
+            error => error,
+        };
+        match self.failures.take(error, time) {
+            Ok(error) => Some(error),
+            Err(error) => {
+                self.outcome = Some(Outcome::Error(error));
+                None
+            }
+        }
+    }
+
+    /// How it ends a run, decided or not.
+    pub(super) fn result(&self) -> Exit {
+        match &self.outcome {
+            Some(Outcome::Exit(exit)) => *exit,
+            Some(Outcome::Error(error)) => error.exit(),
+            Some(Outcome::Stalled) | None => Exit::Going,
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.result() == Exit::Done
+    }
+
+    pub(super) fn report(&self) -> Option<&proto::RolloutReport> {
+        self.last.as_ref()?.response.report.as_ref()
+    }
+
+    /// Whether the rollout has come to an end, good or bad.
+    fn exit(&self, report: &proto::RolloutReport) -> Option<Exit> {
+        let verdict = report.verdict.clone().unwrap_or_default();
+        let is_observed = verdict.reason != "GENERATION_UNOBSERVED";
+        let counts = report.counts.clone().unwrap_or_default();
+        let is_reached = match self.goal {
+            Goal::Complete => Exit::of(Some(report)) == Exit::Done,
+            Goal::Available => is_observed && counts.available >= counts.desired,
+            Goal::Updated => is_observed && counts.updated >= counts.desired,
+            Goal::Deleted => return None,
+        };
+        if is_reached {
+            return Some(Exit::Done);
+        }
+        let has_deadline_passed = || {
+            let mut blockers = report.blockers.iter();
+            blockers.any(|blocker| blocker.reason == "DEADLINE_EXCEEDED")
+        };
+        let ends = match (Exit::of(Some(report)), verdict.reason.as_str()) {
+            // It ends with the Deployment.
+            (_, "DELETING") => false,
+            (Exit::Failed, "SELECTOR_EMPTY") => true,
+            (Exit::Failed, _) => self.fail_fast == Switch::On || has_deadline_passed(),
+            _ => false,
+        };
+        ends.then_some(Exit::Failed)
+    }
+
+    /// Whether nothing has changed for long, and no deadline ends the rollout.
+    fn is_stalled(&mut self, report: &proto::RolloutReport, elapsed: Duration) -> bool {
+        let progress = (report.counts.clone(), report.replica_set.clone());
+        let since = match &self.progress {
+            Some((last, since)) if *last == progress => *since,
+            _ => {
+                self.progress = Some((progress, elapsed));
+                elapsed
+            }
+        };
+        let verdict = report.verdict.as_ref();
+        let has_end = report.deadline.is_some()
+            || verdict.is_some_and(|verdict| verdict.decided_after.is_some());
+        self.goal != Goal::Deleted && !has_end && elapsed.saturating_sub(since) >= STALLED_AFTER
+    }
+}
+
+/// The exit code of several: a failure of a rollout comes before an error, that before one that goes on, and that before
+/// success.
+pub(in crate::cli) fn worst(exits: impl Iterator<Item = Exit>) -> Exit {
+    let rank = |exit: &Exit| match exit {
+        Exit::Failed => 5,
+        Exit::Internal => 4,
+        Exit::Usage => 3,
+        Exit::Unreachable => 2,
+        Exit::Going => 1,
+        Exit::Done => 0,
+    };
+    exits.max_by_key(rank).unwrap_or(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_come_before_errors_and_these_before_what_goes_on() {
+        use Exit::{Done, Failed, Going, Unreachable, Usage};
+        for (exits, expected) in [
+            (&[Done, Done][..], Done),
+            (&[Done, Going], Going),
+            (&[Going, Unreachable, Done], Unreachable),
+            (&[Unreachable, Usage, Going], Usage),
+            (&[Usage, Failed, Going], Failed),
+        ] {
+            assert_eq!(worst(exits.iter().copied()), expected, "{exits:?}");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Rollouts that are watched together.
+
+use std::time::Duration;
+
+use super::decision::{Member, News, Outcome, STALLED_AFTER, worst};
+use super::view::View;
+use super::{End, Limits, Observation, SystemClock, Time, watch};
+use crate::cli::cluster::{Fleet, Scope};
+use crate::cli::error::Error;
+use crate::cli::exit::Exit;
+use crate::cli::observe::{add_cluster, observe};
+use crate::cli::options::{ClusterArgs, Goal, JudgementArgs, StatusOutput};
+use crate::cli::planner::Planner;
+use crate::cli::target::Target;
+use crate::cli::{output, stderr};
+use crate::proto;
+use crate::text::{self, span};
+
+/// What to wait for, and how.
+#[derive(Debug)]
+pub(in crate::cli) struct Wish {
+    pub(in crate::cli) goal: Goal,
+    pub(in crate::cli) limits: Limits,
+    pub(in crate::cli) judgement: JudgementArgs,
+    pub(in crate::cli) logs: bool,
+    pub(in crate::cli) output: StatusOutput,
+    /// Whether a terminal may be drawn on.
+    pub(in crate::cli) live: bool,
+}
+
+/// Rollouts in a cluster that are watched until each is decided.
+pub(in crate::cli) struct Group<'a> {
+    planner: &'a Planner,
+    args: &'a ClusterArgs,
+    wish: Wish,
+    fleet: Fleet<'a>,
+    /// Empty until the first poll has found out which they are.
+    members: Vec<Member>,
+    view: View,
+}
+
+// === impl Group ===
+
+impl<'a> Group<'a> {
+    pub(in crate::cli) fn new(
+        planner: &'a Planner,
+        args: &'a ClusterArgs,
+        scope: Scope,
+        wish: Wish,
+    ) -> Self {
+        let view = View::new(wish.output, wish.live);
+        Self {
+            planner,
+            args,
+            wish,
+            fleet: Fleet::new(args, scope),
+            members: Vec::new(),
+            view,
+        }
+    }
+
+    /// Watches until each rollout is decided, and prints what changes.
+    pub(in crate::cli) fn run(mut self) -> Result<Exit, Error> {
+        let end = watch(self.wish.limits, &mut SystemClock::start(), &mut self);
+        self.view.end(&self.members)?;
+        let is_several = self.members.len() > 1;
+        if !is_several
+            && let Some(member) = self.members.first_mut()
+            && let Some(Outcome::Error(_)) = &member.outcome
+            && let Some(Outcome::Error(error)) = member.outcome.take()
+        {
+            return Err(error);
+        }
+        let exit = worst(self.members.iter().map(Member::result));
+        self.print_causes()?;
+        self.print_logs()?;
+        match end {
+            Err(error) if exit == Exit::Failed => stderr::eprint_error(&error),
+            Err(error) => return Err(error),
+            Ok(End::Timeout) => self.note_timeout(),
+            Ok(End::Decided) => {}
+        }
+        self.note_stalled();
+        Ok(exit)
+    }
+
+    fn undecided(&self) -> Vec<usize> {
+        let members = self.members.iter().enumerate();
+        members
+            .filter(|(_, member)| member.outcome.is_none())
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    /// What blocks each rollout that has not completed, and how to fix it.
+    fn print_causes(&self) -> Result<(), Error> {
+        if !self.wish.output.is_text() {
+            return Ok(());
+        }
+        let is_several = self.members.len() > 1;
+        let is_live = self.view.is_live();
+        let text = output::page(|page| {
+            for member in &self.members {
+                let Some(report) = member.report().filter(|_| member.result() != Exit::Done) else {
+                    continue;
+                };
+                match is_several {
+                    true => text::causes(page, Some(&member.subject), report, !is_live),
+                    false => text::causes(page, None, report, !is_live),
+                }
+            }
+        });
+        output::write(text.as_bytes())
+    }
+
+    /// The last lines of the containers that block rollouts.
+    fn print_logs(&mut self) -> Result<(), Error> {
+        if !self.wish.logs {
+            return Ok(());
+        }
+        for (index, member) in self.members.iter().enumerate() {
+            let report = member.report().filter(|_| member.result() != Exit::Done);
+            let Some((pod, previous)) = report.and_then(blocking_container) else {
+                continue;
+            };
+            match self.fleet.log(index, &pod.name, &pod.container, previous) {
+                Ok(log) if self.wish.output.is_text() => {
+                    let text = output::page(|page| text::log(page, pod, &log));
+                    output::write(text.as_bytes())?;
+                }
+                // Standard output has JSON, YAML or names only.
+                Ok(log) => log.lines().for_each(stderr::eprint_note),
+                Err(error) => stderr::eprint_note(format_args!(
+                    "no log of container {}: {error}",
+                    pod.container
+                )),
+            }
+        }
+        Ok(())
+    }
+
+    fn note_timeout(&self) {
+        let timeout = self
+            .wish
+            .limits
+            .timeout
+            .map_or(0, |timeout| timeout.as_secs());
+        let timeout = span::exact(timeout);
+        let undecided = self.undecided();
+        match self.members.len() {
+            0 | 1 if self.members.iter().all(|member| member.last.is_none()) => {
+                stderr::eprint_note(format_args!("no answer within {timeout}"));
+            }
+            1 => stderr::eprint_note(format_args!("still in progress after {timeout}")),
+            count => stderr::eprint_note(format_args!(
+                "{} of {count} still in progress after {timeout}",
+                undecided.len()
+            )),
+        }
+    }
+
+    fn note_stalled(&self) {
+        let stalled = self
+            .members
+            .iter()
+            .filter(|member| matches!(member.outcome, Some(Outcome::Stalled)));
+        for member in stalled {
+            let span = span::exact(STALLED_AFTER.as_secs());
+            let subject = match self.members.len() {
+                1 => String::new(),
+                _ => format!("{}: ", member.subject),
+            };
+            stderr::eprint_note(format_args!(
+                "{subject}no progress for {span}, and no progress deadline that would end the rollout"
+            ));
+        }
+    }
+}
+
+impl Observation for Group<'_> {
+    fn poll(&mut self, time: Time<'_>) -> Result<(), Error> {
+        let targets = self.fleet.targets(time.limit())?;
+        if self.members.is_empty() {
+            let names: Vec<String> = targets.iter().map(|it| name(it, self.args)).collect();
+            let Wish {
+                goal, judgement, ..
+            } = &self.wish;
+            self.members = names
+                .iter()
+                .map(|name| Member::new(name, *goal, judgement))
+                .collect();
+            self.view.begin(names)?;
+        }
+        let undecided = self.undecided();
+        let Self {
+            planner,
+            args,
+            fleet,
+            members,
+            view,
+            ..
+        } = self;
+        let is_several = members.len() > 1;
+        let read = fleet.read(&undecided, None, &|| time.limit(), &mut |index, read, events| {
+            let member = &mut members[index];
+            let status = read.and_then(|request| {
+                observe(planner, request, &member.asked, view.shows_tree(), events)
+            });
+            match status {
+                Ok(mut status) => {
+                    add_cluster(&mut status.response, args);
+                    let news = member.take(status, time.elapsed());
+                    if let News::Recreated(former, uid) = news {
+                        view.pause()?;
+                        stderr::eprint_note(format_args!(
+                            "{} was deleted and created again while waiting: its UID was {former}, and is {uid} now",
+                            member.subject
+                        ));
+                    }
+                    view.observed(index, member)
+                }
+                Err(error) => {
+                    if let Some(error) = member.take_error(error, time) {
+                        view.pause()?;
+                        stderr::eprint_note(format_args!("poll failed: {error}"));
+                    }
+                    match &member.outcome {
+                        Some(Outcome::Error(error)) if is_several => {
+                            view.pause()?;
+                            stderr::eprint_error(error);
+                            Ok(())
+                        }
+                        Some(_) => view.observed(index, member),
+                        None => Ok(()),
+                    }
+                }
+            }
+        });
+        read?;
+        self.view.draw(&self.members, time.elapsed())
+    }
+
+    fn is_decided(&self) -> bool {
+        !self.members.is_empty() && self.undecided().is_empty()
+    }
+
+    fn report_error(&mut self, error: &Error) -> Result<(), Error> {
+        self.view.pause()?;
+        stderr::eprint_note(format_args!("poll failed: {error}"));
+        Ok(())
+    }
+
+    fn tick(&mut self, elapsed: Duration) -> Result<(), Error> {
+        self.view.draw(&self.members, elapsed)
+    }
+}
+
+/// What to call a Deployment before it is read.
+fn name(target: &Target, args: &ClusterArgs) -> String {
+    let namespace = target.namespace.as_ref().or(args.namespace.as_ref());
+    match namespace {
+        Some(namespace) => format!("{namespace}/{}", target.name),
+        None => target.name.clone(),
+    }
+}
+
+/// The container that blocks a rollout, and whether its last run is to be read rather than the current one.
+fn blocking_container(report: &proto::RolloutReport) -> Option<(&proto::BlockedPod, bool)> {
+    let blocker = report.blockers.first()?;
+    let pod = blocker.pods.first()?;
+    let is_container =
+        !pod.container.is_empty() && matches!(blocker.reason.as_str(), "CRASH_LOOP" | "NOT_READY");
+    is_container.then_some((pod, pod.reason == "Running" && pod.restarts > 0))
+}

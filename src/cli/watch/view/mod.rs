@@ -1,0 +1,212 @@
+//! How a watch is shown: as lines or rows in a log, redrawn in place on a terminal, or as messages.
+
+mod frame;
+mod live;
+
+use std::time::Duration;
+
+use self::live::Live;
+use super::decision::{Member, Outcome};
+use crate::cli::error::Error;
+use crate::cli::exit::Exit;
+use crate::cli::input::Node;
+use crate::cli::observe::Status;
+use crate::cli::options::StatusOutput;
+use crate::cli::{now, output};
+use crate::proto::RolloutReport;
+use crate::text::{self, RowWidths, one_line};
+
+/// Shows what is observed.
+pub(super) struct View {
+    output: StatusOutput,
+    live: Option<Live>,
+    names: Vec<String>,
+    widths: RowWidths,
+    /// What was printed last of each.
+    printed: Vec<Option<(RolloutReport, String)>>,
+}
+
+// === impl View ===
+
+impl View {
+    pub(super) fn new(output: StatusOutput, live: bool) -> Self {
+        let is_live = live && output.is_text() && output::is_live();
+        Self {
+            output,
+            live: is_live.then(Live::new),
+            names: Vec::new(),
+            widths: RowWidths::default(),
+            printed: Vec::new(),
+        }
+    }
+
+    /// Whether it is drawn in place.
+    pub(super) fn is_live(&self) -> bool {
+        self.live.is_some()
+    }
+
+    /// Whether it shows what a rollout has created.
+    pub(super) fn shows_tree(&self) -> bool {
+        self.live.is_some() && self.names.len() == 1
+    }
+
+    /// Takes the names of what is shown.
+    pub(super) fn begin(&mut self, names: Vec<String>) -> Result<(), Error> {
+        self.widths = RowWidths::new(names.iter().map(String::as_str));
+        self.printed = vec![None; names.len()];
+        self.names = names;
+        if self.live.is_none() && self.output.is_text() && self.names.len() > 1 {
+            let head = text::row_head(&self.widths, self.output == StatusOutput::Wide);
+            output::write(head.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Shows one rollout, if something other than times has changed.
+    pub(super) fn observed(&mut self, index: usize, member: &Member) -> Result<(), Error> {
+        if self.output == StatusOutput::Name {
+            return match (&member.outcome, &member.last) {
+                (Some(Outcome::Exit(Exit::Done)), Some(status)) => {
+                    output::write(output::name(&status.response).as_bytes())
+                }
+                _ => Ok(()),
+            };
+        }
+        let Some(status) = &member.last else {
+            return Ok(());
+        };
+        let report = status.response.report.clone().unwrap_or_default();
+        let line = self.line(index, status, &report);
+        let key = without_times(&report);
+        let is_known = self.printed[index]
+            .as_ref()
+            .is_some_and(|(last, last_line)| *last == key || *last_line == line);
+        if self.live.is_some() || is_known {
+            return Ok(());
+        }
+        self.printed[index] = Some((key, line.clone()));
+        match self.output.format() {
+            None => output::write(line.as_bytes()),
+            Some(format) => output::print_next(format, &status.response),
+        }
+    }
+
+    fn line(&self, index: usize, status: &Status, report: &RolloutReport) -> String {
+        if self.names.len() > 1 {
+            let is_wide = self.output == StatusOutput::Wide;
+            return text::row(&self.widths, &self.names[index], report, is_wide);
+        }
+        let line = match report.message.as_str() {
+            "" => &status.subject,
+            message => message,
+        };
+        one_line(line) + "\n"
+    }
+
+    /// Draws what is shown in place.
+    pub(super) fn draw(&mut self, members: &[Member], elapsed: Duration) -> Result<(), Error> {
+        let Some(live) = &mut self.live else {
+            return Ok(());
+        };
+        let frame = frame::Frame {
+            names: &self.names,
+            members,
+            elapsed,
+            now: now::read(),
+            is_final: false,
+        };
+        live.draw(&frame).map_err(Error::Output)
+    }
+
+    /// Makes room for a line on standard error.
+    pub(super) fn pause(&mut self) -> Result<(), Error> {
+        match &mut self.live {
+            Some(live) => live.clear().map_err(Error::Output),
+            None => Ok(()),
+        }
+    }
+
+    /// Leaves what was shown last, without what is printed below it in full.
+    pub(super) fn end(&mut self, members: &[Member]) -> Result<(), Error> {
+        let Some(live) = &mut self.live else {
+            return Ok(());
+        };
+        let frame = frame::Frame {
+            names: &self.names,
+            members,
+            elapsed: live.elapsed(),
+            now: now::read(),
+            is_final: true,
+        };
+        live.draw(&frame).map_err(Error::Output)
+    }
+}
+
+/// What a rollout has created, a line each.
+pub(in crate::cli) fn tree_text(tree: &[Node]) -> String {
+    let mut lines = Vec::new();
+    frame::add_nodes(tree, "", &frame::Glyphs::of_locale(), &mut lines);
+    let lines = lines.iter().map(|line| {
+        let parts = line.iter().map(|(part, _)| part.as_str());
+        parts.collect::<String>() + "\n"
+    });
+    lines.collect()
+}
+
+/// A report without times and texts, which change all the time.
+fn without_times(report: &RolloutReport) -> RolloutReport {
+    let mut report = report.clone();
+    report.message.clear();
+    if let Some(verdict) = &mut report.verdict {
+        verdict.message.clear();
+        verdict.decided_after = None;
+        verdict.since = None;
+    }
+    report.reasons.clear();
+    report.deadline = None;
+    for blocker in &mut report.blockers {
+        blocker.message.clear();
+        blocker.since = None;
+        blocker.remaining = None;
+        for pod in &mut blocker.pods {
+            pod.message.clear();
+            pod.since = None;
+        }
+    }
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::{Blocker, Counts, Verdict};
+
+    #[test]
+    fn times_and_texts_are_no_change() {
+        let report = |message: &str, seconds: i64, ready: i32| {
+            let time = Some(prost_types::Timestamp { seconds, nanos: 0 });
+            RolloutReport {
+                message: message.to_owned(),
+                deadline: time,
+                counts: Some(Counts {
+                    ready,
+                    ..Default::default()
+                }),
+                verdict: Some(Verdict {
+                    message: message.to_owned(),
+                    decided_after: time,
+                    ..Default::default()
+                }),
+                blockers: vec![Blocker {
+                    message: message.to_owned(),
+                    since: time,
+                    ..Default::default()
+                }],
+                ..Default::default()
+            }
+        };
+        let key = |message, seconds, ready| without_times(&report(message, seconds, ready));
+        assert_eq!(key("for 1s", 1, 0), key("for 3s", 3, 0));
+        assert_ne!(key("for 1s", 1, 0), key("for 1s", 1, 1));
+    }
+}

@@ -1,0 +1,140 @@
+//! Rollouts in a row each, and their states in a word.
+
+use super::page::{Page, Style, padded, width};
+use super::printable::one_line;
+use super::state::state;
+use super::table;
+use crate::proto::RolloutReport;
+
+/// Columns between two others.
+const GAP: &str = "  ";
+
+/// The longest state.
+const STATE: usize = "progressing".len();
+
+/// Columns of a count such as "1000/1000".
+const COUNT: usize = 9;
+
+/// The widths of columns that depend on what is in them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RowWidths {
+    name: usize,
+}
+
+impl RowWidths {
+    pub(crate) fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let name = names.map(|name| width(&one_line(name))).max();
+        Self {
+            name: name.unwrap_or(0).max("NAME".len()),
+        }
+    }
+}
+
+/// The names of the columns.
+pub(crate) fn row_head(widths: &RowWidths, is_wide: bool) -> String {
+    let wide = is_wide.then_some(["READY", "PODS", "REVISION"].map(str::to_owned));
+    let counts = ["UPDATED", "AVAILABLE"].map(str::to_owned);
+    line(widths, "NAME", "STATE", counts, wide, "MESSAGE")
+}
+
+/// A row about one rollout, with the first thing that blocks it.
+pub(crate) fn row(widths: &RowWidths, name: &str, report: &RolloutReport, is_wide: bool) -> String {
+    let counts = report.counts.clone().unwrap_or_default();
+    let of = |count: i32| match &report.counts {
+        Some(counts) => format!("{count}/{}", counts.desired),
+        None => "-".to_owned(),
+    };
+    let wide = is_wide.then(|| {
+        let revision = match report.revision.as_str() {
+            "" => "-".to_owned(),
+            revision => one_line(revision),
+        };
+        [of(counts.ready), counts.total.to_string(), revision]
+    });
+    let message = report.blockers.first().map(|blocker| &blocker.message);
+    let message = message.map_or_else(String::new, |message| one_line(message));
+    line(
+        widths,
+        &one_line(name),
+        state(report.phase()),
+        [of(counts.updated), of(counts.available)],
+        wide,
+        &message,
+    )
+}
+
+fn line(
+    widths: &RowWidths,
+    name: &str,
+    state: &str,
+    counts: [String; 2],
+    wide: Option<[String; 3]>,
+    message: &str,
+) -> String {
+    let mut cells = vec![padded(name, widths.name), padded(state, STATE)];
+    let wide = wide.into_iter().flatten();
+    cells.extend(counts.into_iter().chain(wide).map(|it| padded(&it, COUNT)));
+    cells.push(message.to_owned());
+    let line = cells.join(GAP);
+    format!("{}\n", line.trim_end())
+}
+
+/// What blocks a rollout, and how to fix it. With `is_first_known`, the first cause stands above.
+pub(crate) fn causes(
+    page: &mut Page,
+    subject: Option<&str>,
+    report: &RolloutReport,
+    is_first_known: bool,
+) {
+    if let Some(subject) = subject {
+        page.gap();
+        page.line(
+            &format!("{subject}: {}", state(report.phase())),
+            Style::Strong,
+        );
+    }
+    table::blockers(page, report, is_first_known);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::{Blocker, Counts, Phase};
+
+    #[test]
+    fn rows_stand_below_each_other() {
+        let report = RolloutReport {
+            phase: Phase::Stalled.into(),
+            counts: Some(Counts {
+                desired: 10,
+                updated: 5,
+                ready: 9,
+                available: 8,
+                total: 13,
+                ..Default::default()
+            }),
+            revision: "3".to_owned(),
+            blockers: vec![Blocker {
+                message: "image x\u{1b} cannot be pulled".to_owned(),
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let widths = RowWidths::new(["shop/web", "shop/漢字-api"].into_iter());
+        let text = row_head(&widths, false)
+            + &row(&widths, "shop/web", &report, false)
+            + &row(&widths, "shop/漢字-api", &RolloutReport::default(), false);
+        assert_eq!(
+            text,
+            "NAME           STATE        UPDATED    AVAILABLE  MESSAGE\n\
+             shop/web       stalled      5/10       8/10       image x\\u{1b} cannot be pulled\n\
+             shop/漢字-api  unknown      -          -\n"
+        );
+        let text = row_head(&widths, true) + &row(&widths, "shop/web", &report, true);
+        assert_eq!(
+            text,
+            "NAME           STATE        UPDATED    AVAILABLE  READY      PODS       REVISION   MESSAGE\n\
+             shop/web       stalled      5/10       8/10       9/10       13         3          image x\\u{1b} cannot be pulled\n"
+        );
+    }
+}

@@ -1,0 +1,311 @@
+//! Several Deployments at once: by names, by selector, in all namespaces, and from files.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::cluster::{Answer, Kubectl, OPTIONS, Poll, poll, rollout};
+use super::{DEPLOYMENT, NOW, REPLICA_SET, Scratch, refused};
+
+/// A rollout of two pods in a namespace, of which so many are available.
+fn objects(namespace: &str, name: &str, available: i32) -> Vec<Value> {
+    let text = Value::from(rollout(available).objects()).to_string();
+    let text = text
+        .replace("\"shop\"", &format!("\"{namespace}\""))
+        .replace("web-79c545b47", &format!("{name}-79c545b47"))
+        .replace("\"name\":\"web\"", &format!("\"name\":\"{name}\""))
+        .replace("\"d1\"", &format!("\"d-{namespace}-{name}\""))
+        .replace("\"r1\"", &format!("\"r-{namespace}-{name}\""));
+    serde_json::from_str(&text).unwrap()
+}
+
+/// A poll that reads lists with all of these.
+fn lists(objects: Vec<Vec<Value>>) -> Poll {
+    let objects: Vec<Value> = objects.into_iter().flatten().collect();
+    let deployments: Vec<_> = objects
+        .iter()
+        .filter(|object| object["kind"] == "Deployment")
+        .collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": deployments});
+    Poll {
+        deployment: Answer::Out(list.to_string()),
+        ..poll(objects)
+    }
+}
+
+fn one(name: &str, available: i32) -> Poll {
+    poll(objects("shop", name, available))
+}
+
+const FIVE: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+fn five(available: [i32; 5]) -> Poll {
+    let rollouts = FIVE.iter().zip(available);
+    lists(
+        rollouts
+            .map(|(name, it)| objects("shop", name, it))
+            .collect(),
+    )
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+#[test]
+fn few_are_read_by_name_and_the_others_are_followed() {
+    // The first and the second Deployment in turn, until the first one is complete.
+    let polls = [
+        one("web", 1),
+        one("api", 0),
+        one("web", 2),
+        one("api", 0),
+        one("api", 1),
+        one("api", 2),
+    ];
+    let kubectl = Kubectl::new(&polls);
+    let run = kubectl.watch(&["wait", "deployment", "web", "api", "-n", "shop"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert_eq!(
+        words(lines[0]),
+        ["NAME", "STATE", "UPDATED", "AVAILABLE", "MESSAGE"]
+    );
+    let rows: Vec<_> = lines[1..]
+        .iter()
+        .map(|line| words(line)[..4].to_vec())
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ["shop/web", "progressing", "2/2", "1/2"],
+            ["shop/api", "progressing", "2/2", "0/2"],
+            ["shop/web", "complete", "2/2", "2/2"],
+            ["shop/api", "progressing", "2/2", "1/2"],
+            ["shop/api", "complete", "2/2", "2/2"],
+        ]
+    );
+    assert_eq!(kubectl.calls().len(), polls.len() * 3);
+}
+
+#[test]
+fn from_five_on_there_is_one_list_of_each_kind() {
+    let polls = [five([2, 2, 0, 1, 2]), five([2, 2, 1, 2, 2]), five([2; 5])];
+    let kubectl = Kubectl::new(&polls);
+    let run = kubectl.watch(&[&["wait", "-n", "shop"], &FIVE[..]].concat());
+    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+    let complete = run.out.lines().filter(|line| line.contains("complete"));
+    assert_eq!(complete.count(), 5, "{}", run.out);
+    let list = |what: &str| format!("get {what} {OPTIONS} --namespace=shop");
+    let calls = kubectl.calls();
+    assert_eq!(calls[..3], [list("deploy"), list("rs"), list("pods")]);
+    // Two are left, which are read by name.
+    assert_eq!(calls[3], list("deploy c"));
+}
+
+#[test]
+fn selectors_and_namespaces_choose_what_is_there() {
+    let names: String = FIVE
+        .map(|name| format!("deployment.apps/{name}\n"))
+        .concat();
+    let kubectl = Kubectl::new(&[five([2; 5]), five([2; 5])]);
+    let run = kubectl.run(&["status", "-A", "-o", "name"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    assert_eq!(run.out, names);
+    let list = |kind: &str| format!("get {kind} {OPTIONS} --all-namespaces=true");
+    assert_eq!(
+        kubectl.calls(),
+        [list("deploy"), list("deploy"), list("rs"), list("pods")]
+    );
+    let kubectl = Kubectl::new(&[five([2; 5]), five([2; 5])]);
+    let run = kubectl.run(&["status", "-l", "app=web", "-n", "shop", "-o", "name"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    assert_eq!(run.out, names);
+    let list = |kind: &str| format!("get {kind} {OPTIONS} --namespace=shop");
+    assert_eq!(
+        kubectl.calls(),
+        [
+            format!("get deploy --selector=app=web {OPTIONS} --namespace=shop"),
+            list("deploy"),
+            list("rs"),
+            list("pods")
+        ]
+    );
+    let kubectl = Kubectl::new(&[lists(vec![])]);
+    let run = kubectl.run(&["wait", "--all", "--timeout=0"]);
+    assert_eq!(run.exit, 2);
+    assert_eq!(
+        run.err,
+        "error: no Deployment in the namespace that kubectl uses\n"
+    );
+}
+
+#[test]
+fn failures_come_before_errors_and_these_before_what_goes_on() {
+    let mut stuck = five([2, 0, 2, 2, 2]);
+    let Answer::Out(list) = &mut stuck.deployment else {
+        unreachable!()
+    };
+    let mut deployments: Value = serde_json::from_str(list).unwrap();
+    let items = deployments["items"].as_array_mut().unwrap();
+    // One that is missing, and one whose selector selects everything.
+    items.pop();
+    items[0]["spec"]["selector"] = json!({});
+    *list = deployments.to_string();
+    let kubectl = Kubectl::new(&[stuck]);
+    let args = [&["wait", "-n", "shop", "--timeout=0"], &FIVE[..]].concat();
+    let run = kubectl.run(&args);
+    assert_eq!(run.exit, 1, "{}", run.out);
+    assert_eq!(
+        run.err,
+        "error: Deployment e not found in namespace shop\nnote: 1 of 5 still in progress after 0s\n"
+    );
+    assert!(
+        run.out.contains("Deployment shop/a: refused\n"),
+        "{}",
+        run.out
+    );
+    let message = "the selector is empty and would select all pods";
+    assert_eq!(run.out.matches(message).count(), 1, "{}", run.out);
+    // Without the failure, the error; and without that, the timeout.
+    let mut missing = five([2, 0, 2, 2, 2]);
+    let Answer::Out(list) = &mut missing.deployment else {
+        unreachable!()
+    };
+    let mut deployments: Value = serde_json::from_str(list).unwrap();
+    deployments["items"].as_array_mut().unwrap().pop();
+    *list = deployments.to_string();
+    assert_eq!(Kubectl::new(&[missing]).run(&args).exit, 2);
+    assert_eq!(Kubectl::new(&[five([2, 0, 2, 2, 2])]).run(&args).exit, 3);
+    let kubectl = Kubectl::new(&[five([2, 0, 2, 2, 2])]);
+    assert_eq!(kubectl.run(&[&["status"], &FIVE[..]].concat()).exit, 3);
+}
+
+#[test]
+fn applied_files_are_looked_up() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let manifest = |name: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\n---\napiVersion: v1\nkind: Service\n\
+             metadata: {{name: {name}}}\n"
+        )
+    };
+    fs::write(folder.path().join("web.yaml"), manifest("web")).unwrap();
+    let api = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "api", "namespace": "shop"}});
+    fs::write(folder.path().join("api.json"), api.to_string()).unwrap();
+    fs::write(folder.path().join("README"), "not read").unwrap();
+    let path = folder.path().to_str().unwrap();
+    let kubectl = Kubectl::new(&[one("api", 2), one("web", 2)]);
+    let run = kubectl.watch(&["wait", "-f", path, "-n", "shop", "-o", "name"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    assert_eq!(run.out, "deployment.apps/api\ndeployment.apps/web\n");
+    let run = Kubectl::new(&[]).run(&["wait", "-f", path, "-n", "far"]);
+    assert_eq!(run.exit, 2);
+    assert_eq!(
+        run.err,
+        "error: Deployment api is in namespace shop, and --namespace is far\n"
+    );
+    let service = Scratch::new("apiVersion: v1\nkind: Service\nmetadata: {name: web}\n");
+    let run = Kubectl::new(&[]).run(&["wait", "-f", service.path()]);
+    assert_eq!(
+        (run.exit, run.err.as_str()),
+        (2, "error: no Deployment in the input\n")
+    );
+}
+
+#[test]
+fn all_deployments_of_files_have_a_status() {
+    let api = |text: &str| {
+        text.replace("name: web", "name: api")
+            .replace("uid: d1", "uid: d2")
+            .replace("uid: r1", "uid: r2")
+    };
+    let input = [DEPLOYMENT, REPLICA_SET, &api(DEPLOYMENT), &api(REPLICA_SET)].join("---\n");
+    let args = ["status", "-f", "-", "--now", NOW];
+    let run = super::rollplan(&args, &input);
+    assert_eq!((run.exit, run.err.as_str()), (3, ""));
+    let rows: Vec<_> = run
+        .out
+        .lines()
+        .map(|line| words(line)[..2].to_vec())
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ["NAME", "STATE"],
+            ["shop/web", "progressing"],
+            ["shop/api", "progressing"]
+        ]
+    );
+    let run = super::rollplan(&[&args[..], &["-o", "wide"]].concat(), &input);
+    assert!(
+        run.out.contains("  READY      PODS       REVISION  "),
+        "{}",
+        run.out
+    );
+    let run = super::rollplan(&[&args[..], &["-o", "json"]].concat(), &input);
+    let names = run.out.lines().map(|line| {
+        let response: Value = serde_json::from_str(line).unwrap();
+        response["object"]["name"].as_str().unwrap().to_owned()
+    });
+    assert_eq!(names.collect::<Vec<_>>(), ["web", "api"]);
+    let one = super::rollplan(&[&args[..], &["-d", "api"]].concat(), &input);
+    assert!(one.out.starts_with("Deployment shop/api"), "{}", one.out);
+    // Other commands are about one.
+    assert!(refused(&["plan", "-f", "-"], &input).contains("choose one with --deployment"));
+}
+
+#[test]
+fn wide_output_has_the_pods() {
+    let file = "examples/stuck-crash-loop.json";
+    let now = super::examples::time_of("stuck-crash-loop");
+    let run = super::rollplan(&["status", "-f", file, "--now", &now, "-o", "wide"], "");
+    assert!(run.out.contains("ReplicaSet web-"), "{}", run.out);
+    assert!(run.out.contains("CrashLoopBackOff"), "{}", run.out);
+}
+
+#[test]
+fn words_of_kubectl_work_or_get_a_hint() {
+    let kubectl = Kubectl::new(&[rollout(2)]);
+    for args in [
+        &["status", "deployment", "web"][..],
+        &["status", "Deployments.apps", "web"],
+        &["history", "deploy", "web"],
+    ] {
+        assert_eq!(kubectl.run(args).exit, 0, "{args:?}");
+    }
+    for (args, expected) in [
+        (
+            &["wait", "web", "--timeout", "-5s"][..],
+            "may not be negative",
+        ),
+        (&["wait", "web", "--interval=-5s"], "may not be negative"),
+        (
+            &["wait", "web", "-l", "app=web"],
+            "names cannot be combined with --selector",
+        ),
+        (&["wait", "-l", ""], "pass --all for all Deployments"),
+        (&["wait", "-A", "-n", "shop"], "contradict each other"),
+        (&["wait"], "which Deployments? give names, "),
+        (
+            &["plan", "web", "api"],
+            "this command is about one Deployment",
+        ),
+        (&["status", "web", "rs/x"], "rs/x: only Deployments "),
+    ] {
+        let err = refused(args, "");
+        assert!(err.contains(expected), "{args:?}: {err}");
+    }
+    let help = super::answered(&["help"], "");
+    assert!(help.contains("\nCommands:\n"), "{help}");
+    assert_eq!(
+        super::answered(&["help", "wait"], ""),
+        super::answered(&["wait", "--help"], "")
+    );
+    // The word of a state is that of the contract.
+    let json = kubectl.run(&["status", "web", "-o", "json"]);
+    let json: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["report"]["phase"], "PHASE_COMPLETE");
+    assert_eq!(json["object"]["name"], "web");
+    assert_eq!(json["object"]["namespace"], "shop");
+}
