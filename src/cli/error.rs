@@ -109,7 +109,10 @@ impl Error {
             Self::Gone(_) | Self::NoWayBack(_) => Exit::Failed,
             Self::Usage(_) | Self::Input(_) | Self::Absent(_) => Exit::Usage,
             Self::Kubectl(failure) => match failure.cause() {
-                Cause::NotFound(_) | Cause::Forbidden(_) | Cause::MissingKind(_) => Exit::Usage,
+                Cause::NotFound(_)
+                | Cause::Forbidden(_)
+                | Cause::MissingKind(_)
+                | Cause::TooLarge(_) => Exit::Usage,
                 Cause::NotRun(_) | Cause::NoAnswer(_) | Cause::TimedOut(_) | Cause::Failed(..) => {
                     Exit::Unreachable
                 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
 
-use super::error::Error;
 use super::{fail_on, now};
 use crate::proto;
 
@@ -275,16 +274,16 @@ impl ClusterArgs {
 
 impl CompleteArgs {
     /// What kubectl reads is complete.
-    pub(super) fn refuse(&self) -> Result<(), Error> {
+    pub(super) fn refuse(&self) -> Result<(), String> {
         let given = [
             ("--pods-complete", self.pods_complete),
             ("--replica-sets-complete", self.replica_sets_complete),
         ];
         match given.iter().find(|(_, value)| value.is_some()) {
             None => Ok(()),
-            Some((option, _)) => Err(Error::Usage(format!(
+            Some((option, _)) => Err(format!(
                 "{option} cannot be used without -f: what kubectl reads is complete"
-            ))),
+            )),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass;
-use crate::revision::{self, REVISION_HISTORY};
+use crate::revision;
 use crate::rollback;
 use crate::snapshot::{Options, ReplicaSet, Snapshot};
 use crate::time::Time;
@@ -91,7 +91,6 @@ fn list(snapshot: &Snapshot, options: Options, interrupt: &dyn Interrupt) -> Vec
 
 fn describe(set: &ReplicaSet, current: bool, cleaned_up_next: bool) -> Revision {
     let annotations = &set.metadata.annotations;
-    let history = annotations.get(REVISION_HISTORY);
     Revision {
         revision: revision::revision_of(annotations).unwrap_or(0),
         replica_set: set.metadata.name.clone(),
@@ -103,10 +102,6 @@ fn describe(set: &ReplicaSet, current: bool, cleaned_up_next: bool) -> Revision 
         available_replicas: set.status.available_replicas,
         current,
         cleaned_up_next,
-        earlier_revisions: history
-            .into_iter()
-            .flat_map(|history| history.split(','))
-            .filter_map(|number| number.parse().ok())
-            .collect(),
+        earlier_revisions: revision::earlier_revisions(annotations).collect(),
     }
 }

@@ -118,6 +118,13 @@ pub fn sync_annotations(
     changed
 }
 
+/// The revisions that a ReplicaSet had before its current one.
+pub(crate) fn earlier_revisions(annotations: &StringMap) -> impl Iterator<Item = i64> {
+    let history = annotations.get(REVISION_HISTORY);
+    let numbers = history.into_iter().flat_map(|history| history.split(','));
+    numbers.filter_map(|number| number.parse().ok())
+}
+
 /// Appends a number to the history, dropping the oldest ones to keep its length.
 fn remember_revision(set: &mut StringMap, old_revision: &str) {
     let history = set.get(REVISION_HISTORY).map_or("", String::as_str);

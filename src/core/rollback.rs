@@ -72,15 +72,23 @@ pub enum RollbackError {
         name: String,
     },
     /// There is no such revision.
-    #[error("deployment {name:?} has no revision {revision}; it has {}", list(.existing))]
+    #[error("deployment {name:?} has no revision {revision}; it has {}{}", list(.existing), renumbered(*.revision, *.now))]
     NotFound {
         /// Name of the Deployment.
         name: String,
         /// The revision that was asked for.
         revision: i64,
+        /// The revision that its ReplicaSet has now, if that was rolled back to since.
+        now: Option<i64>,
         /// The revisions that there are, in order.
         existing: Vec<i64>,
     },
+}
+
+fn renumbered(revision: i64, now: Option<i64>) -> String {
+    now.map_or_else(String::new, |now| {
+        format!("; revision {revision} is now {now}")
+    })
 }
 
 fn list(revisions: &[i64]) -> String {
@@ -149,6 +157,14 @@ fn way_back(
             *found.ok_or_else(|| RollbackError::NotFound {
                 name: name(),
                 revision: wanted,
+                now: numbered
+                    .iter()
+                    .filter(|(_, set)| {
+                        let annotations = &set.metadata.annotations;
+                        revision::earlier_revisions(annotations).any(|it| it == wanted)
+                    })
+                    .map(|(now, _)| *now)
+                    .max(),
                 existing: existing(&numbered),
             })?
         }

@@ -10,9 +10,9 @@ use super::{Budget, Cluster, Needs, add_events};
 use crate::cli::error::Error;
 use crate::cli::input::{self, Answers, Complete, Objects, Request, Source, Texts, Wanted};
 use crate::cli::kubectl::{Cause, Kind};
+use crate::cli::now;
 use crate::cli::options::ClusterArgs;
 use crate::cli::target::Target;
-use crate::cli::{now, stderr};
 
 /// From so many Deployments in a namespace on, lists are cheaper than reads by name: each of these takes three calls.
 const LIST_FROM: usize = 5;
@@ -195,7 +195,7 @@ impl<'a> Fleet<'a> {
                 complete,
                 now,
                 Answers::default(),
-                &mut |note| stderr::eprint_note(note),
+                &mut |note| cluster.note(note),
             );
             each(index, request, &mut |request| {
                 if events.is_none() {

@@ -6,6 +6,8 @@
 
 mod fleet;
 
+use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::slice;
 use std::time::{Duration, Instant};
 
@@ -47,8 +49,8 @@ pub(super) enum Needs {
 pub(super) struct Cluster {
     kubectl: Kubectl,
     namespace: Option<String>,
-    /// Whether the note about missing pods was printed.
-    is_noted: bool,
+    /// Notes that were printed: none is printed again at the next poll.
+    noted: BTreeSet<String>,
     /// Whether events can be read, as far as that is known.
     has_events: bool,
 }
@@ -87,7 +89,7 @@ impl Cluster {
         Self {
             kubectl: Kubectl::new(args),
             namespace: args.namespace.clone(),
-            is_noted: false,
+            noted: BTreeSet::new(),
             has_events: true,
         }
     }
@@ -139,8 +141,15 @@ impl Cluster {
             },
             now.unwrap_or_else(now::read),
             answers,
-            &mut |note| stderr::eprint_note(note),
+            &mut |note| self.note(note),
         )
+    }
+
+    fn note(&mut self, note: &dyn Display) {
+        let note = note.to_string();
+        if self.noted.insert(note.clone()) {
+            stderr::eprint_note(note);
+        }
     }
 
     fn list(&self, kind: Kind, selector: Option<&str>, budget: Budget) -> Result<Source, Error> {
@@ -212,11 +221,9 @@ impl Cluster {
         if !matches!(failure.cause(), Cause::Forbidden(_)) {
             return Err(failure.into());
         }
-        if !std::mem::replace(&mut self.is_noted, true) {
-            stderr::eprint_note(format_args!(
-                "the answer does without pods, so that causes which only pods show are missing: {failure}"
-            ));
-        }
+        self.note(&format_args!(
+            "the answer does without pods, so that causes which only pods show are missing: {failure}"
+        ));
         Ok(())
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn read(
     let answers = answers.map(input::answers).transpose()?;
     let answers = answers.unwrap_or_default();
     if !target.is_empty() {
-        complete.refuse()?;
+        complete.refuse().map_err(Error::Usage)?;
         return match target::parse(target).map_err(Error::Usage)?.as_slice() {
             [target] => Cluster::new(cluster).read(target, needs, None, *now, answers),
             _ => Err(Error::Usage(

@@ -81,7 +81,7 @@ pub(in crate::cli) fn run(args: StatusArgs) -> Result<Exit, Error> {
     };
     let scoped = match scope.which.files.is_empty() {
         true => {
-            complete.refuse()?;
+            complete.refuse().map_err(Error::Usage)?;
             read::scope(&scope)?
         }
         false => {

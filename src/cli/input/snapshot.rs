@@ -16,6 +16,9 @@ use crate::proto;
 use crate::wire;
 use crate::wire::objects::Metadata;
 
+/// How much the clocks of the cluster and of the caller may differ.
+const CLOCKS_DIFFER_SECONDS: i64 = 300;
+
 /// A request, and where it comes from.
 #[derive(Debug)]
 pub(in crate::cli) struct Request {
@@ -112,7 +115,7 @@ pub(in crate::cli) fn targets(objects: &Objects<'_>) -> Vec<Target> {
     targets.collect()
 }
 
-#[allow(clippy::too_many_arguments, reason = "those of request")]
+/// Makes a request about the object with this index.
 fn about(
     objects: &Objects<'_>,
     owner: usize,
@@ -142,7 +145,9 @@ fn about(
     };
     if !is_from_cluster {
         note_doubts(owner, &snapshot, complete, note);
+        note_early_time(owner, now, note);
     }
+    note_odd_limits(owner, note);
     Ok(Request {
         subject: owner.label(),
         uid: owner.metadata.uid.clone().into_owned(),
@@ -265,6 +270,51 @@ fn note_doubts(
             &"the input may lack pods, so that strategy Recreate cannot tell whether old ones are left, and \
               waits: get deploy,rs,pods with kubectl, or pass --pods-complete if these are all",
         );
+    }
+}
+
+/// A time of the decision that is before what has happened makes everything look new.
+fn note_early_time(owner: &Object<'_>, now: Timestamp, note: &mut dyn FnMut(&dyn Display)) {
+    let (metadata, status) = (owner.value("metadata"), owner.value("status"));
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    let times = conditions
+        .into_iter()
+        .flatten()
+        .filter_map(|condition| condition.get("lastUpdateTime"))
+        .chain(metadata.get("creationTimestamp"));
+    let times = times.filter_map(|time| time.as_str()?.parse::<Timestamp>().ok());
+    let last = times.max_by_key(|time| time.seconds);
+    if let Some(last) = last.filter(|last| last.seconds > now.seconds + CLOCKS_DIFFER_SECONDS) {
+        note(&format_args!(
+            "{}: the time of the decision, {now}, is before its last change, {last}: pass --now with the time of the snapshot",
+            owner.label()
+        ));
+    }
+}
+
+/// Limits that no rollout can keep.
+fn note_odd_limits(owner: &Object<'_>, note: &mut dyn FnMut(&dyn Display)) {
+    let spec = owner.value("spec");
+    let number = |field: &str| spec.get(field).and_then(Value::as_i64);
+    if let Some(deadline) = number("progressDeadlineSeconds")
+        && let Some(ready) = number("minReadySeconds").filter(|ready| *ready >= deadline)
+    {
+        note(&format_args!(
+            "{}: progressDeadlineSeconds {deadline} is not more than minReadySeconds {ready}, so that every rollout \
+             exceeds its deadline",
+            owner.label()
+        ));
+    }
+    let limit = |field: &str| {
+        let limit = spec.pointer(&format!("/strategy/rollingUpdate/{field}"));
+        limit.is_some_and(|it| *it == 0 || *it == "0%")
+    };
+    if limit("maxSurge") && limit("maxUnavailable") {
+        note(&format_args!(
+            "{}: maxSurge and maxUnavailable are both 0, and no pod could be replaced: the controller takes maxUnavailable \
+             as 1",
+            owner.label()
+        ));
     }
 }
 

@@ -28,6 +28,8 @@ pub(in crate::cli) enum Cause {
     NoAnswer(String),
     /// kubectl did not end in time, and was stopped.
     TimedOut(Duration),
+    /// kubectl printed more than so many bytes, and was stopped.
+    TooLarge(usize),
     /// Anything else: exit status and text.
     Failed(String, String),
 }
@@ -43,9 +45,11 @@ impl Failure {
     pub(in crate::cli) fn is_transient(&self) -> bool {
         match self.cause {
             Cause::NoAnswer(_) | Cause::TimedOut(_) | Cause::Failed(..) => true,
-            Cause::NotRun(_) | Cause::NotFound(_) | Cause::Forbidden(_) | Cause::MissingKind(_) => {
-                false
-            }
+            Cause::NotRun(_)
+            | Cause::NotFound(_)
+            | Cause::Forbidden(_)
+            | Cause::MissingKind(_)
+            | Cause::TooLarge(_) => false,
         }
     }
 }
@@ -109,6 +113,9 @@ impl fmt::Display for Cause {
             Self::TimedOut(limit) => {
                 let limit = span::exact(limit.as_secs().max(1));
                 write!(f, "no answer within {limit}, stopped")
+            }
+            Self::TooLarge(max) => {
+                write!(f, "printed more than {} MiB, stopped", max >> 20)
             }
             Self::Failed(status, text) if text.is_empty() => f.write_str(status),
             Self::Failed(status, text) => write!(f, "{status}: {text}"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub(super) use self::failure::{Cause, Failure};
 
-use self::process::Finished;
+use self::process::{Ended, Finished, OUTPUT_BYTES_MAX};
 use super::options::ClusterArgs;
 use super::target::Target;
 
@@ -113,8 +113,10 @@ impl Kubectl {
         };
         let finished = process::run(program, &args, limit)
             .map_err(|error| failed(Cause::NotRun(error.to_string())))?;
-        let Some(finished) = finished else {
-            return Err(failed(Cause::TimedOut(limit)));
+        let finished = match finished {
+            Ended::Finished(finished) => finished,
+            Ended::TimedOut => return Err(failed(Cause::TimedOut(limit))),
+            Ended::TooLarge => return Err(failed(Cause::TooLarge(OUTPUT_BYTES_MAX))),
         };
         let Finished {
             status,

@@ -20,6 +20,9 @@ const TICK: Duration = Duration::from_millis(5);
 /// may keep the pipes open indefinitely.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Bytes that a program may print: a list of about 100,000 pods.
+pub(super) const OUTPUT_BYTES_MAX: usize = if cfg!(test) { 4 << 20 } else { 512 << 20 };
+
 /// What a program that has ended returned.
 #[derive(Debug)]
 pub(super) struct Finished {
@@ -35,13 +38,18 @@ enum Event {
     Stderr(Vec<u8>),
 }
 
-/// Reads what a program prints until it ends. `None` if it did not end within the limit: it is killed then, with the
-/// processes that it has started.
-pub(super) fn run(
-    program: &OsStr,
-    args: &[String],
-    limit: Duration,
-) -> io::Result<Option<Finished>> {
+/// How a program has ended, or been made to end: it is killed then, with the processes that it has started.
+#[derive(Debug)]
+pub(super) enum Ended {
+    Finished(Finished),
+    /// It did not end within the limit.
+    TimedOut,
+    /// It printed more than [`OUTPUT_BYTES_MAX`].
+    TooLarge,
+}
+
+/// Reads what a program prints until it ends.
+pub(super) fn run(program: &OsStr, args: &[String], limit: Duration) -> io::Result<Ended> {
     let start = Instant::now();
     let mut command = Command::new(program);
     command
@@ -64,7 +72,11 @@ pub(super) fn run(
         }
         if start.elapsed() >= limit {
             kill(&mut child, has_group);
-            return Ok(None);
+            return Ok(Ended::TimedOut);
+        }
+        if output.stdout.len() > OUTPUT_BYTES_MAX {
+            kill(&mut child, has_group);
+            return Ok(Ended::TooLarge);
         }
     };
     let end = Instant::now();
@@ -72,7 +84,7 @@ pub(super) fn run(
         output.take(TICK);
     }
     let Output { stdout, relay, .. } = output;
-    Ok(Some(Finished {
+    Ok(Ended::Finished(Finished {
         status,
         stdout,
         diagnostics: relay.finish(),
@@ -154,7 +166,11 @@ mod tests {
 
     fn sh(script: &str, limit: Duration) -> Option<Finished> {
         let args = ["-c", script].map(str::to_owned);
-        run("sh".as_ref(), &args, limit).unwrap()
+        match run("sh".as_ref(), &args, limit).unwrap() {
+            Ended::Finished(finished) => Some(finished),
+            Ended::TimedOut => None,
+            Ended::TooLarge => panic!("too large"),
+        }
     }
 
     const LONG: Duration = Duration::from_secs(60);
@@ -168,6 +184,13 @@ mod tests {
         assert_eq!(finished.diagnostics, ["error: no"]);
         let missing = run("/no/such/program".as_ref(), &[], LONG).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_program_that_prints_too_much_is_stopped() {
+        let args = ["-c", "yes"].map(str::to_owned);
+        let ended = run("sh".as_ref(), &args, LONG).unwrap();
+        assert!(matches!(ended, Ended::TooLarge));
     }
 
     #[test]

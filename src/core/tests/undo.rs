@@ -105,12 +105,21 @@ fn there_is_not_always_a_way_back() {
         RollbackError::NotFound {
             name: name(),
             revision: 7,
+            now: None,
             existing: vec![1, 2, 3],
         }
     );
     assert_eq!(
         undo(&world, 7).unwrap_err().to_string(),
         "deployment \"web\" has no revision 7; it has 1, 2, 3"
+    );
+    // A rollback to a revision gives its ReplicaSet the next number.
+    let history = "deployment.kubernetes.io/revision-history".to_owned();
+    let annotations = &mut world.replica_sets[2].metadata.annotations;
+    annotations.insert(history, "0,7".to_owned());
+    assert_eq!(
+        undo(&world, 7).unwrap_err().to_string(),
+        "deployment \"web\" has no revision 7; it has 1, 2, 3; revision 7 is now 3"
     );
     world.deployment.spec.paused = true;
     assert_eq!(

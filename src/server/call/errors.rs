@@ -130,6 +130,8 @@ fn no_way_back(error: &RollbackError) -> Status {
         RollbackError::NotFound {
             name,
             revision,
+            // The message has it.
+            now: _,
             existing,
         } => {
             let name = cut_end(name, NAME_BYTES_MAX);
@@ -481,6 +483,7 @@ mod tests {
             RollbackError::NotFound {
                 name,
                 revision: i64::MIN,
+                now: None,
                 existing: (0..10_000).map(|i| i64::MAX - i).collect(),
             },
         ];

@@ -265,6 +265,41 @@ fn wide_output_has_the_pods() {
 }
 
 #[test]
+fn odd_limits_and_times_are_noted() {
+    let odd = DEPLOYMENT.replace(
+        "  replicas: 2\n",
+        "  replicas: 2\n  minReadySeconds: 30\n  progressDeadlineSeconds: 20\n  strategy:\n    rollingUpdate: {maxSurge: 0, \
+         maxUnavailable: 0%}\n",
+    );
+    let late = odd.replace(
+        "  uid: d1\n",
+        "  uid: d1\n  creationTimestamp: \"2026-11-20T12:05:01Z\"\n",
+    );
+    assert_ne!(odd, late);
+    let run = super::rollplan(&["status", "-f", "-", "--now", NOW], &late);
+    let notes: Vec<&str> = run.err.lines().collect();
+    for (note, expected) in notes.iter().zip([
+        "is before its last change, 2026-11-20T12:05:01Z: pass --now",
+        "progressDeadlineSeconds 20 is not more than minReadySeconds 30",
+        "maxSurge and maxUnavailable are both 0",
+    ]) {
+        assert!(note.contains(expected), "{}", run.err);
+    }
+    assert_eq!(notes.len(), 3, "{}", run.err);
+    // Once, however often it is polled.
+    let mut odd_poll = rollout(1);
+    if let Answer::Out(text) = &mut odd_poll.deployment {
+        let mut deployment: Value = serde_json::from_str(text).unwrap();
+        deployment["spec"]["minReadySeconds"] = json!(700);
+        deployment["spec"]["progressDeadlineSeconds"] = json!(600);
+        *text = deployment.to_string();
+    }
+    let kubectl = Kubectl::new(&[odd_poll.clone(), odd_poll, rollout(2)]);
+    let run = kubectl.watch(&["wait", "web"]);
+    assert_eq!((run.exit, run.err.lines().count()), (0, 1), "{}", run.err);
+}
+
+#[test]
 fn words_of_kubectl_work_or_get_a_hint() {
     let kubectl = Kubectl::new(&[rollout(2)]);
     for args in [

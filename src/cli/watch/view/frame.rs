@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use prost_types::Timestamp;
 
-use super::live::Line;
 use crate::cli::input::{Health, Node};
 use crate::cli::watch::decision::Member;
 use crate::proto::{Blocker, Counts, RolloutReport};
 use crate::text::{Style, fit, one_line, padded, span, state, state_style, width};
+
+/// A line in parts.
+type Line = Vec<(String, Style)>;
 
 /// Columns of a bar.
 const BAR: usize = 24;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::frame::{Frame, Glyphs};
 use crate::cli::output;
-use crate::text::{Style, paint, width};
+use crate::text::{paint, width};
 
 /// Lines cannot be longer than the terminal is wide, and the terminal shows each frame at once.
 const BEGIN: &str = "\u{1b}[?2026h\u{1b}[?7l";
@@ -93,6 +93,3 @@ fn write(text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes())?;
     out.flush()
 }
-
-/// A line in parts.
-pub(super) type Line = Vec<(String, Style)>;
