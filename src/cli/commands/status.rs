@@ -88,7 +88,9 @@ pub(in crate::cli) fn run(args: StatusArgs) -> Result<Exit, Error> {
             let requests = read::all(&scope, deployment.as_deref(), now, &complete)?;
             let statuses = requests.iter().map(|request| {
                 let mut status = status_of(&planner, request, &asked)?;
-                status.see_tree(request);
+                if output == StatusOutput::Wide {
+                    status.see_tree(request);
+                }
                 Ok(status)
             });
             let statuses: Result<Vec<Status>, Error> = statuses.collect();

@@ -75,6 +75,8 @@ impl<'a> Group<'a> {
         self.print_causes()?;
         self.print_logs()?;
         match end {
+            // What is to be deleted may never have been there.
+            Err(Error::Absent(_)) if self.wish.goal == Goal::Deleted => {}
             Err(error) if exit == Exit::Failed => stderr::eprint_error(&error),
             Err(error) => return Err(error),
             Ok(End::Timeout) => self.note_timeout(),

@@ -138,6 +138,8 @@ fn selectors_and_namespaces_choose_what_is_there() {
         run.err,
         "error: no Deployment in the namespace that kubectl uses\n"
     );
+    let kubectl = Kubectl::new(&[lists(vec![])]);
+    assert_eq!(kubectl.run(&["wait", "--all", "--for=deleted"]).exit, 0);
 }
 
 #[test]
