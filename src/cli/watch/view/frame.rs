@@ -121,7 +121,7 @@ impl Frame<'_> {
             lines.extend(limits(counts, glyphs));
         }
         if !self.is_final {
-            lines.extend(report.blockers.iter().map(|it| cause(it)));
+            lines.extend(report.blockers.iter().map(cause));
         }
         if self.is_final && report.blockers.is_empty() && !report.message.is_empty() {
             lines.push(vec![plain(&one_line(&report.message))]);
