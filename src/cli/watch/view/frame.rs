@@ -13,7 +13,7 @@ use crate::text::{Style, fit, one_line, padded, span, state, state_style, width}
 type Line = Vec<(String, Style)>;
 
 /// Columns of a bar.
-const BAR: usize = 24;
+const BAR: usize = 20;
 const SMALL_BAR: usize = 10;
 
 /// What is drawn with.
@@ -227,7 +227,6 @@ fn limits(counts: &Counts, glyphs: &Glyphs) -> [Line; 2] {
         ]
     };
     let Counts {
-        total,
         max_total,
         min_available,
         max_total_arithmetic: max,
@@ -239,7 +238,7 @@ fn limits(counts: &Counts, glyphs: &Glyphs) -> [Line; 2] {
             "updated",
             counts.updated,
             Style::Plain,
-            format!("{total} pods, at most {max_total} ({max})"),
+            format!("at most {max_total} ({max})"),
         ),
         bar(
             "available",
@@ -377,8 +376,8 @@ mod tests {
         let members = [member("shop/web", 2, 2)];
         let expected = [
             "Deployment shop/web  progressing  42s  deadline in 9m 55s",
-            "updated   ████████████░░░░░░░░░░░░ 2 of 4     5 pods, at most 5 (4 + 25% rounded up = 5)",
-            "available ████████████████████████ 4 of 4     at least 3 (4 − 25% rounded down = 3)",
+            "updated   ██████████░░░░░░░░░░ 2 of 4     at most 5 (4 + 25% rounded up = 5)",
+            "available ████████████████████ 4 of 4     at least 3 (4 − 25% rounded down = 3)",
             "- 2 of 4 new pods are starting: \\u{1b}[31m漢字",
             "└─ ReplicaSet web-7d9  revision 3, 2 of 4 ready",
             "   ├─ web-0  Running, ready",

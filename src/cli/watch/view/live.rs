@@ -55,7 +55,7 @@ impl Live {
                 paint(&mut text, part, *style, self.is_coloured);
                 columns += width(part);
             }
-            text.push_str("\r\n");
+            text.push('\n');
             self.drawn.push(columns);
         }
         text.push_str(END);
