@@ -114,7 +114,7 @@ func TestTerminal(t *testing.T) {
 			}
 		}
 		for _, line := range strings.Split(sequences.ReplaceAllString(out, ""), "\r\n") {
-			// A note is no part of what is drawn.
+			// A note is not part of what is drawn.
 			if columns := utf8.RuneCountInString(line); columns > 80 && !strings.HasPrefix(line, "note: ") {
 				t.Errorf("%d columns: %q", columns, line)
 			}
