@@ -8,16 +8,9 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -40,12 +33,13 @@ const (
 // reconciler syncs Deployments, each at most once per interval.
 type reconciler struct {
 	rollouts *rollplan.Rollouts
-	cache    client.Reader
 	limiter  workqueue.TypedRateLimiter[reconcile.Request]
 	interval time.Duration
-	// lastSync maps the reconcile.Request of a Deployment to the time of its last sync.
+	// lastSync maps the reconcile.Request of a Deployment to the start of its last sync.
 	lastSync sync.Map
 	phases   phases
+	// probe tells whether the native controller is running. It is nil if the adapter does not care.
+	probe *Probe
 }
 
 // Options configure the controller.
@@ -55,43 +49,63 @@ type Options struct {
 	// MinInterval is the minimum time between two syncs of a Deployment. One plan at its end covers all changes within
 	// it, so that a burst of changes causes fewer writes.
 	MinInterval time.Duration
+	// Probe, if it is not nil, must have found that the native controller is not running.
+	Probe *Probe
 }
 
-// Add adds a controller for the kind of the rollouts to a manager. The gauge of rollouts by phase has those whose plans have
-// a report: set Options.Report of the rollouts.
-func Add(ctx context.Context, mgr manager.Manager, rollouts *rollplan.Rollouts, options Options) error {
-	if err := rollouts.IndexOwners(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
+// Add adds a controller for the kind of the rollouts to a manager, together with the cache that they read from. The gauge of
+// rollouts by phase has those whose plans have a report: set Options.Report of the rollouts.
+func Add(mgr manager.Manager, rollouts *rollplan.Rollouts, cache *rollplan.Cache, options Options) error {
 	r := &reconciler{
 		rollouts: rollouts,
-		cache:    mgr.GetCache(),
 		interval: options.MinInterval,
+		probe:    options.Probe,
 		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
 	}
-	owner, set, pod := object(rollouts.Kind), object(rollplan.ReplicaSet), &corev1.Pod{}
-	toOwner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), owner, handler.OnlyControllerOwner())
+	if err := mgr.Add(watcher{cache}); err != nil {
+		return err
+	}
+	if options.Probe != nil {
+		if err := mgr.Add(options.Probe); err != nil {
+			return err
+		}
+	}
 	return builder.ControllerManagedBy(mgr).
 		Named("rollplan").
-		For(owner).
-		Watches(set, toOwner).
-		Watches(set, handler.EnqueueRequestsFromMapFunc(r.potentialOwners)).
-		Watches(pod, handler.Funcs{DeleteFunc: r.podDeleted}).
+		WatchesRawSource(&source{r, cache}).
 		WithOptions(ctrlcontroller.Options{
 			MaxConcurrentReconciles: options.Workers, RateLimiter: manualResetLimiter{r.limiter}, ReconciliationTimeout: reconcileTimeout,
 		}).
 		Complete(r)
 }
 
+// watcher runs the cache in standby replicas too, so that one that becomes the leader has seen everything.
+type watcher struct{ *rollplan.Cache }
+
+func (watcher) NeedLeaderElection() bool { return false }
+
+// untilNextSync returns how long a Deployment must wait for its next sync.
+func (r *reconciler) untilNextSync(request reconcile.Request) time.Duration {
+	if last, ok := r.lastSync.Load(request); ok {
+		return r.interval - time.Since(last.(time.Time))
+	}
+	return 0
+}
+
 // Reconcile syncs one Deployment, or requeues it if its last sync was less than the interval ago.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if last, ok := r.lastSync.Load(request); ok {
-		if wait := r.interval - time.Since(last.(time.Time)); wait > 0 {
-			return reconcile.Result{RequeueAfter: wait}, nil
-		}
+	if wait := r.untilNextSync(request); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	result, err := r.rollouts.Sync(ctx, request.NamespacedName)
+	if err := r.probe.Err(); err != nil {
+		syncs.WithLabelValues(outcomeNativeController).Inc()
+		return reconcile.Result{RequeueAfter: probePoll + rand.N(probePoll)}, nil
+	}
 	r.lastSync.Store(request, time.Now())
+	result, err := r.rollouts.Sync(ctx, request.NamespacedName)
+	if ctx.Err() != nil {
+		return reconcile.Result{}, nil // the process stops
+	}
 	logger := log.FromContext(ctx)
 	outcome := outcome(result, err)
 	syncs.WithLabelValues(outcome).Inc()
@@ -109,6 +123,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: plannerBackoff + rand.N(plannerBackoff)}, nil
 	case outcomeError:
 		return reconcile.Result{}, err
+	}
+	if result.Unchanged {
+		return reconcile.Result{RequeueAfter: result.RequeueAfter}, nil
 	}
 	if result.Response == nil {
 		r.lastSync.Delete(request)
@@ -131,49 +148,3 @@ type manualResetLimiter struct {
 }
 
 func (manualResetLimiter) Forget(reconcile.Request) {}
-
-// potentialOwners returns the Deployments that may adopt an orphaned ReplicaSet.
-func (r *reconciler) potentialOwners(ctx context.Context, set client.Object) []reconcile.Request {
-	if metav1.GetControllerOfNoCopy(set) != nil || len(set.GetLabels()) == 0 {
-		return nil
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(r.rollouts.Kind.GroupVersion().WithKind(r.rollouts.Kind.Kind + "List"))
-	if err := r.cache.List(ctx, list, client.InNamespace(set.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Failed to list potential owners of orphaned ReplicaSet", "replicaSet", client.ObjectKeyFromObject(set))
-		return nil
-	}
-	var found []reconcile.Request
-	for i := range list.Items {
-		if rollplan.Selects(&list.Items[i], set) {
-			found = append(found, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return found
-}
-
-// podDeleted enqueues Recreate Deployments, which wait until all old pods have terminated. The watch of ReplicaSets does
-// not reveal that: their size is 0 much earlier.
-func (r *reconciler) podDeleted(ctx context.Context, deleted event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	var owned client.Object = deleted.Object
-	for _, kind := range []schema.GroupVersionKind{rollplan.ReplicaSet, r.rollouts.Kind} {
-		owner, reference := object(kind), metav1.GetControllerOfNoCopy(owned)
-		if reference == nil || reference.Kind != kind.Kind {
-			return
-		}
-		key := client.ObjectKey{Namespace: owned.GetNamespace(), Name: reference.Name}
-		if err := r.cache.Get(ctx, key, owner, client.UnsafeDisableDeepCopy); err != nil || owner.GetUID() != reference.UID {
-			return // the owner no longer exists, so no rollout waits for the pod
-		}
-		owned = owner
-	}
-	if owner, ok := owned.(*unstructured.Unstructured); ok && rollplan.IsRecreate(owner) {
-		queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
-	}
-}
-
-func object(kind schema.GroupVersionKind) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(kind)
-	return o
-}

@@ -2,6 +2,10 @@ package controller
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,10 +15,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"rollplan.dev/rollplan/adapters/go/rollplan"
@@ -42,24 +45,41 @@ func (p *planner) PlanRollout(context.Context, *rollplanv1.PlanRolloutRequest, .
 var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 
 func newReconciler(plans ...*rollplanv1.PlanRolloutResponse) (*reconciler, *planner) {
-	owner := object(rollplan.Deployment)
-	owner.SetNamespace("shop")
-	owner.SetName("web")
-	cluster := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(owner).Build()
+	api, err := rollplan.NewAPI(&rest.Config{Host: "http://cluster.example", QPS: -1}, &http.Client{Transport: &cluster{}})
+	if err != nil {
+		panic(err)
+	}
 	p := &planner{plans: plans}
 	return &reconciler{
-		rollouts: &rollplan.Rollouts{Kind: rollplan.Deployment, Planner: p, Reader: cluster, APIReader: cluster, Writer: cluster},
-		cache:    cluster,
+		rollouts: &rollplan.Rollouts{Kind: rollplan.Deployment, Planner: p, Reader: api, API: api},
 		interval: time.Second,
 		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
 	}, p
+}
+
+// cluster is an API server with a Deployment, which is another version each time, and without ReplicaSets.
+type cluster struct{ version int }
+
+func (c *cluster) RoundTrip(request *http.Request) (*http.Response, error) {
+	code, body := http.StatusOK, ""
+	switch path := request.URL.Path; {
+	case strings.HasSuffix(path, "/deployments/web"):
+		c.version++
+		body = fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","uid":"u","resourceVersion":"%d"},
+			"spec":{"selector":{"matchLabels":{"app":"web"}}}}`, c.version)
+	case strings.HasSuffix(path, "/replicasets"):
+		body = `{"apiVersion":"apps/v1","kind":"ReplicaSetList","metadata":{},"items":[]}`
+	default:
+		code, body = http.StatusNotFound, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"NotFound","code":404,"details":{}}`
+	}
+	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: request}, nil
 }
 
 // rejectedPlan returns a plan whose call fails with NotFound, because the ReplicaSet does not exist.
 func rejectedPlan() *rollplanv1.PlanRolloutResponse {
 	return &rollplanv1.PlanRolloutResponse{Steps: []*rollplanv1.Step{{Call: &rollplanv1.ApiCall{
 		Verb: rollplanv1.Verb_VERB_PATCH, ApiVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: "web-1",
-		ContentType: "application/merge-patch+json", BodyJson: "{}",
+		ContentType: "application/merge-patch+json", BodyJson: "{}", Path: "/apis/apps/v1/namespaces/shop/replicasets/web-1",
 	}}}}
 }
 

@@ -54,6 +54,7 @@ func MeasurePlanner(ctx context.Context, method string, request, reply any, conn
 // Outcomes of a sync, the values of a label.
 const (
 	outcomeSynced           = "synced"
+	outcomeUnchanged        = "unchanged"
 	outcomeRetry            = "retry"
 	outcomeRejected         = "rejected"
 	outcomeNativeController = "native_controller"
@@ -75,6 +76,8 @@ func outcome(result rollplan.Result, err error) string {
 		return outcomeError
 	case result.Retry:
 		return outcomeRetry
+	case result.Unchanged:
+		return outcomeUnchanged
 	default:
 		return outcomeSynced
 	}

@@ -1,7 +1,6 @@
 package rollplan
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,7 +20,9 @@ const maxAnswerBody = 64 << 10
 type CallError struct {
 	// Step is the step of the plan.
 	Step *rollplanv1.Step
-	// Err is the response of the API server, or the reason why there is none.
+	// Answer is the answer of the API server.
+	Answer Answer
+	// Err describes the answer, or the reason why there is none.
 	Err error
 }
 
@@ -55,32 +56,15 @@ func (e *CallError) namespaceTerminating() bool {
 // raisesDoubts reports whether the failure may mean that the ReplicaSets are not as the cache and our own writes show them.
 // A quota or an admission rule says nothing about them.
 func (e *CallError) raisesDoubts() bool {
-	response, _ := statusOf(e.Err)
-	isAboutObject := response.Code == http.StatusConflict || response.Code == http.StatusNotFound
+	isAboutObject := e.Answer.Code == http.StatusConflict || e.Answer.Code == http.StatusNotFound
 	return e.Step.GetCall().GetKind() == ReplicaSet.Kind && (!e.Rejected() || isAboutObject)
 }
 
-// answer converts the response of the API server to the message that the next request includes.
+// answer is what the next request says about the call.
 func (e *CallError) answer() *rollplanv1.StepAnswer {
-	answer := &rollplanv1.StepAnswer{Call: e.Step.GetCall()}
-	response, ok := statusOf(e.Err)
-	if !ok {
-		return answer
+	return &rollplanv1.StepAnswer{
+		Call: e.Step.GetCall(), HttpCode: int32(e.Answer.Code), Body: e.Answer.Body[:min(len(e.Answer.Body), maxAnswerBody)],
 	}
-	answer.HttpCode = response.Code
-	if response.Details != nil && slices.ContainsFunc(response.Details.Causes, isUnexpectedResponse) {
-		return answer // client-go made this Status itself, because the body was none
-	}
-	response.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"} // removed by decoding
-	if body, err := json.Marshal(response); err == nil && len(body) <= maxAnswerBody {
-		answer.Body = body
-	}
-	return answer
-}
-
-// isUnexpectedResponse reports whether a cause says that the body of the response was not a Status.
-func isUnexpectedResponse(cause metav1.StatusCause) bool {
-	return cause.Type == metav1.CauseTypeUnexpectedServerResponse
 }
 
 // statusOf returns the response of the API server that an error wraps, if any.
@@ -93,11 +77,7 @@ func statusOf(err error) (metav1.Status, bool) {
 }
 
 // succeeded reports whether a step counts as carried out, perhaps although its call failed.
-func succeeded(step *rollplanv1.Step, err error) bool {
-	if err == nil {
-		return true
-	}
-	response, ok := statusOf(err)
-	return ok && step.GetOnFailure() == rollplanv1.OnFailure_ON_FAILURE_DONE_IF &&
-		slices.Contains(step.GetDoneHttpCodes(), response.Code)
+func succeeded(step *rollplanv1.Step, answer Answer, err error) bool {
+	return err == nil || step.GetOnFailure() == rollplanv1.OnFailure_ON_FAILURE_DONE_IF &&
+		slices.Contains(step.GetDoneHttpCodes(), int32(answer.Code))
 }

@@ -3,17 +3,19 @@ package rollplan_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"rollplan.dev/rollplan/adapters/go/rollplan"
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
@@ -21,8 +23,8 @@ import (
 
 // Sync reads a Deployment, requests a plan and carries it out. A controller calls it for each key of its work queue.
 //
-// This example uses a fake service and a fake API server. In a controller, the address is that of a rollplan service,
-// and Reader, APIReader and Writer come from a controller-runtime manager: GetCache, GetAPIReader and GetClient.
+// This example uses a fake service and a fake API server. In a controller, the address is that of a rollplan service, the
+// configuration is that of the cluster, and Reader is a Cache.
 func ExampleRollouts_Sync() {
 	service, err := rollplan.NewClient(exampleService(), rollplan.DefaultTimeout,
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -30,13 +32,15 @@ func ExampleRollouts_Sync() {
 		log.Fatal(err)
 	}
 	defer service.Close()
-	cluster := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(exampleDeployment()).Build()
+	cluster := httptest.NewServer(http.HandlerFunc(exampleCluster))
+	defer cluster.Close()
+	api, err := rollplan.NewAPI(&rest.Config{Host: cluster.URL}, cluster.Client())
+	if err != nil {
+		log.Fatal(err)
+	}
 	events := record.NewFakeRecorder(1)
 
-	rollouts := &rollplan.Rollouts{
-		Kind:    rollplan.Deployment,
-		Planner: service, Reader: cluster, APIReader: cluster, Writer: cluster, Recorder: events,
-	}
+	rollouts := &rollplan.Rollouts{Kind: rollplan.Deployment, Planner: service, Reader: api, API: api, Recorder: events}
 	key := types.NamespacedName{Namespace: "shop", Name: "web"}
 	result, err := rollouts.Sync(context.Background(), key)
 	if err != nil {
@@ -47,18 +51,11 @@ func ExampleRollouts_Sync() {
 	}
 	fmt.Println(<-events.Events)
 	fmt.Println("requeue after", result.RequeueAfter, "retry:", result.Retry)
-
-	set := &unstructured.Unstructured{}
-	set.SetGroupVersionKind(rollplan.ReplicaSet)
-	if err := cluster.Get(context.Background(), types.NamespacedName{Namespace: "shop", Name: "web-1"}, set); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("found ReplicaSet", set.GetName())
 	// Output:
+	// POST /apis/apps/v1/namespaces/shop/replicasets: web-1
 	// create ReplicaSet web-1 with 2 replicas
 	// Normal ScalingReplicaSet Scaled up replica set web-1 from 0 to 2
 	// requeue after 0s retry: false
-	// found ReplicaSet web-1
 }
 
 // exampleServer returns the same plan for every request.
@@ -71,8 +68,8 @@ func (exampleServer) PlanRollout(context.Context, *rollplanv1.PlanRolloutRequest
 		Summary: "create ReplicaSet web-1 with 2 replicas",
 		Call: &rollplanv1.ApiCall{
 			Verb: rollplanv1.Verb_VERB_CREATE, ApiVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: "web-1",
-			ContentType: "application/json",
-			BodyJson:    `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web-1","namespace":"shop"},"spec":{"replicas":2}}`,
+			ContentType: "application/json", Path: "/apis/apps/v1/namespaces/shop/replicasets",
+			BodyJson: `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web-1","namespace":"shop"},"spec":{"replicas":2}}`,
 		},
 		Events: []*rollplanv1.Event{{
 			Type: corev1.EventTypeNormal, Reason: "ScalingReplicaSet", Message: "Scaled up replica set web-1 from 0 to 2",
@@ -91,12 +88,25 @@ func exampleService() (address string) {
 	return listener.Addr().String()
 }
 
-func exampleDeployment() *unstructured.Unstructured {
-	deployment := &unstructured.Unstructured{Object: map[string]any{
-		"spec": map[string]any{"replicas": int64(2), "selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}},
-	}}
-	deployment.SetGroupVersionKind(rollplan.Deployment)
-	deployment.SetNamespace("shop")
-	deployment.SetName("web")
-	return deployment
+// exampleCluster has a Deployment and no ReplicaSets, and prints what is created.
+func exampleCluster(w http.ResponseWriter, request *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case request.Method == http.MethodPost:
+		object, err := io.ReadAll(request.Body)
+		if err != nil {
+			log.Fatal(err)
+		}
+		parsed, err := rollplan.ParseObject(object, rollplan.ReplicaSet)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s %s: %s\n", request.Method, request.URL.Path, parsed.Name)
+		w.Write(object)
+	case strings.HasSuffix(request.URL.Path, "/replicasets"):
+		io.WriteString(w, `{"apiVersion":"apps/v1","kind":"ReplicaSetList","metadata":{},"items":[]}`)
+	default:
+		io.WriteString(w, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","uid":"u","resourceVersion":"1"},
+			"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}}}}`)
+	}
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"github.com/tidwall/gjson"
 )
 
 // ErrNativeController means that the Deployment controller of kube-controller-manager manages the same Deployment. The
@@ -27,8 +27,8 @@ type nativeDetector struct {
 	suspendedUntil time.Time
 }
 
-func (n *nativeDetector) check(owner *unstructured.Unstructured, now time.Time) error {
-	if at := lastNativeStatusWrite(owner); n.lastWrite.Before(at) {
+func (n *nativeDetector) check(owner *Object, now time.Time) error {
+	if at := owner.nativeStatusWrite; n.lastWrite.Before(at) {
 		if n.observed {
 			n.suspendedUntil = now.Add(nativeQuietPeriod)
 		}
@@ -41,20 +41,16 @@ func (n *nativeDetector) check(owner *unstructured.Unstructured, now time.Time) 
 	return nil
 }
 
-// lastNativeStatusWrite returns the time of the latest status write by kube-controller-manager in managedFields. It
-// reads the unstructured content, because GetManagedFields converts all entries, which costs more than a plan.
-func lastNativeStatusWrite(owner *unstructured.Unstructured) (last time.Time) {
-	metadata, _ := owner.Object["metadata"].(map[string]any)
-	entries, _ := metadata["managedFields"].([]any)
-	for _, entry := range entries {
-		fields, _ := entry.(map[string]any)
-		if fields["manager"] != "kube-controller-manager" || fields["subresource"] != "status" {
-			continue
+// lastNativeStatusWrite returns the time of the latest status write by kube-controller-manager in managedFields.
+func lastNativeStatusWrite(managedFields gjson.Result) (last time.Time) {
+	managedFields.ForEach(func(_, entry gjson.Result) bool {
+		found := gjson.GetMany(entry.Raw, "manager", "subresource", "time")
+		if found[0].String() == "kube-controller-manager" && found[1].String() == "status" {
+			if at, err := time.Parse(time.RFC3339, found[2].String()); err == nil && last.Before(at) {
+				last = at
+			}
 		}
-		text, _ := fields["time"].(string)
-		if at, err := time.Parse(time.RFC3339, text); err == nil && last.Before(at) {
-			last = at
-		}
-	}
+		return true
+	})
 	return last
 }

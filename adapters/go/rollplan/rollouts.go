@@ -8,12 +8,9 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
@@ -26,8 +23,13 @@ var (
 	PlannedDeployment = schema.GroupVersionKind{Group: "apps.rollplan.dev", Version: "v1alpha1", Kind: "PlannedDeployment"}
 )
 
-// ReplicaSet is the kind of the objects that a Deployment of any kind controls.
-var ReplicaSet = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
+// Kinds of the objects of a Deployment of any kind.
+var (
+	// ReplicaSet is the kind of the objects that it controls.
+	ReplicaSet = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
+	// Pod is the kind of the objects that these control.
+	Pod = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+)
 
 // Rollouts reads Deployments of one kind, requests plans for them and carries the plans out. Its methods are safe for
 // concurrent use; calls for the same key are serialized.
@@ -36,13 +38,10 @@ type Rollouts struct {
 	Kind schema.GroupVersionKind
 	// Planner makes the plans. Usually it is a [Client].
 	Planner rollplanv1.RolloutPlannerClient
-	// Reader reads from a cache or directly from the API server. Its scheme must include pods; all other kinds are read
-	// as unstructured objects.
-	Reader client.Reader
-	// APIReader reads from the API server, never from a cache.
-	APIReader client.Reader
-	// Writer makes the API calls of the plans.
-	Writer client.Client
+	// Reader reads the objects: a [Cache], or the API.
+	Reader Reader
+	// API makes the API calls of the plans, and the reads that no cache may answer.
+	API *API
 	// Recorder records events on the owners. If it is nil, no events are recorded.
 	Recorder record.EventRecorder
 	// Options are sent with each request. Plans have a report only if they request one.
@@ -56,15 +55,16 @@ type Rollouts struct {
 	// the phase of the rollout.
 	StatusInterval time.Duration
 
-	indexed bool
-	mu      sync.Mutex
-	states  map[types.NamespacedName]*state
+	mu     sync.Mutex
+	states map[types.NamespacedName]*state
 }
 
 // Result is the outcome of [Rollouts.Sync].
 type Result struct {
-	// Response is the plan. It is nil if the Deployment does not exist.
+	// Response is the plan. It is nil if the Deployment does not exist, or if no plan was needed.
 	Response *rollplanv1.PlanRolloutResponse
+	// Unchanged is true if no plan was needed, because nothing has changed since the last one but what it changed itself.
+	Unchanged bool
 	// RequeueAfter is when to sync again even if nothing changes. Zero means that no timer is needed.
 	RequeueAfter time.Duration
 	// Retry requests another sync with backoff. The backoff must not be reset until a result without Retry.
@@ -80,24 +80,41 @@ type Result struct {
 func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, error) {
 	s := r.lock(key)
 	defer s.mu.Unlock()
-	observed, response, err := r.observeAndPlan(ctx, key, s)
+	observed, err := r.observe(ctx, key, s)
 	if err != nil || observed == nil {
 		return Result{}, err
 	}
+	if wait, planned := s.isPlanned(observed, time.Now()); planned {
+		return Result{Unchanged: true, RequeueAfter: wait}, nil
+	}
+	s.planned = nil
+	response, err := r.plan(ctx, observed)
+	if err != nil {
+		return Result{}, err
+	}
 	if !s.verified && writesReplicaSets(response) {
-		outdated, err := r.verifyReplicaSets(ctx, observed.owner, s)
+		outdated, err := r.verifyReplicaSets(ctx, observed, s)
 		if err != nil {
 			return Result{}, err
 		}
 		if outdated {
-			if observed, response, err = r.observeAndPlan(ctx, key, s); err != nil || observed == nil {
+			if observed, err = r.observe(ctx, key, s); err != nil || observed == nil {
+				return Result{}, err
+			}
+			if response, err = r.plan(ctx, observed); err != nil {
 				return Result{}, err
 			}
 		}
 	}
 	if delay := s.statusDelay(response, r.StatusInterval, time.Now()); delay > 0 {
+		s.plan(observed, delay, time.Now())
 		return Result{Response: response, RequeueAfter: delay}, nil
 	}
+	return r.carryOut(ctx, observed, response, s)
+}
+
+// carryOut makes the calls of a plan.
+func (r *Rollouts) carryOut(ctx context.Context, observed *observation, response *rollplanv1.PlanRolloutResponse, s *state) (Result, error) {
 	result := Result{
 		Response:     response,
 		RequeueAfter: response.GetRequeueAfter().AsDuration(),
@@ -106,7 +123,8 @@ func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, 
 	}
 	s.answers, s.rejected = nil, false
 	var rejected []error
-	for _, failed := range r.applySteps(ctx, observed.owner, response.GetSteps(), s) {
+	failed := r.applySteps(ctx, observed.owner, response.GetSteps(), s)
+	for _, failed := range failed {
 		if failed.namespaceTerminating() {
 			continue
 		}
@@ -117,20 +135,31 @@ func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, 
 			rejected = append(rejected, failed)
 		}
 	}
+	if own, ok := s.writes[observed.owner.UID]; ok {
+		observed.versions[observed.owner.UID] = own.object.ResourceVersion
+	}
+	if len(failed) == 0 && !result.Retry && onlyPublishesStatus(response) {
+		s.plan(observed, result.RequeueAfter, time.Now())
+	}
 	return result, errors.Join(rejected...)
 }
 
-// observeAndPlan returns nil if the Deployment does not exist.
-func (r *Rollouts) observeAndPlan(ctx context.Context, key types.NamespacedName, s *state) (*observation, *rollplanv1.PlanRolloutResponse, error) {
-	observed, err := r.observe(ctx, key, s)
-	if err != nil || observed == nil {
-		return nil, nil, err
+// onlyPublishesStatus reports whether a plan writes nothing but the status. The plan after it is then the same as it is.
+func onlyPublishesStatus(plan *rollplanv1.PlanRolloutResponse) bool {
+	for _, step := range plan.GetSteps() {
+		if step.GetCall() != nil && step.GetUpdateDeploymentStatus() == nil {
+			return false
+		}
 	}
+	return true
+}
+
+func (r *Rollouts) plan(ctx context.Context, observed *observation) (*rollplanv1.PlanRolloutResponse, error) {
 	response, err := r.Planner.PlanRollout(ctx, &rollplanv1.PlanRolloutRequest{Snapshot: observed.snapshot, Options: r.syncOptions()})
 	if err != nil {
-		return nil, nil, fmt.Errorf("plan rollout: %w", err)
+		return nil, fmt.Errorf("plan rollout: %w", err)
 	}
-	return observed, response, nil
+	return response, nil
 }
 
 // syncOptions returns the options of the plans that are carried out.
@@ -228,22 +257,4 @@ func (r *Rollouts) state(key types.NamespacedName) *state {
 		r.states[key] = newState()
 	}
 	return r.states[key]
-}
-
-// IndexOwners indexes ReplicaSets and pods of a cache by their controller. Call it before the cache starts, and only if
-// Reader is that cache.
-func (r *Rollouts) IndexOwners(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, kind := range []client.Object{object(ReplicaSet), &corev1.Pod{}} {
-		err := indexer.IndexField(ctx, kind, controllerField, func(object client.Object) []string {
-			if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
-				return []string{string(owner.UID)}
-			}
-			return []string{noController}
-		})
-		if err != nil {
-			return fmt.Errorf("index by controller: %w", err)
-		}
-	}
-	r.indexed = true
-	return nil
 }

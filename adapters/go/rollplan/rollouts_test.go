@@ -4,205 +4,22 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
-
-// planner returns the given plans one after the other, then empty ones, and records the requests.
-type planner struct {
-	rollplanv1.RolloutPlannerClient
-	requests []*rollplanv1.PlanRolloutRequest
-	plans    [][]*rollplanv1.Step
-}
-
-func (p *planner) PlanRollout(_ context.Context, request *rollplanv1.PlanRolloutRequest, _ ...grpc.CallOption) (*rollplanv1.PlanRolloutResponse, error) {
-	p.requests = append(p.requests, request)
-	if len(p.plans) == 0 {
-		return &rollplanv1.PlanRolloutResponse{}, nil
-	}
-	response := &rollplanv1.PlanRolloutResponse{Steps: p.plans[0]}
-	p.plans = p.plans[1:]
-	return response, nil
-}
-
-// fixture is a fake API server, a cache of it that only changes with syncCache, and Rollouts that use the two.
-type fixture struct {
-	*Rollouts
-	t       *testing.T
-	planner *planner
-	server  client.WithWatch
-	events  *record.FakeRecorder
-	// callErrors maps a call, for example "patch web-1", to the error that it returns.
-	callErrors map[string]error
-	calls      []string
-	// lists counts the list requests to the server.
-	lists int
-}
-
-var key = types.NamespacedName{Namespace: "shop", Name: "web"}
-
-func newFixture(t *testing.T, objects ...client.Object) *fixture {
-	t.Helper()
-	f := &fixture{t: t, planner: &planner{}, events: record.NewFakeRecorder(100), callErrors: map[string]error{}}
-	called := func(verb string, object client.Object) error {
-		call := verb + " " + object.GetName()
-		f.calls = append(f.calls, call)
-		return f.callErrors[call]
-	}
-	f.server = fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			if err := called("create", object); err != nil {
-				return err
-			}
-			object.SetUID(types.UID("uid-of-" + object.GetName()))
-			return c.Create(ctx, object, options...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			if err := called("patch", object); err != nil {
-				return err
-			}
-			return c.Patch(ctx, object, patch, options...)
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			if err := called("delete", object); err != nil {
-				return err
-			}
-			return c.Delete(ctx, object)
-		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			f.lists++
-			return c.List(ctx, list, options...)
-		},
-	}).Build()
-	f.Rollouts = &Rollouts{Kind: Deployment, Planner: f.planner, APIReader: f.server, Writer: f.server, Recorder: f.events}
-	f.syncCache()
-	return f
-}
-
-// syncCache updates the cache to the state of the server.
-func (f *fixture) syncCache() {
-	f.t.Helper()
-	var objects []client.Object
-	for _, kind := range []schema.GroupVersionKind{Deployment, ReplicaSet, corev1.SchemeGroupVersion.WithKind("Pod")} {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := f.server.List(f.t.Context(), list); err != nil {
-			f.t.Fatal(err)
-		}
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
-	}
-	pods := runtime.NewScheme() // the fake client drops unknown fields of all types in its scheme
-	if err := corev1.AddToScheme(pods); err != nil {
-		f.t.Fatal(err)
-	}
-	f.Reader = fake.NewClientBuilder().WithScheme(pods).WithObjects(objects...).Build()
-}
-
-// sync calls Sync once with a plan of these steps, and returns the last request.
-func (f *fixture) sync(wantErr bool, steps ...*rollplanv1.Step) (*rollplanv1.PlanRolloutRequest, Result) {
-	f.t.Helper()
-	f.planner.plans = append(f.planner.plans, steps)
-	f.calls = nil
-	result, err := f.Sync(f.t.Context(), key)
-	if err != nil != wantErr {
-		f.t.Fatalf("sync: %v", err)
-	}
-	return f.planner.requests[len(f.planner.requests)-1], result
-}
-
-// sizes lists the ReplicaSets of a request with their sizes.
-func sizes(request *rollplanv1.PlanRolloutRequest) string {
-	var text []string
-	for _, set := range request.GetSnapshot().GetReplicaSets() {
-		text = append(text, fmt.Sprintf("%s=%d", set.GetMetadata().GetName(), set.GetSpec().GetReplicas()))
-	}
-	slices.Sort(text)
-	return strings.Join(text, " ")
-}
-
-// web returns a Deployment with fields that no typed client knows.
-func web() *unstructured.Unstructured {
-	return parse(`{"apiVersion":"apps/v1","kind":"Deployment",
-		"metadata":{"name":"web","namespace":"shop","uid":"web-uid","resourceVersion":"10","generation":1},
-		"spec":{"replicas":3,"futureField":{"a":1},"selector":{"matchLabels":{"app":"web"}},
-			"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"main","image":"web:1"}],"futureField":2}}}}`)
-}
-
-// set returns a ReplicaSet that web controls, or an orphan.
-func set(name string, size int, orphan bool, labels string) *unstructured.Unstructured {
-	owners := `[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"web-uid","controller":true}]`
-	if orphan {
-		owners = "[]"
-	}
-	return parse(fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"ReplicaSet",
-		"metadata":{"name":%q,"namespace":"shop","uid":"uid-of-%[1]s","resourceVersion":"20","labels":{"app":%q},"ownerReferences":%s},
-		"spec":{"replicas":%d,"selector":{"matchLabels":{"app":%[2]q}}}}`, name, labels, owners, size))
-}
-
-func parse(text string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	if err := o.UnmarshalJSON([]byte(text)); err != nil {
-		panic(err)
-	}
-	return o
-}
-
-func create(name string, size int) *rollplanv1.Step {
-	body, err := set(name, size, false, "web").MarshalJSON()
-	if err != nil {
-		panic(err)
-	}
-	body = []byte(strings.Replace(string(body), `"resourceVersion":"20",`, "", 1))
-	return step(rollplanv1.Verb_VERB_CREATE, name, "application/json", string(body))
-}
-
-func scale(name string, size int) *rollplanv1.Step {
-	return step(rollplanv1.Verb_VERB_PATCH, name, "application/json-patch+json",
-		fmt.Sprintf(`[{"op":"test","path":"/metadata/uid","value":"uid-of-%s"},{"op":"add","path":"/spec/replicas","value":%d}]`, name, size))
-}
-
-func remove(name string) *rollplanv1.Step {
-	return step(rollplanv1.Verb_VERB_DELETE, name, "application/json", `{"preconditions":{"uid":"uid-of-`+name+`"}}`)
-}
-
-func step(verb rollplanv1.Verb, name, contentType, body string) *rollplanv1.Step {
-	return &rollplanv1.Step{
-		Summary: verb.String() + " " + name,
-		Call: &rollplanv1.ApiCall{
-			Verb: verb, ApiVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: name, ContentType: contentType, BodyJson: body,
-		},
-		Events: []*rollplanv1.Event{{Type: "Normal", Reason: "ScalingReplicaSet", Message: name}},
-	}
-}
-
-func statusError(code int32, reason metav1.StatusReason, causes ...metav1.CauseType) error {
-	details := &metav1.StatusDetails{}
-	for _, cause := range causes {
-		details.Causes = append(details.Causes, metav1.StatusCause{Type: cause})
-	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: "no", Details: details}}
-}
 
 func TestSnapshotIncludesOwnedAndAdoptableReplicaSets(t *testing.T) {
 	other := set("other", 1, false, "web")
@@ -212,17 +29,60 @@ func TestSnapshotIncludesOwnedAndAdoptableReplicaSets(t *testing.T) {
 	if got := sizes(request); got != "orphan=2 web-1=3" {
 		t.Errorf("ReplicaSets are %s", got)
 	}
-	deployment := request.GetSnapshot().GetDeployment()
-	if deployment.GetSpec().GetReplicas() != 3 || deployment.GetSpec().GetTemplate().AsMap()["spec"].(map[string]any)["futureField"] != 2.0 {
+	snapshot := request.GetSnapshot()
+	deployment := objects(request, Deployment)[0]
+	if size, _, _ := unstructured.NestedInt64(deployment.Object, "spec", "replicas"); size != 3 {
 		t.Errorf("the Deployment is %v", deployment)
 	}
-	if request.GetSnapshot().GetPodsComplete() || request.GetSnapshot().GetNow() == nil {
-		t.Errorf("the snapshot is %v", request.GetSnapshot())
+	if future, _, _ := unstructured.NestedInt64(deployment.Object, "spec", "template", "spec", "futureField"); future != 2 {
+		t.Errorf("the Deployment lacks a field: %v", deployment)
 	}
-	// Unchanged objects are not converted again.
-	if again, _ := f.sync(false); again.GetSnapshot().GetDeployment() != deployment {
-		t.Error("the Deployment was converted twice")
+	if target := snapshot.GetTarget(); target.GetKind() != "Deployment" || target.GetApiVersion() != "apps/v1" || target.GetName() != "web" || target.GetNamespace() != "shop" {
+		t.Errorf("the target is %v", target)
 	}
+	if snapshot.GetPodsComplete() || !snapshot.GetReplicaSetsComplete() || snapshot.GetNow() == nil {
+		t.Errorf("the snapshot is %v", snapshot)
+	}
+}
+
+func TestUnchangedObjectsNeedNoPlan(t *testing.T) {
+	status := step(rollplanv1.Verb_VERB_PATCH, "web", "application/merge-patch+json", `{"status":{"observedGeneration":1}}`)
+	status.Call.Kind, status.Call.Path = "Deployment", "/apis/apps/v1/namespaces/shop/deployments/web"
+	status.Action = &rollplanv1.Step_UpdateDeploymentStatus{UpdateDeploymentStatus: &rollplanv1.UpdateDeploymentStatus{}}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, web(), set("web-1", 3, false, "web"))
+		timer := time.Duration(0)
+		sync := func(what string, plans int) {
+			t.Helper()
+			before := len(f.planner.requests)
+			result, err := f.Sync(t.Context(), key)
+			if got := len(f.planner.requests) - before; err != nil || got != plans || result.Unchanged != (plans == 0) || plans == 0 && result.RequeueAfter != timer {
+				t.Errorf("%s: %d plans, want %d; %v, %v", what, got, plans, result, err)
+			}
+		}
+		f.planner.plans = [][]*rollplanv1.Step{{status}}
+		sync("the first plan publishes the status", 1)
+		sync("before the cache shows it", 0)
+		f.syncCache()
+		sync("after the cache shows it", 0)
+
+		f.planner.plans = [][]*rollplanv1.Step{{scale("web-1", 2)}}
+		if err := f.store.Patch(t.Context(), web(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`))); err != nil {
+			t.Fatal(err)
+		}
+		f.syncCache()
+		sync("somebody else's change", 1)
+		sync("after another write than that of the status", 1)
+		f.syncCache()
+		sync("after the cache shows it", 0)
+
+		f.states[key].planned = nil
+		f.planner.requeueAfter, timer = time.Hour, time.Hour
+		sync("a plan with a timer", 1)
+		sync("before the timer ends", 0)
+		time.Sleep(time.Hour)
+		sync("after the timer has ended", 1)
+	})
 }
 
 func TestSnapshotOfRecreateIncludesPods(t *testing.T) {
@@ -234,7 +94,7 @@ func TestSnapshotOfRecreateIncludesPods(t *testing.T) {
 		"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-1","uid":"uid-of-web-1","controller":true}]},"status":{"phase":"Running"}}`)
 	f := newFixture(t, owner, set("web-1", 1, false, "web"), pod)
 	request, _ := f.sync(false)
-	if pods := request.GetSnapshot().GetPods(); len(pods) != 1 || pods[0].GetStatus().GetPhase() != "Running" || !request.GetSnapshot().GetPodsComplete() {
+	if pods := objects(request, Pod); len(pods) != 1 || !request.GetSnapshot().GetPodsComplete() {
 		t.Errorf("pods are %v", pods)
 	}
 }
@@ -247,7 +107,7 @@ func TestOwnWritesOverrideStaleCache(t *testing.T) {
 		t.Errorf("with a stale cache: %s", got)
 	}
 	// Writes of other clients take effect once the cache shows them.
-	if err := f.server.Patch(t.Context(), set("web-2", 1, false, "web"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":7}}`))); err != nil {
+	if err := f.store.Patch(t.Context(), set("web-2", 1, false, "web"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":7}}`))); err != nil {
 		t.Fatal(err)
 	}
 	f.syncCache()
@@ -267,10 +127,10 @@ func TestReplicaSetsAreVerifiedBeforeFirstWrite(t *testing.T) {
 		o := set(name, size, false, "web")
 		o.SetResourceVersion("")
 		if name == "web-2" {
-			if err := f.server.Create(t.Context(), o); err != nil {
+			if err := f.store.Create(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
-		} else if err := f.server.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`))); err != nil {
+		} else if err := f.store.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -311,7 +171,7 @@ func TestReplicaSetsAreVerifiedBeforeFirstWrite(t *testing.T) {
 func TestCreatedObjectIsForgottenAfterNotFound(t *testing.T) {
 	f := newFixture(t, web())
 	f.sync(false, create("web-1", 1))
-	if err := f.server.Delete(t.Context(), set("web-1", 1, false, "web")); err != nil {
+	if err := f.store.Delete(t.Context(), set("web-1", 1, false, "web")); err != nil {
 		t.Fatal(err)
 	}
 	f.sync(true, scale("web-1", 2))
@@ -336,7 +196,7 @@ func TestFailedCallsAreReported(t *testing.T) {
 		{"validation", statusError(422, metav1.StatusReasonInvalid, metav1.CauseTypeFieldValueInvalid), true, `"reason":"FieldValueInvalid"`},
 		{"quota", statusError(403, metav1.StatusReasonForbidden), true, `"message":"no"`},
 		{"webhook", statusError(500, metav1.StatusReasonInternalError), true, `"code":500`},
-		{"HTML of a proxy", statusError(502, metav1.StatusReasonInternalError, metav1.CauseTypeUnexpectedServerResponse), true, ""},
+		{"HTML of a proxy", htmlError("<html>"), true, ""},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			f := newFixture(t, web(), set("web-1", 3, false, "web"))
@@ -418,7 +278,8 @@ func TestForgottenStateIsNotUsed(t *testing.T) {
 func TestAlreadyExistsReportsExistingObject(t *testing.T) {
 	f := newFixture(t, web(), set("web-2", 5, true, "api"))
 	step := create("web-2", 1)
-	step.ReadOnConflict = &rollplanv1.ApiCall{Verb: rollplanv1.Verb_VERB_GET, ApiVersion: "apps/v1", Kind: "ReplicaSet", Namespace: step.Call.Namespace, Name: "web-2"}
+	step.ReadOnConflict = &rollplanv1.ApiCall{Verb: rollplanv1.Verb_VERB_GET, ApiVersion: "apps/v1", Kind: "ReplicaSet", Namespace: step.Call.Namespace, Name: "web-2",
+		Path: step.Call.Path + "/web-2"}
 	f.sync(true, step)
 	request, _ := f.sync(false)
 	answers := request.GetSnapshot().GetAnswers()
@@ -470,34 +331,30 @@ func TestEventsAreRecorded(t *testing.T) {
 }
 
 func TestNativeControllerDetection(t *testing.T) {
-	wrote := func(at string) *unstructured.Unstructured {
+	object := func(o *unstructured.Unstructured) *Object {
+		return must(ParseObject(must(o.MarshalJSON()), Deployment))
+	}
+	wrote := func(at string) *Object {
 		owner := web()
 		owner.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Subresource: "status", Time: new(metav1.Time{Time: must(time.Parse(time.RFC3339, at))})}})
-		return owner
+		return object(owner)
 	}
 	detector, now := nativeDetector{}, time.Now()
 	for _, test := range []struct {
-		owner    *unstructured.Unstructured
+		owner    *Object
 		at       time.Duration
 		detected bool
 	}{
 		{wrote("2026-01-01T00:00:00Z"), 0, false}, // before the first observation
 		{wrote("2026-01-01T00:00:00Z"), time.Second, false},
 		{wrote("2026-01-01T00:00:01Z"), 2 * time.Second, true},
-		{web(), 3 * time.Second, true}, // our own write now owns all fields
+		{object(web()), 3 * time.Second, true}, // our own write now owns all fields
 		{wrote("2026-01-01T00:00:01Z"), 2*time.Second + nativeQuietPeriod, false},
 	} {
 		if err := detector.check(test.owner, now.Add(test.at)); errors.Is(err, ErrNativeController) != test.detected {
 			t.Errorf("after %s: %v", test.at, err)
 		}
 	}
-}
-
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
 }
 
 func TestSyncForgetsDeletedDeployment(t *testing.T) {

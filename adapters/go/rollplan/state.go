@@ -1,11 +1,11 @@
 package rollplan
 
 import (
+	"maps"
+	"net/http"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -30,8 +30,11 @@ type ownerState struct {
 	// writes holds the objects that our own writes returned until the cache shows them. Without it, a lagging watch
 	// would make the planner repeat steps that were already carried out.
 	writes map[types.UID]write
-	// converted holds the messages of the last snapshot, because converting an object costs more than a plan.
-	converted map[types.UID]conversion
+	// planned are the versions of the objects that the last plan has nothing to do with any more, before due. They are nil
+	// if another plan must be made whatever the objects are.
+	planned versions
+	// due is when to plan again even if nothing has changed, or zero.
+	due time.Time
 	// verified is true while the cache, together with writes, is known to have all changes of the ReplicaSets.
 	verified bool
 	// statusDelayedSince is when the first of the delayed status updates was due. It is zero if there is none.
@@ -43,8 +46,11 @@ type ownerState struct {
 	native   nativeDetector
 }
 
+// versions maps the UIDs of objects to their resourceVersions.
+type versions map[types.UID]string
+
 type write struct {
-	object *unstructured.Unstructured
+	object *Object
 	// created is true for a new object until the cache shows it.
 	created bool
 	deleted bool
@@ -80,22 +86,42 @@ func (s *state) statusDelay(plan *rollplanv1.PlanRolloutResponse, interval time.
 	return 0
 }
 
+// plan stores that the objects of an observation need no further plan before a delay has passed. Zero means no delay.
+func (s *state) plan(observed *observation, delay time.Duration, now time.Time) {
+	s.planned, s.due = observed.versions, time.Time{}
+	if delay > 0 {
+		s.due = now.Add(delay)
+	}
+}
+
+// isPlanned reports whether nothing has changed since the last plan, and how long until the next one is due anyway.
+func (s *state) isPlanned(observed *observation, now time.Time) (wait time.Duration, planned bool) {
+	if s.planned == nil || !maps.Equal(s.planned, observed.versions) {
+		return 0, false
+	}
+	if s.due.IsZero() {
+		return 0, true
+	}
+	wait = s.due.Sub(now)
+	return wait, wait > 0
+}
+
 // forgetMissing drops our own write to an object that, according to the API server, does not exist.
-func (s *state) forgetMissing(call *rollplanv1.ApiCall, err error) {
-	if !apierrors.IsNotFound(err) {
+func (s *state) forgetMissing(call *rollplanv1.ApiCall, answer Answer) {
+	if answer.Code != http.StatusNotFound {
 		return
 	}
 	for uid, own := range s.writes {
-		if own.object.GetKind() == call.GetKind() && own.object.GetName() == call.GetName() {
+		if own.object.Kind == call.GetKind() && own.object.Name == call.GetName() {
 			delete(s.writes, uid)
 		}
 	}
 }
 
 // recordWrite stores the object that a write returned.
-func (s *state) recordWrite(object *unstructured.Unstructured, verb rollplanv1.Verb, now time.Time) {
-	before := s.writes[object.GetUID()]
-	s.writes[object.GetUID()] = write{
+func (s *state) recordWrite(object *Object, verb rollplanv1.Verb, now time.Time) {
+	before := s.writes[object.UID]
+	s.writes[object.UID] = write{
 		object:  object,
 		created: before.created || verb == rollplanv1.Verb_VERB_CREATE,
 		deleted: verb == rollplanv1.Verb_VERB_DELETE,
@@ -105,26 +131,26 @@ func (s *state) recordWrite(object *unstructured.Unstructured, verb rollplanv1.V
 
 // recordRead stores an object that was read from the API server, and reports whether the last snapshot lacked it or had
 // another version of it.
-func (s *state) recordRead(object *unstructured.Unstructured) bool {
-	if s.converted[object.GetUID()].version == object.GetResourceVersion() {
+func (s *state) recordRead(object *Object, snapshot versions) bool {
+	if snapshot[object.UID] == object.ResourceVersion {
 		return false
 	}
-	if own, ok := s.writes[object.GetUID()]; !ok || isOlder(own.object, object) {
+	if own, ok := s.writes[object.UID]; !ok || isOlder(own.object, object) {
 		s.recordWrite(object, rollplanv1.Verb_VERB_CREATE, time.Now())
 	}
 	return true
 }
 
 // latest returns the newer of the cached object and the result of our own write, or nil if we have deleted the object.
-func (s *state) latest(cached *unstructured.Unstructured) *unstructured.Unstructured {
-	own, ok := s.writes[cached.GetUID()]
+func (s *state) latest(cached *Object) *Object {
+	own, ok := s.writes[cached.UID]
 	switch {
 	case !ok:
 		return cached
-	case own.deleted && cached.GetDeletionTimestamp() == nil:
+	case own.deleted && cached.DeletionTimestamp == nil:
 		return nil
 	case own.deleted || !isOlder(cached, own.object):
-		delete(s.writes, cached.GetUID())
+		delete(s.writes, cached.UID)
 		return cached
 	default:
 		return own.object
@@ -133,18 +159,18 @@ func (s *state) latest(cached *unstructured.Unstructured) *unstructured.Unstruct
 
 // overlayWrites applies our own writes to the cached objects of a kind: it returns what the cache will show once it has
 // caught up.
-func (s *state) overlayWrites(kind string, cached []*unstructured.Unstructured, now time.Time) []*unstructured.Unstructured {
+func (s *state) overlayWrites(kind string, cached []*Object, now time.Time) []*Object {
 	shown := make(map[types.UID]bool, len(cached))
-	objects := make([]*unstructured.Unstructured, 0, len(cached)+1)
+	objects := make([]*Object, 0, len(cached)+1)
 	for _, object := range cached {
-		shown[object.GetUID()] = true
+		shown[object.UID] = true
 		if object = s.latest(object); object != nil {
 			objects = append(objects, object)
 		}
 	}
 	for uid, own := range s.writes {
 		switch {
-		case own.object.GetKind() != kind:
+		case own.object.Kind != kind:
 		case shown[uid]:
 			own.created = false
 			s.writes[uid] = own
@@ -163,7 +189,7 @@ func (s *state) overlayWrites(kind string, cached []*unstructured.Unstructured, 
 
 // isOlder reports whether a is an older version of an object than b. Kubernetes 1.35 and later guarantee that the
 // resourceVersions of a kind can be compared, and every API server on etcd allows it. Otherwise the cached version wins.
-func isOlder(a, b *unstructured.Unstructured) bool {
-	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+func isOlder(a, b *Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
 	return err == nil && order < 0
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
@@ -21,21 +19,19 @@ import (
 // Only this adapter changes sizes, and its own writes are recorded until the cache shows them. One list before the
 // first write is therefore enough to see what a previous leader wrote. It is repeated after a call whose outcome is not
 // as planned, if a created object does not appear in the cache, and after the native Deployment controller was active.
-func (r *Rollouts) verifyReplicaSets(ctx context.Context, owner *unstructured.Unstructured, s *state) (outdated bool, err error) {
+func (r *Rollouts) verifyReplicaSets(ctx context.Context, observed *observation, s *state) (outdated bool, err error) {
+	owner := observed.owner
 	selector, err := selectorOf(owner)
 	if err != nil {
-		return false, fmt.Errorf("selector of %s: %w", owner.GetName(), err)
+		return false, fmt.Errorf("selector of %s: %w", owner.Name, err)
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(ReplicaSet.GroupVersion().WithKind(ReplicaSet.Kind + "List"))
-	err = r.APIReader.List(ctx, list, client.InNamespace(owner.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
+	list, err := r.API.List(ctx, ReplicaSet, owner.Namespace, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
-		return false, fmt.Errorf("list ReplicaSets of %s: %w", owner.GetName(), err)
+		return false, fmt.Errorf("list ReplicaSets of %s: %w", owner.Name, err)
 	}
-	for i := range list.Items {
-		set := &list.Items[i]
-		if controller := metav1.GetControllerOfNoCopy(set); controller == nil || controller.UID == owner.GetUID() {
-			outdated = s.recordRead(set) || outdated
+	for _, set := range list.Items {
+		if controller := controllerOf(set); controller == NoController || controller == owner.UID {
+			outdated = s.recordRead(set, observed.versions) || outdated
 		}
 	}
 	s.verified = true

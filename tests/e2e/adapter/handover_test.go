@@ -2,7 +2,11 @@ package adapter
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +78,78 @@ func TestNativeControllerConflict(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestNativeControllerProbe starts an adapter beside the native controller. It must not write anything until the native
+// controller is disabled, and stop when that is enabled again.
+func TestNativeControllerProbe(t *testing.T) {
+	ctx := withTimeout(t, 5*time.Minute)
+	s := install(ctx, t, controlplane.Options{NativeController: true}, Takeover)
+	// The native controller has no leader here, so the wait may be shorter than a change of it.
+	if err := s.StartAdapter("adapter", "--leader-elect=false", "--native-controller-probe=6s"); err != nil {
+		t.Fatal(err)
+	}
+	k := kubectl{s, "default"}
+	k.run(ctx, t, "create", "deployment", "web", "--image=registry.example/web:1", "--replicas=4")
+	k.rolledOut(ctx, t, "web")
+	k.run(ctx, t, "set", "image", "deployment/web", "web=registry.example/web:2")
+	k.rolledOut(ctx, t, "web")
+	await(ctx, t, "the adapter to notice the native controller", logContains(s.Adapter("adapter"), "Stopped the work on all Deployments"))
+	if writers := k.writers(ctx, t, "web"); slices.Contains(writers, "rollplan-controller") {
+		t.Errorf("writers of the ReplicaSets are %v", writers)
+	}
+
+	if err := s.SetNativeController(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	k.run(ctx, t, "set", "image", "deployment/web", "web=registry.example/web:3")
+	k.rolledOut(ctx, t, "web")
+	if writers := k.writers(ctx, t, "web"); !slices.Contains(writers, "rollplan-controller") {
+		t.Errorf("writers of the ReplicaSets are %v", writers)
+	}
+	if _, err := s.Typed.AppsV1().Deployments(systemNamespace).Get(ctx, "rollplan-native-controller-probe", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	if sets, err := s.Typed.AppsV1().ReplicaSets(systemNamespace).List(ctx, metav1.ListOptions{}); err != nil || len(sets.Items) != 0 {
+		t.Errorf("the probe has ReplicaSets: %v, %v", sets, err)
+	}
+
+	log, err := os.ReadFile(s.Adapter("adapter").Log())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetNativeController(ctx, true); err != nil {
+		t.Fatal(err)
+	}
+	await(ctx, t, "the adapter to notice the native controller again", func(context.Context) error {
+		now, err := os.ReadFile(s.Adapter("adapter").Log())
+		if err == nil && !strings.Contains(string(now[len(log):]), "Stopped the work on all Deployments") {
+			err = errors.New("the log does not say so")
+		}
+		return err
+	})
+}
+
+// writers returns the field managers of the ReplicaSets of a Deployment.
+func (k kubectl) writers(ctx context.Context, t *testing.T, name string) (writers []string) {
+	t.Helper()
+	for _, set := range k.sets(ctx, t, name) {
+		for _, entry := range set.ManagedFields {
+			writers = append(writers, entry.Manager)
+		}
+	}
+	return writers
+}
+
+// logContains returns a condition for await.
+func logContains(program *controlplane.Program, text string) func(context.Context) error {
+	return func(context.Context) error {
+		log, err := os.ReadFile(program.Log())
+		if err == nil && !strings.Contains(string(log), text) {
+			err = fmt.Errorf("%q is not in %s", text, program.Log())
+		}
+		return err
+	}
 }
 
 type controllerSwitch struct{ kubectl }

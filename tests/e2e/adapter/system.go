@@ -183,6 +183,9 @@ func (s *System) Service() *controlplane.Program { return s.service }
 // StartAdapter starts an adapter. The name identifies it in this package only.
 func (s *System) StartAdapter(name string, flags ...string) (err error) {
 	s.flags[name] = flags
+	if s.binaries.AdapterArgs == nil { // other adapters have no probe
+		flags = append([]string{"--native-controller-probe=0"}, flags...)
+	}
 	s.adapters[name], err = s.Run(name, s.binaries.Adapter, slices.Concat(s.binaries.AdapterArgs, []string{
 		"--mode", string(s.mode), "--planner", s.address, "--kubeconfig", s.kubeconfig,
 		"--leader-elect-namespace", systemNamespace, "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
@@ -202,7 +205,7 @@ func (s *System) Stop() error {
 		if adapter.Ended() {
 			return fmt.Errorf("adapter %s exited unexpectedly; see %s", name, adapter.Log())
 		}
-		if err := adapter.Stop(); err != nil {
+		if err := stopCleanly(adapter); err != nil {
 			return err
 		}
 	}
@@ -213,6 +216,22 @@ func (s *System) Stop() error {
 		return fmt.Errorf("the service exited unexpectedly; see %s", s.service.Log())
 	}
 	return s.service.Stop()
+}
+
+// stopCleanly stops an adapter, which must not log an error while it stops.
+func stopCleanly(adapter *controlplane.Program) error {
+	before, err := os.ReadFile(adapter.Log())
+	if err != nil {
+		return err
+	}
+	if err := adapter.Stop(); err != nil {
+		return err
+	}
+	after, err := os.ReadFile(adapter.Log())
+	if err == nil && strings.Contains(string(after[len(before):]), `"level":"error"`) {
+		err = fmt.Errorf("the adapter has logged an error while it stopped:\n%s", after[len(before):])
+	}
+	return err
 }
 
 // freeAddress returns an address with an unused port.

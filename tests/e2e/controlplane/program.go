@@ -46,8 +46,14 @@ func (p *Program) Usage() (Usage, error) { return usageOf(p.process.cmd.Process.
 type Usage struct {
 	// CPU is the user and system CPU time.
 	CPU time.Duration
-	// MemoryPeakBytes is the peak resident set size.
-	MemoryPeakBytes int64
+	// MemoryBytes is the resident set size, and MemoryPeakBytes its peak.
+	MemoryBytes, MemoryPeakBytes int64
+}
+
+// Sub returns the usage since an earlier one. The memory is that of now.
+func (u Usage) Sub(before Usage) Usage {
+	u.CPU -= before.CPU
+	return u
 }
 
 // clockTick is the unit of times in /proc. For user space, Linux uses 100 Hz on every platform.
@@ -77,12 +83,17 @@ func usageOf(pid int) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-			usage.MemoryPeakBytes = kilobytes << 10
-			return usage, err
+	for field, value := range map[string]*int64{"VmRSS:": &usage.MemoryBytes, "VmHWM:": &usage.MemoryPeakBytes} {
+		_, rest, found := strings.Cut(string(status), "\n"+field)
+		if !found {
+			return Usage{}, fmt.Errorf("/proc/%d/status has no %s", pid, field)
 		}
+		line, _, _ := strings.Cut(rest, "\n")
+		kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(line), " kB"), 10, 64)
+		if err != nil {
+			return Usage{}, err
+		}
+		*value = kilobytes << 10
 	}
-	return Usage{}, fmt.Errorf("/proc/%d/status has no VmHWM", pid)
+	return usage, nil
 }

@@ -13,21 +13,17 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"rollplan.dev/rollplan/adapters/go/controller"
 	"rollplan.dev/rollplan/adapters/go/rollplan"
@@ -55,8 +51,8 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	ctrl.RegisterFlags(flags) // --kubeconfig
-	logging := zap.Options{}
+	ctrl.RegisterFlags(flags)                                    // --kubeconfig
+	logging := zap.Options{StacktraceLevel: zapcore.DPanicLevel} // errors of the API server need no stack
 	logging.BindFlags(flags)
 	var (
 		mode        = flags.String("mode", "", "takeover manages apps/v1 Deployments and requires that the Deployment controller of kube-controller-manager is disabled; custom-resource manages PlannedDeployments on any cluster. Required.")
@@ -72,10 +68,12 @@ func run(ctx context.Context, args []string) error {
 		qps         = flags.Float64("kube-api-qps", 50, "maximum rate of API server requests, per second")
 		burst       = flags.Int("kube-api-burst", 100, "maximum burst of API server requests")
 		metrics     = flags.String("metrics-bind-address", ":8080", "address of the metrics endpoint. Set it to 0 to disable the endpoint.")
+		secure      = flags.Bool("metrics-secure", true, "serve metrics over HTTPS, and only to clients that the API server authenticates and allows to get the path /metrics")
 		health      = flags.String("health-probe-bind-address", ":8081", "address of the endpoints /healthz and /readyz. Set it to 0 to disable them.")
 		pprof       = flags.String("pprof-bind-address", "", "address of the pprof endpoint. If empty, the endpoint is disabled.")
 		elect       = flags.Bool("leader-elect", true, "work only while holding a lease, so that several replicas can run")
 		electIn     = flags.String("leader-elect-namespace", "", "namespace of the lease. Defaults to the namespace of the pod.")
+		probe       = flags.Duration("native-controller-probe", 25*time.Second, "in takeover mode, how long to wait whether the native Deployment controller writes the status of a Deployment without pods, before the first write. Set it to 0 to start at once.")
 		lease       = flags.Duration("leader-elect-lease-duration", 15*time.Second, "how long other replicas wait before they take over a lease that is not renewed")
 	)
 	if err := flags.Parse(args); err != nil {
@@ -108,22 +106,18 @@ func run(ctx context.Context, args []string) error {
 	}
 	defer service.Close()
 
-	if os.Getenv("GOGC") == "" {
-		// Most allocations are short-lived: this halves the number of collections and uses a tenth more memory.
-		debug.SetGCPercent(200)
-	}
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+	ctrl.SetLogger(stopsCleanly(ctx, zap.New(zap.UseFlagOptions(&logging))))
+	limitMemory()
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return err
 	}
 	config.QPS, config.Burst, config.UserAgent = float32(*qps), *burst, name
+	config.DisableCompression = true // costs more processor time than it saves within a cluster
 	renew := *lease * 2 / 3
 	retry := *lease * 2 / 15
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Cache:                         cacheOptions(kind, *namespaces, labelSelector),
-		Client:                        client.Options{FieldOwner: name},
-		Metrics:                       server.Options{BindAddress: *metrics},
+		Metrics:                       metricsOptions(*metrics, *secure),
 		HealthProbeBindAddress:        *health,
 		PprofBindAddress:              *pprof,
 		LeaderElection:                *elect,
@@ -137,37 +131,59 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	api, err := rollplan.NewAPI(config, mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	watched := splitList(*namespaces)
+	if err := checkKind(ctx, api, kind, watched); err != nil {
+		return err
+	}
+	cache, err := rollplan.NewCache(api, kind, labelSelector, watched...)
+	if err != nil {
+		return err
+	}
 	rollouts := &rollplan.Rollouts{
-		Kind: kind, Planner: service, Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader(), Writer: mgr.GetClient(),
+		Kind: kind, Planner: service, Reader: cache, API: api,
 		//lint:ignore SA1019 kubectl describe shows count and age of core/v1 events, which the native controller records too
 		Recorder:       mgr.GetEventRecorderFor(name),
 		StatusInterval: *status,
 		// The gauge of rollouts needs the phases in the reports.
 		Options: &rollplanv1.PlanOptions{TerminatingReplicas: terminating, Report: true},
 	}
+	options := controller.Options{Workers: *workers, MinInterval: *interval}
+	if *probe > 0 && kind == rollplan.Deployment {
+		if options.Probe, err = newProbe(api, *electIn, *probe); err != nil {
+			return err
+		}
+	}
 	if err := errors.Join(
-		controller.Add(ctx, mgr, rollouts, controller.Options{Workers: *workers, MinInterval: *interval}),
+		controller.Add(mgr, rollouts, cache, options),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("planner", func(request *http.Request) error {
 			ctx, cancel := context.WithTimeout(request.Context(), readinessTimeout)
 			defer cancel()
 			return service.Check(ctx)
 		}),
-	); isMissingKind(err) {
-		return fmt.Errorf("the API server does not serve %s: apply adapters/config/planneddeployment-crd.yaml, and wait for it with "+
-			"kubectl wait --for=condition=Established crd/planneddeployments.apps.rollplan.dev: %w", kind, err)
-	} else if err != nil {
+	); err != nil {
 		return err
 	}
 	ctrl.Log.WithName(name).Info("Starting", "version", version(), "mode", *mode, "planner", *planner)
 	return mgr.Start(ctx)
 }
 
-// isMissingKind reports whether the API server does not serve a kind. If no version of its group is served either, this is an
-// error of discovery.
-func isMissingKind(err error) bool {
-	var undiscovered *apiutil.ErrResourceDiscoveryFailed
-	return meta.IsNoMatchError(err) || errors.As(err, &undiscovered)
+// checkKind returns an error unless the kind can be listed in these namespaces.
+func checkKind(ctx context.Context, api *rollplan.API, kind schema.GroupVersionKind, namespaces []string) error {
+	namespace := ""
+	if len(namespaces) > 0 {
+		namespace = namespaces[0]
+	}
+	_, err := api.List(ctx, kind, namespace, metav1.ListOptions{Limit: 1})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("the API server does not serve %s: apply adapters/config/planneddeployment-crd.yaml, and wait for it with "+
+			"kubectl wait --for=condition=Established crd/planneddeployments.apps.rollplan.dev: %w", kind, err)
+	}
+	return err
 }
 
 // version is that of the module, or the commit of a build from a checkout.
@@ -184,47 +200,12 @@ func version() string {
 	return info.Main.Version
 }
 
-// cacheOptions limits the cache to the selected objects, and to the fields that the adapter and the service read.
-func cacheOptions(kind schema.GroupVersionKind, namespaces string, selector labels.Selector) cache.Options {
-	owner := &unstructured.Unstructured{}
-	owner.SetGroupVersionKind(kind)
-	options := cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			owner:         {Label: selector, Transform: stripFieldSets},
-			&corev1.Pod{}: {Transform: stripPodSpec},
-		},
-	}
-	for namespace := range strings.SplitSeq(namespaces, ",") {
-		if namespace = strings.TrimSpace(namespace); namespace != "" {
-			if options.DefaultNamespaces == nil {
-				options.DefaultNamespaces = map[string]cache.Config{}
-			}
-			options.DefaultNamespaces[namespace] = cache.Config{}
+// splitList splits a comma-separated list.
+func splitList(text string) (items []string) {
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
 		}
 	}
-	return options
-}
-
-// stripPodSpec drops the largest part of a pod. Of its spec, only nodeName is used.
-func stripPodSpec(object any) (any, error) {
-	if pod, ok := object.(*corev1.Pod); ok {
-		pod.ManagedFields, pod.Spec = nil, corev1.PodSpec{NodeName: pod.Spec.NodeName}
-	}
-	return object, nil
-}
-
-// stripFieldSets drops the field sets of managedFields. The managers and times remain, because they reveal whether the
-// native Deployment controller writes to the object.
-func stripFieldSets(object any) (any, error) {
-	if owner, ok := object.(*unstructured.Unstructured); ok {
-		entries, _, _ := unstructured.NestedFieldNoCopy(owner.Object, "metadata", "managedFields")
-		list, _ := entries.([]any)
-		for _, entry := range list {
-			if fields, ok := entry.(map[string]any); ok {
-				delete(fields, "fieldsV1")
-			}
-		}
-	}
-	return object, nil
+	return items
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -21,6 +22,8 @@ import (
 type fleet struct {
 	*adapter.System
 	namespace string
+	// templateBytes is the size of the pod templates to create, at least. They are filled with environment variables.
+	templateBytes int
 }
 
 // writers is the number of concurrent clients that change Deployments.
@@ -43,11 +46,21 @@ func (f *fleet) create(ctx context.Context, name string, size int) error {
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/web:1"}}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/web:1", Env: f.env(name)}}},
 			},
 		},
 	}, metav1.CreateOptions{})
 	return err
+}
+
+// env returns environment variables that make a template large.
+func (f *fleet) env(name string) (env []corev1.EnvVar) {
+	digest := sha256.Sum256([]byte(name))
+	for size := 0; size < f.templateBytes; size += 130 {
+		env = append(env, corev1.EnvVar{Name: fmt.Sprintf("SETTING_%d", len(env)), Value: fmt.Sprintf("%x-%d", digest, size)})
+		digest = sha256.Sum256(digest[:])
+	}
+	return env
 }
 
 // image returns a change that sets the tag of the image.

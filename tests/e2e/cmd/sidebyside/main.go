@@ -1,7 +1,7 @@
 // Command sidebyside rolls out the same Deployments with the native Deployment controller and with the adapter, on the
 // same control plane and with the same API rate limits, and writes a comparison to docs/benchmarks.md.
 //
-//	ROLLPLAN_BIN=$PWD/../target/release/rollplan go run ./e2e/cmd/sidebyside [-deployments 500] [-big 1000]
+//	ROLLPLAN_BIN=$PWD/../target/release/rollplan go run ./e2e/cmd/sidebyside [-deployments 500] [-big 1000] [-large 190]
 package main
 
 import (
@@ -22,6 +22,18 @@ import (
 // replicas is the number of replicas of each small Deployment.
 const replicas = 4
 
+// templateBytes is the size of a large pod template.
+const templateBytes = 7 << 10
+
+// sizes are the numbers of Deployments and replicas in a run.
+type sizes struct {
+	deployments, big, large, revisions int
+}
+
+func (s sizes) String() string {
+	return fmt.Sprintf("-deployments %d -big %d -large %d -revisions %d", s.deployments, s.big, s.large, s.revisions)
+}
+
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -32,8 +44,11 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	deployments := flag.Int("deployments", 500, fmt.Sprintf("number of Deployments with %d replicas", replicas))
-	big := flag.Int("big", 1000, "number of replicas of the big Deployment")
+	var size sizes
+	flag.IntVar(&size.deployments, "deployments", 500, fmt.Sprintf("number of Deployments with %d replicas", replicas))
+	flag.IntVar(&size.big, "big", 1000, "number of replicas of the big Deployment")
+	flag.IntVar(&size.large, "large", 190, fmt.Sprintf("number of Deployments with %d replicas and a template of %d bytes", replicas, templateBytes))
+	flag.IntVar(&size.revisions, "revisions", 8, "number of revisions of the Deployments with large templates")
 	document := flag.String("write", "../docs/benchmarks.md", "document to update. If empty, the comparison is only printed.")
 	flag.Parse()
 
@@ -55,13 +70,13 @@ func run(ctx context.Context) error {
 	}
 	var results []result
 	for _, native := range []bool{true, false} {
-		r, err := measure(ctx, programs, binaries, native, *deployments, *big)
+		r, err := measure(ctx, programs, binaries, native, size)
 		if err != nil {
 			return err
 		}
 		results = append(results, r)
 	}
-	text := render(results[0], results[1], *deployments, *big, programs.K8sVersion)
+	text := render(results[0], results[1], size, programs.K8sVersion)
 	fmt.Print(text)
 	if *document == "" {
 		return nil
@@ -70,7 +85,7 @@ func run(ctx context.Context) error {
 }
 
 // measure runs all phases with one of the controllers on a new control plane.
-func measure(ctx context.Context, programs controlplane.Programs, binaries adapter.Binaries, native bool, deployments, big int) (r result, err error) {
+func measure(ctx context.Context, programs controlplane.Programs, binaries adapter.Binaries, native bool, size sizes) (r result, err error) {
 	cp, err := controlplane.Start(ctx, programs, controlplane.Options{NativeController: native, Audit: true})
 	if err != nil {
 		return r, err
@@ -86,11 +101,15 @@ func measure(ctx context.Context, programs controlplane.Programs, binaries adapt
 			return r, err
 		}
 	}
+	if r.empty, err = settled(ctx, s, native); err != nil {
+		return r, err
+	}
 	f := &fleet{System: s, namespace: "fleet"}
+	large := &fleet{System: s, namespace: "fleet", templateBytes: templateBytes}
 	if err := cp.CreateNamespace(ctx, f.namespace); err != nil {
 		return r, err
 	}
-	many := names("web", deployments)
+	many := names("web", size.deployments)
 	one := []string{"big"}
 	phases := []struct {
 		name     string
@@ -98,14 +117,24 @@ func measure(ctx context.Context, programs controlplane.Programs, binaries adapt
 		replicas int
 		change   func(context.Context, string, int) error
 	}{
-		{fmt.Sprintf("create %d of %d", deployments, replicas), many, replicas, f.create},
-		{fmt.Sprintf("update %d of %d", deployments, replicas), many, replicas, f.image("2")},
-		{fmt.Sprintf("undo %d of %d", deployments, replicas), many, replicas, f.image("1")},
-		{fmt.Sprintf("create 1 of %d", big), one, big, f.create},
-		{fmt.Sprintf("update 1 of %d", big), one, big, f.image("2")},
+		{fmt.Sprintf("create %d of %d", size.deployments, replicas), many, replicas, f.create},
+		{fmt.Sprintf("update %d of %d", size.deployments, replicas), many, replicas, f.image("2")},
+		{fmt.Sprintf("undo %d of %d", size.deployments, replicas), many, replicas, f.image("1")},
+		{fmt.Sprintf("create 1 of %d", size.big), one, size.big, f.create},
+		{fmt.Sprintf("update 1 of %d", size.big), one, size.big, f.image("2")},
+		{fmt.Sprintf("create %d of %d, 7 KiB", size.large, replicas), names("large", size.large), replicas, large.create},
+	}
+	for revision := 2; revision <= size.revisions; revision++ {
+		phases = append(phases, phases[len(phases)-1])
+		last := &phases[len(phases)-1]
+		last.name, last.change = fmt.Sprintf("update %d of %d, 7 KiB, revision %d", size.large, replicas, revision), large.image(fmt.Sprint(revision))
 	}
 	audit := &auditLog{path: cp.AuditLog()}
 	if _, err := audit.untilQuiet(ctx, native); err != nil {
+		return r, err
+	}
+	before, err := usageOf(s, native)
+	if err != nil {
 		return r, err
 	}
 	for _, p := range phases {
@@ -118,14 +147,19 @@ func measure(ctx context.Context, programs controlplane.Programs, binaries adapt
 		if err != nil {
 			return r, err
 		}
-		r.phases = append(r.phases, phase{p.name, len(p.names), duration, calls})
+		after, err := usageOf(s, native)
+		if err != nil {
+			return r, err
+		}
+		r.phases = append(r.phases, phase{p.name, len(p.names), duration, calls, after.since(before)})
+		before = after
 	}
-	if r.controllers, err = cp.ControllerManagerUsage(); err != nil || native {
+	if r.whole, err = usageOf(s, native); err != nil || native {
 		return r, err
 	}
-	if r.adapter, err = s.Adapter("adapter").Usage(); err != nil {
+	if err := errors.Join(s.Adapter("adapter").Stop(), s.RestartAdapter("adapter")); err != nil {
 		return r, err
 	}
-	r.service, err = s.Service().Usage()
+	r.idle, err = settled(ctx, s, native)
 	return r, err
 }

@@ -1,0 +1,113 @@
+package controller
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"rollplan.dev/rollplan/adapters/go/rollplan"
+)
+
+// source adds the Deployments that a change may affect to the queue.
+type source struct {
+	*reconciler
+	cache *rollplan.Cache
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Start registers the handlers of changes.
+func (s *source) Start(_ context.Context, q queue) error {
+	for kind, handle := range map[schema.GroupVersionKind]func(q queue, object *rollplan.Object){
+		s.rollouts.Kind:     s.enqueueOwner,
+		rollplan.ReplicaSet: s.replicaSetChanged,
+	} {
+		err := s.cache.AddEventHandler(kind, cache.ResourceEventHandlerFuncs{
+			AddFunc: func(object any) { handle(q, object.(*rollplan.Object)) },
+			UpdateFunc: func(before, after any) {
+				// Before a change, another Deployment may have been the owner.
+				if b, a := metav1.GetControllerOfNoCopy(before.(*rollplan.Object)), metav1.GetControllerOfNoCopy(after.(*rollplan.Object)); b != nil && (a == nil || a.UID != b.UID) {
+					handle(q, before.(*rollplan.Object))
+				}
+				handle(q, after.(*rollplan.Object))
+			},
+			DeleteFunc: func(object any) { handle(q, deleted(object)) },
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return s.cache.AddEventHandler(rollplan.Pod, cache.ResourceEventHandlerFuncs{
+		DeleteFunc: func(object any) { s.podDeleted(q, deleted(object)) },
+	})
+}
+
+// WaitForSync waits until the cache has read all objects.
+func (s *source) WaitForSync(ctx context.Context) error { return s.cache.WaitForSync(ctx) }
+
+// enqueue adds a Deployment to the queue once its next sync may start.
+func (s *source) enqueue(q queue, namespace, name string) {
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+	if wait := s.untilNextSync(request); wait > 0 {
+		q.AddAfter(request, wait)
+	} else {
+		q.Add(request)
+	}
+}
+
+// enqueueOwner adds a Deployment to the queue, unless it is a probe.
+func (s *source) enqueueOwner(q queue, owner *rollplan.Object) {
+	if _, isProbe := owner.Labels[probeLabel]; !isProbe {
+		s.enqueue(q, owner.Namespace, owner.Name)
+	}
+}
+
+// replicaSetChanged enqueues the owner of a ReplicaSet, or the Deployments that may adopt an orphan.
+func (s *source) replicaSetChanged(q queue, set *rollplan.Object) {
+	if owner := metav1.GetControllerOfNoCopy(set); owner != nil {
+		if owner.Kind == s.rollouts.Kind.Kind && owner.APIVersion == s.rollouts.Kind.GroupVersion().String() {
+			s.enqueue(q, set.Namespace, owner.Name)
+		}
+		return
+	}
+	if len(set.Labels) == 0 {
+		return
+	}
+	for _, owner := range s.cache.InNamespace(s.rollouts.Kind, set.Namespace) {
+		if rollplan.Selects(owner, set) {
+			s.enqueueOwner(q, owner)
+		}
+	}
+}
+
+// podDeleted enqueues Recreate Deployments, which wait until all old pods have terminated. The watch of ReplicaSets does
+// not reveal that: their size is 0 much earlier.
+func (s *source) podDeleted(q queue, owned *rollplan.Object) {
+	for _, kind := range []schema.GroupVersionKind{rollplan.ReplicaSet, s.rollouts.Kind} {
+		reference := metav1.GetControllerOfNoCopy(owned)
+		if reference == nil || reference.Kind != kind.Kind {
+			return
+		}
+		owner, err := s.cache.Get(context.Background(), kind, types.NamespacedName{Namespace: owned.Namespace, Name: reference.Name})
+		if err != nil || owner.UID != reference.UID {
+			return // the owner no longer exists, so no rollout waits for the pod
+		}
+		owned = owner
+	}
+	if rollplan.IsRecreate(owned) {
+		s.enqueue(q, owned.Namespace, owned.Name)
+	}
+}
+
+// deleted returns a deleted object, or its last known state if the watch has missed the deletion.
+func deleted(object any) *rollplan.Object {
+	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = unknown.Obj
+	}
+	return object.(*rollplan.Object)
+}

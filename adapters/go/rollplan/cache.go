@@ -1,0 +1,163 @@
+package rollplan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// byController is the index of objects by the UID of their controller.
+const byController = "controller"
+
+// Cache keeps the Deployments of one kind and their ReplicaSets up to date with watches. Pods are watched once they are
+// needed for the first time. Start must be called before anything is read.
+type Cache struct {
+	informers map[schema.GroupVersionKind][]cache.SharedIndexInformer
+	// ctx is that of Start.
+	ctx       context.Context
+	startPods sync.Once
+	// running waits for the informers.
+	running sync.WaitGroup
+}
+
+// NewCache returns a cache of the Deployments of a kind that the selector matches, and of the ReplicaSets and pods, in
+// these namespaces. Without namespaces it watches all of them.
+func NewCache(api *API, kind schema.GroupVersionKind, selector labels.Selector, namespaces ...string) (*Cache, error) {
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	c := &Cache{informers: map[schema.GroupVersionKind][]cache.SharedIndexInformer{}}
+	for _, namespace := range namespaces {
+		for _, each := range []schema.GroupVersionKind{kind, ReplicaSet, Pod} {
+			selected := labels.Everything()
+			if each == kind {
+				selected = selector
+			}
+			informer := cache.NewSharedIndexInformerWithOptions(api.listWatch(each, namespace, selected), &Object{},
+				cache.SharedIndexInformerOptions{ObjectDescription: each.String(), Indexers: cache.Indexers{
+					cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
+					byController:         func(object any) ([]string, error) { return []string{string(controllerOf(object.(*Object)))}, nil },
+				}})
+			if each == Pod {
+				if err := informer.SetTransform(dropSpec); err != nil {
+					return nil, err
+				}
+			}
+			c.informers[each] = append(c.informers[each], informer)
+		}
+	}
+	return c, nil
+}
+
+func dropSpec(object any) (any, error) {
+	if pod, ok := object.(*Object); ok {
+		pod.withoutSpec()
+	}
+	return object, nil
+}
+
+// Start watches until the context ends.
+func (c *Cache) Start(ctx context.Context) error {
+	c.ctx = ctx
+	for kind := range c.informers {
+		if kind != Pod {
+			c.run(kind)
+		}
+	}
+	<-ctx.Done()
+	c.running.Wait()
+	return nil
+}
+
+func (c *Cache) run(kind schema.GroupVersionKind) {
+	for _, informer := range c.informers[kind] {
+		c.running.Go(func() { informer.RunWithContext(c.ctx) })
+	}
+}
+
+// WaitForSync waits until all Deployments and ReplicaSets have been read.
+func (c *Cache) WaitForSync(ctx context.Context) error {
+	for kind := range c.informers {
+		if kind == Pod {
+			continue
+		}
+		if err := c.waitFor(ctx, kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cache) waitFor(ctx context.Context, kind schema.GroupVersionKind) error {
+	for _, informer := range c.informers[kind] {
+		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			return fmt.Errorf("the watch of %s has not started: %w", kind, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// AddEventHandler calls a handler for the changes of a kind.
+func (c *Cache) AddEventHandler(kind schema.GroupVersionKind, handler cache.ResourceEventHandler) error {
+	for _, informer := range c.informers[kind] {
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Get implements [Reader].
+func (c *Cache) Get(_ context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*Object, error) {
+	for _, informer := range c.informers[kind] {
+		if found, exists, err := informer.GetStore().GetByKey(key.String()); err != nil || exists {
+			object, _ := found.(*Object)
+			return object, err
+		}
+	}
+	resource, _ := meta.UnsafeGuessKindToResource(kind)
+	return nil, apierrors.NewNotFound(resource.GroupResource(), key.Name)
+}
+
+// ControlledBy implements [Reader]. The first call for pods starts their watch and waits for it.
+func (c *Cache) ControlledBy(ctx context.Context, kind schema.GroupVersionKind, namespace string, controllers ...types.UID) ([]*Object, error) {
+	if kind == Pod {
+		c.startPods.Do(func() { c.run(Pod) })
+		if err := c.waitFor(ctx, Pod); err != nil {
+			return nil, err
+		}
+	}
+	var found []*Object
+	for _, controller := range controllers {
+		objects := c.indexed(kind, byController, string(controller))
+		found = append(found, slices.DeleteFunc(objects, func(o *Object) bool { return o.Namespace != namespace })...)
+	}
+	return found, nil
+}
+
+// InNamespace returns the objects of a kind in a namespace.
+func (c *Cache) InNamespace(kind schema.GroupVersionKind, namespace string) []*Object {
+	return c.indexed(kind, cache.NamespaceIndex, namespace)
+}
+
+func (c *Cache) indexed(kind schema.GroupVersionKind, index, value string) []*Object {
+	var objects []*Object
+	for _, informer := range c.informers[kind] {
+		found, err := informer.GetIndexer().ByIndex(index, value)
+		if err != nil {
+			panic(err) // there is no such index
+		}
+		for _, each := range found {
+			objects = append(objects, each.(*Object))
+		}
+	}
+	return objects
+}

@@ -1,0 +1,168 @@
+package rollplan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Object is a Kubernetes object of any kind, of which only the metadata that identifies it is decoded. The service gets
+// its JSON as the API server sent it, so that no field is lost or changed.
+type Object struct {
+	metav1.TypeMeta
+	// ObjectMeta has no annotations, except those of a bookmark, and no managed fields.
+	metav1.ObjectMeta
+	// JSON is the whole object without its managed fields.
+	JSON []byte
+	// nativeStatusWrite is the time of the latest status write by the native Deployment controller, by the clock of the
+	// API server.
+	nativeStatusWrite time.Time
+}
+
+// DeepCopyObject implements [runtime.Object]. Objects are immutable, apart from their metadata.
+func (o *Object) DeepCopyObject() runtime.Object {
+	copied := *o
+	o.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
+	return &copied
+}
+
+// GVK returns the kind of the object.
+func (o *Object) GVK() schema.GroupVersionKind { return o.GroupVersionKind() }
+
+// ParseObject decodes the metadata of an object. Items of a list have no kind of their own; they get the given one.
+func ParseObject(text []byte, kind schema.GroupVersionKind) (*Object, error) {
+	// gjson returns substrings: all that is kept must be cloned, or it would keep the whole text in memory.
+	root := gjson.Parse(string(text))
+	o := &Object{}
+	var metadata gjson.Result
+	root.ForEach(func(key, value gjson.Result) bool {
+		switch key.String() {
+		case "apiVersion":
+			o.APIVersion = strings.Clone(value.String())
+		case "kind":
+			o.Kind = strings.Clone(value.String())
+		case "metadata":
+			metadata = value
+		}
+		return true
+	})
+	if !metadata.IsObject() {
+		return nil, errors.New("not a Kubernetes object: missing metadata")
+	}
+	managedFields := o.decodeMetadata(metadata)
+	o.JSON = without(root.Raw, managedFields)
+	if o.Kind == "" {
+		o.SetGroupVersionKind(kind)
+		o.JSON = fmt.Appendf(make([]byte, 0, len(o.JSON)+64), `{"apiVersion":%q,"kind":%q,%s`, o.APIVersion, o.Kind, o.JSON[1:])
+	}
+	return o, nil
+}
+
+// span is a part of a text.
+type span struct{ start, end int }
+
+// without returns a copy of the text without a part of it.
+func without(text string, part span) []byte {
+	return append(append(make([]byte, 0, len(text)-(part.end-part.start)), text[:part.start]...), text[part.end:]...)
+}
+
+// decodeMetadata decodes the metadata, and returns where the managed fields are in the text, with the comma after or before
+// them.
+func (o *Object) decodeMetadata(metadata gjson.Result) (managedFields span) {
+	last := metadata.Index + 1 // behind the value before the managed fields
+	metadata.ForEach(func(key, value gjson.Result) bool {
+		switch key.String() {
+		case "name":
+			o.Name = strings.Clone(value.String())
+		case "namespace":
+			o.Namespace = strings.Clone(value.String())
+		case "uid":
+			o.UID = types.UID(strings.Clone(value.String()))
+		case "resourceVersion":
+			o.ResourceVersion = strings.Clone(value.String())
+		case "generation":
+			o.Generation = value.Int()
+		case "deletionTimestamp":
+			if at, err := time.Parse(time.RFC3339, value.String()); err == nil {
+				o.DeletionTimestamp = &metav1.Time{Time: at}
+			}
+		case "labels":
+			o.Labels = stringMap(value)
+		case "annotations":
+			if value.Get(gjson.Escape(metav1.InitialEventsAnnotationKey)).Exists() {
+				o.Annotations = stringMap(value)
+			}
+		case "ownerReferences":
+			_ = json.Unmarshal([]byte(value.Raw), &o.OwnerReferences) // from the API server, which has validated them
+		case "managedFields":
+			o.nativeStatusWrite = lastNativeStatusWrite(value)
+			managedFields = span{last, value.Index + len(value.Raw)}
+			return true
+		}
+		last = value.Index + len(value.Raw)
+		return true
+	})
+	if managedFields.start == metadata.Index+1 && managedFields.end > 0 && last > managedFields.end {
+		managedFields.end += strings.IndexByte(metadata.Raw[managedFields.end-metadata.Index:], ',') + 1
+	}
+	return managedFields
+}
+
+func stringMap(value gjson.Result) map[string]string {
+	found := map[string]string{}
+	value.ForEach(func(key, value gjson.Result) bool {
+		found[strings.Clone(key.String())] = strings.Clone(value.String())
+		return true
+	})
+	return found
+}
+
+// field returns the value of a field, by its path in gjson's syntax.
+func (o *Object) field(path string) gjson.Result { return gjson.GetBytes(o.JSON, path) }
+
+// withoutSpec drops the spec, the largest part of a pod, which the service does not need.
+func (o *Object) withoutSpec() {
+	spec := o.field("spec")
+	if spec.Index == 0 {
+		return
+	}
+	text := string(o.JSON)
+	o.JSON = append(append(make([]byte, 0, len(text)-len(spec.Raw)+2), text[:spec.Index]+"{}"...), text[spec.Index+len(spec.Raw):]...)
+}
+
+// IsRecreate reports whether a Deployment uses the Recreate strategy. Its rollouts wait for old pods to terminate, so a
+// deleted pod must trigger a sync.
+func IsRecreate(owner *Object) bool { return owner.field("spec.strategy.type").String() == "Recreate" }
+
+// Selects reports whether the selector of a Deployment matches an object. An empty selector matches nothing.
+func Selects(owner, object *Object) bool {
+	selector, err := selectorOf(owner)
+	return err == nil && !selector.Empty() && selector.Matches(labels.Set(object.Labels))
+}
+
+func selectorOf(owner *Object) (labels.Selector, error) {
+	var selector *metav1.LabelSelector
+	if content := owner.field("spec.selector"); content.Exists() {
+		if err := json.Unmarshal([]byte(content.Raw), &selector); err != nil {
+			return nil, err
+		}
+	}
+	return metav1.LabelSelectorAsSelector(selector)
+}
+
+// controllerOf returns the UID of the controller of an object, or [NoController].
+func controllerOf(object *Object) types.UID {
+	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
+		return owner.UID
+	}
+	return NoController
+}
