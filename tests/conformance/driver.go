@@ -96,7 +96,8 @@ func (r *syncResult) check(want *transcriptSync, events []event) error {
 				return err
 			}
 		}
-		if have := time.Duration(r.RequeueAfterMs * float64(time.Millisecond)); have != after {
+		// A client that left out an optional plan counts from the one before.
+		if have := time.Duration(r.RequeueAfterMs * float64(time.Millisecond)); have > after || have < after-time.Second {
 			return fmt.Errorf("the next sync is due after %s, want %s", have, after)
 		}
 	}

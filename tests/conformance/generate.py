@@ -64,6 +64,8 @@ class Recorder:
         self.objects: dict[str, Json] = {}
         self.syncs: list[Json] = []
         self.doubted = True
+        # The last request and its time, if there was nothing to do: a client may notice that nothing has changed since.
+        self.at_rest: tuple[Json, str] | None = None
         self.cache: list[Json] = []
         self.planner_faults: list[Planner] = []
         self.server_faults: list[Server] = []
@@ -110,9 +112,12 @@ class Recorder:
         for _ in range(3):
             fault = self.planner_faults.pop(0) if self.planner_faults else None
             exchange: Json = {"plan": self.describe(request)}
+            if (exchange["plan"], self.clock) == self.at_rest:
+                exchange["optional"] = True
             self.exchanges().append(exchange)
             if fault is None:
-                exchange["response"] = self.service.plan(request)
+                response = exchange["response"] = self.service.plan(request)
+                self.at_rest = None if "steps" in response else (exchange["plan"], self.clock)
                 return copy.deepcopy(exchange["response"])
             exchange |= fault.exchange
             self.cancelled = fault.cancels

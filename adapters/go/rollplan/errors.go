@@ -36,8 +36,8 @@ func (e *CallError) Unwrap() error { return e.Err }
 func (e *CallError) Rejected() bool {
 	response, ok := statusOf(e.Err)
 	switch {
-	case !ok, apierrors.IsTimeout(e.Err), apierrors.IsServerTimeout(e.Err):
-		return false
+	case !ok, apierrors.IsTimeout(e.Err), apierrors.IsServerTimeout(e.Err), apierrors.IsUnexpectedServerError(e.Err):
+		return false // the last one is the page of a proxy
 	case response.Code == http.StatusConflict:
 		return response.Reason == metav1.StatusReasonAlreadyExists
 	case response.Code == http.StatusUnprocessableEntity:

@@ -196,7 +196,7 @@ func TestFailedCallsAreReported(t *testing.T) {
 		{"validation", statusError(422, metav1.StatusReasonInvalid, metav1.CauseTypeFieldValueInvalid), true, `"reason":"FieldValueInvalid"`},
 		{"quota", statusError(403, metav1.StatusReasonForbidden), true, `"message":"no"`},
 		{"webhook", statusError(500, metav1.StatusReasonInternalError), true, `"code":500`},
-		{"HTML of a proxy", htmlError("<html>"), true, ""},
+		{"HTML of a proxy", htmlError("<html>"), false, ""},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			f := newFixture(t, web(), set("web-1", 3, false, "web"))
@@ -247,6 +247,7 @@ func TestOnlyDoubtsCauseAnotherList(t *testing.T) {
 		{"name in use", statusError(409, metav1.StatusReasonAlreadyExists), 2},
 		{"object is gone", statusError(404, metav1.StatusReasonNotFound), 2},
 		{"no response", errors.New("connection refused"), 2},
+		{"HTML of a proxy", htmlError("<html>"), 2},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			f := newFixture(t, web(), set("web-1", 3, false, "web"))
