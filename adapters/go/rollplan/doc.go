@@ -11,6 +11,6 @@
 // A controller calls [Rollouts.Sync] for each key of its work queue. A CI job that only needs to know how a rollout
 // ends calls [Rollouts.Wait].
 //
-// Objects are unstructured: a typed client silently drops the fields that it does not know, and a ReplicaSet created
+// Objects are the JSON of the API server: a typed client silently drops the fields that it does not know, and a ReplicaSet created
 // from such an object would lose them.
 package rollplan

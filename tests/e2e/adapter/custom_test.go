@@ -26,6 +26,7 @@ func TestCustomResource(t *testing.T) {
 	c := plannedKubectl{kubectl{s, "default"}}
 
 	c.validation(ctx, t)
+	c.serverSideApply(ctx, t)
 
 	// When the ReplicaSet is created, the API server changes cpu: 1000m to 1 and adds a dozen defaults.
 	c.create(ctx, t, "web", map[string]any{"replicas": 3}, map[string]any{"resources": map[string]any{"requests": map[string]any{"cpu": "1000m"}}})
@@ -67,6 +68,37 @@ func TestCustomResource(t *testing.T) {
 	}
 	c.run(ctx, t, "delete", "pdeploy/web", "--timeout="+waitTimeout)
 	c.run(ctx, t, "wait", "--for=delete", "replicasets,pods", "-l", "app=web", "--timeout="+waitTimeout)
+}
+
+// serverSideApply checks that two managers can own containers, variables and volumes of the same template, as in a Deployment.
+func (c plannedKubectl) serverSideApply(ctx context.Context, t *testing.T) {
+	t.Helper()
+	apply := func(manager string, spec map[string]any, containers ...any) {
+		t.Helper()
+		object := manifest("shared", map[string]any{"replicas": 0}, nil)
+		template := object["spec"].(map[string]any)["template"].(map[string]any)
+		spec["containers"] = containers
+		template["spec"] = spec
+		text, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.KubectlInput(ctx, string(text), "apply", "--server-side", "--field-manager="+manager, "-n", c.namespace, "-f", "-"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	variable := func(name string) any {
+		return map[string]any{"name": name, "value": "1", "futureField": map[string]any{"a": 1}}
+	}
+	volume := func(name string) any { return map[string]any{"name": name, "emptyDir": map[string]any{}} }
+	apply("one", map[string]any{"volumes": []any{volume("a")}}, map[string]any{"name": "main", "image": "main:1", "env": []any{variable("A")}})
+	apply("two", map[string]any{"volumes": []any{volume("b")}}, map[string]any{"name": "main", "env": []any{variable("B")}}, map[string]any{"name": "sidecar", "image": "sidecar:1"})
+	paths := `{.spec.template.spec.containers[*].name} {.spec.template.spec.containers[0].image} {.spec.template.spec.containers[0].env[*].name}` +
+		` {.spec.template.spec.containers[0].env[*].futureField.a} {.spec.template.spec.volumes[*].name}`
+	if out := c.run(ctx, t, "get", "pdeploy/shared", "-o", "jsonpath="+paths); out != "main sidecar main:1 A B 1 1 a b" {
+		t.Errorf("the merged template has %q", out)
+	}
+	c.run(ctx, t, "delete", "pdeploy/shared", "--timeout="+waitTimeout)
 }
 
 // plannedKubectl runs kubectl on PlannedDeployments.

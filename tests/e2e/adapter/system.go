@@ -183,7 +183,7 @@ func (s *System) Service() *controlplane.Program { return s.service }
 // StartAdapter starts an adapter. The name identifies it in this package only.
 func (s *System) StartAdapter(name string, flags ...string) (err error) {
 	s.flags[name] = flags
-	if s.binaries.AdapterArgs == nil { // other adapters have no probe
+	if len(s.binaries.AdapterArgs) == 0 { // other adapters have no probe
 		flags = append([]string{"--native-controller-probe=0"}, flags...)
 	}
 	s.adapters[name], err = s.Run(name, s.binaries.Adapter, slices.Concat(s.binaries.AdapterArgs, []string{
