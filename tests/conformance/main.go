@@ -13,14 +13,24 @@ func main() {
 	directory := flag.String("transcripts", "conformance/transcripts", "directory of the transcripts")
 	pattern := flag.String("run", "*", "glob pattern of the transcripts to run")
 	protocols := flag.String("protocols", "grpc", "comma-separated list of protocols that the driver is told to use; their names are up to the driver")
+	service := flag.String("bench", "", "rollplan binary: instead of playing transcripts, measure the processor time of drivers for a plan of this service")
+	plans := flag.Int("plans", 5000, "number of plans with -bench")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: conformance [flags] DRIVER [ARGUMENT...]")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: conformance [flags] DRIVER [ARGUMENT...]\n"+
+			"       conformance -bench SERVICE [flags] 'NAME MILLISECONDS PROTOCOL DRIVER [ARGUMENT...]' ...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
 	if flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
+	}
+	if *service != "" {
+		if err := bench(*directory, *service, *plans, flag.Args()); err != nil {
+			fmt.Fprintf(os.Stderr, "conformance: %v\n", err)
+			os.Exit(1)
+		}
+		return
 	}
 	failed, err := run(*contractPath, *directory, *pattern, strings.Split(*protocols, ","), flag.Args())
 	if err != nil {

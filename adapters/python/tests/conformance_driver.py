@@ -26,9 +26,9 @@ class Cache:
     def replace(self, texts: list[str]) -> None:
         objects = []
         for text in texts:
-            kind = json.loads(text)["kind"]
-            known = {it.kind: it for it in (self._owner, REPLICA_SET, POD)}
-            objects.append(Object.from_text(text, known[kind]))
+            it = json.loads(text)
+            known = {kind.kind: kind for kind in (self._owner, REPLICA_SET, POD)}
+            objects.append(Object.parse(it, known[it["kind"]]))
         self._objects = objects
 
     def get(self, kind: Kind, key: Key) -> Object | None:
@@ -91,7 +91,15 @@ class Run:
         self.rollouts = Rollouts(self.planner, Api(client), kind, reader=self.cache, options=options)
         self.cancellation = Cancellation()
 
+    def repeat(self, syncs: int) -> dict[str, Any]:
+        """Decodes the objects of the last sync again, and syncs."""
+        for _ in range(syncs):
+            reply = self.sync(self.texts)
+            assert reply["outcome"] == "done", reply
+        return {}
+
     def sync(self, cache: list[str]) -> dict[str, Any]:
+        self.texts = cache
         self.cancellation = Cancellation()
         self.cache.replace(cache)
         try:
@@ -134,7 +142,7 @@ def main() -> None:
             run = Run(command)
         else:
             assert run
-            reply = run.sync(command["cache"])
+            reply = run.repeat(command["syncs"]) if command["command"] == "repeat" else run.sync(command["cache"])
         print(json.dumps(reply), flush=True)
     if run:
         run.close()

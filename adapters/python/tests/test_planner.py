@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,22 +16,6 @@ from rollplan.v1 import plan_pb2
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples/mid-rollout.json"
 NOW = "2026-11-20T23:27:30Z"
-
-
-@pytest.fixture(scope="session")
-def binary() -> str:
-    return os.environ["ROLLPLAN_BIN"]
-
-
-@pytest.fixture(scope="session")
-def address(binary: str) -> Iterator[str]:
-    with subprocess.Popen([binary, "serve", "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr
-        for line in server.stderr:
-            if (found := "listening on ") in (message := json.loads(line)["message"]):
-                yield message.removeprefix(found)
-                break
-        server.terminate()
 
 
 @pytest.fixture(scope="session")

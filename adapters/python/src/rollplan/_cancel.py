@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
+from queue import SimpleQueue
 from typing import TypeVar
 
 from rollplan._errors import CancelledError
@@ -75,8 +77,34 @@ def interruptible(call: Callable[[], T], cancel: Cancellation | None) -> T:
                 outcome.set_result(result)
 
     with cancel.calling(lambda: _fail(outcome, CancelledError("cancelled"))):
-        threading.Thread(target=run, daemon=True).start()
+        _WORKERS.run(run)
         return outcome.result()
+
+
+class _Workers:
+    """Threads that wait for the next call: starting one takes longer than a call of the service.
+
+    Unlike those of concurrent.futures, they do not delay the end of the program.
+    """
+
+    def __init__(self) -> None:
+        self._idle: deque[SimpleQueue[Callable[[], None]]] = deque()
+
+    def run(self, call: Callable[[], None]) -> None:
+        try:
+            inbox = self._idle.pop()
+        except IndexError:
+            inbox = SimpleQueue()
+            threading.Thread(target=self._work, args=(inbox,), name="call", daemon=True).start()
+        inbox.put(call)
+
+    def _work(self, inbox: SimpleQueue[Callable[[], None]]) -> None:
+        while True:
+            inbox.get()()
+            self._idle.append(inbox)
+
+
+_WORKERS = _Workers()
 
 
 def _fail(outcome: Future[T], error: BaseException) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import grpc
 import grpc.aio
 
-from rollplan._cancel import Cancellation
+from rollplan._cancel import Cancellation, interruptible
 from rollplan._details import from_status
-from rollplan._errors import CancelledError, PlannerError
+from rollplan._errors import PlannerError
 from rollplan._transport import Method, Request, Response
 from rollplan.v1.service_pb2_grpc import RolloutPlannerStub
 
@@ -55,13 +54,8 @@ class GrpcTransport:
     ) -> Response:
         call: grpc.UnaryUnaryMultiCallable[Request, Response] = getattr(self._stub, method.name)
         try:
-            if cancel is None:
-                return call(request, timeout=timeout)
-            future = call.future(request, timeout=timeout)
-            with cancel.calling(future.cancel):
-                return cast("Callable[[], Response]", future.result)()
-        except grpc.FutureCancelledError as error:
-            raise CancelledError("cancelled") from error
+            # A future could be cancelled itself, but takes a thread of its own for each call.
+            return interruptible(lambda: call(request, timeout=timeout), cancel)
         except grpc.RpcError as error:
             raise _error(error) from error
 

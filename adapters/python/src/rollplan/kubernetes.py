@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -87,10 +88,11 @@ class Api:
     ) -> Api:
         """The cluster of a kubeconfig, or of KUBECONFIG or ~/.kube/config; inside a cluster without one, that cluster."""
         configuration = kubernetes.client.Configuration()
-        if kubeconfig is None:
-            kubernetes.config.load_config(client_configuration=configuration)
+        path = kubeconfig or os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")
+        if kubeconfig is None and "KUBECONFIG" not in os.environ and not os.path.exists(path):
+            kubernetes.config.load_incluster_config(client_configuration=configuration)
         else:
-            kubernetes.config.load_kube_config(kubeconfig, client_configuration=configuration)
+            kubernetes.config.load_kube_config(path, client_configuration=configuration)
         configuration.connection_pool_maxsize = 64
         return cls(kubernetes.client.ApiClient(configuration), user_agent=user_agent, limiter=limiter)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -107,9 +107,19 @@ class Rollouts:
         with self._states.locked(key) as state:
             return list(carry_out(self._api, steps, state, None))
 
-    def status(self, key: Key, previous: report_pb2.Verdict | None = None) -> plan_pb2.ComputeStatusResponse:
-        """Where the rollout stands, with its pods and the warnings about them. Pass the previous verdict when polling."""
-        request = plan_pb2.ComputeStatusRequest(snapshot=self.snapshot(key, report=True), options=self._options)
+    def status(
+        self,
+        key: Key,
+        previous: report_pb2.Verdict | None = None,
+        fail_on: Iterable[plan_pb2.FailureRule] = (),
+    ) -> plan_pb2.ComputeStatusResponse:
+        """Where the rollout stands, with its pods and the warnings about them.
+
+        Pass the previous verdict when polling. `fail_on` changes when failures are certain: docs/verdict.md.
+        """
+        request = plan_pb2.ComputeStatusRequest(
+            snapshot=self.snapshot(key, report=True), options=self._options, fail_on=fail_on
+        )
         if previous is not None:
             request.previous_verdict.CopyFrom(previous)
         return self._planner.compute_status(request)
@@ -120,6 +130,7 @@ class Rollouts:
         timeout: float,
         *,
         interval: float = 2.0,
+        fail_on: Sequence[plan_pb2.FailureRule] = (),
         progress: Callable[[report_pb2.RolloutReport], None] = lambda _: None,
     ) -> report_pb2.RolloutReport:
         """Polls until the rollout is complete.
@@ -129,7 +140,7 @@ class Rollouts:
         """
         end, verdict = time.monotonic() + timeout, None
         while True:
-            report = self.status(key, verdict).report
+            report = self.status(key, verdict, fail_on).report
             verdict = report.verdict
             progress(report)
             if report.phase == report_pb2.PHASE_COMPLETE:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from rollplan._cancel import Cancellation
 from rollplan._errors import ApiError, CancelledError, NativeControllerError, PlannerError
 from rollplan.controller._cache import Cache
+from rollplan.controller._events import Events
 from rollplan.controller._metrics import QUEUE_LENGTH, REJECTED_CALLS, SYNCS, Phases
 from rollplan.controller._queue import BACKOFF_MAX, BACKOFF_MIN, Queue
 from rollplan.kubernetes import Api
@@ -51,6 +52,7 @@ class Controller:
         self._queue = Queue()
         self._cancel = Cancellation()
         self._phases = Phases()
+        self._events = Events(api)
         self._last_sync: dict[Key, float] = {}
         self._owners = [Cache(api, kind, it, self._owner_changed, options.selector) for it in options.namespaces]
         self._sets = [Cache(api, REPLICA_SET, it, self._set_changed) for it in options.namespaces]
@@ -174,6 +176,7 @@ class Controller:
             result = self._rollouts.sync(key, self._cancel)
         except NativeControllerError as error:
             log.warning("%s: %s", key, error)
+            self._events.warn(self.get(self._kind, key), "NativeController", str(error))
             return "native_controller", BACKOFF_MAX
         except PlannerError as error:
             log.warning("%s: %s", key, error)
