@@ -35,7 +35,7 @@ class Cluster:
                 self.end_headers()
                 self.wfile.write(text)
 
-            do_GET = do_POST = do_PATCH = do_DELETE = _serve
+            do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815
 
             def log_message(self, *_: object) -> None: ...
 

@@ -152,6 +152,9 @@ def test_native_controller_suspends_the_work(rollouts: Rollouts, planner: FakePl
     for _ in range(2):
         with pytest.raises(NativeControllerError, match="disable it"):
             rollouts.sync(KEY)
+    # Whoever only looks does not mind.
+    planner.reports = [UNDECIDED]
+    assert rollouts.status(KEY).report == UNDECIDED
 
 
 def rejection(code: int, reason: str, *causes: str) -> Answer:

@@ -178,7 +178,7 @@ class Rollouts:
     def _plan(
         self, key: Key, state: OwnerState, cancel: Cancellation | None
     ) -> tuple[Object, plan_pb2.PlanRolloutResponse] | None:
-        observed = self._observe(key, state)
+        observed = self._observe(key, state, controlling=True)
         if observed is None:
             self._states.forget(key)
             return None
@@ -186,14 +186,17 @@ class Rollouts:
         request = plan_pb2.PlanRolloutRequest(snapshot=snapshot, options=self._options)
         return owner, self._planner.plan_rollout(request, cancel)
 
-    def _observe(self, key: Key, state: OwnerState, *, pods: bool = False) -> tuple[Object, plan_pb2.Snapshot] | None:
+    def _observe(
+        self, key: Key, state: OwnerState, *, pods: bool = False, controlling: bool = False
+    ) -> tuple[Object, plan_pb2.Snapshot] | None:
         owner = self._reader.get(self.kind, key)
         if owner is None:
             return None
         if owner.uid != state.uid:
             state.reset(owner.uid)
         now = time.monotonic()
-        state.check_native(owner, now)
+        if controlling:
+            state.check_native(owner, now)
         owner = state.latest(owner)
         if owner is None:
             return None

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Applies a manifest, waits for the rollout, prints why it is stuck, and undoes it if the failure is certain: with curl and jq.
+#
+#   deploy-curl.sh MANIFEST NAMESPACE DEPLOYMENT
+#
+# The manifest has the Deployment alone. KUBE_API is the URL of the API server, KUBE_TOKEN a token, KUBE_CA a file with its CA
+# certificate; in a pod they are those of its service account. ROLLPLAN_SERVER is the URL of the service. Set TIMEOUT to how long
+# to wait in seconds (600), and IMAGE_PULL to how long an image may be missing. The exit codes are those of `rollplan wait`:
+# docs/ci.md.
+set -euo pipefail
+
+manifest=${1:?usage: deploy-curl.sh MANIFEST NAMESPACE DEPLOYMENT} namespace=$2 name=$3
+account=/var/run/secrets/kubernetes.io/serviceaccount
+api=${KUBE_API:-https://kubernetes.default.svc} ca=${KUBE_CA:-$account/ca.crt} token=${KUBE_TOKEN:-$(cat $account/token)}
+planner=${ROLLPLAN_SERVER:-http://127.0.0.1:50051}/rollplan.v1.RolloutPlanner
+apps=/apis/apps/v1/namespaces/$namespace core=/api/v1/namespaces/$namespace
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+
+# kube METHOD PATH [CURL-OPTION...]: a call to the API server. The token is not among the arguments, which others can see.
+kube() {
+  curl -sS --fail-with-body --max-time 60 --cacert "$ca" -H @<(echo "Authorization: Bearer $token") -X "$1" "$api$2" "${@:3}"
+}
+
+# ask METHOD FIELDS: asks the service about the Deployment as it is now. Objects are sent as the API server printed them: jq
+# would round large integers.
+ask() {
+  local selector
+  kube GET "$apps/deployments/$name" -o "$directory/0"
+  selector=$(jq -r '[.spec.selector.matchLabels | to_entries[] | "\(.key)=\(.value)"] | join(",")' "$directory/0")
+  kube GET "$apps/replicasets" -G --data-urlencode "labelSelector=$selector" -o "$directory/1"
+  kube GET "$core/pods" -G --data-urlencode "labelSelector=$selector" -o "$directory/2"
+  kube GET "$core/events" -G --data-urlencode "fieldSelector=type=Warning" -o "$directory/3"
+  for object in "$directory"/[0-3]; do base64 -w 0 "$object"; echo; done |
+    jq -cRn --argjson fields "$2" '{snapshot: {now: (now | todate), objectsJson: [inputs], replicaSetsComplete: true,
+      podsComplete: true}} * $fields' |
+    curl -sS --fail-with-body --max-time 30 -H 'content-type: application/json' --data-binary @- "$planner/$1"
+}
+
+kube PATCH "$apps/deployments/$name?fieldManager=pipeline&force=true" -H 'content-type: application/apply-patch+yaml' \
+  --data-binary @"$manifest" -o /dev/null
+
+fields=${IMAGE_PULL:+$(jq -nc --arg grace "${IMAGE_PULL}s" '{failOn: [{failure: "image-pull", grace: $grace}]}')}
+verdict={} last='' code=3
+end=$((SECONDS + ${TIMEOUT:-600}))
+while [ $SECONDS -lt $end ]; do
+  answer=$(ask ComputeStatus "$(jq -nc --argjson fields "${fields:-"{}"}" --argjson verdict "$verdict" '$fields + {previousVerdict: $verdict}')")
+  message=$(jq -r '.report.message' <<<"$answer") verdict=$(jq -c '.report.verdict // {}' <<<"$answer")
+  [ "$message" = "$last" ] || printf '%s\n' "$message"
+  last=$message
+  case $(jq -r '.report | if .phase == "PHASE_COMPLETE" then "complete"
+      elif .verdict.certain and .verdict.outlook == "OUTLOOK_NEEDS_CHANGE" then "certain"
+      elif .phase == "PHASE_STALLED" or .phase == "PHASE_REFUSED" then "stalled" else "waiting" end' <<<"$answer") in
+    complete) exit 0 ;;
+    certain) code=1 undo=yes && break ;;
+    stalled) code=1 && break ;;
+  esac
+  sleep "${INTERVAL:-2}"
+done
+
+jq -r '.report | (.verdict.message // empty), (.blockers[]? | "\(.message) → \(.remedy // "wait")")' <<<"$answer"
+# A failure that may pass by itself, a deadline, or a controller that does not answer is not undone.
+if [ "${undo:-}" ]; then
+  echo "The failure is certain: rolling back."
+  ask Rollback '{}' | jq -c '.steps[]?.call | select(.)' | while read -r call; do
+    jq -j .bodyJson <<<"$call" |
+      kube PATCH "$(jq -r '"\(.path)?\(.query)"' <<<"$call")" -H "content-type: $(jq -r .contentType <<<"$call")" \
+        --data-binary @- -o /dev/null
+  done
+fi
+exit $code

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Applies a manifest, waits for the rollout, prints why it is stuck, and undoes it if the failure is certain.
+
+    deploy.py MANIFEST NAMESPACE DEPLOYMENT
+
+The manifest has the Deployment alone, as YAML or JSON. It requires the package rollplan (adapters/python) and the service, at
+ROLLPLAN_SERVER. Set TIMEOUT to how long to wait in seconds (600), and IMAGE_PULL to how long an image may be missing. The exit
+codes are those of `rollplan wait`: docs/ci.md.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from rollplan import DEPLOYMENT, Api, Key, Planner, PlannerError, Rollouts, StalledError, WaitTimeoutError
+from rollplan.v1.plan_pb2 import FailureRule
+from rollplan.v1.report_pb2 import OUTLOOK_NEEDS_CHANGE, RolloutReport
+
+
+class Progress:
+    """Prints a line whenever something changes."""
+
+    def __init__(self) -> None:
+        self.last = ""
+
+    def __call__(self, report: RolloutReport) -> None:
+        if report.message != self.last:
+            self.last = report.message
+            print(report.message, flush=True)
+
+
+def rules() -> list[FailureRule]:
+    rule = FailureRule(failure="image-pull")
+    if "IMAGE_PULL" not in os.environ:
+        return []
+    rule.grace.FromSeconds(int(os.environ["IMAGE_PULL"]))
+    return [rule]
+
+
+def deploy(rollouts: Rollouts, api: Api, manifest: bytes, key: Key) -> int:
+    path, query = DEPLOYMENT.path(*key), "fieldManager=pipeline&force=true"
+    applied = api.request("PATCH", path, query, "application/apply-patch+yaml", manifest)
+    if not applied.ok:
+        print(f"the API server rejects the manifest: {applied.message}", file=sys.stderr)
+        return 2
+    timeout, interval = float(os.environ.get("TIMEOUT", "600")), float(os.environ.get("INTERVAL", "2"))
+    try:
+        rollouts.wait(key, timeout, interval=interval, fail_on=rules(), progress=Progress())
+    except WaitTimeoutError as error:
+        explain(error.args[1])
+        return 3
+    except StalledError as error:
+        report = error.args[1]
+        explain(report)
+        # A deadline that has passed is not a reason to undo: the rollout may still complete.
+        if report.verdict.certain and report.verdict.outlook == OUTLOOK_NEEDS_CHANGE:
+            print("The failure is certain: rolling back.")
+            for failure in rollouts.apply(key, rollouts.rollback(key).steps):
+                print(failure)
+        return 1
+    return 0
+
+
+def explain(report: RolloutReport) -> None:
+    print(report.verdict.message)
+    for blocker in report.blockers:
+        print(f"{blocker.message} → {blocker.remedy or 'wait'}")
+
+
+def main() -> int:
+    manifest, namespace, name = sys.argv[1:]
+    api = Api.from_config(user_agent="pipeline")
+    with Planner.grpc(os.environ.get("ROLLPLAN_SERVER", "127.0.0.1:50051")) as planner:
+        try:
+            return deploy(Rollouts(planner, api), api, Path(manifest).read_bytes(), Key(namespace, name))
+        except PlannerError as error:
+            print(error, file=sys.stderr)
+            return 4
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,203 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"rollplan.dev/rollplan/tests/e2e/controlplane"
+)
+
+// pythonEnv is the Python interpreter of a virtual environment with what adapters/python requires.
+const pythonEnv = "ROLLPLAN_PYTHON"
+
+// TestPipelines runs the scripts of examples/pipelines: a rollout that succeeds, one that certainly fails and is undone, and
+// two that are not undone, because they may succeed yet.
+func TestPipelines(t *testing.T) {
+	python := os.Getenv(pythonEnv)
+	if python == "" {
+		t.Fatalf("set %s to a Python interpreter with what adapters/python/requirements.lock has", pythonEnv)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cp := controlplane.ForTest(t, controlplane.Options{NativeController: true})
+	p := newPipelines(ctx, t, cp)
+	scripts := map[string][]string{"deploy.sh": {"bash"}, "deploy.py": {python}, "deploy-curl.sh": {"bash"}}
+	for script, interpreter := range scripts {
+		namespace := strings.NewReplacer(".", "-").Replace(script)
+		if err := cp.CreateNamespace(ctx, namespace); err != nil {
+			t.Fatal(err)
+		}
+		run := func(t *testing.T, tag string, wantCode int, wantOutput string) string {
+			t.Helper()
+			return p.run(ctx, t, append(interpreter, filepath.Join(p.root, "examples/pipelines", script)), namespace, tag, wantCode, wantOutput)
+		}
+		// Each step stands on the one before.
+		t.Run(script, func(t *testing.T) {
+			run(t, "1.0", 0, "")
+			p.image(ctx, t, namespace, "1.0")
+
+			out := run(t, "404", 1, "cannot be pulled")
+			if !strings.Contains(out, "rolling back") {
+				t.Errorf("a certain failure is not undone:\n%s", out)
+			}
+			p.image(ctx, t, namespace, "1.0")
+
+			// Pods of other programs may end and make room.
+			cp.MustKubectl(ctx, t, "create", "quota", "tight", "--hard=pods=2", "-n", namespace)
+			out = run(t, "2.0", 1, "quota")
+			p.image(ctx, t, namespace, "2.0")
+			if strings.Contains(out, "rolling back") {
+				t.Errorf("a quota is not a certain failure:\n%s", out)
+			}
+			cp.MustKubectl(ctx, t, "delete", "quota", "tight", "-n", namespace)
+		})
+	}
+	if t.Failed() {
+		return
+	}
+	if err := cp.SetNativeController(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	for script, interpreter := range scripts {
+		namespace := strings.NewReplacer(".", "-").Replace(script)
+		t.Run(script+" without a controller", func(t *testing.T) {
+			command := append(interpreter, filepath.Join(p.root, "examples/pipelines", script))
+			p.timeout = 3
+			out := p.run(ctx, t, command, namespace, "3.0", 3, "controller")
+			if strings.Contains(out, "rolling back") {
+				t.Errorf("a stopped controller is not a certain failure:\n%s", out)
+			}
+			p.image(ctx, t, namespace, "3.0")
+		})
+	}
+}
+
+// pipelines has what the scripts need.
+type pipelines struct {
+	cp          *controlplane.ControlPlane
+	typed       kubernetes.Interface
+	root        string
+	environment []string
+	// address is that of the service.
+	address string
+	// timeout is how long the scripts wait, in seconds.
+	timeout int
+}
+
+func newPipelines(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane) *pipelines {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	certificate := config.CAData
+	if len(certificate) == 0 {
+		if certificate, err = os.ReadFile(config.CAFile); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(ca, certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	programs := t.TempDir()
+	if err := os.Symlink(rollplan(t), filepath.Join(programs, "rollplan")); err != nil {
+		t.Fatal(err)
+	}
+	return &pipelines{cp: cp, typed: typed, root: root, timeout: 60, address: startServe(ctx, t, cp), environment: append(cp.Env(),
+		"PATH="+strings.Join([]string{programs, filepath.Dir(cp.Command(ctx).Path), os.Getenv("PATH")}, ":"),
+		"PYTHONPATH="+filepath.Join(root, "adapters/python/src"),
+		"KUBE_API="+config.Host, "KUBE_TOKEN="+config.BearerToken, "KUBE_CA="+ca, "FAIL_ON=image-pull=1s", "IMAGE_PULL=1")}
+}
+
+// startServe starts the service, and returns its address.
+func startServe(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane) string {
+	t.Helper()
+	server, err := cp.Run("rollplan", rollplan(t), "serve", "--listen", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	var address string
+	if err := controlplane.Poll(ctx, "the service", func(context.Context) error {
+		text, err := os.ReadFile(server.Log())
+		if err != nil {
+			return err
+		}
+		_, after, found := strings.Cut(string(text), "listening on ")
+		if !found {
+			return fmt.Errorf("not listening: %s", text)
+		}
+		address, _, _ = strings.Cut(after, `"`)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+// run runs a script for an image tag, checks its exit code and a part of its output, and returns the output.
+func (p *pipelines) run(ctx context.Context, t *testing.T, command []string, namespace, tag string, wantCode int, wantOutput string) string {
+	t.Helper()
+	manifest := filepath.Join(t.TempDir(), "web.yaml")
+	text := fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: %s}
+spec:
+  replicas: 2
+  progressDeadlineSeconds: 20
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: main, image: "registry.example/web:%s"}]
+`, namespace, tag)
+	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, command[0], append(command[1:], manifest, namespace, "web")...)
+	unit, server := "", p.address
+	switch filepath.Base(command[1]) {
+	case "deploy.sh":
+		unit = "s"
+	case "deploy-curl.sh":
+		server = "http://" + server
+	}
+	cmd.Env = append(slices.Clone(p.environment), "ROLLPLAN_SERVER="+server, fmt.Sprintf("TIMEOUT=%d%s", p.timeout, unit), "INTERVAL=0.5"+unit)
+	out, err := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != wantCode || !strings.Contains(string(out), wantOutput) {
+		t.Fatalf("%s for %s ends with %d (%v), want %d and %q:\n%s", command[1], tag, code, err, wantCode, wantOutput, out)
+	}
+	return string(out)
+}
+
+// image checks the image of the Deployment.
+func (p *pipelines) image(ctx context.Context, t *testing.T, namespace, tag string) {
+	t.Helper()
+	d, err := p.typed.AppsV1().Deployments(namespace).Get(ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have := d.Spec.Template.Spec.Containers[0].Image; !strings.HasSuffix(have, ":"+tag) {
+		t.Errorf("the image is %s, want %s", have, tag)
+	}
+}
