@@ -105,9 +105,9 @@ class Adapter:
             self._reset(owner["metadata"]["uid"])
         try:
             objects, response = self._plan(cache)
-            if not self.verified and any(_is_of_replica_set(step) for step in response.get("steps", [])):
-                if self._outdated(objects):
-                    _, response = self._plan(cache)
+            unverified = not self.verified and any(_is_of_replica_set(step) for step in response.get("steps", []))
+            if unverified and self._outdated(objects):
+                _, response = self._plan(cache)
         except PlannerError:
             return "failed", ""
         # A plan that reacts to a rejection does not make the call again: that is for the next one, after a backoff.
@@ -138,14 +138,16 @@ class Adapter:
             uid = it["metadata"]["uid"]
             shown.add(uid)
             own = self.writes.get(uid)
-            if own and not own.deleted and _version(it) < _version(own.object):
-                own.created = False
-                it = own.object
-            elif own and not own.deleted:
-                del self.writes[uid]
-            elif own:
+            if own is None:
+                objects.append(it)
+            elif own.deleted:
                 continue
-            objects.append(it)
+            elif _version(it) < _version(own.object):
+                own.created = False
+                objects.append(own.object)
+            else:
+                del self.writes[uid]
+                objects.append(it)
         for uid, own in list(self.writes.items()):
             if uid in shown:
                 continue
@@ -226,7 +228,7 @@ class Adapter:
 
 
 def _is_of_replica_set(step: Json) -> bool:
-    return step.get("call", {}).get("kind") == "ReplicaSet"
+    return bool(step.get("call", {}).get("kind") == "ReplicaSet")
 
 
 def _version(it: Json) -> int:

@@ -65,9 +65,8 @@ class Run:
         self.connection = Connection()
         owner = start["owner"]
         names = (owner["apiVersion"], owner["kind"], owner["resource"], owner["namespace"], owner["name"])
-        now = lambda: datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
         options = start.get("options", {})
-        self.adapter = Adapter(Owner(*names), self.plan, self.call, self.events.append, now, options)
+        self.adapter = Adapter(Owner(*names), self.plan, self.call, self.events.append, rfc3339_now, options)
 
     def sync(self, cache: list[str]) -> Json:
         self.connection.cancelled = False
@@ -112,6 +111,10 @@ class Run:
         return answer
 
 
+def rfc3339_now() -> str:
+    return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
+
+
 def drop_unknown_fields(body: bytes) -> bytes:
     it = json.loads(body)
     spec = it["spec"]["template"]["spec"]
@@ -121,7 +124,7 @@ def drop_unknown_fields(body: bytes) -> bytes:
 
 def retry_delay(answer: Answer, attempt: int) -> float | None:
     """When to try again, or None if that is of no use."""
-    backoff = FIRST_DELAY * 2**attempt
+    backoff = FIRST_DELAY * 2.0**attempt
     try:
         error = answer.object()
     except ValueError:

@@ -17,7 +17,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import scenarios
 from adapter import Adapter, Answer, Json, Owner, PlannerError
@@ -70,15 +69,13 @@ class Recorder:
         self.planner_faults: list[Planner] = []
         self.server_faults: list[Server] = []
         options = {"eventsAsCalls": True, **scenario.options}
-        self.adapter = Adapter(
-            scenario.owner, self.plan, self.call, self.events_append, lambda: self.clock, options
-        )
+        self.adapter = Adapter(scenario.owner, self.plan, self.call, self.events_append, lambda: self.clock, options)
 
     # --- what a scenario says
 
     def show(self) -> None:
         """Lets the cache catch up."""
-        self.cache = self.world.list()
+        self.cache = self.world.all()
 
     def sync(self, about: str, *faults: Planner | Server) -> None:
         """Runs one sync, with these faults in the order in which they happen."""
@@ -102,7 +99,7 @@ class Recorder:
 
     def service_creates(self) -> str:
         """The name of the ReplicaSet that a plan for the stored objects creates."""
-        objects = [base64.b64encode(json.dumps(it).encode()).decode() for it in self.world.list()]
+        objects = [base64.b64encode(json.dumps(it).encode()).decode() for it in self.world.all()]
         snapshot = {"now": self.clock, "objectsJson": objects, "replicaSetsComplete": True}
         return str(self.service.plan({"snapshot": snapshot})["steps"][0]["call"]["name"])
 
@@ -178,7 +175,8 @@ class Recorder:
         self.syncs[-1]["events"].append(event)
 
     def exchanges(self) -> list[Json]:
-        return self.syncs[-1]["exchanges"]
+        exchanges: list[Json] = self.syncs[-1]["exchanges"]
+        return exchanges
 
     # --- objects, once each
 
@@ -231,8 +229,7 @@ def selected(objects: list[Json], owner: Owner) -> list[Json]:
         if it["kind"] == "ReplicaSet"
         and (
             controller(it) == deployment["metadata"]["uid"]
-            or controller(it) is None
-            and labels <= it["metadata"].get("labels", {}).items()
+            or (controller(it) is None and labels <= it["metadata"].get("labels", {}).items())
         )
     ]
     uids = {it["metadata"]["uid"] for it in sets} if recreate(objects, owner) else set()

@@ -191,7 +191,7 @@ def adoption(run: Recorder) -> None:
 def recreate_pods(run: Recorder) -> None:
     """The strategy Recreate needs the pods of the ReplicaSets in the request."""
     run.sync("waits until the old pods are gone")
-    for it in run.world.list():
+    for it in run.world.all():
         if it["kind"] == "Pod":
             run.world.remove("Pod", it["metadata"]["name"])
     run.show()
@@ -266,7 +266,9 @@ def already_exists_stranger(run: Recorder) -> None:
 def already_exists_unreadable(run: Recorder) -> None:
     """The name is taken, and the object is deleted before it can be read: the answer goes without it."""
     name = run.service_creates()
-    body = status(409, f'replicasets.apps "{name}" already exists', "AlreadyExists", name=name, group="apps", kind="replicasets")
+    body = status(
+        409, f'replicasets.apps "{name}" already exists', "AlreadyExists", name=name, group="apps", kind="replicasets"
+    )
     run.sync("AlreadyExists, then 404", answers("POST", "/replicasets", body))
     run.sync("plans with the answer alone")
 
@@ -393,7 +395,13 @@ def stale_cache(run: Recorder) -> None:
     run.cache = [*before, created]
     run.sync("the watch of ReplicaSets has caught up, that of Deployments has not")
     scaled = copy.deepcopy(run.world.find("ReplicaSet", created["metadata"]["name"]))
-    scaled["status"] = {"replicas": 3, "fullyLabeledReplicas": 3, "readyReplicas": 3, "availableReplicas": 3, "observedGeneration": 1}
+    scaled["status"] = {
+        "replicas": 3,
+        "fullyLabeledReplicas": 3,
+        "readyReplicas": 3,
+        "availableReplicas": 3,
+        "observedGeneration": 1,
+    }
     run.world.put(scaled)
     run.show()
     run.sync("the cache is newer than the own writes, and prevails")
@@ -506,7 +514,7 @@ def custom_resource(run: Recorder) -> None:
 
 @scenario(without_pods(example("rollover")), options={"horizon": "HORIZON_PASS"})
 def going_on(run: Recorder) -> None:
-    """A step with ON_FAILURE_CONTINUE: the next one is carried out all the same, and the events of this one are not recorded."""
+    """A step with ON_FAILURE_CONTINUE: the next one is carried out all the same, without the events of this one."""
     conflict = status(409, "Operation cannot be fulfilled on replicasets.apps: the object has been modified")
     run.sync("the scale-down conflicts, and the status is updated", answers("PATCH", "/replicasets/", conflict))
     run.sync("the request has the answer")

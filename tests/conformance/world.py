@@ -27,7 +27,7 @@ def status(code: int, message: str, reason: str = "", **details: Any) -> Json:
     }
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """A call that the API server answers with an error."""
 
     def __init__(self, body: Json) -> None:
@@ -44,7 +44,7 @@ class World:
         self.version = max(int(it["metadata"]["resourceVersion"]) for it in objects)
         self.created = 0
 
-    def list(self) -> list[Json]:
+    def all(self) -> list[Json]:
         return copy.deepcopy(list(self.objects.values()))
 
     def find(self, kind: str, name: str) -> Json:
@@ -53,7 +53,7 @@ class World:
                 return it
         resource = {kind: resource for resource, kind in KINDS.items()}[kind]
         body = status(404, f'{resource}.apps "{name}" not found', name=name, group="apps", kind=resource)
-        raise Refused(body)
+        raise RefusedError(body)
 
     def put(self, it: Json) -> Json:
         """Stores an object, as somebody else would do."""
@@ -66,7 +66,7 @@ class World:
     def call(self, method: str, path: str, content_type: str, body: bytes) -> Answer:
         try:
             done = self._call(method, urlsplit(path).path.split("/"), content_type, json.loads(body) if body else None)
-        except Refused as refused:
+        except RefusedError as refused:
             return Answer(refused.body["code"], json.dumps(refused.body).encode())
         return Answer(201 if method == "POST" else 200, json.dumps(done).encode())
 
@@ -74,7 +74,7 @@ class World:
         # /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE[/NAME[/SUBRESOURCE]]
         kind, name, subresource = KINDS[path[6]], *[*path[7:], "", ""][:2]
         if method == "GET" and not name:
-            items = [it for it in self.list() if it["kind"] == kind]
+            items = [it for it in self.all() if it["kind"] == kind]
             for it in items:  # the API server prints these for the list only
                 del it["apiVersion"], it["kind"]
             version = {"resourceVersion": str(self.version)}
@@ -96,7 +96,7 @@ class World:
         if any((it["kind"], name) == (have["kind"], have["metadata"]["name"]) for have in self.objects.values()):
             message = f'replicasets.apps "{name}" already exists'
             body = status(409, message, "AlreadyExists", name=name, group="apps", kind="replicasets")
-            raise Refused(body)
+            raise RefusedError(body)
         self.created += 1
         it = copy.deepcopy(it)
         it["metadata"] |= {
@@ -125,10 +125,13 @@ class World:
     def _check(self, it: Json, wanted: Json) -> None:
         for key in ("uid", "resourceVersion"):
             if key in wanted and wanted[key] != it["metadata"][key]:
-                resource = f"{it['kind'].lower()}s"
-                message = f'Operation cannot be fulfilled on {resource}.apps "{it["metadata"]["name"]}": the object has been modified; please apply your changes to the latest version and try again'
-                body = status(409, message, name=it["metadata"]["name"], group="apps", kind=resource)
-                raise Refused(body)
+                resource, name = f"{it['kind'].lower()}s", it["metadata"]["name"]
+                message = (
+                    f'Operation cannot be fulfilled on {resource}.apps "{name}": the object has been modified; '
+                    "please apply your changes to the latest version and try again"
+                )
+                body = status(409, message, name=name, group="apps", kind=resource)
+                raise RefusedError(body)
 
     def _store(self, it: Json) -> Json:
         self.version += 1
@@ -146,7 +149,7 @@ def apply_json_patch(it: Json, operations: list[Json]) -> None:
         if operation["op"] == "test":
             if place.get(key) != operation["value"]:
                 message = "the server rejected our request due to an error in our request"
-                raise Refused(status(422, message))
+                raise RefusedError(status(422, message))
         elif operation["op"] in ("add", "replace"):
             place[key] = operation["value"]
         elif operation["op"] == "remove":

@@ -56,7 +56,7 @@ class Cluster:
             return answer.code, answer.body
 
     def _start_pods(self) -> None:
-        for it in self._world.list():
+        for it in self._world.all():
             size = it["spec"].get("replicas", 1)
             status = {**dict.fromkeys(("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"), size)}
             status |= {"observedGeneration": it["metadata"]["generation"], "terminatingReplicas": 0}

@@ -44,6 +44,7 @@ type command struct {
 	Options          json.RawMessage `json:"options"`
 	PlannerTimeoutMs int64           `json:"plannerTimeoutMs"`
 	Cache            []string        `json:"cache"`
+	Syncs            int             `json:"syncs"`
 }
 
 // reply is a line of standard output.
@@ -73,6 +74,7 @@ func run(in io.Reader, out io.Writer) error {
 	defer syncs.Wait()
 	encoder := json.NewEncoder(out)
 	cancel := func() {}
+	defer func() { cancel() }()
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
@@ -96,14 +98,19 @@ func run(in io.Reader, out io.Writer) error {
 			}
 		case "sync":
 			syncs.Wait()
-			var ctx context.Context
-			ctx, cancel = context.WithCancel(context.Background())
+			ctx, stop := context.WithCancel(context.Background())
+			cancel = stop
 			// In the background, because it may be cancelled.
 			syncs.Go(func() {
 				if err := encoder.Encode(current.sync(ctx, c.Cache)); err != nil {
 					fmt.Fprintln(os.Stderr, "conformance:", err)
 				}
 			})
+		case "repeat":
+			syncs.Wait()
+			if err := encoder.Encode(current.repeat(c.Syncs)); err != nil {
+				return err
+			}
 		default:
 			return fmt.Errorf("unknown command %q", c.Command)
 		}
@@ -116,6 +123,8 @@ type driver struct {
 	rollouts *rollplan.Rollouts
 	key      types.NamespacedName
 	events   events
+	// texts are the objects of the last sync.
+	texts []string
 }
 
 func start(c command) (*driver, error) {
@@ -144,8 +153,20 @@ func start(c command) (*driver, error) {
 	return d, nil
 }
 
+// repeat decodes the objects of the last sync again, and syncs. Without what it remembers, the library plans although nothing
+// has changed.
+func (d *driver) repeat(syncs int) reply {
+	for range syncs {
+		d.rollouts.Forget(d.key)
+		if r := d.sync(context.Background(), d.texts); r.Outcome != "done" {
+			return r
+		}
+	}
+	return reply{}
+}
+
 func (d *driver) sync(ctx context.Context, texts []string) reply {
-	d.events.recorded = nil
+	d.events.recorded, d.texts = nil, texts
 	shown := cache{}
 	for _, text := range texts {
 		object, err := rollplan.ParseObject([]byte(text), schema.GroupVersionKind{})

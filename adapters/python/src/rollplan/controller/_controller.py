@@ -25,6 +25,8 @@ log = logging.getLogger("rollplan.controller")
 # The delay while the service is unavailable in seconds. The keys that wait for it are spread over as long again, so that a
 # service that returns is not called by all of them at once.
 PLANNER_BACKOFF = 1.0
+# Marks a Deployment that no adapter works on.
+PROBE_LABEL = "rollplan.dev/probe"
 # How long syncs may take to end by themselves when the controller stops, in seconds.
 STOP_GRACE = 5.0
 
@@ -54,7 +56,9 @@ class Controller:
         self._phases = Phases()
         self._events = Events(api)
         self._last_sync: dict[Key, float] = {}
-        self._owners = [Cache(api, kind, it, self._owner_changed, options.selector) for it in options.namespaces]
+        # The Go adapter has a Deployment of its own that shows whether the native controller is running.
+        selector = ",".join(it for it in (options.selector, f"!{PROBE_LABEL}") if it)
+        self._owners = [Cache(api, kind, it, self._owner_changed, selector) for it in options.namespaces]
         self._sets = [Cache(api, REPLICA_SET, it, self._set_changed) for it in options.namespaces]
         self._pods = [Cache(api, POD, it, self._pod_changed) for it in options.namespaces]
         self._caches = [*self._owners, *self._sets, *self._pods]
