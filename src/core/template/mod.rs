@@ -12,11 +12,11 @@
 //! [`canonical()`] and [`Quantity`] list the deliberate differences from Kubernetes.
 
 mod canonical;
+mod digest;
 mod kind;
 mod name;
 mod quantity;
 mod same;
-mod sha256;
 #[rustfmt::skip] // generated
 mod shape;
 mod stored;
@@ -28,10 +28,10 @@ mod value;
 mod tests;
 
 pub use canonical::{MAX_DEPTH, canonical};
+pub use digest::sha256_of_canonical;
 pub use name::template_hash;
 pub use quantity::Quantity;
 pub use same::equal;
-pub use sha256::sha256_of_canonical;
 pub use shape::API_VERSION;
 pub use stored::{Source, Template};
 pub use tree::{Node, Tree, ValueEntries};
