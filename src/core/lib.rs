@@ -20,6 +20,7 @@ mod settle;
 pub mod size;
 pub mod snapshot;
 pub mod status;
+mod strategy;
 pub mod template;
 pub mod time;
 

@@ -12,7 +12,8 @@ use crate::pass::{self, Rules};
 use crate::plan::Plan;
 use crate::revision::{self, ROLLBACK_TO};
 use crate::settle::plan_settled;
-use crate::snapshot::{Options, ReplicaSet, Snapshot, Strategy};
+use crate::snapshot::{Options, ReplicaSet, Snapshot};
+use crate::strategy;
 
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +135,8 @@ fn lint_bounds(
     plan: &Plan,
     violations: &mut Vec<Violation>,
 ) {
-    let limits = pass::limits(&snapshot.deployment);
+    let deployment = &snapshot.deployment;
+    let limits = strategy::of(deployment).limits(deployment.spec.replicas);
     let max = i64::from(limits.max_total());
     let mut pods = Pods::of(snapshot);
     let (mut total_so_far, mut available_so_far) = (pods.total(), pods.available());
@@ -187,11 +189,12 @@ fn promises_total(snapshot: &Snapshot) -> bool {
 /// rolling update that follows it in the same plan may then take no more.
 fn promised_available(snapshot: &Snapshot, options: Options) -> Option<i64> {
     let deployment = &snapshot.deployment;
-    let rolling = matches!(deployment.spec.strategy, Strategy::RollingUpdate { .. });
-    if !rolling || deployment.spec.paused {
+    if deployment.spec.paused {
         return None;
     }
-    let min = i64::from(pass::limits(deployment).min_available());
+    let strategy = strategy::of(deployment);
+    let limits = strategy.limits(deployment.spec.replicas);
+    let min = i64::from(strategy.min_available(limits)?);
     if !is_scaling(snapshot) {
         return Some(min);
     }

@@ -12,8 +12,9 @@ use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass::{self, Outcome, Rules, Stop};
 use crate::plan::Plan;
 use crate::revision;
-use crate::snapshot::{Options, ReplicaSet, Snapshot, Strategy};
+use crate::snapshot::{Options, ReplicaSet, Snapshot};
 use crate::status;
+use crate::strategy;
 
 /// More passes than a plan needs: a rolling update takes a handful.
 const PASSES_MAX: usize = 64;
@@ -194,7 +195,7 @@ fn writes_status(step: &Step) -> bool {
 
 /// Whether the world must be looked at again after this pass: what it did is known to the server only.
 fn ends_look_ahead(snapshot: &Snapshot, outcome: &Outcome) -> bool {
-    let recreate = snapshot.deployment.spec.strategy == Strategy::Recreate;
+    let awaits_old_pods = strategy::of(&snapshot.deployment).awaits_old_pods();
     outcome
         .steps
         .iter()
@@ -205,7 +206,7 @@ fn ends_look_ahead(snapshot: &Snapshot, outcome: &Outcome) -> bool {
             | Action::ReleaseReplicaSet { .. } => true,
             Action::UpdateDeployment { change, .. } => is_rollback(change),
             // Whether the pods are gone is for the world to say.
-            Action::ScaleReplicaSet { from, to, .. } => recreate && to < from,
+            Action::ScaleReplicaSet { from, to, .. } => awaits_old_pods && to < from,
             Action::CreateReplicaSet(_)
             | Action::UpdateReplicaSet { .. }
             | Action::DeleteReplicaSet { .. }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Managed, Pass, Stop, SyncResult, WorkingCopy, conditions, quote};
 use crate::action::{Action, Event, NewReplicaSet, OnFailure, Target};
 use crate::revision::{self, POD_TEMPLATE_HASH, TEMPLATE_DIGEST};
-use crate::snapshot::{ObjectMeta, ReplicaSet, ReplicaSetStatus, StepFailure, Strategy, StringMap};
+use crate::snapshot::{ObjectMeta, ReplicaSet, ReplicaSetStatus, StepFailure, StringMap};
 use crate::template::{self, Template, Value};
 
 /// The longest name of an object (Kubernetes: DNS1123SubdomainMaxLength).
@@ -97,10 +97,7 @@ impl Pass<'_> {
                 owner_references: vec![Target::owner(deployment).controller_reference()],
                 ..ObjectMeta::default()
             },
-            replicas: match deployment.spec.strategy {
-                Strategy::RollingUpdate { .. } => self.limits.new_set_size(0, self.total(old)),
-                Strategy::Recreate => self.limits.replicas,
-            },
+            replicas: self.strategy.initial_size(self.limits, self.total(old)),
             min_ready_seconds: deployment.spec.min_ready_seconds,
             selector,
             template,

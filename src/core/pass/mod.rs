@@ -13,9 +13,8 @@ mod create;
 mod find;
 mod proportional;
 mod publish;
-mod recreate;
 mod rollback_annotation;
-mod rolling;
+mod rollout;
 mod working_copy;
 mod write;
 
@@ -30,9 +29,8 @@ use crate::action::{Event, Step};
 use crate::interrupt::{Interrupt, Never};
 use crate::revision::{self, REVISION};
 use crate::size::Limits;
-use crate::snapshot::{
-    Deployment, DeploymentStatus, Options, ReplicaSet, Snapshot, StepFailure, Strategy,
-};
+use crate::snapshot::{Deployment, DeploymentStatus, Options, ReplicaSet, Snapshot, StepFailure};
+use crate::strategy::{self, RolloutStrategy};
 
 /// By which rules a pass decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,19 +74,6 @@ pub(crate) enum Stop {
 /// What a step of a pass returns: nothing more is done after a [`Stop`].
 pub(crate) type SyncResult<T> = Result<T, Stop>;
 
-/// One way of replacing old pods. Each strategy is a file below this one.
-pub(crate) trait RolloutStrategy {
-    /// Takes the rollout as far as one pass may.
-    fn rollout(&self, pass: &mut Pass<'_>) -> SyncResult<()>;
-}
-
-fn strategy(strategy: Strategy) -> &'static dyn RolloutStrategy {
-    match strategy {
-        Strategy::RollingUpdate { .. } => &rolling::RollingUpdate,
-        Strategy::Recreate => &recreate::Recreate,
-    }
-}
-
 /// The state of a pass.
 pub(crate) struct Pass<'a> {
     pub(crate) snapshot: &'a Snapshot,
@@ -97,6 +82,7 @@ pub(crate) struct Pass<'a> {
     interrupt: &'a dyn Interrupt,
     /// What was refused when the last plan was carried out, by the name of the object. There may be a thousand.
     failures: BTreeMap<&'a str, Vec<&'a StepFailure>>,
+    strategy: Box<dyn RolloutStrategy>,
     limits: Limits,
     owner: Owner<'a>,
     /// The ReplicaSets of this Deployment, oldest first; one that this pass creates comes last.
@@ -213,6 +199,7 @@ impl<'a> Pass<'a> {
         interrupt: &'a dyn Interrupt,
     ) -> Self {
         let deployment = &snapshot.deployment;
+        let strategy = strategy::of(deployment);
         let revision = deployment.metadata.annotations.get(REVISION);
         let revision = revision.map(|revision| Cow::Borrowed(revision.as_str()));
         let mut failures = BTreeMap::<_, Vec<_>>::new();
@@ -226,7 +213,8 @@ impl<'a> Pass<'a> {
             rules,
             interrupt,
             failures,
-            limits: limits(deployment),
+            limits: strategy.limits(deployment.spec.replicas),
+            strategy,
             owner: Owner {
                 deployment,
                 revision: revision.clone(),
@@ -268,7 +256,7 @@ impl<'a> Pass<'a> {
         if self.is_scaling_event()? {
             return self.sync_sizes();
         }
-        strategy(deployment.spec.strategy).rollout(self)
+        self.roll_out()
     }
 
     fn refuse_empty_selector(&mut self) -> SyncResult<()> {
@@ -305,18 +293,6 @@ impl<'a> Pass<'a> {
             }
         }
         Ok(false)
-    }
-}
-
-/// The limits that the strategy sets.
-pub(crate) fn limits(deployment: &Deployment) -> Limits {
-    let replicas = deployment.spec.replicas;
-    match deployment.spec.strategy {
-        Strategy::RollingUpdate {
-            max_surge,
-            max_unavailable,
-        } => Limits::rolling(replicas, max_surge, max_unavailable),
-        Strategy::Recreate => Limits::recreate(replicas),
     }
 }
 

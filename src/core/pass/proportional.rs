@@ -9,7 +9,6 @@ use super::{Found, Pass, Rules, SyncResult, WorkingCopy};
 use crate::action::OnFailure;
 use crate::revision;
 use crate::size::{self, Share};
-use crate::snapshot::Strategy;
 
 impl Pass<'_> {
     /// `scale`. Leaves the old ReplicaSets newest first, and clean-up goes on in that order.
@@ -27,10 +26,10 @@ impl Pass<'_> {
             }
             return Ok(());
         }
-        match self.owner.deployment.spec.strategy {
-            Strategy::RollingUpdate { .. } => self.scale_proportionally(found),
-            // Recreate has no way to scale several active ReplicaSets.
-            Strategy::Recreate => self.refresh_wedged(found),
+        if self.strategy.scales_proportionally() {
+            self.scale_proportionally(found)
+        } else {
+            self.refresh_wedged(found)
         }
     }
 

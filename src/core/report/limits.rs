@@ -5,9 +5,8 @@ use super::text::{KUBERNETES_MAX, because, count, one_line, word};
 use super::{Blocker, Cause, Counts, Survey, is_unobserved};
 use crate::action::Verb;
 use crate::revision;
-use crate::size::IntOrPercent;
-use crate::snapshot::Strategy;
 use crate::status;
+use crate::strategy::Arithmetic;
 
 impl Survey<'_> {
     pub(super) fn blockers(&self, findings: &[Finding<'_>]) -> Vec<Blocker> {
@@ -110,7 +109,7 @@ impl Survey<'_> {
     fn held_by_surge(&self) -> Option<Blocker> {
         let total = self.new_size + self.old_size;
         let max = i64::from(self.limits.max_total());
-        let held = self.is_rolling()
+        let held = !self.strategy.awaits_old_pods()
             && !self.snapshot.deployment.spec.paused
             && self.new_size < i64::from(self.limits.replicas)
             && total >= max;
@@ -120,7 +119,7 @@ impl Survey<'_> {
                 "{} must wait: at most {} may exist ({})",
                 count(missing, "more new pod"),
                 count(max, "pod"),
-                self.surge_arithmetic()
+                self.arithmetic().surge
             );
             let remedy = "maxSurge limits how many pods may exist at once";
             Blocker::new(Cause::HeldBySurge, message, remedy)
@@ -130,7 +129,7 @@ impl Survey<'_> {
     fn held_by_availability(&self) -> Option<Blocker> {
         let available = i64::from(self.status.available_replicas);
         let min = i64::from(self.min_available());
-        let held = self.is_rolling()
+        let held = !self.strategy.awaits_old_pods()
             && !self.snapshot.deployment.spec.paused
             && self.old_size > 0
             && available <= min;
@@ -139,7 +138,7 @@ impl Survey<'_> {
             let message = format!(
                 "{} must stay: at least {min} of {wanted} must be available ({wanted} − {})",
                 count(self.old_size, "old pod"),
-                self.unavailable_term()
+                self.arithmetic().unavailable
             );
             let remedy = "maxUnavailable limits how many pods may be unavailable at once";
             Blocker::new(Cause::HeldByAvailability, message, remedy)
@@ -157,7 +156,7 @@ impl Survey<'_> {
         let mut sets = self.new.iter().chain(&self.old);
         let set = sets.find(|set| {
             revision::is_scaled_for_another(&set.metadata.annotations, set.replicas, wanted)
-                && (set.replicas == wanted || !self.is_rolling())
+                && (set.replicas == wanted || self.strategy.awaits_old_pods())
         })?;
         let message = format!(
             "the annotation desired-replicas of ReplicaSet {} is stale: the Deployment controller of Kubernetes \
@@ -211,7 +210,7 @@ impl Survey<'_> {
 
     pub(super) fn counts(&self) -> Counts {
         let status = self.status;
-        let (max_total_arithmetic, min_available_arithmetic) = self.arithmetic();
+        let arithmetic = self.arithmetic();
         Counts {
             desired: self.limits.replicas,
             total: status.replicas,
@@ -222,47 +221,18 @@ impl Survey<'_> {
             terminating: status.terminating_replicas,
             max_total: self.limits.max_total(),
             min_available: self.min_available(),
-            max_total_arithmetic,
-            min_available_arithmetic,
+            max_total_arithmetic: arithmetic.max_total,
+            min_available_arithmetic: arithmetic.min_available,
         }
     }
 
     /// `MinAvailable`. Recreate does not preserve any minimum.
     fn min_available(&self) -> i32 {
-        match self.snapshot.deployment.spec.strategy {
-            Strategy::RollingUpdate { .. } => self.limits.min_available(),
-            Strategy::Recreate => 0,
-        }
+        self.strategy.min_available(self.limits).unwrap_or(0)
     }
 
-    /// How `max_total` results from maxSurge. Only for rolling updates.
-    fn surge_arithmetic(&self) -> String {
-        let (wanted, max) = (self.limits.replicas, self.limits.max_total());
-        let surge = match self.snapshot.deployment.spec.strategy {
-            Strategy::RollingUpdate { max_surge, .. } => max_surge,
-            Strategy::Recreate => IntOrPercent::Int(0),
-        };
-        match surge {
-            IntOrPercent::Percent(percent) if i64::from(percent) * i64::from(wanted) % 100 != 0 => {
-                format!("{wanted} + maxSurge {percent}% rounded up = {max}")
-            }
-            IntOrPercent::Percent(percent) => format!("{wanted} + maxSurge {percent}% = {max}"),
-            IntOrPercent::Int(number) => format!("{wanted} + maxSurge {number} = {max}"),
-        }
-    }
-
-    /// maxUnavailable as the user wrote it, or as the number that it resolves to where the two limits differ.
-    fn unavailable_term(&self) -> String {
-        let resolved = self.limits.max_unavailable;
-        match self.snapshot.deployment.spec.strategy {
-            Strategy::RollingUpdate {
-                max_unavailable: IntOrPercent::Percent(percent),
-                ..
-            } if IntOrPercent::Percent(percent).rounded_down(self.limits.replicas) == resolved => {
-                format!("{percent}%")
-            }
-            Strategy::RollingUpdate { .. } | Strategy::Recreate => resolved.to_string(),
-        }
+    fn arithmetic(&self) -> Arithmetic {
+        self.strategy.explain(self.limits)
     }
 
     /// The command that rolls the Deployment back to its previous revision.
@@ -277,38 +247,6 @@ impl Survey<'_> {
         format!(
             "rollplan undo {kind}/{} -n {}",
             metadata.name, metadata.namespace
-        )
-    }
-
-    fn arithmetic(&self) -> (String, String) {
-        let wanted = self.limits.replicas;
-        let (surge, unavailable) = match self.snapshot.deployment.spec.strategy {
-            Strategy::Recreate => {
-                return (
-                    format!("{wanted}, Recreate does not use maxSurge"),
-                    "0, Recreate deletes all old pods before it creates new ones".to_owned(),
-                );
-            }
-            Strategy::RollingUpdate {
-                max_surge,
-                max_unavailable,
-            } => (max_surge, max_unavailable),
-        };
-        let term = |limit: IntOrPercent, direction: &str| match limit {
-            IntOrPercent::Int(number) => number.to_string(),
-            IntOrPercent::Percent(percent) => format!("{percent}% rounded {direction}"),
-        };
-        let max = self.limits.max_total();
-        let min = self.limits.min_available();
-        let resolved = unavailable.rounded_down(wanted);
-        let unavailable_term = match self.limits.max_unavailable {
-            1 if resolved == 0 => "1 (both limits resolve to 0)".to_owned(),
-            all if all < resolved => format!("{all} (maxUnavailable allows {resolved})"),
-            _ => term(unavailable, "down"),
-        };
-        (
-            format!("{wanted} + {} = {max}", term(surge, "up")),
-            format!("{wanted} − {unavailable_term} = {min}"),
         )
     }
 }

@@ -18,9 +18,10 @@ use crate::pass;
 use crate::revision::REVISION;
 use crate::size::Limits;
 use crate::snapshot::{
-    Deployment, DeploymentStatus, ObservedEvent, Options, Pod, ReplicaSet, Snapshot, Strategy,
+    Deployment, DeploymentStatus, ObservedEvent, Options, Pod, ReplicaSet, Snapshot,
 };
 use crate::status;
+use crate::strategy::{self, RolloutStrategy};
 use crate::time::{Span, Time};
 
 pub use self::cause::Cause;
@@ -149,6 +150,7 @@ pub struct BlockedPod {
 struct Survey<'a> {
     snapshot: &'a Snapshot,
     interrupt: &'a dyn Interrupt,
+    strategy: Box<dyn RolloutStrategy>,
     limits: Limits,
     status: &'a DeploymentStatus,
     new: Option<&'a ReplicaSet>,
@@ -221,10 +223,12 @@ impl<'a> Survey<'a> {
             let name = set.metadata.name.as_str();
             i64::from(sizes.get(name).copied().unwrap_or(set.replicas))
         };
+        let strategy = strategy::of(&snapshot.deployment);
         Self {
             snapshot,
             interrupt,
-            limits: pass::limits(&snapshot.deployment),
+            limits: strategy.limits(snapshot.deployment.spec.replicas),
+            strategy,
             status,
             new_size: new.map_or(created, size),
             old_size: old.iter().map(|set| size(set)).sum(),
@@ -412,11 +416,6 @@ impl<'a> Survey<'a> {
     /// it was the caller's own plan that was refused.
     fn may_be_stalled(&self) -> bool {
         !self.awaits_observation || !self.snapshot.failures.is_empty()
-    }
-
-    fn is_rolling(&self) -> bool {
-        let strategy = self.snapshot.deployment.spec.strategy;
-        matches!(strategy, Strategy::RollingUpdate { .. })
     }
 }
 

@@ -361,7 +361,7 @@ impl Survey<'_> {
     pub(super) fn old_pods_running(&self) -> Option<Blocker> {
         let wanted = i64::from(self.limits.replicas);
         let is_sized = self.new_size == wanted && wanted > 0;
-        if self.is_rolling() || self.old.is_empty() || is_sized {
+        if !self.strategy.awaits_old_pods() || self.old.is_empty() || is_sized {
             return None;
         }
         let now = self.snapshot.now;

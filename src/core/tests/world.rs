@@ -114,7 +114,8 @@ pub(super) fn mk_set(
     replicas: i32,
 ) -> ReplicaSet {
     let name = format!("web-{image}");
-    let max_total = crate::pass::limits(deployment).max_total();
+    let limits = crate::strategy::of(deployment).limits(deployment.spec.replicas);
+    let max_total = limits.max_total();
     let mut template = mk_template(image);
     set_label(&mut template, POD_TEMPLATE_HASH, image);
     ReplicaSet {

@@ -1,0 +1,117 @@
+//! Carries out what the strategy of the Deployment wants: `rolloutRolling` and `rolloutRecreate`.
+
+use std::collections::BTreeSet;
+
+use super::{Found, Pass, SyncResult, WorkingCopy};
+use crate::action::OnFailure;
+use crate::snapshot::Pod;
+use crate::status;
+use crate::strategy::{Next, Role, Scale, SetView, View};
+
+impl Pass<'_> {
+    /// Takes the rollout as far as one pass may.
+    pub(super) fn roll_out(&mut self) -> SyncResult<()> {
+        let mut found = self.find_and_sync_revision(false)?;
+        let mut next = self.ask_strategy(&found);
+        if matches!(next, Next::Create) {
+            found = self.find_and_sync_revision(true)?;
+            next = self.ask_strategy(&found);
+        }
+        match next {
+            Next::Create | Next::Wait => return self.sync_rollout_status(&found),
+            Next::Scale(sizes) => {
+                if self.scale(&found, sizes)? {
+                    return self.sync_rollout_status(&found);
+                }
+            }
+            Next::ScaleBlindly(sizes) => _ = self.scale(&found, sizes)?,
+            Next::Finish(size) => {
+                if let Some(new) = &found.new {
+                    self.scale_set(new, size, false, OnFailure::Stop)?;
+                }
+            }
+        }
+        if status::is_complete(self.owner.deployment, &self.owner.status) {
+            self.clean_up(&found.old)?;
+        }
+        self.sync_rollout_status(&found)
+    }
+
+    fn ask_strategy(&self, found: &Found) -> Next {
+        let of = |set: &WorkingCopy| SetView {
+            replicas: set.replicas,
+            available: self.available(set),
+        };
+        self.strategy.next(&View {
+            limits: self.limits,
+            old_pods_may_run: &|| self.old_pods_may_run(&found.old),
+            new: found.new.as_ref().map(of),
+            old: found.old.iter().map(of).collect(),
+        })
+    }
+
+    /// Whether a size has changed. If a write fails that may fail, none counts as changed, although some may be.
+    fn scale(&mut self, found: &Found, sizes: Vec<Scale>) -> SyncResult<bool> {
+        let mut new = found.new.clone();
+        let mut old = found.old.clone();
+        let mut changed = false;
+        for Scale { set, to, may_fail } in sizes {
+            let copy = match set {
+                Role::New => new.as_mut(),
+                Role::Old(index) => old.get_mut(index),
+            };
+            let Some(copy) = copy else { continue };
+            let on_failure = match may_fail {
+                true => OnFailure::Continue,
+                false => OnFailure::Stop,
+            };
+            match self.scale_set(copy, to, false, on_failure) {
+                Ok((resized, scaled)) => {
+                    changed |= resized;
+                    *copy = scaled;
+                }
+                Err(_) if may_fail => return Ok(false),
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok(changed)
+    }
+
+    /// `oldPodsRunning`, and two reasons more to wait that Kubernetes does not have: a list of pods that may
+    /// be incomplete proves nothing, and an old ReplicaSet whose controller has not seen its latest size may
+    /// still start pods.
+    fn old_pods_may_run(&self, old: &[WorkingCopy]) -> bool {
+        let old: Vec<_> = old.iter().map(|set| self.cached(set)).collect();
+        if old.iter().any(|set| set.status.replicas > 0) {
+            return true;
+        }
+        if old
+            .iter()
+            .any(|set| set.status.observed_generation < set.metadata.generation)
+        {
+            return true;
+        }
+        if !old.is_empty() && !self.snapshot.pods_complete {
+            return true;
+        }
+        let owners: BTreeSet<(&str, &str)> = old
+            .iter()
+            .map(|set| (set.metadata.name.as_str(), set.metadata.uid.as_str()))
+            .collect();
+        let namespace = &self.owner.deployment.metadata.namespace;
+        self.snapshot.pods.iter().any(|pod| {
+            pod.metadata.namespace == *namespace && is_running(pod) && is_of_one_of(pod, &owners)
+        })
+    }
+}
+
+/// Whether a pod may still run something. A pod being deleted does, until it is gone.
+fn is_running(pod: &Pod) -> bool {
+    !matches!(pod.phase.as_str(), "Failed" | "Succeeded")
+}
+
+fn is_of_one_of(pod: &Pod, owners: &BTreeSet<(&str, &str)>) -> bool {
+    pod.metadata.controller().is_some_and(|owner| {
+        owner.kind == "ReplicaSet" && owners.contains(&(owner.name.as_str(), owner.uid.as_str()))
+    })
+}

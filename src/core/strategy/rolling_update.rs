@@ -1,0 +1,181 @@
+//! Rolling update: scale the new ReplicaSet up as far as the surge allows, then the old ones down as far as
+//! availability allows, one of the two in each pass.
+//!
+//! Kubernetes source: `pkg/controller/deployment/rolling.go`.
+
+use super::{Arithmetic, Next, Role, RolloutStrategy, Scale, SetView, View};
+use crate::size::{IntOrPercent, Limits, clamp};
+
+pub(super) struct RollingUpdate {
+    pub(super) max_surge: IntOrPercent,
+    pub(super) max_unavailable: IntOrPercent,
+}
+
+impl RolloutStrategy for RollingUpdate {
+    fn limits(&self, replicas: i32) -> Limits {
+        Limits::rolling(replicas, self.max_surge, self.max_unavailable)
+    }
+
+    fn initial_size(&self, limits: Limits, total: i64) -> i32 {
+        limits.new_set_size(0, total)
+    }
+
+    /// `rolloutRolling`.
+    fn next(&self, view: &View<'_>) -> Next {
+        let Some(new) = view.new else {
+            return Next::Create;
+        };
+        let size = new_size(view, new);
+        if size == new.replicas {
+            return scale_old(view, new);
+        }
+        let up = Scale {
+            set: Role::New,
+            to: size,
+            may_fail: false,
+        };
+        Next::Scale(vec![up])
+    }
+
+    fn min_available(&self, limits: Limits) -> Option<i32> {
+        Some(limits.min_available())
+    }
+
+    fn awaits_old_pods(&self) -> bool {
+        false
+    }
+
+    fn scales_proportionally(&self) -> bool {
+        true
+    }
+
+    fn explain(&self, limits: Limits) -> Arithmetic {
+        let wanted = limits.replicas;
+        let allowed = self.max_unavailable.rounded_down(wanted);
+        let unavailable = match limits.max_unavailable {
+            1 if allowed == 0 => "1 (both limits resolve to 0)".to_owned(),
+            all if all < allowed => format!("{all} (maxUnavailable allows {allowed})"),
+            _ => term(self.max_unavailable, "down"),
+        };
+        let (max, min) = (limits.max_total(), limits.min_available());
+        Arithmetic {
+            max_total: format!("{wanted} + {} = {max}", term(self.max_surge, "up")),
+            min_available: format!("{wanted} − {unavailable} = {min}"),
+            surge: self.surge(limits),
+            unavailable: self.unavailable(limits),
+        }
+    }
+}
+
+/// `reconcileNewReplicaSet`.
+fn new_size(view: &View<'_>, new: SetView) -> i32 {
+    let limits = view.limits;
+    if new.replicas > limits.replicas {
+        limits.replicas
+    } else {
+        limits.new_set_size(new.replicas, view.total())
+    }
+}
+
+/// `reconcileOldReplicaSets`. A failure ends the scaling down, not the pass.
+fn scale_old(view: &View<'_>, new: SetView) -> Next {
+    let unavailable = i64::from(new.replicas) - i64::from(new.available);
+    let room = view.limits.max_scaled_down(view.total(), unavailable);
+    let mut old: Vec<(usize, SetView)> = view.active().collect();
+    let mut sizes = Vec::new();
+    if room > 0 {
+        if remove_unhealthy(&mut old, room, &mut sizes).is_none() {
+            return Next::ScaleBlindly(sizes);
+        }
+        remove_healthy(view, &old, new, &mut sizes);
+    }
+    Next::Scale(sizes)
+}
+
+/// `cleanupUnhealthyReplicas`: pods that are not available go first, or they would block the rollout that
+/// fixes them. The ReplicaSet controller deletes such pods before others.
+fn remove_unhealthy(old: &mut [(usize, SetView)], room: i64, sizes: &mut Vec<Scale>) -> Option<()> {
+    let mut removed = 0;
+    for (index, set) in old {
+        if removed >= room {
+            break;
+        }
+        let unhealthy = i64::from(set.replicas) - i64::from(set.available);
+        if unhealthy == 0 {
+            continue;
+        }
+        if unhealthy < 0 {
+            // The status is older than the size. Kubernetes gives up for this pass.
+            return None;
+        }
+        let count = unhealthy.min(room - removed);
+        set.replicas = clamp(i64::from(set.replicas) - count);
+        sizes.push(down(*index, set.replicas));
+        removed += count;
+    }
+    Some(())
+}
+
+/// `scaleDownOldReplicaSetsForRollingUpdate`: takes away what is available beyond the minimum, from the
+/// oldest ReplicaSet on.
+fn remove_healthy(view: &View<'_>, old: &[(usize, SetView)], new: SetView, sizes: &mut Vec<Scale>) {
+    let all = old.iter().map(|(_, set)| set).chain([&new]);
+    let available: i64 = all.map(|set| i64::from(set.available)).sum();
+    let spare = available - i64::from(view.limits.min_available());
+    let mut removed = 0;
+    for (index, set) in old {
+        if removed >= spare {
+            break;
+        }
+        if set.replicas == 0 {
+            continue;
+        }
+        let count = i64::from(set.replicas).min(spare - removed);
+        sizes.push(down(*index, clamp(i64::from(set.replicas) - count)));
+        removed += count;
+    }
+}
+
+fn down(index: usize, to: i32) -> Scale {
+    Scale {
+        set: Role::Old(index),
+        to,
+        may_fail: true,
+    }
+}
+
+// === impl RollingUpdate ===
+
+impl RollingUpdate {
+    /// How `max_total` results from maxSurge.
+    fn surge(&self, limits: Limits) -> String {
+        let (wanted, max) = (limits.replicas, limits.max_total());
+        match self.max_surge {
+            IntOrPercent::Percent(percent) if i64::from(percent) * i64::from(wanted) % 100 != 0 => {
+                format!("{wanted} + maxSurge {percent}% rounded up = {max}")
+            }
+            IntOrPercent::Percent(percent) => format!("{wanted} + maxSurge {percent}% = {max}"),
+            IntOrPercent::Int(number) => format!("{wanted} + maxSurge {number} = {max}"),
+        }
+    }
+
+    /// maxUnavailable as the user wrote it, or as the number that it resolves to where the two limits differ.
+    fn unavailable(&self, limits: Limits) -> String {
+        let resolved = limits.max_unavailable;
+        match self.max_unavailable {
+            IntOrPercent::Percent(percent)
+                if self.max_unavailable.rounded_down(limits.replicas) == resolved =>
+            {
+                format!("{percent}%")
+            }
+            _ => resolved.to_string(),
+        }
+    }
+}
+
+fn term(limit: IntOrPercent, direction: &str) -> String {
+    match limit {
+        IntOrPercent::Int(number) => number.to_string(),
+        IntOrPercent::Percent(percent) => format!("{percent}% rounded {direction}"),
+    }
+}
