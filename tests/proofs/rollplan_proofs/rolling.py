@@ -1,4 +1,4 @@
-"""Model of `src/core/pass/rolling.rs`: how one pass of a rolling update changes sizes."""
+"""Model of `src/core/strategy/rolling_update.rs`: how one pass of a rolling update changes sizes."""
 
 from __future__ import annotations
 
