@@ -53,7 +53,11 @@ func render(native, ours result, size sizes, version string) string {
 		o := ours.phases[i]
 		per := func(total time.Duration) float64 { return total.Seconds() * 1000 / float64(n.rollouts) }
 		adds, adapter, service := per(n.usage.controllers.CPU-o.usage.controllers.CPU), per(o.usage.adapter.CPU), per(o.usage.service.CPU)
-		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f | %.2f |\n", n.name, adds, adapter, service, (adapter+service)/adds)
+		ratio := "–" // what the native controller adds is lost in the noise
+		if adds >= 5 {
+			ratio = fmt.Sprintf("%.2f", (adapter+service)/adds)
+		}
+		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f | %s |\n", n.name, adds, adapter, service, ratio)
 	}
 	b.WriteString("\nFor the whole run:\n\n| | processor time, s | peak memory, MiB |\n| --- | --- | --- |\n")
 	for _, line := range []struct {
