@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
 
-use super::{fail_on, now};
+use super::fail_on;
 use crate::proto;
+use crate::text::time;
 
 /// Where the objects are read from: files, or a cluster through kubectl.
 #[derive(Args, Debug)]
@@ -102,7 +103,7 @@ pub(super) struct InputArgs {
     )]
     pub(super) deployment: Option<String>,
     /// The time of the decision, for example 2026-11-20T23:26:19Z [default: now]
-    #[arg(long, value_name = "TIME", value_parser = now::parse)]
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub(super) now: Option<Timestamp>,
     #[command(flatten)]
     pub(super) complete: CompleteArgs,

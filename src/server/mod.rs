@@ -27,7 +27,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::{Request, Response};
 use prost_reflect::DescriptorPool;
@@ -48,7 +48,7 @@ pub use shutdown::Shutdown;
 
 use self::call::health::Health;
 use self::call::planner::Planner;
-use self::connect::Methods;
+use self::connect::{Clock, Methods};
 use self::connection::descriptors::Descriptors;
 use self::connection::listener::Listener;
 use self::connection::serve;
@@ -138,6 +138,7 @@ pub struct Server {
     http: Option<(TcpListener, SocketAddr)>,
     tls: Option<Tls>,
     methods: Methods,
+    clock: Clock,
     routes: Routes,
     health: Health,
     metrics: Arc<Metrics>,
@@ -265,6 +266,7 @@ impl Server {
             http,
             tls,
             methods,
+            clock: Arc::new(SystemTime::now),
             routes,
             health,
             metrics,
@@ -272,6 +274,15 @@ impl Server {
             descriptors,
             stopping,
         })
+    }
+
+    /// With another clock than the system's. Only the calls for people, which need not send the time, read it.
+    #[must_use]
+    pub fn with_clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self {
+            clock: Arc::new(clock),
+            ..self
+        }
     }
 
     /// The address for calls, with the port that was selected if the configuration has port 0.
@@ -302,6 +313,7 @@ impl Server {
             http,
             tls,
             methods,
+            clock,
             routes,
             health,
             metrics,
@@ -309,7 +321,7 @@ impl Server {
             descriptors,
             stopping,
         } = self;
-        let stack = stack::stack(&config, &metrics, tracing.clone(), methods, routes);
+        let stack = stack::stack(&config, &metrics, tracing.clone(), methods, clock, routes);
         let connections = Listener {
             listener,
             tls,

@@ -17,7 +17,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::config::Config;
-use super::connect::{ConnectLayer, Methods};
+use super::connect::{Clock, ConnectLayer, Methods};
 use super::{Error, GrpcService};
 use crate::server::admission::AdmissionLayer;
 use crate::server::admission::budget::Budget;
@@ -47,6 +47,7 @@ pub(super) fn stack(
     metrics: &Arc<Metrics>,
     tracing: Tracing,
     methods: Methods,
+    clock: Clock,
     routes: Routes,
 ) -> impl Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
 + Clone
@@ -55,7 +56,11 @@ pub(super) fn stack(
     ServiceBuilder::new()
         // Around everything: what is below sees calls of gRPC only.
         .option_layer(cors(&config.cors_allow_origins))
-        .layer(ConnectLayer::new(methods, config.compress_answers_min))
+        .layer(ConnectLayer::new(
+            methods,
+            config.compress_answers_min,
+            clock,
+        ))
         // Outermost of gRPC: what is logged and traced is what the client gets.
         .layer(CallLogLayer::new(
             tracing,

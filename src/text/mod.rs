@@ -11,6 +11,7 @@ pub(crate) mod span;
 mod state;
 mod step;
 mod table;
+pub(crate) mod time;
 
 pub(crate) use self::page::{Page, Style, fit, padded, paint, width, wrapped};
 pub(crate) use self::printable::{is_unprintable, one_line, printable, printable_json};

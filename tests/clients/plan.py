@@ -75,6 +75,16 @@ def curl(address: str) -> Iterator[Seen]:
         [*command, *headers, f"http://{address}{METHOD}"], input=compressed, check=True, stdout=subprocess.PIPE
     )
     yield "curl, gzip", json.loads(done.stdout), INVALID
+    url = f"http://{address}/v1/plan?now={NOW}"
+    command = ["curl", "--silent", "--show-error", "--data-binary", "@-", url]
+    printed, nothing = (
+        json.loads(subprocess.run(command, input=body, check=True, stdout=subprocess.PIPE).stdout)
+        for body in (EXAMPLE.read_bytes(), b"")
+    )
+    if printed.pop("now") != NOW:
+        sys.exit("curl, /v1/plan: another time")
+    error = {"code": nothing["code"].title().replace("_", ""), "details": [it["type"] for it in nothing["details"]]}
+    yield "curl, /v1/plan", printed, error
 
 
 def messages() -> Callable[[str], Callable[[], Any]]:
@@ -209,9 +219,9 @@ def main() -> None:
                     sys.exit(f"{name}: another error: {error}")
                 print(f"{name}: the same answer")
                 clients += 1
-        # Three ways of curl, two of Python's protobuf, one of betterproto2, five of connect-es, one of grpc-js.
-        if clients != 12:
-            sys.exit(f"{clients} clients, not 12")
+        # Four ways of curl, two of Python's protobuf, one of betterproto2, five of connect-es, one of grpc-js.
+        if clients != 13:
+            sys.exit(f"{clients} clients, not 13")
     finally:
         server.terminate()
         server.wait()

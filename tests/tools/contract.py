@@ -82,27 +82,88 @@ def methods(descriptors: Path) -> list[tuple[str, str, str, str]]:
     return found
 
 
+def reference(schema: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{schema}"}
+
+
+def content(schema: str) -> dict[str, Any]:
+    return {"application/json": {"schema": reference(schema)}}
+
+
+TIMEOUT = {
+    "name": "Connect-Timeout-Ms",
+    "in": "header",
+    "description": "The call's deadline in milliseconds, up to 10 digits.",
+    "schema": {"type": "integer", "minimum": 0},
+}
+
+
 def operation(method: tuple[str, str, str, str]) -> dict[str, Any]:
     name, comment, request, response = method
-
-    def content(schema: str) -> dict[str, Any]:
-        return {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
-
     return {
         "operationId": name,
         "summary": comment,
-        "parameters": [
-            {
-                "name": "Connect-Timeout-Ms",
-                "in": "header",
-                "description": "The call's deadline in milliseconds, up to 10 digits.",
-                "schema": {"type": "integer", "minimum": 0},
-            },
-        ],
+        "parameters": [TIMEOUT],
         "requestBody": {"required": True, "content": content(request)},
         "responses": {
             "200": {"description": "The answer.", "content": content(response)},
             "default": {"description": "An error.", "content": content("connect.error")},
+        },
+    }
+
+
+# The calls for people: path, method that answers, name and summary.
+ENDPOINTS = (
+    ("/v1/status", "ComputeStatus", "Status", "ComputeStatus for what kubectl prints."),
+    ("/v1/plan", "PlanRollout", "Plan", "PlanRollout, with the report, for what kubectl prints."),
+)
+TEXT: dict[str, Any] = {"type": "string"}
+BOOLEAN: dict[str, Any] = {"type": "boolean"}
+TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
+# What docs/api.md says of their parameters.
+PARAMETERS = (
+    ("deployment", TEXT, "Deployment, as NAME or NAMESPACE/NAME. Required if the body has several."),
+    ("namespace", TEXT, "Namespace of the Deployment."),
+    ("api_version", TEXT, "API version of an object of another kind."),
+    ("kind", TEXT, "Kind of that object."),
+    ("resource", TEXT, "Plural name of that kind."),
+    ("replica_sets_complete", BOOLEAN, "Whether no ReplicaSet is missing. By default, what the objects show."),
+    ("pods_complete", BOOLEAN, "Whether no pod is missing. By default, what the objects show."),
+    ("now", TIME, "Time of the answer. By default, the clock of the server."),
+)
+HORIZON: tuple[str, dict[str, Any], str] = (
+    "horizon",
+    {"type": "string", "enum": ["settled", "pass"], "default": "settled"},
+    "How far the plan goes.",
+)
+
+
+def endpoint(path: str, name: str, summary: str, response: str) -> dict[str, Any]:
+    """A call for people, which has the answer of a method and the time that it is about."""
+    parameters = [*PARAMETERS, HORIZON] if path == "/v1/plan" else PARAMETERS
+    answer = {"allOf": [reference(response), {"type": "object", "properties": {"now": TIME}}]}
+    return {
+        "operationId": name,
+        "summary": summary,
+        "parameters": [
+            *({"name": it, "in": "query", "description": text, "schema": schema} for it, schema, text in parameters),
+            TIMEOUT,
+        ],
+        "requestBody": {
+            "required": True,
+            "description": "An object or a List, as kubectl prints it. Any content type is accepted.",
+            "content": {"*/*": {"schema": {"type": "object"}}},
+        },
+        "responses": {
+            "200": {
+                "description": "The answer, as JSON or as the text that the command line prints.",
+                "headers": {"Rollplan-Now": {"description": "Time of the answer.", "schema": TIME}},
+                "content": {"application/json": {"schema": answer}, "text/plain": {"schema": TEXT}},
+            },
+            "default": {
+                "description": "An error.",
+                "content": {**content("connect.error"), "text/plain": {"schema": TEXT}},
+            },
         },
     }
 
@@ -138,6 +199,7 @@ def main() -> None:
     found = methods(descriptors)
     if not found:
         sys.exit(f"{descriptors} has no {SERVICE}")
+    responses = {name: response for name, _, _, response in found}
     components = schemas(directory, "#/components/schemas/")
     components["connect.error"] = ERROR
     openapi = {
@@ -149,7 +211,10 @@ def main() -> None:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "http://127.0.0.1:50051"}],
-        "paths": {f"/rollplan.v1.{SERVICE}/{it[0]}": {"post": operation(it)} for it in found},
+        "paths": {
+            **{f"/rollplan.v1.{SERVICE}/{it[0]}": {"post": operation(it)} for it in found},
+            **{path: {"post": endpoint(path, name, text, responses[it])} for path, it, name, text in ENDPOINTS},
+        },
         "components": {"schemas": components},
     }
     write(out / "rollplan.v1.openapi.json", openapi)

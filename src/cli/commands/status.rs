@@ -13,8 +13,8 @@ use crate::cli::observe::{Asked, Status, add_cluster, observe, status_of};
 use crate::cli::options::{AnswerArgs, CompleteArgs, Goal, JudgementArgs, ScopeArgs, StatusOutput};
 use crate::cli::planner::Planner;
 use crate::cli::watch::{Group, Limits, Wish, tree_text, worst};
-use crate::cli::{now, output, stderr};
-use crate::text::{self, RowWidths, span};
+use crate::cli::{output, stderr};
+use crate::text::{self, RowWidths, span, time};
 
 /// What `--help` adds.
 pub(in crate::cli) const HELP: &str = "\
@@ -35,7 +35,7 @@ pub(in crate::cli) struct StatusArgs {
     )]
     pub(in crate::cli) deployment: Option<String>,
     /// The time of the decision, for example 2026-11-20T23:26:19Z [default: now]
-    #[arg(long, value_name = "TIME", value_parser = now::parse)]
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub(in crate::cli) now: Option<Timestamp>,
     #[command(flatten)]
     pub(in crate::cli) complete: CompleteArgs,

@@ -15,7 +15,7 @@ use crate::server::admission::budget::{Budget, Held};
 use crate::server::admission::decompress::{Compression, Failure, decompress};
 use crate::server::call::errors;
 use crate::server::call::framing::{PREFIX_BYTES, frame};
-use crate::server::connect::{Call, Malformed};
+use crate::server::connect::Call;
 use crate::server::methods;
 use crate::wire;
 use crate::wire::REQUEST_BYTES_MAX;
@@ -71,7 +71,7 @@ impl BufferedRequest {
             json: parts
                 .extensions
                 .get::<Call>()
-                .filter(|it| it.is_json())
+                .filter(|it| it.is_transcoded())
                 .cloned(),
             is_large: false,
             bytes,
@@ -98,7 +98,7 @@ impl BufferedRequest {
             if self.encoded().len() > JSON_BYTES_MAX {
                 return Ok(true);
             }
-            self.decode_json()?;
+            self.decode_json(&Never)?;
         }
         self.is_much_work()
     }
@@ -127,11 +127,11 @@ impl BufferedRequest {
             Err(Failure::NoMemory) => return Err(Refusal::Shed),
             Err(Failure::Interrupted(interrupted)) => return Err(refused(&interrupted.into())),
         }
-        if self.json.is_some() {
+        if let Some(call) = &self.json {
             let sent = self.bytes.len();
-            let memory = Call::decoding_memory(self.encoded());
+            let memory = call.decoding_memory(self.encoded());
             self.hold(sent.saturating_add(memory))?;
-            self.decode_json()?;
+            self.decode_json(interrupt)?;
             interrupt.check().map_err(|it| refused(&it.into()))?;
         }
         let Estimate { memory, .. } = estimate_named(self.message, self.encoded(), interrupt)
@@ -160,13 +160,12 @@ impl BufferedRequest {
     }
 
     /// Puts protobuf in the place of JSON.
-    fn decode_json(&mut self) -> Result<(), Refusal> {
+    fn decode_json(&mut self, interrupt: &dyn Interrupt) -> Result<(), Refusal> {
         let Some(call) = self.json.take() else {
             return Ok(());
         };
-        let malformed =
-            |it: Malformed| Refusal::Status(errors::malformed_json(&it.path, &it.problem));
-        let message = call.decode(self.encoded()).map_err(malformed)?;
+        let message = call.decode(self.encoded(), interrupt);
+        let message = message.map_err(Refusal::Status)?;
         if message.len() > REQUEST_BYTES_MAX {
             return Err(Refusal::Status(errors::request_too_large()));
         }

@@ -202,7 +202,7 @@ where
     let json = request
         .extensions()
         .get::<Call>()
-        .filter(|it| it.is_json())
+        .filter(|it| it.is_transcoded())
         .cloned();
     let (mut parts, body) = inner.oneshot(request).await?.into_parts();
     Ok(match body.collect().await {

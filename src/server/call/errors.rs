@@ -107,6 +107,26 @@ pub(crate) fn malformed_json(path: &str, problem: &str) -> Status {
     failed(Code::InvalidArgument, &message, INVALID_JSON, &[], details)
 }
 
+/// Parameters of a query that are unknown or have wrong values: names, and what is wrong with them.
+pub(crate) fn invalid_parameters(problems: &[(String, String)]) -> Status {
+    const REASON: &str = "INVALID_PARAMETER";
+    let (field_bytes_max, description_bytes_max) = VIOLATION_BYTES_MAX[2];
+    let listed = problems.iter().take(wire::LISTED_VIOLATIONS_MAX);
+    let violations = listed.map(|(name, problem)| FieldViolation {
+        field: cut_middle(name, field_bytes_max),
+        description: cut_end(problem, description_bytes_max),
+        reason: REASON.to_owned(),
+        localized_message: None,
+    });
+    let details = ErrorDetails::with_bad_request(violations.collect::<Vec<_>>());
+    let texts: Vec<String> = problems
+        .iter()
+        .map(|(name, problem)| format!("{name}: {problem}"))
+        .collect();
+    let message = cut_end(&texts.join("; "), MESSAGE_BYTES_MAX);
+    failed(Code::InvalidArgument, &message, REASON, &[], details)
+}
+
 /// A rollback that is not possible, although the request is valid.
 fn no_way_back(error: &RollbackError) -> Status {
     let message = cut_end(&error.to_string(), MESSAGE_BYTES_MAX);

@@ -105,13 +105,20 @@ fn answer<R, A: Message>(
 
 /// Namespace and name of the Deployment, for the log.
 fn name(snapshot: Option<&Snapshot>) -> String {
-    let metadata = snapshot
-        .and_then(|snapshot| snapshot.deployment.as_ref())
-        .and_then(|deployment| deployment.metadata.as_ref());
-    metadata.map_or_else(String::new, |metadata| {
-        // As long as Kubernetes has them at most: this is what the caller says, unchecked.
-        format!("{:.63}/{:.253}", metadata.namespace, metadata.name)
-    })
+    // As long as Kubernetes has them at most: this is what the caller says, unchecked.
+    let name = |namespace: &str, name: &str| format!("{namespace:.63}/{name:.253}");
+    let Some(snapshot) = snapshot else {
+        return String::new();
+    };
+    match (&snapshot.deployment, &snapshot.target) {
+        (Some(deployment), _) => {
+            let metadata = deployment.metadata.as_ref();
+            metadata.map_or_else(String::new, |it| name(&it.namespace, &it.name))
+        }
+        // Of objects_json: nothing of it has been read.
+        (None, Some(target)) => name(&target.namespace, &target.name),
+        (None, None) => String::new(),
+    }
 }
 
 fn snapshot_labels(snapshot: Option<&Snapshot>) -> SnapshotLabels {

@@ -1,17 +1,24 @@
 //! The messages of a call, to and from what gRPC would send.
 
 use std::io::Write as _;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message as _;
 use prost_reflect::{DeserializeOptions, DynamicMessage, SerializeOptions};
+use rollplan_core::interrupt::Interrupt;
+use serde_json::Value;
 use serde_json::error::Category;
 use serde_json::value::Serializer;
+use tonic::Status;
 
+use super::endpoint::{Format, Query};
 use super::methods::Method;
+use crate::server::call::errors;
 use crate::server::call::framing::{PREFIX_BYTES, frame};
+use crate::wire::estimate::estimate_objects;
 
 /// What a value of a JSON text takes in memory at most while it is decoded: an entry of a list, and in it a message with a
 /// node of a tree of its own.
@@ -26,19 +33,21 @@ pub(crate) struct Call {
 }
 
 /// How the messages of a call are encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Encoding {
+#[derive(Clone, Debug)]
+pub(super) enum Encoding {
     Proto,
     Json,
+    /// The request is Kubernetes JSON beside a query, and the response is for people.
+    Objects(Arc<Query>),
 }
 
 /// Why a text is not the JSON of a message. It quotes nothing of the text but names of fields and keys.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Malformed {
+struct Malformed {
     /// Where, by the names that the text uses. Empty if it is the text as a whole.
-    pub(crate) path: String,
+    path: String,
     /// What is wrong there.
-    pub(crate) problem: String,
+    problem: String,
 }
 
 // === impl Call ===
@@ -52,23 +61,36 @@ impl Call {
         }
     }
 
-    pub(crate) fn is_json(&self) -> bool {
-        self.encoding == Encoding::Json
+    /// Whether its messages are something else than protobuf.
+    pub(crate) fn is_transcoded(&self) -> bool {
+        !matches!(self.encoding, Encoding::Proto)
     }
 
     pub(super) fn is_compressed_by_tonic(&self) -> bool {
-        self.encoding == Encoding::Proto && self.compress_min.is_some()
+        !self.is_transcoded() && self.compress_min.is_some()
+    }
+
+    /// The time of the answer, where that is for people.
+    pub(super) fn now(&self) -> Option<String> {
+        match &self.encoding {
+            Encoding::Objects(query) => Some(query.now.to_string()),
+            Encoding::Proto | Encoding::Json => None,
+        }
     }
 
     pub(super) fn content_type(&self) -> &'static str {
-        match self.encoding {
+        match &self.encoding {
             Encoding::Proto => "application/proto",
             Encoding::Json => "application/json",
+            Encoding::Objects(query) => query.format.content_type(),
         }
     }
 
     /// Bytes that [`decode`](Self::decode) takes at most.
-    pub(crate) fn decoding_memory(text: &[u8]) -> usize {
+    pub(crate) fn decoding_memory(&self, text: &[u8]) -> usize {
+        if let Encoding::Objects(_) = self.encoding {
+            return estimate_objects(text).memory + text.len().saturating_mul(2);
+        }
         // In texts, too: this counts too many, never too few.
         let values = text
             .iter()
@@ -76,9 +98,20 @@ impl Call {
         values.count().saturating_mul(VALUE_BYTES) + text.len().saturating_mul(3)
     }
 
-    /// The protobuf of a request in JSON. Unknown fields are ignored: requests are made of Kubernetes objects, which
-    /// have many more than the contract.
-    pub(crate) fn decode(&self, text: &[u8]) -> Result<Vec<u8>, Malformed> {
+    /// The protobuf of a request.
+    pub(crate) fn decode(&self, text: &[u8], interrupt: &dyn Interrupt) -> Result<Vec<u8>, Status> {
+        match &self.encoding {
+            Encoding::Objects(query) => query.request(text, interrupt),
+            Encoding::Proto => Ok(text.to_vec()),
+            Encoding::Json => {
+                let decoded = self.decode_json(text);
+                decoded.map_err(|it| errors::malformed_json(&it.path, &it.problem))
+            }
+        }
+    }
+
+    /// Unknown fields are ignored: requests are made of Kubernetes objects, which have many more than the contract.
+    fn decode_json(&self, text: &[u8]) -> Result<Vec<u8>, Malformed> {
         let mut json = serde_json::Deserializer::from_slice(text);
         let mut track = serde_path_to_error::Track::new();
         let message = DynamicMessage::deserialize_with_options(
@@ -91,18 +124,31 @@ impl Call {
         Ok(message.encode_to_vec())
     }
 
-    /// The same message with its prefix, in JSON. `None` if it cannot be represented in JSON, which is a bug.
+    /// The same message with its prefix, as the client wants it. `None` if that is not possible, which is a bug.
     pub(crate) fn encode(&self, framed: &Bytes) -> Option<Bytes> {
-        let message = framed.get(PREFIX_BYTES..)?;
-        let message = DynamicMessage::decode(self.method.output.clone(), message).ok()?;
-        // As a value first: its maps are ordered, so that the same answer has the same bytes.
-        let options = SerializeOptions::new();
-        let value = message.serialize_with_options(Serializer, &options).ok()?;
-        let text = value.to_string().into_bytes();
+        let message = (framed.len() >= PREFIX_BYTES).then(|| framed.slice(PREFIX_BYTES..))?;
+        let text = match &self.encoding {
+            Encoding::Proto => return Some(framed.clone()),
+            Encoding::Json => self.json(message)?.to_string(),
+            Encoding::Objects(query) if query.format == Format::Text => query.text(message)?,
+            Encoding::Objects(query) => {
+                let mut value = self.json(message)?;
+                value["now"] = query.now.to_string().into();
+                format!("{value}\n")
+            }
+        };
+        let text = text.into_bytes();
         match self.compress_min {
             Some(min) if text.len() >= min => Some(frame(1, &gzip(&text)?)),
             _ => Some(frame(0, &text)),
         }
+    }
+
+    fn json(&self, message: Bytes) -> Option<Value> {
+        let message = DynamicMessage::decode(self.method.output.clone(), message).ok()?;
+        // As a value first: its maps are ordered, so that the same answer has the same bytes.
+        let options = SerializeOptions::new();
+        message.serialize_with_options(Serializer, &options).ok()
     }
 }
 

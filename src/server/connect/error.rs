@@ -18,6 +18,7 @@ use tonic_types::pb;
 
 use super::carry;
 use crate::server::call::errors::failure;
+use crate::text::printable;
 use crate::wire::json::descriptors;
 
 /// The descriptors of what errors carry as details. `None` if the build is broken, which a test rules out.
@@ -28,6 +29,8 @@ static DETAILS: LazyLock<Option<DescriptorPool>> = LazyLock::new(|| {
         .ok()?;
     Some(pool)
 });
+
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The response for a status: `parts` is what gRPC would have sent before it, `trailers` after it.
 pub(super) fn response(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Body> {
@@ -50,6 +53,15 @@ pub(super) fn response(parts: &Parts, trailers: &HeaderMap, status: &Status) -> 
     response
 }
 
+/// The same for people who ask for text.
+pub(super) fn text(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Body> {
+    let text = format!("error: {}\n", printable(status.message()));
+    let mut response = response(parts, trailers, status);
+    *response.body_mut() = Body::new(Full::from(text.into_bytes()));
+    response.headers_mut().insert(CONTENT_TYPE, TEXT);
+    response
+}
+
 /// The response for a client of gRPC whose request is refused by its headers: it derives its error from the status of HTTP.
 pub(super) fn plain(refused: Response<Body>) -> Response<Body> {
     let message = failure(&refused).map(|it| it.message().to_owned());
@@ -59,8 +71,7 @@ pub(super) fn plain(refused: Response<Body>) -> Response<Body> {
     *response.status_mut() = parts.status;
     let headers = response.headers_mut();
     carry(&parts.headers, &HeaderMap::new(), headers);
-    let text = HeaderValue::from_static("text/plain; charset=utf-8");
-    headers.insert(CONTENT_TYPE, text);
+    headers.insert(CONTENT_TYPE, TEXT);
     response
 }
 

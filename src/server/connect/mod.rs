@@ -4,20 +4,23 @@
 //! This is a translation in front of the layers that gRPC calls pass through, and nothing else: headers are renamed on the
 //! way in, and a status becomes an HTTP code and an error in JSON on the way out. The body itself is framed where it is
 //! buffered (`buffer.rs`), decoded from JSON where work is estimated (`buffered.rs`), and encoded as JSON where the
-//! answer is computed (`offload.rs`). So every limit, deadline, metric and line of the log is that of gRPC.
+//! answer is computed (`offload.rs`). `endpoint.rs` has two calls for people, which are translated the same way. So every limit, deadline, metric and line of the log is that of gRPC.
 
 mod codec;
+mod endpoint;
 mod error;
 mod methods;
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TE, TRAILER,
-    TRANSFER_ENCODING,
+    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TE,
+    TRAILER, TRANSFER_ENCODING,
 };
+use http::response::Parts;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCode, Version,
 };
@@ -26,14 +29,17 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 
-pub(super) use self::codec::{Call, Encoding, Malformed};
+pub(super) use self::codec::Call;
+pub(super) use self::endpoint::Clock;
 pub(super) use self::methods::Methods;
 
-use crate::server::call::ResponseFuture;
+use self::codec::Encoding;
+use self::endpoint::{Endpoint, Format, Query};
 use crate::server::call::deadline::GRPC_TIMEOUT;
-use crate::server::call::errors::{self, refusal};
+use crate::server::call::errors::{bug, refusal};
 use crate::server::call::framing::PREFIX_BYTES;
 use crate::server::call::protocol::{self, Refused};
+use crate::server::call::{self, ResponseFuture};
 use crate::server::methods::is_served;
 
 const GRPC_ENCODING: &str = "grpc-encoding";
@@ -41,6 +47,9 @@ const GRPC_ACCEPT_ENCODING: &str = "grpc-accept-encoding";
 
 const PROTOCOL_VERSION: &str = "connect-protocol-version";
 const TIMEOUT: &str = "connect-timeout-ms";
+
+/// The time that an answer is about.
+const NOW: HeaderName = HeaderName::from_static("rollplan-now");
 
 /// What a method of the planner takes.
 const ACCEPT_POST: &str =
@@ -54,6 +63,18 @@ pub(super) struct ConnectLayer {
     methods: Methods,
     /// Answers with at least so many bytes are compressed, for clients that accept gzip.
     compress_min: Option<usize>,
+    clock: Clock,
+}
+
+/// How a client is told of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ErrorForm {
+    /// As Connect has it.
+    Json,
+    /// For people.
+    Text,
+    /// For clients of gRPC, whose requests are not even calls.
+    HttpStatus,
 }
 
 #[derive(Clone)]
@@ -65,16 +86,20 @@ pub(super) struct Connect<S> {
 // === impl ConnectLayer ===
 
 impl ConnectLayer {
-    pub(super) fn new(methods: Methods, compress_min: Option<usize>) -> Self {
+    pub(super) fn new(methods: Methods, compress_min: Option<usize>, clock: Clock) -> Self {
         Self {
             methods,
             compress_min,
+            clock,
         }
     }
 
     /// What a request asks for, or why it is not a call.
     fn read(&self, request: &Request<Body>) -> Result<Call, Refused> {
         let path = request.uri().path();
+        if let Some(endpoint) = Endpoint::of(path) {
+            return self.read_objects(endpoint, request);
+        }
         let method = self.methods.get(path);
         if method.is_none() && !is_served(path) {
             return Err(unknown(path));
@@ -96,6 +121,47 @@ impl ConnectLayer {
         check_encoding(headers)?;
         let compress_min = self.compress_min.filter(|_| accepts_gzip(headers));
         Ok(Call::new(method, encoding, compress_min))
+    }
+
+    /// What a request with Kubernetes JSON asks for.
+    fn read_objects(&self, endpoint: Endpoint, request: &Request<Body>) -> Result<Call, Refused> {
+        if request.method() != Verb::POST {
+            return Err(not_post());
+        }
+        let Some(method) = self.methods.get(endpoint.method().path()) else {
+            return Err(unknown(request.uri().path()));
+        };
+        let headers = request.headers();
+        check_encoding(headers)?;
+        let query = request.uri().query().unwrap_or_default();
+        let query = Query::read(endpoint, Format::of(headers), query, &self.clock);
+        let encoding = Encoding::Objects(Arc::new(query.map_err(Refused::new)?));
+        let compress_min = self.compress_min.filter(|_| accepts_gzip(headers));
+        Ok(Call::new(method, encoding, compress_min))
+    }
+}
+
+// === impl ErrorForm ===
+
+impl ErrorForm {
+    fn of(request: &Request<Body>) -> Self {
+        let headers = request.headers();
+        match Endpoint::of(request.uri().path()) {
+            Some(_) if Format::of(headers) == Format::Text => Self::Text,
+            Some(_) => Self::Json,
+            // Clients of gRPC, whatever they send, would not know what to do with an error of Connect.
+            None if request.version() == Version::HTTP_2 && encoding(headers).is_none() => {
+                Self::HttpStatus
+            }
+            None => Self::Json,
+        }
+    }
+
+    fn response(self, parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Body> {
+        match self {
+            Self::Text => error::text(parts, trailers, status),
+            Self::Json | Self::HttpStatus => error::response(parts, trailers, status),
+        }
     }
 }
 
@@ -128,19 +194,23 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        if protocol::is_grpc(request.headers())
+        let endpoint = Endpoint::of(request.uri().path());
+        if endpoint.is_none()
+            && protocol::is_grpc(request.headers())
             && request.version() == Version::HTTP_2
             && request.method() == Verb::POST
         {
             return self.inner.call(request);
         }
-        // Clients of gRPC, whatever they send, would not know what to do with an error of Connect.
-        let may_be_of_grpc =
-            request.version() == Version::HTTP_2 && encoding(request.headers()).is_none();
+        let errors = ErrorForm::of(&request);
         let call = self.layer.read(&request).and_then(|call| {
             to_grpc(request.headers_mut(), &call)?;
             Ok(call)
         });
+        // Below here, and in the log and the metrics, it is a call of the method that answers.
+        if let Some(endpoint) = endpoint {
+            *request.uri_mut() = endpoint.method();
+        }
         let extensions = request.extensions_mut();
         let call = match call {
             Ok(call) => {
@@ -156,10 +226,19 @@ where
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
-            Ok(match &call {
-                None if may_be_of_grpc => error::plain(answer),
-                call => translated(call.as_ref(), answer).await,
-            })
+            if call.is_none() && errors == ErrorForm::HttpStatus {
+                return Ok(error::plain(answer));
+            }
+            let mut response = translated(call.as_ref(), answer, errors).await;
+            if endpoint.is_some() {
+                let headers = response.headers_mut();
+                headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                let now = call.as_ref().and_then(Call::now);
+                if let Some(now) = now.and_then(|now| HeaderValue::try_from(now).ok()) {
+                    headers.insert(NOW, now);
+                }
+            }
+            Ok(response)
         })
     }
 }
@@ -233,8 +312,12 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Refused> {
 
 fn unknown(path: &str) -> Refused {
     let message = match path {
-        "/" => "nothing is served here: POST to /rollplan.v1.RolloutPlanner/PlanRollout",
-        _ => "unknown path: methods are served at /rollplan.v1.RolloutPlanner/",
+        "/" => {
+            "nothing is served here: POST to /rollplan.v1.RolloutPlanner/PlanRollout, or what kubectl prints to /v1/plan"
+        }
+        _ => {
+            "unknown path: there are /v1/status, /v1/plan and the methods at /rollplan.v1.RolloutPlanner/"
+        }
     };
     Refused::new(refusal(Code::Unimplemented, message, "UNKNOWN_METHOD", &[]))
         .with_http(StatusCode::NOT_FOUND)
@@ -286,22 +369,29 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT_ENCODING).into_iter();
     let values = values.filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| {
-        let mut parts = coding.split(';').map(str::trim);
-        let is_gzip = parts
-            .next()
-            .is_some_and(|it| it.eq_ignore_ascii_case("gzip"));
-        // RFC 9110, 12.4.2: a weight of 0 is "not acceptable".
-        let is_refused = parts.any(|it| {
-            let weight = it.strip_prefix("q=").or_else(|| it.strip_prefix("Q="));
-            weight.and_then(|it| it.parse::<f32>().ok()) == Some(0.0)
-        });
-        is_gzip && !is_refused
+        let (name, weight) = weighted(coding);
+        name.eq_ignore_ascii_case("gzip") && weight > 0.0
     })
 }
 
+/// An entry of a list of what a client accepts, and its weight. RFC 9110, 12.4.2: one of 0 is "not acceptable".
+fn weighted(entry: &str) -> (&str, f32) {
+    let mut parts = entry.split(';').map(str::trim);
+    let name = parts.next().unwrap_or_default();
+    let weight = parts.find_map(|part| {
+        let weight = part.strip_prefix("q=").or_else(|| part.strip_prefix("Q="));
+        weight?.parse().ok()
+    });
+    (name, weight.unwrap_or(1.0))
+}
+
 /// The answer as Connect has it. Without a call the request was refused.
-async fn translated(call: Option<&Call>, answer: Response<Body>) -> Response<Body> {
-    let failure = errors::failure(&answer);
+async fn translated(
+    call: Option<&Call>,
+    answer: Response<Body>,
+    errors: ErrorForm,
+) -> Response<Body> {
+    let failure = call::errors::failure(&answer);
     let (parts, body) = answer.into_parts();
     // There as a whole: it was buffered.
     let (data, trailers) = match body.collect().await {
@@ -309,17 +399,17 @@ async fn translated(call: Option<&Call>, answer: Response<Body>) -> Response<Bod
             let trailers = collected.trailers().cloned().unwrap_or_default();
             (collected.to_bytes(), trailers)
         }
-        Err(status) => return error::response(&parts, &HeaderMap::new(), &status),
+        Err(status) => return errors.response(&parts, &HeaderMap::new(), &status),
     };
     let failure = failure.or_else(|| {
         let status = Status::from_header_map(&trailers)?;
         (status.code() != Code::Ok).then_some(status)
     });
     if let Some(status) = failure {
-        return error::response(&parts, &trailers, &status);
+        return errors.response(&parts, &trailers, &status);
     }
     let (Some(call), Some((prefix, message))) = (call, unframed(&data)) else {
-        return error::response(&parts, &trailers, &errors::bug());
+        return errors.response(&parts, &trailers, &bug());
     };
     let mut response = Response::new(Body::new(Full::new(message)));
     let headers = response.headers_mut();

@@ -43,6 +43,25 @@ pub struct ObjectsSummary {
     pub pods_complete: bool,
 }
 
+// === impl ObjectsSummary ===
+
+impl ObjectsSummary {
+    /// The Deployment, for example "Deployment shop/web".
+    #[must_use]
+    pub fn subject(&self) -> String {
+        let proto::Target {
+            kind,
+            namespace,
+            name,
+            ..
+        } = &self.target;
+        match &**namespace {
+            "" => format!("{kind} {name}"),
+            namespace => format!("{kind} {namespace}/{name}"),
+        }
+    }
+}
+
 /// Where the objects of a snapshot come from, one for each.
 #[derive(Debug)]
 pub(super) struct Origins {

@@ -134,7 +134,7 @@ pub(super) fn examples() -> Vec<String> {
 }
 
 /// The time to plan an example at, as the README there says.
-pub(super) fn time_of(example: &str) -> String {
+pub(crate) fn time_of(example: &str) -> String {
     let readme = read("examples/README.md");
     let row = readme
         .lines()

@@ -2,7 +2,7 @@
 
 mod answers;
 mod cluster;
-mod examples;
+pub(crate) mod examples;
 mod input;
 mod readme;
 mod refusals;

@@ -167,6 +167,10 @@ async fn every_reason_has_the_codes_of_the_table() {
             path: "/unknown".to_owned(),
             ..plan.clone()
         },
+        Ask {
+            path: "/v1/plan?unknown".to_owned(),
+            ..plan.clone()
+        },
     ] {
         observed.http(&ask.over_http1(address).await);
     }

@@ -8,6 +8,7 @@ mod codes;
 mod connect;
 mod descriptors;
 mod discovery;
+mod endpoints;
 mod http;
 mod limits;
 mod monitoring;

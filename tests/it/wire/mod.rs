@@ -3,6 +3,7 @@
 mod absurd;
 mod answers;
 mod baseline;
+mod capacity;
 mod fixtures;
 mod interrupts;
 mod objects;

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::SystemTime;
 
 use serde_json::Value;
 use tokio::sync::watch;
@@ -109,7 +110,14 @@ async fn check_with(
     let planner = stack::planner(config, planner);
     let routes = stack::routes(config, &metrics, planner, health, &watch::Sender::new(())).unwrap();
     let methods = Methods::default();
-    let stack = stack::stack(config, &metrics, Tracing::off(), methods, routes);
+    let stack = stack::stack(
+        config,
+        &metrics,
+        Tracing::off(),
+        methods,
+        Arc::new(SystemTime::now),
+        routes,
+    );
     let request: PlanRolloutRequest = json::from_json(&request.to_string()).unwrap();
     let mut request = tonic::Request::new(request);
     if let Some(traceparent) = traceparent {
