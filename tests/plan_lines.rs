@@ -1,6 +1,7 @@
-//! Plans, one a line: reads a `PlanRolloutRequest` in JSON from each line of standard input, and answers with a
-//! line of JSON: the `PlanRolloutResponse`, 64-bit integers as numbers, or `{"error": "..."}`.
+//! Answers, one a line: reads a request in JSON from each line of standard input, and answers with a line of JSON: the
+//! response, 64-bit integers as numbers, or `{"error": "..."}`.
 //!
+//! A line is a `PlanRolloutRequest`, or the name of a method and its request: `ComputeStatus {...}`.
 //! Tests in other languages hold the planner against their own through this, without a server.
 
 use std::error::Error as _;
@@ -21,8 +22,20 @@ fn main() -> io::Result<()> {
 }
 
 fn answer(line: &str) -> Result<String, Error> {
-    let request: PlanRolloutRequest = json::from_json(line)?;
-    json::to_kubernetes_json(&wire::plan_rollout(request)?)
+    let (method, request) = line.split_at(line.find('{').unwrap_or_default());
+    match method.trim() {
+        "ComputeStatus" => {
+            json::to_kubernetes_json(&wire::compute_status(json::from_json(request)?)?)
+        }
+        "Rollback" => json::to_kubernetes_json(&wire::rollback(json::from_json(request)?)?),
+        "ListRevisions" => {
+            json::to_kubernetes_json(&wire::list_revisions(json::from_json(request)?)?)
+        }
+        _ => {
+            let request: PlanRolloutRequest = json::from_json(line)?;
+            json::to_kubernetes_json(&wire::plan_rollout(request)?)
+        }
+    }
 }
 
 fn refusal(error: &Error) -> String {

@@ -8,6 +8,7 @@ pub mod action;
 mod call;
 mod history;
 pub mod interrupt;
+pub mod kinds;
 pub mod lint;
 mod object;
 mod pass;

@@ -93,7 +93,7 @@ pub fn plan_rollout_until(
     Ok(answer)
 }
 
-/// The status of one Deployment, no write being made.
+/// The status of one Deployment, or of an object of another kind, no write being made.
 ///
 /// # Errors
 ///
@@ -119,6 +119,21 @@ pub fn compute_status_until(
         previous_verdict,
         fail_on,
     } = request;
+    if let Some(snapshot) = snapshot
+        .as_ref()
+        .filter(|it| objects::kinds::may_be_meant(it))
+        && let Some(workload) = objects::kinds::read(snapshot, interrupt)?
+    {
+        let now = snapshot.now;
+        let (observed, judgement) =
+            parse::workload(workload, now, options, previous_verdict, fail_on, interrupt)?;
+        let report = rollplan_core::kinds::report_until(&observed, judgement, interrupt)?;
+        return Ok(proto::ComputeStatusResponse {
+            status: None,
+            report: Some(print_report(report)),
+            object: Some(print::observed_reference(&observed)),
+        });
+    }
     let (snapshot, options) =
         parse::status(snapshot, options, previous_verdict, fail_on, interrupt)?;
     let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;

@@ -5,8 +5,9 @@ use rollplan_core::action::{
     Action, ApiCall, Event, NewReplicaSet, OnFailure, OwnerChange, SetChange, Step, Target, Verb,
 };
 use rollplan_core::interrupt::{Interrupt, Never};
+use rollplan_core::kinds::Observed;
 use rollplan_core::report::Report;
-use rollplan_core::snapshot::{Condition, Deployment, DeploymentStatus};
+use rollplan_core::snapshot::{Condition, Deployment, DeploymentStatus, ObjectMeta};
 
 use super::path;
 use super::print_time::{duration, timestamp};
@@ -73,10 +74,22 @@ pub fn print_status(status: DeploymentStatus) -> proto::DeploymentStatus {
 
 /// Which Deployment it is.
 pub(super) fn object_reference(deployment: &Deployment) -> proto::ObjectReference {
-    let metadata = &deployment.metadata;
+    reference(
+        &deployment.api_version,
+        &deployment.kind,
+        &deployment.metadata,
+    )
+}
+
+/// Which object of another kind it is.
+pub(super) fn observed_reference(observed: &Observed) -> proto::ObjectReference {
+    reference(&observed.api_version, &observed.kind, &observed.metadata)
+}
+
+fn reference(api_version: &str, kind: &str, metadata: &ObjectMeta) -> proto::ObjectReference {
     proto::ObjectReference {
-        api_version: deployment.api_version.clone(),
-        kind: deployment.kind.clone(),
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
         namespace: metadata.namespace.clone(),
         name: metadata.name.clone(),
         uid: metadata.uid.clone(),

@@ -1,7 +1,7 @@
 //! Converts reports to protobuf messages.
 
 use rollplan_core::report::verdict::{Outlook, Verdict};
-use rollplan_core::report::{BlockedPod, Blocker, Counts, Phase, Reason, Report};
+use rollplan_core::report::{BlockedPod, Blocker, Counter, Counts, Phase, Reason, Report};
 
 use super::print_time::{duration, timestamp};
 use crate::proto;
@@ -13,6 +13,8 @@ pub fn print_report(report: Report) -> proto::RolloutReport {
         phase,
         message,
         counts,
+        counters,
+        is_generic,
         reasons,
         blockers,
         revision,
@@ -39,6 +41,8 @@ pub fn print_report(report: Report) -> proto::RolloutReport {
         replica_set,
         deadline: deadline.map(timestamp),
         verdict: Some(print_verdict(verdict)),
+        counters: counters.into_iter().map(counter).collect(),
+        generic: is_generic,
     }
 }
 
@@ -66,6 +70,13 @@ fn print_verdict(verdict: Verdict) -> proto::Verdict {
         decided_after: decided_after.map(timestamp),
         remedy,
         since: since.map(timestamp),
+    }
+}
+
+fn counter(Counter { name, value }: Counter) -> proto::Counter {
+    proto::Counter {
+        name: name.to_owned(),
+        value,
     }
 }
 

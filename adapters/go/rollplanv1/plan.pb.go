@@ -352,7 +352,8 @@ type Target struct {
 	// API group and version of the owner, for example "apps/v1". Together with kind, required for an owner that is not an
 	// apps/v1 Deployment.
 	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
-	// Kind of the owner, for example "Deployment".
+	// Kind of the owner, for example "Deployment". ComputeStatus reports on objects of every kind in `objects_json`, for example
+	// a StatefulSet or a Job. The other methods only take Deployments, and custom resources with the same spec.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Namespace of the owner.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -888,7 +889,7 @@ func (*FailureRule_Restarts) isFailureRule_Limit() {}
 type ComputeStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Status that the Deployment controller would publish for this snapshot without making any other write. Absent without
-	// `replica_sets_complete`.
+	// `replica_sets_complete`, and for other kinds than Deployments.
 	Status *DeploymentStatus `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
 	// Progress of the rollout, and what blocks it.
 	Report *RolloutReport `protobuf:"bytes,2,opt,name=report,proto3" json:"report,omitempty"`

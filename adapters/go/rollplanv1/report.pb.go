@@ -25,22 +25,25 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Phase is the phase of a rollout.
+// Phase is the phase of a rollout, or of a workload of another kind than a Deployment. docs/verdict.md has the phases of
+// each kind.
 type Phase int32
 
 const (
 	// The phase is unknown.
 	Phase_PHASE_UNSPECIFIED Phase = 0
-	// The rollout is in progress.
+	// The rollout is in progress, or the object is not ready yet.
 	Phase_PHASE_PROGRESSING Phase = 1
 	// All desired pods are updated and available, no old pods remain, and a controller has observed the latest
 	// generation.
 	Phase_PHASE_COMPLETE Phase = 2
-	// The rollout is paused by spec.paused.
+	// The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when somebody deletes them
+	// (updateStrategy OnDelete).
 	Phase_PHASE_PAUSED Phase = 3
-	// The progress deadline has passed, or the rollout certainly needs a change, for example because an image does not exist.
+	// The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, or
+	// a Job has failed.
 	Phase_PHASE_STALLED Phase = 4
-	// The Deployment is being deleted.
+	// The object is being deleted.
 	Phase_PHASE_DELETING Phase = 5
 	// The Deployment does not allow a plan, for example because its selector is empty.
 	Phase_PHASE_REFUSED Phase = 6
@@ -168,7 +171,8 @@ type RolloutReport struct {
 	Phase Phase `protobuf:"varint,1,opt,name=phase,proto3,enum=rollplan.v1.Phase" json:"phase,omitempty"`
 	// Human-readable summary, in one sentence.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// Numbers of pods, and the limits of the rollout. Absent without `replica_sets_complete`.
+	// Numbers of pods, and the limits of the rollout. Absent without `replica_sets_complete`, and for other kinds than
+	// Deployments.
 	Counts *Counts `protobuf:"bytes,3,opt,name=counts,proto3" json:"counts,omitempty"`
 	// Reasons for the decisions of the plan, in the order of the decisions.
 	Reasons []*Reason `protobuf:"bytes,4,rep,name=reasons,proto3" json:"reasons,omitempty"`
@@ -182,7 +186,13 @@ type RolloutReport struct {
 	// progress.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// Whether the rollout completes by itself or needs a change.
-	Verdict       *Verdict `protobuf:"bytes,9,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	Verdict *Verdict `protobuf:"bytes,9,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	// Numbers of a workload of another kind than a Deployment, in the order in which to show them. Empty for Deployments,
+	// which have `counts`, and for kinds without numbers.
+	Counters []*Counter `protobuf:"bytes,10,rep,name=counters,proto3" json:"counters,omitempty"`
+	// Whether the kind is not known, so that only the conditions decide that many controllers share: observedGeneration,
+	// Ready, Reconciling and Stalled.
+	Generic       bool `protobuf:"varint,11,opt,name=generic,proto3" json:"generic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -280,6 +290,76 @@ func (x *RolloutReport) GetVerdict() *Verdict {
 	return nil
 }
 
+func (x *RolloutReport) GetCounters() []*Counter {
+	if x != nil {
+		return x.Counters
+	}
+	return nil
+}
+
+func (x *RolloutReport) GetGeneric() bool {
+	if x != nil {
+		return x.Generic
+	}
+	return false
+}
+
+// Counter is a number that the spec of a workload asks for, or that its controller publishes.
+type Counter struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is counted, in lower case, for example "desired", "updated" or "available". docs/verdict.md lists those of each
+	// kind.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The number.
+	Value         int64 `protobuf:"varint,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Counter) Reset() {
+	*x = Counter{}
+	mi := &file_rollplan_v1_report_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Counter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Counter) ProtoMessage() {}
+
+func (x *Counter) ProtoReflect() protoreflect.Message {
+	mi := &file_rollplan_v1_report_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Counter.ProtoReflect.Descriptor instead.
+func (*Counter) Descriptor() ([]byte, []int) {
+	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Counter) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Counter) GetValue() int64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
 // Verdict states whether a rollout completes by itself or needs a change. docs/verdict.md has its rules.
 type Verdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -305,7 +385,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_rollplan_v1_report_proto_msgTypes[1]
+	mi := &file_rollplan_v1_report_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -317,7 +397,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_report_proto_msgTypes[1]
+	mi := &file_rollplan_v1_report_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -330,7 +410,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{1}
+	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Verdict) GetOutlook() Outlook {
@@ -413,7 +493,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_rollplan_v1_report_proto_msgTypes[2]
+	mi := &file_rollplan_v1_report_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -425,7 +505,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_report_proto_msgTypes[2]
+	mi := &file_rollplan_v1_report_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -438,7 +518,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{2}
+	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Counts) GetDesired() int32 {
@@ -531,7 +611,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rollplan_v1_report_proto_msgTypes[3]
+	mi := &file_rollplan_v1_report_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -543,7 +623,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_report_proto_msgTypes[3]
+	mi := &file_rollplan_v1_report_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -556,7 +636,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{3}
+	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Reason) GetReason() string {
@@ -596,7 +676,7 @@ type Blocker struct {
 
 func (x *Blocker) Reset() {
 	*x = Blocker{}
-	mi := &file_rollplan_v1_report_proto_msgTypes[4]
+	mi := &file_rollplan_v1_report_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -608,7 +688,7 @@ func (x *Blocker) String() string {
 func (*Blocker) ProtoMessage() {}
 
 func (x *Blocker) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_report_proto_msgTypes[4]
+	mi := &file_rollplan_v1_report_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -621,7 +701,7 @@ func (x *Blocker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Blocker.ProtoReflect.Descriptor instead.
 func (*Blocker) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{4}
+	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Blocker) GetReason() string {
@@ -694,7 +774,7 @@ type BlockedPod struct {
 
 func (x *BlockedPod) Reset() {
 	*x = BlockedPod{}
-	mi := &file_rollplan_v1_report_proto_msgTypes[5]
+	mi := &file_rollplan_v1_report_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -706,7 +786,7 @@ func (x *BlockedPod) String() string {
 func (*BlockedPod) ProtoMessage() {}
 
 func (x *BlockedPod) ProtoReflect() protoreflect.Message {
-	mi := &file_rollplan_v1_report_proto_msgTypes[5]
+	mi := &file_rollplan_v1_report_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -719,7 +799,7 @@ func (x *BlockedPod) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockedPod.ProtoReflect.Descriptor instead.
 func (*BlockedPod) Descriptor() ([]byte, []int) {
-	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{5}
+	return file_rollplan_v1_report_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *BlockedPod) GetName() string {
@@ -768,7 +848,7 @@ var File_rollplan_v1_report_proto protoreflect.FileDescriptor
 
 const file_rollplan_v1_report_proto_rawDesc = "" +
 	"\n" +
-	"\x18rollplan/v1/report.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x86\x03\n" +
+	"\x18rollplan/v1/report.proto\x12\vrollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd2\x03\n" +
 	"\rRolloutReport\x12(\n" +
 	"\x05phase\x18\x01 \x01(\x0e2\x12.rollplan.v1.PhaseR\x05phase\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12+\n" +
@@ -779,7 +859,13 @@ const file_rollplan_v1_report_proto_rawDesc = "" +
 	"\vreplica_set\x18\a \x01(\tR\n" +
 	"replicaSet\x126\n" +
 	"\bdeadline\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12.\n" +
-	"\averdict\x18\t \x01(\v2\x14.rollplan.v1.VerdictR\averdict\"\x90\x02\n" +
+	"\averdict\x18\t \x01(\v2\x14.rollplan.v1.VerdictR\averdict\x120\n" +
+	"\bcounters\x18\n" +
+	" \x03(\v2\x14.rollplan.v1.CounterR\bcounters\x12\x18\n" +
+	"\ageneric\x18\v \x01(\bR\ageneric\"3\n" +
+	"\aCounter\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value\"\x90\x02\n" +
 	"\aVerdict\x12.\n" +
 	"\aoutlook\x18\x01 \x01(\x0e2\x14.rollplan.v1.OutlookR\aoutlook\x12\x18\n" +
 	"\acertain\x18\x02 \x01(\bR\acertain\x12\x16\n" +
@@ -851,38 +937,40 @@ func file_rollplan_v1_report_proto_rawDescGZIP() []byte {
 }
 
 var file_rollplan_v1_report_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rollplan_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_rollplan_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_rollplan_v1_report_proto_goTypes = []any{
 	(Phase)(0),                    // 0: rollplan.v1.Phase
 	(Outlook)(0),                  // 1: rollplan.v1.Outlook
 	(*RolloutReport)(nil),         // 2: rollplan.v1.RolloutReport
-	(*Verdict)(nil),               // 3: rollplan.v1.Verdict
-	(*Counts)(nil),                // 4: rollplan.v1.Counts
-	(*Reason)(nil),                // 5: rollplan.v1.Reason
-	(*Blocker)(nil),               // 6: rollplan.v1.Blocker
-	(*BlockedPod)(nil),            // 7: rollplan.v1.BlockedPod
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
+	(*Counter)(nil),               // 3: rollplan.v1.Counter
+	(*Verdict)(nil),               // 4: rollplan.v1.Verdict
+	(*Counts)(nil),                // 5: rollplan.v1.Counts
+	(*Reason)(nil),                // 6: rollplan.v1.Reason
+	(*Blocker)(nil),               // 7: rollplan.v1.Blocker
+	(*BlockedPod)(nil),            // 8: rollplan.v1.BlockedPod
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
 }
 var file_rollplan_v1_report_proto_depIdxs = []int32{
 	0,  // 0: rollplan.v1.RolloutReport.phase:type_name -> rollplan.v1.Phase
-	4,  // 1: rollplan.v1.RolloutReport.counts:type_name -> rollplan.v1.Counts
-	5,  // 2: rollplan.v1.RolloutReport.reasons:type_name -> rollplan.v1.Reason
-	6,  // 3: rollplan.v1.RolloutReport.blockers:type_name -> rollplan.v1.Blocker
-	8,  // 4: rollplan.v1.RolloutReport.deadline:type_name -> google.protobuf.Timestamp
-	3,  // 5: rollplan.v1.RolloutReport.verdict:type_name -> rollplan.v1.Verdict
-	1,  // 6: rollplan.v1.Verdict.outlook:type_name -> rollplan.v1.Outlook
-	8,  // 7: rollplan.v1.Verdict.decided_after:type_name -> google.protobuf.Timestamp
-	8,  // 8: rollplan.v1.Verdict.since:type_name -> google.protobuf.Timestamp
-	7,  // 9: rollplan.v1.Blocker.pods:type_name -> rollplan.v1.BlockedPod
-	8,  // 10: rollplan.v1.Blocker.since:type_name -> google.protobuf.Timestamp
-	9,  // 11: rollplan.v1.Blocker.remaining:type_name -> google.protobuf.Duration
-	8,  // 12: rollplan.v1.BlockedPod.since:type_name -> google.protobuf.Timestamp
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	5,  // 1: rollplan.v1.RolloutReport.counts:type_name -> rollplan.v1.Counts
+	6,  // 2: rollplan.v1.RolloutReport.reasons:type_name -> rollplan.v1.Reason
+	7,  // 3: rollplan.v1.RolloutReport.blockers:type_name -> rollplan.v1.Blocker
+	9,  // 4: rollplan.v1.RolloutReport.deadline:type_name -> google.protobuf.Timestamp
+	4,  // 5: rollplan.v1.RolloutReport.verdict:type_name -> rollplan.v1.Verdict
+	3,  // 6: rollplan.v1.RolloutReport.counters:type_name -> rollplan.v1.Counter
+	1,  // 7: rollplan.v1.Verdict.outlook:type_name -> rollplan.v1.Outlook
+	9,  // 8: rollplan.v1.Verdict.decided_after:type_name -> google.protobuf.Timestamp
+	9,  // 9: rollplan.v1.Verdict.since:type_name -> google.protobuf.Timestamp
+	8,  // 10: rollplan.v1.Blocker.pods:type_name -> rollplan.v1.BlockedPod
+	9,  // 11: rollplan.v1.Blocker.since:type_name -> google.protobuf.Timestamp
+	10, // 12: rollplan.v1.Blocker.remaining:type_name -> google.protobuf.Duration
+	9,  // 13: rollplan.v1.BlockedPod.since:type_name -> google.protobuf.Timestamp
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_report_proto_init() }
@@ -890,14 +978,14 @@ func file_rollplan_v1_report_proto_init() {
 	if File_rollplan_v1_report_proto != nil {
 		return
 	}
-	file_rollplan_v1_report_proto_msgTypes[2].OneofWrappers = []any{}
+	file_rollplan_v1_report_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollplan_v1_report_proto_rawDesc), len(file_rollplan_v1_report_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

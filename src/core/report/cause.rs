@@ -15,6 +15,14 @@ pub enum Cause {
     ReplicaSetUnobserved,
     /// The rollout is paused.
     Paused,
+    /// A Job has failed.
+    JobFailed,
+    /// The controller of an object reports that it makes no progress (condition Stalled).
+    ControllerStalled,
+    /// A pod of an older revision is not ready, and the update that would replace it waits for it.
+    OldPodBlocks,
+    /// Pods are only updated when somebody deletes them (updateStrategy OnDelete).
+    OnDelete,
     /// The new ReplicaSet cannot be created.
     ReplicaSetRefused,
     /// An image cannot be pulled.
@@ -35,8 +43,20 @@ pub enum Cause {
     OldPodsRunning,
     /// The list of pods may be incomplete, and Recreate needs all pods.
     PodsIncomplete,
+    /// A claim is not bound to a volume.
+    NotBound,
+    /// A load balancer has no address.
+    NoAddress,
+    /// A condition that must be true is not.
+    ConditionFalse,
+    /// The controller of an object is working on it (condition Reconciling).
+    Reconciling,
     /// A pod is starting for the first time.
     Starting,
+    /// The pods of a Job are running.
+    Running,
+    /// A Job has succeeded, and its last pods are ending.
+    NotFinal,
     /// Pods are ready, but not for long enough.
     MinReadySeconds,
     /// New pods are not available, and the snapshot does not show why.
@@ -55,12 +75,16 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in their order.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 32] = [
         Self::ReplicaSetsIncomplete,
         Self::SelectorEmpty,
         Self::GenerationUnobserved,
         Self::ReplicaSetUnobserved,
         Self::Paused,
+        Self::JobFailed,
+        Self::ControllerStalled,
+        Self::OldPodBlocks,
+        Self::OnDelete,
         Self::ReplicaSetRefused,
         Self::ImagePull,
         Self::ContainerConfig,
@@ -71,7 +95,13 @@ impl Cause {
         Self::PodFailed,
         Self::OldPodsRunning,
         Self::PodsIncomplete,
+        Self::NotBound,
+        Self::NoAddress,
+        Self::ConditionFalse,
+        Self::Reconciling,
         Self::Starting,
+        Self::Running,
+        Self::NotFinal,
         Self::MinReadySeconds,
         Self::NotAvailable,
         Self::HeldBySurge,
@@ -94,6 +124,16 @@ impl Cause {
             Self::ReplicaSetUnobserved => "REPLICA_SET_UNOBSERVED",
             Self::SelectorEmpty => "SELECTOR_EMPTY",
             Self::Paused => "PAUSED",
+            Self::JobFailed => "JOB_FAILED",
+            Self::ControllerStalled => "STALLED",
+            Self::OldPodBlocks => "OLD_POD_BLOCKS",
+            Self::OnDelete => "ON_DELETE",
+            Self::NotBound => "NOT_BOUND",
+            Self::NoAddress => "NO_ADDRESS",
+            Self::ConditionFalse => "CONDITION_FALSE",
+            Self::Reconciling => "RECONCILING",
+            Self::Running => "RUNNING",
+            Self::NotFinal => "NOT_FINAL",
             Self::ReplicaSetRefused => "REPLICA_SET_REFUSED",
             Self::ImagePull => "IMAGE_PULL",
             Self::ContainerConfig => "CONTAINER_CONFIG",

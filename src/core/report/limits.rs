@@ -252,7 +252,7 @@ impl Survey<'_> {
 }
 
 /// What to change so that the API server accepts the pods.
-fn refused_remedy(message: &str, namespace: &str) -> String {
+pub(crate) fn refused_remedy(message: &str, namespace: &str) -> String {
     let has = |text: &str| message.contains(text);
     if has("exceeded quota") {
         format!("raise the quota, or free some of it: kubectl describe quota -n {namespace}")

@@ -4,10 +4,11 @@
 //! followed by those that only need time, and by those that are consequences of others.
 
 mod cause;
+pub(crate) mod examiner;
 mod limits;
-mod pods;
+pub(crate) mod pods;
 mod template;
-mod text;
+pub(crate) mod text;
 pub mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,15 +18,16 @@ use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass;
 use crate::revision::REVISION;
 use crate::size::Limits;
-use crate::snapshot::{
-    Deployment, DeploymentStatus, ObservedEvent, Options, Pod, ReplicaSet, Snapshot,
-};
+use crate::snapshot::{Deployment, DeploymentStatus, Options, Pod, ReplicaSet, Snapshot};
 use crate::status;
 use crate::strategy::{self, RolloutStrategy};
 use crate::time::{Span, Time};
 
 pub use self::cause::Cause;
-use self::verdict::judgement::Judgement;
+pub(crate) use self::limits::refused_remedy;
+
+use self::examiner::Examiner;
+use self::verdict::evidence::was_ready;
 use self::verdict::{Outlook, Verdict};
 
 /// The maximum number of pods that a blocker lists.
@@ -38,8 +40,12 @@ pub struct Report {
     pub phase: Phase,
     /// A human-readable sentence.
     pub message: String,
-    /// Numbers of pods, and the limits of the rollout. Absent without all ReplicaSets.
+    /// Numbers of pods, and the limits of the rollout. Absent without all ReplicaSets, and for other kinds.
     pub counts: Option<Counts>,
+    /// The numbers of another kind than a Deployment.
+    pub counters: Vec<Counter>,
+    /// Whether the kind is not known, so that only generic conditions decide.
+    pub is_generic: bool,
     /// The reasons for the decisions of the plan.
     pub reasons: Vec<Reason>,
     /// The causes that block the rollout, the one to fix first at the beginning.
@@ -101,6 +107,15 @@ pub struct Counts {
     pub min_available_arithmetic: String,
 }
 
+/// A number that the controller of a workload publishes, or that its spec asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// What is counted, in lower case, for example "updated".
+    pub name: &'static str,
+    /// The number.
+    pub value: i64,
+}
+
 /// The reason for one decision of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
@@ -149,7 +164,6 @@ pub struct BlockedPod {
 /// The input of a report: the ReplicaSets by role, and their sizes after the plan is carried out.
 struct Survey<'a> {
     snapshot: &'a Snapshot,
-    interrupt: &'a dyn Interrupt,
     strategy: Box<dyn RolloutStrategy>,
     limits: Limits,
     status: &'a DeploymentStatus,
@@ -161,9 +175,7 @@ struct Survey<'a> {
     pods: Vec<&'a Pod>,
     /// Pods of the old ReplicaSets.
     old_pods: Vec<&'a Pod>,
-    /// The events, by the UID of the object that they are about.
-    events: BTreeMap<&'a str, Vec<&'a ObservedEvent>>,
-    judgement: Judgement,
+    examiner: Examiner<'a>,
     /// Whether no controller has observed the latest generation, and no step of the plan publishes that it was.
     awaits_observation: bool,
 }
@@ -226,7 +238,6 @@ impl<'a> Survey<'a> {
         let strategy = strategy::of(&snapshot.deployment);
         Self {
             snapshot,
-            interrupt,
             limits: strategy.limits(snapshot.deployment.spec.replicas),
             strategy,
             status,
@@ -234,8 +245,21 @@ impl<'a> Survey<'a> {
             old_size: old.iter().map(|set| size(set)).sum(),
             pods: pods_of(snapshot, new.as_slice()),
             old_pods: pods_of(snapshot, &old),
-            events: events(snapshot),
-            judgement: options.judgement,
+            examiner: Examiner {
+                now: snapshot.now,
+                interrupt,
+                namespace: &snapshot.deployment.metadata.namespace,
+                template: Some(&snapshot.deployment.spec.template),
+                min_ready_seconds: snapshot.deployment.spec.min_ready_seconds,
+                // After a rollback to a ReplicaSet that still has pods, an old ReplicaSet is younger than these.
+                rollout_began: old
+                    .iter()
+                    .filter_map(|set| set.metadata.creation_timestamp)
+                    .max(),
+                events: examiner::by_object(&snapshot.events),
+                judgement: options.judgement,
+                noun: "new pod",
+            },
             new,
             old,
             awaits_observation: is_unobserved(&snapshot.deployment)
@@ -261,6 +285,8 @@ impl<'a> Survey<'a> {
             message: self.message(phase, &blockers),
             verdict,
             counts: Some(self.counts()),
+            counters: Vec::new(),
+            is_generic: false,
             reasons: reasons(steps),
             revision: self.revision(steps),
             replica_set: self.new_name(steps),
@@ -285,6 +311,8 @@ impl<'a> Survey<'a> {
             message: format!("deployment {name}: {}", blocker.message),
             verdict,
             counts: None,
+            counters: Vec::new(),
+            is_generic: false,
             reasons: Vec::new(),
             blockers: vec![blocker],
             revision: String::new(),
@@ -340,7 +368,7 @@ impl<'a> Survey<'a> {
                     .is_some_and(|(created, at)| created < at);
                 let is_alive = pod.metadata.deletion_timestamp.is_none()
                     && !matches!(pod.phase.as_str(), "Failed" | "Succeeded");
-                is_alive && !is_ready && (is_older || Self::was_ready(pod))
+                is_alive && !is_ready && (is_older || was_ready(pod))
             })
     }
 
@@ -443,14 +471,6 @@ fn pods_of<'a>(snapshot: &'a Snapshot, sets: &[&ReplicaSet]) -> Vec<&'a Pod> {
     .collect()
 }
 
-fn events(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&ObservedEvent>> {
-    let mut events: BTreeMap<&str, Vec<&ObservedEvent>> = BTreeMap::new();
-    for event in snapshot.events.iter() {
-        events.entry(&event.object_uid).or_default().push(event);
-    }
-    events
-}
-
 fn created(steps: &[Step]) -> Option<&crate::action::NewReplicaSet> {
     steps.iter().find_map(|step| match &step.action {
         Some(Action::CreateReplicaSet(set)) => Some(&**set),
@@ -505,7 +525,7 @@ fn reasons(steps: &[Step]) -> Vec<Reason> {
 // === impl Blocker ===
 
 impl Blocker {
-    fn new(cause: Cause, message: String, remedy: impl Into<String>) -> Self {
+    pub(crate) fn new(cause: Cause, message: String, remedy: impl Into<String>) -> Self {
         Self {
             cause,
             message,
@@ -517,7 +537,7 @@ impl Blocker {
         }
     }
 
-    fn with_pods(mut self, mut pods: Vec<BlockedPod>) -> Self {
+    pub(crate) fn with_pods(mut self, mut pods: Vec<BlockedPod>) -> Self {
         self.pod_count = pods.len();
         self.since = self
             .since

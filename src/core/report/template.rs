@@ -1,7 +1,6 @@
 //! What a report reads out of the pod template: probes, ports and limits of the containers.
 
-use crate::snapshot::Deployment;
-use crate::template::Value;
+use crate::template::{Template, Value};
 
 use super::text::{PROGRAM_MAX, one_line};
 
@@ -22,14 +21,10 @@ pub(super) struct Probe {
     pub(super) budget: i64,
 }
 
-/// A container of the template of a Deployment, if the template has it.
-pub(super) fn container<'a>(
-    deployment: &'a Deployment,
-    name: &str,
-    init: bool,
-) -> Option<&'a Value> {
+/// A container of a pod template, if the template has it.
+pub(super) fn container<'a>(template: &'a Template, name: &str, init: bool) -> Option<&'a Value> {
     let list = if init { "initContainers" } else { "containers" };
-    let containers = deployment.spec.template.value().at(&["spec", list])?;
+    let containers = template.value().at(&["spec", list])?;
     let mut containers = containers.as_list()?.iter();
     containers.find(|container| text(container, "name") == Some(name))
 }

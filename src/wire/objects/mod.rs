@@ -2,6 +2,7 @@
 //! messages that a client with generated types would have sent. What is not selected is never looked into.
 
 mod complete;
+pub(super) mod kinds;
 mod scan;
 mod transcode;
 
@@ -84,16 +85,8 @@ pub(super) fn read(
             false => Err(Error::InvalidArgument(violations)),
         };
     }
-    for (field, is_given) in [
-        ("snapshot.deployment", snapshot.deployment.is_some()),
-        ("snapshot.replica_sets", !snapshot.replica_sets.is_empty()),
-        ("snapshot.pods", !snapshot.pods.is_empty()),
-    ] {
-        if is_given {
-            let description = "may not be given beside objects_json";
-            violations.add(field, Reason::Exclusive, description);
-        }
-    }
+    check_exclusive(snapshot, &mut violations);
+    check_kind(snapshot, &mut violations);
     let texts = std::mem::take(&mut snapshot.objects_json);
     let (found, _) = scan_all(&texts, violations, interrupt)?;
     let mut reader = Reader {
@@ -193,6 +186,57 @@ fn near<'f, 'a>(
             && object.api_version == api_version
             && (metadata.namespace.is_empty() || metadata.namespace == owner.namespace)
     })
+}
+
+/// Objects are either in their fields or in texts.
+fn check_exclusive(snapshot: &proto::Snapshot, violations: &mut Violations) {
+    for (field, is_given) in [
+        ("snapshot.deployment", snapshot.deployment.is_some()),
+        ("snapshot.replica_sets", !snapshot.replica_sets.is_empty()),
+        ("snapshot.pods", !snapshot.pods.is_empty()),
+    ] {
+        if is_given {
+            let description = "may not be given beside objects_json";
+            violations.add(field, Reason::Exclusive, description);
+        }
+    }
+}
+
+/// Nothing is planned for other kinds of Kubernetes than Deployments.
+fn check_kind(snapshot: &proto::Snapshot, violations: &mut Violations) {
+    let Some(target) = &snapshot.target else {
+        return;
+    };
+    let (api_version, kind) = (target.api_version.as_str(), target.kind.as_str());
+    let is_given = !api_version.is_empty() && !kind.is_empty();
+    if is_given
+        && kinds::is_of_kubernetes(api_version)
+        && (api_version, kind) != ("apps/v1", "Deployment")
+    {
+        let description = format!(
+            "is {kind:?} of {api_version}: only apps/v1 Deployments and custom resources with the same spec can be \
+             planned, rolled back and listed; ComputeStatus reports on every kind"
+        );
+        violations.add("snapshot.target.kind", Reason::WrongKind, description);
+    }
+}
+
+/// The events about an object and its pods.
+fn events_about<'f, 'a>(
+    found: &'f [(Found<'a>, Metadata<'a>)],
+    owner: Object<'f, 'a>,
+    pods: &[Object<'f, 'a>],
+) -> Vec<Object<'f, 'a>> {
+    let mut about: HashSet<&str> = pods.iter().map(|pod| &*pod.1.uid).collect();
+    about.insert(&owner.1.uid);
+    // Nothing tells what an event without a UID is about.
+    about.remove("");
+    near(found, owner, "v1", "Event")
+        .filter(|(event, _)| {
+            let uid = event.involved_uid();
+            uid.is_some_and(|uid| about.contains(&*uid))
+        })
+        .collect()
 }
 
 /// Reads a text with exactly one ReplicaSet. The path of an error is relative to the text.

@@ -38,7 +38,7 @@ pub(crate) struct Metadata<'a> {
 }
 
 /// Fields of an object or a list that are taken.
-const FIELDS: [&str; 21] = [
+const FIELDS: [&str; 22] = [
     "apiVersion",
     "kind",
     "metadata",
@@ -60,6 +60,8 @@ const FIELDS: [&str; 21] = [
     "reportingInstance",
     "action",
     "related",
+    // Of a ControllerRevision.
+    "revision",
     // Of a watch event.
     "object",
 ];
@@ -504,7 +506,7 @@ impl<'a> Found<'a> {
 }
 
 /// A string, borrowed where it has no escapes. `None` if the text is something else.
-fn string(text: &str) -> Option<Cow<'_, str>> {
+pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
     let inside = text.strip_prefix('"')?.strip_suffix('"')?;
     if inside.contains('\\') {
         return serde_json::from_str(text).ok().map(Cow::Owned);
@@ -520,14 +522,19 @@ pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'a> Members<'a> {
     /// `None` if the text is something else than an object.
-    fn of(text: &'a str) -> Option<Self> {
+    pub(super) fn of(text: &'a str) -> Option<Self> {
         let mut json = serde_json::Deserializer::from_str(text);
         json.deserialize_map(MembersVisitor).ok()
     }
 
-    fn get(&self, name: &str) -> Option<&'a str> {
+    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         let member = self.0.iter().find(|(key, _)| key == name)?;
         Some(member.1)
+    }
+
+    /// The names of the fields, in their order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| &**name)
     }
 
     /// A field that is a string.

@@ -29,7 +29,7 @@ impl Parser<'_> {
         parsed
     }
 
-    fn event(&mut self, event: proto::ObservedEvent, path: &Path<'_>) -> ObservedEvent {
+    pub(super) fn event(&mut self, event: proto::ObservedEvent, path: &Path<'_>) -> ObservedEvent {
         let proto::ObservedEvent {
             api_version,
             kind,

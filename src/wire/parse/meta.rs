@@ -2,8 +2,8 @@
 
 use rollplan_core::snapshot::{ObjectMeta, OwnerReference};
 
+use super::Parser;
 use super::path::Path;
-use super::{Owner, Parser};
 use crate::proto;
 use crate::wire::error::Reason;
 
@@ -69,12 +69,12 @@ impl Parser<'_> {
         }
     }
 
-    /// Metadata of an object beside the Deployment. An absent namespace is the Deployment's.
+    /// Metadata of an object beside its owner. An absent namespace is the owner's.
     pub(super) fn member_metadata(
         &mut self,
         metadata: Option<proto::ObjectMeta>,
         resource_version: bool,
-        owner: &Owner<'_>,
+        namespace: &str,
         path: &Path<'_>,
     ) -> ObjectMeta {
         let needed = Needed {
@@ -83,7 +83,7 @@ impl Parser<'_> {
         };
         let mut metadata = self.metadata(metadata, needed, path);
         if metadata.namespace.is_empty() {
-            owner.namespace().clone_into(&mut metadata.namespace);
+            namespace.clone_into(&mut metadata.namespace);
         }
         metadata
     }

@@ -13,6 +13,7 @@ mod replica_set;
 mod scalar;
 pub(super) mod selector;
 mod template;
+mod workload;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -22,6 +23,7 @@ use rollplan_core::snapshot::{Deployment, Options, Snapshot};
 use rollplan_core::time::Time;
 
 pub(super) use self::path::Path;
+pub(super) use self::workload::workload;
 use super::error::{Error, Reason, Violations};
 use super::limits::{
     ANSWERS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX,

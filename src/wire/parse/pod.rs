@@ -30,7 +30,7 @@ impl Parser<'_> {
                 owner.is_near(metadata) && manager.is_some_and(|it| owners.contains(&*it.uid))
             });
             if is_selected {
-                parsed.push((index, self.pod(pod, owner, &path)));
+                parsed.push((index, self.pod(pod, owner.namespace(), &path)));
             }
         }
         let uids = parsed.iter();
@@ -42,7 +42,7 @@ impl Parser<'_> {
         parsed.into_iter().map(|(_, pod)| pod).collect()
     }
 
-    fn pod(&mut self, pod: proto::Pod, owner: &Owner<'_>, path: &Path<'_>) -> Pod {
+    pub(super) fn pod(&mut self, pod: proto::Pod, namespace: &str, path: &Path<'_>) -> Pod {
         let proto::Pod {
             api_version,
             kind,
@@ -51,7 +51,8 @@ impl Parser<'_> {
             status,
         } = pod;
         self.kind((&api_version, &kind), ("v1", "Pod"), path);
-        let mut metadata = self.member_metadata(metadata, false, owner, &path.field("metadata"));
+        let mut metadata =
+            self.member_metadata(metadata, false, namespace, &path.field("metadata"));
         // The planner does not read them, and they may be most of a request: freed here, between two objects.
         metadata.labels.clear();
         metadata.annotations.clear();

@@ -78,7 +78,8 @@ impl Parser<'_> {
             status,
         } = set;
         self.kind((&api_version, &kind), ("apps/v1", "ReplicaSet"), path);
-        let metadata = self.member_metadata(metadata, true, owner, &path.field("metadata"));
+        let metadata =
+            self.member_metadata(metadata, true, owner.namespace(), &path.field("metadata"));
         let proto::ReplicaSetSpec {
             replicas,
             min_ready_seconds,

@@ -4,12 +4,28 @@
 
 use libfuzzer_sys::fuzz_target;
 use prost_types::Timestamp;
-use rollplan::proto::{PlanRolloutRequest, Snapshot, StepAnswer};
+use rollplan::proto::{ComputeStatusRequest, PlanRolloutRequest, Snapshot, StepAnswer, Target};
+use rollplan::wire;
 use rollplan_fuzz::answers::check_request;
 
 const EMPTY_LIST: &[u8] = br#"{"kind":"List","apiVersion":"v1","items":[]}"#;
 
+/// Kinds that have a report of their own, and one that has not.
+const KINDS: [(&str, &str); 10] = [
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("apps/v1", "ReplicaSet"),
+    ("batch/v1", "Job"),
+    ("batch/v1", "CronJob"),
+    ("v1", "Pod"),
+    ("v1", "PersistentVolumeClaim"),
+    ("v1", "Service"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+    ("example.com/v1", "Database"),
+];
+
 fuzz_target!(|bytes: &[u8]| {
+    check_other_kind(bytes);
     check(&[bytes], Vec::new());
     check(&[bytes, EMPTY_LIST], Vec::new());
     let answer = StepAnswer {
@@ -20,6 +36,28 @@ fuzz_target!(|bytes: &[u8]| {
     };
     check(&[], vec![answer]);
 });
+
+/// An answer or a refusal, and never a panic.
+fn check_other_kind(bytes: &[u8]) {
+    let (api_version, kind) = KINDS[bytes.len() % KINDS.len()];
+    let request = ComputeStatusRequest {
+        snapshot: Some(Snapshot {
+            now: Some(Timestamp {
+                seconds: 1_795_217_250,
+                nanos: 0,
+            }),
+            objects_json: vec![bytes.to_vec().into()],
+            target: Some(Target {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+                ..Target::default()
+            }),
+            ..Snapshot::default()
+        }),
+        ..ComputeStatusRequest::default()
+    };
+    drop(wire::compute_status(request));
+}
 
 fn check(objects_json: &[&[u8]], answers: Vec<StepAnswer>) {
     check_request(&PlanRolloutRequest {

@@ -6,6 +6,7 @@ mod baseline;
 mod capacity;
 mod fixtures;
 mod interrupts;
+mod kinds;
 mod objects;
 mod random;
 mod summary;

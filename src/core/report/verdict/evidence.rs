@@ -1,7 +1,7 @@
 //! How long a failure has lasted. Clocks differ: what counts are times of one clock, and the difference of two clocks only
 //! with a margin.
 
-use crate::report::Survey;
+use crate::report::examiner::Examiner;
 use crate::report::pods::{Finding, GATES_NOT_READY, condition};
 use crate::snapshot::{Container, ContainerState, ObservedEvent, Pod};
 use crate::time::{Span, Time};
@@ -16,17 +16,7 @@ const CRASHING_SECONDS: i64 = 60;
 /// How much later than its pod a container is that has been ready before. The first report of a kubelet takes less.
 const READY_BEFORE_SECONDS: i64 = 10;
 
-impl<'a> Survey<'a> {
-    /// The events about an object.
-    pub(in crate::report) fn events_about(
-        &self,
-        uid: &str,
-    ) -> impl Iterator<Item = &'a ObservedEvent> {
-        self.events.get(uid).into_iter().flatten().copied()
-    }
-}
-
-impl Survey<'_> {
+impl Examiner<'_> {
     /// When the grace of a failure ends, by the clock of the caller. Not later than now if it has ended.
     pub(super) fn grace_ends(
         &self,
@@ -34,7 +24,7 @@ impl Survey<'_> {
         grace: i64,
         reported: Time,
     ) -> Option<Time> {
-        let now = self.snapshot.now;
+        let now = self.now;
         let mut ends = Vec::new();
         // The failure was reported to the caller by its own clock.
         if !finding.is_from_event {
@@ -96,35 +86,35 @@ impl Survey<'_> {
         }
         container.restarts
     }
+}
 
-    /// Whether a pod that is not ready has been ready before.
-    pub(in crate::report) fn was_ready(pod: &Pod) -> bool {
-        let ready = condition(pod, "Ready").filter(|ready| ready.status != "True");
-        let changed = ready.and_then(|ready| ready.last_transition_time);
-        let changed = changed.zip(pod.start_time);
-        let is_later = changed.is_some_and(|(changed, start)| {
-            changed.since(start) > Span::from_seconds(READY_BEFORE_SECONDS)
-        });
-        is_later || Self::is_node_lost(pod)
-    }
+/// Whether a pod that is not ready has been ready before.
+pub(crate) fn was_ready(pod: &Pod) -> bool {
+    let ready = condition(pod, "Ready").filter(|ready| ready.status != "True");
+    let changed = ready.and_then(|ready| ready.last_transition_time);
+    let changed = changed.zip(pod.start_time);
+    let is_later = changed.is_some_and(|(changed, start)| {
+        changed.since(start) > Span::from_seconds(READY_BEFORE_SECONDS)
+    });
+    is_later || is_node_lost(pod)
+}
 
-    /// Whether a pod is not ready although its containers are: its node has stopped reporting.
-    pub(in crate::report) fn is_node_lost(pod: &Pod) -> bool {
-        let is_ready = |container: &Container| {
-            let is_done = matches!(
-                container.state,
-                ContainerState::Terminated { exit_code: 0, .. }
-            );
-            // A sidecar counts as the other containers do.
-            container.ready || container.init && is_done
-        };
-        condition(pod, "Ready").is_some_and(|ready| {
-            ready.status != "True"
-                && ready.reason != GATES_NOT_READY
-                && pod.containers.iter().any(|container| !container.init)
-                && pod.containers.iter().all(is_ready)
-        })
-    }
+/// Whether a pod is not ready although its containers are: its node has stopped reporting.
+pub(in crate::report) fn is_node_lost(pod: &Pod) -> bool {
+    let is_ready = |container: &Container| {
+        let is_done = matches!(
+            container.state,
+            ContainerState::Terminated { exit_code: 0, .. }
+        );
+        // A sidecar counts as the other containers do.
+        container.ready || container.init && is_done
+    };
+    condition(pod, "Ready").is_some_and(|ready| {
+        ready.status != "True"
+            && ready.reason != GATES_NOT_READY
+            && pod.containers.iter().any(|container| !container.init)
+            && pod.containers.iter().all(is_ready)
+    })
 }
 
 /// When the first attempt at what fails can have been made.

@@ -6,21 +6,17 @@
 
 pub mod class;
 pub(super) mod definite;
-mod evidence;
+pub(crate) mod evidence;
+pub(crate) mod failure;
 pub mod judgement;
 
 use super::pods::Finding;
 use super::{Blocker, Cause, Survey};
-use crate::snapshot::Pod;
 use crate::status;
 use crate::time::Time;
 
-use self::class::{Class, Limit};
 use self::definite::Refusal;
-
-/// How long a pod still counts as terminating after the end of its grace period: the kubelet takes a while to report, and
-/// clocks differ.
-const TERMINATING_MARGIN_SECONDS: i64 = 360;
+use self::failure::{Finality, Group, is_terminating};
 
 /// The verdict about a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,18 +50,8 @@ pub enum Outlook {
     Undecided,
 }
 
-/// What is known about a failure.
-enum Finality {
-    /// It is certain.
-    Certain,
-    /// It will be certain at this time, if that is known.
-    Pending(Option<Time>),
-    /// It may pass.
-    Open,
-}
-
 impl Verdict {
-    pub(super) fn new(outlook: Outlook, is_certain: bool, blocker: Option<&Blocker>) -> Self {
+    pub(crate) fn new(outlook: Outlook, is_certain: bool, blocker: Option<&Blocker>) -> Self {
         Self {
             outlook,
             is_certain,
@@ -122,13 +108,10 @@ impl Survey<'_> {
             }
         }
         let mut since = None;
-        if let Some((finding, class)) = self.shared(findings)
-            && let Some(blocker) = find(finding.cause)
+        if let Some((cause, finality, reported)) = self.weigh(findings)
+            && let Some(blocker) = find(cause)
         {
-            let previous = self.judgement.previous;
-            let reported = previous.filter(|(cause, _)| *cause == finding.cause);
-            let reported = reported.map_or(self.snapshot.now, |(_, since)| since);
-            match self.finality(class, findings, reported.min(self.snapshot.now)) {
+            match finality {
                 Finality::Certain => {
                     return Verdict {
                         since: Some(reported),
@@ -144,7 +127,7 @@ impl Survey<'_> {
                 Finality::Open => {}
             }
         }
-        let startup = self.startup_ends(findings);
+        let startup = startup_ends(findings);
         if find(Cause::DeadlineExceeded).is_some() && startup.is_none() {
             // Kubernetes has given up waiting, and nothing leaves no doubt.
             return Verdict {
@@ -199,57 +182,24 @@ impl Survey<'_> {
             || self.new.is_none() && self.limits.replicas > 0 && !may_be_adopted()
     }
 
-    /// The class of a failure that all unready new pods share, while none of the new pods was ever ready: what one node
-    /// has, or what passed with some pods, must not fail the rollout.
-    fn shared<'f>(&self, findings: &'f [Finding<'f>]) -> Option<(&'f Finding<'f>, Class)> {
+    /// How final the failure is that all unready new pods share.
+    fn weigh(&self, findings: &[Finding<'_>]) -> Option<(Cause, Finality, Time)> {
         let new = self.new?;
-        let unready = || {
-            findings
-                .iter()
-                .filter(|finding| finding.cause != Cause::PodFailed)
+        let group = Group {
+            existing: new.status.replicas.into(),
+            has_ready: new.status.ready_replicas > 0,
+            makes_room: self.own_pods_terminate(),
         };
-        let first = unready().next()?;
-        let class = first.class?;
-        let name = |finding: &Finding<'_>| (finding.class, finding.pod.container.clone());
-        let is_shared = unready().all(|finding| name(finding) == name(first));
-        let listed = i64::try_from(unready().count()).unwrap_or(i64::MAX);
-        let is_visible = listed >= i64::from(new.status.replicas);
-        let was_ready = new.status.ready_replicas > 0
-            || unready().any(|finding| Self::was_ready(finding.source));
-        let is_waiting = class.row().resolved_by_room && self.makes_room(findings);
-        (is_shared && is_visible && !was_ready && !is_waiting).then_some((first, class))
-    }
-
-    /// Whether room is being made, so that what is missing may come by itself.
-    fn makes_room(&self, findings: &[Finding<'_>]) -> bool {
-        self.own_pods_terminate()
-            || findings.iter().any(|finding| {
-                !finding.source.nominated_node_name.is_empty()
-                    || self
-                        .events_about(&finding.source.metadata.uid)
-                        .any(|event| event.reason == "TriggeredScaleUp")
-            })
+        self.examiner.weigh(findings, &group, None)
     }
 
     /// Whether pods of the Deployment are terminating within their time. One that is far past it is lost.
     pub(super) fn own_pods_terminate(&self) -> bool {
-        let now = self.snapshot.now;
-        let is_terminating = |pod: &&Pod| {
-            let end = pod.metadata.deletion_timestamp;
-            let end = end.map(|end| end.plus_seconds(TERMINATING_MARGIN_SECONDS));
-            end.is_some_and(|end| end > now)
-                && !matches!(pod.phase.as_str(), "Failed" | "Succeeded")
-        };
-        let mut pods = self
-            .pods
-            .iter()
-            .copied()
-            .chain(self.old_pods.iter().copied());
-        pods.any(|pod| is_terminating(&pod))
+        let mut pods = self.pods.iter().chain(&self.old_pods);
+        pods.any(|pod| is_terminating(pod, self.snapshot.now))
     }
 
-    /// How final the rejection of pods or of the ReplicaSet is. The condition outlives its cause, and only events show that
-    /// the API server has rejected the same again.
+    /// How final the rejection of pods or of the ReplicaSet is.
     fn refusal(&self, cause: Cause) -> Finality {
         let (uid, reason) = match (cause, self.new) {
             (Cause::PodsRefused, Some(new)) => (&new.metadata.uid, "FailedCreate"),
@@ -262,43 +212,8 @@ impl Survey<'_> {
         if cause == Cause::ReplicaSetRefused && self.is_create_refused_for_good() {
             return Finality::Certain;
         }
-        if self.own_pods_terminate() {
-            return Finality::Open;
-        }
-        let rules = &self.judgement.rules;
-        let is_any = rules.changes(Class::Refused);
-        let events: Vec<_> = self
-            .events_about(uid)
-            .filter(|event| event.reason == reason)
-            .collect();
-        let Some(latest) = events.iter().max_by_key(|event| event.last) else {
-            return Finality::Open;
-        };
-        let missing_grace = match definite::refusal(&latest.message) {
-            Refusal::Missing => Class::Config.row().limit,
-            _ => Limit::Grace(0),
-        };
-        let is_definite = |text: &str| definite::refusal(text) != Refusal::Doubtful;
-        let limit = rules.limit(Class::Refused, is_definite(&latest.message));
-        let grace = match (limit, missing_grace) {
-            (Limit::Grace(grace), _) if is_any => grace,
-            (Limit::Grace(grace), Limit::Grace(missing)) => grace.max(missing),
-            _ => return Finality::Open,
-        };
-        let same = events
-            .iter()
-            .filter(|event| is_any || is_definite(&event.message));
-        let first = same.filter_map(|event| event.first).min();
-        let (Some(first), Some(last)) = (first, latest.last) else {
-            return Finality::Open;
-        };
-        if last >= first.plus_seconds(grace) && last > first {
-            return Finality::Certain;
-        }
-        // The ReplicaSet controller waits twice as long before each attempt.
-        let passed = last.since(first).seconds();
-        let left = (2 * grace).max(1).saturating_sub(passed);
-        Finality::Pending(Some(self.snapshot.now.plus_seconds(left)))
+        self.examiner
+            .refusal(uid, reason, self.own_pods_terminate())
     }
 
     /// Whether the caller's own attempt to create the ReplicaSet was rejected with a definite text.
@@ -310,47 +225,16 @@ impl Survey<'_> {
                 && definite::refusal(&failure.message) == Refusal::Definite
         })
     }
+}
 
-    /// How final a failure is that all unready pods share. `reported` is when the caller was told first.
-    fn finality(&self, class: Class, findings: &[Finding<'_>], reported: Time) -> Finality {
-        let unready = || {
-            findings
-                .iter()
-                .filter(|finding| finding.cause != Cause::PodFailed)
-        };
-        let is_definite = unready().all(|finding| finding.is_definite);
-        match self.judgement.rules.limit(class, is_definite) {
-            Limit::Never => Finality::Open,
-            Limit::Restarts(limit) => {
-                let mut counted = unready().map(|finding| self.restarts(finding));
-                match counted.any(|restarts| restarts >= limit) {
-                    true => Finality::Certain,
-                    false => Finality::Pending(None),
-                }
-            }
-            Limit::Grace(0) => Finality::Certain,
-            Limit::Grace(grace) => {
-                let mut ends = Vec::new();
-                for finding in unready() {
-                    match self.grace_ends(finding, grace, reported) {
-                        Some(end) if end <= self.snapshot.now => return Finality::Certain,
-                        end => ends.extend(end),
-                    }
-                }
-                Finality::Pending(ends.into_iter().min())
-            }
-        }
-    }
-
-    /// When the last of the containers that may still pass their startup probe is killed otherwise. `None` unless all
-    /// unready pods have one.
-    fn startup_ends(&self, findings: &[Finding<'_>]) -> Option<Time> {
-        let mut unready = findings
-            .iter()
-            .filter(|finding| finding.cause != Cause::PodFailed);
-        unready.try_fold(None, |latest: Option<Time>, finding| {
-            let end = finding.startup_ends?;
-            Some(Some(latest.map_or(end, |latest| latest.max(end))))
-        })?
-    }
+/// When the last of the containers that may still pass their startup probe is killed otherwise. `None` unless all
+/// unready pods have one.
+fn startup_ends(findings: &[Finding<'_>]) -> Option<Time> {
+    let mut unready = findings
+        .iter()
+        .filter(|finding| finding.cause != Cause::PodFailed);
+    unready.try_fold(None, |latest: Option<Time>, finding| {
+        let end = finding.startup_ends?;
+        Some(Some(latest.map_or(end, |latest| latest.max(end))))
+    })?
 }

@@ -236,7 +236,9 @@ class Target(_message.Message):
     apps/v1 Deployment.
     """
     kind: _builtins.str
-    """Kind of the owner, for example "Deployment"."""
+    """Kind of the owner, for example "Deployment". ComputeStatus reports on objects of every kind in `objects_json`, for example
+    a StatefulSet or a Job. The other methods only take Deployments, and custom resources with the same spec.
+    """
     namespace: _builtins.str
     """Namespace of the owner."""
     name: _builtins.str
@@ -510,7 +512,7 @@ class ComputeStatusResponse(_message.Message):
     @_builtins.property
     def status(self) -> _kubernetes_pb2.DeploymentStatus:
         """Status that the Deployment controller would publish for this snapshot without making any other write. Absent without
-        `replica_sets_complete`.
+        `replica_sets_complete`, and for other kinds than Deployments.
         """
 
     @_builtins.property

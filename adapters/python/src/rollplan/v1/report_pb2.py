@@ -26,27 +26,29 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18rollplan/v1/report.proto\x12\x0brollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb2\x02\n\rRolloutReport\x12!\n\x05phase\x18\x01 \x01(\x0e\x32\x12.rollplan.v1.Phase\x12\x0f\n\x07message\x18\x02 \x01(\t\x12#\n\x06\x63ounts\x18\x03 \x01(\x0b\x32\x13.rollplan.v1.Counts\x12$\n\x07reasons\x18\x04 \x03(\x0b\x32\x13.rollplan.v1.Reason\x12&\n\x08\x62lockers\x18\x05 \x03(\x0b\x32\x14.rollplan.v1.Blocker\x12\x10\n\x08revision\x18\x06 \x01(\t\x12\x13\n\x0breplica_set\x18\x07 \x01(\t\x12,\n\x08\x64\x65\x61\x64line\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12%\n\x07verdict\x18\t \x01(\x0b\x32\x14.rollplan.v1.Verdict\"\xd0\x01\n\x07Verdict\x12%\n\x07outlook\x18\x01 \x01(\x0e\x32\x14.rollplan.v1.Outlook\x12\x0f\n\x07\x63\x65rtain\x18\x02 \x01(\x08\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\x31\n\rdecided_after\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06remedy\x18\x06 \x01(\t\x12)\n\x05since\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x84\x02\n\x06\x43ounts\x12\x0f\n\x07\x64\x65sired\x18\x01 \x01(\x05\x12\r\n\x05total\x18\x02 \x01(\x05\x12\x0f\n\x07updated\x18\x03 \x01(\x05\x12\r\n\x05ready\x18\x04 \x01(\x05\x12\x11\n\tavailable\x18\x05 \x01(\x05\x12\x13\n\x0bunavailable\x18\x06 \x01(\x05\x12\x18\n\x0bterminating\x18\x07 \x01(\x05H\x00\x88\x01\x01\x12\x11\n\tmax_total\x18\x08 \x01(\x05\x12\x15\n\rmin_available\x18\t \x01(\x05\x12\x1c\n\x14max_total_arithmetic\x18\n \x01(\t\x12 \n\x18min_available_arithmetic\x18\x0b \x01(\tB\x0e\n\x0c_terminating\")\n\x06Reason\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\xcd\x01\n\x07\x42locker\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0e\n\x06remedy\x18\x03 \x01(\t\x12%\n\x04pods\x18\x04 \x03(\x0b\x32\x17.rollplan.v1.BlockedPod\x12\x11\n\tpod_count\x18\x05 \x01(\x05\x12)\n\x05since\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\tremaining\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x8b\x01\n\nBlockedPod\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tcontainer\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\x10\n\x08restarts\x18\x05 \x01(\x05\x12)\n\x05since\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\xa9\x01\n\x05Phase\x12\x15\n\x11PHASE_UNSPECIFIED\x10\x00\x12\x15\n\x11PHASE_PROGRESSING\x10\x01\x12\x12\n\x0ePHASE_COMPLETE\x10\x02\x12\x10\n\x0cPHASE_PAUSED\x10\x03\x12\x11\n\rPHASE_STALLED\x10\x04\x12\x12\n\x0ePHASE_DELETING\x10\x05\x12\x11\n\rPHASE_REFUSED\x10\x06\x12\x12\n\x0ePHASE_DEGRADED\x10\x07*\x8a\x01\n\x07Outlook\x12\x17\n\x13OUTLOOK_UNSPECIFIED\x10\x00\x12\x14\n\x10OUTLOOK_COMPLETE\x10\x01\x12\x1f\n\x1bOUTLOOK_COMPLETES_BY_ITSELF\x10\x02\x12\x18\n\x14OUTLOOK_NEEDS_CHANGE\x10\x03\x12\x15\n\x11OUTLOOK_UNDECIDED\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18rollplan/v1/report.proto\x12\x0brollplan.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xeb\x02\n\rRolloutReport\x12!\n\x05phase\x18\x01 \x01(\x0e\x32\x12.rollplan.v1.Phase\x12\x0f\n\x07message\x18\x02 \x01(\t\x12#\n\x06\x63ounts\x18\x03 \x01(\x0b\x32\x13.rollplan.v1.Counts\x12$\n\x07reasons\x18\x04 \x03(\x0b\x32\x13.rollplan.v1.Reason\x12&\n\x08\x62lockers\x18\x05 \x03(\x0b\x32\x14.rollplan.v1.Blocker\x12\x10\n\x08revision\x18\x06 \x01(\t\x12\x13\n\x0breplica_set\x18\x07 \x01(\t\x12,\n\x08\x64\x65\x61\x64line\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12%\n\x07verdict\x18\t \x01(\x0b\x32\x14.rollplan.v1.Verdict\x12&\n\x08\x63ounters\x18\n \x03(\x0b\x32\x14.rollplan.v1.Counter\x12\x0f\n\x07generic\x18\x0b \x01(\x08\"&\n\x07\x43ounter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03\"\xd0\x01\n\x07Verdict\x12%\n\x07outlook\x18\x01 \x01(\x0e\x32\x14.rollplan.v1.Outlook\x12\x0f\n\x07\x63\x65rtain\x18\x02 \x01(\x08\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\x31\n\rdecided_after\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06remedy\x18\x06 \x01(\t\x12)\n\x05since\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x84\x02\n\x06\x43ounts\x12\x0f\n\x07\x64\x65sired\x18\x01 \x01(\x05\x12\r\n\x05total\x18\x02 \x01(\x05\x12\x0f\n\x07updated\x18\x03 \x01(\x05\x12\r\n\x05ready\x18\x04 \x01(\x05\x12\x11\n\tavailable\x18\x05 \x01(\x05\x12\x13\n\x0bunavailable\x18\x06 \x01(\x05\x12\x18\n\x0bterminating\x18\x07 \x01(\x05H\x00\x88\x01\x01\x12\x11\n\tmax_total\x18\x08 \x01(\x05\x12\x15\n\rmin_available\x18\t \x01(\x05\x12\x1c\n\x14max_total_arithmetic\x18\n \x01(\t\x12 \n\x18min_available_arithmetic\x18\x0b \x01(\tB\x0e\n\x0c_terminating\")\n\x06Reason\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\xcd\x01\n\x07\x42locker\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0e\n\x06remedy\x18\x03 \x01(\t\x12%\n\x04pods\x18\x04 \x03(\x0b\x32\x17.rollplan.v1.BlockedPod\x12\x11\n\tpod_count\x18\x05 \x01(\x05\x12)\n\x05since\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\tremaining\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x8b\x01\n\nBlockedPod\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tcontainer\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\x10\n\x08restarts\x18\x05 \x01(\x05\x12)\n\x05since\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\xa9\x01\n\x05Phase\x12\x15\n\x11PHASE_UNSPECIFIED\x10\x00\x12\x15\n\x11PHASE_PROGRESSING\x10\x01\x12\x12\n\x0ePHASE_COMPLETE\x10\x02\x12\x10\n\x0cPHASE_PAUSED\x10\x03\x12\x11\n\rPHASE_STALLED\x10\x04\x12\x12\n\x0ePHASE_DELETING\x10\x05\x12\x11\n\rPHASE_REFUSED\x10\x06\x12\x12\n\x0ePHASE_DEGRADED\x10\x07*\x8a\x01\n\x07Outlook\x12\x17\n\x13OUTLOOK_UNSPECIFIED\x10\x00\x12\x14\n\x10OUTLOOK_COMPLETE\x10\x01\x12\x1f\n\x1bOUTLOOK_COMPLETES_BY_ITSELF\x10\x02\x12\x18\n\x14OUTLOOK_NEEDS_CHANGE\x10\x03\x12\x15\n\x11OUTLOOK_UNDECIDED\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rollplan.v1.report_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PHASE']._serialized_start=1283
-  _globals['_PHASE']._serialized_end=1452
-  _globals['_OUTLOOK']._serialized_start=1455
-  _globals['_OUTLOOK']._serialized_end=1593
+  _globals['_PHASE']._serialized_start=1380
+  _globals['_PHASE']._serialized_end=1549
+  _globals['_OUTLOOK']._serialized_start=1552
+  _globals['_OUTLOOK']._serialized_end=1690
   _globals['_ROLLOUTREPORT']._serialized_start=107
-  _globals['_ROLLOUTREPORT']._serialized_end=413
-  _globals['_VERDICT']._serialized_start=416
-  _globals['_VERDICT']._serialized_end=624
-  _globals['_COUNTS']._serialized_start=627
-  _globals['_COUNTS']._serialized_end=887
-  _globals['_REASON']._serialized_start=889
-  _globals['_REASON']._serialized_end=930
-  _globals['_BLOCKER']._serialized_start=933
-  _globals['_BLOCKER']._serialized_end=1138
-  _globals['_BLOCKEDPOD']._serialized_start=1141
-  _globals['_BLOCKEDPOD']._serialized_end=1280
+  _globals['_ROLLOUTREPORT']._serialized_end=470
+  _globals['_COUNTER']._serialized_start=472
+  _globals['_COUNTER']._serialized_end=510
+  _globals['_VERDICT']._serialized_start=513
+  _globals['_VERDICT']._serialized_end=721
+  _globals['_COUNTS']._serialized_start=724
+  _globals['_COUNTS']._serialized_end=984
+  _globals['_REASON']._serialized_start=986
+  _globals['_REASON']._serialized_end=1027
+  _globals['_BLOCKER']._serialized_start=1030
+  _globals['_BLOCKER']._serialized_end=1235
+  _globals['_BLOCKEDPOD']._serialized_start=1238
+  _globals['_BLOCKEDPOD']._serialized_end=1377
 # @@protoc_insertion_point(module_scope)

@@ -30,39 +30,49 @@ class _PhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Phase.ValueType
     PHASE_UNSPECIFIED: _Phase.ValueType  # 0
     """The phase is unknown."""
     PHASE_PROGRESSING: _Phase.ValueType  # 1
-    """The rollout is in progress."""
+    """The rollout is in progress, or the object is not ready yet."""
     PHASE_COMPLETE: _Phase.ValueType  # 2
     """All desired pods are updated and available, no old pods remain, and a controller has observed the latest
     generation.
     """
     PHASE_PAUSED: _Phase.ValueType  # 3
-    """The rollout is paused by spec.paused."""
+    """The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when somebody deletes them
+    (updateStrategy OnDelete).
+    """
     PHASE_STALLED: _Phase.ValueType  # 4
-    """The progress deadline has passed, or the rollout certainly needs a change, for example because an image does not exist."""
+    """The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, or
+    a Job has failed.
+    """
     PHASE_DELETING: _Phase.ValueType  # 5
-    """The Deployment is being deleted."""
+    """The object is being deleted."""
     PHASE_REFUSED: _Phase.ValueType  # 6
     """The Deployment does not allow a plan, for example because its selector is empty."""
     PHASE_DEGRADED: _Phase.ValueType  # 7
     """The rollout completed earlier, and a pod that was ready then is not ready now."""
 
 class Phase(_Phase, metaclass=_PhaseEnumTypeWrapper):
-    """Phase is the phase of a rollout."""
+    """Phase is the phase of a rollout, or of a workload of another kind than a Deployment. docs/verdict.md has the phases of
+    each kind.
+    """
 
 PHASE_UNSPECIFIED: Phase.ValueType  # 0
 """The phase is unknown."""
 PHASE_PROGRESSING: Phase.ValueType  # 1
-"""The rollout is in progress."""
+"""The rollout is in progress, or the object is not ready yet."""
 PHASE_COMPLETE: Phase.ValueType  # 2
 """All desired pods are updated and available, no old pods remain, and a controller has observed the latest
 generation.
 """
 PHASE_PAUSED: Phase.ValueType  # 3
-"""The rollout is paused by spec.paused."""
+"""The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when somebody deletes them
+(updateStrategy OnDelete).
+"""
 PHASE_STALLED: Phase.ValueType  # 4
-"""The progress deadline has passed, or the rollout certainly needs a change, for example because an image does not exist."""
+"""The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, or
+a Job has failed.
+"""
 PHASE_DELETING: Phase.ValueType  # 5
-"""The Deployment is being deleted."""
+"""The object is being deleted."""
 PHASE_REFUSED: Phase.ValueType  # 6
 """The Deployment does not allow a plan, for example because its selector is empty."""
 PHASE_DEGRADED: Phase.ValueType  # 7
@@ -118,6 +128,8 @@ class RolloutReport(_message.Message):
     REPLICA_SET_FIELD_NUMBER: _builtins.int
     DEADLINE_FIELD_NUMBER: _builtins.int
     VERDICT_FIELD_NUMBER: _builtins.int
+    COUNTERS_FIELD_NUMBER: _builtins.int
+    GENERIC_FIELD_NUMBER: _builtins.int
     phase: Global___Phase.ValueType
     """Phase of the rollout."""
     message: _builtins.str
@@ -126,9 +138,15 @@ class RolloutReport(_message.Message):
     """Revision of the ReplicaSet with the current template. Empty if that ReplicaSet does not exist yet."""
     replica_set: _builtins.str
     """Name of the ReplicaSet with the current template. Empty if it does not exist yet."""
+    generic: _builtins.bool
+    """Whether the kind is not known, so that only the conditions decide that many controllers share: observedGeneration,
+    Ready, Reconciling and Stalled.
+    """
     @_builtins.property
     def counts(self) -> Global___Counts:
-        """Numbers of pods, and the limits of the rollout. Absent without `replica_sets_complete`."""
+        """Numbers of pods, and the limits of the rollout. Absent without `replica_sets_complete`, and for other kinds than
+        Deployments.
+        """
 
     @_builtins.property
     def reasons(self) -> _containers.RepeatedCompositeFieldContainer[Global___Reason]:
@@ -148,6 +166,12 @@ class RolloutReport(_message.Message):
     def verdict(self) -> Global___Verdict:
         """Whether the rollout completes by itself or needs a change."""
 
+    @_builtins.property
+    def counters(self) -> _containers.RepeatedCompositeFieldContainer[Global___Counter]:
+        """Numbers of a workload of another kind than a Deployment, in the order in which to show them. Empty for Deployments,
+        which have `counts`, and for kinds without numbers.
+        """
+
     def __init__(
         self,
         *,
@@ -160,14 +184,44 @@ class RolloutReport(_message.Message):
         replica_set: _builtins.str = ...,
         deadline: _timestamp_pb2.Timestamp | None = ...,
         verdict: Global___Verdict | None = ...,
+        counters: _abc.Iterable[Global___Counter] | None = ...,
+        generic: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "deadline", b"deadline", "verdict", b"verdict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blockers", b"blockers", "counts", b"counts", "deadline", b"deadline", "message", b"message", "phase", b"phase", "reasons", b"reasons", "replica_set", b"replica_set", "revision", b"revision", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blockers", b"blockers", "counters", b"counters", "counts", b"counts", "deadline", b"deadline", "generic", b"generic", "message", b"message", "phase", b"phase", "reasons", b"reasons", "replica_set", b"replica_set", "revision", b"revision", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RolloutReport: _TypeAlias = RolloutReport  # noqa: Y015
+
+@_typing.final
+class Counter(_message.Message):
+    """Counter is a number that the spec of a workload asks for, or that its controller publishes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """What is counted, in lower case, for example "desired", "updated" or "available". docs/verdict.md lists those of each
+    kind.
+    """
+    value: _builtins.int
+    """The number."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        value: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Counter: _TypeAlias = Counter  # noqa: Y015
 
 @_typing.final
 class Verdict(_message.Message):

@@ -1,0 +1,25 @@
+//! CustomResourceDefinitions: usable once they are established.
+
+use super::scene::Scene;
+use crate::report::{Blocker, Cause, Phase, Report};
+
+pub(super) fn report(scene: &Scene<'_>) -> Report {
+    let refused = scene
+        .condition("NamesAccepted")
+        .filter(|condition| condition.status == "False");
+    let established = scene.condition("Established");
+    let failed = established.filter(|it| it.status == "False" && it.reason != "Installing");
+    if let Some(condition) = refused.or(failed) {
+        let remedy = "correct the names of the definition, or remove the other one";
+        let mut blocker =
+            scene.of_condition(Cause::ConditionFalse, "it is not accepted", condition);
+        blocker.remedy = remedy.to_owned();
+        return scene.failed("has failed", blocker, Vec::new());
+    }
+    if scene.true_condition("Established").is_some() {
+        return scene.complete("is established", Vec::new());
+    }
+    let message = "the API server has not established it yet".to_owned();
+    let blocker = Blocker::new(Cause::ConditionFalse, message, "");
+    scene.open(Phase::Progressing, "is being installed", blocker)
+}

@@ -1,0 +1,97 @@
+//! A pod by itself: nobody replaces it once it has failed.
+
+use super::scene::{Scene, phase_of};
+use crate::report::text::{KUBERNETES_MAX, because, one_line, word};
+use crate::report::verdict::evidence::was_ready;
+use crate::report::verdict::failure::Group;
+use crate::report::{Blocker, Cause, Phase, Report};
+use crate::snapshot::{ContainerState, Pod};
+
+/// What is read of a pod besides what is read of every pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SinglePod {
+    /// Whether `spec.restartPolicy` is Always.
+    pub is_always_restarted: bool,
+}
+
+pub(super) fn report(single: &SinglePod, scene: &Scene<'_>) -> Report {
+    let Some(pod) = scene.observed.pods.first() else {
+        return scene.complete("exists", Vec::new());
+    };
+    match pod.phase.as_str() {
+        "Succeeded" => return scene.complete("has succeeded", Vec::new()),
+        "Failed" => return scene.failed("has failed", failed(pod, scene), Vec::new()),
+        _ => {}
+    }
+    let mut findings = scene.findings(std::iter::once(pod));
+    if !single.is_always_restarted {
+        // A container that has ended successfully is done.
+        findings.retain(|finding| {
+            finding.container.is_none_or(|container| {
+                !matches!(
+                    container.state,
+                    ContainerState::Terminated { exit_code: 0, .. }
+                )
+            })
+        });
+    }
+    let is_ready =
+        crate::report::pods::condition(pod, "Ready").is_some_and(|ready| ready.status == "True");
+    if is_ready {
+        return scene.complete("is ready", Vec::new());
+    }
+    let mut blockers = scene.examiner.blockers(&findings, 1);
+    if blockers.is_empty() {
+        let message = "its containers have ended or are running, and it is not ready".to_owned();
+        blockers.push(Blocker::new(Cause::NotReady, message, ""));
+    }
+    let group = Group {
+        existing: 1,
+        has_ready: false,
+        makes_room: false,
+    };
+    let verdict = scene.judge(&blockers, &findings, &group);
+    let phase = match was_ready(pod) {
+        true => Phase::Degraded,
+        false => Phase::Progressing,
+    };
+    let phase = phase_of(&verdict, phase);
+    let what = match phase {
+        Phase::Stalled => "is stuck",
+        Phase::Degraded => "is degraded",
+        _ => "is not ready",
+    };
+    scene.report(phase, what, blockers, verdict, Vec::new())
+}
+
+/// Why a pod has failed.
+fn failed(pod: &Pod, scene: &Scene<'_>) -> Blocker {
+    let ended = pod
+        .containers
+        .iter()
+        .find_map(|container| match &container.state {
+            ContainerState::Terminated {
+                exit_code, reason, ..
+            } if *exit_code != 0 => Some((container, exit_code, reason)),
+            _ => None,
+        });
+    let reason = one_line(&pod.reason, KUBERNETES_MAX);
+    let why = because(&one_line(&pod.message, KUBERNETES_MAX));
+    let (text, remedy) = match ended {
+        Some((container, code, reason)) => (
+            format!(
+                "container {} ended with exit code {code} ({reason}){why}",
+                container.name
+            ),
+            format!(
+                "read its log: kubectl logs {}{} -c {}",
+                word(&pod.metadata.name),
+                scene.in_namespace(),
+                word(&container.name)
+            ),
+        ),
+        None if reason.is_empty() => (format!("it has failed{why}"), String::new()),
+        None => (format!("{reason}{why}"), String::new()),
+    };
+    Blocker::new(Cause::PodFailed, text, remedy)
+}

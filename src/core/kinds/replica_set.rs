@@ -1,0 +1,101 @@
+//! ReplicaSets.
+
+use super::scene::{Scene, counters, explained, phase_of};
+use crate::report::pods::condition;
+use crate::report::text::{agree, count, word};
+use crate::report::verdict::evidence::was_ready;
+use crate::report::verdict::failure::Group;
+use crate::report::{Blocker, Cause, Phase, Report, refused_remedy};
+
+/// What is read of a ReplicaSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplicaSetView {
+    /// `spec.replicas`.
+    pub replicas: i32,
+    /// `status.replicas`.
+    pub existing: i32,
+    /// `status.fullyLabeledReplicas`.
+    pub labeled: i32,
+    /// `status.readyReplicas`.
+    pub ready: i32,
+    /// `status.availableReplicas`.
+    pub available: i32,
+}
+
+pub(super) fn report(set: &ReplicaSetView, scene: &Scene<'_>) -> Report {
+    let rows = counters([
+        ("desired", set.replicas),
+        ("total", set.existing),
+        ("ready", set.ready),
+        ("available", set.available),
+    ]);
+    let refused = scene.true_condition("ReplicaFailure").map(|condition| {
+        let message = format!("the API server rejects the pods{}", explained(condition));
+        let remedy = match scene.pods_terminate() {
+            true => String::new(),
+            false => refused_remedy(
+                &condition.message,
+                &word(&scene.observed.metadata.namespace),
+            ),
+        };
+        let mut blocker = Blocker::new(Cause::PodsRefused, message, remedy);
+        blocker.since = condition.last_transition_time;
+        blocker
+    });
+    let is_sized = set.existing == set.replicas && set.labeled >= set.replicas;
+    if is_sized && set.available >= set.replicas && set.ready >= set.replicas && refused.is_none() {
+        let what = format!(
+            "is complete ({} of {} available)",
+            set.available, set.replicas
+        );
+        return scene.complete(&what, rows);
+    }
+    let findings = match set.available >= set.replicas {
+        true => Vec::new(),
+        false => scene.findings(scene.observed.pods.iter()),
+    };
+    let mut blockers = scene.examiner.blockers(&findings, set.replicas.into());
+    blockers.extend(refused);
+    if blockers.is_empty() {
+        blockers.push(unexplained(set));
+    }
+    blockers.sort_by_key(|blocker| blocker.cause);
+    let is_ready = |pod| condition(pod, "Ready").is_some_and(|ready| ready.status == "True");
+    let group = Group {
+        existing: set.existing.into(),
+        has_ready: set.ready > 0 || scene.observed.pods.iter().any(is_ready),
+        makes_room: scene.pods_terminate(),
+    };
+    let verdict = scene.judge(&blockers, &findings, &group);
+    let is_degraded = is_sized && findings.iter().any(|finding| was_ready(finding.source));
+    let phase = phase_of(
+        &verdict,
+        match is_degraded {
+            true => Phase::Degraded,
+            false => Phase::Progressing,
+        },
+    );
+    let state = match phase {
+        Phase::Stalled => "is stuck",
+        Phase::Degraded => "is degraded",
+        _ => "is not complete",
+    };
+    let what = format!("{state} ({} of {} available)", set.available, set.replicas);
+    scene.report(phase, what, blockers, verdict, rows)
+}
+
+fn unexplained(set: &ReplicaSetView) -> Blocker {
+    let extra = i64::from(set.existing) - i64::from(set.replicas);
+    let missing = i64::from(set.replicas) - i64::from(set.available);
+    let message = if extra > 0 {
+        format!("{} still to be removed", agree(count(extra, "pod"), extra))
+    } else if missing > 0 {
+        format!(
+            "{} not available yet",
+            agree(count(missing, "pod"), missing)
+        )
+    } else {
+        "some pods do not have the labels of the template".to_owned()
+    };
+    Blocker::new(Cause::NotAvailable, message, "")
+}

@@ -1,0 +1,49 @@
+//! Services: complete at once, unless they are to have a load balancer.
+
+use super::scene::Scene;
+use crate::report::text::{KUBERNETES_MAX, because, one_line};
+use crate::report::{Blocker, Cause, Phase, Report};
+
+/// What is read of a Service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Service {
+    /// Whether `spec.type` is LoadBalancer.
+    pub is_load_balancer: bool,
+    /// `spec.clusterIP`.
+    pub cluster_ip: String,
+    /// Addresses and host names of `status.loadBalancer.ingress`.
+    pub addresses: Vec<String>,
+}
+
+pub(super) fn report(service: &Service, scene: &Scene<'_>) -> Report {
+    if !service.is_load_balancer {
+        return scene.complete("is ready", Vec::new());
+    }
+    if let Some(address) = service
+        .addresses
+        .first()
+        .filter(|_| !service.cluster_ip.is_empty())
+    {
+        let address = one_line(address, KUBERNETES_MAX);
+        return scene.complete(&format!("has a load balancer at {address}"), Vec::new());
+    }
+    let events = scene.examiner.events_about(&scene.observed.metadata.uid);
+    let failed = events
+        .filter(|event| event.kind == "Warning" && event.reason.contains("LoadBalancer"))
+        .max_by_key(|event| event.last);
+    let (message, remedy) = match failed {
+        Some(event) => (
+            format!(
+                "its load balancer fails{}",
+                because(&one_line(&event.message, KUBERNETES_MAX))
+            ),
+            "check the controller of load balancers, and the quotas of the cloud",
+        ),
+        None if service.cluster_ip.is_empty() => {
+            ("it has no cluster IP address yet".to_owned(), "")
+        }
+        None => ("its load balancer has no address yet".to_owned(), ""),
+    };
+    let blocker = Blocker::new(Cause::NoAddress, message, remedy);
+    scene.open(Phase::Progressing, "is not ready", blocker)
+}

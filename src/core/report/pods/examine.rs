@@ -1,0 +1,401 @@
+//! Finds out why a pod is not available.
+
+use super::super::Cause;
+use super::super::examiner::Examiner;
+use super::super::template::{self, Probe, ProbeKind};
+use super::super::text::{KUBERNETES_MAX, NAME_MAX, PROGRAM_MAX, because, last_line, one_line};
+use super::super::verdict::class::Class;
+use super::super::verdict::definite::{is_config, is_image};
+use super::super::verdict::evidence::is_node_lost;
+use super::{Finding, GATES_NOT_READY, NODE_LOST, OOM_KILLED, condition, or};
+use crate::snapshot::{Container, ContainerState, ObservedEvent, Pod};
+use crate::time::{Span, Time};
+
+const IMAGE_PULL: [&str; 7] = [
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "ImageInspectError",
+    "RegistryUnavailable",
+    "SignatureValidationFailed",
+];
+/// The number of seconds after which a running container no longer counts as crashing, because the kubelet resets its
+/// backoff.
+const BACKOFF_RESET_SECONDS: i64 = 600;
+/// How long after a failure of a probe a container ends that the kubelet stops for it: the default grace period.
+const PROBE_KILL_SECONDS: i64 = 30;
+/// The exit codes of a container that the kubelet has stopped or killed.
+const KILLED: [i32; 3] = [0, 137, 143];
+const CONTAINER_CONFIG: [&str; 5] = [
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "PreCreateHookError",
+    "PreStartHookError",
+    "PostStartHookError",
+];
+
+impl<'a> Examiner<'a> {
+    /// The reason why a pod is not available. `None` if it is.
+    pub(crate) fn examine(&self, pod: &'a Pod) -> Option<Finding<'a>> {
+        let now = self.now;
+        let created = pod.metadata.creation_timestamp;
+        let ready = condition(pod, "Ready");
+        if matches!(pod.phase.as_str(), "Failed" | "Succeeded") {
+            let since = ready.and_then(|condition| condition.last_transition_time);
+            let (reason, message) = (or(&pod.reason, &pod.phase), &pod.message);
+            let since = since.or(created);
+            return Some(Finding::new(Cause::PodFailed, pod, reason, message, since));
+        }
+        if let Some(condition) = ready.filter(|condition| condition.status == "True") {
+            let min_ready = i64::from(self.min_ready_seconds);
+            let since = condition.last_transition_time;
+            let ready_for = since.map_or(Span::default(), |since| now.since(since));
+            return (ready_for < Span::from_seconds(min_ready))
+                .then(|| Finding::new(Cause::MinReadySeconds, pod, "Ready", "", since));
+        }
+        if let Some(condition) =
+            condition(pod, "PodScheduled").filter(|condition| condition.status == "False")
+        {
+            let reason = or(&condition.reason, "Unschedulable");
+            let message = scheduler_text(&condition.message);
+            let since = condition.last_transition_time.or(created);
+            let finding = Finding::new(Cause::Unschedulable, pod, reason, message, since);
+            return Some(finding.of_class(Class::Unschedulable, false));
+        }
+        let has_started = pod.containers.iter().any(|container| {
+            !container.init && matches!(container.state, ContainerState::Running { .. })
+        });
+        // The worst container determines the cause.
+        let worst = pod
+            .containers
+            .iter()
+            .filter_map(|container| self.examine_container(pod, container, has_started))
+            .min_by_key(|finding| finding.cause);
+        if let Some(mut finding) = worst {
+            let scheduled = condition(pod, "PodScheduled");
+            finding.pod.since = finding
+                .pod
+                .since
+                .or_else(|| scheduled.and_then(|condition| condition.last_transition_time))
+                .or(created);
+            if finding.cause == Cause::Starting && finding.startup_ends.is_none() {
+                self.explain_start(&mut finding);
+            }
+            return Some(finding);
+        }
+        if let Some(condition) = ready {
+            let since = condition.last_transition_time.or(created);
+            let (reason, message) = (&condition.reason, &condition.message);
+            let is_gated = reason == GATES_NOT_READY;
+            if is_gated || is_node_lost(pod) {
+                let reason = if is_gated { reason } else { NODE_LOST };
+                let finding = Finding::new(Cause::NotReady, pod, reason, message, since);
+                return Some(finding.of_class(Class::NotReady, false));
+            }
+        }
+        let mut finding =
+            Finding::new(Cause::Starting, pod, or(&pod.phase, "Pending"), "", created);
+        self.explain_start(&mut finding);
+        Some(finding)
+    }
+
+    /// The reason why a container is not ready. `has_started` means that the pod is initialized, so that an init container
+    /// that is still running is a sidecar.
+    fn examine_container(
+        &self,
+        pod: &'a Pod,
+        container: &'a Container,
+        has_started: bool,
+    ) -> Option<Finding<'a>> {
+        let finding = |cause, reason: &str, message: &str, since| {
+            Finding::new(cause, pod, reason, message, since).of_container(container)
+        };
+        let crash = |reason: &str, state: &ContainerState, otherwise: &str, since| {
+            let (how, at) = termination(state).unwrap_or_else(|| (otherwise.to_owned(), None));
+            let mut finding = finding(Cause::CrashLoop, reason, &how, at.or(since));
+            let class = self.class_of_crash(pod, container, state);
+            finding = finding.of_class(class, !self.is_inherited(pod));
+            finding.detail = self.probe_failure(pod, container, class);
+            finding
+        };
+        match &container.state {
+            ContainerState::Waiting { reason, message } => {
+                let reason = or(reason, "Waiting");
+                if IMAGE_PULL.contains(&reason) {
+                    let text = self.pull_error(pod, container, message);
+                    let mut finding = finding(Cause::ImagePull, reason, message, None);
+                    finding.detail = last_clause(text);
+                    let (class, is_definite) = match reason {
+                        "InvalidImageName" => (Class::ImageName, true),
+                        "ErrImageNeverPull" => (Class::ImagePull, true),
+                        _ => (Class::ImagePull, is_image(text)),
+                    };
+                    Some(finding.of_class(class, is_definite))
+                } else if CONTAINER_CONFIG.contains(&reason) {
+                    let finding = finding(Cause::ContainerConfig, reason, message, None);
+                    Some(finding.of_class(Class::Config, is_config(message)))
+                } else if reason == "CrashLoopBackOff" || container.restarts > 0 {
+                    Some(crash(reason, &container.last_state, message, None))
+                } else {
+                    Some(finding(Cause::Starting, reason, message, None))
+                }
+            }
+            ContainerState::Running { .. } if container.ready => None,
+            ContainerState::Running { started_at } if container.init && !has_started => {
+                let mut finding = finding(Cause::Starting, "Init", "", *started_at);
+                finding.detail = format!(
+                    "init container {} is running",
+                    one_line(&container.name, NAME_MAX)
+                );
+                Some(finding)
+            }
+            ContainerState::Running { started_at } => {
+                let recent = started_at.is_some_and(|started| {
+                    self.now.since(started) < Span::from_seconds(BACKOFF_RESET_SECONDS)
+                });
+                if termination(&container.last_state).is_some() && container.restarts > 0 && recent
+                {
+                    let how = termination(&container.last_state).map(|(how, _)| how);
+                    let mut finding = finding(
+                        Cause::CrashLoop,
+                        "Running",
+                        &how.unwrap_or_default(),
+                        *started_at,
+                    );
+                    // It is running now, so it has not failed again.
+                    let class = self.class_of_crash(pod, container, &container.last_state);
+                    finding.detail = self.probe_failure(pod, container, class);
+                    return Some(finding);
+                }
+                if let Some(probe) = self.probe(container, ProbeKind::Startup)
+                    && container.started == Some(false)
+                {
+                    let mut finding = finding(Cause::Starting, "Running", "", *started_at);
+                    let action = probe.action;
+                    finding.detail = format!("startup probe {action} has not passed yet");
+                    if container.restarts == 0 {
+                        let end = started_at.map(|started| started.plus_seconds(probe.budget));
+                        finding.startup_ends = end;
+                        let left = end.map(|end| end.since(self.now));
+                        if let Some(left) = left {
+                            finding.detail = format!("{}, {left} left", finding.detail);
+                        }
+                    }
+                    return Some(finding);
+                }
+                let mut finding = finding(Cause::NotReady, "Running", "", *started_at);
+                if let Some(probe) = self.probe(container, ProbeKind::Readiness) {
+                    let failure = self.unhealthy(pod, container, "Readiness");
+                    let why = because(&failure);
+                    finding.detail = format!("readiness probe {} fails{why}", probe.action);
+                }
+                Some(finding.of_class(Class::NotReady, false))
+            }
+            ContainerState::Terminated {
+                exit_code, reason, ..
+            } if !(container.init && *exit_code == 0) => {
+                Some(crash(or(reason, "Terminated"), &container.state, "", None))
+            }
+            ContainerState::Terminated { .. } | ContainerState::Unknown => None,
+        }
+    }
+
+    fn probe(&self, container: &Container, kind: ProbeKind) -> Option<Probe> {
+        let container = template::container(self.template?, &container.name, container.init)?;
+        template::probe(container, kind)
+    }
+
+    /// Whether the restarts of a pod are not of this rollout.
+    fn is_inherited(&self, pod: &Pod) -> bool {
+        let created = pod.metadata.creation_timestamp;
+        let began = created.zip(self.rollout_began);
+        began.is_some_and(|(created, began)| created < began)
+    }
+
+    /// Tells containers that cannot start, and those that the kubelet kills, from those that end by themselves.
+    fn class_of_crash(&self, pod: &Pod, container: &Container, end: &ContainerState) -> Class {
+        let ContainerState::Terminated {
+            exit_code, reason, ..
+        } = end
+        else {
+            return Class::CrashLoop;
+        };
+        if matches!(reason.as_str(), "StartError" | "ContainerCannotRun") {
+            return Class::StartError;
+        }
+        let is_killed = KILLED.contains(exit_code) && reason != OOM_KILLED;
+        let failed = !self.unhealthy(pod, container, "Startup").is_empty();
+        if is_killed && failed && container.started != Some(true) {
+            return Class::StartupProbe;
+        }
+        Class::CrashLoop
+    }
+
+    /// Which probe makes the kubelet kill a container, and how it fails.
+    fn probe_failure(&self, pod: &Pod, container: &Container, class: Class) -> String {
+        let end = match &container.state {
+            ContainerState::Terminated { .. } => &container.state,
+            _ => &container.last_state,
+        };
+        let ContainerState::Terminated {
+            exit_code,
+            reason,
+            finished_at,
+            ..
+        } = end
+        else {
+            return String::new();
+        };
+        let is_killed = KILLED.contains(exit_code) && reason != OOM_KILLED;
+        let failed =
+            |name| reason != OOM_KILLED && self.failed_before(pod, container, name, *finished_at);
+        let (kind, name) = match class {
+            Class::StartupProbe => (ProbeKind::Startup, "Startup"),
+            Class::CrashLoop if is_killed => (ProbeKind::Liveness, "Liveness"),
+            // A program that the kubelet stops may exit with any code.
+            Class::CrashLoop if failed("Startup") => (ProbeKind::Startup, "Startup"),
+            Class::CrashLoop if failed("Liveness") => (ProbeKind::Liveness, "Liveness"),
+            _ => return String::new(),
+        };
+        let failure = self.unhealthy(pod, container, name);
+        let Some(probe) = self.probe(container, kind).filter(|_| !failure.is_empty()) else {
+            return String::new();
+        };
+        let (what, verb) = match is_killed {
+            true => ("killed because", "fails"),
+            false => ("after", "failed"),
+        };
+        let name = name.to_lowercase();
+        format!("{what} its {name} probe {} {verb}: {failure}", probe.action)
+    }
+
+    /// Whether a probe has failed shortly before the end of a container, by the clock of the kubelet.
+    fn failed_before(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        kind: &str,
+        finished: Option<Time>,
+    ) -> bool {
+        let failed = self.latest_unhealthy(pod, container, kind);
+        let failed = failed.and_then(|event| event.last).zip(finished);
+        failed.is_some_and(|(failed, finished)| failed.plus_seconds(PROBE_KILL_SECONDS) >= finished)
+    }
+
+    /// The latest failure of a probe that events show.
+    fn latest_unhealthy(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        kind: &str,
+    ) -> Option<&'a ObservedEvent> {
+        let events = self.events_about(&pod.metadata.uid);
+        let of_kind = events.filter(|event| {
+            event.reason == "Unhealthy"
+                && event.message.starts_with(kind)
+                && event.may_concern(&container.name)
+        });
+        of_kind.max_by_key(|event| event.last)
+    }
+
+    /// The text of the latest failure of a probe.
+    fn unhealthy(&self, pod: &Pod, container: &Container, kind: &str) -> String {
+        let latest = self.latest_unhealthy(pod, container, kind);
+        let text = latest.map_or("", |event| event.message.as_str());
+        let text = text
+            .split_once(" probe failed: ")
+            .map_or(text, |(_, text)| text);
+        one_line(text, PROGRAM_MAX)
+    }
+
+    /// Why an image cannot be pulled: older kubelets say so in events only.
+    fn pull_error(&self, pod: &Pod, container: &Container, message: &'a str) -> &'a str {
+        if message.contains(": ") {
+            return message;
+        }
+        let events = self.events_about(&pod.metadata.uid);
+        let failed = events.filter(|event| {
+            event.message.starts_with("Failed to pull image") && event.may_concern(&container.name)
+        });
+        failed
+            .max_by_key(|event| event.last)
+            .map_or(message, |event| event.message.as_str())
+    }
+
+    /// Why a pod has not started: volumes and networks are in events only.
+    fn explain_start(&self, finding: &mut Finding<'_>) {
+        let events = self.events_about(&finding.source.metadata.uid);
+        let failed = events.filter(|event| {
+            event.kind == "Warning"
+                && event.reason.starts_with("Failed")
+                && event.reason != "FailedScheduling"
+        });
+        let Some(event) = failed.max_by_key(|event| event.last) else {
+            return;
+        };
+        if event.reason == "FailedMount" && is_config(&event.message) {
+            finding.cause = Cause::ContainerConfig;
+            finding.class = Some(Class::Config);
+            finding.is_definite = true;
+            finding.is_from_event = true;
+            finding.pod.container.clear();
+            finding.pod.message = one_line(&event.message, KUBERNETES_MAX);
+        } else {
+            let text = format!("{}: {}", event.reason, event.message);
+            finding.detail = one_line(&text, KUBERNETES_MAX);
+        }
+    }
+}
+
+/// The text of the scheduler without what it tried besides.
+fn scheduler_text(message: &str) -> &str {
+    let ends = [
+        " no new claims to deallocate",
+        ", no new claims",
+        " preemption: ",
+    ];
+    let ends = ends.iter().filter_map(|end| message.find(end));
+    ends.min().map_or(message, |end| &message[..end])
+}
+
+/// The last clause of an error of a registry, for example "not found".
+fn last_clause(message: &str) -> String {
+    let (_, clause) = message.trim_end().rsplit_once(": ").unwrap_or_default();
+    one_line(clause, PROGRAM_MAX)
+}
+
+/// How and when a container terminated, for example "Error, exit code 1: last line of its output".
+fn termination(state: &ContainerState) -> Option<(String, Option<Time>)> {
+    match state {
+        ContainerState::Terminated {
+            exit_code,
+            reason,
+            message,
+            finished_at,
+        } => {
+            let reason = if reason.is_empty() {
+                String::new()
+            } else {
+                format!("{reason}, ")
+            };
+            let output = because(&start_error(&last_line(message)));
+            Some((
+                format!("{reason}exit code {exit_code}{output}"),
+                *finished_at,
+            ))
+        }
+        ContainerState::Waiting { .. }
+        | ContainerState::Running { .. }
+        | ContainerState::Unknown => None,
+    }
+}
+
+/// The error of a program that cannot be started, without what the runtime tried before.
+fn start_error(line: &str) -> String {
+    let line = match line.find("exec: ") {
+        Some(at) if line.contains("container process") => &line[at..],
+        _ => line,
+    };
+    line.strip_suffix(": unknown").unwrap_or(line).to_owned()
+}

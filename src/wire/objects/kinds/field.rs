@@ -1,0 +1,224 @@
+//! The fields of one object, read one by one: what is not asked for is never looked into.
+
+use std::cell::RefCell;
+
+use rollplan_core::size::IntOrPercent;
+use rollplan_core::template::{Number, Value};
+use rollplan_core::time::Time;
+use serde_json::value::RawValue;
+
+use crate::wire::error::Reason;
+use crate::wire::objects::Fault;
+use crate::wire::objects::scan::{Members, string};
+use crate::wire::objects::transcode::DUPLICATE_KEY;
+
+/// What is wrong with the fields that were read.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    list: RefCell<Vec<Fault>>,
+    /// Whether what has another type than expected counts as absent: of a kind that is not known, nothing can be expected.
+    is_lenient: bool,
+}
+
+/// A field of an object, which may be absent.
+#[derive(Clone, Debug)]
+pub(super) struct Field<'a, 'f> {
+    text: Option<&'a str>,
+    /// The path from the object on, for example ".spec.replicas".
+    path: String,
+    faults: &'f Faults,
+}
+
+// === impl Faults ===
+
+impl Faults {
+    pub(super) fn new(is_lenient: bool) -> Self {
+        Self {
+            is_lenient,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn into_list(self) -> Vec<Fault> {
+        self.list.into_inner()
+    }
+
+    /// A field of the object itself.
+    pub(super) fn field<'a>(&self, name: &str, text: Option<&'a str>) -> Field<'a, '_> {
+        Field {
+            text,
+            path: format!(".{name}"),
+            faults: self,
+        }
+    }
+}
+
+// === impl Field ===
+
+impl<'a, 'f> Field<'a, 'f> {
+    fn wrong(&self, reason: Reason, description: impl Into<String>) {
+        if !self.faults.is_lenient {
+            self.faults.list.borrow_mut().push(Fault {
+                path: self.path.clone(),
+                reason,
+                description: description.into(),
+            });
+        }
+    }
+
+    fn wrong_type<T>(&self, description: &str) -> Option<T> {
+        self.wrong(Reason::WrongType, description);
+        None
+    }
+
+    pub(super) fn is_present(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// A field of this one, which must be an object.
+    pub(super) fn get(&self, name: &str) -> Self {
+        let inner = |text| Self {
+            text,
+            path: format!("{}.{name}", self.path),
+            faults: self.faults,
+        };
+        let Some(text) = self.text else {
+            return inner(None);
+        };
+        let Some(members) = Members::of(text) else {
+            return inner(self.wrong_type("must be an object"));
+        };
+        if members.names().filter(|key| *key == name).count() > 1 {
+            let twice = inner(None);
+            twice.wrong(Reason::DuplicateKey, DUPLICATE_KEY);
+            return twice;
+        }
+        inner(members.get(name).filter(|text| *text != "null"))
+    }
+
+    /// The keys of an object.
+    pub(super) fn keys(&self) -> Vec<String> {
+        let members = self.text.and_then(Members::of).unwrap_or_default();
+        members.names().map(str::to_owned).collect()
+    }
+
+    pub(super) fn list(&self) -> Vec<Self> {
+        let Some(text) = self.text else {
+            return Vec::new();
+        };
+        let Ok(items) = serde_json::from_str::<Vec<&'a RawValue>>(text) else {
+            return self.wrong_type("must be a list").unwrap_or_default();
+        };
+        let items = items.into_iter().enumerate();
+        items
+            .map(|(index, item)| Self {
+                text: Some(item.get()).filter(|text| *text != "null"),
+                path: format!("{}[{index}]", self.path),
+                faults: self.faults,
+            })
+            .collect()
+    }
+
+    pub(super) fn text(&self) -> String {
+        let text = self.text.map(|text| match string(text) {
+            Some(text) => text.into_owned(),
+            None => self.wrong_type("must be a string").unwrap_or_default(),
+        });
+        text.unwrap_or_default()
+    }
+
+    pub(super) fn is_true(&self) -> bool {
+        match self.text {
+            Some("true") => true,
+            None | Some("false") => false,
+            Some(_) => self.wrong_type("must be true or false").unwrap_or_default(),
+        }
+    }
+
+    /// An integer that may be negative.
+    pub(super) fn integer(&self) -> Option<i64> {
+        let integer = self.text?.parse();
+        match integer {
+            Ok(integer) => Some(integer),
+            Err(_) => {
+                self.wrong_type("must be an integer of 64 bits, without a fraction or an exponent")
+            }
+        }
+    }
+
+    /// A number of pods or seconds.
+    pub(super) fn count(&self) -> Option<i32> {
+        let integer = self.integer()?;
+        match i32::try_from(integer) {
+            Ok(count) if count >= 0 => Some(count),
+            Ok(_) => {
+                self.wrong(
+                    Reason::Negative,
+                    format!("is {integer}, and may not be negative"),
+                );
+                None
+            }
+            Err(_) => {
+                let text = format!("is {integer}, and must be between 0 and {}", i32::MAX);
+                self.wrong(Reason::OutOfRange, text);
+                None
+            }
+        }
+    }
+
+    pub(super) fn time(&self) -> Option<Time> {
+        let text = string(self.text?)?;
+        let time = text.parse::<prost_types::Timestamp>().ok();
+        // A date alone is none.
+        let time = time.filter(|_| text.len() >= "2026-01-31T12:00:00Z".len());
+        let time = time.and_then(|time| Time::new(time.seconds, u32::try_from(time.nanos).ok()?));
+        time.or_else(|| {
+            self.wrong_type("must be a time of RFC 3339, for example \"2026-01-31T12:00:00Z\"")
+        })
+    }
+
+    pub(super) fn int_or_percent(&self) -> Option<IntOrPercent> {
+        let text = self.text?;
+        let read = match string(text) {
+            Some(percent) => percent
+                .strip_suffix('%')
+                .and_then(|number| number.parse().ok())
+                .map(IntOrPercent::Percent),
+            None => text.parse().ok().map(IntOrPercent::Int),
+        };
+        let is_valid = |it: &IntOrPercent| match it {
+            IntOrPercent::Int(number) | IntOrPercent::Percent(number) => *number >= 0,
+        };
+        read.filter(is_valid).or_else(|| {
+            let text =
+                "must be a whole number that is not negative, or a percentage, for example \"25%\"";
+            self.wrong(Reason::NotIntOrPercent, text);
+            None
+        })
+    }
+
+    /// Whatever it has, as it is. `None` if it is not JSON of a depth that can be read.
+    pub(super) fn value(&self) -> Option<Value> {
+        serde_json::from_str(self.text?).ok().map(value)
+    }
+}
+
+fn value(json: serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Null => Value::Null,
+        serde_json::Value::Bool(it) => Value::Bool(it),
+        serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(integer), _) => Value::from(Number::from(integer)),
+            (None, Some(float)) => Value::from(Number::from(float)),
+            (None, None) => Value::Null,
+        },
+        serde_json::Value::String(text) => Value::String(text),
+        serde_json::Value::Array(items) => Value::List(items.into_iter().map(value).collect()),
+        serde_json::Value::Object(entries) => Value::Map(
+            entries
+                .into_iter()
+                .map(|(key, entry)| (key, value(entry)))
+                .collect(),
+        ),
+    }
+}

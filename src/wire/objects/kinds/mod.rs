@@ -1,0 +1,275 @@
+//! Objects of other kinds than Deployments, with their pods and events.
+
+mod field;
+mod views;
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use rollplan_core::interrupt::Interrupt;
+use rollplan_core::kinds::{Observed, REVISION_LABEL, View};
+use rollplan_core::snapshot::{ObjectMeta, StringMap};
+use rollplan_core::time::Time;
+
+use self::field::{Faults, Field};
+use self::views::{Known, conditions, template};
+use super::scan::{Found, Metadata};
+use super::{Object, Origin, Reader};
+use crate::proto;
+use crate::wire::error::{Error, Reason, Violations};
+use crate::wire::estimate::OBJECT_BYTES_MAX;
+use crate::wire::limits::PODS_MAX;
+
+/// Stands for the UID of a pod by itself that has none, as in a manifest.
+const UNKNOWN: &str = "unknown";
+/// Labels and annotations that reports read.
+const LABELS: [&str; 2] = ["kueue.x-k8s.io/queue-name", REVISION_LABEL];
+const ANNOTATIONS: [&str; 1] = ["deprecated.daemonset.template.generation"];
+/// Labels of pods that reports read.
+pub(in crate::wire) const POD_LABELS: [&str; 2] = [REVISION_LABEL, "pod-template-generation"];
+
+/// An object of another kind, and what was found with it. The pods and events are yet to be validated.
+#[derive(Debug)]
+pub(in crate::wire) struct Workload {
+    pub(in crate::wire) observed: Observed,
+    pub(in crate::wire) pods: Vec<proto::Pod>,
+    pub(in crate::wire) pod_origins: Vec<Origin>,
+    pub(in crate::wire) events: Vec<proto::ObservedEvent>,
+    pub(in crate::wire) event_origins: Vec<Origin>,
+}
+
+/// The group of an apiVersion. That of "v1" is empty.
+pub(super) fn group(api_version: &str) -> &str {
+    api_version.rsplit_once('/').map_or("", |(group, _)| group)
+}
+
+/// Whether a group is one of Kubernetes itself, so that none of its kinds but Deployment has the spec of a Deployment.
+pub(super) fn is_of_kubernetes(api_version: &str) -> bool {
+    let group = group(api_version);
+    !group.contains('.') || group.ends_with(".k8s.io")
+}
+
+/// Whether a target is of another kind than a Deployment, as far as its kind tells.
+pub(in crate::wire) fn may_be_meant(snapshot: &proto::Snapshot) -> bool {
+    let target = snapshot.target.as_ref();
+    !snapshot.objects_json.is_empty()
+        && target.is_some_and(|target| {
+            let kind = (target.api_version.as_str(), target.kind.as_str());
+            !kind.0.is_empty() && !kind.1.is_empty() && kind != ("apps/v1", "Deployment")
+        })
+}
+
+/// Reads the target, its pods and their events. `None` if the target is a custom resource with the spec of a Deployment.
+pub(in crate::wire) fn read(
+    snapshot: &proto::Snapshot,
+    interrupt: &dyn Interrupt,
+) -> Result<Option<Workload>, Error> {
+    let mut violations = Violations::default();
+    super::check_target(snapshot, &mut violations);
+    super::check_exclusive(snapshot, &mut violations);
+    let (found, _) = super::scan_all(&snapshot.objects_json, violations, interrupt)?;
+    let mut reader = Reader {
+        violations: Violations::default(),
+        memory: 0,
+        interrupt,
+    };
+    let Some(target) = reader.choose(&found, snapshot.target.as_ref()) else {
+        return Err(Error::InvalidArgument(reader.violations));
+    };
+    let (object, metadata) = target;
+    if is_deployment(object) {
+        return Ok(None);
+    }
+    check_size(object, metadata)?;
+    let known = Known::of(&object.api_version, &object.kind);
+    let faults = Faults::new(known.is_none());
+    let (spec, status) = (
+        faults.field("spec", object.field("spec")),
+        faults.field("status", object.field("status")),
+    );
+    let pods = select_pods(&found, target, known)?;
+    let pod_spec = match known {
+        Some(Known::Pod) => spec.clone(),
+        Some(known) if known.controls_pods() => spec.get("template").get("spec"),
+        _ => faults.field("spec", None),
+    };
+    let view = match known {
+        Some(known) => known.view(&spec, &status, newest_revision(&found, target, known)),
+        None => View::Other,
+    };
+    let observed = Observed {
+        now: Time::MIN,
+        api_version: object.api_version.clone().into_owned(),
+        kind: object.kind.clone().into_owned(),
+        metadata: object_meta(object, metadata, &faults),
+        observed_generation: status.get("observedGeneration").integer(),
+        conditions: conditions(&status),
+        view,
+        template: template(&pod_spec),
+        min_ready_seconds: match known.is_some_and(Known::controls_pods) {
+            true => spec.get("minReadySeconds").count().unwrap_or_default(),
+            false => 0,
+        },
+        pods: Vec::new(),
+        pods_complete: snapshot.pods_complete,
+        events: Vec::new(),
+    };
+    drop((spec, status, pod_spec));
+    let origin = object.origin(metadata);
+    for fault in faults.into_list() {
+        let description = format!("{} ({})", fault.description, origin.object);
+        let field = format!("{origin}{}", fault.path);
+        reader.violations.add(field, fault.reason, description);
+    }
+    if metadata.name.is_empty() {
+        let description = format!("is required ({})", origin.object);
+        let field = format!("{origin}.metadata.name");
+        reader.violations.add(field, Reason::Required, description);
+    }
+    let mut workload = Workload {
+        observed,
+        pods: Vec::new(),
+        pod_origins: Vec::new(),
+        events: Vec::new(),
+        event_origins: Vec::new(),
+    };
+    reader.messages(&pods, &mut workload.pods, &mut workload.pod_origins)?;
+    if known == Some(Known::Pod) {
+        // Only the pods of an owner are matched by it.
+        for metadata in workload
+            .pods
+            .iter_mut()
+            .filter_map(|pod| pod.metadata.as_mut())
+        {
+            if metadata.uid.is_empty() {
+                UNKNOWN.clone_into(&mut metadata.uid);
+            }
+        }
+    }
+    // Events may also come in their field, before those in the texts.
+    let mut about: HashSet<&str> = pods.iter().map(|pod| &*pod.1.uid).collect();
+    about.insert(&metadata.uid);
+    let list: Rc<str> = Rc::from("snapshot.events");
+    for (index, event) in snapshot.events.iter().enumerate() {
+        let uid = event.involved_object.as_ref().map_or("", |it| &it.uid);
+        if !uid.is_empty() && about.contains(uid) {
+            workload.events.push(event.clone());
+            workload.event_origins.push(Origin {
+                list: Rc::clone(&list),
+                index,
+                object: "Event".to_owned(),
+            });
+        }
+    }
+    let events = super::events_about(&found, target, &pods);
+    reader.messages(&events, &mut workload.events, &mut workload.event_origins)?;
+    match reader.violations.is_empty() {
+        true => Ok(Some(workload)),
+        false => Err(Error::InvalidArgument(reader.violations)),
+    }
+}
+
+/// Whether an object is a custom resource that acts as a Deployment: it has a selector, a pod template, and no strategy
+/// other than a Deployment's.
+fn is_deployment(object: &Found<'_>) -> bool {
+    if is_of_kubernetes(&object.api_version) {
+        return (&*object.api_version, &*object.kind) == ("apps/v1", "Deployment");
+    }
+    let faults = Faults::new(true);
+    let spec = faults.field("spec", object.field("spec"));
+    let strategy = spec.get("strategy").keys();
+    let is_strategy = |key: &String| matches!(key.as_str(), "type" | "rollingUpdate");
+    let selector = spec.get("selector");
+    let has_selector = ["matchLabels", "matchExpressions"]
+        .iter()
+        .any(|key| selector.get(key).is_present());
+    has_selector
+        && spec.get("template").get("spec").is_present()
+        && strategy.iter().all(is_strategy)
+        && !spec.get("updateStrategy").is_present()
+        && !spec.get("workloadRef").is_present()
+}
+
+/// The API server stores no larger ones.
+fn check_size(object: &Found<'_>, metadata: &Metadata<'_>) -> Result<(), Error> {
+    let bytes: usize = object.fields().map(|(_, text)| text.len()).sum();
+    if bytes <= OBJECT_BYTES_MAX {
+        return Ok(());
+    }
+    let origin = object.origin(metadata);
+    let description = format!(
+        "{bytes} bytes exceed the limit of {OBJECT_BYTES_MAX} for an object ({})",
+        origin.object
+    );
+    let mut violations = Violations::default();
+    violations.add(origin, Reason::ObjectTooLarge, description);
+    Err(Error::InvalidArgument(violations))
+}
+
+/// The pods that the target controls, or the target itself.
+fn select_pods<'f, 'a>(
+    found: &'f [(Found<'a>, Metadata<'a>)],
+    target: Object<'f, 'a>,
+    known: Option<Known>,
+) -> Result<Vec<Object<'f, 'a>>, Error> {
+    let uid = &*target.1.uid;
+    let pods: Vec<Object<'f, 'a>> = match known {
+        Some(Known::Pod) => vec![target],
+        Some(known) if known.controls_pods() && !uid.is_empty() => {
+            super::near(found, target, "v1", "Pod")
+                .filter(|(_, pod)| pod.controller.as_deref() == Some(uid))
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    if pods.len() > PODS_MAX {
+        return Err(Error::TooLarge {
+            what: "snapshot.pods",
+            unit: "entries",
+            count: pods.len(),
+            max: PODS_MAX,
+        });
+    }
+    Ok(pods)
+}
+
+/// The hash of the newest ControllerRevision of a DaemonSet.
+fn newest_revision(
+    found: &[(Found<'_>, Metadata<'_>)],
+    target: Object<'_, '_>,
+    known: Known,
+) -> Option<String> {
+    if known != Known::DaemonSet || target.1.uid.is_empty() {
+        return None;
+    }
+    let owned = found.iter().filter(|(object, metadata)| {
+        object.kind == "ControllerRevision"
+            && metadata.controller.as_deref() == Some(&*target.1.uid)
+    });
+    let newest = owned
+        .filter_map(|(object, _)| Some((object.field("revision")?.parse::<i64>().ok()?, object)))
+        .max_by_key(|(revision, _)| *revision)?;
+    newest.1.labels().remove(REVISION_LABEL)
+}
+
+fn object_meta(object: &Found<'_>, metadata: &Metadata<'_>, faults: &Faults) -> ObjectMeta {
+    let field = faults.field("metadata", object.field("metadata"));
+    let chosen = |map: Field<'_, '_>, keys: &[&str]| -> StringMap {
+        let entries = keys.iter().map(|key| (key, map.get(key)));
+        let present = entries.filter(|(_, value)| value.is_present());
+        present
+            .map(|(key, value)| ((*key).to_owned(), value.text()))
+            .collect()
+    };
+    ObjectMeta {
+        name: metadata.name.clone().into_owned(),
+        namespace: metadata.namespace.clone().into_owned(),
+        uid: metadata.uid.clone().into_owned(),
+        generation: field.get("generation").integer().unwrap_or_default(),
+        creation_timestamp: field.get("creationTimestamp").time(),
+        deletion_timestamp: field.get("deletionTimestamp").time(),
+        labels: chosen(field.get("labels"), &LABELS),
+        annotations: chosen(field.get("annotations"), &ANNOTATIONS),
+        ..ObjectMeta::default()
+    }
+}
