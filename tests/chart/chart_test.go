@@ -241,11 +241,27 @@ func TestServiceHasNoRights(t *testing.T) {
 	}
 }
 
-// With a list of namespaces, the adapter has rights in these namespaces only.
+// With a list of namespaces, the adapter has rights to objects in these namespaces only. The reviews with which it protects
+// its metrics have no namespace.
 func TestAdapterWithNamespacesHasNoClusterRights(t *testing.T) {
-	for _, object := range render(t, "-f", chart+"/ci/adapter-values.yaml") {
-		if _, ok := object.(*rbacv1.ClusterRoleBinding); ok {
-			t.Errorf("%s grants rights in all namespaces", id(t, object))
+	for secure, want := range map[string][]string{"true": {"rollplan-system-rollplan-controller-metrics-auth"}, "false": nil} {
+		var bound []string
+		for _, object := range render(t, "-f", chart+"/ci/adapter-values.yaml", "--set", "adapter.metrics.secure="+secure) {
+			if binding, ok := object.(*rbacv1.ClusterRoleBinding); ok {
+				bound = append(bound, binding.RoleRef.Name)
+			}
+			role, ok := object.(*rbacv1.ClusterRole)
+			if !ok || !slices.Contains(want, role.Name) {
+				continue
+			}
+			for _, rule := range role.Rules {
+				if !slices.Equal(rule.Resources, []string{"tokenreviews"}) && !slices.Equal(rule.Resources, []string{"subjectaccessreviews"}) {
+					t.Errorf("%s grants %v", id(t, role), rule)
+				}
+			}
+		}
+		if !slices.Equal(bound, want) {
+			t.Errorf("adapter.metrics.secure=%s: bound ClusterRoles %v, want %v", secure, bound, want)
 		}
 	}
 }
@@ -303,7 +319,7 @@ func TestSelectorsSelectPods(t *testing.T) {
 			switch kind := object.GetObjectKind().GroupVersionKind().Kind; kind {
 			case "Service":
 				selector = &metav1.LabelSelector{MatchLabels: object.(*corev1.Service).Spec.Selector}
-			case "PodDisruptionBudget", "PodMonitor", "NetworkPolicy":
+			case "PodDisruptionBudget", "NetworkPolicy":
 				key := map[string]string{"NetworkPolicy": "podSelector"}[kind]
 				if key == "" {
 					key = "selector"
@@ -328,6 +344,39 @@ func TestSelectorsSelectPods(t *testing.T) {
 				t.Errorf("%s: %s selects no pod", file, id(t, object))
 			}
 		}
+	}
+}
+
+// Each ServiceMonitor selects a Service that has its ports.
+func TestMonitorsSelectPorts(t *testing.T) {
+	monitors := 0
+	for _, file := range ciFiles(t) {
+		objects := render(t, "-f", file)
+		for _, object := range objects {
+			monitor, ok := object.(*monitoring.ServiceMonitor)
+			if !ok {
+				continue
+			}
+			monitors++
+			var ports []string
+			for _, other := range objects {
+				service, ok := other.(*corev1.Service)
+				if !ok || !labels.SelectorFromSet(monitor.Spec.Selector.MatchLabels).Matches(labels.Set(service.Labels)) {
+					continue
+				}
+				for _, port := range service.Spec.Ports {
+					ports = append(ports, port.Name)
+				}
+			}
+			for _, endpoint := range monitor.Spec.Endpoints {
+				if !slices.Contains(ports, endpoint.Port) {
+					t.Errorf("%s: %s selects the ports %v, and wants %s", file, id(t, object), ports, endpoint.Port)
+				}
+			}
+		}
+	}
+	if monitors < 3 {
+		t.Errorf("checked only %d ServiceMonitors", monitors)
 	}
 }
 

@@ -613,6 +613,35 @@ spec:
         readinessProbe: {grpc: {port: 50051}, periodSeconds: 1}
 `
 
+// The adapter serves its metrics to those only who may get them.
+func (c *cluster) checkAdapterMetrics(t *testing.T) {
+	t.Helper()
+	pod := c.pods(t, namespace, "app.kubernetes.io/component=controller")[0]
+	address := c.kubectl(t, "get", "pod", pod, "-n", namespace, "-o", "jsonpath={.status.podIP}") + ":8080"
+	token := c.kubectl(t, "create", "token", "default", "-n", "default")
+	get := func(headers ...string) string {
+		args := []string{"node.sh", "ns", c.dir, "curl", "--insecure", "--silent", "--max-time", "10", "--write-out", "%{http_code}"}
+		for _, header := range headers {
+			args = append(args, "--header", header)
+		}
+		return c.run(t, "bash", append(args, "https://"+address+"/metrics")...)
+	}
+	if out := get(); !strings.HasSuffix(out, "401") {
+		t.Errorf("metrics without a token: %s", out)
+	}
+	if out := get("Authorization: Bearer " + token); !strings.HasSuffix(out, "403") {
+		t.Errorf("metrics without the role: %s", out)
+	}
+	c.kubectl(t, "create", "clusterrolebinding", "metrics", "--clusterrole="+namespace+"-rollplan-controller-metrics-reader", "--serviceaccount=default:default")
+	await(t, "the metrics of the adapter", func() error {
+		if out := get("Authorization: Bearer " + token); !strings.HasSuffix(out, "200") || !strings.Contains(out, "controller_runtime_reconcile_total") {
+			return fmt.Errorf("%.200s", out)
+		}
+		return nil
+	})
+	c.kubectl(t, "delete", "clusterrolebinding", "metrics")
+}
+
 // A PlannedDeployment of real pods is created, updated, gets an image that cannot be pulled, is undone, outlives the
 // release, and is deleted.
 func (c *cluster) testAdapter(t *testing.T) {
@@ -634,6 +663,7 @@ func (c *cluster) testAdapter(t *testing.T) {
 		})
 	}
 	c.upgrade(t, "HELM4", "adapter.enabled=true")
+	c.checkAdapterMetrics(t)
 	c.apply(t, manifest(tag, "0"))
 	complete("the PlannedDeployment is created")
 	first := c.pods(t, "default", "app=web")

@@ -2,16 +2,16 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* Full name. 47 characters leave room for the longest suffix, `-controller`, and the hashes of pod names. */}}
+{{/* Full name. 44 characters leave room for the longest suffix, `-controller-metrics`. */}}
 {{- define "rollplan.fullname" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 47 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc 44 | trimSuffix "-" -}}
 {{- else -}}
 {{- $name := include "rollplan.name" . -}}
 {{- if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 47 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 44 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 47 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 44 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
