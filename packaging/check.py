@@ -16,7 +16,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "target/images/amd64"
-SIZE_MAX = 15_000_000
+# The adapter contains the client libraries of Kubernetes, and those that authenticate the clients of its metrics.
+SIZE_MAX = {"rollplan": 15_000_000, "rollplan-controller": 18_000_000}
 TARGETS = {"rollplan": "service", "rollplan-controller": "adapter"}
 
 
@@ -43,7 +44,7 @@ def is_static(binary: bytes) -> bool:
 
 def check_image(name: str) -> None:
     path = OUT / f"{name}.tar"
-    assert path.stat().st_size < SIZE_MAX, f"{path} has {path.stat().st_size} bytes"
+    assert path.stat().st_size < SIZE_MAX[name], f"{path} has {path.stat().st_size} bytes"
     config, layer = read_archive(path)
     assert config["config"]["User"] == "65532:65532", config
     for label in ("title", "description", "licenses", "version", "revision", "created"):
