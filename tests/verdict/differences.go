@@ -1,0 +1,63 @@
+package verdict
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// page explains the differences, each in a table row that begins with its name: | `NAME` | ….
+const page = "../../docs/verdict.md"
+
+// differences are the rows of one section of the page that begin with a case.
+func differences(t *testing.T, section string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "### "+section+"\n")
+	if !found {
+		t.Fatalf("%s has no section %q", page, section)
+	}
+	rest, _, _ = strings.Cut(rest, "\n#")
+	rows := map[string]string{}
+	for line := range strings.Lines(rest) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) < 3 {
+			continue
+		}
+		for name := range strings.SplitSeq(cells[0], ",") {
+			name = strings.TrimSpace(name)
+			if strings.HasPrefix(name, "`") {
+				rows[strings.Trim(name, "`")] = strings.TrimSpace(cells[1])
+			}
+		}
+	}
+	return rows
+}
+
+// check fails for a difference that is not listed, and for a listed one that is none.
+func check(t *testing.T, listed map[string]string, name, theirs, expected, ours string) {
+	t.Helper()
+	got := fmt.Sprintf("%s, %s", theirs, ours)
+	row, isListed := listed[name]
+	delete(listed, name)
+	switch {
+	case ours == expected && isListed:
+		t.Errorf("%s is listed as a difference and is none", name)
+	case ours != expected && !isListed:
+		t.Errorf("%s is a difference that %s does not list: %s", name, page, got)
+	case ours != expected && row != got:
+		t.Errorf("%s is listed as %q and is %q", name, row, got)
+	}
+}
+
+// checkAll fails for rows about cases that do not exist.
+func checkAll(t *testing.T, listed map[string]string) {
+	t.Helper()
+	for name := range listed {
+		t.Errorf("%s lists %s, and there is no such case", page, name)
+	}
+}
