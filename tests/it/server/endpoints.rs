@@ -174,7 +174,7 @@ async fn one_deployment_of_several_is_chosen_by_the_query() {
         assert_eq!(object["name"], "web", "{query}: {reply:?}");
         let text = named(query).with("accept", "text/plain");
         let text = text.over_http1(address).await;
-        assert!(text.text().starts_with("Deployment shop/web\n"));
+        assert!(text.text().starts_with("Deployment shop/web"));
     }
     let reply = named("").over_http1(address).await;
     let said = check_error(&reply, 400, "invalid_argument", "INVALID_REQUEST");
