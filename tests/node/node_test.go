@@ -620,7 +620,7 @@ func (c *cluster) checkAdapterMetrics(t *testing.T) {
 	address := c.kubectl(t, "get", "pod", pod, "-n", namespace, "-o", "jsonpath={.status.podIP}") + ":8080"
 	token := c.kubectl(t, "create", "token", "default", "-n", "default")
 	get := func(headers ...string) string {
-		args := []string{"node.sh", "ns", c.dir, "curl", "--insecure", "--silent", "--max-time", "10", "--write-out", "%{http_code}"}
+		args := []string{"node.sh", "ns", c.dir, "curl", "--insecure", "--silent", "--show-error", "--max-time", "10", "--retry", "10", "--retry-all-errors", "--write-out", "%{http_code}"}
 		for _, header := range headers {
 			args = append(args, "--header", header)
 		}
