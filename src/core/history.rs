@@ -3,7 +3,6 @@
 use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass;
 use crate::revision;
-use crate::rollback;
 use crate::snapshot::{Options, ReplicaSet, Snapshot};
 use crate::time::Time;
 
@@ -95,7 +94,7 @@ fn describe(set: &ReplicaSet, current: bool, cleaned_up_next: bool) -> Revision 
         revision: revision::revision_of(annotations).unwrap_or(0),
         replica_set: set.metadata.name.clone(),
         change_cause: annotations.get(CHANGE_CAUSE).cloned().unwrap_or_default(),
-        images: set.template.read(rollback::images),
+        images: set.template.images(),
         creation_timestamp: set.metadata.creation_timestamp,
         replicas: set.replicas,
         ready_replicas: set.status.ready_replicas,

@@ -328,7 +328,7 @@ fn warnings(snapshot: &Snapshot, template: &Value) -> Vec<String> {
     for (kind, name) in refers {
         warnings.push(format!("{kind} {name} keeps its present content"));
     }
-    for image in images(template) {
+    for image in crate::template::images(template) {
         if image.ends_with(":latest") || is_untagged(&image) {
             warnings.push(format!("image {image} may be another one by now"));
         }
@@ -373,14 +373,4 @@ fn collect_references(value: &Value, refers: &mut BTreeSet<(&'static str, String
             .for_each(|item| collect_references(item, refers)),
         _ => {}
     }
-}
-
-/// Images of the containers of a template, in its order, those that initialise the pod first.
-pub(crate) fn images(template: &Value) -> Vec<String> {
-    ["initContainers", "containers"]
-        .iter()
-        .filter_map(|key| template.at(&["spec", key])?.as_list())
-        .flatten()
-        .filter_map(|container| Some(container.get("image")?.as_str()?.to_owned()))
-        .collect()
 }

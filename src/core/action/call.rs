@@ -205,7 +205,7 @@ fn update_owner(owner: &Target, change: &OwnerChange) -> ApiCall {
     }
     let annotations = Json::strings(&change.all_annotations);
     operations.push(operation("add", "/metadata/annotations", annotations));
-    let template = Json::Template(template);
+    let template = Json::Value(template);
     operations.push(operation("replace", "/spec/template", template));
     patch(owner, "", JSON_PATCH, Json::List(operations))
 }

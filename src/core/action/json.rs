@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::snapshot::StringMap;
-use crate::template::{Value, write_list, write_map, write_string};
+use crate::template::{Template, Value, write_list, write_map, write_string};
 
 /// A JSON value that borrows its texts.
 #[derive(Clone, Debug)]
@@ -17,7 +17,9 @@ pub(super) enum Json<'a> {
     /// Each key once, in any order.
     Object(Vec<(&'a str, Json<'a>)>),
     /// A pod template.
-    Template(&'a Value),
+    Template(&'a Template),
+    /// The same, decoded.
+    Value(&'a Value),
 }
 
 impl<'a> Json<'a> {
@@ -53,7 +55,8 @@ impl<'a> Json<'a> {
                 let entries = entries.iter_mut().map(|(key, value)| (*key, value));
                 write_map(text, entries, |text, value| value.write(text));
             }
-            Self::Template(value) => value.write_json(text),
+            Self::Template(template) => template.write_json(text),
+            Self::Value(value) => value.write_json(text),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::selector::LabelSelector;
 use crate::snapshot::{
     Deployment, DeploymentStatus, ObjectMeta, OwnerReference, ReplicaSet, StringMap,
 };
-use crate::template::Value;
+use crate::template::{Template, Value};
 
 /// One write, or one check, decided down to its last number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,7 +201,7 @@ pub struct NewReplicaSet {
     /// The Deployment's selector with the hash label added.
     pub selector: LabelSelector,
     /// The Deployment's template with the hash label added.
-    pub template: Value,
+    pub template: Template,
     /// Its revision.
     pub revision: i64,
 }

@@ -6,7 +6,6 @@ use super::{Managed, Pass, Stop, SyncResult, WorkingCopy, conditions, quote};
 use crate::action::{Action, Event, NewReplicaSet, OnFailure, Target};
 use crate::revision::{self, POD_TEMPLATE_HASH, TEMPLATE_DIGEST};
 use crate::snapshot::{ObjectMeta, ReplicaSet, ReplicaSetStatus, StepFailure, StringMap};
-use crate::template::{self, Template, Value};
 
 /// The longest name of an object (Kubernetes: DNS1123SubdomainMaxLength).
 const NAME_BYTES_MAX: usize = 253;
@@ -61,13 +60,10 @@ impl Pass<'_> {
     fn new_set(&self, old: &[WorkingCopy], new_revision: i64) -> SyncResult<NewReplicaSet> {
         let deployment = self.owner.deployment;
         let collisions = self.owner.status.collision_count;
-        let template = deployment.spec.template.value();
+        let prepared = deployment.spec.template.prepared();
         self.checkpoint()?;
-        let hash = template::template_hash(template, collisions);
-        self.checkpoint()?;
-        let template = with_label(template, &hash);
-        self.checkpoint()?;
-        let labels = labels_of(&template);
+        let hash = prepared.hash(collisions);
+        let labels = prepared.labels(&hash);
         let mut selector = deployment.spec.selector.clone();
         selector
             .match_labels
@@ -100,7 +96,7 @@ impl Pass<'_> {
             replicas: self.strategy.initial_size(self.limits, self.total(old)),
             min_ready_seconds: deployment.spec.min_ready_seconds,
             selector,
-            template,
+            template: deployment.spec.template.labelled(&hash),
             revision: new_revision,
         })
     }
@@ -201,7 +197,7 @@ pub(crate) fn as_created(set: &NewReplicaSet, now: crate::time::Time) -> Replica
         metadata,
         replicas: set.replicas,
         min_ready_seconds: set.min_ready_seconds,
-        template: Template::from(set.template.clone()),
+        template: set.template.clone(),
         status: ReplicaSetStatus::default(),
         available_max: ReplicaSet::UNTOUCHED,
     }
@@ -212,33 +208,4 @@ fn set_name(owner: &str, hash: &str) -> String {
     let max = NAME_BYTES_MAX.saturating_sub(1 + hash.len());
     let owner = &owner[..owner.floor_char_boundary(max)];
     format!("{owner}-{hash}")
-}
-
-/// The template with the hash label added.
-fn with_label(template: &Value, hash: &str) -> Value {
-    let mut template = template.clone();
-    let labels = entry(&mut template, "metadata").and_then(|metadata| entry(metadata, "labels"));
-    if let Some(labels) = labels.and_then(Value::as_map_mut) {
-        labels.insert(POD_TEMPLATE_HASH.to_owned(), hash.into());
-    }
-    template
-}
-
-/// The map under a key, made where it is absent.
-fn entry<'v>(value: &'v mut Value, key: &str) -> Option<&'v mut Value> {
-    let entry = value.as_map_mut()?.entry(key.to_owned()).or_default();
-    if entry.is_null() {
-        *entry = Value::map();
-    }
-    Some(entry)
-}
-
-fn labels_of(template: &Value) -> StringMap {
-    let labels = template.at(&["metadata", "labels"]);
-    labels
-        .and_then(Value::as_map)
-        .into_iter()
-        .flatten()
-        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-        .collect()
 }

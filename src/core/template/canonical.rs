@@ -2,14 +2,13 @@
 //!
 //! [`walk`] is the only place that contains the rules; [`equal()`](super::equal()) uses it too.
 
-use std::collections::BTreeMap;
-
 use super::kind::{Field, Kind, Struct};
 use super::quantity::Quantity;
 use super::shape::TEMPLATE;
 use super::time::Instant;
 use super::tree::{Node, Tree};
-use super::value::{Number, Value};
+use super::value::Number;
+use super::write::{JsonSink, write_entry, write_items, write_string, write_tree};
 
 /// The maximum depth of nested lists and maps. Anything deeper counts as `null`.
 ///
@@ -21,7 +20,7 @@ pub const MAX_DEPTH: usize = 100;
 /// `EqualIgnoreHash`).
 pub(super) const HASH_LABEL: &[&str] = &["metadata", "labels", "pod-template-hash"];
 
-/// The canonical form of a template. Kubernetes considers two templates equal (upstream: `EqualIgnoreHash`) if and only
+/// The canonical form of a template, as JSON. Kubernetes considers two templates equal (upstream: `EqualIgnoreHash`) if and only
 /// if their canonical forms are equal.
 ///
 /// Fields that decode to the Go zero value are omitted where Go does not distinguish zero from absent, quantities and
@@ -36,92 +35,139 @@ pub(super) const HASH_LABEL: &[&str] = &["metadata", "labels", "pod-template-has
 /// - Values deeper than [`MAX_DEPTH`] do not count.
 /// - The few differences listed at [`Quantity`].
 #[must_use]
-pub fn canonical(template: &Value) -> Value {
-    walk(&TEMPLATE, template.node(), HASH_LABEL, 0).value
+pub fn canonical<'a>(template: impl Tree<'a>) -> String {
+    let mut json = String::new();
+    write_canonical(template, &mut json);
+    json
 }
 
-/// The canonical form of one node.
-pub(super) struct Form {
-    pub(super) value: Value,
-    /// Whether Go decodes the node to the zero value of its type.
-    is_zero: bool,
+/// Appends the output of [`canonical`].
+pub(super) fn write_canonical<'a>(template: impl Tree<'a>, json: &mut impl JsonSink) {
+    walk(&TEMPLATE, template.node(), HASH_LABEL, 0, json);
 }
 
-/// Canonicalizes a node that is present. `skip` is the path, relative to the node, of an entry that is omitted.
+/// Whether Go decodes a node to the zero value of its type.
+type IsZero = bool;
+
+/// Appends the canonical form of a node that is present. `skip` is the path, relative to the node, of an entry that is
+/// omitted.
 pub(super) fn walk<'a, T: Tree<'a>>(
     kind: &Kind,
     node: Node<'a, T>,
     skip: &[&str],
     depth: usize,
-) -> Form {
+    json: &mut impl JsonSink,
+) -> IsZero {
     match (kind, node) {
-        (Kind::Raw, node) => Form::significant(verbatim(node, depth)),
         // Go leaves the zero value unchanged when it decodes a null.
-        (kind, Node::Null) => Form::new(zero_value(kind), true),
-        (Kind::Bool, Node::Bool(value)) => Form::new(value, !value),
-        (Kind::Integer | Kind::IntOrString, Node::Number(number)) => {
-            Form::new(number, number.as_i64() == Some(0))
+        (kind, Node::Null) if !matches!(kind, Kind::Raw) => {
+            json.push(zero_value(kind));
+            true
         }
-        (Kind::String, Node::String(text)) => Form::new(text, text.is_empty()),
-        (Kind::IntOrString, Node::String(text)) => Form::significant(text),
+        (Kind::Bool, Node::Bool(value)) => {
+            json.push(if value { "true" } else { "false" });
+            !value
+        }
+        (Kind::Integer | Kind::IntOrString, Node::Number(number)) => {
+            json.push_number(number);
+            number.as_i64() == Some(0)
+        }
+        (Kind::String | Kind::IntOrString, Node::String(text)) => {
+            write_string(json, text);
+            matches!(kind, Kind::String) && text.is_empty()
+        }
         (Kind::Quantity, Node::String(text)) => match Quantity::parse(text) {
-            Some(quantity) => Form::new(quantity.to_string(), quantity.is_zero()),
-            None => Form::significant(text),
+            Some(quantity) => {
+                write_string(json, &quantity.to_string());
+                quantity.is_zero()
+            }
+            None => {
+                write_string(json, text);
+                false
+            }
         },
         (Kind::Quantity, Node::Number(number)) => match quantity_of(number) {
-            Some(quantity) => Form::new(quantity.to_string(), quantity.is_zero()),
-            None => Form::significant(number),
+            Some(quantity) => {
+                write_string(json, &quantity.to_string());
+                quantity.is_zero()
+            }
+            None => {
+                json.push_number(number);
+                false
+            }
         },
         (Kind::Time, Node::String(text)) => match Instant::parse(text) {
-            Some(instant) => Form::new(instant.to_string(), instant == Instant::ZERO),
-            None => Form::significant(text),
+            Some(instant) => {
+                write_string(json, &instant.to_string());
+                instant == Instant::ZERO
+            }
+            None => {
+                write_string(json, text);
+                false
+            }
         },
         (Kind::Struct(_) | Kind::List(_) | Kind::Map(_), Node::List(_) | Node::Map(_))
             if depth == MAX_DEPTH =>
         {
-            Form::significant(Value::Null)
+            json.push("null");
+            false
         }
-        (Kind::Struct(of), Node::Map(entries)) => Form::map(
-            entries
-                .filter_map(|(key, node)| {
-                    let field = field_value(of, key, node.node(), skip, depth)?;
-                    Some((key.to_owned(), field))
-                })
-                .collect(),
-        ),
-        (Kind::Map(of), Node::Map(entries)) => Form::map(
-            entries
-                .filter_map(|(key, node)| {
-                    let skip = strip_key(skip, key);
-                    if skip.is_some_and(<[_]>::is_empty) {
-                        return None;
-                    }
-                    let form = walk(of, node.node(), skip.unwrap_or_default(), depth + 1);
-                    Some((key.to_owned(), form.value))
-                })
-                .collect(),
-        ),
+        (Kind::Struct(of), Node::Map(entries)) => {
+            json.push("{");
+            let mut is_empty = true;
+            for (key, node) in entries {
+                let before = json.mark();
+                write_entry(json, key, is_empty);
+                match field(of, key, node.node(), skip, depth, json) {
+                    true => is_empty = false,
+                    false => json.back_to(before),
+                }
+            }
+            json.push("}");
+            is_empty
+        }
+        (Kind::Map(of), Node::Map(entries)) => {
+            json.push("{");
+            let mut is_empty = true;
+            for (key, node) in entries {
+                let skip = strip_key(skip, key);
+                if skip.is_some_and(<[_]>::is_empty) {
+                    continue;
+                }
+                write_entry(json, key, is_empty);
+                let skip = skip.unwrap_or_default();
+                walk(of, node.node(), skip, depth + 1, json);
+                is_empty = false;
+            }
+            json.push("}");
+            is_empty
+        }
         (Kind::List(of), Node::List(items)) => {
-            let items: Vec<_> = items
-                .map(|item| walk(of, item.node(), &[], depth + 1).value)
-                .collect();
-            let is_zero = items.is_empty();
-            Form::new(items, is_zero)
+            json.push("[");
+            let count = write_items(json, items, |json, item| {
+                walk(of, item.node(), &[], depth + 1, json);
+            });
+            count == 0
         }
-        (_, node) => Form::significant(verbatim(node, depth)),
+        (_, node) => {
+            write_tree(json, node, MAX_DEPTH.saturating_sub(depth));
+            false
+        }
     }
 }
 
-/// The canonical value of a struct field. `None` if Go treats the field as absent.
-pub(super) fn field_value<'a, T: Tree<'a>>(
+/// Appends the canonical form of a struct field. False if Go treats the field as absent: what was appended does not count
+/// then.
+pub(super) fn field<'a, T: Tree<'a>>(
     of: &Struct,
     key: &str,
     node: Node<'a, T>,
     skip: &[&str],
     depth: usize,
-) -> Option<Value> {
+    json: &mut impl JsonSink,
+) -> bool {
     if matches!(node, Node::Null) {
-        return None;
+        return false;
     }
     let Some(Field {
         name: _,
@@ -129,11 +175,12 @@ pub(super) fn field_value<'a, T: Tree<'a>>(
         kind,
     }) = of.field(key)
     else {
-        return Some(verbatim(node, depth + 1));
+        write_tree(json, node, MAX_DEPTH.saturating_sub(depth + 1));
+        return true;
     };
     let skip = strip_key(skip, key).unwrap_or_default();
-    let Form { value, is_zero } = walk(kind, node, skip, depth + 1);
-    (*pointer || !is_zero).then_some(value)
+    let is_zero = walk(kind, node, skip, depth + 1, json);
+    *pointer || !is_zero
 }
 
 /// The rest of a path that starts with this key.
@@ -142,36 +189,17 @@ pub(super) fn strip_key<'p, 's>(path: &'p [&'s str], key: &str) -> Option<&'p [&
         .and_then(|(first, rest)| (*first == key).then_some(rest))
 }
 
-/// A value that has no entry in the shape table, unchanged.
-pub(super) fn verbatim<'a, T: Tree<'a>>(node: Node<'a, T>, depth: usize) -> Value {
-    match node {
-        Node::Null => Value::Null,
-        Node::Bool(value) => Value::Bool(value),
-        Node::Number(number) => Value::Number(number),
-        Node::String(text) => Value::from(text),
-        Node::List(_) | Node::Map(_) if depth >= MAX_DEPTH => Value::Null,
-        Node::List(items) => {
-            Value::List(items.map(|item| verbatim(item.node(), depth + 1)).collect())
-        }
-        Node::Map(entries) => Value::Map(
-            entries
-                .map(|(key, node)| (key.to_owned(), verbatim(node.node(), depth + 1)))
-                .collect(),
-        ),
-    }
-}
-
 /// The zero value of a kind, for items of lists and entries of maps: unlike fields, they cannot be omitted.
-fn zero_value(kind: &Kind) -> Value {
+fn zero_value(kind: &Kind) -> &'static str {
     match kind {
-        Kind::Bool => Value::Bool(false),
-        Kind::Integer | Kind::IntOrString => Value::from(0),
-        Kind::String => Value::from(""),
-        Kind::Quantity => Value::from("0"),
-        Kind::Time => Value::from(Instant::ZERO.to_string()),
-        Kind::Raw => Value::Null,
-        Kind::Struct(_) | Kind::Map(_) => Value::map(),
-        Kind::List(_) => Value::List(Vec::new()),
+        Kind::Bool => "false",
+        Kind::Integer | Kind::IntOrString => "0",
+        Kind::String => r#""""#,
+        Kind::Quantity => r#""0""#,
+        Kind::Time => Instant::ZERO_JSON,
+        Kind::Raw => "null",
+        Kind::Struct(_) | Kind::Map(_) => "{}",
+        Kind::List(_) => "[]",
     }
 }
 
@@ -184,23 +212,4 @@ fn quantity_of(number: Number) -> Option<Quantity> {
         None => format!("{:e}", number.as_f64()),
     };
     Quantity::parse(&text)
-}
-
-// === impl Form ===
-
-impl Form {
-    fn new(value: impl Into<Value>, is_zero: bool) -> Self {
-        let value = value.into();
-        Self { value, is_zero }
-    }
-
-    /// A value that differs from an absent one in any case.
-    fn significant(value: impl Into<Value>) -> Self {
-        Self::new(value, false)
-    }
-
-    fn map(entries: BTreeMap<String, Value>) -> Self {
-        let is_zero = entries.is_empty();
-        Self::new(entries, is_zero)
-    }
 }

@@ -14,7 +14,7 @@ use super::value::Value;
 #[must_use]
 pub fn sha256_of_canonical(template: &Value) -> String {
     let mut text = String::from("sha256:");
-    for byte in Sha256::digest(canonical(template).to_json()) {
+    for byte in Sha256::digest(canonical(template)) {
         // Writing to a String cannot fail.
         _ = write!(text, "{byte:02x}");
     }

@@ -4,7 +4,7 @@
 //! decoded Go values (`EqualIgnoreHash`), not as JSON: a missing field, a `null`, an empty map and a zero are equal for
 //! some fields and different for others, and `1024` equals `1Ki` in a quantity.
 //!
-//! [`canonical()`] converts a template into its canonical form, using a table of the template's fields that is generated
+//! [`canonical()`] writes the canonical form of a template, using a table of the template's fields that is generated
 //! from the Go types. [`equal()`] compares two templates without building their canonical forms. [`template_hash`] and
 //! [`sha256_of_canonical`] are hashes of the canonical form that are written to the cluster, so they must be the same in
 //! every release and on every platform.
@@ -13,8 +13,10 @@
 
 mod canonical;
 mod digest;
+mod images;
 mod kind;
 mod name;
+mod prepared;
 mod quantity;
 mod same;
 #[rustfmt::skip] // generated
@@ -23,17 +25,20 @@ mod stored;
 mod time;
 mod tree;
 mod value;
+mod write;
 
 #[cfg(test)]
 mod tests;
 
 pub use canonical::{MAX_DEPTH, canonical};
 pub use digest::sha256_of_canonical;
+pub use images::images;
 pub use name::template_hash;
+pub use prepared::{Prepared, prepare};
 pub use quantity::Quantity;
 pub use same::equal;
 pub use shape::API_VERSION;
 pub use stored::{Source, Template};
 pub use tree::{Node, Tree, ValueEntries};
 pub use value::{Number, Value};
-pub(crate) use value::{write_list, write_map, write_string};
+pub(crate) use write::{write_list, write_map, write_string};

@@ -1,7 +1,8 @@
 //! The `pod-template-hash`, which names a ReplicaSet and labels its pods.
 
-use super::canonical::canonical;
-use super::value::Value;
+use super::canonical::write_canonical;
+use super::tree::Tree;
+use super::write::JsonSink;
 
 /// The alphabet that Kubernetes uses for generated names: without vowels, so that no words arise, and without 0, 1 and
 /// 3, which look like letters.
@@ -14,12 +15,46 @@ const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// computes a different one, which changes between releases. This is safe because a ReplicaSet is recognized by its
 /// template, never by its name. As upstream, an absent collision count and 0 give different hashes.
 #[must_use]
-pub fn template_hash(template: &Value, collision_count: Option<i32>) -> String {
-    let mut hash = fnv1a_32(FNV_OFFSET, canonical(template).to_json().as_bytes());
-    if let Some(count) = collision_count {
-        hash = fnv1a_32(hash, &count.to_le_bytes());
+pub fn template_hash<'a>(template: impl Tree<'a>, collision_count: Option<i32>) -> String {
+    Digest::of(template).to_hash(collision_count)
+}
+
+/// FNV-1a of the canonical form.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Digest(u32);
+
+impl Digest {
+    pub(super) fn of<'a>(template: impl Tree<'a>) -> Self {
+        let mut digest = Self(FNV_OFFSET);
+        write_canonical(template, &mut digest);
+        digest
     }
-    safe_encode(&hash.to_string())
+
+    /// The [`template_hash`].
+    pub(super) fn to_hash(self, collision_count: Option<i32>) -> String {
+        let Self(mut hash) = self;
+        if let Some(count) = collision_count {
+            hash = fnv1a_32(hash, &count.to_le_bytes());
+        }
+        safe_encode(&hash.to_string())
+    }
+}
+
+/// The text itself is not needed.
+impl JsonSink for Digest {
+    type Mark = Self;
+
+    fn push(&mut self, part: &str) {
+        self.0 = fnv1a_32(self.0, part.as_bytes());
+    }
+
+    fn mark(&self) -> Self {
+        *self
+    }
+
+    fn back_to(&mut self, mark: Self) {
+        *self = mark;
+    }
 }
 
 const FNV_OFFSET: u32 = 0x811c_9dc5;
@@ -40,6 +75,7 @@ fn safe_encode(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Value;
     use super::*;
 
     #[test]

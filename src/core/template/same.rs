@@ -8,10 +8,11 @@
 use std::cmp::Ordering;
 use std::iter::{self, Peekable};
 
-use super::canonical::{HASH_LABEL, MAX_DEPTH, field_value, strip_key, verbatim, walk};
+use super::canonical::{HASH_LABEL, MAX_DEPTH, field, strip_key, walk};
 use super::kind::{Kind, Struct};
 use super::shape::TEMPLATE;
 use super::tree::{Node, Tree};
+use super::write::write_tree;
 
 /// Whether Kubernetes considers two templates equal, ignoring the label `pod-template-hash`: whether their
 /// [`canonical`](super::canonical()) forms are equal.
@@ -58,7 +59,12 @@ fn same_nodes<'a, A: Tree<'a>, B: Tree<'a>>(
                 (a, b) => return a.is_none() && b.is_none(),
             }
         },
-        (kind, a, b) => walk(kind, a, skip, depth).value == walk(kind, b, skip, depth).value,
+        (kind, a, b) => {
+            let (mut a_form, mut b_form) = (String::new(), String::new());
+            walk(kind, a, skip, depth, &mut a_form);
+            walk(kind, b, skip, depth, &mut b_form);
+            a_form == b_form
+        }
     }
 }
 
@@ -84,11 +90,30 @@ fn same_fields<'a, A: Tree<'a>, B: Tree<'a>>(
             }
         }
         (a, b) => {
-            let a = a.and_then(|a| field_value(of, key, a, skip, depth));
-            let b = b.and_then(|b| field_value(of, key, b, skip, depth));
+            let a = a.and_then(|a| field_form(of, key, a, skip, depth));
+            let b = b.and_then(|b| field_form(of, key, b, skip, depth));
             a == b
         }
     }
+}
+
+/// The canonical form of a struct field. `None` if Go treats the field as absent.
+fn field_form<'a, T: Tree<'a>>(
+    of: &Struct,
+    key: &str,
+    node: Node<'a, T>,
+    skip: &[&str],
+    depth: usize,
+) -> Option<String> {
+    let mut json = String::new();
+    field(of, key, node, skip, depth, &mut json).then_some(json)
+}
+
+/// A value that has no entry in the shape table.
+fn verbatim<'a, T: Tree<'a>>(node: Node<'a, T>, depth: usize) -> String {
+    let mut json = String::new();
+    write_tree(&mut json, node, MAX_DEPTH.saturating_sub(depth));
+    json
 }
 
 /// Merges the entries of two maps by key.

@@ -3,12 +3,29 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::{Value, equal, sha256_of_canonical};
+use super::canonical::HASH_LABEL;
+use super::prepared::{Prepared, prepare};
+use super::{Tree, Value, equal, images, sha256_of_canonical};
 
 /// The encoded form of a template. The `wire` layer implements it with the bytes of the request.
 pub trait Source: fmt::Debug + Send + Sync {
     /// Decodes the template.
     fn value(&self) -> Value;
+
+    /// The [`images`] of the template.
+    fn images(&self) -> Vec<String> {
+        images(&self.value())
+    }
+
+    /// [`prepare`]s the template.
+    fn prepared(&self) -> Prepared {
+        prepare(&self.value())
+    }
+
+    /// Appends the template as JSON, as [`Value::to_json`] has it.
+    fn write_json(&self, json: &mut String) {
+        self.value().write_json(json);
+    }
 }
 
 /// A pod template. Cheap to clone.
@@ -20,8 +37,16 @@ struct Inner {
     source: Option<Box<dyn Source>>,
     value: OnceLock<Value>,
     sha256: OnceLock<String>,
+    prepared: OnceLock<Prepared>,
     /// The first template that this one was compared with, and the result. A plan compares the same two repeatedly.
     compared: OnceLock<(Weak<Inner>, bool)>,
+}
+
+/// A template with the label.
+#[derive(Debug)]
+struct Labelled {
+    template: Template,
+    hash: String,
 }
 
 // === impl Template ===
@@ -54,6 +79,37 @@ impl Template {
         self.0.sha256.get_or_init(sha256)
     }
 
+    /// [`prepare`]s the template, for a caller that has read it: `tree` is the same template.
+    pub fn prepare<'a>(&self, tree: impl Tree<'a>) {
+        self.0.prepared.get_or_init(|| prepare(tree));
+    }
+
+    /// What a new ReplicaSet takes from the template.
+    pub(crate) fn prepared(&self) -> &Prepared {
+        self.0.prepared.get_or_init(|| match &self.0.source {
+            Some(source) => source.prepared(),
+            None => prepare(self.value()),
+        })
+    }
+
+    /// The same template with this hash as a label.
+    pub(crate) fn labelled(&self, hash: &str) -> Self {
+        let labelled = Labelled {
+            template: self.clone(),
+            hash: hash.to_owned(),
+        };
+        // The label does not count.
+        Self::compared(labelled, self, true)
+    }
+
+    /// Appends the template as JSON, as [`Value::to_json`] has it.
+    pub(crate) fn write_json(&self, json: &mut String) {
+        match &self.0.source {
+            Some(source) => source.write_json(json),
+            None => self.value().write_json(json),
+        }
+    }
+
     /// The decoded template, not canonicalized.
     #[must_use]
     pub fn value(&self) -> &Value {
@@ -65,11 +121,11 @@ impl Template {
         })
     }
 
-    /// Reads the decoded template without keeping it: a thousand templates may take much more memory decoded.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Value) -> T) -> T {
+    /// The [`images`] of the template. It is not kept decoded: a thousand templates may take much more memory then.
+    pub(crate) fn images(&self) -> Vec<String> {
         match (self.0.value.get(), &self.0.source) {
-            (None, Some(source)) => read(&source.value()),
-            _ => read(self.value()),
+            (None, Some(source)) => source.images(),
+            _ => images(self.value()),
         }
     }
 
@@ -91,6 +147,41 @@ impl Template {
         compare()
     }
 }
+
+// === impl Labelled ===
+
+impl Source for Labelled {
+    fn value(&self) -> Value {
+        let mut value = self.template.value().clone();
+        let mut at = Some(&mut value);
+        for key in HASH_LABEL {
+            let entries = at.and_then(Value::as_map_mut);
+            at = entries.map(|entries| entries.entry((*key).to_owned()).or_default());
+            if let Some(entry) = at.as_deref_mut()
+                && entry.is_null()
+            {
+                *entry = Value::map();
+            }
+        }
+        if let Some(label) = at {
+            *label = Value::from(self.hash.as_str());
+        }
+        value
+    }
+
+    fn write_json(&self, json: &mut String) {
+        self.template.prepared().write_json(&self.hash, json);
+    }
+}
+
+/// As values, the label included.
+impl PartialEq for Template {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.value() == other.value()
+    }
+}
+
+impl Eq for Template {}
 
 impl From<Value> for Template {
     fn from(value: Value) -> Self {
@@ -159,19 +250,29 @@ mod tests {
 
     impl Source for Encoded {
         fn value(&self) -> Value {
-            Value::from("decoded")
+            template("", "decoded", "1").value().clone()
         }
     }
 
     #[test]
-    fn read_does_not_keep_the_value() {
-        let template = Template::new(Encoded);
-        assert_eq!(template.read(Value::clone), Value::from("decoded"));
-        assert!(template.0.value.get().is_none());
-        assert_eq!(*template.value(), Value::from("decoded"));
-        assert_eq!(template.read(Value::clone), Value::from("decoded"));
-        let stored = Template::from(Value::from("stored"));
-        assert_eq!(stored.read(Value::clone), Value::from("stored"));
+    fn images_do_not_keep_the_value() {
+        let encoded = Template::new(Encoded);
+        assert_eq!(encoded.images(), ["decoded"]);
+        assert!(encoded.0.value.get().is_none());
+        assert_eq!(encoded.value().at(&["spec"]), Encoded.value().at(&["spec"]));
+        assert_eq!(encoded.images(), ["decoded"]);
+        assert_eq!(template("", "stored", "1").images(), ["stored"]);
+    }
+
+    #[test]
+    fn a_labelled_template_is_the_same_one_with_the_label() {
+        let plain = template("", "v1", "1");
+        let labelled = plain.labelled("5d9c");
+        assert_eq!(labelled, template("5d9c", "v1", "1"));
+        assert!(labelled.same_as(&plain) && labelled != plain);
+        let mut json = String::new();
+        labelled.write_json(&mut json);
+        assert_eq!(json, labelled.value().to_json());
     }
 
     #[test]

@@ -24,6 +24,9 @@ impl Instant {
         nanos: 0,
     };
 
+    /// [`ZERO`](Self::ZERO) as JSON.
+    pub(super) const ZERO_JSON: &str = r#""0001-01-01T00:00:00Z""#;
+
     /// Parses RFC 3339 strictly. Like Go, it ignores digits below one nanosecond. Unlike Go, it rejects a comma before
     /// the fraction, and an hour with one digit. It also rejects a time whose year in UTC is not between 0 and 9999.
     pub(super) fn parse(text: &str) -> Option<Self> {

@@ -39,6 +39,15 @@ pub enum Node<'a, T: Tree<'a>> {
     Map(T::Entries),
 }
 
+/// The value of a key, if this is a map that contains it.
+pub(super) fn entry<'a, T: Tree<'a>>(map: T, key: &str) -> Option<T> {
+    let Node::Map(mut entries) = map.node() else {
+        return None;
+    };
+    let entry = entries.find(|(other, _)| *other == key);
+    entry.map(|(_, value)| value)
+}
+
 // === impl Tree for Value ===
 
 /// The entries of a [`Value::Map`].

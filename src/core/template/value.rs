@@ -1,7 +1,7 @@
 //! JSON values, for decoded templates and for the bodies of API calls.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 /// A JSON value. Maps are ordered by key, so equal values always have the same JSON text.
 ///
@@ -109,94 +109,6 @@ impl Value {
             _ => None,
         }
     }
-
-    /// The value as compact JSON: keys in byte order, integers as integers, and only the necessary escapes.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        let mut json = String::new();
-        self.write_json(&mut json);
-        json
-    }
-
-    /// Appends the output of [`to_json`](Self::to_json).
-    pub fn write_json(&self, json: &mut String) {
-        match self {
-            Self::Null => json.push_str("null"),
-            Self::Bool(true) => json.push_str("true"),
-            Self::Bool(false) => json.push_str("false"),
-            // Writing to a String cannot fail.
-            Self::Number(number) => _ = write!(json, "{number}"),
-            Self::String(text) => write_string(json, text),
-            Self::List(items) => write_list(json, items, |json, item| item.write_json(json)),
-            Self::Map(entries) => {
-                let entries = entries.iter().map(|(key, value)| (key.as_str(), value));
-                write_map(json, entries, |json, value| value.write_json(json));
-            }
-        }
-    }
-}
-
-/// Appends a JSON array. `write` appends one item.
-pub(crate) fn write_list<T>(
-    json: &mut String,
-    items: impl IntoIterator<Item = T>,
-    write: impl Fn(&mut String, T),
-) {
-    json.push('[');
-    for (i, item) in items.into_iter().enumerate() {
-        if i > 0 {
-            json.push(',');
-        }
-        write(json, item);
-    }
-    json.push(']');
-}
-
-/// Appends a JSON object with its entries in the given order. `write` appends one value.
-pub(crate) fn write_map<'k, T>(
-    json: &mut String,
-    entries: impl IntoIterator<Item = (&'k str, T)>,
-    write: impl Fn(&mut String, T),
-) {
-    json.push('{');
-    for (i, (key, value)) in entries.into_iter().enumerate() {
-        if i > 0 {
-            json.push(',');
-        }
-        write_string(json, key);
-        json.push(':');
-        write(json, value);
-    }
-    json.push('}');
-}
-
-/// Appends a JSON string. Only the characters that RFC 8259 requires are escaped: quotes, backslashes and control
-/// characters below U+0020.
-pub(crate) fn write_string(json: &mut String, text: &str) {
-    json.push('"');
-    let mut plain = 0;
-    for (i, byte) in text.bytes().enumerate() {
-        let short = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0x08 => "\\b",
-            0x0c => "\\f",
-            0x00..0x20 => "",
-            _ => continue,
-        };
-        json.push_str(&text[plain..i]);
-        plain = i + 1;
-        if short.is_empty() {
-            _ = write!(json, "\\u{byte:04x}");
-        } else {
-            json.push_str(short);
-        }
-    }
-    json.push_str(&text[plain..]);
-    json.push('"');
 }
 
 impl From<bool> for Value {

@@ -160,7 +160,7 @@ fn new_set() -> NewReplicaSet {
             match_labels: strings([("app", "web"), ("pod-template-hash", "abc")]),
             match_expressions: vec![],
         },
-        template: mk_template("v1"),
+        template: mk_template("v1").into(),
         revision: 3,
     }
 }

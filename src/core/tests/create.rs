@@ -59,7 +59,7 @@ fn a_new_set_is_whole() {
             match_labels: strings([("app", "web"), ("pod-template-hash", &hash)]),
             match_expressions: deployment.spec.selector.match_expressions.clone(),
         },
-        template: hashed,
+        template: hashed.into(),
         revision: 5,
     };
     assert_eq!(created(deployment, vec![old]), want);
@@ -137,7 +137,7 @@ fn a_template_without_labels_gets_the_hash() {
         let labels = strings([("pod-template-hash", &hash)]);
         assert_eq!(set.metadata.labels, labels);
         assert_eq!(
-            set.template.at(&["metadata", "labels"]),
+            set.template.value().at(&["metadata", "labels"]),
             Some(&Value::from([("pod-template-hash", hash.as_str())]))
         );
     }

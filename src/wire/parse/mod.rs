@@ -19,7 +19,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use rollplan_core::interrupt::{Interrupt, Never};
-use rollplan_core::snapshot::{Deployment, Options, Snapshot};
+use rollplan_core::snapshot::{Deployment, Options, ReplicaSet, Snapshot};
 use rollplan_core::time::Time;
 
 pub(super) use self::path::Path;
@@ -352,13 +352,24 @@ impl<'i> Parser<'i> {
             &owner,
             &list("replica_sets", |it| &it.replica_sets),
         );
+        let is_current = |set: &ReplicaSet| set.template.same_as(&owner.deployment.spec.template);
+        let mut selected = replica_sets.iter().filter(|(selected, _)| *selected);
+        // A ReplicaSet will probably be created, and the template is read already.
+        if let Some(template) = &owner.template
+            && self.violations.is_empty()
+            && !selected.any(|(_, set)| is_current(set))
+        {
+            owner.deployment.spec.template.prepare(template.root());
+        }
         let owners = replica_sets.iter().filter(|(selected, _)| *selected);
         let owners: HashSet<&str> = owners.map(|(_, set)| set.metadata.uid.as_str()).collect();
         let pods = self.pods(pods, &owner, &owners, &list("pods", |it| &it.pods));
         let failures = self.answers(answers, &owner, &path.field("answers"));
         let mut about = owners;
-        about.insert(&owner.deployment.metadata.uid);
-        about.extend(pods.iter().map(|pod| pod.metadata.uid.as_str()));
+        if !events.is_empty() {
+            about.insert(&owner.deployment.metadata.uid);
+            about.extend(pods.iter().map(|pod| pod.metadata.uid.as_str()));
+        }
         let events = self.events(events, &about, &list("events", |it| &it.events));
         Snapshot {
             now: now.unwrap_or(Time::MIN),

@@ -1,6 +1,6 @@
 //! Implements the planner's [`Tree`] for a tape.
 
-use rollplan_core::template::{Node, Source, Tree, Value};
+use rollplan_core::template::{Node, Prepared, Source, Tree, Value, images, prepare};
 
 use super::baseline::next_sibling;
 use super::{Cell, Segment, Tape};
@@ -93,10 +93,21 @@ impl<'t, 'a> Iterator for Entries<'t, 'a> {
 
 impl Source for RawStruct {
     fn value(&self) -> Value {
-        // The request was validated when it was parsed, so faults are ignored here.
-        let tape = Tape::read(self, &mut |_: &[Segment<'_>], _| {});
-        to_value(tape.root())
+        to_value(tape(self).root())
     }
+
+    fn images(&self) -> Vec<String> {
+        images(tape(self).root())
+    }
+
+    fn prepared(&self) -> Prepared {
+        prepare(tape(self).root())
+    }
+}
+
+/// The request was validated when it was parsed, so faults are ignored here.
+fn tape(raw: &RawStruct) -> Tape<'_> {
+    Tape::read(raw, &mut |_: &[Segment<'_>], _| {})
 }
 
 fn to_value<'a>(tree: Cursor<'_, 'a>) -> Value {

@@ -86,7 +86,7 @@ fn every_action_has_its_message() {
                 replicas: 2,
                 min_ready_seconds: 0,
                 selector: Default::default(),
-                template: Value::map(),
+                template: Value::map().into(),
                 revision: 5,
             })),
             Printed::CreateReplicaSet(proto::CreateReplicaSet {

@@ -8,7 +8,7 @@ use prost_types::value::Kind;
 use rollplan::proto;
 use rollplan::proto::RawStruct;
 use rollplan::wire::{self, Error, Reason};
-use rollplan_core::template::{MAX_DEPTH, Template, Value, equal};
+use rollplan_core::template::{MAX_DEPTH, Template, Value, equal, template_hash};
 
 use super::random::Random;
 use super::{Parts as _, examples, mk_request, request};
@@ -173,6 +173,50 @@ fn real_templates_in_any_order_are_read_as_they_are() {
         }
     }
     assert!(count > 20, "{count} templates");
+}
+
+/// The call that creates a ReplicaSet is written from the bytes of the template. It has what comes of decoding the template,
+/// adding the label and printing it.
+#[test]
+fn created_sets_have_the_template_and_the_label() {
+    let mut random = Random(3);
+    for round in 0..1_000 {
+        let labels = [("app", "web"), ("zone", "a"), ("a", "b")];
+        let labels = labels[..1 + random.below(3)].iter().copied();
+        let labels: BTreeMap<_, _> = labels
+            .map(|(key, value)| (key.to_owned(), Value::from(value)))
+            .collect();
+        let value = Value::from([
+            ("a", random_value(&mut random, 1)),
+            (
+                "metadata",
+                Value::from([
+                    ("annotations", random_value(&mut random, 2)),
+                    ("labels", Value::Map(labels)),
+                    ("name", Value::from(format!("\"{round}\"\n"))),
+                ]),
+            ),
+            ("spec", random_value(&mut random, 1)),
+        ]);
+        let Value::Map(entries) = &value else {
+            panic!("a template is a map")
+        };
+        let mut request = mk_request();
+        request.spec().template = Some(raw(&encode_map(entries, &mut random)));
+        let plan = wire::plan_rollout(request).unwrap();
+        let mut calls = plan.steps.iter().filter_map(|step| step.call.as_ref());
+        let create = calls.find(|call| call.verb() == proto::Verb::Create);
+        let create = create.unwrap();
+        let hash = template_hash(&value, None);
+        assert_eq!(create.name, format!("web-{hash}"));
+        let mut labelled = value.clone();
+        let metadata = labelled.as_map_mut().unwrap().get_mut("metadata");
+        let labels = metadata.unwrap().as_map_mut().unwrap().get_mut("labels");
+        let labels = labels.unwrap().as_map_mut().unwrap();
+        labels.insert("pod-template-hash".to_owned(), Value::from(hash));
+        let end = format!(r#""template":{}}}}}"#, labelled.to_json());
+        assert!(create.body_json.ends_with(&end), "{}", create.body_json);
+    }
 }
 
 /// The template of a ReplicaSet is compared with the Deployment's in their bytes.

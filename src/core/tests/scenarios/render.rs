@@ -141,7 +141,7 @@ fn created(set: &NewReplicaSet) -> Vec<String> {
             pairs(&metadata.labels)
         ),
         format!("selector: {}", self::selector(selector)),
-        format!("template: {}", self::template(template)),
+        format!("template: {}", self::template(template.value())),
         annotations(&metadata.annotations),
         owners(&metadata.owner_references),
     ]

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use rollplan_core::action::{ApiCall, Verb};
 use rollplan_core::snapshot::{Deployment, ReplicaSet, ReplicaSetStatus};
-use rollplan_core::template::Template;
 use rollplan_core::time::Time;
 use serde_json::Value;
 
@@ -143,7 +142,7 @@ impl Store {
             let message = format!("replicasets.apps \"{name}\" already exists");
             return Err(Rejection::new(409, "AlreadyExists", message));
         }
-        let template = patch::template_number(&created.template);
+        let template = patch::template_number(created.template.value());
         let mut metadata = created.metadata;
         metadata.uid = self.new_uid("rs");
         metadata.generation = 1;
@@ -152,7 +151,7 @@ impl Store {
             metadata,
             replicas: created.replicas,
             min_ready_seconds: created.min_ready_seconds,
-            template: Template::from(created.template),
+            template: created.template,
             status: ReplicaSetStatus::default(),
             available_max: ReplicaSet::UNTOUCHED,
         };

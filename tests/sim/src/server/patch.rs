@@ -127,7 +127,7 @@ pub(super) fn new_set(body: &Value) -> Response<NewReplicaSet> {
         replicas: integer(&spec["replicas"], "replicas")?,
         min_ready_seconds: integer(&spec["minReadySeconds"], "minReadySeconds")?,
         selector,
-        template,
+        template: template.into(),
         revision: 0,
     })
 }

@@ -1,0 +1,179 @@
+//! JSON of templates and of the bodies of API calls, as a text or as a hash of it.
+
+use std::fmt::Write as _;
+
+use super::tree::{Node, Tree};
+use super::value::{Number, Value};
+
+/// Where JSON is written to: a text, or a hash of it.
+pub(crate) trait JsonSink {
+    /// A position to go back to.
+    type Mark: Copy;
+
+    /// Appends a part.
+    fn push(&mut self, part: &str);
+
+    /// Appends a number.
+    fn push_number(&mut self, number: Number) {
+        self.push(&number.to_string());
+    }
+
+    /// The current position.
+    fn mark(&self) -> Self::Mark;
+
+    /// Drops what was appended since then.
+    fn back_to(&mut self, mark: Self::Mark);
+}
+
+impl JsonSink for String {
+    type Mark = usize;
+
+    fn push(&mut self, part: &str) {
+        self.push_str(part);
+    }
+
+    fn push_number(&mut self, number: Number) {
+        // Writing to a String cannot fail.
+        _ = write!(self, "{number}");
+    }
+
+    fn mark(&self) -> usize {
+        self.len()
+    }
+
+    fn back_to(&mut self, mark: usize) {
+        self.truncate(mark);
+    }
+}
+
+/// Appends a tree. Lists and maps below so many levels count as `null`.
+pub(super) fn write_tree<'a, T: Tree<'a>>(
+    json: &mut impl JsonSink,
+    node: Node<'a, T>,
+    levels: usize,
+) {
+    match node {
+        Node::Null => json.push("null"),
+        Node::Bool(true) => json.push("true"),
+        Node::Bool(false) => json.push("false"),
+        Node::Number(number) => json.push_number(number),
+        Node::String(text) => write_string(json, text),
+        Node::List(_) | Node::Map(_) if levels == 0 => json.push("null"),
+        Node::List(items) => {
+            json.push("[");
+            write_items(json, items, |json, item| {
+                write_tree(json, item.node(), levels - 1);
+            });
+        }
+        Node::Map(entries) => write_map(json, entries, |json, value| {
+            write_tree(json, value.node(), levels - 1);
+        }),
+    }
+}
+
+/// Appends a JSON array. `write` appends one item.
+pub(crate) fn write_list<J: JsonSink, T>(
+    json: &mut J,
+    items: impl IntoIterator<Item = T>,
+    write: impl Fn(&mut J, T),
+) {
+    json.push("[");
+    write_items(json, items, write);
+}
+
+/// Appends the items and the end of a JSON array, and returns how many there are.
+pub(super) fn write_items<J: JsonSink, T>(
+    json: &mut J,
+    items: impl IntoIterator<Item = T>,
+    write: impl Fn(&mut J, T),
+) -> usize {
+    let mut count = 0;
+    for item in items {
+        if count > 0 {
+            json.push(",");
+        }
+        write(json, item);
+        count += 1;
+    }
+    json.push("]");
+    count
+}
+
+/// Appends a JSON object with its entries in the given order. `write` appends one value.
+pub(crate) fn write_map<'k, J: JsonSink, T>(
+    json: &mut J,
+    entries: impl IntoIterator<Item = (&'k str, T)>,
+    write: impl Fn(&mut J, T),
+) {
+    json.push("{");
+    let mut is_first = true;
+    for (key, value) in entries {
+        write_entry(json, key, is_first);
+        is_first = false;
+        write(json, value);
+    }
+    json.push("}");
+}
+
+/// Appends the key of an entry, and what is before and after it.
+pub(super) fn write_entry(json: &mut impl JsonSink, key: &str, is_first: bool) {
+    if !is_first {
+        json.push(",");
+    }
+    write_string(json, key);
+    json.push(":");
+}
+
+/// Appends a JSON string. Only the characters that RFC 8259 requires are escaped: quotes, backslashes and control
+/// characters below U+0020.
+pub(crate) fn write_string(json: &mut impl JsonSink, text: &str) {
+    json.push("\"");
+    let is_escaped = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+    // Hardly any string is. Without an early end, several bytes are compared at once.
+    match text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
+        false => json.push(text),
+        true => write_escaped(json, text),
+    }
+    json.push("\"");
+}
+
+fn write_escaped(json: &mut impl JsonSink, text: &str) {
+    let mut plain = 0;
+    for (i, byte) in text.bytes().enumerate() {
+        let short = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0x08 => "\\b",
+            0x0c => "\\f",
+            0x00..0x20 => "",
+            _ => continue,
+        };
+        json.push(&text[plain..i]);
+        plain = i + 1;
+        match short {
+            "" => json.push(&format!("\\u{byte:04x}")),
+            short => json.push(short),
+        }
+    }
+    json.push(&text[plain..]);
+}
+
+// === impl Value ===
+
+impl Value {
+    /// The value as compact JSON: keys in byte order, integers as integers, and only the necessary escapes.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut json = String::new();
+        self.write_json(&mut json);
+        json
+    }
+
+    /// Appends the output of [`to_json`](Self::to_json).
+    pub fn write_json(&self, json: &mut String) {
+        write_tree(json, self.node(), usize::MAX);
+    }
+}
