@@ -25,11 +25,7 @@ pub(super) fn request(sets: usize, pods: usize) -> proto::PlanRolloutRequest {
 /// The same request with the keys in a random order that differs between templates and between runs, as Go clients send
 /// them by default. The order is that of the hash maps that are used to parse the JSON.
 pub(super) fn shuffled_request(sets: usize, pods: usize) -> proto::PlanRolloutRequest {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/mid-rollout.json");
-    let mut list: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let items = list["items"].as_array_mut().unwrap();
-    items.iter_mut().for_each(fill_template);
-    let items = &*items;
+    let items = objects();
     let text = |kind: &str| {
         let items = items.iter().filter(move |item| item["kind"] == kind);
         items.map(Value::to_string).collect::<Vec<_>>()
@@ -54,24 +50,83 @@ pub(super) fn shuffled_request(sets: usize, pods: usize) -> proto::PlanRolloutRe
         rename(&mut pod.metadata, i);
         all_pods.push(pod);
     }
+    let snapshot = proto::Snapshot {
+        deployment: Some(read_json(&text("Deployment")[0]).unwrap()),
+        replica_sets,
+        pods: all_pods,
+        ..snapshot()
+    };
     proto::PlanRolloutRequest {
-        snapshot: Some(proto::Snapshot {
-            now: Some(prost_types::Timestamp {
-                seconds: 1_795_217_250,
-                nanos: 0,
-            }),
-            deployment: Some(read_json(&text("Deployment")[0]).unwrap()),
-            replica_sets,
-            pods: all_pods,
-            pods_complete: true,
-            replica_sets_complete: true,
-            answers: Vec::new(),
-            objects_json: Vec::new(),
-            target: None,
-            events: Vec::new(),
-        }),
+        snapshot: Some(snapshot),
         options: None,
     }
+}
+
+/// The example as Kubernetes JSON, as an API server prints it: whole objects, without white space. Its pods are repeated
+/// under other names up to this number. `owner` takes the place of the UIDs of their ReplicaSets, if it is given.
+#[allow(dead_code, reason = "not every benchmark uses it")]
+pub(super) fn json_request(pods: usize, owner: Option<&str>) -> proto::PlanRolloutRequest {
+    let mut items = objects();
+    let is_pod = |item: &Value| item["kind"] == "Pod";
+    let first: Vec<Value> = items.iter().filter(|item| is_pod(item)).cloned().collect();
+    for i in first.len()..pods {
+        let mut pod = first[i % first.len()].clone();
+        let metadata = &mut pod["metadata"];
+        for field in ["name", "uid"] {
+            metadata[field] = format!("{}-{i}", metadata[field].as_str().unwrap()).into();
+        }
+        if let Some(owner) = owner {
+            metadata["ownerReferences"][0]["uid"] = owner.into();
+        }
+        items.push(pod);
+    }
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    let snapshot = proto::Snapshot {
+        objects_json: vec![list.to_string().into()],
+        ..snapshot()
+    };
+    proto::PlanRolloutRequest {
+        snapshot: Some(snapshot),
+        options: None,
+    }
+}
+
+/// The example with another image in the Deployment: a ReplicaSet is to be created.
+#[allow(dead_code, reason = "not every benchmark uses it")]
+pub(super) fn create_request() -> proto::PlanRolloutRequest {
+    let mut request = request(3, 13);
+    let deployment = request.snapshot.as_mut().unwrap().deployment.as_mut();
+    let spec = deployment.unwrap().spec.as_mut().unwrap();
+    let mut list = objects();
+    let own = list.iter_mut().find(|item| item["kind"] == "Deployment");
+    let own = own.unwrap();
+    own["spec"]["template"]["spec"]["containers"][0]["image"] = "example.com/web:next".into();
+    let own: proto::Deployment = read_json(&own.to_string()).unwrap();
+    let template = own.spec.unwrap().template.unwrap();
+    spec.template = Some(encoded(&decoded(&template)));
+    request
+}
+
+/// A snapshot without objects.
+fn snapshot() -> proto::Snapshot {
+    proto::Snapshot {
+        now: Some(prost_types::Timestamp {
+            seconds: 1_795_217_250,
+            nanos: 0,
+        }),
+        pods_complete: true,
+        replica_sets_complete: true,
+        ..proto::Snapshot::default()
+    }
+}
+
+/// The objects of the example, with larger templates.
+fn objects() -> Vec<Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/mid-rollout.json");
+    let mut list: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let items = list["items"].as_array_mut().unwrap();
+    items.iter_mut().for_each(fill_template);
+    std::mem::take(items)
 }
 
 /// Extends the small template of the example to a typical size of about 5 KB: a sidecar, environment variables, volumes.

@@ -7,7 +7,7 @@ use rollplan::proto;
 use rollplan::proto::RawStruct;
 use rollplan::wire::json;
 
-use super::request::request;
+use super::request::{json_request, request};
 
 /// Encoded requests may have 16 MiB; this leaves room for what surrounds the part that is made large.
 const BYTES: usize = 15 << 20;
@@ -48,6 +48,14 @@ pub(super) fn all() -> Vec<Shape> {
         let name = name.to_owned();
         shapes.push(Shape { name, bytes });
     };
+    add("JSON: 3 ReplicaSets, 13 pods", json_request(13, None));
+    add("JSON: 3 ReplicaSets, 1000 pods", json_request(1_000, None));
+    add("JSON: 4,000 pods", json_request(4_000, None));
+    add(
+        "JSON: 4,000 pods of others",
+        json_request(4_000, Some("other")),
+    );
+    add("JSON: empty maps", json_of_empty_maps());
     add("20,000 empty pods", empty_pods(20_000));
     add("10,000 empty ReplicaSets", empty_sets(10_000));
     add(
@@ -99,6 +107,17 @@ pub(super) fn all() -> Vec<Shape> {
     add("net change of 10,000 ReplicaSets", net_changes());
     add("a million annotations", million_annotations());
     shapes
+}
+
+/// As many objects of JSON as a request may have, in one that is not selected.
+fn json_of_empty_maps() -> proto::PlanRolloutRequest {
+    let mut request = json_request(13, None);
+    let texts = &mut request.snapshot.as_mut().unwrap().objects_json;
+    let maps = vec!["{}"; BYTES / 3].join(",");
+    let text =
+        format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{}},"data":[{maps}]}}"#);
+    texts.push(text.into());
+    request
 }
 
 fn request_with(pods: Vec<proto::Pod>) -> proto::PlanRolloutRequest {

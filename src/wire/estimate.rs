@@ -83,6 +83,10 @@ const WORK_FIELD: u64 = 60;
 const WORK_MAP_ENTRY: u64 = 150;
 /// Of an object.
 const WORK_OBJECT: u64 = 1_000;
+/// Of an annotation of a Deployment or ReplicaSet: each pass of a plan may copy it.
+const WORK_ANNOTATION: u64 = 3_000;
+/// So many bytes in memory take a nanosecond to write and to free.
+const MEMORY_BYTES_PER_WORK: usize = 2;
 /// Of a byte of a template.
 const WORK_TEMPLATE_BYTE: u64 = 8;
 /// Of a byte of Kubernetes JSON.
@@ -133,6 +137,8 @@ enum Rule {
     Text,
     /// An object as the API server stores it.
     Object,
+    /// One whose annotations a plan copies.
+    Deployment,
     /// One that a plan copies.
     ReplicaSet,
     Annotations,
@@ -223,6 +229,8 @@ struct Walk<'i> {
     /// The part of the work that is the selector's, and how many objects it is held against.
     selector: u64,
     replica_sets: u64,
+    /// What an annotation takes besides, of the object that is being read.
+    annotation: u64,
     violations: Violations,
     too_large: Option<Error>,
 }
@@ -246,6 +254,7 @@ impl<'i> Walk<'i> {
             work: WORK_REQUEST,
             selector: 0,
             replica_sets: 0,
+            annotation: 0,
             violations: Violations::default(),
             too_large: None,
         };
@@ -255,7 +264,8 @@ impl<'i> Walk<'i> {
 
     fn work(&self) -> u64 {
         let matches = self.replica_sets.saturating_mul(self.selector) / MATCHES_PART;
-        self.work.saturating_add(matches)
+        let memory = (self.memory / MEMORY_BYTES_PER_WORK) as u64;
+        self.work.saturating_add(matches).saturating_add(memory)
     }
 
     fn finish(self) -> Result<Estimate, Error> {
@@ -343,6 +353,7 @@ impl<'i> Walk<'i> {
             text = text.saturating_add(inner_text);
             if field.rule == Rule::Annotations {
                 annotations = annotations.saturating_add(inner_text);
+                self.work = self.work.saturating_add(self.annotation);
             }
         }
         if annotations > ANNOTATIONS_BYTES_MAX
@@ -375,7 +386,7 @@ impl<'i> Walk<'i> {
             self.unasked = 0;
             self.is_interrupted |= self.interrupt.is_interrupted();
         }
-        !self.is_interrupted && self.work <= self.work_max
+        !self.is_interrupted && self.work() <= self.work_max
     }
 
     /// Adds what the bytes of a field take by themselves.
@@ -410,7 +421,7 @@ impl<'i> Walk<'i> {
                 self.selector = self.work - before;
                 text
             }
-            Rule::Object | Rule::ReplicaSet => {
+            Rule::Deployment | Rule::ReplicaSet | Rule::Object => {
                 if inside.len() > OBJECT_BYTES_MAX {
                     let description = format_args!(
                         "{} bytes exceed the limit of {OBJECT_BYTES_MAX} for an object",
@@ -421,6 +432,10 @@ impl<'i> Walk<'i> {
                     return 0;
                 }
                 let before = self.memory;
+                self.annotation = match field.rule {
+                    Rule::Object => 0,
+                    _ => WORK_ANNOTATION,
+                };
                 let text = self.message(inner, inside, Some(path));
                 if field.rule == Rule::ReplicaSet {
                     self.replica_sets += 1;
@@ -481,7 +496,7 @@ impl Field {
                 let memory = entry_bytes(field).unwrap_or_default();
                 let rule = Rule::of(parent, field.name(), &kind);
                 let object = match rule {
-                    Rule::Object | Rule::ReplicaSet => WORK_OBJECT,
+                    Rule::Deployment | Rule::ReplicaSet | Rule::Object => WORK_OBJECT,
                     _ => 0,
                 };
                 let entry = if field.is_map() { WORK_MAP_ENTRY } else { 0 };
@@ -514,7 +529,8 @@ impl Rule {
             ("rollplan.v1.Snapshot", "objects_json")
             | ("rollplan.v1.StepAnswer", "existing_json") => Self::Objects,
             ("rollplan.v1.Snapshot", "replica_sets") => Self::ReplicaSet,
-            ("rollplan.v1.Snapshot", "deployment" | "pods" | "events") => Self::Object,
+            ("rollplan.v1.Snapshot", "deployment") => Self::Deployment,
+            ("rollplan.v1.Snapshot", "pods" | "events") => Self::Object,
             ("rollplan.v1.ObjectMeta", "annotations") => Self::Annotations,
             ("rollplan.v1.DeploymentSpec", "selector") => Self::Selector,
             _ if matches!(kind, Kind::String | Kind::Bytes) => Self::Text,
