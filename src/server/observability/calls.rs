@@ -38,7 +38,7 @@ pub(crate) struct Begun(pub(crate) Instant);
 
 /// A call in flight. If it is dropped before its code is known, the client gave up.
 struct Call {
-    method: MethodMetrics,
+    method: Arc<MethodMetrics>,
     metrics: Arc<Metrics>,
     start: Instant,
     code: Code,
@@ -119,7 +119,7 @@ where
 
 impl Call {
     fn start(metrics: &Arc<Metrics>, path: &str) -> Self {
-        let method = metrics.series.method(path).clone();
+        let method = Arc::clone(metrics.series.method(path));
         method.started.increment(1);
         if method.is_planner {
             metrics.series.in_flight.increment(1);

@@ -3,6 +3,7 @@
 //! Names and labels of calls are those of go-grpc-middleware, so that stock dashboards show them. No label holds
 //! anything that a caller chose. Every series exists from the start, at zero.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use metrics::{
@@ -85,9 +86,9 @@ pub(crate) struct Metrics {
 
 /// The metrics.
 pub(crate) struct Series {
-    methods: Vec<MethodMetrics>,
+    methods: Vec<Arc<MethodMetrics>>,
     /// All unknown methods: their names are text that clients chose.
-    unknown: MethodMetrics,
+    unknown: Arc<MethodMetrics>,
     plans: [[Counter; PHASES.len()]; 2],
     plan_seconds: Histogram,
     plan_steps: Histogram,
@@ -117,7 +118,6 @@ pub(crate) struct Load {
 }
 
 /// The metrics of one method.
-#[derive(Clone)]
 pub(crate) struct MethodMetrics {
     path: String,
     pub(crate) started: Counter,
@@ -202,9 +202,9 @@ impl Series {
         Self {
             methods: methods::all()
                 .iter()
-                .map(|it| MethodMetrics::register(it.kind, it.service, &it.name))
+                .map(|it| MethodMetrics::register(it.kind, it.service, &it.name).into())
                 .collect(),
-            unknown: MethodMetrics::register("unary", UNKNOWN, UNKNOWN),
+            unknown: MethodMetrics::register("unary", UNKNOWN, UNKNOWN).into(),
             plans,
             plan_seconds: histogram!("rollplan_plan_seconds"),
             plan_steps: histogram!("rollplan_plan_steps"),
@@ -240,7 +240,7 @@ impl Series {
         }
     }
 
-    pub(crate) fn method(&self, path: &str) -> &MethodMetrics {
+    pub(crate) fn method(&self, path: &str) -> &Arc<MethodMetrics> {
         let mut methods = self.methods.iter();
         methods
             .find(|method| method.path == path)
