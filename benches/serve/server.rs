@@ -48,6 +48,9 @@ impl Kind {
         Self::Echo,
     ];
 
+    /// The place of bare tonic with the same decoding.
+    pub(super) const CONSTANT: usize = 2;
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Rollplan => "rollplan",
