@@ -519,9 +519,9 @@ type PlanOptions struct {
 	TerminatingReplicas *bool `protobuf:"varint,2,opt,name=terminating_replicas,json=terminatingReplicas,proto3,oneof" json:"terminating_replicas,omitempty"`
 	// Whether steps contain their events as calls too (Step.event_calls), for adapters without a recorder of events.
 	EventsAsCalls bool `protobuf:"varint,3,opt,name=events_as_calls,json=eventsAsCalls,proto3" json:"events_as_calls,omitempty"`
-	// Whether the response of PlanRollout contains the report. The report costs about as much as the plan itself if the
-	// snapshot contains pods. Without `replica_sets_complete`, the response contains it in any case. ComputeStatus always
-	// returns it.
+	// Whether the response of PlanRollout contains the report. In a typical rollout, the report adds a tenth to the cost of
+	// the plan, and half to the size of the response. Without `replica_sets_complete`, the response contains it in any case.
+	// ComputeStatus always returns it.
 	Report        bool `protobuf:"varint,4,opt,name=report,proto3" json:"report,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
