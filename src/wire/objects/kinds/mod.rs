@@ -180,10 +180,10 @@ fn is_deployment(object: &Found<'_>) -> bool {
     let strategy = spec.get("strategy").keys();
     let is_strategy = |key: &String| matches!(key.as_str(), "type" | "rollingUpdate");
     let selector = spec.get("selector");
-    let has_selector = ["matchLabels", "matchExpressions"]
-        .iter()
-        .any(|key| selector.get(key).is_present());
-    has_selector
+    // An empty one selects nothing, and is for the planner to report.
+    let is_selector = |key: &String| matches!(key.as_str(), "matchLabels" | "matchExpressions");
+    selector.is_present()
+        && selector.keys().iter().all(is_selector)
         && spec.get("template").get("spec").is_present()
         && strategy.iter().all(is_strategy)
         && !spec.get("updateStrategy").is_present()
