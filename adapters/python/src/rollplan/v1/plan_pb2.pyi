@@ -325,9 +325,9 @@ class PlanOptions(_message.Message):
     events_as_calls: _builtins.bool
     """Whether steps contain their events as calls too (Step.event_calls), for adapters without a recorder of events."""
     report: _builtins.bool
-    """Whether the response of PlanRollout contains the report. The report costs about as much as the plan itself if the
-    snapshot contains pods. Without `replica_sets_complete`, the response contains it in any case. ComputeStatus always
-    returns it.
+    """Whether the response of PlanRollout contains the report. In a typical rollout, the report adds a tenth to the cost of
+    the plan, and half to the size of the response. Without `replica_sets_complete`, the response contains it in any case.
+    ComputeStatus always returns it.
     """
     def __init__(
         self,
