@@ -12,7 +12,7 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// Decodes the template.
     fn value(&self) -> Value;
 
-    /// The [`images`] of the template.
+    /// The [`images()`] of the template.
     fn images(&self) -> Vec<String> {
         images(&self.value())
     }
@@ -121,7 +121,7 @@ impl Template {
         })
     }
 
-    /// The [`images`] of the template. It is not kept decoded: a thousand templates may take much more memory then.
+    /// The [`images()`] of the template. It is not kept decoded: a thousand templates may take much more memory then.
     pub(crate) fn images(&self) -> Vec<String> {
         match (self.0.value.get(), &self.0.source) {
             (None, Some(source)) => source.images(),

@@ -12,7 +12,7 @@ use crate::wire::error::{Error, Reason};
 ///
 /// # Errors
 ///
-/// As [`parse_snapshot`].
+/// As [`parse_snapshot`](super::parse_snapshot).
 pub fn parse_selector(selector: proto::LabelSelector) -> Result<LabelSelector, Error> {
     limit_selector(&selector)?;
     let mut parser = Parser::new(&Never);
