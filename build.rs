@@ -12,10 +12,11 @@ use prost::Message as _;
 
 use tonic_prost_build::{Config, FileDescriptorSet};
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "rollplan/v1/kubernetes.proto",
     "rollplan/v1/plan.proto",
     "rollplan/v1/report.proto",
+    "rollplan/v1/restart.proto",
     "rollplan/v1/revision.proto",
     "rollplan/v1/service.proto",
 ];
@@ -37,7 +38,10 @@ fn generate_messages(descriptors: FileDescriptorSet) -> io::Result<()> {
     // Names of messages, by which JSON finds their descriptors.
     config.enable_type_names();
     // Slices of the request: nothing is copied.
-    config.bytes([".rollplan.v1.Snapshot.objects_json"]);
+    config.bytes([
+        ".rollplan.v1.Snapshot.objects_json",
+        ".rollplan.v1.PlanRestartsRequest.objects_json",
+    ]);
     tonic_prost_build::configure()
         .build_client(false)
         .build_server(false)

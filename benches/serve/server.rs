@@ -10,7 +10,8 @@ use bytes::Bytes;
 use prost::Message as _;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse,
 };
 use rollplan::server::{Config, Server, Shutdown};
 use rollplan::server::{RolloutPlanner, RolloutPlannerServer};
@@ -243,6 +244,13 @@ impl RolloutPlanner for Constant {
         &self,
         _: Request<ListRevisionsRequest>,
     ) -> Result<Response<ListRevisionsResponse>, Status> {
+        Err(Status::unimplemented("not measured"))
+    }
+
+    async fn plan_restarts(
+        &self,
+        _: Request<PlanRestartsRequest>,
+    ) -> Result<Response<PlanRestartsResponse>, Status> {
         Err(Status::unimplemented("not measured"))
     }
 }

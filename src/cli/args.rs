@@ -23,6 +23,8 @@ Examples:
   rollplan history web -n prod
   rollplan undo web -n prod --to-revision 3 -o kubectl
   kubectl get deploy,rs,pods -n prod -o json | rollplan plan -f -
+  rollplan restarts -n prod
+  rollplan uses configmap/app -n prod
 
 Exit codes:
    0  done: the answer was printed; for status and wait, the rollout is complete
@@ -81,6 +83,15 @@ pub(super) enum Command {
     /// back with it, and the API write.
     #[command(after_help = commands::undo::HELP)]
     Undo(commands::undo::UndoArgs),
+    /// Print which workloads to restart because their configuration has changed
+    ///
+    /// Compares ConfigMaps and Secrets with what workloads are recorded to have applied, in annotations. docs/restarts.md
+    /// describes these. No value of a configuration is printed.
+    #[command(after_help = commands::restarts::HELP)]
+    Restarts(commands::restarts::RestartsArgs),
+    /// Print who uses a ConfigMap or Secret, how, and what a change of it restarts
+    #[command(after_help = commands::restarts::USES_HELP)]
+    Uses(commands::restarts::UsesArgs),
     /// Serve the same answers over gRPC
     ///
     /// Runs until SIGTERM or SIGINT. Server reflection describes the service and its messages. Logs are written to

@@ -106,6 +106,8 @@ fn dispatch(command: Command) -> Result<Exit, Error> {
         Command::Wait(args) => commands::wait::run(args),
         Command::History(args) => commands::history::run(args),
         Command::Undo(args) => commands::undo::run(args),
+        Command::Restarts(args) => commands::restarts::run(args),
+        Command::Uses(args) => commands::restarts::uses(args),
         Command::Serve(args) => serve(args),
         Command::Completions { shell } => completions(shell),
     }

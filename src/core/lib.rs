@@ -4,6 +4,9 @@
 //! Deployment controller of Kubernetes v1.36 does. `docs/architecture.md` has the map and the invariants,
 //! `docs/parity.md` the few deliberate differences.
 
+#[cfg(test)]
+extern crate self as rollplan_core;
+
 pub mod action;
 mod call;
 mod history;
@@ -14,6 +17,7 @@ mod object;
 mod pass;
 mod plan;
 pub mod report;
+pub mod restart;
 pub mod revision;
 mod rollback;
 pub mod selector;

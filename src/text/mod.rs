@@ -5,6 +5,7 @@
 
 mod page;
 mod printable;
+mod restarts;
 mod revision;
 mod rollouts;
 pub(crate) mod span;
@@ -15,6 +16,7 @@ pub(crate) mod time;
 
 pub(crate) use self::page::{Page, Style, fit, padded, paint, width, wrapped};
 pub(crate) use self::printable::{is_unprintable, one_line, printable, printable_json};
+pub(crate) use self::restarts::{restarts, uses};
 pub(crate) use self::revision::{history, undo, undo_title};
 pub(crate) use self::rollouts::{RowWidths, causes, row, row_head};
 pub(crate) use self::state::{state, state_style};

@@ -251,7 +251,7 @@ fn verdict(condition: &proto::DeploymentCondition) -> Style {
 }
 
 /// For example "9m 55s".
-fn span(duration: &prost_types::Duration) -> String {
+pub(super) fn span(duration: &prost_types::Duration) -> String {
     let seconds = duration.seconds.max(0).unsigned_abs();
     // A part of a second counts as a whole one.
     span::exact(seconds.saturating_add(u64::from(duration.nanos > 0)))

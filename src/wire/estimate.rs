@@ -15,12 +15,15 @@ use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 
 use super::Error;
 use super::error::{Reason, Violations};
-use super::limits::{ANSWERS_MAX, EVENTS_MAX, PODS_MAX, REPLICA_SETS_MAX};
+use super::limits::{
+    ANSWERS_MAX, CONFIGURATIONS_MAX, EVENTS_MAX, PODS_MAX, REPLICA_SETS_MAX, WORKLOADS_MAX,
+};
 use super::parse::path::Path;
 use crate::proto::RawStruct;
 use crate::proto::{
-    ContainerStatus, DeploymentCondition, FailureRule, LabelSelectorRequirement, ObservedEvent,
-    OwnerReference, Pod, PodCondition, ReplicaSet, ReplicaSetCondition, StepAnswer,
+    Configuration, ContainerStatus, DeploymentCondition, FailureRule, LabelSelectorRequirement,
+    NamespaceSettings, ObservedEvent, OwnerReference, Pod, PodCondition, Reference, ReplicaSet,
+    ReplicaSetCondition, StepAnswer, Workload, WorkloadKind,
 };
 
 /// Bytes that a request may take in memory. As many pods as there may be, each with what Kubernetes writes into its
@@ -44,19 +47,27 @@ pub struct Estimate {
 }
 
 /// What one more entry of a list takes in memory, by the name of its message.
-const ENTRIES: [(&str, usize); 11] = [
+const ENTRIES: [(&str, usize); 16] = [
+    size::<Configuration>(),
     size::<ContainerStatus>(),
     size::<DeploymentCondition>(),
     size::<FailureRule>(),
     size::<LabelSelectorRequirement>(),
+    size::<NamespaceSettings>(),
     size::<ObservedEvent>(),
     size::<OwnerReference>(),
     size::<Pod>(),
     size::<PodCondition>(),
+    size::<Reference>(),
     size::<ReplicaSet>(),
     size::<ReplicaSetCondition>(),
     size::<StepAnswer>(),
+    (Workload::NAME, size_of::<Workload>() + RESTART_PLAN),
+    size::<WorkloadKind>(),
 ];
+
+/// What the plan for a workload takes, in half: its state three times, changes, conditions and the body of a call.
+const RESTART_PLAN: usize = 2048;
 
 /// What one more entry of a map takes, key and value: nodes of the tree are half full.
 const MAP_ENTRY: usize = 4 * size_of::<String>();
@@ -526,12 +537,15 @@ impl Field {
 impl Rule {
     fn of(parent: &str, name: &str, kind: &Kind) -> Self {
         match (parent, name) {
-            ("rollplan.v1.Snapshot", "objects_json")
+            ("rollplan.v1.Snapshot" | "rollplan.v1.PlanRestartsRequest", "objects_json")
             | ("rollplan.v1.StepAnswer", "existing_json") => Self::Objects,
             ("rollplan.v1.Snapshot", "replica_sets") => Self::ReplicaSet,
             ("rollplan.v1.Snapshot", "deployment") => Self::Deployment,
-            ("rollplan.v1.Snapshot", "pods" | "events") => Self::Object,
-            ("rollplan.v1.ObjectMeta", "annotations") => Self::Annotations,
+            ("rollplan.v1.Snapshot", "pods" | "events")
+            | ("rollplan.v1.PlanRestartsRequest", "workloads" | "configurations") => Self::Object,
+            ("rollplan.v1.ObjectMeta" | "rollplan.v1.Configuration", "annotations") => {
+                Self::Annotations
+            }
             ("rollplan.v1.DeploymentSpec", "selector") => Self::Selector,
             _ if matches!(kind, Kind::String | Kind::Bytes) => Self::Text,
             _ => Self::None,
@@ -546,6 +560,8 @@ fn entries_max(parent: &str, field: &FieldDescriptor) -> Option<usize> {
         ("rollplan.v1.Snapshot", "pods") => Some(PODS_MAX),
         ("rollplan.v1.Snapshot", "answers") => Some(ANSWERS_MAX),
         ("rollplan.v1.Snapshot", "events") => Some(EVENTS_MAX),
+        ("rollplan.v1.PlanRestartsRequest", "workloads") => Some(WORKLOADS_MAX),
+        ("rollplan.v1.PlanRestartsRequest", "configurations") => Some(CONFIGURATIONS_MAX),
         _ if field.is_list() || field.is_map() => Some(ENTRIES_MAX),
         _ => None,
     }
@@ -601,10 +617,11 @@ mod tests {
     fn every_list_of_a_request_has_its_size_and_limit() {
         let pool = super::super::json::descriptors().unwrap();
         let mut found = Vec::new();
-        for name in ["PlanRollout", "ComputeStatus", "Rollback", "ListRevisions"] {
-            let name = format!("rollplan.v1.{name}Request");
-            let message = pool.get_message_by_name(&name).unwrap();
-            lists(&message, &mut Vec::new(), &mut found);
+        let service = pool
+            .get_service_by_name("rollplan.v1.RolloutPlanner")
+            .unwrap();
+        for method in service.methods() {
+            lists(&method.input(), &mut Vec::new(), &mut found);
         }
         assert!(found.len() > 20);
         for field in found {

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use rollplan_core::snapshot::{Deployment, Snapshot};
+use rollplan_core::snapshot::Snapshot;
 use rollplan_core::time::Time;
 use serde_json::json;
 
@@ -22,29 +22,53 @@ pub(super) fn add(steps: &mut [proto::Step], snapshot: &Snapshot) {
     } = snapshot;
     for (index, step) in steps.iter_mut().enumerate() {
         let events = step.events.iter();
-        let calls = events.map(|event| call(event, index, deployment, *now));
+        let owner = &deployment.metadata;
+        let involved = Involved {
+            api_version: &deployment.api_version,
+            kind: &deployment.kind,
+            namespace: &owner.namespace,
+            name: &owner.name,
+            uid: &owner.uid,
+            resource_version: &owner.resource_version,
+        };
+        let calls = events.map(|event| call(event, index, &involved, *now));
         step.event_calls = calls.collect();
     }
 }
 
-fn call(event: &proto::Event, step: usize, deployment: &Deployment, now: Time) -> proto::ApiCall {
+/// The object that an event is about.
+pub(super) struct Involved<'a> {
+    pub(super) api_version: &'a str,
+    pub(super) kind: &'a str,
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+    pub(super) uid: &'a str,
+    pub(super) resource_version: &'a str,
+}
+
+/// The call that records an event of a step.
+pub(super) fn call(
+    event: &proto::Event,
+    step: usize,
+    owner: &Involved<'_>,
+    now: Time,
+) -> proto::ApiCall {
     let proto::Event {
         r#type,
         reason,
         message,
     } = event;
-    let owner = &deployment.metadata;
     let mut hasher = DefaultHasher::new();
     (&owner.uid, reason, message, now.to_string(), step).hash(&mut hasher);
-    let name = name(&owner.name, hasher.finish());
+    let name = name(owner.name, hasher.finish());
     let time = now.whole_seconds().to_string();
     let body = json!({
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": name, "namespace": owner.namespace},
         "involvedObject": {
-            "apiVersion": deployment.api_version,
-            "kind": deployment.kind,
+            "apiVersion": owner.api_version,
+            "kind": owner.kind,
             "namespace": owner.namespace,
             "name": owner.name,
             "uid": owner.uid,
@@ -64,10 +88,10 @@ fn call(event: &proto::Event, step: usize, deployment: &Deployment, now: Time) -
         verb: proto::Verb::Create.into(),
         api_version: "v1".to_owned(),
         kind: "Event".to_owned(),
-        namespace: owner.namespace.clone(),
+        namespace: owner.namespace.to_owned(),
         content_type: "application/json".to_owned(),
         body_json: body.to_string(),
-        path: path::of_kind("v1", "Event", &owner.namespace),
+        path: path::of_kind("v1", "Event", owner.namespace),
         query: path::FIELD_MANAGER.to_owned(),
         subresource: String::new(),
         name,

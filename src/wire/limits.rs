@@ -12,3 +12,7 @@ pub const EVENTS_MAX: usize = 20_000;
 pub const EXPRESSIONS_MAX: usize = 100;
 /// Values that the expressions of a selector may have, taken together.
 pub const VALUES_MAX: usize = 1_000;
+/// Workloads that a request for restarts may have.
+pub const WORKLOADS_MAX: usize = 20_000;
+/// Configurations that a request for restarts may have.
+pub const CONFIGURATIONS_MAX: usize = 40_000;

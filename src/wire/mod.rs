@@ -18,18 +18,22 @@ mod print;
 mod print_report;
 mod print_revision;
 mod print_time;
+mod restart;
 mod tree;
 
 pub use error::{Error, LISTED_VIOLATIONS_MAX, Reason, Violation, Violations};
 pub use limits::{
-    ANSWERS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX,
+    ANSWERS_MAX, CONFIGURATIONS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, PODS_MAX, REPLICA_SETS_MAX,
+    VALUES_MAX, WORKLOADS_MAX,
 };
 pub use objects::{OBJECTS_MAX, ObjectsSummary, summarize_objects};
+pub(crate) use parse::is_object_name;
 pub use parse::selector::parse_selector;
 pub use parse::{Horizon, parse_options, parse_snapshot};
 pub use print::{print_plan, print_status, print_step};
 pub use print_report::print_report;
 pub use print_revision::{print_revisions, print_rollback};
+pub use restart::{plan_restarts, plan_restarts_until};
 
 use bytes::Bytes;
 use interruptible::Interruptible;

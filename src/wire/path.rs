@@ -41,6 +41,13 @@ pub(super) fn use_resource(steps: &mut [proto::Step], owner: &Deployment, resour
     }
 }
 
+/// Corrects the plural in the path of a call.
+pub(super) fn use_resource_of(call: &mut proto::ApiCall, resource: &str) {
+    let derived = of_kind(&call.api_version, &call.kind, &call.namespace);
+    let given = of_resource(&call.api_version, resource, &call.namespace);
+    call.path = call.path.replacen(&derived, &given, 1);
+}
+
 fn of_collection(call: &ApiCall) -> String {
     of_kind(&call.api_version, &call.kind, &call.namespace)
 }

@@ -144,7 +144,7 @@ pub fn print_step(step: Step) -> proto::Step {
     }
 }
 
-fn api_call(call: ApiCall) -> proto::ApiCall {
+pub(super) fn api_call(call: ApiCall) -> proto::ApiCall {
     let (path, query) = (path::of_call(&call), path::query(call.verb));
     let ApiCall {
         verb,
@@ -188,7 +188,7 @@ fn read_on_conflict(call: &ApiCall) -> Option<proto::ApiCall> {
     })
 }
 
-fn event(event: Event) -> proto::Event {
+pub(super) fn event(event: Event) -> proto::Event {
     let Event {
         kind,
         reason,

@@ -28,7 +28,8 @@ use std::time::Duration;
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse,
 };
 use rollplan::server::{RolloutPlanner, RolloutPlannerServer};
 use tokio::net::TcpListener;
@@ -294,6 +295,13 @@ impl RolloutPlanner for Misbehaving {
         &self,
         _: Request<ListRevisionsRequest>,
     ) -> Result<Response<ListRevisionsResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn plan_restarts(
+        &self,
+        _: Request<PlanRestartsRequest>,
+    ) -> Result<Response<PlanRestartsResponse>, Status> {
         unreachable!()
     }
 }

@@ -25,6 +25,7 @@ const (
 	RolloutPlanner_ComputeStatus_FullMethodName = "/rollplan.v1.RolloutPlanner/ComputeStatus"
 	RolloutPlanner_Rollback_FullMethodName      = "/rollplan.v1.RolloutPlanner/Rollback"
 	RolloutPlanner_ListRevisions_FullMethodName = "/rollplan.v1.RolloutPlanner/ListRevisions"
+	RolloutPlanner_PlanRestarts_FullMethodName  = "/rollplan.v1.RolloutPlanner/PlanRestarts"
 )
 
 // RolloutPlannerClient is the client API for RolloutPlanner service.
@@ -44,6 +45,8 @@ type RolloutPlannerClient interface {
 	Rollback(ctx context.Context, in *RollbackRequest, opts ...grpc.CallOption) (*RollbackResponse, error)
 	// ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`.
 	ListRevisions(ctx context.Context, in *ListRevisionsRequest, opts ...grpc.CallOption) (*ListRevisionsResponse, error)
+	// PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once.
+	PlanRestarts(ctx context.Context, in *PlanRestartsRequest, opts ...grpc.CallOption) (*PlanRestartsResponse, error)
 }
 
 type rolloutPlannerClient struct {
@@ -94,6 +97,16 @@ func (c *rolloutPlannerClient) ListRevisions(ctx context.Context, in *ListRevisi
 	return out, nil
 }
 
+func (c *rolloutPlannerClient) PlanRestarts(ctx context.Context, in *PlanRestartsRequest, opts ...grpc.CallOption) (*PlanRestartsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PlanRestartsResponse)
+	err := c.cc.Invoke(ctx, RolloutPlanner_PlanRestarts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RolloutPlannerServer is the server API for RolloutPlanner service.
 // All implementations must embed UnimplementedRolloutPlannerServer
 // for forward compatibility.
@@ -111,6 +124,8 @@ type RolloutPlannerServer interface {
 	Rollback(context.Context, *RollbackRequest) (*RollbackResponse, error)
 	// ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`.
 	ListRevisions(context.Context, *ListRevisionsRequest) (*ListRevisionsResponse, error)
+	// PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once.
+	PlanRestarts(context.Context, *PlanRestartsRequest) (*PlanRestartsResponse, error)
 	mustEmbedUnimplementedRolloutPlannerServer()
 }
 
@@ -132,6 +147,9 @@ func (UnimplementedRolloutPlannerServer) Rollback(context.Context, *RollbackRequ
 }
 func (UnimplementedRolloutPlannerServer) ListRevisions(context.Context, *ListRevisionsRequest) (*ListRevisionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRevisions not implemented")
+}
+func (UnimplementedRolloutPlannerServer) PlanRestarts(context.Context, *PlanRestartsRequest) (*PlanRestartsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PlanRestarts not implemented")
 }
 func (UnimplementedRolloutPlannerServer) mustEmbedUnimplementedRolloutPlannerServer() {}
 func (UnimplementedRolloutPlannerServer) testEmbeddedByValue()                        {}
@@ -226,6 +244,24 @@ func _RolloutPlanner_ListRevisions_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _RolloutPlanner_PlanRestarts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PlanRestartsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RolloutPlannerServer).PlanRestarts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RolloutPlanner_PlanRestarts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RolloutPlannerServer).PlanRestarts(ctx, req.(*PlanRestartsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // RolloutPlanner_ServiceDesc is the grpc.ServiceDesc for RolloutPlanner service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -248,6 +284,10 @@ var RolloutPlanner_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListRevisions",
 			Handler:    _RolloutPlanner_ListRevisions_Handler,
+		},
+		{
+			MethodName: "PlanRestarts",
+			Handler:    _RolloutPlanner_PlanRestarts_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

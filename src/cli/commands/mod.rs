@@ -3,6 +3,7 @@
 pub(super) mod history;
 pub(super) mod plan;
 mod read;
+pub(super) mod restarts;
 pub(super) mod status;
 pub(super) mod undo;
 pub(super) mod wait;

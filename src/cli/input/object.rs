@@ -59,6 +59,12 @@ impl<'s> Texts<'s> {
         }
         Ok(Self(texts))
     }
+
+    /// Where each text is, and its JSON.
+    pub(in crate::cli) fn documents(&self) -> impl Iterator<Item = (&str, &str)> {
+        let documents = self.0.iter();
+        documents.map(|document| (document.place.as_str(), &*document.json))
+    }
 }
 
 // === impl Objects ===

@@ -82,6 +82,15 @@ impl Kubectl {
         }
     }
 
+    /// Lists all objects of these resources in the namespace, with the times at which their fields were changed.
+    pub(super) fn list_with_managers(
+        &self,
+        resources: &str,
+        limit: Duration,
+    ) -> Result<Vec<u8>, Failure> {
+        self.get_json(&[resources, "--show-managed-fields"], limit)
+    }
+
     /// Reads the last lines that a container has written: of the run before, if it is running again.
     pub(super) fn log(
         &self,

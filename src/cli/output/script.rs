@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::{body, shell};
 use crate::cli::error::Error;
 use crate::cli::options::ClusterArgs;
-use crate::proto::{self, ApiCall, PlanRolloutResponse, RollbackResponse, Step, Verb};
+use crate::proto::{
+    self, ApiCall, PlanRestartsResponse, PlanRolloutResponse, RollbackResponse, Step, Verb,
+};
 use crate::text::{undo_title, wrapped};
 
 /// Where kubectl finds the body of a call.
@@ -87,6 +89,35 @@ pub(in crate::cli) fn undo(
     }
     script.steps(&response.steps)?;
     Ok(script.into_commands(&response.steps))
+}
+
+/// Commands that carry out restarts. A workload does not wait for the calls of another.
+pub(in crate::cli) fn restarts(
+    cluster: &ClusterArgs,
+    response: &PlanRestartsResponse,
+) -> Result<Commands, Error> {
+    let mut script = Script::new(cluster)?;
+    let mut steps = Vec::new();
+    for plan in &response.plans {
+        let mut of_workload = plan.steps.clone();
+        if let [step] = of_workload.as_mut_slice() {
+            step.on_failure = proto::OnFailure::Continue.into();
+        }
+        steps.extend(of_workload);
+    }
+    match steps.len() {
+        0 => script.comment("restarts: nothing to do now"),
+        count => {
+            script.comment(&format!(
+                "restarts: {count} calls, each with its preconditions"
+            ));
+            script.comment(
+                "Events are not recorded. Plan again afterwards, also when a call failed.",
+            );
+        }
+    }
+    script.steps(&steps)?;
+    Ok(script.into_commands(&steps))
 }
 
 /// What `sh` is given to run.

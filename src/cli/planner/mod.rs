@@ -77,6 +77,16 @@ impl Planner {
             Self::Service(service) => service.list_revisions(request),
         }
     }
+
+    pub(super) fn plan_restarts(
+        &self,
+        request: proto::PlanRestartsRequest,
+    ) -> Result<proto::PlanRestartsResponse, Refusal> {
+        match self {
+            Self::Local => Ok(wire::plan_restarts(request)?),
+            Self::Service(service) => service.plan_restarts(request),
+        }
+    }
 }
 
 // === impl Refusal ===

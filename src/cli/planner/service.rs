@@ -86,6 +86,13 @@ impl Service {
         self.call(async |mut client| client.list_revisions(request).await)
     }
 
+    pub(super) fn plan_restarts(
+        &self,
+        request: proto::PlanRestartsRequest,
+    ) -> Result<proto::PlanRestartsResponse, Refusal> {
+        self.call(async |mut client| client.plan_restarts(request).await)
+    }
+
     fn call<T>(
         &self,
         ask: impl AsyncFnOnce(RolloutPlannerClient<Channel>) -> Result<Response<T>, Status>,

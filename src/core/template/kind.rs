@@ -2,7 +2,7 @@
 
 /// How a JSON value decodes.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A Go bool.
     Bool,
     /// Any Go integer.
@@ -27,24 +27,26 @@ pub(super) enum Kind {
 
 /// The JSON fields of a Go struct, including those of embedded structs.
 #[derive(Debug)]
-pub(super) struct Struct {
+pub(crate) struct Struct {
+    /// Name of the Go type, for example "ConfigMapEnvSource".
+    pub(crate) name: &'static str,
     /// Sorted by name.
     pub(super) fields: &'static [Field],
 }
 
 /// A field of a Go struct.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(crate) struct Field {
     pub(super) name: &'static str,
     /// Whether the Go field is a pointer, so that zero differs from absent.
     pub(super) pointer: bool,
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
 }
 
 // === impl Struct ===
 
 impl Struct {
-    pub(super) fn field(&self, name: &str) -> Option<&'static Field> {
+    pub(crate) fn field(&self, name: &str) -> Option<&'static Field> {
         let fields = self.fields;
         fields
             .binary_search_by(|field| field.name.cmp(name))

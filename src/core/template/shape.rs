@@ -8,9 +8,10 @@ use super::kind::{Field, Kind, Struct};
 /// The version of `k8s.io/api` that the shapes were read from.
 pub const API_VERSION: &str = "v0.36.3";
 
-pub(super) static TEMPLATE: Kind = Kind::Struct(&POD_TEMPLATE_SPEC);
+pub(crate) static TEMPLATE: Kind = Kind::Struct(&POD_TEMPLATE_SPEC);
 
 static AWS_ELASTIC_BLOCK_STORE_VOLUME_SOURCE: Struct = Struct {
+    name: "AWSElasticBlockStoreVolumeSource",
     fields: &[
         Field::value("fsType", Kind::String),
         Field::value("partition", Kind::Integer),
@@ -20,6 +21,7 @@ static AWS_ELASTIC_BLOCK_STORE_VOLUME_SOURCE: Struct = Struct {
 };
 
 static AFFINITY: Struct = Struct {
+    name: "Affinity",
     fields: &[
         Field::pointer("nodeAffinity", Kind::Struct(&NODE_AFFINITY)),
         Field::pointer("podAffinity", Kind::Struct(&POD_AFFINITY)),
@@ -28,6 +30,7 @@ static AFFINITY: Struct = Struct {
 };
 
 static APP_ARMOR_PROFILE: Struct = Struct {
+    name: "AppArmorProfile",
     fields: &[
         Field::pointer("localhostProfile", Kind::String),
         Field::value("type", Kind::String),
@@ -35,6 +38,7 @@ static APP_ARMOR_PROFILE: Struct = Struct {
 };
 
 static AZURE_DISK_VOLUME_SOURCE: Struct = Struct {
+    name: "AzureDiskVolumeSource",
     fields: &[
         Field::pointer("cachingMode", Kind::String),
         Field::value("diskName", Kind::String),
@@ -46,6 +50,7 @@ static AZURE_DISK_VOLUME_SOURCE: Struct = Struct {
 };
 
 static AZURE_FILE_VOLUME_SOURCE: Struct = Struct {
+    name: "AzureFileVolumeSource",
     fields: &[
         Field::value("readOnly", Kind::Bool),
         Field::value("secretName", Kind::String),
@@ -54,6 +59,7 @@ static AZURE_FILE_VOLUME_SOURCE: Struct = Struct {
 };
 
 static CSI_VOLUME_SOURCE: Struct = Struct {
+    name: "CSIVolumeSource",
     fields: &[
         Field::value("driver", Kind::String),
         Field::pointer("fsType", Kind::String),
@@ -64,6 +70,7 @@ static CSI_VOLUME_SOURCE: Struct = Struct {
 };
 
 static CAPABILITIES: Struct = Struct {
+    name: "Capabilities",
     fields: &[
         Field::value("add", Kind::List(&Kind::String)),
         Field::value("drop", Kind::List(&Kind::String)),
@@ -71,6 +78,7 @@ static CAPABILITIES: Struct = Struct {
 };
 
 static CEPH_FS_VOLUME_SOURCE: Struct = Struct {
+    name: "CephFSVolumeSource",
     fields: &[
         Field::value("monitors", Kind::List(&Kind::String)),
         Field::value("path", Kind::String),
@@ -82,6 +90,7 @@ static CEPH_FS_VOLUME_SOURCE: Struct = Struct {
 };
 
 static CINDER_VOLUME_SOURCE: Struct = Struct {
+    name: "CinderVolumeSource",
     fields: &[
         Field::value("fsType", Kind::String),
         Field::value("readOnly", Kind::Bool),
@@ -91,6 +100,7 @@ static CINDER_VOLUME_SOURCE: Struct = Struct {
 };
 
 static CLUSTER_TRUST_BUNDLE_PROJECTION: Struct = Struct {
+    name: "ClusterTrustBundleProjection",
     fields: &[
         Field::pointer("labelSelector", Kind::Struct(&LABEL_SELECTOR)),
         Field::pointer("name", Kind::String),
@@ -101,6 +111,7 @@ static CLUSTER_TRUST_BUNDLE_PROJECTION: Struct = Struct {
 };
 
 static CONFIG_MAP_ENV_SOURCE: Struct = Struct {
+    name: "ConfigMapEnvSource",
     fields: &[
         Field::value("name", Kind::String),
         Field::pointer("optional", Kind::Bool),
@@ -108,6 +119,7 @@ static CONFIG_MAP_ENV_SOURCE: Struct = Struct {
 };
 
 static CONFIG_MAP_KEY_SELECTOR: Struct = Struct {
+    name: "ConfigMapKeySelector",
     fields: &[
         Field::value("key", Kind::String),
         Field::value("name", Kind::String),
@@ -116,6 +128,7 @@ static CONFIG_MAP_KEY_SELECTOR: Struct = Struct {
 };
 
 static CONFIG_MAP_PROJECTION: Struct = Struct {
+    name: "ConfigMapProjection",
     fields: &[
         Field::value("items", Kind::List(&Kind::Struct(&KEY_TO_PATH))),
         Field::value("name", Kind::String),
@@ -124,6 +137,7 @@ static CONFIG_MAP_PROJECTION: Struct = Struct {
 };
 
 static CONFIG_MAP_VOLUME_SOURCE: Struct = Struct {
+    name: "ConfigMapVolumeSource",
     fields: &[
         Field::pointer("defaultMode", Kind::Integer),
         Field::value("items", Kind::List(&Kind::Struct(&KEY_TO_PATH))),
@@ -133,6 +147,7 @@ static CONFIG_MAP_VOLUME_SOURCE: Struct = Struct {
 };
 
 static CONTAINER: Struct = Struct {
+    name: "Container",
     fields: &[
         Field::value("args", Kind::List(&Kind::String)),
         Field::value("command", Kind::List(&Kind::String)),
@@ -163,6 +178,7 @@ static CONTAINER: Struct = Struct {
 };
 
 static CONTAINER_PORT: Struct = Struct {
+    name: "ContainerPort",
     fields: &[
         Field::value("containerPort", Kind::Integer),
         Field::value("hostIP", Kind::String),
@@ -173,6 +189,7 @@ static CONTAINER_PORT: Struct = Struct {
 };
 
 static CONTAINER_RESIZE_POLICY: Struct = Struct {
+    name: "ContainerResizePolicy",
     fields: &[
         Field::value("resourceName", Kind::String),
         Field::value("restartPolicy", Kind::String),
@@ -180,6 +197,7 @@ static CONTAINER_RESIZE_POLICY: Struct = Struct {
 };
 
 static CONTAINER_RESTART_RULE: Struct = Struct {
+    name: "ContainerRestartRule",
     fields: &[
         Field::value("action", Kind::String),
         Field::pointer("exitCodes", Kind::Struct(&CONTAINER_RESTART_RULE_ON_EXIT_CODES)),
@@ -187,6 +205,7 @@ static CONTAINER_RESTART_RULE: Struct = Struct {
 };
 
 static CONTAINER_RESTART_RULE_ON_EXIT_CODES: Struct = Struct {
+    name: "ContainerRestartRuleOnExitCodes",
     fields: &[
         Field::value("operator", Kind::String),
         Field::value("values", Kind::List(&Kind::Integer)),
@@ -194,12 +213,14 @@ static CONTAINER_RESTART_RULE_ON_EXIT_CODES: Struct = Struct {
 };
 
 static DOWNWARD_API_PROJECTION: Struct = Struct {
+    name: "DownwardAPIProjection",
     fields: &[
         Field::value("items", Kind::List(&Kind::Struct(&DOWNWARD_API_VOLUME_FILE))),
     ],
 };
 
 static DOWNWARD_API_VOLUME_FILE: Struct = Struct {
+    name: "DownwardAPIVolumeFile",
     fields: &[
         Field::pointer("fieldRef", Kind::Struct(&OBJECT_FIELD_SELECTOR)),
         Field::pointer("mode", Kind::Integer),
@@ -209,6 +230,7 @@ static DOWNWARD_API_VOLUME_FILE: Struct = Struct {
 };
 
 static DOWNWARD_API_VOLUME_SOURCE: Struct = Struct {
+    name: "DownwardAPIVolumeSource",
     fields: &[
         Field::pointer("defaultMode", Kind::Integer),
         Field::value("items", Kind::List(&Kind::Struct(&DOWNWARD_API_VOLUME_FILE))),
@@ -216,6 +238,7 @@ static DOWNWARD_API_VOLUME_SOURCE: Struct = Struct {
 };
 
 static EMPTY_DIR_VOLUME_SOURCE: Struct = Struct {
+    name: "EmptyDirVolumeSource",
     fields: &[
         Field::value("medium", Kind::String),
         Field::pointer("sizeLimit", Kind::Quantity),
@@ -223,6 +246,7 @@ static EMPTY_DIR_VOLUME_SOURCE: Struct = Struct {
 };
 
 static ENV_FROM_SOURCE: Struct = Struct {
+    name: "EnvFromSource",
     fields: &[
         Field::pointer("configMapRef", Kind::Struct(&CONFIG_MAP_ENV_SOURCE)),
         Field::value("prefix", Kind::String),
@@ -231,6 +255,7 @@ static ENV_FROM_SOURCE: Struct = Struct {
 };
 
 static ENV_VAR: Struct = Struct {
+    name: "EnvVar",
     fields: &[
         Field::value("name", Kind::String),
         Field::value("value", Kind::String),
@@ -239,6 +264,7 @@ static ENV_VAR: Struct = Struct {
 };
 
 static ENV_VAR_SOURCE: Struct = Struct {
+    name: "EnvVarSource",
     fields: &[
         Field::pointer("configMapKeyRef", Kind::Struct(&CONFIG_MAP_KEY_SELECTOR)),
         Field::pointer("fieldRef", Kind::Struct(&OBJECT_FIELD_SELECTOR)),
@@ -249,6 +275,7 @@ static ENV_VAR_SOURCE: Struct = Struct {
 };
 
 static EPHEMERAL_CONTAINER: Struct = Struct {
+    name: "EphemeralContainer",
     fields: &[
         Field::value("args", Kind::List(&Kind::String)),
         Field::value("command", Kind::List(&Kind::String)),
@@ -280,18 +307,21 @@ static EPHEMERAL_CONTAINER: Struct = Struct {
 };
 
 static EPHEMERAL_VOLUME_SOURCE: Struct = Struct {
+    name: "EphemeralVolumeSource",
     fields: &[
         Field::pointer("volumeClaimTemplate", Kind::Struct(&PERSISTENT_VOLUME_CLAIM_TEMPLATE)),
     ],
 };
 
 static EXEC_ACTION: Struct = Struct {
+    name: "ExecAction",
     fields: &[
         Field::value("command", Kind::List(&Kind::String)),
     ],
 };
 
 static FC_VOLUME_SOURCE: Struct = Struct {
+    name: "FCVolumeSource",
     fields: &[
         Field::value("fsType", Kind::String),
         Field::pointer("lun", Kind::Integer),
@@ -302,6 +332,7 @@ static FC_VOLUME_SOURCE: Struct = Struct {
 };
 
 static FILE_KEY_SELECTOR: Struct = Struct {
+    name: "FileKeySelector",
     fields: &[
         Field::value("key", Kind::String),
         Field::pointer("optional", Kind::Bool),
@@ -311,6 +342,7 @@ static FILE_KEY_SELECTOR: Struct = Struct {
 };
 
 static FLEX_VOLUME_SOURCE: Struct = Struct {
+    name: "FlexVolumeSource",
     fields: &[
         Field::value("driver", Kind::String),
         Field::value("fsType", Kind::String),
@@ -321,6 +353,7 @@ static FLEX_VOLUME_SOURCE: Struct = Struct {
 };
 
 static FLOCKER_VOLUME_SOURCE: Struct = Struct {
+    name: "FlockerVolumeSource",
     fields: &[
         Field::value("datasetName", Kind::String),
         Field::value("datasetUUID", Kind::String),
@@ -328,6 +361,7 @@ static FLOCKER_VOLUME_SOURCE: Struct = Struct {
 };
 
 static GCE_PERSISTENT_DISK_VOLUME_SOURCE: Struct = Struct {
+    name: "GCEPersistentDiskVolumeSource",
     fields: &[
         Field::value("fsType", Kind::String),
         Field::value("partition", Kind::Integer),
@@ -337,6 +371,7 @@ static GCE_PERSISTENT_DISK_VOLUME_SOURCE: Struct = Struct {
 };
 
 static GRPC_ACTION: Struct = Struct {
+    name: "GRPCAction",
     fields: &[
         Field::value("port", Kind::Integer),
         Field::pointer("service", Kind::String),
@@ -344,6 +379,7 @@ static GRPC_ACTION: Struct = Struct {
 };
 
 static GIT_REPO_VOLUME_SOURCE: Struct = Struct {
+    name: "GitRepoVolumeSource",
     fields: &[
         Field::value("directory", Kind::String),
         Field::value("repository", Kind::String),
@@ -352,6 +388,7 @@ static GIT_REPO_VOLUME_SOURCE: Struct = Struct {
 };
 
 static GLUSTERFS_VOLUME_SOURCE: Struct = Struct {
+    name: "GlusterfsVolumeSource",
     fields: &[
         Field::value("endpoints", Kind::String),
         Field::value("path", Kind::String),
@@ -360,6 +397,7 @@ static GLUSTERFS_VOLUME_SOURCE: Struct = Struct {
 };
 
 static HTTP_GET_ACTION: Struct = Struct {
+    name: "HTTPGetAction",
     fields: &[
         Field::value("host", Kind::String),
         Field::value("httpHeaders", Kind::List(&Kind::Struct(&HTTP_HEADER))),
@@ -370,6 +408,7 @@ static HTTP_GET_ACTION: Struct = Struct {
 };
 
 static HTTP_HEADER: Struct = Struct {
+    name: "HTTPHeader",
     fields: &[
         Field::value("name", Kind::String),
         Field::value("value", Kind::String),
@@ -377,6 +416,7 @@ static HTTP_HEADER: Struct = Struct {
 };
 
 static HOST_ALIAS: Struct = Struct {
+    name: "HostAlias",
     fields: &[
         Field::value("hostnames", Kind::List(&Kind::String)),
         Field::value("ip", Kind::String),
@@ -384,6 +424,7 @@ static HOST_ALIAS: Struct = Struct {
 };
 
 static HOST_PATH_VOLUME_SOURCE: Struct = Struct {
+    name: "HostPathVolumeSource",
     fields: &[
         Field::value("path", Kind::String),
         Field::pointer("type", Kind::String),
@@ -391,6 +432,7 @@ static HOST_PATH_VOLUME_SOURCE: Struct = Struct {
 };
 
 static ISCSI_VOLUME_SOURCE: Struct = Struct {
+    name: "ISCSIVolumeSource",
     fields: &[
         Field::value("chapAuthDiscovery", Kind::Bool),
         Field::value("chapAuthSession", Kind::Bool),
@@ -407,6 +449,7 @@ static ISCSI_VOLUME_SOURCE: Struct = Struct {
 };
 
 static IMAGE_VOLUME_SOURCE: Struct = Struct {
+    name: "ImageVolumeSource",
     fields: &[
         Field::value("pullPolicy", Kind::String),
         Field::value("reference", Kind::String),
@@ -414,6 +457,7 @@ static IMAGE_VOLUME_SOURCE: Struct = Struct {
 };
 
 static KEY_TO_PATH: Struct = Struct {
+    name: "KeyToPath",
     fields: &[
         Field::value("key", Kind::String),
         Field::pointer("mode", Kind::Integer),
@@ -422,6 +466,7 @@ static KEY_TO_PATH: Struct = Struct {
 };
 
 static LABEL_SELECTOR: Struct = Struct {
+    name: "LabelSelector",
     fields: &[
         Field::value("matchExpressions", Kind::List(&Kind::Struct(&LABEL_SELECTOR_REQUIREMENT))),
         Field::value("matchLabels", Kind::Map(&Kind::String)),
@@ -429,6 +474,7 @@ static LABEL_SELECTOR: Struct = Struct {
 };
 
 static LABEL_SELECTOR_REQUIREMENT: Struct = Struct {
+    name: "LabelSelectorRequirement",
     fields: &[
         Field::value("key", Kind::String),
         Field::value("operator", Kind::String),
@@ -437,6 +483,7 @@ static LABEL_SELECTOR_REQUIREMENT: Struct = Struct {
 };
 
 static LIFECYCLE: Struct = Struct {
+    name: "Lifecycle",
     fields: &[
         Field::pointer("postStart", Kind::Struct(&LIFECYCLE_HANDLER)),
         Field::pointer("preStop", Kind::Struct(&LIFECYCLE_HANDLER)),
@@ -445,6 +492,7 @@ static LIFECYCLE: Struct = Struct {
 };
 
 static LIFECYCLE_HANDLER: Struct = Struct {
+    name: "LifecycleHandler",
     fields: &[
         Field::pointer("exec", Kind::Struct(&EXEC_ACTION)),
         Field::pointer("httpGet", Kind::Struct(&HTTP_GET_ACTION)),
@@ -454,12 +502,14 @@ static LIFECYCLE_HANDLER: Struct = Struct {
 };
 
 static LOCAL_OBJECT_REFERENCE: Struct = Struct {
+    name: "LocalObjectReference",
     fields: &[
         Field::value("name", Kind::String),
     ],
 };
 
 static MANAGED_FIELDS_ENTRY: Struct = Struct {
+    name: "ManagedFieldsEntry",
     fields: &[
         Field::value("apiVersion", Kind::String),
         Field::value("fieldsType", Kind::String),
@@ -472,6 +522,7 @@ static MANAGED_FIELDS_ENTRY: Struct = Struct {
 };
 
 static NFS_VOLUME_SOURCE: Struct = Struct {
+    name: "NFSVolumeSource",
     fields: &[
         Field::value("path", Kind::String),
         Field::value("readOnly", Kind::Bool),
@@ -480,6 +531,7 @@ static NFS_VOLUME_SOURCE: Struct = Struct {
 };
 
 static NODE_AFFINITY: Struct = Struct {
+    name: "NodeAffinity",
     fields: &[
         Field::value("preferredDuringSchedulingIgnoredDuringExecution", Kind::List(&Kind::Struct(&PREFERRED_SCHEDULING_TERM))),
         Field::pointer("requiredDuringSchedulingIgnoredDuringExecution", Kind::Struct(&NODE_SELECTOR)),
@@ -487,12 +539,14 @@ static NODE_AFFINITY: Struct = Struct {
 };
 
 static NODE_SELECTOR: Struct = Struct {
+    name: "NodeSelector",
     fields: &[
         Field::value("nodeSelectorTerms", Kind::List(&Kind::Struct(&NODE_SELECTOR_TERM))),
     ],
 };
 
 static NODE_SELECTOR_REQUIREMENT: Struct = Struct {
+    name: "NodeSelectorRequirement",
     fields: &[
         Field::value("key", Kind::String),
         Field::value("operator", Kind::String),
@@ -501,6 +555,7 @@ static NODE_SELECTOR_REQUIREMENT: Struct = Struct {
 };
 
 static NODE_SELECTOR_TERM: Struct = Struct {
+    name: "NodeSelectorTerm",
     fields: &[
         Field::value("matchExpressions", Kind::List(&Kind::Struct(&NODE_SELECTOR_REQUIREMENT))),
         Field::value("matchFields", Kind::List(&Kind::Struct(&NODE_SELECTOR_REQUIREMENT))),
@@ -508,6 +563,7 @@ static NODE_SELECTOR_TERM: Struct = Struct {
 };
 
 static OBJECT_FIELD_SELECTOR: Struct = Struct {
+    name: "ObjectFieldSelector",
     fields: &[
         Field::value("apiVersion", Kind::String),
         Field::value("fieldPath", Kind::String),
@@ -515,6 +571,7 @@ static OBJECT_FIELD_SELECTOR: Struct = Struct {
 };
 
 static OBJECT_META: Struct = Struct {
+    name: "ObjectMeta",
     fields: &[
         Field::value("annotations", Kind::Map(&Kind::String)),
         Field::value("creationTimestamp", Kind::Time),
@@ -535,6 +592,7 @@ static OBJECT_META: Struct = Struct {
 };
 
 static OWNER_REFERENCE: Struct = Struct {
+    name: "OwnerReference",
     fields: &[
         Field::value("apiVersion", Kind::String),
         Field::pointer("blockOwnerDeletion", Kind::Bool),
@@ -546,6 +604,7 @@ static OWNER_REFERENCE: Struct = Struct {
 };
 
 static PERSISTENT_VOLUME_CLAIM_SPEC: Struct = Struct {
+    name: "PersistentVolumeClaimSpec",
     fields: &[
         Field::value("accessModes", Kind::List(&Kind::String)),
         Field::pointer("dataSource", Kind::Struct(&TYPED_LOCAL_OBJECT_REFERENCE)),
@@ -560,6 +619,7 @@ static PERSISTENT_VOLUME_CLAIM_SPEC: Struct = Struct {
 };
 
 static PERSISTENT_VOLUME_CLAIM_TEMPLATE: Struct = Struct {
+    name: "PersistentVolumeClaimTemplate",
     fields: &[
         Field::value("metadata", Kind::Struct(&OBJECT_META)),
         Field::value("spec", Kind::Struct(&PERSISTENT_VOLUME_CLAIM_SPEC)),
@@ -567,6 +627,7 @@ static PERSISTENT_VOLUME_CLAIM_TEMPLATE: Struct = Struct {
 };
 
 static PERSISTENT_VOLUME_CLAIM_VOLUME_SOURCE: Struct = Struct {
+    name: "PersistentVolumeClaimVolumeSource",
     fields: &[
         Field::value("claimName", Kind::String),
         Field::value("readOnly", Kind::Bool),
@@ -574,6 +635,7 @@ static PERSISTENT_VOLUME_CLAIM_VOLUME_SOURCE: Struct = Struct {
 };
 
 static PHOTON_PERSISTENT_DISK_VOLUME_SOURCE: Struct = Struct {
+    name: "PhotonPersistentDiskVolumeSource",
     fields: &[
         Field::value("fsType", Kind::String),
         Field::value("pdID", Kind::String),
@@ -581,6 +643,7 @@ static PHOTON_PERSISTENT_DISK_VOLUME_SOURCE: Struct = Struct {
 };
 
 static POD_AFFINITY: Struct = Struct {
+    name: "PodAffinity",
     fields: &[
         Field::value("preferredDuringSchedulingIgnoredDuringExecution", Kind::List(&Kind::Struct(&WEIGHTED_POD_AFFINITY_TERM))),
         Field::value("requiredDuringSchedulingIgnoredDuringExecution", Kind::List(&Kind::Struct(&POD_AFFINITY_TERM))),
@@ -588,6 +651,7 @@ static POD_AFFINITY: Struct = Struct {
 };
 
 static POD_AFFINITY_TERM: Struct = Struct {
+    name: "PodAffinityTerm",
     fields: &[
         Field::pointer("labelSelector", Kind::Struct(&LABEL_SELECTOR)),
         Field::value("matchLabelKeys", Kind::List(&Kind::String)),
@@ -599,6 +663,7 @@ static POD_AFFINITY_TERM: Struct = Struct {
 };
 
 static POD_ANTI_AFFINITY: Struct = Struct {
+    name: "PodAntiAffinity",
     fields: &[
         Field::value("preferredDuringSchedulingIgnoredDuringExecution", Kind::List(&Kind::Struct(&WEIGHTED_POD_AFFINITY_TERM))),
         Field::value("requiredDuringSchedulingIgnoredDuringExecution", Kind::List(&Kind::Struct(&POD_AFFINITY_TERM))),
@@ -606,6 +671,7 @@ static POD_ANTI_AFFINITY: Struct = Struct {
 };
 
 static POD_CERTIFICATE_PROJECTION: Struct = Struct {
+    name: "PodCertificateProjection",
     fields: &[
         Field::value("certificateChainPath", Kind::String),
         Field::value("credentialBundlePath", Kind::String),
@@ -618,6 +684,7 @@ static POD_CERTIFICATE_PROJECTION: Struct = Struct {
 };
 
 static POD_DNS_CONFIG: Struct = Struct {
+    name: "PodDNSConfig",
     fields: &[
         Field::value("nameservers", Kind::List(&Kind::String)),
         Field::value("options", Kind::List(&Kind::Struct(&POD_DNS_CONFIG_OPTION))),
@@ -626,6 +693,7 @@ static POD_DNS_CONFIG: Struct = Struct {
 };
 
 static POD_DNS_CONFIG_OPTION: Struct = Struct {
+    name: "PodDNSConfigOption",
     fields: &[
         Field::value("name", Kind::String),
         Field::pointer("value", Kind::String),
@@ -633,18 +701,21 @@ static POD_DNS_CONFIG_OPTION: Struct = Struct {
 };
 
 static POD_OS: Struct = Struct {
+    name: "PodOS",
     fields: &[
         Field::value("name", Kind::String),
     ],
 };
 
 static POD_READINESS_GATE: Struct = Struct {
+    name: "PodReadinessGate",
     fields: &[
         Field::value("conditionType", Kind::String),
     ],
 };
 
 static POD_RESOURCE_CLAIM: Struct = Struct {
+    name: "PodResourceClaim",
     fields: &[
         Field::value("name", Kind::String),
         Field::pointer("resourceClaimName", Kind::String),
@@ -653,18 +724,21 @@ static POD_RESOURCE_CLAIM: Struct = Struct {
 };
 
 static POD_SCHEDULING_GATE: Struct = Struct {
+    name: "PodSchedulingGate",
     fields: &[
         Field::value("name", Kind::String),
     ],
 };
 
 static POD_SCHEDULING_GROUP: Struct = Struct {
+    name: "PodSchedulingGroup",
     fields: &[
         Field::pointer("podGroupName", Kind::String),
     ],
 };
 
 static POD_SECURITY_CONTEXT: Struct = Struct {
+    name: "PodSecurityContext",
     fields: &[
         Field::pointer("appArmorProfile", Kind::Struct(&APP_ARMOR_PROFILE)),
         Field::pointer("fsGroup", Kind::Integer),
@@ -683,6 +757,7 @@ static POD_SECURITY_CONTEXT: Struct = Struct {
 };
 
 static POD_SPEC: Struct = Struct {
+    name: "PodSpec",
     fields: &[
         Field::pointer("activeDeadlineSeconds", Kind::Integer),
         Field::pointer("affinity", Kind::Struct(&AFFINITY)),
@@ -730,6 +805,7 @@ static POD_SPEC: Struct = Struct {
 };
 
 static POD_TEMPLATE_SPEC: Struct = Struct {
+    name: "PodTemplateSpec",
     fields: &[
         Field::value("metadata", Kind::Struct(&OBJECT_META)),
         Field::value("spec", Kind::Struct(&POD_SPEC)),
@@ -737,6 +813,7 @@ static POD_TEMPLATE_SPEC: Struct = Struct {
 };
 
 static PORTWORX_VOLUME_SOURCE: Struct = Struct {
+    name: "PortworxVolumeSource",
     fields: &[
         Field::value("fsType", Kind::String),
         Field::value("readOnly", Kind::Bool),
@@ -745,6 +822,7 @@ static PORTWORX_VOLUME_SOURCE: Struct = Struct {
 };
 
 static PREFERRED_SCHEDULING_TERM: Struct = Struct {
+    name: "PreferredSchedulingTerm",
     fields: &[
         Field::value("preference", Kind::Struct(&NODE_SELECTOR_TERM)),
         Field::value("weight", Kind::Integer),
@@ -752,6 +830,7 @@ static PREFERRED_SCHEDULING_TERM: Struct = Struct {
 };
 
 static PROBE: Struct = Struct {
+    name: "Probe",
     fields: &[
         Field::pointer("exec", Kind::Struct(&EXEC_ACTION)),
         Field::value("failureThreshold", Kind::Integer),
@@ -767,6 +846,7 @@ static PROBE: Struct = Struct {
 };
 
 static PROJECTED_VOLUME_SOURCE: Struct = Struct {
+    name: "ProjectedVolumeSource",
     fields: &[
         Field::pointer("defaultMode", Kind::Integer),
         Field::value("sources", Kind::List(&Kind::Struct(&VOLUME_PROJECTION))),
@@ -774,6 +854,7 @@ static PROJECTED_VOLUME_SOURCE: Struct = Struct {
 };
 
 static QUOBYTE_VOLUME_SOURCE: Struct = Struct {
+    name: "QuobyteVolumeSource",
     fields: &[
         Field::value("group", Kind::String),
         Field::value("readOnly", Kind::Bool),
@@ -785,6 +866,7 @@ static QUOBYTE_VOLUME_SOURCE: Struct = Struct {
 };
 
 static RBD_VOLUME_SOURCE: Struct = Struct {
+    name: "RBDVolumeSource",
     fields: &[
         Field::value("fsType", Kind::String),
         Field::value("image", Kind::String),
@@ -798,6 +880,7 @@ static RBD_VOLUME_SOURCE: Struct = Struct {
 };
 
 static RESOURCE_CLAIM: Struct = Struct {
+    name: "ResourceClaim",
     fields: &[
         Field::value("name", Kind::String),
         Field::value("request", Kind::String),
@@ -805,6 +888,7 @@ static RESOURCE_CLAIM: Struct = Struct {
 };
 
 static RESOURCE_FIELD_SELECTOR: Struct = Struct {
+    name: "ResourceFieldSelector",
     fields: &[
         Field::value("containerName", Kind::String),
         Field::value("divisor", Kind::Quantity),
@@ -813,6 +897,7 @@ static RESOURCE_FIELD_SELECTOR: Struct = Struct {
 };
 
 static RESOURCE_REQUIREMENTS: Struct = Struct {
+    name: "ResourceRequirements",
     fields: &[
         Field::value("claims", Kind::List(&Kind::Struct(&RESOURCE_CLAIM))),
         Field::value("limits", Kind::Map(&Kind::Quantity)),
@@ -821,6 +906,7 @@ static RESOURCE_REQUIREMENTS: Struct = Struct {
 };
 
 static SE_LINUX_OPTIONS: Struct = Struct {
+    name: "SELinuxOptions",
     fields: &[
         Field::value("level", Kind::String),
         Field::value("role", Kind::String),
@@ -830,6 +916,7 @@ static SE_LINUX_OPTIONS: Struct = Struct {
 };
 
 static SCALE_IO_VOLUME_SOURCE: Struct = Struct {
+    name: "ScaleIOVolumeSource",
     fields: &[
         Field::value("fsType", Kind::String),
         Field::value("gateway", Kind::String),
@@ -845,6 +932,7 @@ static SCALE_IO_VOLUME_SOURCE: Struct = Struct {
 };
 
 static SECCOMP_PROFILE: Struct = Struct {
+    name: "SeccompProfile",
     fields: &[
         Field::pointer("localhostProfile", Kind::String),
         Field::value("type", Kind::String),
@@ -852,6 +940,7 @@ static SECCOMP_PROFILE: Struct = Struct {
 };
 
 static SECRET_ENV_SOURCE: Struct = Struct {
+    name: "SecretEnvSource",
     fields: &[
         Field::value("name", Kind::String),
         Field::pointer("optional", Kind::Bool),
@@ -859,6 +948,7 @@ static SECRET_ENV_SOURCE: Struct = Struct {
 };
 
 static SECRET_KEY_SELECTOR: Struct = Struct {
+    name: "SecretKeySelector",
     fields: &[
         Field::value("key", Kind::String),
         Field::value("name", Kind::String),
@@ -867,6 +957,7 @@ static SECRET_KEY_SELECTOR: Struct = Struct {
 };
 
 static SECRET_PROJECTION: Struct = Struct {
+    name: "SecretProjection",
     fields: &[
         Field::value("items", Kind::List(&Kind::Struct(&KEY_TO_PATH))),
         Field::value("name", Kind::String),
@@ -875,6 +966,7 @@ static SECRET_PROJECTION: Struct = Struct {
 };
 
 static SECRET_VOLUME_SOURCE: Struct = Struct {
+    name: "SecretVolumeSource",
     fields: &[
         Field::pointer("defaultMode", Kind::Integer),
         Field::value("items", Kind::List(&Kind::Struct(&KEY_TO_PATH))),
@@ -884,6 +976,7 @@ static SECRET_VOLUME_SOURCE: Struct = Struct {
 };
 
 static SECURITY_CONTEXT: Struct = Struct {
+    name: "SecurityContext",
     fields: &[
         Field::pointer("allowPrivilegeEscalation", Kind::Bool),
         Field::pointer("appArmorProfile", Kind::Struct(&APP_ARMOR_PROFILE)),
@@ -901,6 +994,7 @@ static SECURITY_CONTEXT: Struct = Struct {
 };
 
 static SERVICE_ACCOUNT_TOKEN_PROJECTION: Struct = Struct {
+    name: "ServiceAccountTokenProjection",
     fields: &[
         Field::value("audience", Kind::String),
         Field::pointer("expirationSeconds", Kind::Integer),
@@ -909,12 +1003,14 @@ static SERVICE_ACCOUNT_TOKEN_PROJECTION: Struct = Struct {
 };
 
 static SLEEP_ACTION: Struct = Struct {
+    name: "SleepAction",
     fields: &[
         Field::value("seconds", Kind::Integer),
     ],
 };
 
 static STORAGE_OS_VOLUME_SOURCE: Struct = Struct {
+    name: "StorageOSVolumeSource",
     fields: &[
         Field::value("fsType", Kind::String),
         Field::value("readOnly", Kind::Bool),
@@ -925,6 +1021,7 @@ static STORAGE_OS_VOLUME_SOURCE: Struct = Struct {
 };
 
 static SYSCTL: Struct = Struct {
+    name: "Sysctl",
     fields: &[
         Field::value("name", Kind::String),
         Field::value("value", Kind::String),
@@ -932,6 +1029,7 @@ static SYSCTL: Struct = Struct {
 };
 
 static TCP_SOCKET_ACTION: Struct = Struct {
+    name: "TCPSocketAction",
     fields: &[
         Field::value("host", Kind::String),
         Field::value("port", Kind::IntOrString),
@@ -939,6 +1037,7 @@ static TCP_SOCKET_ACTION: Struct = Struct {
 };
 
 static TOLERATION: Struct = Struct {
+    name: "Toleration",
     fields: &[
         Field::value("effect", Kind::String),
         Field::value("key", Kind::String),
@@ -949,6 +1048,7 @@ static TOLERATION: Struct = Struct {
 };
 
 static TOPOLOGY_SPREAD_CONSTRAINT: Struct = Struct {
+    name: "TopologySpreadConstraint",
     fields: &[
         Field::pointer("labelSelector", Kind::Struct(&LABEL_SELECTOR)),
         Field::value("matchLabelKeys", Kind::List(&Kind::String)),
@@ -962,6 +1062,7 @@ static TOPOLOGY_SPREAD_CONSTRAINT: Struct = Struct {
 };
 
 static TYPED_LOCAL_OBJECT_REFERENCE: Struct = Struct {
+    name: "TypedLocalObjectReference",
     fields: &[
         Field::pointer("apiGroup", Kind::String),
         Field::value("kind", Kind::String),
@@ -970,6 +1071,7 @@ static TYPED_LOCAL_OBJECT_REFERENCE: Struct = Struct {
 };
 
 static TYPED_OBJECT_REFERENCE: Struct = Struct {
+    name: "TypedObjectReference",
     fields: &[
         Field::pointer("apiGroup", Kind::String),
         Field::value("kind", Kind::String),
@@ -979,6 +1081,7 @@ static TYPED_OBJECT_REFERENCE: Struct = Struct {
 };
 
 static VOLUME: Struct = Struct {
+    name: "Volume",
     fields: &[
         Field::pointer("awsElasticBlockStore", Kind::Struct(&AWS_ELASTIC_BLOCK_STORE_VOLUME_SOURCE)),
         Field::pointer("azureDisk", Kind::Struct(&AZURE_DISK_VOLUME_SOURCE)),
@@ -1015,6 +1118,7 @@ static VOLUME: Struct = Struct {
 };
 
 static VOLUME_DEVICE: Struct = Struct {
+    name: "VolumeDevice",
     fields: &[
         Field::value("devicePath", Kind::String),
         Field::value("name", Kind::String),
@@ -1022,6 +1126,7 @@ static VOLUME_DEVICE: Struct = Struct {
 };
 
 static VOLUME_MOUNT: Struct = Struct {
+    name: "VolumeMount",
     fields: &[
         Field::value("mountPath", Kind::String),
         Field::pointer("mountPropagation", Kind::String),
@@ -1034,6 +1139,7 @@ static VOLUME_MOUNT: Struct = Struct {
 };
 
 static VOLUME_PROJECTION: Struct = Struct {
+    name: "VolumeProjection",
     fields: &[
         Field::pointer("clusterTrustBundle", Kind::Struct(&CLUSTER_TRUST_BUNDLE_PROJECTION)),
         Field::pointer("configMap", Kind::Struct(&CONFIG_MAP_PROJECTION)),
@@ -1045,6 +1151,7 @@ static VOLUME_PROJECTION: Struct = Struct {
 };
 
 static VOLUME_RESOURCE_REQUIREMENTS: Struct = Struct {
+    name: "VolumeResourceRequirements",
     fields: &[
         Field::value("limits", Kind::Map(&Kind::Quantity)),
         Field::value("requests", Kind::Map(&Kind::Quantity)),
@@ -1052,6 +1159,7 @@ static VOLUME_RESOURCE_REQUIREMENTS: Struct = Struct {
 };
 
 static VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE: Struct = Struct {
+    name: "VsphereVirtualDiskVolumeSource",
     fields: &[
         Field::value("fsType", Kind::String),
         Field::value("storagePolicyID", Kind::String),
@@ -1061,6 +1169,7 @@ static VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE: Struct = Struct {
 };
 
 static WEIGHTED_POD_AFFINITY_TERM: Struct = Struct {
+    name: "WeightedPodAffinityTerm",
     fields: &[
         Field::value("podAffinityTerm", Kind::Struct(&POD_AFFINITY_TERM)),
         Field::value("weight", Kind::Integer),
@@ -1068,6 +1177,7 @@ static WEIGHTED_POD_AFFINITY_TERM: Struct = Struct {
 };
 
 static WINDOWS_SECURITY_CONTEXT_OPTIONS: Struct = Struct {
+    name: "WindowsSecurityContextOptions",
     fields: &[
         Field::pointer("gmsaCredentialSpec", Kind::String),
         Field::pointer("gmsaCredentialSpecName", Kind::String),

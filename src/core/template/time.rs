@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::time::Time;
+
 /// A point in time with nanosecond precision. Displays as RFC 3339 in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Instant {
@@ -51,6 +53,13 @@ impl Instant {
             .contains(&seconds)
             .then_some(Self { seconds, nanos })
     }
+}
+
+/// Parses a time of RFC 3339 strictly. `None` also for the year 0.
+#[must_use]
+pub fn parse_time(text: &str) -> Option<Time> {
+    let Instant { seconds, nanos } = Instant::parse(text)?;
+    Time::new(seconds - days_before(1970, 1, 1) * SECONDS_PER_DAY, nanos)
 }
 
 /// Parses numbers with the given numbers of digits, separated by `separator`.

@@ -5,7 +5,8 @@ use tonic::{Request, Response, Status};
 
 use crate::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse,
 };
 use crate::server::RolloutPlanner;
 
@@ -62,5 +63,12 @@ impl<P: RolloutPlanner> RolloutPlanner for LargeAnswersCompressed<P> {
         request: Request<ListRevisionsRequest>,
     ) -> Result<Response<ListRevisionsResponse>, Status> {
         self.decide(self.planner.list_revisions(request).await)
+    }
+
+    async fn plan_restarts(
+        &self,
+        request: Request<PlanRestartsRequest>,
+    ) -> Result<Response<PlanRestartsResponse>, Status> {
+        self.decide(self.planner.plan_restarts(request).await)
     }
 }

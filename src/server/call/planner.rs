@@ -10,7 +10,8 @@ use tracing::Span;
 
 use crate::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse, Snapshot,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse, Snapshot,
 };
 use crate::server::RolloutPlanner;
 use crate::server::call::cancellation::Current;
@@ -78,6 +79,14 @@ impl RolloutPlanner for Planner {
             |it| it.snapshot.as_ref(),
             wire::list_revisions_until,
         )
+    }
+
+    async fn plan_restarts(
+        &self,
+        request: Request<PlanRestartsRequest>,
+    ) -> Result<Response<PlanRestartsResponse>, Status> {
+        // It is about many workloads: the log names none.
+        answer(request.into_inner(), |_| None, wire::plan_restarts_until)
     }
 }
 

@@ -14,7 +14,7 @@ use prost::{Message, Name};
 use rollplan_core::interrupt::Interrupt;
 
 pub(crate) use self::complete::Listed;
-pub(crate) use self::scan::{Found, Metadata, scan};
+pub(crate) use self::scan::{Found, Metadata, scan, scan_field};
 pub(super) use self::transcode::Fault;
 use self::transcode::Transcoder;
 use super::error::{Error, Reason, Violations};

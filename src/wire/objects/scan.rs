@@ -38,13 +38,17 @@ pub(crate) struct Metadata<'a> {
 }
 
 /// Fields of an object or a list that are taken.
-const FIELDS: [&str; 22] = [
+const FIELDS: [&str; 25] = [
     "apiVersion",
     "kind",
     "metadata",
     "spec",
     "status",
     "items",
+    // Of a ConfigMap or Secret.
+    "data",
+    "binaryData",
+    "immutable",
     // Of an Event.
     "involvedObject",
     "reason",
@@ -84,7 +88,18 @@ pub(crate) fn scan<'a>(
     found: &mut Vec<Found<'a>>,
     violations: &mut Violations,
 ) -> Result<bool, Error> {
-    let list: Rc<str> = Rc::from(LIST);
+    scan_field(LIST, index, bytes, found, violations)
+}
+
+/// [`scan`] for the texts of another field.
+pub(crate) fn scan_field<'a>(
+    field: &'static str,
+    index: usize,
+    bytes: &'a [u8],
+    found: &mut Vec<Found<'a>>,
+    violations: &mut Violations,
+) -> Result<bool, Error> {
+    let list: Rc<str> = Rc::from(field);
     let place = format_args!("{list}[{index}]").to_string();
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -110,7 +125,7 @@ pub(crate) fn scan<'a>(
     .deserialize(&mut json);
     if scanner.is_full {
         return Err(Error::TooLarge {
-            what: "snapshot.objects_json",
+            what: field,
             unit: "objects",
             count: OBJECTS_MAX + 1,
             max: OBJECTS_MAX,

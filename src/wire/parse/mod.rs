@@ -10,6 +10,7 @@ mod name;
 pub(super) mod path;
 mod pod;
 mod replica_set;
+pub(super) mod restart;
 mod scalar;
 pub(super) mod selector;
 mod template;
@@ -22,6 +23,7 @@ use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::snapshot::{Deployment, Options, ReplicaSet, Snapshot};
 use rollplan_core::time::Time;
 
+pub(crate) use self::name::is_dns_subdomain as is_object_name;
 pub(super) use self::path::Path;
 pub(super) use self::workload::workload;
 use super::error::{Error, Reason, Violations};

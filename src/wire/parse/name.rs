@@ -112,7 +112,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// At most 253 bytes: DNS labels between dots, which here may be longer than 63 bytes (Kubernetes: IsDNS1123Subdomain).
-fn is_dns_subdomain(name: &str) -> bool {
+pub(crate) fn is_dns_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_word)
 }
 

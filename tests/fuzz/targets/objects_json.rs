@@ -4,7 +4,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use prost_types::Timestamp;
-use rollplan::proto::{ComputeStatusRequest, PlanRolloutRequest, Snapshot, StepAnswer, Target};
+use rollplan::proto::{
+    ComputeStatusRequest, PlanRestartsRequest, PlanRolloutRequest, RestartOptions, Snapshot,
+    StepAnswer, Target,
+};
 use rollplan::wire;
 use rollplan_fuzz::answers::check_request;
 
@@ -26,6 +29,9 @@ const KINDS: [(&str, &str); 10] = [
 
 fuzz_target!(|bytes: &[u8]| {
     check_other_kind(bytes);
+    for profile in 0..4 {
+        check_restarts(bytes, profile);
+    }
     check(&[bytes], Vec::new());
     check(&[bytes, EMPTY_LIST], Vec::new());
     let answer = StepAnswer {
@@ -57,6 +63,26 @@ fn check_other_kind(bytes: &[u8]) {
         ..ComputeStatusRequest::default()
     };
     drop(wire::compute_status(request));
+}
+
+fn check_restarts(bytes: &[u8], profile: i32) {
+    let request = PlanRestartsRequest {
+        now: Some(Timestamp {
+            seconds: 1_795_217_250,
+            nanos: 0,
+        }),
+        objects_json: vec![bytes.to_vec().into()],
+        configurations_complete: true,
+        options: Some(RestartOptions {
+            profile,
+            all_workloads: true,
+            include_unchanged: true,
+            ..RestartOptions::default()
+        }),
+        ..PlanRestartsRequest::default()
+    };
+    let first = wire::plan_restarts(request.clone()).ok();
+    assert_eq!(first, wire::plan_restarts(request).ok());
 }
 
 fn check(objects_json: &[&[u8]], answers: Vec<StepAnswer>) {

@@ -4,7 +4,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use prost::Message as _;
-use rollplan::proto::{ListRevisionsRequest, PlanRolloutRequest, RollbackRequest};
+use rollplan::proto::{
+    ListRevisionsRequest, PlanRestartsRequest, PlanRolloutRequest, RollbackRequest,
+};
 use rollplan::wire;
 use rollplan_fuzz::answers::{check_error, check_request};
 
@@ -20,6 +22,9 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(request) = RollbackRequest::decode(bytes) {
         _ = wire::rollback(request);
+    }
+    if let Ok(request) = PlanRestartsRequest::decode(bytes) {
+        _ = wire::plan_restarts(request);
     }
     if let Ok(request) = ListRevisionsRequest::decode(bytes) {
         _ = wire::list_revisions(request);

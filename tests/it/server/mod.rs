@@ -32,7 +32,8 @@ use std::time::Duration;
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse,
 };
 use rollplan::server::RolloutPlanner;
 use rollplan::server::{self, Config, Server, Shutdown};
@@ -168,6 +169,13 @@ impl RolloutPlanner for Staged {
         &self,
         _: Request<ListRevisionsRequest>,
     ) -> Result<Response<ListRevisionsResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn plan_restarts(
+        &self,
+        _: Request<PlanRestartsRequest>,
+    ) -> Result<Response<PlanRestartsResponse>, Status> {
         unreachable!()
     }
 }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRolloutRequest, PlanRolloutResponse, Pod, RollbackRequest, RollbackResponse, Snapshot,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse, Pod,
+    RollbackRequest, RollbackResponse, Snapshot,
 };
 use rollplan::server::RolloutPlanner;
 use rollplan::server::{Config, CurrentCall, Server};
@@ -68,6 +69,13 @@ impl RolloutPlanner for Watched {
         &self,
         _: Request<ListRevisionsRequest>,
     ) -> Result<Response<ListRevisionsResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn plan_restarts(
+        &self,
+        _: Request<PlanRestartsRequest>,
+    ) -> Result<Response<PlanRestartsResponse>, Status> {
         unreachable!()
     }
 }
@@ -205,6 +213,13 @@ impl RolloutPlanner for Endless {
         &self,
         _: Request<ListRevisionsRequest>,
     ) -> Result<Response<ListRevisionsResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn plan_restarts(
+        &self,
+        _: Request<PlanRestartsRequest>,
+    ) -> Result<Response<PlanRestartsResponse>, Status> {
         unreachable!()
     }
 }

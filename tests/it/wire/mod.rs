@@ -9,6 +9,7 @@ mod interrupts;
 mod kinds;
 mod objects;
 mod random;
+mod restarts;
 mod summary;
 mod templates;
 mod violations;

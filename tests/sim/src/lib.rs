@@ -13,6 +13,8 @@ mod flaw;
 mod generate;
 mod pods;
 mod replica_set;
+#[cfg(test)]
+mod restarts;
 mod run;
 pub mod script;
 mod server;

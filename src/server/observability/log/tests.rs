@@ -12,7 +12,8 @@ use super::*;
 use crate::client::RolloutPlannerClient;
 use crate::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, RollbackResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
+    RollbackRequest, RollbackResponse,
 };
 use crate::server::RolloutPlanner;
 use crate::server::call::health::Health;
@@ -59,6 +60,13 @@ impl RolloutPlanner for Panicking {
         &self,
         _: tonic::Request<ListRevisionsRequest>,
     ) -> Result<tonic::Response<ListRevisionsResponse>, Status> {
+        unreachable!()
+    }
+
+    async fn plan_restarts(
+        &self,
+        _: tonic::Request<PlanRestartsRequest>,
+    ) -> Result<tonic::Response<PlanRestartsResponse>, Status> {
         unreachable!()
     }
 }

@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from rollplan.v1 import plan_pb2 as rollplan_dot_v1_dot_plan__pb2
+from rollplan.v1 import restart_pb2 as rollplan_dot_v1_dot_restart__pb2
 from rollplan.v1 import revision_pb2 as rollplan_dot_v1_dot_revision__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -59,6 +60,11 @@ class RolloutPlannerStub:
                 request_serializer=rollplan_dot_v1_dot_revision__pb2.ListRevisionsRequest.SerializeToString,
                 response_deserializer=rollplan_dot_v1_dot_revision__pb2.ListRevisionsResponse.FromString,
                 _registered_method=True)
+        self.PlanRestarts = channel.unary_unary(
+                '/rollplan.v1.RolloutPlanner/PlanRestarts',
+                request_serializer=rollplan_dot_v1_dot_restart__pb2.PlanRestartsRequest.SerializeToString,
+                response_deserializer=rollplan_dot_v1_dot_restart__pb2.PlanRestartsResponse.FromString,
+                _registered_method=True)
 
 
 class RolloutPlannerServicer:
@@ -96,6 +102,13 @@ class RolloutPlannerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PlanRestarts(self, request, context):
+        """PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RolloutPlannerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -118,6 +131,11 @@ def add_RolloutPlannerServicer_to_server(servicer, server):
                     servicer.ListRevisions,
                     request_deserializer=rollplan_dot_v1_dot_revision__pb2.ListRevisionsRequest.FromString,
                     response_serializer=rollplan_dot_v1_dot_revision__pb2.ListRevisionsResponse.SerializeToString,
+            ),
+            'PlanRestarts': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanRestarts,
+                    request_deserializer=rollplan_dot_v1_dot_restart__pb2.PlanRestartsRequest.FromString,
+                    response_serializer=rollplan_dot_v1_dot_restart__pb2.PlanRestartsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -232,6 +250,33 @@ class RolloutPlanner:
             '/rollplan.v1.RolloutPlanner/ListRevisions',
             rollplan_dot_v1_dot_revision__pb2.ListRevisionsRequest.SerializeToString,
             rollplan_dot_v1_dot_revision__pb2.ListRevisionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanRestarts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rollplan.v1.RolloutPlanner/PlanRestarts',
+            rollplan_dot_v1_dot_restart__pb2.PlanRestartsRequest.SerializeToString,
+            rollplan_dot_v1_dot_restart__pb2.PlanRestartsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -6,6 +6,7 @@ The planner as a gRPC service."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from rollplan.v1 import plan_pb2 as _plan_pb2
+from rollplan.v1 import restart_pb2 as _restart_pb2
 from rollplan.v1 import revision_pb2 as _revision_pb2
 import abc as _abc_1
 import grpc as _grpc
@@ -46,6 +47,8 @@ class RolloutPlannerStub:
     """Rollback returns the writes that roll a Deployment back to an earlier revision, like `kubectl rollout undo`."""
     ListRevisions: _grpc.UnaryUnaryMultiCallable[_revision_pb2.ListRevisionsRequest, _revision_pb2.ListRevisionsResponse]
     """ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`."""
+    PlanRestarts: _grpc.UnaryUnaryMultiCallable[_restart_pb2.PlanRestartsRequest, _restart_pb2.PlanRestartsResponse]
+    """PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once."""
 
 @_typing.type_check_only
 class RolloutPlannerAsyncStub(RolloutPlannerStub):
@@ -64,6 +67,8 @@ class RolloutPlannerAsyncStub(RolloutPlannerStub):
     """Rollback returns the writes that roll a Deployment back to an earlier revision, like `kubectl rollout undo`."""
     ListRevisions: _aio.UnaryUnaryMultiCallable[_revision_pb2.ListRevisionsRequest, _revision_pb2.ListRevisionsResponse]  # type: ignore[assignment]
     """ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`."""
+    PlanRestarts: _aio.UnaryUnaryMultiCallable[_restart_pb2.PlanRestartsRequest, _restart_pb2.PlanRestartsResponse]  # type: ignore[assignment]
+    """PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once."""
 
 class RolloutPlannerServicer(metaclass=_abc_1.ABCMeta):
     """RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.36.
@@ -103,5 +108,13 @@ class RolloutPlannerServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_revision_pb2.ListRevisionsResponse, _abc.Awaitable[_revision_pb2.ListRevisionsResponse]]:
         """ListRevisions returns the revisions of a Deployment, like `kubectl rollout history`."""
+
+    @_abc_1.abstractmethod
+    def PlanRestarts(
+        self,
+        request: _restart_pb2.PlanRestartsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_restart_pb2.PlanRestartsResponse, _abc.Awaitable[_restart_pb2.PlanRestartsResponse]]:
+        """PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once."""
 
 def add_RolloutPlannerServicer_to_server(servicer: RolloutPlannerServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,139 @@
+//! Measures plans of restarts for large clusters, from the decoded request to the response.
+//!
+//!     cargo bench --bench restarts
+//!
+//! Workloads are summaries with three references each. Every tenth configuration is shared by ten workloads. The
+//! project's limit is 300 ms for 10,000 workloads, and the time must grow linearly.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a benchmark that cannot start may panic"
+)]
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use rollplan::proto::{
+    Configuration, ObjectMeta, PlanRestartsRequest, Reference, RestartOptions, Workload,
+};
+use rollplan::wire;
+
+fn main() {
+    divan::main();
+}
+
+const WORKLOADS: [usize; 3] = [100, 1_000, 10_000];
+
+const KEYS: usize = 5;
+
+/// Checksums of the keys of a configuration. `seed` changes one of them.
+fn checksums(seed: u64) -> impl Iterator<Item = (String, String)> {
+    (0..KEYS).map(move |key| {
+        let value = if key == 0 { seed } else { 7 };
+        (format!("KEY_{key}"), format!("{value:064x}"))
+    })
+}
+
+fn request(count: usize) -> PlanRestartsRequest {
+    let name = |index: usize, of: usize| match of {
+        0 => format!("shared-{}", index / 10),
+        of => format!("own-{index}-{of}"),
+    };
+    let mut request = PlanRestartsRequest {
+        now: Some(prost_types::Timestamp {
+            seconds: 1_767_225_600,
+            nanos: 0,
+        }),
+        options: Some(RestartOptions {
+            all_workloads: true,
+            ..RestartOptions::default()
+        }),
+        ..PlanRestartsRequest::default()
+    };
+    for index in 0..count {
+        let references = (0..3).map(|of| Reference {
+            kind: 1,
+            name: name(index, of),
+            usage: 2,
+            ..Reference::default()
+        });
+        request.workloads.push(Workload {
+            api_version: "apps/v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            metadata: Some(ObjectMeta {
+                name: format!("web-{index}"),
+                namespace: format!("shop-{}", index / 1_000),
+                uid: format!("uid-{index}"),
+                ..ObjectMeta::default()
+            }),
+            references: references.collect(),
+            ..Workload::default()
+        });
+        let own = (0..3).filter(|of| *of > 0 || index % 10 == 0);
+        request.configurations.extend(own.map(|of| Configuration {
+            kind: 1,
+            namespace: format!("shop-{}", index / 1_000),
+            name: name(index, of),
+            key_checksums: checksums(0).collect(),
+            ..Configuration::default()
+        }));
+    }
+    request
+}
+
+/// The request with the state that the first plan records.
+fn recorded(count: usize) -> PlanRestartsRequest {
+    let mut request = request(count);
+    let mut page = request.clone();
+    let mut states = std::collections::HashMap::new();
+    loop {
+        let response = wire::plan_restarts(page.clone()).unwrap();
+        for plan in response.plans {
+            let call = plan.steps[0].call.as_ref().unwrap();
+            let body: serde_json::Value = serde_json::from_str(&call.body_json).unwrap();
+            let operations = body.as_array().unwrap();
+            let written = &operations.last().unwrap()["value"]["rollplan.dev/restart-state"];
+            states.insert(plan.uid, written.as_str().unwrap().to_owned());
+        }
+        if response.continue_after.is_empty() {
+            break;
+        }
+        page.continue_after = response.continue_after;
+    }
+    for workload in &mut request.workloads {
+        let metadata = workload.metadata.as_mut().unwrap();
+        let state = states[&metadata.uid].clone();
+        metadata
+            .annotations
+            .insert("rollplan.dev/restart-state".to_owned(), state);
+    }
+    request
+}
+
+fn bench(bencher: Bencher<'_, '_>, request: &PlanRestartsRequest) {
+    bencher
+        .counter(ItemsCount::new(request.workloads.len()))
+        .with_inputs(|| request.clone())
+        .bench_values(|request| wire::plan_restarts(request).unwrap());
+}
+
+/// No workload has a state yet: all are recorded.
+#[divan::bench(args = WORKLOADS)]
+fn first_observation(bencher: Bencher<'_, '_>, workloads: usize) {
+    bench(bencher, &request(workloads));
+}
+
+/// Nothing has changed.
+#[divan::bench(args = WORKLOADS)]
+fn at_rest(bencher: Bencher<'_, '_>, workloads: usize) {
+    bench(bencher, &recorded(workloads));
+}
+
+/// A key of every configuration has changed.
+#[divan::bench(args = WORKLOADS)]
+fn all_changed(bencher: Bencher<'_, '_>, workloads: usize) {
+    let mut request = recorded(workloads);
+    for configuration in &mut request.configurations {
+        configuration.key_checksums = checksums(1).collect();
+    }
+    bench(bencher, &request);
+}

@@ -1,0 +1,328 @@
+//! `rollplan restarts` and `rollplan uses`: which workloads read which configuration, and which must be restarted.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::{Args, ValueEnum};
+use prost_types::Timestamp;
+
+use super::print_commands;
+use crate::cli::error::Error;
+use crate::cli::exit::Exit;
+use crate::cli::input::{self, Source, SourceMap, Texts};
+use crate::cli::kubectl::{Cause, Kubectl};
+use crate::cli::options::{AnswerArgs, ClusterArgs, Output, ScriptOutput};
+use crate::cli::planner::Planner;
+use crate::cli::{now, output, stderr};
+use crate::text::{self, span, time};
+use crate::{proto, wire};
+
+/// What `--help` adds.
+pub(in crate::cli) const HELP: &str = "\
+Exit codes: 0 the plan was printed, even if nothing is to be restarted; 2 wrong command line or input, or missing \
+permission; 4 no answer from the service, kubectl or the cluster.";
+
+/// What `--help` of `uses` adds.
+pub(in crate::cli) const USES_HELP: &str = "\
+Exit codes: 0 the uses were printed, even if there are none; 2 wrong command line or input, or missing permission; 4 no \
+answer from the service, kubectl or the cluster.";
+
+/// What is read of a namespace.
+const RESOURCES: &str = "deployments,statefulsets,daemonsets,cronjobs,jobs,replicasets,pods,configmaps,poddisruptionbudgets";
+
+/// How messages name what kubectl printed.
+const SOURCE: &str = "what kubectl printed";
+
+/// How long kubectl may take.
+const PROCESS_TIMEOUT: Duration = Duration::from_secs(120);
+
+#[derive(Args, Debug)]
+pub(in crate::cli) struct RestartsArgs {
+    #[command(flatten)]
+    from: FromArgs,
+    /// How long configurations must stay unchanged before a restart [default: that of the profile]
+    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    quiet: Option<Duration>,
+    /// How many restarts may be under way at once; 0 for any number
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..))]
+    max_concurrent: i32,
+    #[command(flatten)]
+    answer: AnswerArgs<ScriptOutput>,
+}
+
+#[derive(Args, Debug)]
+pub(in crate::cli) struct UsesArgs {
+    /// The configuration, for example configmap/app, secret/db or secretproviderclass/vault
+    #[arg(value_name = "KIND/NAME", value_parser = configuration)]
+    configuration: (proto::ConfigurationKind, String),
+    #[command(flatten)]
+    from: FromArgs,
+    #[command(flatten)]
+    answer: AnswerArgs<Output>,
+}
+
+/// What is planned for, and by which rules.
+#[derive(Args, Debug)]
+struct FromArgs {
+    /// File with Kubernetes objects, or - for standard input; may be repeated [default: read the namespace with kubectl]
+    ///
+    /// JSON or YAML: workloads, ConfigMaps and Secrets, and for the start of pods ReplicaSets and Pods. Print ConfigMaps and
+    /// Secrets with --show-managed-fields: it tells when they were changed. Anything else is ignored.
+    #[arg(short, long = "filename", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// Whose annotations and checksums are used
+    #[arg(long, value_enum, default_value_t)]
+    profile: Profile,
+    /// Restart workloads without an annotation too, in rollplan's own profile
+    #[arg(long)]
+    all_workloads: bool,
+    /// Which uses need a restart, unless a workload says otherwise
+    #[arg(long, value_enum, default_value_t)]
+    restart_on: RestartOn,
+    /// Whether the files contain every ConfigMap and Secret of the namespaces
+    ///
+    /// Without this option, a configuration that is not in the files is unknown.
+    #[arg(long)]
+    configurations_complete: bool,
+    /// The time of the decision, for example 2026-11-20T23:26:19Z [default: now]
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    now: Option<Timestamp>,
+}
+
+/// Whose annotations are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Profile {
+    /// Those of rollplan
+    #[default]
+    Rollplan,
+    /// Those of xing/kubernetes-deployment-restart-controller
+    Xing,
+    /// Those of stakater/Reloader
+    Reloader,
+}
+
+/// Which uses need a restart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum RestartOn {
+    /// All uses, also volumes that are updated in running pods
+    #[default]
+    All,
+    /// Environment variables and subPath mounts
+    Env,
+}
+
+/// `rollplan restarts`.
+pub(in crate::cli) fn run(args: RestartsArgs) -> Result<Exit, Error> {
+    let RestartsArgs {
+        from,
+        quiet,
+        max_concurrent,
+        answer: AnswerArgs { output, server },
+    } = args;
+    let planner = Planner::new(server)?;
+    let mut request = from.read()?;
+    if let Some(options) = &mut request.request.options {
+        // Both are bounded by the command line.
+        options.quiet = quiet.and_then(|quiet| quiet.try_into().ok());
+        options.max_concurrent = max_concurrent;
+    }
+    let response = request.plan(&planner)?;
+    request.note(&response);
+    match output.plain() {
+        Some(output) => {
+            output::print(output, &response, |page| text::restarts(page, &response))?;
+        }
+        None => print_commands(&output::script::restarts(&from.cluster, &response)?)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// `rollplan uses`.
+pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
+    let UsesArgs {
+        configuration: (kind, name),
+        from,
+        answer: AnswerArgs { output, server },
+    } = args;
+    let planner = Planner::new(server)?;
+    let mut request = from.read()?;
+    let is_of = |used: &proto::ConfigurationUse| used.kind() == kind && used.name == name;
+    // Who is restarted, and then who uses it at all.
+    let mut selected = request.uses(&planner)?;
+    request.note(&selected);
+    selected.plans.retain(|plan| plan.uses.iter().any(is_of));
+    if let Some(options) = &mut request.request.options {
+        options.all_workloads = true;
+        options.image_pull_secrets = true;
+        options.restart_on = proto::RestartOn::All.into();
+    }
+    let mut all = request.uses(&planner)?;
+    for plan in &mut all.plans {
+        plan.uses.retain(is_of);
+    }
+    all.plans.retain(|plan| !plan.uses.is_empty());
+    let subject = format!("{}/{name}", kind_name(kind));
+    output::print(output, &all, |page| {
+        text::uses(page, &subject, &all, &selected);
+    })?;
+    Ok(Exit::Done)
+}
+
+/// A request, and where its texts come from.
+struct Asked {
+    request: proto::PlanRestartsRequest,
+    places: Vec<String>,
+}
+
+// === impl FromArgs ===
+
+impl FromArgs {
+    /// Reads files, or the namespace.
+    fn read(&self) -> Result<Asked, Error> {
+        let (sources, configurations_complete) = match self.files.as_slice() {
+            [] => self.namespace()?,
+            files => {
+                if let Some((option, _)) = self.cluster.options().next() {
+                    let text = format!("{option} is for kubectl, and cannot be used with -f");
+                    return Err(Error::Usage(text));
+                }
+                (input::sources(files)?, self.configurations_complete)
+            }
+        };
+        let texts = Texts::read(&sources)?;
+        let (places, objects_json) = texts
+            .documents()
+            .map(|(place, json)| (place.to_owned(), Bytes::from(json.to_owned())))
+            .unzip();
+        let profile = match self.profile {
+            Profile::Rollplan => proto::RestartProfile::Rollplan,
+            Profile::Xing => proto::RestartProfile::Xing,
+            Profile::Reloader => proto::RestartProfile::Reloader,
+        };
+        let restart_on = match self.restart_on {
+            RestartOn::All => proto::RestartOn::All,
+            RestartOn::Env => proto::RestartOn::Env,
+        };
+        let options = proto::RestartOptions {
+            profile: profile.into(),
+            restart_on: restart_on.into(),
+            all_workloads: self.all_workloads,
+            ..proto::RestartOptions::default()
+        };
+        let request = proto::PlanRestartsRequest {
+            now: Some(self.now.unwrap_or_else(now::read)),
+            objects_json,
+            configurations_complete,
+            options: Some(options),
+            ..proto::PlanRestartsRequest::default()
+        };
+        Ok(Asked { request, places })
+    }
+
+    /// The objects of the namespace, and whether its ConfigMaps and Secrets are all there.
+    fn namespace(&self) -> Result<(Vec<Source>, bool), Error> {
+        let kubectl = Kubectl::new(&self.cluster);
+        let objects = kubectl.list_with_managers(RESOURCES, PROCESS_TIMEOUT)?;
+        let mut sources = vec![Source::new(SOURCE, objects)?];
+        match kubectl.list_with_managers("secrets", PROCESS_TIMEOUT) {
+            Ok(secrets) => sources.push(Source::new(SOURCE, secrets)?),
+            Err(failure) if matches!(failure.cause(), Cause::Forbidden(_)) => {
+                stderr::eprint_note(format_args!(
+                    "the answer does without Secrets, of which changes are unknown: {failure}"
+                ));
+                return Ok((sources, false));
+            }
+            Err(failure) => return Err(failure.into()),
+        }
+        Ok((sources, true))
+    }
+}
+
+// === impl Asked ===
+
+impl Asked {
+    /// All pages of the plan.
+    fn plan(&mut self, planner: &Planner) -> Result<proto::PlanRestartsResponse, Error> {
+        let mut request = self.request.clone();
+        let mut response: Option<proto::PlanRestartsResponse> = None;
+        loop {
+            let page = planner.plan_restarts(request.clone());
+            let page = page.map_err(|refusal| refusal.into_error(&SourceMap::default()))?;
+            let next = page.continue_after.clone();
+            let all = match &mut response {
+                Some(all) => {
+                    all.plans.extend(page.plans);
+                    all
+                }
+                None => response.insert(page),
+            };
+            if next.is_empty() {
+                all.continue_after.clear();
+                return Ok(response.unwrap_or_default());
+            }
+            request.continue_after = next;
+        }
+    }
+
+    fn uses(&mut self, planner: &Planner) -> Result<proto::PlanRestartsResponse, Error> {
+        if let Some(options) = &mut self.request.options {
+            options.include_unchanged = true;
+        }
+        self.plan(planner)
+    }
+
+    /// Tells of objects that were left out.
+    fn note(&self, response: &proto::PlanRestartsResponse) {
+        for violation in &response.violations {
+            let proto::ItemViolation {
+                field, description, ..
+            } = violation;
+            let place = self.place(field);
+            stderr::eprint_note(format_args!("left out: {place}: {description}"));
+        }
+        if response.omitted_violations > 0 {
+            stderr::eprint_note(format_args!("and {} more", response.omitted_violations));
+        }
+    }
+
+    /// The place of a field such as `objects_json[2].items[0].spec`.
+    fn place(&self, field: &str) -> String {
+        let place = || {
+            let (index, rest) = field.strip_prefix("objects_json[")?.split_once(']')?;
+            let place = self.places.get(index.parse::<usize>().ok()?)?;
+            Some(format!("{place}: {}", rest.trim_start_matches('.')))
+        };
+        place().unwrap_or_else(|| field.to_owned())
+    }
+}
+
+/// Parses, for example, "configmap/app" or "cm/app".
+fn configuration(text: &str) -> Result<(proto::ConfigurationKind, String), String> {
+    let (kind, name) = text
+        .split_once('/')
+        .ok_or("must be KIND/NAME, for example configmap/app")?;
+    let kind = match kind.to_ascii_lowercase().as_str() {
+        "configmap" | "configmaps" | "cm" => proto::ConfigurationKind::ConfigMap,
+        "secret" | "secrets" => proto::ConfigurationKind::Secret,
+        "secretproviderclass" | "secretproviderclasses" => {
+            proto::ConfigurationKind::SecretProviderClass
+        }
+        _ => return Err("the kind must be configmap, secret or secretproviderclass".to_owned()),
+    };
+    match wire::is_object_name(name) {
+        true => Ok((kind, name.to_owned())),
+        false => Err("the name is not one that Kubernetes allows".to_owned()),
+    }
+}
+
+fn kind_name(kind: proto::ConfigurationKind) -> &'static str {
+    match kind {
+        proto::ConfigurationKind::ConfigMap => "configmap",
+        proto::ConfigurationKind::Secret => "secret",
+        proto::ConfigurationKind::SecretProviderClass => "secretproviderclass",
+        proto::ConfigurationKind::Unspecified => "?",
+    }
+}

@@ -1,0 +1,208 @@
+//! Checksums of configurations: ours for each key, and those of both peers bit for bit.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha1::Sha1;
+use sha2::{Digest as _, Sha256};
+
+use super::configuration::{ConfigurationKind, Content};
+use super::options::Profile;
+
+/// The data of a ConfigMap or Secret, with the texts of its JSON.
+#[derive(Clone, Copy, Debug)]
+pub struct Data<'a> {
+    /// `data`. Values of Secrets are in base64.
+    pub data: Option<&'a BTreeMap<String, String>>,
+    /// `binaryData` of a ConfigMap, in base64.
+    pub binary_data: Option<&'a BTreeMap<String, String>>,
+}
+
+/// Data that is not what Kubernetes stores. It does not contain the value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}[{key:?}] is not base64")]
+pub struct DataError {
+    /// The field, for example "data".
+    pub field: &'static str,
+    /// The key in it.
+    pub key: String,
+}
+
+/// Computes checksums, keyed if there is a key.
+#[derive(Clone, Default)]
+pub struct Hasher {
+    key: Option<Hmac<Sha256>>,
+}
+
+// === impl Hasher ===
+
+impl Hasher {
+    /// With an empty key, checksums are plain hashes. Anyone who may read the workloads can then test guesses of secret
+    /// values against them.
+    #[must_use]
+    pub fn new(key: &[u8]) -> Self {
+        let key = (!key.is_empty()).then(|| Hmac::new_from_slice(key).ok());
+        Self { key: key.flatten() }
+    }
+
+    /// The checksums of a configuration.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError`] for values that must be base64 and are not.
+    pub fn content(
+        &self,
+        kind: ConfigurationKind,
+        profile: Profile,
+        data: Data<'_>,
+    ) -> Result<Content, DataError> {
+        let decode = |field, key: &str, text: &str| {
+            STANDARD.decode(text).map_err(|_| DataError {
+                field,
+                key: key.to_owned(),
+            })
+        };
+        let is_secret = kind == ConfigurationKind::Secret;
+        let mut keys = BTreeMap::new();
+        let mut entries = Vec::new();
+        for (key, text) in data.data.into_iter().flatten() {
+            let value = match is_secret {
+                true => decode("data", key, text)?,
+                false => text.clone().into_bytes(),
+            };
+            keys.insert(key.clone(), self.hex(&value));
+            entries.push([key.as_bytes(), b"=", &value].concat());
+        }
+        for (key, text) in data.binary_data.into_iter().flatten() {
+            let value = decode("binaryData", key, text)?;
+            keys.insert(key.clone(), self.hex(&value));
+            entries.push([key.as_bytes(), b"=", text.as_bytes()].concat());
+        }
+        let whole = match profile {
+            Profile::Rollplan => String::new(),
+            Profile::Xing => self.xing(data.data),
+            Profile::Reloader => self.reloader(entries),
+        };
+        Ok(Content::Present {
+            keys: Some(keys),
+            whole,
+        })
+    }
+
+    /// The checksums of a SecretProviderClass: versions of objects by their IDs.
+    #[must_use]
+    pub fn class(
+        &self,
+        name: &str,
+        profile: Profile,
+        versions: &BTreeMap<String, String>,
+    ) -> Content {
+        let keys = versions
+            .iter()
+            .map(|(id, version)| (id.clone(), self.hex(version.as_bytes())));
+        let mut entries: Vec<_> = versions
+            .iter()
+            .map(|(id, version)| format!("{id}={version}").into_bytes())
+            .collect();
+        entries.push(format!("SecretProviderClassName={name}").into_bytes());
+        let whole = match profile {
+            Profile::Reloader => self.reloader(entries),
+            Profile::Rollplan | Profile::Xing => String::new(),
+        };
+        Content::Present {
+            keys: Some(keys.collect()),
+            whole,
+        }
+    }
+
+    /// SHA-256, or HMAC-SHA-256, in hexadecimal.
+    #[must_use]
+    pub fn hex(&self, bytes: &[u8]) -> String {
+        match &self.key {
+            None => hex(&Sha256::digest(bytes)),
+            Some(key) => {
+                let mut mac = key.clone();
+                mac.update(bytes);
+                hex(&mac.finalize().into_bytes())
+            }
+        }
+    }
+
+    /// The xing controller's: the first 8 bytes of the SHA-256 of Go's JSON of `.data`.
+    fn xing(&self, data: Option<&BTreeMap<String, String>>) -> String {
+        let mut json = String::new();
+        match data {
+            None => json.push_str("null"),
+            Some(data) => {
+                json.push('{');
+                for (index, (key, value)) in data.iter().enumerate() {
+                    if index > 0 {
+                        json.push(',');
+                    }
+                    write_go_string(&mut json, key);
+                    json.push(':');
+                    write_go_string(&mut json, value);
+                }
+                json.push('}');
+            }
+        }
+        let mut checksum = self.hex(json.as_bytes());
+        checksum.truncate(16);
+        checksum
+    }
+
+    /// Reloader's: the SHA-1 of all entries. With a key, an HMAC of the same length.
+    fn reloader(&self, mut entries: Vec<Vec<u8>>) -> String {
+        entries.sort_unstable();
+        let all = entries.join(&b';');
+        match self.key {
+            None => hex(&Sha1::digest(&all)),
+            Some(_) => {
+                let mut checksum = self.hex(&all);
+                checksum.truncate(40);
+                checksum
+            }
+        }
+    }
+}
+
+/// A short digest of checksums, which need not be keyed again.
+pub(super) fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update(part.as_bytes());
+        hasher.update([0]);
+    }
+    hex(&hasher.finalize()[..8])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a String cannot fail.
+        _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// A JSON string as Go's `encoding/json` of 2018 writes it.
+fn write_go_string(json: &mut String, text: &str) {
+    json.push('"');
+    for char in text.chars() {
+        match char {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            '\n' => json.push_str("\\n"),
+            '\r' => json.push_str("\\r"),
+            '\t' => json.push_str("\\t"),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..' ' => {
+                _ = write!(json, "\\u{:04x}", u32::from(char));
+            }
+            char => json.push(char),
+        }
+    }
+    json.push('"');
+}

@@ -1,0 +1,247 @@
+//! What of a configuration a workload reads, and what of that has changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::checksum::digest;
+use super::configuration::{Configuration, ConfigurationKind, Content};
+use super::options::Profile;
+use super::state::{Applied, Entry};
+
+/// Keys of which checksums are recorded one by one.
+const KEYS_MAX: usize = 32;
+/// Digits of the checksum of a key.
+const KEY_DIGITS: usize = 12;
+/// The checksum of a key that does not exist.
+const ABSENT: &str = "-";
+
+/// A change that a workload has not applied.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Change {
+    /// Kind of the configuration.
+    pub kind: ConfigurationKind,
+    /// Namespace of the configuration.
+    pub namespace: String,
+    /// Name of the configuration.
+    pub name: String,
+    /// The key. Empty for the whole configuration.
+    pub key: String,
+    /// What happened to it.
+    pub change: ChangeKind,
+}
+
+/// What happened to a configuration or to one of its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChangeKind {
+    /// It has another value.
+    Changed,
+    /// The key was added.
+    Added,
+    /// The key was removed.
+    Removed,
+    /// The configuration was created.
+    Created,
+    /// The configuration was deleted.
+    Deleted,
+    /// It changed after the pods had started, and nothing was recorded before.
+    Unrecorded,
+    /// Pods run that started before it was applied.
+    Undone,
+}
+
+/// What a workload reads of a configuration.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reading<'a> {
+    pub(super) is_whole: bool,
+    pub(super) keys: BTreeSet<&'a str>,
+    /// Whether pods do not start without the configuration.
+    pub(super) is_required: bool,
+    /// Keys without which pods do not start.
+    pub(super) required_keys: BTreeSet<&'a str>,
+}
+
+/// What a configuration is now.
+#[derive(Debug)]
+pub(super) enum Current {
+    /// The caller does not know.
+    Unknown,
+    /// It does not exist, or lacks the key, and pods do not start without.
+    Missing(String),
+    Known(Applied),
+}
+
+/// How what is applied differs from what is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Difference {
+    Same,
+    /// The workload reads something else of it than before, and what it read before is unchanged.
+    Reading,
+    Changed(Vec<(String, ChangeKind)>),
+}
+
+// === impl Reading ===
+
+impl<'a> Reading<'a> {
+    pub(super) fn whole() -> Self {
+        Self {
+            is_whole: true,
+            ..Self::default()
+        }
+    }
+
+    /// Adds keys, or everything.
+    pub(super) fn add(&mut self, keys: Option<&'a [String]>, is_required: bool) {
+        self.is_required |= is_required;
+        match keys {
+            None => self.is_whole = true,
+            Some(keys) => {
+                self.keys.extend(keys.iter().map(String::as_str));
+                if is_required {
+                    self.required_keys.extend(keys.iter().map(String::as_str));
+                }
+            }
+        }
+    }
+
+    /// What a configuration has of it.
+    pub(super) fn of(&self, configuration: Option<&Configuration>, profile: Profile) -> Current {
+        let Some(configuration) = configuration else {
+            return Current::Unknown;
+        };
+        let (keys, whole) = match &configuration.content {
+            Content::Absent if self.is_required => return Current::Missing(String::new()),
+            Content::Absent => return Current::Known(Applied::Absent),
+            Content::Present { keys, whole } => (keys, whole),
+        };
+        let Some(keys) = keys else {
+            return Current::Known(Applied::whole(whole.clone()));
+        };
+        if let Some(missing) = self
+            .required_keys
+            .iter()
+            .find(|it| !keys.contains_key(**it))
+        {
+            return Current::Missing((*missing).to_owned());
+        }
+        if profile != Profile::Rollplan && !whole.is_empty() {
+            return Current::Known(Applied::whole(whole.clone()));
+        }
+        Current::Known(Applied::Present(self.entry(keys)))
+    }
+
+    fn entry(&self, keys: &BTreeMap<String, String>) -> Entry {
+        let short =
+            |checksum: &str| checksum[..checksum.floor_char_boundary(KEY_DIGITS)].to_owned();
+        let read: BTreeMap<String, String> = match self.is_whole {
+            true => keys
+                .iter()
+                .map(|(key, checksum)| (key.clone(), short(checksum)))
+                .collect(),
+            false => self
+                .keys
+                .iter()
+                .map(|key| {
+                    let checksum = keys.get(*key).map_or(ABSENT.to_owned(), |it| short(it));
+                    ((*key).to_owned(), checksum)
+                })
+                .collect(),
+        };
+        let pairs = read.iter();
+        Entry {
+            digest: digest(pairs.flat_map(|(key, checksum)| [key.as_str(), checksum.as_str()])),
+            is_whole: self.is_whole,
+            keys: (read.len() <= KEYS_MAX).then_some(read),
+        }
+    }
+}
+
+// === impl Applied ===
+
+impl Applied {
+    /// How a configuration differs from what is applied.
+    pub(super) fn difference(&self, current: &Self) -> Difference {
+        let (before, now) = match (self, current) {
+            (Self::Absent, Self::Absent) => return Difference::Same,
+            (Self::Absent, Self::Present(_)) => return Difference::whole(ChangeKind::Created),
+            (Self::Present(_), Self::Absent) => return Difference::whole(ChangeKind::Deleted),
+            (Self::Present(before), Self::Present(now)) => (before, now),
+        };
+        let is_same_reading = before.is_whole == now.is_whole;
+        if is_same_reading && before.digest == now.digest {
+            return Difference::Same;
+        }
+        let (Some(old), Some(new)) = (&before.keys, &now.keys) else {
+            return match is_same_reading {
+                true => Difference::whole(ChangeKind::Changed),
+                // Nothing of the two can be compared.
+                false => Difference::Reading,
+            };
+        };
+        let changed = keys(old, new, before.is_whole, now.is_whole);
+        match changed.is_empty() {
+            true => Difference::Reading,
+            false => Difference::Changed(changed),
+        }
+    }
+}
+
+/// The keys that differ. A key that was not read before is only new if all of them were.
+fn keys(
+    old: &BTreeMap<String, String>,
+    new: &BTreeMap<String, String>,
+    was_whole: bool,
+    is_whole: bool,
+) -> Vec<(String, ChangeKind)> {
+    let changed = new.iter().filter_map(|(key, checksum)| {
+        let was_read = was_whole || old.contains_key(key);
+        let before = old.get(key).map_or(ABSENT, String::as_str);
+        let change = match (before, checksum.as_str()) {
+            (before, now) if !was_read || before == now => return None,
+            (ABSENT, _) => ChangeKind::Added,
+            (_, ABSENT) => ChangeKind::Removed,
+            _ => ChangeKind::Changed,
+        };
+        Some((key.clone(), change))
+    });
+    let removed = old.iter().filter(|(key, checksum)| {
+        is_whole && checksum.as_str() != ABSENT && !new.contains_key(*key)
+    });
+    let removed = removed.map(|(key, _)| (key.clone(), ChangeKind::Removed));
+    changed.chain(removed).collect()
+}
+
+// === impl Difference ===
+
+impl Difference {
+    fn whole(change: ChangeKind) -> Self {
+        Self::Changed(vec![(String::new(), change)])
+    }
+}
+
+/// As "DB_HOST of ConfigMap shop/app changed".
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kind,
+            namespace,
+            name,
+            key,
+            change,
+        } = self;
+        if *change == ChangeKind::Undone {
+            return f.write_str("pods run that started before the last change was applied");
+        }
+        if !key.is_empty() {
+            write!(f, "{key} of ")?;
+        }
+        write!(f, "{kind} {namespace}/{name} ")?;
+        f.write_str(match change {
+            ChangeKind::Changed => "changed",
+            ChangeKind::Added => "was added",
+            ChangeKind::Removed => "was removed",
+            ChangeKind::Created => "was created",
+            ChangeKind::Deleted => "was deleted",
+            ChangeKind::Unrecorded | ChangeKind::Undone => "changed after the pods had started",
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! Which restarts must wait for others.
+
+use std::collections::HashMap;
+
+use super::configuration::ConfigurationKind;
+use super::decide::Draft;
+use super::options::Options;
+use super::plan::{Condition, Decision};
+use super::workload::Rollout;
+
+/// A configuration in a namespace.
+type Id<'a> = (&'a str, ConfigurationKind, &'a str);
+
+/// Holds the restarts that are too many, and those for a configuration with which another workload got stuck.
+pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
+    let stuck = match options.breaker {
+        true => stuck(drafts),
+        false => HashMap::new(),
+    };
+    let under_way = drafts.iter().filter(|it| it.is_restarting).count();
+    let mut free = match options.max_concurrent {
+        0 => usize::MAX,
+        max => max.saturating_sub(under_way),
+    };
+    let mut candidates: Vec<usize> = (0..drafts.len())
+        .filter(|at| drafts[*at].decision == Decision::Restart)
+        .collect();
+    candidates.sort_by(|a, b| {
+        let (a, b) = (&drafts[*a], &drafts[*b]);
+        (a.due, a.workload.order()).cmp(&(b.due, b.workload.order()))
+    });
+    for at in candidates {
+        let draft = &mut drafts[at];
+        let namespace = draft.workload.namespace.as_str();
+        let drifting = draft.drifting.iter();
+        let breaker = drifting
+            .filter_map(|(kind, name)| stuck.get(&(namespace, *kind, *name)))
+            .next();
+        // One that is under way itself takes no further place.
+        let needs_place = !draft.is_restarting;
+        if let Some(stuck) = breaker {
+            let message = format!("{stuck} was restarted for the same configuration, and is stuck");
+            hold(draft, "BREAKER", message);
+        } else if needs_place && free == 0 {
+            let message = format!("{} restarts may be under way", options.max_concurrent);
+            hold(draft, "MAX_CONCURRENT", message);
+        } else if needs_place {
+            free = free.saturating_sub(1);
+        }
+    }
+}
+
+/// The configurations with which workloads were restarted that are stuck now, and one of these workloads.
+fn stuck<'a>(drafts: &[Draft<'a>]) -> HashMap<Id<'a>, String> {
+    let mut found = HashMap::new();
+    for draft in drafts {
+        let workload = draft.workload;
+        if !draft.is_restarting || workload.rollout != Rollout::Stuck {
+            continue;
+        }
+        let name = format!("{} {}/{}", workload.kind, workload.namespace, workload.name);
+        for (kind, configuration) in &draft.settled {
+            let id = (workload.namespace.as_str(), *kind, *configuration);
+            found.entry(id).or_insert_with(|| name.clone());
+        }
+    }
+    found
+}
+
+fn hold(draft: &mut Draft<'_>, reason: &'static str, message: String) {
+    draft.decision = Decision::Hold;
+    draft.due = None;
+    draft.conditions.push(Condition {
+        reason,
+        message,
+        until: None,
+    });
+}

@@ -1,0 +1,96 @@
+//! Restarts of workloads whose configuration has changed: which ones, why, when, and by which API calls.
+//!
+//! Pods read environment variables and `subPath` mounts when they start, so a changed ConfigMap or Secret has no effect on
+//! them until they are restarted. [`plan_restarts`] compares what each workload reads with what it is recorded to have
+//! applied (see [`State`]) and decides for each workload: nothing, record, wait, hold or restart.
+//!
+//! All state is in annotations of the workload, so the caller and the planner may be killed at any point. Values of
+//! configurations never get here: only checksums do.
+//!
+//! The steps of a decision, one file each: `reference` finds what a pod template reads, `selection` what a workload reacts
+//! to, `compare` what has changed, `decide` when it may restart, `guard` which restarts must wait for others, and `write`
+//! turns decisions into API calls.
+
+mod checksum;
+mod compare;
+mod configuration;
+mod decide;
+mod duration;
+mod guard;
+mod marker;
+mod options;
+mod plan;
+mod reference;
+mod selection;
+mod state;
+mod workload;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use checksum::{Data, DataError, Hasher};
+pub use compare::{Change, ChangeKind};
+pub use configuration::{Configuration, ConfigurationKind, Content};
+pub use duration::parse_duration;
+pub use options::{Options, Profile, ReloaderOptions, RestartOn, Strategy};
+pub use plan::{Condition, Counts, Decision, Input, Plan, Step, Use, WorkloadPlan};
+pub use reference::{ContainerAt, Reference, Usage, references};
+pub use selection::CHANGE_SET;
+pub use state::State;
+pub use workload::{Rollout, Started, Workload, WorkloadKind};
+
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::time::Time;
+
+use self::decide::decide;
+use self::selection::Index;
+use self::write::steps;
+
+/// Plans restarts.
+///
+/// # Errors
+///
+/// [`Interrupted`].
+pub fn plan_restarts(input: &Input, interrupt: &dyn Interrupt) -> Result<Plan, Interrupted> {
+    let index = Index::new(&input.configurations);
+    let mut counts = Counts {
+        workloads: input.workloads.len(),
+        ..Counts::default()
+    };
+    let mut order: Vec<usize> = (0..input.workloads.len()).collect();
+    order.sort_by(|a, b| {
+        let (a, b) = (&input.workloads[*a], &input.workloads[*b]);
+        a.order().cmp(&b.order())
+    });
+    let mut drafts = Vec::with_capacity(order.len());
+    for at in order {
+        interrupt.check()?;
+        drafts.extend(decide(input, &index, at, &mut counts));
+    }
+    guard::apply(&input.options, &mut drafts);
+    let mut workloads = Vec::with_capacity(drafts.len());
+    let mut next: Option<Time> = None;
+    for draft in drafts {
+        interrupt.check()?;
+        counts.decisions[draft.decision as usize] += 1;
+        let steps = steps(input, &draft);
+        let timers = draft.due.into_iter().chain(draft.resume_at);
+        let earliest = timers.filter(|it| *it > input.now).min();
+        next = [next, earliest].into_iter().flatten().min();
+        workloads.push(WorkloadPlan {
+            index: draft.index,
+            decision: draft.decision,
+            changes: draft.changes,
+            conditions: draft.conditions,
+            due: draft.due,
+            steps,
+            uses: draft.uses,
+        });
+    }
+    Ok(Plan {
+        workloads,
+        requeue_after: next.map(|next| next.since(input.now)),
+        counts,
+    })
+}

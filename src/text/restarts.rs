@@ -1,0 +1,161 @@
+//! Restarts of workloads, and the uses of a configuration, for people.
+
+use std::collections::HashSet;
+
+use super::page::{Columns, Page, Style};
+use super::table::span;
+use crate::proto;
+
+/// What would be restarted, why, and what is held.
+pub(crate) fn restarts(page: &mut Page, response: &proto::PlanRestartsResponse) {
+    let proto::PlanRestartsResponse {
+        plans,
+        requeue_after,
+        counts,
+        ..
+    } = response;
+    page.line(&headline(counts.unwrap_or_default()), Style::Strong);
+    if !plans.is_empty() {
+        page.gap();
+        let mut table = Columns::head(["NAMESPACE", "WORKLOAD", "DECISION", "WHY"]);
+        for plan in plans {
+            row(&mut table, plan);
+        }
+        page.columns(&table);
+    }
+    if let Some(after) = requeue_after {
+        page.gap();
+        let text = format!(
+            "Plan again in {}, even if nothing changes until then.",
+            span(after)
+        );
+        page.line(&text, Style::Plain);
+    }
+}
+
+fn headline(counts: proto::RestartCounts) -> String {
+    let proto::RestartCounts {
+        selected,
+        unknown,
+        record,
+        wait,
+        hold,
+        restart,
+        ..
+    } = counts;
+    let mut parts = vec![format!("{restart} of {selected} workloads to restart")];
+    for (count, what) in [(wait, "waiting"), (hold, "held"), (record, "to record")] {
+        if count > 0 {
+            parts.push(format!("{count} {what}"));
+        }
+    }
+    if unknown > 0 {
+        parts.push(format!("{unknown} references to unknown configurations"));
+    }
+    parts.join(", ")
+}
+
+fn row(table: &mut Columns, plan: &proto::RestartPlan) {
+    let (decision, style) = match plan.decision() {
+        proto::RestartDecision::Unspecified => ("?", Style::Plain),
+        proto::RestartDecision::None => ("none", Style::Faint),
+        proto::RestartDecision::Record => ("record", Style::Plain),
+        proto::RestartDecision::Wait => ("wait", Style::Plain),
+        proto::RestartDecision::Hold => ("hold", Style::Bad),
+        proto::RestartDecision::Restart => ("restart", Style::Good),
+    };
+    let changes = plan.changes.iter().map(|change| change.message.as_str());
+    let why: Vec<&str> = changes.collect();
+    let why = match why.is_empty() {
+        true if plan.decision() == proto::RestartDecision::Record => "first observation".to_owned(),
+        true => "-".to_owned(),
+        false => why.join("\n"),
+    };
+    let conditions = plan.conditions.iter().map(|condition| {
+        let until = condition.until.as_ref();
+        let until = until.map(|until| format!(" (until {until})"));
+        format!(
+            "{}: {}{}",
+            condition.reason,
+            condition.message,
+            until.unwrap_or_default()
+        )
+    });
+    let below: Vec<String> = conditions.collect();
+    let plain = |text: String| (text, Style::Plain);
+    table.row(
+        [
+            plain(plan.namespace.clone()),
+            plain(format!("{}/{}", plan.kind, plan.name)),
+            (decision.to_owned(), style),
+            plain(why),
+        ],
+        &below.join("; "),
+    );
+}
+
+/// Who uses a configuration, how, and who is restarted when it changes.
+pub(crate) fn uses(
+    page: &mut Page,
+    subject: &str,
+    all: &proto::PlanRestartsResponse,
+    selected: &proto::PlanRestartsResponse,
+) {
+    let count = all.plans.len();
+    let what = match count {
+        0 => "not used by any workload".to_owned(),
+        1 => "used by 1 workload".to_owned(),
+        count => format!("used by {count} workloads"),
+    };
+    page.line(&format!("{subject}: {what}"), Style::Strong);
+    if count == 0 {
+        return;
+    }
+    page.gap();
+    let restarted: HashSet<&str> = selected
+        .plans
+        .iter()
+        .map(|plan| plan.uid.as_str())
+        .collect();
+    let mut table = Columns::head(["NAMESPACE", "WORKLOAD", "USED AS", "KEYS", "A CHANGE"]);
+    for plan in &all.plans {
+        for used in &plan.uses {
+            let usages: Vec<&str> = used.usages().map(usage).collect();
+            let keys = match used.keys.as_slice() {
+                [] => "all".to_owned(),
+                keys => keys.join("\n"),
+            };
+            let plain = |text: String| (text, Style::Plain);
+            let effect = match (restarted.contains(plan.uid.as_str()), plan.kind.as_str()) {
+                (false, _) => ("does not restart it", Style::Faint),
+                (true, "Job") => ("is reported", Style::Plain),
+                (true, "CronJob") => ("reaches the next Job", Style::Plain),
+                (true, _) => ("restarts it", Style::Good),
+            };
+            table.row(
+                [
+                    plain(plan.namespace.clone()),
+                    plain(format!("{}/{}", plan.kind, plan.name)),
+                    plain(usages.join(", ")),
+                    plain(keys),
+                    (effect.0.to_owned(), effect.1),
+                ],
+                "",
+            );
+        }
+    }
+    page.columns(&table);
+}
+
+fn usage(usage: proto::ReferenceUsage) -> &'static str {
+    match usage {
+        proto::ReferenceUsage::Unspecified => "?",
+        proto::ReferenceUsage::Env => "env",
+        proto::ReferenceUsage::EnvFrom => "envFrom",
+        proto::ReferenceUsage::SubPath => "subPath",
+        proto::ReferenceUsage::Volume => "volume",
+        proto::ReferenceUsage::Unmounted => "unmounted volume",
+        proto::ReferenceUsage::ImagePull => "imagePullSecret",
+        proto::ReferenceUsage::Named => "named",
+    }
+}

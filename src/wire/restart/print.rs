@@ -1,0 +1,289 @@
+//! Plans as messages, as many as fit into an answer.
+
+use prost::Message as _;
+use rollplan_core::interrupt::Interrupt;
+use rollplan_core::restart::{
+    Change, ChangeKind, Condition, ConfigurationKind, Counts, Decision, Input, Plan, Step, Usage,
+    Use, Workload, WorkloadPlan,
+};
+
+use crate::proto;
+use crate::wire::error::Violation;
+use crate::wire::event_calls::{self, Involved};
+use crate::wire::print::{api_call, event};
+use crate::wire::print_time::{duration, timestamp};
+use crate::wire::{ANSWER_BYTES_MAX, path};
+
+/// Bytes of the plans of an answer. Counts and the names in `continue_after` take the rest.
+const PLANS_BYTES_MAX: usize = ANSWER_BYTES_MAX - (1 << 19);
+/// Bytes of a plan besides those of its message.
+const ITEM_BYTES: usize = 8;
+
+/// Writes plans.
+pub(super) struct Printer<'a> {
+    pub(super) input: &'a Input,
+    /// Plural names of the resources of the workloads.
+    pub(super) resources: &'a [String],
+    pub(super) events_as_calls: bool,
+    pub(super) include_unchanged: bool,
+}
+
+/// Which part of an answer to write.
+pub(super) struct Page<'a> {
+    pub(super) continue_after: &'a str,
+    pub(super) violations: Vec<Violation>,
+    pub(super) omitted: usize,
+}
+
+impl Printer<'_> {
+    pub(super) fn print(
+        &self,
+        plan: Plan,
+        page: Page<'_>,
+        interrupt: &dyn Interrupt,
+    ) -> proto::PlanRestartsResponse {
+        let Plan {
+            workloads,
+            requeue_after,
+            counts,
+        } = plan;
+        let Page {
+            continue_after,
+            violations,
+            omitted,
+        } = page;
+        let mut answer = proto::PlanRestartsResponse {
+            requeue_after: requeue_after.map(duration),
+            counts: Some(self::counts(counts)),
+            ..proto::PlanRestartsResponse::default()
+        };
+        // Once is enough.
+        if continue_after.is_empty() {
+            answer.violations = violations.into_iter().map(violation).collect();
+            answer.omitted_violations = count(omitted);
+        }
+        let mut bytes = answer.encoded_len();
+        let mut last = String::new();
+        for plan in workloads {
+            let workload = &self.input.workloads[plan.index];
+            let is_reported = plan.decision != Decision::None || !plan.conditions.is_empty();
+            let place = place(workload);
+            if interrupt.is_interrupted()
+                || !is_reported && !self.include_unchanged
+                || !continue_after.is_empty() && place.as_str() <= continue_after
+            {
+                continue;
+            }
+            let plan = self.plan(plan, workload);
+            bytes += plan.encoded_len() + ITEM_BYTES;
+            if bytes > PLANS_BYTES_MAX && !answer.plans.is_empty() {
+                answer.continue_after = last;
+                break;
+            }
+            answer.plans.push(plan);
+            last = place;
+        }
+        answer
+    }
+
+    fn plan(&self, plan: WorkloadPlan, workload: &Workload) -> proto::RestartPlan {
+        let WorkloadPlan {
+            index,
+            decision,
+            changes,
+            conditions,
+            due,
+            steps,
+            uses,
+        } = plan;
+        let decision = match decision {
+            Decision::None => proto::RestartDecision::None,
+            Decision::Record => proto::RestartDecision::Record,
+            Decision::Wait => proto::RestartDecision::Wait,
+            Decision::Hold => proto::RestartDecision::Hold,
+            Decision::Restart => proto::RestartDecision::Restart,
+        };
+        let steps = steps.into_iter().enumerate();
+        proto::RestartPlan {
+            api_version: workload.api_version.clone(),
+            kind: workload.kind.clone(),
+            namespace: workload.namespace.clone(),
+            name: workload.name.clone(),
+            uid: workload.uid.clone(),
+            decision: decision.into(),
+            changes: changes.into_iter().map(change).collect(),
+            conditions: conditions.into_iter().map(condition).collect(),
+            steps: steps
+                .map(|(at, step)| self.step(step, at, workload, &self.resources[index]))
+                .collect(),
+            due: due.map(timestamp),
+            uses: uses.into_iter().map(usage).collect(),
+        }
+    }
+
+    fn step(&self, step: Step, index: usize, workload: &Workload, resource: &str) -> proto::Step {
+        let Step {
+            summary,
+            call,
+            done_codes,
+            event: recorded,
+        } = step;
+        let mut call = api_call(call);
+        if !resource.is_empty() && call.kind == workload.kind {
+            path::use_resource_of(&mut call, resource);
+        }
+        let (on_failure, codes) = match done_codes {
+            [] => (proto::OnFailure::Stop, Vec::new()),
+            codes => (proto::OnFailure::DoneIf, codes.to_vec()),
+        };
+        let events: Vec<_> = recorded.map(event).into_iter().collect();
+        let involved = Involved {
+            api_version: &workload.api_version,
+            kind: &workload.kind,
+            namespace: &workload.namespace,
+            name: &workload.name,
+            uid: &workload.uid,
+            resource_version: "",
+        };
+        let calls = events
+            .iter()
+            .filter(|_| self.events_as_calls)
+            .map(|event| event_calls::call(event, index, &involved, self.input.now));
+        proto::Step {
+            summary,
+            call: Some(call),
+            on_failure: on_failure.into(),
+            done_http_codes: codes.into_iter().map(i32::from).collect(),
+            event_calls: calls.collect(),
+            events,
+            ..proto::Step::default()
+        }
+    }
+}
+
+/// The place of a workload in the order of plans. Names have no spaces, which sort before everything that they have.
+fn place(workload: &Workload) -> String {
+    let Workload {
+        namespace,
+        kind,
+        name,
+        uid,
+        ..
+    } = workload;
+    format!("{namespace} {kind} {name} {uid}")
+}
+
+fn counts(counts: Counts) -> proto::RestartCounts {
+    let Counts {
+        workloads,
+        selected,
+        references,
+        unknown,
+        decisions: [none, record, wait, hold, restart],
+    } = counts;
+    proto::RestartCounts {
+        workloads: count(workloads),
+        selected: count(selected),
+        references: count(references),
+        unknown: count(unknown),
+        none: count(none),
+        record: count(record),
+        wait: count(wait),
+        hold: count(hold),
+        restart: count(restart),
+    }
+}
+
+fn count(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+fn violation(violation: Violation) -> proto::ItemViolation {
+    let Violation {
+        field,
+        reason,
+        description,
+    } = violation;
+    proto::ItemViolation {
+        field,
+        reason: reason.as_str().to_owned(),
+        description,
+    }
+}
+
+fn kind(kind: ConfigurationKind) -> i32 {
+    match kind {
+        ConfigurationKind::ConfigMap => proto::ConfigurationKind::ConfigMap,
+        ConfigurationKind::Secret => proto::ConfigurationKind::Secret,
+        ConfigurationKind::SecretProviderClass => proto::ConfigurationKind::SecretProviderClass,
+    }
+    .into()
+}
+
+fn change(change: Change) -> proto::ConfigurationChange {
+    let message = change.to_string();
+    let Change {
+        kind,
+        namespace,
+        name,
+        key,
+        change,
+    } = change;
+    let r#type = match change {
+        ChangeKind::Changed => "changed",
+        ChangeKind::Added => "added",
+        ChangeKind::Removed => "removed",
+        ChangeKind::Created => "created",
+        ChangeKind::Deleted => "deleted",
+        ChangeKind::Unrecorded => "unrecorded",
+        ChangeKind::Undone => "undone",
+    };
+    proto::ConfigurationChange {
+        kind: match change {
+            ChangeKind::Undone => proto::ConfigurationKind::Unspecified.into(),
+            _ => self::kind(kind),
+        },
+        namespace,
+        name,
+        key,
+        r#type: r#type.to_owned(),
+        message,
+    }
+}
+
+fn condition(condition: Condition) -> proto::RestartCondition {
+    let Condition {
+        reason,
+        message,
+        until,
+    } = condition;
+    proto::RestartCondition {
+        reason: reason.to_owned(),
+        message,
+        until: until.map(timestamp),
+    }
+}
+
+fn usage(of: Use) -> proto::ConfigurationUse {
+    let Use {
+        kind,
+        name,
+        usages,
+        keys,
+    } = of;
+    let usages = usages.into_iter().map(|usage| match usage {
+        Usage::Env => proto::ReferenceUsage::Env,
+        Usage::EnvFrom => proto::ReferenceUsage::EnvFrom,
+        Usage::SubPath => proto::ReferenceUsage::SubPath,
+        Usage::Volume => proto::ReferenceUsage::Volume,
+        Usage::Unmounted => proto::ReferenceUsage::Unmounted,
+        Usage::ImagePull => proto::ReferenceUsage::ImagePull,
+        Usage::Named => proto::ReferenceUsage::Named,
+    });
+    proto::ConfigurationUse {
+        kind: self::kind(kind),
+        name,
+        usages: usages.map(i32::from).collect(),
+        keys,
+    }
+}

@@ -1,0 +1,225 @@
+//! When the pods of a workload's current revision have started, and how its rollout is doing.
+
+use std::collections::HashMap;
+
+use rollplan_core::restart::Started;
+use rollplan_core::time::Time;
+use serde_json::Value as Json;
+
+use super::json::{integer, strings, text, time};
+use crate::proto;
+use crate::wire::objects::Metadata;
+
+const REVISION: &str = "deployment.kubernetes.io/revision";
+/// The label of pods with the revision of a StatefulSet or DaemonSet.
+const REVISION_HASH: &str = "controller-revision-hash";
+/// The label of pods with the generation of a DaemonSet's template, and the annotation of the DaemonSet.
+const GENERATION: &str = "pod-template-generation";
+const DAEMON_SET_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Reasons of containers that an older configuration may be the cause of.
+const FAILING: [&str; 3] = [
+    "CrashLoopBackOff",
+    "CreateContainerConfigError",
+    "RunContainerError",
+];
+
+/// Objects by the UID of their controller.
+type ByOwner<T> = HashMap<String, Vec<T>>;
+
+/// Pods and ReplicaSets by their controllers.
+#[derive(Default)]
+pub(super) struct Pods {
+    pods: ByOwner<Pod>,
+    sets: ByOwner<Set>,
+}
+
+struct Pod {
+    revision_hash: String,
+    generation: String,
+    /// The first start of its running containers.
+    started_at: Option<Time>,
+    is_failing: bool,
+}
+
+struct Set {
+    uid: String,
+    revision: i64,
+    created_at: Option<Time>,
+    replicas: i64,
+}
+
+/// What is known of a workload's pods.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) pods: Started,
+    pub(super) revision_at: Option<Time>,
+    /// Whether a container of one of them keeps failing.
+    pub(super) is_failing: bool,
+}
+
+// === impl Pods ===
+
+impl Pods {
+    pub(super) fn pod(&mut self, identity: &Metadata<'_>, metadata: &Json, status: &Json) {
+        let Some(owner) = &identity.controller else {
+            return;
+        };
+        let is_over = matches!(text(status, "/phase"), "Succeeded" | "Failed");
+        if is_over || !metadata["deletionTimestamp"].is_null() {
+            return;
+        }
+        let containers = status["containerStatuses"].as_array();
+        let containers = containers.map_or(&[][..], Vec::as_slice);
+        let starts = containers
+            .iter()
+            .filter_map(|it| time(it, "/state/running/startedAt"));
+        let is_failing = |it: &Json| FAILING.contains(&text(it, "/state/waiting/reason"));
+        let labels = strings(&metadata["labels"]);
+        let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
+        let pods = self.pods.entry(owner.clone().into_owned()).or_default();
+        pods.push(Pod {
+            revision_hash: label(REVISION_HASH),
+            generation: label(GENERATION),
+            started_at: starts.min(),
+            is_failing: containers.iter().any(is_failing),
+        });
+    }
+
+    pub(super) fn set(&mut self, identity: &Metadata<'_>, metadata: &Json, status: &Json) {
+        let Some(owner) = &identity.controller else {
+            return;
+        };
+        let revision = metadata["annotations"][REVISION].as_str();
+        let sets = self.sets.entry(owner.clone().into_owned()).or_default();
+        sets.push(Set {
+            uid: identity.uid.clone().into_owned(),
+            revision: revision.and_then(|it| it.parse().ok()).unwrap_or_default(),
+            created_at: time(metadata, "/creationTimestamp"),
+            replicas: integer(status, "/replicas").unwrap_or_default(),
+        });
+    }
+
+    /// What is known of the pods of a workload.
+    pub(super) fn of(&self, uid: &str, kind: &str, metadata: &Json, status: &Json) -> Found {
+        if let Some(sets) = self.sets.get(uid) {
+            return self.of_sets(sets, metadata);
+        }
+        if kind == "Deployment" {
+            return Found {
+                pods: match integer(status, "/replicas").unwrap_or_default() {
+                    0 if is_observed(metadata, status) => Started::Never,
+                    _ => Started::Unknown,
+                },
+                ..Found::default()
+            };
+        }
+        let pods = self.pods.get(uid).map_or(&[][..], Vec::as_slice);
+        let of = |pointer| Some(integer(status, pointer).unwrap_or_default());
+        let (label, revision, expected): (fn(&Pod) -> &str, &str, _) = match kind {
+            "StatefulSet" => {
+                let revision = text(status, "/updateRevision");
+                (|it| &it.revision_hash, revision, of("/updatedReplicas"))
+            }
+            "DaemonSet" => {
+                let generation = metadata["annotations"][DAEMON_SET_GENERATION].as_str();
+                let generation = generation.unwrap_or_default();
+                (
+                    |it| &it.generation,
+                    generation,
+                    of("/updatedNumberScheduled"),
+                )
+            }
+            _ => (|_| "", "", integer(status, "/replicas")),
+        };
+        let current: Vec<&Pod> = pods.iter().filter(|it| label(it) == revision).collect();
+        match expected {
+            Some(expected) if is_observed(metadata, status) => started(&current, expected, None),
+            _ => Found::default(),
+        }
+    }
+
+    /// Of the ReplicaSet with the highest revision.
+    fn of_sets(&self, sets: &[Set], metadata: &Json) -> Found {
+        let Some(set) = sets.iter().max_by_key(|it| it.revision) else {
+            return Found::default();
+        };
+        let revision = metadata["annotations"][REVISION].as_str();
+        let revision = revision.and_then(|it| it.parse::<i64>().ok());
+        // The one of the current template does not exist yet, or is not in the request.
+        if revision.is_some_and(|revision| revision != set.revision) {
+            return Found::default();
+        }
+        let pods = self.pods.get(&set.uid).map_or(&[][..], Vec::as_slice);
+        let pods: Vec<&Pod> = pods.iter().collect();
+        started(&pods, set.replicas, set.created_at)
+    }
+}
+
+/// What is known from pods, of which there should be so many.
+fn started(pods: &[&Pod], expected: i64, revision_at: Option<Time>) -> Found {
+    let there = i64::try_from(pods.len()).unwrap_or(i64::MAX);
+    if there < expected {
+        return Found {
+            revision_at,
+            ..Found::default()
+        };
+    }
+    let first = pods.iter().filter_map(|it| it.started_at).min();
+    Found {
+        pods: first.map_or(Started::Never, Started::At),
+        revision_at,
+        is_failing: pods.iter().any(|it| it.is_failing),
+    }
+}
+
+fn is_observed(metadata: &Json, status: &Json) -> bool {
+    let observed = integer(status, "/observedGeneration").unwrap_or_default();
+    observed >= integer(metadata, "/generation").unwrap_or_default()
+}
+
+/// How a rollout is doing, by the counters of its status.
+pub(super) fn rollout(
+    kind: &str,
+    metadata: &Json,
+    spec: &Json,
+    status: &Json,
+    is_failing: bool,
+) -> proto::RolloutState {
+    let count = |pointer: &str| integer(status, pointer).unwrap_or_default();
+    let is_complete = match kind {
+        "CronJob" | "Job" => return proto::RolloutState::Complete,
+        "StatefulSet" => {
+            let replicas = integer(spec, "/replicas").unwrap_or(1);
+            let partition = integer(spec, "/updateStrategy/rollingUpdate/partition");
+            let updated = replicas.saturating_sub(partition.unwrap_or_default());
+            count("/updatedReplicas") >= updated && count("/readyReplicas") >= replicas
+        }
+        "DaemonSet" => {
+            let desired = count("/desiredNumberScheduled");
+            count("/updatedNumberScheduled") >= desired && count("/numberAvailable") >= desired
+        }
+        _ if status["observedGeneration"].is_null() && kind != "Deployment" => {
+            return proto::RolloutState::Unspecified;
+        }
+        _ => {
+            let replicas = integer(spec, "/replicas").unwrap_or(1);
+            let updated = count("/updatedReplicas");
+            updated >= replicas
+                && count("/replicas") <= updated
+                && count("/availableReplicas") >= updated
+        }
+    };
+    if !is_observed(metadata, status) {
+        return proto::RolloutState::Progressing;
+    }
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let is_late = conditions
+        .filter(|it| it["type"] == "Progressing")
+        .any(|it| it["reason"] == "ProgressDeadlineExceeded");
+    match is_complete {
+        true => proto::RolloutState::Complete,
+        false if is_late || is_failing => proto::RolloutState::Stuck,
+        false => proto::RolloutState::Progressing,
+    }
+}

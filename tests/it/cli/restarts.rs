@@ -1,0 +1,172 @@
+//! `rollplan restarts` and `rollplan uses`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use super::{answered, command, refused, rollplan};
+
+const NOW: &str = "--now=2026-01-01T01:00:00Z";
+
+fn objects(value: &str, state: Option<&str>) -> Value {
+    let mut annotations = json!({"rollplan.dev/restart": "enabled"});
+    if let Some(state) = state {
+        annotations["rollplan.dev/restart-state"] = json!(state);
+    }
+    let workload = |name: &str, annotations: Value| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name, "namespace": "shop", "uid": format!("uid-{name}"), "annotations": annotations},
+            "spec": {"template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "app", "env": [
+                {"name": "H", "valueFrom": {"configMapKeyRef": {"name": "app", "key": "DB_HOST"}}}]}]}}}})
+    };
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "namespace": "shop"},
+        "data": {"DB_HOST": value, "X": "y"}});
+    let items = [
+        workload("web", annotations),
+        workload("other", json!({"a": "b"})),
+        map,
+    ];
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
+
+/// The state that is recorded for a value.
+fn recorded(value: &str) -> String {
+    let input = objects(value, None).to_string();
+    let printed = answered(&["restarts", "-f", "-", NOW, "-o", "json"], &input);
+    let plan: Value = serde_json::from_str(&printed).unwrap();
+    let body = plan["plans"][0]["steps"][0]["call"]["bodyJson"]
+        .as_str()
+        .unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    body.as_array().unwrap().last().unwrap()["value"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn restarts_prints_what_restarts_and_why() {
+    let state = recorded("a");
+    let input = objects("b", Some(&state)).to_string();
+    let printed = answered(&["restarts", "-f", "-", NOW, "--quiet=0s"], &input);
+    assert_eq!(
+        printed,
+        "1 of 1 workloads to restart\n\n\
+         NAMESPACE  WORKLOAD        DECISION  WHY\n\
+         shop       Deployment/web  restart   DB_HOST of ConfigMap shop/app changed\n"
+    );
+    let waiting = answered(&["restarts", "-f", "-", NOW], &input);
+    assert!(
+        waiting.contains("QUIET_WINDOW: waits for further changes (until 2026-01-01T01:00:10Z)"),
+        "{waiting}"
+    );
+    assert!(
+        waiting.ends_with("Plan again in 10s, even if nothing changes until then.\n"),
+        "{waiting}"
+    );
+    let commands = answered(
+        &["restarts", "-f", "-", NOW, "--quiet=0s", "-o", "kubectl"],
+        &input,
+    );
+    assert!(
+        commands.contains("kubectl patch ") && commands.contains(" -n shop --type=json"),
+        "{commands}"
+    );
+    let same = answered(
+        &["restarts", "-f", "-", NOW],
+        &objects("a", Some(&state)).to_string(),
+    );
+    assert_eq!(same, "0 of 1 workloads to restart\n");
+    for output in ["json", "yaml"] {
+        let printed = answered(&["restarts", "-f", "-", NOW, "-o", output], &input);
+        assert!(printed.contains("RESTART_DECISION_WAIT"), "{printed}");
+    }
+}
+
+#[test]
+fn uses_prints_who_uses_a_configuration() {
+    let input = objects("a", None).to_string();
+    let printed = answered(&["uses", "cm/app", "-f", "-", NOW], &input);
+    assert_eq!(
+        printed,
+        "configmap/app: used by 2 workloads\n\n\
+         NAMESPACE  WORKLOAD          USED AS  KEYS     A CHANGE\n\
+         shop       Deployment/other  env      DB_HOST  does not restart it\n\
+         shop       Deployment/web    env      DB_HOST  restarts it\n"
+    );
+    let none = answered(&["uses", "secret/app", "-f", "-", NOW], &input);
+    assert_eq!(none, "secret/app: not used by any workload\n");
+    for wrong in ["app", "pod/app", "configmap/", "configmap/A b"] {
+        refused(&["uses", wrong, "-f", "-"], "");
+    }
+}
+
+#[test]
+fn invalid_objects_are_left_out_with_a_note() {
+    let mut input = objects("a", None);
+    input["items"][1]["metadata"]["name"] = json!("\u{1b}[31m");
+    let run = rollplan(&["restarts", "-f", "-", NOW], &input.to_string());
+    assert!(
+        run.err
+            .contains("left out: standard input: items[1].metadata.name"),
+        "{}",
+        run.err
+    );
+    assert!(!run.err.contains('\u{1b}') && !run.out.contains('\u{1b}'));
+    assert!(
+        run.out
+            .starts_with("0 of 1 workloads to restart, 1 to record"),
+        "{}",
+        run.out
+    );
+    refused(&["restarts", "-f", "-", "-n", "shop"], "{}");
+}
+
+/// Stands in for kubectl: prints the objects, and refuses Secrets if told to.
+fn namespace(secrets: &str) -> (String, String) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let program = folder.path().join("kubectl");
+    fs::write(
+        folder.path().join("objects"),
+        objects("a", None).to_string(),
+    )
+    .unwrap();
+    let script = format!(
+        "#!/bin/sh\nprintf '%s\\n' \"$*\" >>\"$(dirname \"$0\")/calls\"\ncase $2 in\nsecrets) {secrets} ;;\n*) cat \"$(dirname \"$0\")/objects\" ;;\nesac\n"
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = command(&["restarts", "-n", "shop", NOW])
+        .env("KUBECTL", &program)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let calls = fs::read_to_string(folder.path().join("calls")).unwrap();
+    let all = [output.stdout, output.stderr].concat();
+    (calls, String::from_utf8(all).unwrap())
+}
+
+#[test]
+fn a_namespace_is_read_with_kubectl() {
+    let none = r#"echo '{"apiVersion": "v1", "kind": "List", "items": []}'"#;
+    let (calls, printed) = namespace(none);
+    let calls: Vec<&str> = calls.lines().collect();
+    assert_eq!(calls.len(), 2);
+    assert!(
+        calls[0].starts_with("get deployments,statefulsets,"),
+        "{calls:?}"
+    );
+    assert!(
+        calls
+            .iter()
+            .all(|it| it.contains("--show-managed-fields") && it.contains("--namespace=shop"))
+    );
+    assert!(printed.contains("1 to record"), "{printed}");
+    let forbidden = "echo 'Error from server (Forbidden): secrets is forbidden' >&2; exit 1";
+    let (_, printed) = namespace(forbidden);
+    assert!(
+        printed.contains("the answer does without Secrets"),
+        "{printed}"
+    );
+}
