@@ -174,8 +174,10 @@ fn started(pods: &[&Pod], expected: i64, revision_at: Option<Time>) -> Found {
 }
 
 fn is_observed(metadata: &Json, status: &Json) -> bool {
-    let observed = integer(status, "/observedGeneration").unwrap_or_default();
-    observed >= integer(metadata, "/generation").unwrap_or_default()
+    // Without a status nothing is known: objects may have been trimmed.
+    let observed = integer(status, "/observedGeneration");
+    let generation = integer(metadata, "/generation").unwrap_or_default();
+    observed.is_some_and(|observed| observed >= generation)
 }
 
 /// How a rollout is doing, by the counters of its status.
@@ -189,6 +191,7 @@ pub(super) fn rollout(
     let count = |pointer: &str| integer(status, pointer).unwrap_or_default();
     let is_complete = match kind {
         "CronJob" | "Job" => return proto::RolloutState::Complete,
+        _ if status["observedGeneration"].is_null() => return proto::RolloutState::Unspecified,
         "StatefulSet" => {
             let replicas = integer(spec, "/replicas").unwrap_or(1);
             let partition = integer(spec, "/updateStrategy/rollingUpdate/partition");
@@ -198,9 +201,6 @@ pub(super) fn rollout(
         "DaemonSet" => {
             let desired = count("/desiredNumberScheduled");
             count("/updatedNumberScheduled") >= desired && count("/numberAvailable") >= desired
-        }
-        _ if status["observedGeneration"].is_null() && kind != "Deployment" => {
-            return proto::RolloutState::Unspecified;
         }
         _ => {
             let replicas = integer(spec, "/replicas").unwrap_or(1);
