@@ -1,0 +1,91 @@
+/** The service with plain fetch: a POST for each call, with protobuf or JSON (the protocol is Connect). */
+
+import {
+  fromBinary,
+  fromJsonString,
+  toBinary,
+  toJsonString,
+  type DescMessage,
+  type DescMethodUnary,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { codeFromHttpStatus, errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
+
+import { attemptError, type AttemptOptions, type Transport } from "./transport.js";
+
+/** How to send requests. */
+export interface FetchOptions {
+  /** JSON instead of protobuf. */
+  readonly json?: boolean;
+  /** Another fetch than the global one, for example one with certificates of its own. */
+  readonly fetch?: typeof fetch;
+}
+
+/** A transport with fetch. */
+export function fetchTransport(url: string, options: FetchOptions = {}): Transport {
+  return new FetchTransport(url, options.json ?? false, options.fetch ?? fetch);
+}
+
+class FetchTransport implements Transport {
+  readonly #url: string;
+  readonly #json: boolean;
+  readonly #fetch: typeof fetch;
+
+  constructor(url: string, json: boolean, send: typeof fetch) {
+    this.#url = url.replace(/\/+$/, "");
+    this.#json = json;
+    this.#fetch = send;
+  }
+
+  async unary<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    request: MessageShape<I>,
+    { timeoutMs, signal }: AttemptOptions,
+  ): Promise<MessageShape<O>> {
+    const deadline = AbortSignal.timeout(timeoutMs);
+    try {
+      const response = await this.#fetch(`${this.#url}/${method.parent.typeName}/${method.name}`, {
+        method: "POST",
+        headers: {
+          "content-type": this.#json ? "application/json" : "application/proto",
+          "connect-protocol-version": "1",
+          "connect-timeout-ms": String(Math.max(1, Math.floor(timeoutMs))),
+        },
+        body: this.#json ? toJsonString(method.input, request) : Buffer.from(toBinary(method.input, request)),
+        // A redirect is not an answer of the service.
+        redirect: "manual",
+        signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+      });
+      const body = new Uint8Array(await response.arrayBuffer());
+      if (response.status !== 200) throw responseError(response.status, body);
+      return this.#decode(method.output, body);
+    } catch (error) {
+      const late = deadline.aborted && !(error instanceof ConnectError);
+      throw attemptError(late ? new ConnectError("no answer within the deadline", Code.DeadlineExceeded) : error, signal);
+    }
+  }
+
+  close(): void {
+    // The connections are those of fetch, which closes idle ones itself.
+  }
+
+  #decode<O extends DescMessage>(schema: O, body: Uint8Array): MessageShape<O> {
+    try {
+      if (!this.#json) return fromBinary(schema, body);
+      return fromJsonString(schema, new TextDecoder().decode(body), { ignoreUnknownFields: true });
+    } catch (error) {
+      throw new ConnectError(`cannot decode the response: ${String(error)}`, Code.Internal);
+    }
+  }
+}
+
+/** The error of an answer of the service, or of a proxy. */
+function responseError(status: number, body: Uint8Array): ConnectError {
+  const fallback = new ConnectError(`HTTP ${status}, and not an answer of the service`, codeFromHttpStatus(status));
+  try {
+    return errorFromJsonBytes(body, undefined, fallback);
+  } catch (error) {
+    return ConnectError.from(error);
+  }
+}

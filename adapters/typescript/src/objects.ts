@@ -1,0 +1,177 @@
+/** Kubernetes objects as the API server prints them. Only what identifies them is read; everything else stays as it is. */
+
+import { elements, members, writeMembers } from "./json.js";
+
+/** Namespace and name of a Deployment. */
+export interface Key {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** A kind of objects, and the name that its path has. */
+export interface Kind {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly plural: string;
+}
+
+/** The kind Deployment. */
+export const DEPLOYMENT: Kind = { apiVersion: "apps/v1", kind: "Deployment", plural: "deployments" };
+/** The custom resource that can be used next to the Deployment controller of Kubernetes. */
+export const PLANNED_DEPLOYMENT: Kind = {
+  apiVersion: "apps.rollplan.dev/v1alpha1",
+  kind: "PlannedDeployment",
+  plural: "planneddeployments",
+};
+/** The kind ReplicaSet. */
+export const REPLICA_SET: Kind = { apiVersion: "apps/v1", kind: "ReplicaSet", plural: "replicasets" };
+/** The kind Pod. */
+export const POD: Kind = { apiVersion: "v1", kind: "Pod", plural: "pods" };
+/** The kind Event. */
+export const EVENT: Kind = { apiVersion: "v1", kind: "Event", plural: "events" };
+
+/** The controller of an object. */
+export interface Controller {
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** An object, and its JSON without the managed fields. */
+export interface KubeObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly key: Key;
+  readonly uid: string;
+  /** The resourceVersion. Of two versions of an object, the newer one has the larger number. */
+  readonly version: bigint;
+  readonly json: Uint8Array;
+  readonly controller?: Controller | undefined;
+  readonly deleting: boolean;
+  /** Whether the strategy is Recreate, which needs the pods. */
+  readonly recreate: boolean;
+  /** The label selector of an owner, as a query has it. Empty if there is none. */
+  readonly selector: string;
+  /** When kube-controller-manager wrote the status last, as its clock has it. */
+  readonly nativeStatusWrite: string;
+}
+
+/** The path of an object, or of the list of all in a namespace or in the cluster. */
+export function pathOf(kind: Kind, namespace = "", name = ""): string {
+  const group = kind.apiVersion.includes("/") ? "apis" : "api";
+  const scope = namespace ? ["namespaces", namespace] : [];
+  return ["", group, kind.apiVersion, ...scope, kind.plural, ...(name ? [name] : [])].join("/");
+}
+
+/**
+ * Reads the text of an object. Items of lists have no kind of their own: theirs is passed.
+ *
+ * @throws SyntaxError if it is not the text of an object.
+ */
+export function parseObject(text: string, kind: Kind): KubeObject {
+  // A member that the text has replaces the one that is passed.
+  const parts = new Map([
+    ["apiVersion", JSON.stringify(kind.apiVersion)],
+    ["kind", JSON.stringify(kind.kind)],
+    ...members(text),
+  ]);
+  const metadata = members(parts.get("metadata") ?? "{}");
+  const managed = metadata.get("managedFields");
+  metadata.delete("managedFields");
+  parts.set("metadata", writeMembers(metadata));
+  const spec = readMembers(parts, "spec");
+  if (kind.kind === POD.kind) parts.delete("spec");
+  return {
+    apiVersion: requireString(parts, "apiVersion"),
+    kind: requireString(parts, "kind"),
+    key: { namespace: readString(metadata, "namespace"), name: requireString(metadata, "name") },
+    uid: requireString(metadata, "uid"),
+    version: BigInt(requireString(metadata, "resourceVersion")),
+    json: Buffer.from(writeMembers(parts)),
+    controller: controllerOf(metadata),
+    deleting: metadata.has("deletionTimestamp"),
+    recreate: readString(readMembers(spec, "strategy"), "type") === "Recreate",
+    selector: spec.has("template") ? selectorQuery(read(spec, "selector") as LabelSelector | undefined) : "",
+    nativeStatusWrite: nativeStatusWrite(managed),
+  };
+}
+
+/** The objects of a list, their resourceVersion, and the token of the next page. */
+export interface Page {
+  readonly objects: KubeObject[];
+  readonly version: string;
+  readonly next: string;
+}
+
+/**
+ * Reads the text of a list.
+ *
+ * @throws SyntaxError if it is not the text of a list.
+ */
+export function parseList(text: string, kind: Kind): Page {
+  const parts = members(text);
+  const metadata = members(parts.get("metadata") ?? "{}");
+  const items = parts.get("items");
+  return {
+    objects: items === undefined || items === "null" ? [] : elements(items).map((it) => parseObject(it, kind)),
+    version: readString(metadata, "resourceVersion"),
+    next: readString(metadata, "continue"),
+  };
+}
+
+type Parts = ReadonlyMap<string, string>;
+
+function read(parts: Parts, name: string): unknown {
+  const text = parts.get(name);
+  return text === undefined ? undefined : JSON.parse(text);
+}
+
+function readString(parts: Parts, name: string): string {
+  const value = read(parts, name);
+  return typeof value === "string" ? value : "";
+}
+
+function requireString(parts: Parts, name: string): string {
+  const value = readString(parts, name);
+  if (!value) throw new SyntaxError(`not a Kubernetes object: missing ${name}`);
+  return value;
+}
+
+function readMembers(parts: Parts, name: string): Parts {
+  const text = parts.get(name);
+  return text?.startsWith("{") ? members(text) : new Map<string, string>();
+}
+
+function controllerOf(metadata: Parts): Controller | undefined {
+  const owners = read(metadata, "ownerReferences") as (Controller & { controller?: boolean })[] | null | undefined;
+  const found = owners?.find((it) => it.controller);
+  return found && { kind: found.kind, name: found.name, uid: found.uid };
+}
+
+interface LabelSelector {
+  matchLabels?: Record<string, string> | null;
+  matchExpressions?: { key: string; operator: string; values?: string[] | null }[] | null;
+}
+
+/** A LabelSelector as a query has it. */
+function selectorQuery(selector: LabelSelector | null | undefined): string {
+  const terms = Object.entries(selector?.matchLabels ?? {}).map(([key, value]) => `${key}=${value}`);
+  for (const { key, operator, values } of selector?.matchExpressions ?? []) {
+    const list = `(${(values ?? []).join(",")})`;
+    if (operator === "In") terms.push(`${key} in ${list}`);
+    else if (operator === "NotIn") terms.push(`${key} notin ${list}`);
+    else if (operator === "Exists") terms.push(key);
+    else if (operator === "DoesNotExist") terms.push(`!${key}`);
+    else throw new SyntaxError(`not a label selector: unknown operator ${operator}`);
+  }
+  return terms.join(",");
+}
+
+function nativeStatusWrite(managed: string | undefined): string {
+  if (!managed?.includes('"kube-controller-manager"')) return "";
+  const times = elements(managed)
+    .map((it) => members(it))
+    .filter((it) => readString(it, "manager") === "kube-controller-manager" && readString(it, "subresource") === "status")
+    .map((it) => readString(it, "time"));
+  return times.reduce((latest, it) => (it > latest ? it : latest), "");
+}

@@ -1,0 +1,70 @@
+/** What the methods of Rollouts take and return. */
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+
+import type { FailureRuleSchema, PlanOptionsSchema, PlanRolloutResponse } from "./gen/rollplan/v1/plan_pb.js";
+import type { RolloutReport, Verdict } from "./gen/rollplan/v1/report_pb.js";
+import type { Key, Kind, KubeObject } from "./objects.js";
+import type { CallOptions } from "./planner.js";
+import type { Failure } from "./steps.js";
+
+/** Where objects are read: the API server, or a cache of watches. */
+export interface Reader {
+  /** An object, or undefined if it does not exist. */
+  get(kind: Kind, key: Key, signal?: AbortSignal): Promise<KubeObject | undefined>;
+  /** The objects that these control; undefined stands for those that nobody does. */
+  controlledBy(
+    kind: Kind,
+    namespace: string,
+    uids: ReadonlySet<string | undefined>,
+    signal?: AbortSignal,
+  ): Promise<KubeObject[]>;
+}
+
+/** Settings of Rollouts. */
+export interface RolloutsOptions {
+  /** By default Deployments. */
+  readonly kind?: Kind;
+  /** Without a reader, objects are read from the API server. */
+  readonly reader?: Reader;
+  readonly options?: MessageInitShape<typeof PlanOptionsSchema>;
+  /**
+   * Delays a status update that only reports progress, so that one write covers all changes within this time. One that reports
+   * the end of a rollout, or accompanies another write, is not delayed.
+   */
+  readonly statusIntervalMs?: number;
+}
+
+/** What came of a sync. */
+export interface SyncResult {
+  /** The plan. Undefined if the Deployment does not exist. */
+  readonly response?: PlanRolloutResponse;
+  /** When to sync again though nothing changes. Undefined if no timer is needed. */
+  readonly requeueAfterMs?: number | undefined;
+  /** Whether to sync again with a backoff, which must not be reset until a result without this. */
+  readonly again: boolean;
+  /** The calls that the API server rejected: sync again at once, so that the next plan reports it. */
+  readonly rejected: readonly Failure[];
+  /** Whether the run was cancelled, perhaps in the middle of the plan. */
+  readonly cancelled: boolean;
+}
+
+/** Rules that change when failures are certain: docs/verdict.md. */
+export type FailureRules = MessageInitShape<typeof FailureRuleSchema>[];
+
+/** What a status is judged by. */
+export interface StatusOptions extends CallOptions {
+  /** The previous verdict, when polling. */
+  readonly previous?: Verdict | undefined;
+  readonly failOn?: FailureRules;
+}
+
+/** How to wait. */
+export interface WaitOptions extends CallOptions {
+  readonly timeoutMs: number;
+  /** The polling interval. */
+  readonly intervalMs?: number;
+  readonly failOn?: FailureRules;
+  /** Called with each report. */
+  readonly progress?: (report: RolloutReport) => void;
+}

@@ -1,0 +1,135 @@
+/** The client of the service, with deadlines and retries. */
+
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { create, type DescMessage, type DescMethodUnary, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
+
+import { connectTransport, grpcTransport, type ConnectOptions } from "./connect.js";
+import { CancelledError, PlannerError } from "./errors.js";
+import { fetchTransport, type FetchOptions } from "./fetch.js";
+import type {
+  ComputeStatusRequestSchema,
+  ComputeStatusResponse,
+  PlanRolloutRequestSchema,
+  PlanRolloutResponse,
+} from "./gen/rollplan/v1/plan_pb.js";
+import type {
+  ListRevisionsRequestSchema,
+  ListRevisionsResponse,
+  RollbackRequestSchema,
+  RollbackResponse,
+} from "./gen/rollplan/v1/revision_pb.js";
+import { RolloutPlanner } from "./gen/rollplan/v1/service_pb.js";
+import type { Transport } from "./transport.js";
+
+// The deadline of one attempt. The largest plans take well under a second.
+const DEFAULT_TIMEOUT_MS = 10_000;
+// Low, because callers have a work queue or a loop that tries again later.
+const ATTEMPTS_MAX = 3;
+// Doubles with each attempt.
+const FIRST_DELAY_MS = 100;
+
+/** How a client calls the service. */
+export interface PlannerOptions {
+  /** The deadline of one attempt. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** What cancels a call. */
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * A client of the service.
+ *
+ * Attempts that fail with "unavailable", or with "resource_exhausted" and a RetryInfo, are repeated, three in all. This is safe
+ * because no call of the service has a side effect. After any other error the same request would fail again.
+ */
+export class Planner {
+  readonly #transport: Transport;
+  readonly #timeoutMs: number;
+
+  constructor(transport: Transport, options: PlannerOptions = {}) {
+    this.#transport = transport;
+    this.#timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+  }
+
+  /** A client over gRPC, for a URL like "http://127.0.0.1:50051". */
+  static grpc(url: string, options: PlannerOptions & ConnectOptions = {}): Planner {
+    return new Planner(grpcTransport(url, options), options);
+  }
+
+  /** A client over Connect, with protobuf or JSON. */
+  static connect(url: string, options: PlannerOptions & ConnectOptions & { readonly json?: boolean } = {}): Planner {
+    return new Planner(connectTransport(url, options), options);
+  }
+
+  /** A client over plain fetch, with protobuf or JSON. */
+  static fetch(url: string, options: PlannerOptions & FetchOptions = {}): Planner {
+    return new Planner(fetchTransport(url, options), options);
+  }
+
+  /** The next writes for a Deployment. */
+  planRollout(request: MessageInitShape<typeof PlanRolloutRequestSchema>, options?: CallOptions): Promise<PlanRolloutResponse> {
+    return this.#call(RolloutPlanner.method.planRollout, request, options);
+  }
+
+  /** The status and the report of a Deployment. */
+  computeStatus(
+    request: MessageInitShape<typeof ComputeStatusRequestSchema>,
+    options?: CallOptions,
+  ): Promise<ComputeStatusResponse> {
+    return this.#call(RolloutPlanner.method.computeStatus, request, options);
+  }
+
+  /** The writes that roll a Deployment back. */
+  rollback(request: MessageInitShape<typeof RollbackRequestSchema>, options?: CallOptions): Promise<RollbackResponse> {
+    return this.#call(RolloutPlanner.method.rollback, request, options);
+  }
+
+  /** The revisions of a Deployment. */
+  listRevisions(
+    request: MessageInitShape<typeof ListRevisionsRequestSchema>,
+    options?: CallOptions,
+  ): Promise<ListRevisionsResponse> {
+    return this.#call(RolloutPlanner.method.listRevisions, request, options);
+  }
+
+  /** Closes the connections. */
+  close(): void {
+    this.#transport.close();
+  }
+
+  async #call<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    init: MessageInitShape<I>,
+    { signal }: CallOptions = {},
+  ): Promise<MessageShape<O>> {
+    const request = create(method.input, init);
+    for (let attempt = 1; ; attempt++) {
+      if (signal?.aborted) throw new CancelledError();
+      try {
+        return await this.#transport.unary(method, request, { timeoutMs: this.#timeoutMs, signal });
+      } catch (error) {
+        if (!(error instanceof PlannerError && error.retryable) || attempt === ATTEMPTS_MAX) throw error;
+        await pause(retryDelayMs(error, attempt), signal);
+      }
+    }
+  }
+}
+
+/** Sleeps, and throws CancelledError as soon as the signal is aborted. */
+export async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await sleep(ms, undefined, signal && { signal });
+  } catch {
+    throw new CancelledError();
+  }
+}
+
+function retryDelayMs(error: PlannerError, attempt: number): number {
+  const delay = error.retryAfterMs ?? FIRST_DELAY_MS * 2 ** (attempt - 1);
+  // Jitter keeps the clients of a restarted service from calling it all at once.
+  return delay * (1 + Math.random() / 2);
+}

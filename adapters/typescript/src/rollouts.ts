@@ -1,0 +1,250 @@
+/** The control loop of one Deployment: observe it, request a plan, carry it out. */
+
+import { create, mergeFromBinary, toBinary } from "@bufbuild/protobuf";
+import { durationMs, timestampNow } from "@bufbuild/protobuf/wkt";
+
+import { ApiError, NotFoundError, StalledError, WaitTimeoutError } from "./errors.js";
+import {
+  PlanOptionsSchema,
+  SnapshotSchema,
+  type ComputeStatusResponse,
+  type PlanOptions,
+  type PlanRolloutResponse,
+  type Snapshot,
+  type Step,
+} from "./gen/rollplan/v1/plan_pb.js";
+import { Outlook, Phase, type RolloutReport, type Verdict } from "./gen/rollplan/v1/report_pb.js";
+import type { Revision, RollbackResponse } from "./gen/rollplan/v1/revision_pb.js";
+import type { Api } from "./kubernetes.js";
+import { DEPLOYMENT, EVENT, POD, REPLICA_SET, type Key, type Kind, type KubeObject } from "./objects.js";
+import type { Reader, RolloutsOptions, StatusOptions, SyncResult, WaitOptions } from "./options.js";
+import { pause, type CallOptions, type Planner } from "./planner.js";
+import { States, type OwnerState } from "./state.js";
+import { carryOut, type Failure } from "./steps.js";
+
+interface Observed {
+  readonly owner: KubeObject;
+  readonly state: OwnerState;
+  readonly snapshot: Snapshot;
+}
+
+/** Reads Deployments of one kind, requests plans for them, and carries the plans out. Several may be under way at once. */
+export class Rollouts {
+  readonly #planner: Planner;
+  readonly #api: Api;
+  readonly #kind: Kind;
+  readonly #reader: Reader;
+  readonly #options: PlanOptions;
+  readonly #statusIntervalMs: number;
+  readonly #states = new States();
+
+  constructor(planner: Planner, api: Api, settings: RolloutsOptions = {}) {
+    this.#planner = planner;
+    this.#api = api;
+    this.#kind = settings.kind ?? DEPLOYMENT;
+    this.#reader = settings.reader ?? api;
+    this.#options = create(PlanOptionsSchema, { eventsAsCalls: true, report: true });
+    const given = create(PlanOptionsSchema, settings.options);
+    mergeFromBinary(PlanOptionsSchema, this.#options, toBinary(PlanOptionsSchema, given));
+    this.#statusIntervalMs = settings.statusIntervalMs ?? 0;
+  }
+
+  // --- for controllers
+
+  /**
+   * Requests a plan and carries it out.
+   *
+   * After an error, which means that reading or planning failed, sync again with a backoff.
+   */
+  sync(key: Key, { signal }: CallOptions = {}): Promise<SyncResult> {
+    return this.#states.exclusively(key, async () => {
+      let observed = await this.#observe(key, { controlling: true, signal });
+      let response = observed && (await this.#plan(observed, signal));
+      if (observed && response && this.#isUnverified(observed, response) && (await this.#isOutdated(observed, signal))) {
+        observed = await this.#observe(key, { controlling: true, signal });
+        response = observed && (await this.#plan(observed, signal));
+      }
+      if (!observed || !response) return { again: false, rejected: [], cancelled: false };
+      const delay = this.#statusDelay(response, observed.state);
+      if (delay > 0) return { response, requeueAfterMs: delay, again: false, rejected: [], cancelled: false };
+      return this.#carryOut(response, observed.state, signal);
+    });
+  }
+
+  /** Discards what is remembered of a Deployment. `sync` does so itself when the Deployment does not exist. */
+  forget(key: Key): void {
+    this.#states.forget(key);
+  }
+
+  // --- for scripts
+
+  /** The next writes, without making them. */
+  async plan(key: Key, options: CallOptions = {}): Promise<PlanRolloutResponse> {
+    const snapshot = await this.snapshot(key, options);
+    return this.#planner.planRollout({ snapshot, options: this.#options }, options);
+  }
+
+  /** Makes the calls of a plan or a rollback in order. Returns those that failed; the last of them may have ended it. */
+  apply(key: Key, steps: Iterable<Step>, { signal }: CallOptions = {}): Promise<Failure[]> {
+    return this.#states.exclusively(key, () => carryOut(this.#api, steps, this.#states.of(key), signal));
+  }
+
+  /** Where the rollout stands, with its pods and the warnings about them. Pass the previous verdict when polling. */
+  async status(key: Key, options: StatusOptions = {}): Promise<ComputeStatusResponse> {
+    const { previous: previousVerdict, failOn = [] } = options;
+    const snapshot = await this.snapshot(key, { ...options, report: true });
+    const request = { snapshot, options: this.#options, failOn };
+    return this.#planner.computeStatus(previousVerdict ? { ...request, previousVerdict } : request, options);
+  }
+
+  /**
+   * Polls until the rollout is complete.
+   *
+   * @throws StalledError if it certainly does not complete unless somebody changes an object, or if its deadline has passed.
+   * @throws WaitTimeoutError after `timeoutMs`.
+   */
+  async wait(key: Key, { timeoutMs, intervalMs = 2_000, failOn = [], progress, signal }: WaitOptions): Promise<RolloutReport> {
+    const end = performance.now() + timeoutMs;
+    let previous: Verdict | undefined;
+    for (;;) {
+      const { report } = await this.status(key, { previous, failOn, signal });
+      if (!report) throw new ApiError(`wait for ${key.namespace}/${key.name}`, 0, "the service sent no report");
+      previous = report.verdict;
+      progress?.(report);
+      if (report.phase === Phase.COMPLETE) return report;
+      if (hasFailed(report)) throw new StalledError(report);
+      if (performance.now() + intervalMs > end) throw new WaitTimeoutError(report);
+      await pause(intervalMs, signal);
+    }
+  }
+
+  /** What rolls a Deployment back to a revision, by default the previous one. Pass the steps to `apply`. */
+  async rollback(key: Key, options: CallOptions & { readonly toRevision?: bigint } = {}): Promise<RollbackResponse> {
+    const snapshot = await this.snapshot(key, options);
+    return this.#planner.rollback({ snapshot, toRevision: options.toRevision ?? 0n, options: this.#options }, options);
+  }
+
+  /** The revisions of a Deployment, oldest first. */
+  async revisions(key: Key, options: CallOptions = {}): Promise<Revision[]> {
+    return (await this.#planner.listRevisions({ snapshot: await this.snapshot(key, options) }, options)).revisions;
+  }
+
+  /** The Deployment and its objects. A report needs the pods, and the warnings about them. */
+  async snapshot(key: Key, { report = false, signal }: CallOptions & { readonly report?: boolean } = {}): Promise<Snapshot> {
+    const observed = await this.#states.exclusively(key, () => this.#observe(key, { pods: report, signal }));
+    if (!observed) throw new NotFoundError(`${this.#kind.kind} ${key.namespace}/${key.name} not found`);
+    if (report) observed.snapshot.objectsJson.push(...(await this.#warnings(key, signal)).map((it) => it.json));
+    return observed.snapshot;
+  }
+
+  // --- the parts of a sync
+
+  #plan({ snapshot }: Observed, signal: AbortSignal | undefined): Promise<PlanRolloutResponse> {
+    return this.#planner.planRollout({ snapshot, options: this.#options }, { signal });
+  }
+
+  async #observe(
+    key: Key,
+    { pods = false, controlling = false, signal }: CallOptions & { pods?: boolean; controlling?: boolean },
+  ): Promise<Observed | undefined> {
+    const cached = await this.#reader.get(this.#kind, key, signal);
+    if (!cached) {
+      if (controlling) this.#states.forget(key);
+      return undefined;
+    }
+    const state = this.#states.of(key, cached.uid);
+    const now = performance.now();
+    if (controlling) state.checkNative(cached, now);
+    const owner = state.latest(cached);
+    if (!owner) return undefined;
+    // The planner selects among those that nobody controls.
+    const found = await this.#reader.controlledBy(REPLICA_SET, key.namespace, new Set([owner.uid, undefined]), signal);
+    const sets = state.overlay(found, now);
+    state.sent = new Map(sets.map((it) => [it.uid, it.version]));
+    const snapshot = create(SnapshotSchema, {
+      now: timestampNow(),
+      objectsJson: [owner, ...sets].map((it) => it.json),
+      target: { apiVersion: owner.apiVersion, kind: owner.kind, ...key, resource: this.#kind.plural },
+      replicaSetsComplete: true,
+      answers: state.answers,
+    });
+    if (pods || owner.recreate) {
+      const ours = await this.#reader.controlledBy(POD, key.namespace, new Set(sets.map((it) => it.uid)), signal);
+      snapshot.objectsJson.push(...ours.map((it) => it.json));
+      snapshot.podsComplete = true;
+    }
+    return { owner, state, snapshot };
+  }
+
+  #isUnverified({ state }: Observed, response: PlanRolloutResponse): boolean {
+    return !state.verified && response.steps.some((it) => it.call?.kind === REPLICA_SET.kind);
+  }
+
+  /**
+   * Reads the ReplicaSets from the API server, and returns whether the last request had others.
+   *
+   * Watches of different kinds lag independently: after a restart of the API server, or when a standby becomes the leader, the
+   * cache may show the newest template together with old sizes. No precondition covers the sizes of *other* ReplicaSets, which
+   * limit how far one may grow. Only this adapter changes sizes, so reading once before the first write is enough, and again
+   * after a call whose outcome is not as planned.
+   */
+  async #isOutdated({ owner, state }: Observed, signal: AbortSignal | undefined): Promise<boolean> {
+    const sets = await this.#api.replicaSets(owner, signal);
+    const ours = sets.filter((it) => !it.controller || it.controller.uid === owner.uid);
+    const outdated = ours.filter((it) => state.recordRead(it));
+    state.verified = true;
+    return outdated.length > 0;
+  }
+
+  /** How long to delay a plan that only reports progress. 0 for any other plan. */
+  #statusDelay({ steps, report }: PlanRolloutResponse, state: OwnerState): number {
+    const [step] = steps;
+    const onlyProgress =
+      report?.phase === Phase.PROGRESSING &&
+      steps.length === 1 &&
+      step?.action.case === "updateDeploymentStatus" &&
+      step.events.length === 0;
+    if (onlyProgress && !state.rejected) {
+      state.statusDelayedSince ??= performance.now();
+      const delay = this.#statusIntervalMs - (performance.now() - state.statusDelayedSince);
+      if (delay > 0) return delay;
+    }
+    state.statusDelayedSince = undefined;
+    return 0;
+  }
+
+  async #carryOut(response: PlanRolloutResponse, state: OwnerState, signal: AbortSignal | undefined): Promise<SyncResult> {
+    // A plan that reacts to a rejection does not make the call again; the next one does, after a backoff.
+    const reacted = state.rejected;
+    state.answers = [];
+    state.rejected = false;
+    const made = await carryOut(this.#api, response.steps, state, signal);
+    const failures = made.filter((it) => !it.namespaceTerminating); // nothing can be created any more
+    const rejected = failures.filter((it) => it.rejected);
+    state.answers = failures.map((it) => it.message);
+    state.rejected = rejected.length > 0;
+    return {
+      response,
+      requeueAfterMs: response.requeueAfter && durationMs(response.requeueAfter),
+      again: reacted || failures.length > 0,
+      rejected,
+      cancelled: signal?.aborted ?? false,
+    };
+  }
+
+  async #warnings(key: Key, signal: AbortSignal | undefined): Promise<KubeObject[]> {
+    try {
+      return await this.#api.list(EVENT, { namespace: key.namespace, fieldSelector: "type=Warning", signal });
+    } catch (error) {
+      // A verdict without events is less certain, never wrong.
+      if (error instanceof ApiError && error.code === 403) return [];
+      throw error;
+    }
+  }
+}
+
+/** Whether a rollout has certainly failed. */
+function hasFailed({ phase, verdict }: RolloutReport): boolean {
+  const stuck = verdict?.certain === true && verdict.outlook === Outlook.NEEDS_CHANGE;
+  return phase === Phase.STALLED || phase === Phase.REFUSED || stuck;
+}

@@ -1,0 +1,7 @@
+/** The messages of the contract, generated from proto/rollplan/v1. */
+
+export * from "./gen/rollplan/v1/kubernetes_pb.js";
+export * from "./gen/rollplan/v1/plan_pb.js";
+export * from "./gen/rollplan/v1/report_pb.js";
+export * from "./gen/rollplan/v1/revision_pb.js";
+export * from "./gen/rollplan/v1/service_pb.js";

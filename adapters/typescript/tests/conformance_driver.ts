@@ -1,0 +1,162 @@
+/** The driver of tests/conformance for this package: one sync of one Deployment at a time, with each transport. */
+
+import { createInterface } from "node:readline";
+
+import { fromJson, type JsonValue } from "@bufbuild/protobuf";
+
+import {
+  Api,
+  CancelledError,
+  parseObject,
+  Planner,
+  POD,
+  REPLICA_SET,
+  RollplanError,
+  Rollouts,
+  type Key,
+  type Kind,
+  type KubeObject,
+  type Reader,
+} from "../src/index.js";
+import { PlanOptionsSchema } from "../src/v1.js";
+
+interface Start {
+  readonly command: "start";
+  readonly api: string;
+  readonly planner: string;
+  readonly protocol: string;
+  readonly owner: { apiVersion: string; kind: string; resource: string; namespace: string; name: string };
+  readonly options?: JsonValue;
+  readonly plannerTimeoutMs: number;
+}
+
+type Command = Start | { command: "sync"; cache: string[] } | { command: "repeat"; syncs: number } | { command: "cancel" };
+
+/** What the watches show. */
+class Cache implements Reader {
+  readonly #kinds: Kind[];
+  #objects: KubeObject[] = [];
+
+  constructor(owner: Kind) {
+    this.#kinds = [owner, REPLICA_SET, POD];
+  }
+
+  replace(texts: string[]): void {
+    this.#objects = texts.map((text) => {
+      const { kind } = JSON.parse(text) as { kind: string };
+      const known = this.#kinds.find((it) => it.kind === kind);
+      if (!known) throw new Error(`unknown kind ${kind}`);
+      return parseObject(text, known);
+    });
+  }
+
+  get(kind: Kind, key: Key): Promise<KubeObject | undefined> {
+    const found = this.#objects.find(
+      (it) => it.kind === kind.kind && it.key.namespace === key.namespace && it.key.name === key.name,
+    );
+    return Promise.resolve(found);
+  }
+
+  controlledBy(kind: Kind, _namespace: string, uids: ReadonlySet<string | undefined>): Promise<KubeObject[]> {
+    return Promise.resolve(this.#objects.filter((it) => it.kind === kind.kind && uids.has(it.controller?.uid)));
+  }
+}
+
+function connect(protocol: string, url: string, timeoutMs: number): Planner {
+  switch (protocol) {
+    case "grpc":
+      return Planner.grpc(url, { timeoutMs });
+    case "connect-proto":
+      return Planner.connect(url, { timeoutMs });
+    case "connect-json":
+      return Planner.connect(url, { timeoutMs, json: true });
+    case "fetch-proto":
+      return Planner.fetch(url, { timeoutMs });
+    case "fetch-json":
+      return Planner.fetch(url, { timeoutMs, json: true });
+    default:
+      throw new Error(`unknown protocol ${protocol}`);
+  }
+}
+
+/** One transcript. */
+class Run {
+  readonly #key: Key;
+  readonly #cache: Cache;
+  readonly #planner: Planner;
+  readonly #api: Api;
+  readonly #rollouts: Rollouts;
+  #abort = new AbortController();
+  #texts: string[] = [];
+
+  constructor({ owner, options, protocol, planner, api, plannerTimeoutMs }: Start) {
+    const kind = { apiVersion: owner.apiVersion, kind: owner.kind, plural: owner.resource };
+    this.#key = { namespace: owner.namespace, name: owner.name };
+    this.#cache = new Cache(kind);
+    this.#planner = connect(protocol, planner, plannerTimeoutMs);
+    this.#api = new Api({ server: api });
+    this.#rollouts = new Rollouts(this.#planner, this.#api, {
+      kind,
+      reader: this.#cache,
+      options: fromJson(PlanOptionsSchema, options ?? {}),
+    });
+  }
+
+  cancel(): void {
+    this.#abort.abort();
+  }
+
+  /** Decodes the objects of the last sync again, and syncs. */
+  async repeat(syncs: number): Promise<object> {
+    for (let i = 0; i < syncs; i++) {
+      const reply = await this.sync(this.#texts);
+      if (reply.outcome !== "done") throw new Error(JSON.stringify(reply));
+    }
+    return {};
+  }
+
+  async sync(cache: string[]): Promise<{ outcome: string; requeueAfterMs?: number; error?: string }> {
+    this.#texts = cache;
+    this.#cache.replace(cache);
+    this.#abort = new AbortController();
+    try {
+      const result = await this.#rollouts.sync(this.#key, { signal: this.#abort.signal });
+      if (result.cancelled) return { outcome: "cancelled" };
+      if (!result.response) return { outcome: "missing" };
+      return { outcome: result.again ? "again" : "done", requeueAfterMs: result.requeueAfterMs ?? 0 };
+    } catch (error) {
+      if (error instanceof CancelledError) return { outcome: "cancelled" };
+      if (error instanceof RollplanError) return { outcome: "failed", error: error.message };
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#planner.close();
+    this.#api.close();
+  }
+}
+
+let run: Run | undefined;
+let last: Promise<void> = Promise.resolve();
+
+async function answer(command: Command): Promise<void> {
+  let reply: object = {};
+  if (command.command === "start") {
+    run?.close();
+    run = new Run(command);
+  } else if (run && command.command === "sync") {
+    reply = await run.sync(command.cache);
+  } else if (run && command.command === "repeat") {
+    reply = await run.repeat(command.syncs);
+  }
+  process.stdout.write(`${JSON.stringify(reply)}\n`);
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const command = JSON.parse(line) as Command;
+  if (command.command === "cancel") run?.cancel();
+  else last = last.then(() => answer(command));
+}
+await last;
+run?.close();

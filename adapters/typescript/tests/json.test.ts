@@ -1,0 +1,82 @@
+/** Text of JSON documents, and of objects. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { elements, members } from "../src/json.js";
+import { DEPLOYMENT, parseList, parseObject, POD, REPLICA_SET } from "../src/objects.js";
+
+const METADATA = '"metadata":{"name":"web","namespace":"shop","uid":"u","resourceVersion":"9007199254740993"}';
+
+function textOf(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
+}
+
+test("values stay as they are written", () => {
+  const text = ' { "a" : 9007199254740993 , "b\\u0022":"}\\\\", "c":[{"d":"]"}], "e":{}, "f":-1.50e+3, "g":null } ';
+  assert.deepEqual(
+    [...members(text)],
+    [["a", "9007199254740993"], ['b"', '"}\\\\"'], ["c", '[{"d":"]"}]'], ["e", "{}"], ["f", "-1.50e+3"], ["g", "null"]],
+  );
+  assert.deepEqual(elements('[1, "\\"]", [], {"a":[2]}]'), ["1", '"\\"]"', "[]", '{"a":[2]}']);
+  assert.deepEqual([...members("{}")], []);
+  assert.deepEqual(elements(" [ ] "), []);
+});
+
+test("text that ends early or has more than a document is refused", () => {
+  const early = ["", "{", '{"a"', '{"a":', '{"a":1', '{"a":"', '{"a":"\\"', '{"a":['];
+  for (const text of [...early, '{"a":1,}', "{} x", "[]", "<html>", "{1:2}"]) {
+    assert.throws(() => members(text), SyntaxError, text);
+  }
+  for (const text of ["[", "[1", "[1,", "[,]", "[1 2]", "{}"]) assert.throws(() => elements(text), SyntaxError, text);
+});
+
+test("integers beyond 2^53 and unknown fields are kept", () => {
+  const text = `{"apiVersion":"apps/v1","kind":"Deployment",${METADATA},"spec":{"x":123456789012345678901234567890,"y":1.0}}`;
+  const parsed = parseObject(text, DEPLOYMENT);
+  assert.equal(textOf(parsed.json), text);
+  assert.equal(parsed.version, 9007199254740993n);
+});
+
+test("only managed fields are left out", () => {
+  const managed = [
+    { manager: "kube-controller-manager", subresource: "status", time: "T2" },
+    { manager: "kube-controller-manager", subresource: "status", time: "T1" },
+    { manager: "kubectl", time: "T9" },
+  ];
+  const text = `{${METADATA.slice(0, -1)},"managedFields":${JSON.stringify(managed)}}}`;
+  const parsed = parseObject(text, REPLICA_SET);
+  assert.equal(textOf(parsed.json), `{"apiVersion":"apps/v1","kind":"ReplicaSet",${METADATA}}`);
+  assert.equal(parsed.nativeStatusWrite, "T2");
+});
+
+test("the environment of a pod is not kept", () => {
+  const parsed = parseObject(`{${METADATA},"spec":{"secret":1},"status":{"phase":"Running"}}`, POD);
+  assert.equal(textOf(parsed.json), `{"apiVersion":"v1","kind":"Pod",${METADATA},"status":{"phase":"Running"}}`);
+});
+
+test("selectors become queries", () => {
+  const expressions = [
+    { key: "b", operator: "In", values: ["1", "2"] },
+    { key: "c", operator: "NotIn", values: ["3"] },
+    { key: "d", operator: "Exists" },
+    { key: "e", operator: "DoesNotExist" },
+  ];
+  const selector = { matchLabels: { a: "0" }, matchExpressions: expressions };
+  const spec = { selector, template: {}, strategy: { type: "Recreate" } };
+  const parsed = parseObject(`{${METADATA},"spec":${JSON.stringify(spec)}}`, DEPLOYMENT);
+  assert.equal(parsed.selector, "a=0,b in (1,2),c notin (3),d,!e");
+  assert.equal(parsed.recreate, true);
+});
+
+test("items of a list get their kind", () => {
+  const page = parseList(`{"metadata":{"resourceVersion":"7","continue":"t"},"items":[{${METADATA}}]}`, REPLICA_SET);
+  assert.deepEqual([page.version, page.next, page.objects[0]?.kind], ["7", "t", "ReplicaSet"]);
+  assert.deepEqual(parseList('{"metadata":{},"items":null}', REPLICA_SET).objects, []);
+});
+
+test("what is not an object is refused", () => {
+  for (const text of ["<html>", "{}", '{"metadata":{"name":"a"}}', "[]"]) {
+    assert.throws(() => parseObject(text, DEPLOYMENT), SyntaxError, text);
+  }
+});

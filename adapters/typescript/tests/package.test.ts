@@ -1,0 +1,119 @@
+/** The package in an empty project, and the examples of the README, which run there as they are written. */
+
+import assert from "node:assert/strict";
+import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { test, type TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+
+import { Api, Planner, Rollouts } from "../src/index.js";
+
+const HERE = join(import.meta.dirname, "../..");
+const ROOT = join(HERE, "../..");
+const EXAMPLE = join(ROOT, "examples/mid-rollout.json");
+// An API server of the Python adapter's tests, whose pods are ready at once.
+const CLUSTER = `
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from cluster import Cluster
+print(Cluster(json.load(open(sys.argv[2]))["items"]).url, flush=True)
+sys.stdin.read()
+`;
+
+const run = promisify(execFile);
+
+/** Starts a program, and returns what it prints first that matches. It ends with the test. */
+async function start(context: TestContext, program: string, options: string[], pattern: RegExp): Promise<string> {
+  const child: ChildProcess = spawn(program, options, { stdio: ["pipe", "pipe", "pipe"] });
+  context.after(async () => {
+    child.kill("SIGKILL");
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+  });
+  assert.ok(child.stdout && child.stderr);
+  const found = [child.stdout, child.stderr].map(async (input) => {
+    for await (const line of createInterface({ input })) {
+      const match = pattern.exec(line)?.[1];
+      if (match) {
+        input.resume();
+        return match;
+      }
+    }
+    throw new Error(`${program} printed nothing like ${pattern.source}`);
+  });
+  return Promise.any(found);
+}
+
+async function kubeconfig(directory: string, server: string): Promise<string> {
+  const file = join(directory, "kubeconfig");
+  const config = {
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": "test",
+    clusters: [{ name: "test", cluster: { server } }],
+    users: [{ name: "test", user: { token: "secret" } }],
+    contexts: [{ name: "test", context: { cluster: "test", user: "test" } }],
+  };
+  await writeFile(file, JSON.stringify(config));
+  return file;
+}
+
+test("the package installs in an empty project, and the examples of the README run as written", async (context) => {
+  const binary = process.env.ROLLPLAN_BIN;
+  assert.ok(binary, "ROLLPLAN_BIN must be set");
+  const directory = await mkdtemp(join(tmpdir(), "rollplan-"));
+  context.after(() => rm(directory, { recursive: true }));
+
+  await run("npm", ["pack", "--pack-destination", directory], { cwd: HERE });
+  await writeFile(join(directory, "package.json"), '{"name":"empty","private":true,"type":"module"}');
+  const install = ["install", "--prefer-offline", "--no-audit", "--no-fund", "./rollplan-0.1.0.tgz"];
+  await run("npm", install, { cwd: directory });
+
+  // What the checks need must not be installed.
+  const installed = await readdir(join(directory, "node_modules"));
+  assert.ok(installed.includes("rollplan"));
+  assert.deepEqual(installed.filter((it) => it.startsWith("node") || it === "typescript" || it === "eslint"), []);
+
+  const readme = await readFile(join(HERE, "README.md"), "utf8");
+  const examples = Array.from(readme.matchAll(/```ts\n(.*?)```/gs), (it) => it[1] ?? "");
+  assert.equal(examples.length, 5);
+  const address = await start(context, binary, ["serve", "--listen", "127.0.0.1:0"], /listening on (127\.0\.0\.1:\d+)/);
+  const url = await start(context, "python3", ["-c", CLUSTER, join(ROOT, "adapters/python/tests"), EXAMPLE], /^(http:.*)/);
+  await copyFile(EXAMPLE, join(directory, "shop.json"));
+  const config = await kubeconfig(directory, url);
+
+  const written = examples.join("\n").replaceAll("127.0.0.1:50051", address);
+  await writeFile(join(directory, "example.ts"), written);
+  const compile = ["--strict", "--target", "es2023", "--module", "nodenext", "--types", "node", "example.ts"];
+  const compiler = join(HERE, "node_modules/typescript/bin/tsc");
+  await run(process.execPath, [compiler, ...compile, "--skipLibCheck"], { cwd: directory });
+
+  // The controller of the cluster. The example may lose a race against it, but its calls never break the rollout.
+  const planner = Planner.grpc(`http://${address}`);
+  const api = await Api.fromConfig(config);
+  const rollouts = new Rollouts(planner, api);
+  const stop = new AbortController();
+  const controller = (async () => {
+    while (!stop.signal.aborted) {
+      await rollouts.sync({ namespace: "shop", name: "web" });
+      await sleep(50);
+    }
+  })();
+  try {
+    const environment = { ...process.env, KUBECONFIG: config };
+    const { stdout } = await run(process.execPath, ["example.js"], { cwd: directory, env: environment, timeout: 60_000 });
+    assert.match(stdout, /deployment "web" successfully rolled out/);
+    assert.match(stdout, /registry\.example\/web.* → /);
+    assert.match(stdout, /^\d calls failed$/m);
+    assert.match(stdout, /^(UNDECIDED|NEEDS_CHANGE)$/m);
+  } finally {
+    stop.abort();
+    await controller;
+    planner.close();
+    api.close();
+  }
+});
