@@ -3,5 +3,6 @@
 export * from "./gen/rollplan/v1/kubernetes_pb.js";
 export * from "./gen/rollplan/v1/plan_pb.js";
 export * from "./gen/rollplan/v1/report_pb.js";
+export * from "./gen/rollplan/v1/restart_pb.js";
 export * from "./gen/rollplan/v1/revision_pb.js";
 export * from "./gen/rollplan/v1/service_pb.js";

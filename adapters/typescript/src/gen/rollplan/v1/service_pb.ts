@@ -8,6 +8,8 @@ import type { GenFile, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { ComputeStatusRequestSchema, ComputeStatusResponseSchema, PlanRolloutRequestSchema, PlanRolloutResponseSchema } from "./plan_pb.js";
 import { file_rollplan_v1_plan } from "./plan_pb.js";
+import type { PlanRestartsRequestSchema, PlanRestartsResponseSchema } from "./restart_pb.js";
+import { file_rollplan_v1_restart } from "./restart_pb.js";
 import type { ListRevisionsRequestSchema, ListRevisionsResponseSchema, RollbackRequestSchema, RollbackResponseSchema } from "./revision_pb.js";
 import { file_rollplan_v1_revision } from "./revision_pb.js";
 
@@ -15,7 +17,7 @@ import { file_rollplan_v1_revision } from "./revision_pb.js";
  * Describes the file rollplan/v1/service.proto.
  */
 export const file_rollplan_v1_service: GenFile = /*@__PURE__*/
-  fileDesc("Chlyb2xscGxhbi92MS9zZXJ2aWNlLnByb3RvEgtyb2xscGxhbi52MTLvAgoOUm9sbG91dFBsYW5uZXISVQoLUGxhblJvbGxvdXQSHy5yb2xscGxhbi52MS5QbGFuUm9sbG91dFJlcXVlc3QaIC5yb2xscGxhbi52MS5QbGFuUm9sbG91dFJlc3BvbnNlIgOQAgESWwoNQ29tcHV0ZVN0YXR1cxIhLnJvbGxwbGFuLnYxLkNvbXB1dGVTdGF0dXNSZXF1ZXN0GiIucm9sbHBsYW4udjEuQ29tcHV0ZVN0YXR1c1Jlc3BvbnNlIgOQAgESTAoIUm9sbGJhY2sSHC5yb2xscGxhbi52MS5Sb2xsYmFja1JlcXVlc3QaHS5yb2xscGxhbi52MS5Sb2xsYmFja1Jlc3BvbnNlIgOQAgESWwoNTGlzdFJldmlzaW9ucxIhLnJvbGxwbGFuLnYxLkxpc3RSZXZpc2lvbnNSZXF1ZXN0GiIucm9sbHBsYW4udjEuTGlzdFJldmlzaW9uc1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_rollplan_v1_plan, file_rollplan_v1_revision]);
+  fileDesc("Chlyb2xscGxhbi92MS9zZXJ2aWNlLnByb3RvEgtyb2xscGxhbi52MTLJAwoOUm9sbG91dFBsYW5uZXISVQoLUGxhblJvbGxvdXQSHy5yb2xscGxhbi52MS5QbGFuUm9sbG91dFJlcXVlc3QaIC5yb2xscGxhbi52MS5QbGFuUm9sbG91dFJlc3BvbnNlIgOQAgESWwoNQ29tcHV0ZVN0YXR1cxIhLnJvbGxwbGFuLnYxLkNvbXB1dGVTdGF0dXNSZXF1ZXN0GiIucm9sbHBsYW4udjEuQ29tcHV0ZVN0YXR1c1Jlc3BvbnNlIgOQAgESTAoIUm9sbGJhY2sSHC5yb2xscGxhbi52MS5Sb2xsYmFja1JlcXVlc3QaHS5yb2xscGxhbi52MS5Sb2xsYmFja1Jlc3BvbnNlIgOQAgESWwoNTGlzdFJldmlzaW9ucxIhLnJvbGxwbGFuLnYxLkxpc3RSZXZpc2lvbnNSZXF1ZXN0GiIucm9sbHBsYW4udjEuTGlzdFJldmlzaW9uc1Jlc3BvbnNlIgOQAgESWAoMUGxhblJlc3RhcnRzEiAucm9sbHBsYW4udjEuUGxhblJlc3RhcnRzUmVxdWVzdBohLnJvbGxwbGFuLnYxLlBsYW5SZXN0YXJ0c1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_rollplan_v1_plan, file_rollplan_v1_restart, file_rollplan_v1_revision]);
 
 /**
  * RolloutPlanner makes the decisions of the Deployment controller of Kubernetes v1.36.
@@ -65,6 +67,16 @@ export const RolloutPlanner: GenService<{
     methodKind: "unary";
     input: typeof ListRevisionsRequestSchema;
     output: typeof ListRevisionsResponseSchema;
+  },
+  /**
+   * PlanRestarts returns which workloads to restart because their configuration has changed, for many workloads at once.
+   *
+   * @generated from rpc rollplan.v1.RolloutPlanner.PlanRestarts
+   */
+  planRestarts: {
+    methodKind: "unary";
+    input: typeof PlanRestartsRequestSchema;
+    output: typeof PlanRestartsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rollplan_v1_service, 0);
