@@ -203,7 +203,10 @@ func (c *cliCheck) plugin(ctx context.Context, t *testing.T, name string) {
 	if code, out := run("status", "deploy/"+name, "-n", cliNamespace); code != 0 || !strings.Contains(out, "successfully rolled out") {
 		t.Fatalf("kubectl rollplan status ends with %d:\n%s", code, out)
 	}
-	if code, out := run("status"); code != 2 || !strings.Contains(out, "Usage: kubectl rollplan status") {
+	if code, out := run("status", "--unknown"); code != 2 || !strings.Contains(out, "Usage: kubectl rollplan status") {
+		t.Fatalf("kubectl rollplan status with an unknown flag ends with %d:\n%s", code, out)
+	}
+	if code, out := run("status"); code != 2 || !strings.Contains(out, "which Deployments?") {
 		t.Fatalf("kubectl rollplan status without a name ends with %d:\n%s", code, out)
 	}
 }
