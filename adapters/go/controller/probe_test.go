@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"rollplan.dev/rollplan/adapters/go/rollplan"
@@ -30,10 +31,12 @@ type probed struct {
 func (p *probed) RoundTrip(request *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	code := http.StatusOK
+	code, reason := http.StatusOK, metav1.StatusReason("")
 	switch {
 	case p.down:
 		return nil, errors.New("connection refused")
+	case request.Method == http.MethodPost && p.generation != 0:
+		code, reason = http.StatusConflict, metav1.StatusReasonAlreadyExists
 	case request.Method == http.MethodPost:
 		var body struct{ Spec struct{ Replicas *int32 } }
 		if err := json.NewDecoder(request.Body).Decode(&body); err != nil || body.Spec.Replicas == nil || *body.Spec.Replicas != 0 {
@@ -41,7 +44,7 @@ func (p *probed) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		p.generation, p.created = 1, p.created+1
 	case p.generation == 0:
-		code = http.StatusNotFound
+		code, reason = http.StatusNotFound, metav1.StatusReasonNotFound
 	case request.Method == http.MethodPatch:
 		p.generation++
 	}
@@ -51,8 +54,8 @@ func (p *probed) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
 		"metadata": map[string]any{"generation": p.generation, "managedFields": []any{map[string]any{"manager": "kube-controller-manager", "subresource": "status"}}},
 		"status":   map[string]any{"observedGeneration": p.observed}}
-	if code == http.StatusNotFound {
-		answer = map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}
+	if reason != "" {
+		answer = map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": reason, "code": code}
 	}
 	text, err := json.Marshal(answer)
 	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)), Request: request}, err
