@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::page::{Columns, Page, Style};
-use super::table::span;
+use super::table::requeue;
 use crate::proto;
 
 /// What would be restarted, why, and what is held.
@@ -23,14 +23,7 @@ pub(crate) fn restarts(page: &mut Page, response: &proto::PlanRestartsResponse) 
         }
         page.columns(&table);
     }
-    if let Some(after) = requeue_after {
-        page.gap();
-        let text = format!(
-            "Plan again in {}, even if nothing changes until then.",
-            span(after)
-        );
-        page.line(&text, Style::Plain);
-    }
+    requeue(page, requeue_after.as_ref());
 }
 
 fn headline(counts: proto::RestartCounts) -> String {

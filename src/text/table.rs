@@ -28,14 +28,7 @@ pub(crate) fn plan(page: &mut Page, subject: &str, response: &proto::PlanRollout
         page.gap();
         self::step(page, index + 1, step);
     }
-    if let Some(after) = requeue_after {
-        page.gap();
-        let text = format!(
-            "Plan again in {}, even if nothing changes until then.",
-            span(after)
-        );
-        page.line(&text, Style::Plain);
-    }
+    requeue(page, requeue_after.as_ref());
     if let Some(status) = status {
         page.gap();
         let title = if steps.is_empty() {
@@ -46,6 +39,18 @@ pub(crate) fn plan(page: &mut Page, subject: &str, response: &proto::PlanRollout
         page.line(title, Style::Strong);
         self::counters(page, status);
         self::conditions(page, status);
+    }
+}
+
+/// When to plan again.
+pub(super) fn requeue(page: &mut Page, after: Option<&prost_types::Duration>) {
+    if let Some(after) = after {
+        page.gap();
+        let text = format!(
+            "Plan again in {}, even if nothing changes until then.",
+            span(after)
+        );
+        page.line(&text, Style::Plain);
     }
 }
 

@@ -1,5 +1,7 @@
 //! How many objects a request may have.
 
+use super::error::Error;
+
 /// ReplicaSets that a snapshot may have.
 pub const REPLICA_SETS_MAX: usize = 10_000;
 /// Pods that a snapshot may have.
@@ -16,3 +18,16 @@ pub const VALUES_MAX: usize = 1_000;
 pub const WORKLOADS_MAX: usize = 20_000;
 /// Configurations that a request for restarts may have.
 pub const CONFIGURATIONS_MAX: usize = 40_000;
+
+/// Refuses more entries than `max`.
+pub(super) fn limit(what: &'static str, count: usize, max: usize) -> Result<(), Error> {
+    if count > max {
+        return Err(Error::TooLarge {
+            what,
+            unit: "entries",
+            count,
+            max,
+        });
+    }
+    Ok(())
+}

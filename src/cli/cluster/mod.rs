@@ -24,13 +24,13 @@ use super::{now, stderr};
 
 /// How long kubectl may take. Each of its requests has a timeout of its own, so that this ends what hangs elsewhere, such
 /// as a credential plugin.
-const PROCESS_TIMEOUT: Duration = Duration::from_secs(120);
+pub(super) const PROCESS_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Bytes of a selector that fit into an argument of a program.
 const SELECTOR_BYTES_MAX: usize = 100_000;
 
 /// How messages name what kubectl printed.
-const SOURCE: &str = "what kubectl printed";
+pub(super) const SOURCE: &str = "what kubectl printed";
 
 /// What a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

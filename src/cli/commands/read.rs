@@ -159,7 +159,7 @@ fn complete(args: &CompleteArgs) -> Complete {
 }
 
 /// Objects in files are not read from a cluster.
-fn refuse_cluster(cluster: &ClusterArgs) -> Result<(), Error> {
+pub(super) fn refuse_cluster(cluster: &ClusterArgs) -> Result<(), Error> {
     match cluster.options().next() {
         None => Ok(()),
         Some((option, _)) => {

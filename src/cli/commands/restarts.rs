@@ -8,6 +8,8 @@ use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
 
 use super::print_commands;
+use super::read::refuse_cluster;
+use crate::cli::cluster::{PROCESS_TIMEOUT, SOURCE};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::input::{self, Source, SourceMap, Texts};
@@ -30,12 +32,6 @@ answer from the service, kubectl or the cluster.";
 
 /// What is read of a namespace.
 const RESOURCES: &str = "deployments,statefulsets,daemonsets,cronjobs,jobs,replicasets,pods,configmaps,poddisruptionbudgets";
-
-/// How messages name what kubectl printed.
-const SOURCE: &str = "what kubectl printed";
-
-/// How long kubectl may take.
-const PROCESS_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Args, Debug)]
 pub(in crate::cli) struct RestartsArgs {
@@ -185,10 +181,7 @@ impl FromArgs {
         let (sources, configurations_complete) = match self.files.as_slice() {
             [] => self.namespace()?,
             files => {
-                if let Some((option, _)) = self.cluster.options().next() {
-                    let text = format!("{option} is for kubectl, and cannot be used with -f");
-                    return Err(Error::Usage(text));
-                }
+                refuse_cluster(&self.cluster)?;
                 (input::sources(files)?, self.configurations_complete)
             }
         };

@@ -52,6 +52,9 @@ impl Pass<'_> {
 
     /// Whether a size has changed. If a write fails that may fail, none counts as changed, although some may be.
     fn scale(&mut self, found: &Found, sizes: Vec<Scale>) -> SyncResult<bool> {
+        if sizes.is_empty() {
+            return Ok(false);
+        }
         let mut new = found.new.clone();
         let mut old = found.old.clone();
         let mut changed = false;

@@ -6,7 +6,6 @@ use super::{Blocker, Cause, Counts, Survey, is_unobserved};
 use crate::action::Verb;
 use crate::revision;
 use crate::status;
-use crate::strategy::Arithmetic;
 
 impl Survey<'_> {
     pub(super) fn blockers(&self, findings: &[Finding<'_>]) -> Vec<Blocker> {
@@ -119,7 +118,7 @@ impl Survey<'_> {
                 "{} must wait: at most {} may exist ({})",
                 count(missing, "more new pod"),
                 count(max, "pod"),
-                self.arithmetic().surge
+                self.arithmetic.surge
             );
             let remedy = "maxSurge limits how many pods may exist at once";
             Blocker::new(Cause::HeldBySurge, message, remedy)
@@ -138,7 +137,7 @@ impl Survey<'_> {
             let message = format!(
                 "{} must stay: at least {min} of {wanted} must be available ({wanted} − {})",
                 count(self.old_size, "old pod"),
-                self.arithmetic().unavailable
+                self.arithmetic.unavailable
             );
             let remedy = "maxUnavailable limits how many pods may be unavailable at once";
             Blocker::new(Cause::HeldByAvailability, message, remedy)
@@ -210,7 +209,6 @@ impl Survey<'_> {
 
     pub(super) fn counts(&self) -> Counts {
         let status = self.status;
-        let arithmetic = self.arithmetic();
         Counts {
             desired: self.limits.replicas,
             total: status.replicas,
@@ -221,18 +219,14 @@ impl Survey<'_> {
             terminating: status.terminating_replicas,
             max_total: self.limits.max_total(),
             min_available: self.min_available(),
-            max_total_arithmetic: arithmetic.max_total,
-            min_available_arithmetic: arithmetic.min_available,
+            max_total_arithmetic: self.arithmetic.max_total.clone(),
+            min_available_arithmetic: self.arithmetic.min_available.clone(),
         }
     }
 
     /// `MinAvailable`. Recreate does not preserve any minimum.
     fn min_available(&self) -> i32 {
         self.strategy.min_available(self.limits).unwrap_or(0)
-    }
-
-    fn arithmetic(&self) -> Arithmetic {
-        self.strategy.explain(self.limits)
     }
 
     /// The command that rolls the Deployment back to its previous revision.

@@ -20,7 +20,7 @@ use crate::revision::REVISION;
 use crate::size::Limits;
 use crate::snapshot::{Deployment, DeploymentStatus, Options, Pod, ReplicaSet, Snapshot};
 use crate::status;
-use crate::strategy::{self, RolloutStrategy};
+use crate::strategy::{self, Arithmetic, RolloutStrategy};
 use crate::time::{Span, Time};
 
 pub use self::cause::Cause;
@@ -166,6 +166,8 @@ struct Survey<'a> {
     snapshot: &'a Snapshot,
     strategy: Box<dyn RolloutStrategy>,
     limits: Limits,
+    /// How the limits result from what the user wrote.
+    arithmetic: Arithmetic,
     status: &'a DeploymentStatus,
     new: Option<&'a ReplicaSet>,
     old: Vec<&'a ReplicaSet>,
@@ -236,10 +238,12 @@ impl<'a> Survey<'a> {
             i64::from(sizes.get(name).copied().unwrap_or(set.replicas))
         };
         let strategy = strategy::of(&snapshot.deployment);
+        let limits = strategy.limits(snapshot.deployment.spec.replicas);
         Self {
             snapshot,
-            limits: strategy.limits(snapshot.deployment.spec.replicas),
+            arithmetic: strategy.explain(limits),
             strategy,
+            limits,
             status,
             new_size: new.map_or(created, size),
             old_size: old.iter().map(|set| size(set)).sum(),

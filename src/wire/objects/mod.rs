@@ -19,7 +19,7 @@ pub(super) use self::transcode::Fault;
 use self::transcode::Transcoder;
 use super::error::{Error, Reason, Violations};
 use super::estimate::{self, COPIES, MEMORY_BYTES_MAX, OBJECT_BYTES_MAX};
-use super::limits::PODS_MAX;
+use super::limits::{PODS_MAX, limit};
 use super::origin::Origin;
 use super::parse::selector::parse_selector;
 use crate::proto;
@@ -454,14 +454,7 @@ impl Reader<'_> {
             owner.is_some_and(|uid| uids.contains(&**uid))
         });
         let pods: Vec<Object<'_, '_>> = pods.collect();
-        if pods.len() > PODS_MAX {
-            return Err(Error::TooLarge {
-                what: "snapshot.pods",
-                unit: "entries",
-                count: pods.len(),
-                max: PODS_MAX,
-            });
-        }
+        limit("snapshot.pods", pods.len(), PODS_MAX)?;
         let mut about = uids;
         about.insert(&owner.1.uid);
         about.extend(pods.iter().map(|pod| &*pod.1.uid));

@@ -28,7 +28,7 @@ pub(super) use self::path::Path;
 pub(super) use self::workload::workload;
 use super::error::{Error, Reason, Violations};
 use super::limits::{
-    ANSWERS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX,
+    ANSWERS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX, limit,
 };
 use super::objects::{self, Origins};
 use super::origin::Origin;
@@ -150,18 +150,6 @@ pub(super) fn request(
         // An absent snapshot is a violation; this is for the compiler.
         None => Err(Error::InvalidArgument(Violations::default())),
     }
-}
-
-fn limit(what: &'static str, count: usize, max: usize) -> Result<(), Error> {
-    if count > max {
-        return Err(Error::TooLarge {
-            what,
-            unit: "entries",
-            count,
-            max,
-        });
-    }
-    Ok(())
 }
 
 /// Selectors are held against every object: their size multiplies with the number of these.

@@ -11,13 +11,13 @@ use rollplan_core::restart::{
 use rollplan_core::template::{Template, Value};
 use rollplan_core::time::Time;
 
+use super::Parser;
 use super::meta::Needed;
 use super::name::{is_api_version, is_kind};
 use super::path::Path;
-use super::{Parser, limit};
 use crate::proto;
 use crate::wire::error::{Error, Reason, Violation, Violations};
-use crate::wire::limits::{CONFIGURATIONS_MAX, WORKLOADS_MAX};
+use crate::wire::limits::{CONFIGURATIONS_MAX, WORKLOADS_MAX, limit};
 use crate::wire::origin::Origin;
 
 /// Violations of items that a response lists.
@@ -351,7 +351,7 @@ impl Parser<'_> {
     }
 
     fn unknown<T: Default>(&mut self, field: &'static str, value: i32, path: &Path<'_>) -> T {
-        let description = format_args!("there is no such value: {value}");
+        let description = format_args!("unknown value {value}");
         self.violation(&path.field(field), Reason::UnknownEnumValue, description);
         T::default()
     }

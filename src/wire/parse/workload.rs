@@ -6,10 +6,11 @@ use rollplan_core::report::verdict::judgement::Judgement;
 use rollplan_core::snapshot::StringMap;
 use rollplan_core::time::Time;
 
+use super::Parser;
 use super::path::Path;
-use super::{EVENTS_MAX, Parser, limit};
 use crate::proto;
 use crate::wire::error::Error;
+use crate::wire::limits::{EVENTS_MAX, limit};
 use crate::wire::objects::kinds::{POD_LABELS, Workload};
 
 /// Takes in the pods and events of a workload, and how to judge it.

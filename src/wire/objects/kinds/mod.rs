@@ -18,7 +18,7 @@ use super::{Object, Origin, Reader};
 use crate::proto;
 use crate::wire::error::{Error, Reason, Violations};
 use crate::wire::estimate::OBJECT_BYTES_MAX;
-use crate::wire::limits::PODS_MAX;
+use crate::wire::limits::{PODS_MAX, limit};
 
 /// Stands for the UID of a pod by itself that has none, as in a manifest.
 const UNKNOWN: &str = "unknown";
@@ -222,14 +222,7 @@ fn select_pods<'f, 'a>(
         }
         _ => Vec::new(),
     };
-    if pods.len() > PODS_MAX {
-        return Err(Error::TooLarge {
-            what: "snapshot.pods",
-            unit: "entries",
-            count: pods.len(),
-            max: PODS_MAX,
-        });
-    }
+    limit("snapshot.pods", pods.len(), PODS_MAX)?;
     Ok(pods)
 }
 
