@@ -3,27 +3,29 @@
 #
 #   deploy.sh MANIFEST NAMESPACE DEPLOYMENT
 #
-# It requires kubectl (with KUBECONFIG as usual), rollplan and jq. Set TIMEOUT to how long to wait (10m), and FAIL_ON to change
-# when failures are certain, for example image-pull=30s. The exit code is that of `rollplan wait`: docs/ci.md.
+# It requires kubectl (with KUBECONFIG as usual), rollplan and jq. Set TIMEOUT to how long to wait (10m), FAIL_ON to change
+# when failures are certain, for example image-pull=30s, JUNIT to a file for a report, and UNDO=never to leave a failed
+# rollout as it is. In GitHub Actions and GitLab CI/CD, the log has annotations or sections. The exit code is that of
+# `rollplan wait`: docs/ci.md.
 set -euo pipefail
 
 manifest=${1:?usage: deploy.sh MANIFEST NAMESPACE DEPLOYMENT} namespace=$2 name=$3
-options=(-n "$namespace" --interval "${INTERVAL:-2s}")
-answers=$(mktemp)
-trap 'rm -f "$answers"' EXIT
+answer=$(mktemp)
+trap 'rm -f "$answer"' EXIT
+wait=(rollplan wait "deploy/$name" -n "$namespace" --interval "${INTERVAL:-2s}" --timeout "${TIMEOUT:-10m}")
+reports=(--report "json=$answer" ${JUNIT:+--report "junit=$JUNIT"} ${GITLAB_CI:+--ci gitlab})
+reports+=(${GITHUB_ACTIONS:+--ci github} ${GITHUB_STEP_SUMMARY:+--report "markdown=$GITHUB_STEP_SUMMARY"})
 
 kubectl apply -n "$namespace" -f "$manifest"
 
 code=0
-rollplan wait "deploy/$name" "${options[@]}" --timeout "${TIMEOUT:-10m}" ${FAIL_ON:+--fail-on "$FAIL_ON"} -o json |
-  tee "$answers" | jq -r --unbuffered '.report.message' || code=$?
-[ $code -ne 0 ] || exit 0
+"${wait[@]}" ${FAIL_ON:+--fail-on "$FAIL_ON"} "${reports[@]}" || code=$?
+[ $code -eq 1 ] && [ "${UNDO:-}" != never ] || exit $code
 
-tail -n 1 "$answers" | jq -r '.report | (.verdict.message // empty), (.blockers[]? | "\(.message) → \(.remedy // "wait")")'
 # A failure that may pass by itself, a deadline, or a controller that does not answer is not undone.
-if tail -n 1 "$answers" | jq -e '.report.verdict | .certain and .outlook == "OUTLOOK_NEEDS_CHANGE"' >/dev/null; then
+if jq -e '.report.verdict | .certain and .outlook == "OUTLOOK_NEEDS_CHANGE"' "$answer" >/dev/null; then
   echo "The failure is certain: rolling back."
   rollplan undo "deploy/$name" -n "$namespace" -o kubectl | sh
-  rollplan wait "deploy/$name" "${options[@]}" --timeout "${TIMEOUT:-10m}" || true
+  "${wait[@]}" || true
 fi
 exit $code

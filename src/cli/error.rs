@@ -50,6 +50,15 @@ pub(super) enum Error {
     /// The answer could not be written.
     #[error("cannot write the answer")]
     Output(#[source] std::io::Error),
+    /// A report could not be written.
+    #[error("cannot write to {file}")]
+    Report {
+        /// The file.
+        file: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// A bug of this build.
     #[error("{0}; this is a bug in rollplan")]
     Bug(String),
@@ -92,6 +101,7 @@ impl Error {
             | Self::Service { .. }
             | Self::Serve(_)
             | Self::Output(_)
+            | Self::Report { .. }
             | Self::Bug(_) => false,
         }
     }
@@ -119,9 +129,11 @@ impl Error {
             },
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::Serve(server::Error::Config { .. } | server::Error::Listen { .. }) => Exit::Usage,
-            Self::Service { .. } | Self::Serve(_) | Self::Output(_) | Self::Bug(_) => {
-                Exit::Internal
-            }
+            Self::Service { .. }
+            | Self::Serve(_)
+            | Self::Output(_)
+            | Self::Report { .. }
+            | Self::Bug(_) => Exit::Internal,
         }
     }
 }

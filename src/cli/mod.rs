@@ -16,6 +16,7 @@ mod observe;
 mod options;
 mod output;
 mod planner;
+mod report;
 mod serve;
 mod stderr;
 mod target;

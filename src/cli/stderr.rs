@@ -27,6 +27,11 @@ pub(super) fn eprint_line(text: impl Display) {
     write(&(one_line(&text.to_string()) + "\n"));
 }
 
+/// Writes text of our own as it is, for example what a CI system finds in a log.
+pub(super) fn eprint_raw(text: &str) {
+    write(text);
+}
+
 /// If standard error is closed, nobody reads it.
 #[allow(
     clippy::disallowed_methods,

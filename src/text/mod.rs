@@ -20,4 +20,4 @@ pub(crate) use self::restarts::{restarts, uses};
 pub(crate) use self::revision::{history, undo, undo_title};
 pub(crate) use self::rollouts::{RowWidths, causes, row, row_head};
 pub(crate) use self::state::{state, state_style};
-pub(crate) use self::table::{lacks_sets, log, plan, status};
+pub(crate) use self::table::{lacks_sets, log, plan, status, summary};

@@ -80,9 +80,17 @@ pub(crate) fn status(page: &mut Page, subject: &str, response: &proto::ComputeSt
     }
 }
 
-/// The state of the rollout, and what blocks it. The first cause stands below, and not in the headline too.
+/// The state of the rollout, what blocks it, and its limits.
 fn report(page: &mut Page, report: Option<&proto::RolloutReport>) {
     let Some(report) = report else { return };
+    summary(page, report);
+    if report.phase() != proto::Phase::Complete {
+        limits(page, report);
+    }
+}
+
+/// The state of the rollout, and what blocks it. The first cause stands below, and not in the headline too.
+pub(crate) fn summary(page: &mut Page, report: &proto::RolloutReport) {
     let first = report.blockers.first();
     let headline = first
         .and_then(|first| report.message.strip_suffix(first.message.as_str()))
@@ -92,9 +100,6 @@ fn report(page: &mut Page, report: Option<&proto::RolloutReport>) {
         page.line(headline, Style::Plain);
     }
     blockers(page, report, false);
-    if report.phase() != proto::Phase::Complete {
-        limits(page, report);
-    }
 }
 
 /// What the rollout keeps to, with the arithmetic.

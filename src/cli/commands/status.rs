@@ -12,6 +12,7 @@ use crate::cli::exit::Exit;
 use crate::cli::observe::{Asked, Status, add_cluster, observe, status_of};
 use crate::cli::options::{AnswerArgs, CompleteArgs, Goal, JudgementArgs, ScopeArgs, StatusOutput};
 use crate::cli::planner::Planner;
+use crate::cli::report::{ReportArgs, Reporter, RolloutResult};
 use crate::cli::watch::{Group, Limits, Wish, tree_text, worst};
 use crate::cli::{output, stderr};
 use crate::text::{self, RowWidths, span, time};
@@ -57,10 +58,19 @@ pub(in crate::cli) struct StatusArgs {
     pub(in crate::cli) judgement: JudgementArgs,
     #[command(flatten)]
     pub(in crate::cli) answer: AnswerArgs<StatusOutput>,
+    #[command(flatten)]
+    pub(in crate::cli) report: ReportArgs,
 }
 
 /// `rollplan status`.
 pub(in crate::cli) fn run(args: StatusArgs) -> Result<Exit, Error> {
+    let is_text = args.answer.output.is_text();
+    let mut reporter = args.report.clone().begin("rollplan status", is_text)?;
+    let result = answer(args, &mut reporter);
+    reporter.end(result)
+}
+
+fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
     let StatusArgs {
         scope,
         deployment,
@@ -72,6 +82,7 @@ pub(in crate::cli) fn run(args: StatusArgs) -> Result<Exit, Error> {
         no_live,
         judgement,
         answer: AnswerArgs { output, server },
+        report,
     } = args;
     let planner = Planner::new(server)?;
     let cluster = &scope.cluster;
@@ -94,7 +105,7 @@ pub(in crate::cli) fn run(args: StatusArgs) -> Result<Exit, Error> {
                 Ok(status)
             });
             let statuses: Result<Vec<Status>, Error> = statuses.collect();
-            return print(output, statuses?, Vec::new());
+            return print(output, statuses?, Vec::new(), reporter);
         }
     };
     if watch {
@@ -104,9 +115,9 @@ pub(in crate::cli) fn run(args: StatusArgs) -> Result<Exit, Error> {
             judgement,
             logs: false,
             output,
-            live: !no_live,
+            live: !no_live && !report.is_for_ci(),
         };
-        return Group::new(&planner, cluster, scoped, wish).run();
+        return Group::new(&planner, cluster, scoped, wish, reporter).run();
     }
     let mut fleet = Fleet::new(cluster, scoped);
     let all: Vec<usize> = (0..fleet.targets(None)?.len()).collect();
@@ -128,11 +139,16 @@ pub(in crate::cli) fn run(args: StatusArgs) -> Result<Exit, Error> {
     {
         return Err(error);
     }
-    print(output, statuses, errors)
+    print(output, statuses, errors, reporter)
 }
 
 /// Prints what is known, and returns the exit code of all.
-fn print(output: StatusOutput, statuses: Vec<Status>, errors: Vec<Error>) -> Result<Exit, Error> {
+fn print(
+    output: StatusOutput,
+    statuses: Vec<Status>,
+    errors: Vec<Error>,
+    reporter: &mut Reporter,
+) -> Result<Exit, Error> {
     match (output.format(), statuses.as_slice()) {
         (Some(format), statuses) => {
             let is_several = statuses.len() > 1;
@@ -161,7 +177,12 @@ fn print(output: StatusOutput, statuses: Vec<Status>, errors: Vec<Error>) -> Res
     let exits = statuses
         .iter()
         .map(|it| Exit::of(it.response.report.as_ref()));
-    Ok(worst(exits.chain(errors.iter().map(Error::exit))))
+    let exit = worst(exits.chain(errors.iter().map(Error::exit)));
+    statuses
+        .into_iter()
+        .for_each(|status| reporter.add(RolloutResult::observed(status)));
+    errors.iter().for_each(|error| reporter.add_error(error));
+    Ok(exit)
 }
 
 /// A row for each, and below what blocks those that are not complete.

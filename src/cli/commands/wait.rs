@@ -10,6 +10,7 @@ use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::options::{AnswerArgs, Goal, JudgementArgs, ScopeArgs, StatusOutput};
 use crate::cli::planner::Planner;
+use crate::cli::report::{ReportArgs, Reporter};
 use crate::cli::watch::{Group, Limits, Wish};
 use crate::text::span;
 
@@ -52,6 +53,8 @@ pub(in crate::cli) struct WaitArgs {
     pub(in crate::cli) logs: bool,
     #[command(flatten)]
     pub(in crate::cli) answer: AnswerArgs<StatusOutput>,
+    #[command(flatten)]
+    pub(in crate::cli) report: ReportArgs,
 }
 
 /// `rollplan wait`.
@@ -65,19 +68,32 @@ pub(in crate::cli) fn run(args: WaitArgs) -> Result<Exit, Error> {
         judgement,
         logs,
         answer: AnswerArgs { output, server },
+        report,
     } = args;
-    let planner = Planner::new(server)?;
-    let scoped = match scope.which.files.is_empty() {
-        true => read::scope(&scope)?,
-        false => Scope::Named(read::applied(&scope)?),
-    };
+    let is_live = !no_live && !report.is_for_ci();
     let wish = Wish {
         goal,
         limits: Limits { interval, timeout },
         judgement,
         logs,
         output,
-        live: !no_live,
+        live: is_live,
     };
-    Group::new(&planner, &scope.cluster, scoped, wish).run()
+    let mut reporter = report.begin("rollplan wait", output.is_text())?;
+    let result = watch(&scope, server, wish, &mut reporter);
+    reporter.end(result)
+}
+
+fn watch(
+    scope: &ScopeArgs,
+    server: Option<String>,
+    wish: Wish,
+    reporter: &mut Reporter,
+) -> Result<Exit, Error> {
+    let planner = Planner::new(server)?;
+    let scoped = match scope.which.files.is_empty() {
+        true => read::scope(scope)?,
+        false => Scope::Named(read::applied(scope)?),
+    };
+    Group::new(&planner, &scope.cluster, scoped, wish, reporter).run()
 }

@@ -27,7 +27,7 @@ pub(super) fn print<M: Message + Name>(
 }
 
 /// A response as it is printed.
-fn text<M: Message + Name>(
+pub(super) fn text<M: Message + Name>(
     output: Output,
     response: &M,
     table: impl FnOnce(&mut Page),

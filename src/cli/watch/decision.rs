@@ -7,6 +7,7 @@ use crate::cli::error::Error;
 use crate::cli::exit::Exit;
 use crate::cli::observe::{Asked, Status};
 use crate::cli::options::{Goal, JudgementArgs, Switch};
+use crate::cli::report::RolloutResult;
 use crate::proto;
 
 /// How long a rollout without a deadline may stand still.
@@ -24,6 +25,8 @@ pub(super) struct Member {
     /// What was observed last.
     pub(super) last: Option<Status>,
     pub(super) outcome: Option<Outcome>,
+    /// When it was polled last, since the start.
+    pub(super) elapsed: Duration,
     goal: Goal,
     fail_fast: Switch,
     failures: Failures,
@@ -61,6 +64,7 @@ impl Member {
             },
             last: None,
             outcome: None,
+            elapsed: Duration::ZERO,
             goal,
             fail_fast: *fail_fast,
             failures: Failures::default(),
@@ -124,6 +128,20 @@ impl Member {
             Some(Outcome::Exit(exit)) => *exit,
             Some(Outcome::Error(error)) => error.exit(),
             Some(Outcome::Stalled) | None => Exit::Going,
+        }
+    }
+
+    /// What a report says about it.
+    pub(super) fn rollout_result(&self) -> RolloutResult {
+        RolloutResult {
+            subject: self.subject.clone(),
+            exit: self.result(),
+            last: self.last.as_ref().map(|last| last.response.clone()),
+            errors: match &self.outcome {
+                Some(Outcome::Error(error)) => error.texts(),
+                _ => Vec::new(),
+            },
+            elapsed: Some(self.elapsed),
         }
     }
 

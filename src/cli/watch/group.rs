@@ -11,6 +11,7 @@ use crate::cli::exit::Exit;
 use crate::cli::observe::{add_cluster, observe};
 use crate::cli::options::{ClusterArgs, Goal, JudgementArgs, StatusOutput};
 use crate::cli::planner::Planner;
+use crate::cli::report::Reporter;
 use crate::cli::target::Target;
 use crate::cli::{output, stderr};
 use crate::proto;
@@ -37,6 +38,7 @@ pub(in crate::cli) struct Group<'a> {
     /// Empty until the first poll has found out which they are.
     members: Vec<Member>,
     view: View,
+    reporter: &'a mut Reporter,
 }
 
 // === impl Group ===
@@ -47,6 +49,7 @@ impl<'a> Group<'a> {
         args: &'a ClusterArgs,
         scope: Scope,
         wish: Wish,
+        reporter: &'a mut Reporter,
     ) -> Self {
         let view = View::new(wish.output, wish.live);
         Self {
@@ -56,13 +59,19 @@ impl<'a> Group<'a> {
             fleet: Fleet::new(args, scope),
             members: Vec::new(),
             view,
+            reporter,
         }
     }
 
     /// Watches until each rollout is decided, and prints what changes.
     pub(in crate::cli) fn run(mut self) -> Result<Exit, Error> {
+        self.reporter.section("rollplan_polls", "Rollouts", false)?;
         let end = watch(self.wish.limits, &mut SystemClock::start(), &mut self);
         self.view.end(&self.members)?;
+        self.reporter.end_section()?;
+        for member in &self.members {
+            self.reporter.add(member.rollout_result());
+        }
         let is_several = self.members.len() > 1;
         if !is_several
             && let Some(member) = self.members.first_mut()
@@ -128,7 +137,10 @@ impl<'a> Group<'a> {
             match self.fleet.log(index, &pod.name, &pod.container, previous) {
                 Ok(log) if self.wish.output.is_text() => {
                     let text = output::page(|page| text::log(page, pod, &log));
+                    let title = format!("Log of pod {}", pod.name);
+                    self.reporter.section("rollplan_log", &title, true)?;
                     output::write(text.as_bytes())?;
+                    self.reporter.end_section()?;
                 }
                 // Standard output has JSON, YAML or names only.
                 Ok(log) => log.lines().for_each(stderr::eprint_note),
@@ -208,6 +220,7 @@ impl Observation for Group<'_> {
             let status = read.and_then(|request| {
                 observe(planner, request, &member.asked, view.shows_tree(), events)
             });
+            member.elapsed = time.elapsed();
             match status {
                 Ok(mut status) => {
                     add_cluster(&mut status.response, args);

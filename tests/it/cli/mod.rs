@@ -6,6 +6,7 @@ pub(crate) mod examples;
 mod input;
 mod readme;
 mod refusals;
+mod reports;
 mod restarts;
 mod revisions;
 mod service;

@@ -1,0 +1,137 @@
+//! JUnit XML: a test suite, and a test case for each rollout.
+
+use std::io;
+use std::time::Duration;
+
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesText, Event};
+
+use super::RolloutResult;
+use crate::cli::exit::Exit;
+use crate::text::one_line;
+
+/// What JUnit calls the result of a test case.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Passed,
+    Failure,
+    Error,
+}
+
+/// The document. Whatever gives an exit code other than 0 does not pass.
+pub(super) fn document(command: &str, results: &[RolloutResult]) -> io::Result<Vec<u8>> {
+    let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
+    writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    let count = |kind| {
+        results
+            .iter()
+            .filter(|it| self::kind(it) == kind)
+            .count()
+            .to_string()
+    };
+    let longest = results.iter().filter_map(|result| result.elapsed).max();
+    let mut counts = vec![
+        ("name", command.to_owned()),
+        ("tests", results.len().to_string()),
+        ("failures", count(Kind::Failure)),
+        ("errors", count(Kind::Error)),
+    ];
+    counts.extend(longest.map(|longest| ("time", seconds(longest))));
+    let counts = || counts.iter().map(|(name, value)| (*name, value.as_str()));
+    writer
+        .create_element("testsuites")
+        .with_attributes(counts())
+        .write_inner_content(|writer| {
+            writer
+                .create_element("testsuite")
+                .with_attributes(counts())
+                .write_inner_content(|writer| {
+                    results
+                        .iter()
+                        .try_for_each(|result| case(writer, command, result))
+                })?;
+            Ok(())
+        })?;
+    let mut document = writer.into_inner();
+    document.push(b'\n');
+    Ok(document)
+}
+
+fn case(writer: &mut Writer<Vec<u8>>, command: &str, result: &RolloutResult) -> io::Result<()> {
+    let name = allowed(&one_line(&result.subject));
+    let mut attributes = vec![("classname", command.to_owned()), ("name", name)];
+    attributes.extend(result.elapsed.map(|elapsed| ("time", seconds(elapsed))));
+    let attributes = attributes
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()));
+    let case = writer
+        .create_element("testcase")
+        .with_attributes(attributes);
+    let element = match kind(result) {
+        Kind::Passed => return case.write_empty().map(|_| ()),
+        Kind::Failure => "failure",
+        Kind::Error => "error",
+    };
+    case.write_inner_content(|writer| {
+        let (reason, message) = (allowed(&result.reason()), allowed(&result.headline()));
+        writer
+            .create_element(element)
+            .with_attributes([("type", reason.as_str()), ("message", message.as_str())])
+            .write_text_content(BytesText::new(&allowed(&result.details())))?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn kind(result: &RolloutResult) -> Kind {
+    match result.exit {
+        Exit::Done => Kind::Passed,
+        Exit::Failed | Exit::Going => Kind::Failure,
+        Exit::Usage | Exit::Unreachable | Exit::Internal => Kind::Error,
+    }
+}
+
+/// The text without the two characters that XML does not have, and that can be printed.
+fn allowed(text: &str) -> String {
+    text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+}
+
+fn seconds(span: Duration) -> String {
+    format!("{:.3}", span.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::results;
+    use super::*;
+
+    #[test]
+    fn each_rollout_is_a_test_case() {
+        let document = document("rollplan wait", &results()).unwrap();
+        assert_eq!(
+            String::from_utf8(document).unwrap(),
+            r#"<?xml version="1.0" encoding="UTF-8"?>
+<testsuites name="rollplan wait" tests="4" failures="2" errors="1" time="12.340">
+  <testsuite name="rollplan wait" tests="4" failures="2" errors="1" time="12.340">
+    <testcase classname="rollplan wait" name="Deployment shop/web" time="12.340">
+      <failure type="IMAGE_PULL" message="image &quot;x|y&quot; &lt;b&gt;: 100% ::error::]]&gt; `a` ##[error]\u{1b}[31m�">1 of 2 pods are updated
+  - image &quot;x|y&quot; &lt;b&gt;: 100%
+    ::error::]]&gt; `a` ##[error]\u{1b}[31m�
+    remedy: rollplan undo deploy/web -n shop
+</failure>
+    </testcase>
+    <testcase classname="rollplan wait" name="Deployment shop/api" time="12.340"/>
+    <testcase classname="rollplan wait" name="Deployment shop/db" time="12.340">
+      <failure type="PROGRESSING" message="1 of 2 pods are updated">1 of 2 pods are updated
+</failure>
+    </testcase>
+    <testcase classname="rollplan wait" name="shop/gone" time="12.340">
+      <error type="UNKNOWN" message="deployments.apps &quot;gone&quot; not found">deployments.apps &quot;gone&quot; not found
+</error>
+    </testcase>
+  </testsuite>
+</testsuites>
+"#
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! A summary in Markdown, as GitHub shows it: a table, and below it what blocks the rollouts that are not complete.
+
+use std::fmt::Write as _;
+
+use super::RolloutResult;
+use crate::text::one_line;
+
+pub(super) fn document(command: &str, results: &[RolloutResult]) -> String {
+    let done = results.iter().filter(|result| result.is_done()).count();
+    let mut text = format!("### {command}: {done} of {} complete\n\n", results.len());
+    text += "| Rollout | State | Updated | Available | |\n| --- | --- | --- | --- | --- |\n";
+    for result in results {
+        text += &row(result);
+    }
+    for result in results.iter().filter(|result| !result.is_done()) {
+        text += &causes(result);
+    }
+    text.push('\n');
+    text
+}
+
+fn row(result: &RolloutResult) -> String {
+    let counts = result.report().and_then(|report| report.counts.as_ref());
+    let of = |count: Option<i32>| match (counts, count) {
+        (Some(counts), Some(count)) => format!("{count}/{}", counts.desired),
+        _ => "–".to_owned(),
+    };
+    let headline = match result.is_done() {
+        true => String::new(),
+        false => result.headline(),
+    };
+    format!(
+        "| {} | {} | {} | {} | {} |\n",
+        escaped(&result.subject),
+        result.state(),
+        of(counts.map(|counts| counts.updated)),
+        of(counts.map(|counts| counts.available)),
+        escaped(&headline)
+    )
+}
+
+fn causes(result: &RolloutResult) -> String {
+    let blockers = result
+        .report()
+        .into_iter()
+        .flat_map(|report| &report.blockers);
+    let mut text = String::new();
+    for blocker in blockers {
+        // A string takes whatever is written.
+        let _ = writeln!(text, "- {}", escaped(&blocker.message));
+        if !blocker.remedy.is_empty() {
+            let _ = writeln!(text, "  - remedy: {}", code(&blocker.remedy));
+        }
+    }
+    match text.as_str() {
+        "" => text,
+        causes => format!("\n**{}**\n\n{causes}", escaped(&result.subject)),
+    }
+}
+
+/// The text on one line, with the characters escaped that mean something in Markdown or HTML, or notify somebody.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in one_line(text).chars() {
+        match c {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '@' => escaped.push_str("&#64;"),
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '#' | '|' | '!' | '~' | '$' => {
+                escaped.extend(['\\', c]);
+            }
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// The text on one line as code, so that a command can be copied.
+fn code(text: &str) -> String {
+    let text = one_line(text);
+    let mut longest = 0;
+    for run in text.split(|c| c != '`') {
+        longest = longest.max(run.len());
+    }
+    let fence = "`".repeat(longest + 1);
+    match longest {
+        0 => format!("`{text}`"),
+        _ => format!("{fence} {text} {fence}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::results;
+    use super::*;
+
+    #[test]
+    fn rollouts_are_rows_and_causes_stand_below() {
+        assert_eq!(
+            document("rollplan wait", &results()),
+            r#"### rollplan wait: 1 of 4 complete
+
+| Rollout | State | Updated | Available | |
+| --- | --- | --- | --- | --- |
+| Deployment shop/web | stalled | 1/2 | 2/2 | image "x\|y" &lt;b&gt;: 100% ::error::\]\]&gt; \`a\` \#\#\[error\]\\u\{1b\}\[31m~ |
+| Deployment shop/api | complete | 2/2 | 2/2 |  |
+| Deployment shop/db | progressing | 1/2 | 2/2 | 1 of 2 pods are updated |
+| shop/gone | unknown | – | – | deployments.apps "gone" not found |
+
+**Deployment shop/web**
+
+- image "x\|y" &lt;b&gt;: 100% ::error::\]\]&gt; \`a\` \#\#\[error\]\\u\{1b\}\[31m~
+  - remedy: `rollplan undo deploy/web -n shop`
+
+"#
+            .replace('~', "\u{fffe}")
+        );
+    }
+
+    #[test]
+    fn code_is_fenced_by_more_backticks_than_it_has() {
+        assert_eq!(code("a b"), "`a b`");
+        assert_eq!(code("a `b` ``c"), "``` a `b` ``c ```");
+    }
+}
