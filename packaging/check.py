@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Check what packaging/images.py has written to target/images: contents, size, user, SBOMs, and that a second checkout at
-another path, with another umask and at another time, gives the same bytes, and that buildah gives the same layers."""
+another path, of another user, with another umask and at another time, gives the same bytes, and that buildah gives the same layers."""
 
 import gzip
 import io
@@ -92,7 +92,12 @@ def check_reproducible(full: bool) -> None:
                 subprocess.run(["cp", "-a", ROOT / "target" / part, copy / "target" / part], check=True)
                 for unit in (copy / "target" / part).glob("**/.fingerprint/rollplan*"):
                     shutil.rmtree(unit)
-        environment = os.environ | {"GOFLAGS": "-buildvcs=false", "TZ": "Pacific/Auckland"}
+        # Files of another user, with his umask and time zone.
+        subprocess.run(["chown", "--recursive", "65534:65534", str(copy)], check=True)
+        environment = os.environ | {
+            "GOFLAGS": "-buildvcs=false", "TZ": "Pacific/Auckland", "USER": "somebody", "LOGNAME": "somebody",
+            "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*",
+        }  # fmt: skip
         environment.pop("CARGO_TARGET_DIR", None)
         arguments = [] if full else ["--rollplan", str(OUT / "rollplan")]
         subprocess.run(

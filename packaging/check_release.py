@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,9 @@ def run(*command: str | pathlib.Path, **options) -> str:
 
 
 def release(copy: pathlib.Path, tag: str) -> pathlib.Path:
-    run(sys.executable, copy / "packaging/release.py", tag, "--rollplan", BINARY)
+    # Without a network: it downloads nothing, and publishes nothing.
+    offline = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--map-current-user"]
+    run(*offline, sys.executable, copy / "packaging/release.py", tag, "--rollplan", BINARY)
     return copy / f"target/release-{tag}"
 
 
@@ -29,6 +32,24 @@ def refuses(copy: pathlib.Path, tag: str, reason: str) -> None:
         [sys.executable, copy / "packaging/release.py", tag, "--rollplan", BINARY], capture_output=True, text=True
     )
     assert result.returncode != 0 and reason in result.stderr, (reason, result)
+
+
+def expected(version: str) -> set[str]:
+    """The files of a release."""
+    images = {
+        f"{name}-{version}{end}"
+        for name in ("rollplan", "rollplan-controller")
+        for end in ("-image-amd64.tar", ".cdx.json")
+    }
+    contract = {f"rollplan.v1.{kind}" for kind in ("binpb", "openapi.json", "schema.json")}
+    others = {
+        f"rollplan-{version}-linux-amd64.tar.gz",
+        f"rollplan-chart-{version}.tgz",
+        "rollplan.yaml",
+        "NOTES.md",
+        "SHA256SUMS",
+    }
+    return images | contract | others
 
 
 def check_plugin(out: pathlib.Path, kubectl: str, directory: pathlib.Path) -> None:
@@ -48,7 +69,11 @@ def check_plugin(out: pathlib.Path, kubectl: str, directory: pathlib.Path) -> No
     listed = run(kubectl, "plugin", "list", env=environment)
     assert str(path / "kubectl-rollplan") in listed, listed
     assert run(kubectl, "rollplan", "--version", env=environment).startswith("rollplan "), "kubectl rollplan"
-    for page in ("rollplan", "rollplan-status"):
+    completions = (unpacked / "completions/rollplan.fish").read_text()
+    commands = re.findall(r"__fish_rollplan_needs_command.* -a \"(\w+)\"", completions)
+    assert len(commands) > 8, commands
+    for command in commands:
+        page = "rollplan" if command == "help" else f"rollplan-{command}"
         assert ".SH" in (unpacked / f"man/{page}.1").read_text(), page
     for name in ("rollplan.bash", "_rollplan", "rollplan.fish"):
         assert "rollplan" in (unpacked / "completions" / name).read_text(), name
@@ -77,6 +102,7 @@ def main() -> None:
         sums = (out / "SHA256SUMS").read_text()
         listed = {line.split()[1] for line in sums.splitlines()} | {"SHA256SUMS"}
         assert listed == {path.name for path in out.iterdir()}, listed
+        assert listed == expected(version), listed ^ expected(version)
         assert (out / "NOTES.md").read_text().startswith("- "), "notes"
         assert f"version: {version}\n" in run(helm, "show", "chart", out / f"rollplan-chart-{version}.tgz")
         check_plugin(out, kubectl, pathlib.Path(directory))

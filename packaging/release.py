@@ -21,7 +21,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import images  # noqa: E402
 from images import ROOT, run  # noqa: E402
 
-COMMANDS = ["plan", "status", "wait", "history", "undo", "serve", "completions"]
 COMPLETIONS = {"bash": "rollplan.bash", "zsh": "_rollplan", "fish": "rollplan.fish"}
 
 
@@ -50,6 +49,13 @@ def notes(version: str) -> str:
     return match[1].strip() + "\n"
 
 
+def commands(binary: pathlib.Path) -> list[str]:
+    """The commands that the help lists, all but `help` itself."""
+    text = subprocess.check_output([binary, "-h"], text=True)
+    names = re.findall(r"^  (\w+) ", text.split("Commands:\n")[1].split("\n\n")[0], re.MULTILINE)
+    return [name for name in names if name != "help"]
+
+
 def man_page(binary: pathlib.Path, command: str | None, version: str, epoch: int) -> bytes:
     """A manual page from the help of a command."""
     with tempfile.TemporaryDirectory() as directory:
@@ -72,7 +78,7 @@ def binaries(binary: pathlib.Path, version: str, epoch: int) -> bytes:
     }
     for shell, name in COMPLETIONS.items():
         files[f"completions/{name}"] = (subprocess.check_output([binary, "completions", shell]), 0o644)
-    for command in [None, *COMMANDS]:
+    for command in [None, *commands(binary)]:
         name = "rollplan" if command is None else f"rollplan-{command}"
         files[f"man/{name}.1"] = (man_page(binary, command, version, epoch), 0o644)
     directories = [(f"{name}/", None, 0o755) for name in ("completions", "man")]
