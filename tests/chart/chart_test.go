@@ -460,6 +460,7 @@ func TestInvalidValues(t *testing.T) {
 		{"server.autoscaling.enabled=true,server.autoscaling.minReplicas=11", "must not exceed"},
 		{"server.autoscaling.enabled=true,server.resources.requests.cpu=null", "requires server.resources.requests.cpu"},
 		{"service.http.port=50051", "must differ"},
+		{"service.trafficDistribution=PreferSameZone", "requires Kubernetes 1.34"},
 		{"server.enabled=false,adapter.enabled=true,adapter.planner=service", "requires server.enabled"},
 		{"adapter.enabled=true,adapter.mode=takeover,adapter.planner=service", "not possible in takeover mode"},
 		{"adapter.enabled=true,tls.enabled=true,tls.secretName=s,tls.clients.caSecretName=c", "the adapter has no client certificate"},
