@@ -13,6 +13,7 @@ mod scaling;
 mod scenarios;
 mod size;
 mod status;
+mod surroundings;
 mod undo;
 mod verdict;
 mod world;

@@ -44,6 +44,22 @@ pub(super) fn reported(snapshot: &Snapshot) -> Report {
     report(snapshot, Options::default(), &status, &[])
 }
 
+/// A Deployment that completed ten minutes ago, and then these pods.
+pub(super) fn completed(
+    pods: impl IntoIterator<Item = Pod>,
+    replicas: i32,
+    available: i32,
+) -> Report {
+    let mut snapshot = with_pods(pods);
+    snapshot.deployment.spec.replicas = replicas;
+    snapshot.replica_sets.truncate(1);
+    snapshot.replica_sets[0].replicas = replicas;
+    snapshot.replica_sets[0].status = mk_set_status(replicas, available);
+    let available = mk_condition("Progressing", "True", "NewReplicaSetAvailable", at(-600));
+    snapshot.deployment.status.conditions = vec![available];
+    reported(&snapshot)
+}
+
 fn blocker(snapshot: &Snapshot, cause: Cause) -> Blocker {
     let blockers = reported(snapshot).blockers;
     let causes: Vec<_> = blockers.iter().map(|blocker| blocker.cause).collect();
@@ -741,7 +757,7 @@ fn rollout_with_a_rejected_replica_set_is_not_complete() {
 }
 
 /// A Deployment with strategy Recreate whose old ReplicaSet has size 0.
-fn recreate(pods: impl FnOnce(&Snapshot) -> Vec<Pod>) -> Snapshot {
+pub(super) fn recreate(pods: impl FnOnce(&Snapshot) -> Vec<Pod>) -> Snapshot {
     let mut snapshot = half_way();
     snapshot.deployment.spec.strategy = Strategy::Recreate;
     snapshot.replica_sets.remove(0);
@@ -751,7 +767,7 @@ fn recreate(pods: impl FnOnce(&Snapshot) -> Vec<Pod>) -> Snapshot {
     snapshot
 }
 
-fn old_pod(snapshot: &Snapshot, name: &str, phase: &str, due: Option<i64>) -> Pod {
+pub(super) fn old_pod(snapshot: &Snapshot, name: &str, phase: &str, due: Option<i64>) -> Pod {
     let mut pod = mk_pod(&snapshot.replica_sets[0], name, phase);
     pod.metadata.deletion_timestamp = due.map(at);
     pod

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::report::{
-    condition, container, crashing, half_way, pod, ready, reported, running, terminated, waiting,
-    with_conditions, with_pods,
+    completed, condition, container, crashing, half_way, pod, ready, reported, running, terminated,
+    waiting, with_conditions, with_pods,
 };
 use super::world::{at, mk_condition, mk_set, mk_set_status};
 use crate::plan::compute_status;
@@ -31,7 +31,7 @@ fn judged(snapshot: &Snapshot, judgement: Judgement) -> Report {
     report(snapshot, options, &status, &[])
 }
 
-fn verdict(snapshot: &Snapshot) -> Verdict {
+pub(super) fn verdict(snapshot: &Snapshot) -> Verdict {
     reported(snapshot).verdict
 }
 
@@ -75,7 +75,7 @@ fn decided_by(story: &impl Fn(i64) -> Snapshot, skew: i64, feeds_back: bool) -> 
 
 /// Checks when a story is decided, whatever the clock of the caller is.
 #[track_caller]
-fn check_decided(story: impl Fn(i64) -> Snapshot, from: i64, to: i64) {
+pub(super) fn check_decided(story: impl Fn(i64) -> Snapshot, from: i64, to: i64) {
     for skew in [0, -300, 300] {
         let decided = decided_by(&story, skew, true);
         let is_expected = decided.is_some_and(|decided| (from..=to).contains(&decided));
@@ -88,7 +88,7 @@ fn check_decided(story: impl Fn(i64) -> Snapshot, from: i64, to: i64) {
 
 /// Checks that a story is never failed, whatever the clock of the caller is, and whether or not it feeds back.
 #[track_caller]
-fn check_never(story: impl Fn(i64) -> Snapshot) {
+pub(super) fn check_never(story: impl Fn(i64) -> Snapshot) {
     for skew in [0, -300, 300] {
         for feeds_back in [true, false] {
             assert_eq!(decided_by(&story, skew, feeds_back), None, "skew {skew}");
@@ -110,7 +110,7 @@ fn event(uid: &str, reason: &str, message: &str, first: i64, last: i64) -> Obser
 }
 
 /// A new pod that was created and scheduled at 0.
-fn young(name: &str, containers: Vec<Container>) -> Pod {
+pub(super) fn young(name: &str, containers: Vec<Container>) -> Pod {
     let mut pod = with_conditions(
         pod(name, "Pending", containers),
         vec![condition("PodScheduled", "True", "", "", 0)],
@@ -210,7 +210,7 @@ fn registry_that_answers_later_is_never_failed() {
     });
 }
 
-fn missing_config(seconds: i64) -> Snapshot {
+pub(super) fn missing_config(seconds: i64) -> Snapshot {
     let text = "configmap \"web\" not found";
     let mut snapshot = both(&waiting("CreateContainerConfigError", text));
     let message = format!("Error: {text}");
@@ -273,7 +273,7 @@ fn configuration_that_is_created_a_minute_later_is_never_failed() {
 }
 
 /// A container that runs for a second each time, with the backoff of a kubelet, until it has been restarted so often.
-fn crash(seconds: i64, crashes: usize, reason: &str) -> Snapshot {
+pub(super) fn crash(seconds: i64, crashes: usize, reason: &str) -> Snapshot {
     let starts = [0, 2, 13, 34, 75, 156, 317, 618, 919];
     let started = starts.iter().rposition(|start| *start <= seconds).unwrap();
     let ended = |number: usize| ContainerState::Terminated {
@@ -572,7 +572,7 @@ fn paused_deleting_and_refused_rollouts_need_a_change() {
     );
 }
 
-fn past_the_deadline(mut snapshot: Snapshot) -> Snapshot {
+pub(super) fn past_the_deadline(mut snapshot: Snapshot) -> Snapshot {
     let timed_out = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-5));
     // The published counters have not changed since: the rollout has made no progress.
     snapshot.deployment.status.replicas = 5;
@@ -675,18 +675,6 @@ fn completes_by_itself_while_only_old_pods_are_left() {
     snapshot.replica_sets[0].replicas = 0;
     snapshot.replica_sets[0].status = mk_set_status(0, 0);
     assert_eq!(verdict(&snapshot).outlook, Outlook::Undecided);
-}
-
-/// A Deployment that completed ten minutes ago, and then these pods.
-fn completed(pods: impl IntoIterator<Item = Pod>, replicas: i32, available: i32) -> Report {
-    let mut snapshot = with_pods(pods);
-    snapshot.deployment.spec.replicas = replicas;
-    snapshot.replica_sets.truncate(1);
-    snapshot.replica_sets[0].replicas = replicas;
-    snapshot.replica_sets[0].status = mk_set_status(replicas, available);
-    let available = mk_condition("Progressing", "True", "NewReplicaSetAvailable", at(-600));
-    snapshot.deployment.status.conditions = vec![available];
-    reported(&snapshot)
 }
 
 #[test]
