@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import os
 import pathlib
-import subprocess
 import sys
 import tarfile
 import tempfile

@@ -299,6 +299,12 @@ func (c *cluster) testInstall(t *testing.T) {
 	if warnings := c.kubectl(t, "get", "events", "-n", namespace, "-o", `jsonpath={.items[?(@.reason=="Unhealthy")].message}`); strings.Contains(warnings, "iveness") {
 		t.Errorf("probes failed: %s", warnings)
 	}
+	notes := c.helm(t, "HELM4", "get", "notes", release)
+	for _, want := range []string{release + "." + namespace + ".svc:50051", release + "." + namespace + ".svc:8080", `rollplan.dev/client: "true"`} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes do not contain %q:\n%s", want, notes)
+		}
+	}
 	c.helm(t, "HELM4", "test", release, "--timeout=1m")
 	if out := c.kubectl(t, "logs", release+"-test", "-n", namespace); !strings.Contains(out, "create ReplicaSet example-") {
 		t.Errorf("helm test printed no plan:\n%s", out)
@@ -633,8 +639,9 @@ func (c *cluster) checkAdapterMetrics(t *testing.T) {
 		t.Errorf("metrics without the role: %s", out)
 	}
 	c.kubectl(t, "create", "clusterrolebinding", "metrics", "--clusterrole="+namespace+"-rollplan-controller-metrics-reader", "--serviceaccount=default:default")
+	// Also of a replica that is not the leader, which reconciles nothing.
 	await(t, "the metrics of the adapter", func() error {
-		if out := get("Authorization: Bearer " + token); !strings.HasSuffix(out, "200") || !strings.Contains(out, "controller_runtime_reconcile_total") {
+		if out := get("Authorization: Bearer " + token); !strings.HasSuffix(out, "200") || !strings.Contains(out, "rest_client_requests_total") {
 			return fmt.Errorf("%.200s", out)
 		}
 		return nil

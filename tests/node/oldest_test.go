@@ -115,6 +115,14 @@ func TestOldest(t *testing.T) {
 		for _, autoscaling := range []string{"false", "true"} {
 			c.helm(t, helm, "upgrade", "--install", release, chart, "--set", "adapter.enabled=true,server.autoscaling.enabled="+autoscaling)
 		}
+		// A second release beside it, and one of the same name in another namespace.
+		for _, second := range [][2]string{{"other", namespace}, {release, "shop"}} {
+			c.run(t, env(t, helm), "install", second[0], chart, "-n", second[1], "--set", "adapter.enabled=true")
+			c.run(t, env(t, helm), "uninstall", second[0], "-n", second[1])
+		}
+		if name := c.kubectl(t, "get", "deployment", release, "-n", namespace, "-o", "name"); name != "deployment.apps/"+release {
+			t.Errorf("%s: another release took the Deployment away: %s", helm, name)
+		}
 		c.helm(t, helm, "uninstall", release)
 	}
 

@@ -30,7 +30,7 @@ type state struct {
 	// spec, pod and container are merged into the Deployment, its pods and their first container.
 	spec, pod, container string
 	// later is what changes after a delay, with kubectl: arguments and standard input.
-	later *change
+	later []change
 	want  outcome
 	// cause is what the message of the verdict has to match.
 	cause string
@@ -140,36 +140,41 @@ var recovering = []state{
 		spec:  "replicas: 3\nstrategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}",
 		first: `lifecycle: {preStop: {sleep: {seconds: 8}}}`, container: `lifecycle: {preStop: {sleep: {seconds: 8}}}`, pod: `terminationGracePeriodSeconds: 20`},
 	{name: "quota raised after 25 s", objects: `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {pods: "1"}}}`,
-		later: &change{after: 25 * time.Second, args: []string{"patch", "resourcequota", "quota", "--patch", `{"spec": {"hard": {"pods": "10"}}}`}}},
+		later: []change{{after: 25 * time.Second, args: []string{"patch", "resourcequota", "quota", "--patch", `{"spec": {"hard": {"pods": "10"}}}`}}}},
 	{name: "LimitRange removed after 15 s", objects: `{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 100m}}]}}`,
 		container: `resources: {requests: {cpu: 200m}, limits: {cpu: 200m}}`,
-		later:     &change{after: 15 * time.Second, args: []string{"delete", "limitrange", "limits"}}},
-	{name: "image pushed after 35 s", container: `image: "localhost:5000/NAMESPACE:1"`, later: &change{after: 35 * time.Second, image: "NAMESPACE"}},
+		later:     []change{{after: 15 * time.Second, args: []string{"delete", "limitrange", "limits"}}}},
+	{name: "image pushed after 35 s", container: `image: "localhost:5000/NAMESPACE:1"`, later: []change{{after: 35 * time.Second, image: "NAMESPACE"}}},
 	{name: "ConfigMap created after 65 s", container: `envFrom: [{configMapRef: {name: late}}]`,
-		later: &change{after: 65 * time.Second, args: []string{"create", "configmap", "late"}}},
+		later: []change{{after: 65 * time.Second, args: []string{"create", "configmap", "late"}}}},
 	{name: "ServiceAccount created after 60 s", pod: `serviceAccountName: late`,
-		later: &change{after: 60 * time.Second, args: []string{"create", "serviceaccount", "late"}}},
+		later: []change{{after: 60 * time.Second, args: []string{"create", "serviceaccount", "late"}}}},
 	{name: "slow start within its probe, past the deadline", container: `{args: [serve, -ready-after=40s], startupProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1, failureThreshold: 90}}`,
 		spec: `progressDeadlineSeconds: 20`},
 	{name: "crashes three times", container: `{args: [crash, "3", /state/count], volumeMounts: [{name: state, mountPath: /state}]}`, pod: `volumes: [{name: state, emptyDir: {}}]`},
 	{name: "node appears after 30 s", pod: `nodeSelector: {NAMESPACE: "yes"}`,
-		later: &change{after: 30 * time.Second, args: []string{"label", "node", "node", "NAMESPACE=yes"}}},
+		later: []change{{after: 30 * time.Second, args: []string{"label", "node", "node", "NAMESPACE=yes"}}}},
 	{name: "volume appears after 30 s", objects: `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: NAMESPACE, resources: {requests: {storage: 1Mi}}}}`,
 		pod: `volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]`,
-		later: &change{after: 30 * time.Second, args: []string{"create", "-f", "-"}, stdin: `{apiVersion: v1, kind: PersistentVolume, metadata: {name: NAMESPACE},
-			spec: {capacity: {storage: 1Mi}, accessModes: [ReadWriteOnce], storageClassName: NAMESPACE, hostPath: {path: /tmp}}}`}},
+		later: []change{{after: 30 * time.Second, args: []string{"create", "-f", "-"}, stdin: `{apiVersion: v1, kind: PersistentVolume, metadata: {name: NAMESPACE},
+			spec: {capacity: {storage: 1Mi}, accessModes: [ReadWriteOnce], storageClassName: NAMESPACE, hostPath: {path: /tmp}}}`}}},
 	{name: "webhook fails for 30 s", objects: `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: NAMESPACE},
 		webhooks: [{name: fails.example.com, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {url: "https://127.0.0.1:1/"},
 		namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAMESPACE}}, rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]}`,
-		later: &change{after: 30 * time.Second, args: []string{"delete", "validatingwebhookconfiguration", "NAMESPACE"}}},
-	{name: "pods evicted", container: `args: [serve, -ready-after=20s]`, later: &change{after: 10 * time.Second, args: []string{"delete", "pods", "--all", "--wait=false"}}},
+		later: []change{{after: 30 * time.Second, args: []string{"delete", "validatingwebhookconfiguration", "NAMESPACE"}}}},
+	{name: "pods evicted", container: `args: [serve, -ready-after=20s]`, later: []change{{after: 10 * time.Second, args: []string{"delete", "pods", "--all", "--wait=false"}}}},
 	{name: "quota that a Job frees", objects: `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {pods: "2"}}}
 ---
 {apiVersion: batch/v1, kind: Job, metadata: {name: job}, spec: {activeDeadlineSeconds: 25, backoffLimit: 0, template: {spec: {restartPolicy: Never,
   terminationGracePeriodSeconds: 1, containers: [{name: job, image: "localhost/app:1", args: [sleep]}]}}}}`},
 	{name: "crashing pods of the old template", first: `args: [exit, "1"]`, broken: true, container: `args: [serve, -ready-after=10s]`},
-	{name: "scaled up in the middle", container: `args: [serve, -ready-after=10s]`,
-		later: &change{after: 5 * time.Second, args: []string{"scale", "deployment/web", "--replicas=4"}}},
+	{name: "scaled from 3 to 10 and to 2 in the middle", spec: `replicas: 3`, first: `args: [serve]`, container: `args: [serve, -ready-after=15s]`,
+		later: []change{
+			{after: 5 * time.Second, args: []string{"scale", "deployment/web", "--replicas=10"}},
+			{after: 25 * time.Second, args: []string{"scale", "deployment/web", "--replicas=2"}}}},
+	{name: "failing hook with the labels of the pods", objects: `{apiVersion: batch/v1, kind: Job, metadata: {name: hook}, spec: {backoffLimit: 2, template: {
+  metadata: {labels: {app: web}}, spec: {restartPolicy: Never, containers: [{name: hook, image: "localhost/app:1", args: [exit, "1"]}]}}}}`,
+		container: `args: [serve, -ready-after=30s]`},
 	{name: "no replicas", spec: `replicas: 0`},
 	{name: "one replica without surge", spec: "replicas: 1\nstrategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}",
 		first: `args: [serve]`, container: `args: [serve, -ready-after=5s]`},

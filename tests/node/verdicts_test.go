@@ -26,9 +26,13 @@ const (
 	// interval is how often `wait` polls.
 	interval = 5 * time.Second
 	// slack is how long a poll may take on a busy machine.
-	slack = 10 * time.Second
-	// patience is how long each program may wait.
+	slack = 15 * time.Second
+	// patience is how long the other programs may wait.
 	patience = 200 * time.Second
+	// limit is how long ours may: five restarts take half of it on a quiet machine.
+	limit = 5 * time.Minute
+	// glance is how long it is given where it is not to end.
+	glance = 30 * time.Second
 )
 
 const base = `
@@ -210,7 +214,7 @@ func (c *cluster) judge(t *testing.T, s state, compare bool) judgement {
 			t.Fatal(err)
 		}
 	}
-	c.kubectl(t, "create", "namespace", in)
+	c.create(t, in)
 	t.Cleanup(func() { c.kubectl(t, "delete", "namespace", in, "--wait=false") })
 	if s.objects != "" {
 		kubectl(s.objects, "apply", "-f", "-")
@@ -227,19 +231,19 @@ func (c *cluster) judge(t *testing.T, s state, compare bool) judgement {
 	}
 	kubectl(s.deployment(t, fill(s.spec), fill(s.container)), "apply", "-f", "-")
 	begin := time.Now()
-	if s.later != nil {
-		timer := time.AfterFunc(s.later.after, func() {
-			if s.later.image != "" {
-				if err := os.Symlink("../pushed", filepath.Join(c.dir, "registry", fill(s.later.image))); err != nil {
+	for _, it := range s.later {
+		timer := time.AfterFunc(it.after, func() {
+			if it.image != "" {
+				if err := os.Symlink("../pushed", filepath.Join(c.dir, "registry", fill(it.image))); err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			args := append([]string{"-n", in}, s.later.args...)
+			args := append([]string{"-n", in}, it.args...)
 			for i := range args {
 				args[i] = fill(args[i])
 			}
-			if _, err := c.try(fill(s.later.stdin), filepath.Join(c.bin, "kubectl"), args...); err != nil {
+			if _, err := c.try(fill(it.stdin), filepath.Join(c.bin, "kubectl"), args...); err != nil {
 				t.Error(err)
 			}
 		})
@@ -254,7 +258,11 @@ func (c *cluster) judge(t *testing.T, s state, compare bool) judgement {
 		others.Go(func() { result.Kstatus = c.judgeKstatus(t, in, begin) })
 		others.Go(func() { result.Kubedog = c.judgeKubedog(t, in, begin) })
 	}
-	responses, code := c.wait(t, in, s.want)
+	end := limit
+	if s.want == waiting {
+		end = glance
+	}
+	responses, code := c.wait(t, in, end)
 	took := time.Since(begin)
 	if len(responses) == 0 {
 		t.Fatalf("wait ended with %d and printed nothing", code)
@@ -275,13 +283,9 @@ func (c *cluster) judge(t *testing.T, s state, compare bool) judgement {
 	return result
 }
 
-// wait runs `rollplan wait`, and returns its responses and its exit code.
-func (c *cluster) wait(t *testing.T, in string, want outcome) ([]response, int) {
+// wait runs `rollplan wait` for at most so long, and returns its responses and its exit code.
+func (c *cluster) wait(t *testing.T, in string, limit time.Duration) ([]response, int) {
 	t.Helper()
-	limit := patience
-	if want == waiting {
-		limit = 30 * time.Second
-	}
 	command := exec.Command(filepath.Join(env(t, "IMAGES"), "rollplan"), "wait", "deploy/web", "-n", in, "-o", "json",
 		"--interval="+interval.String(), "--timeout="+limit.String())
 	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"), "KUBECTL="+filepath.Join(c.bin, "kubectl"))
@@ -366,58 +370,86 @@ func (c *cluster) signal(t *testing.T, signal, program string) {
 // A failure whose fix the controller has not seen yet is not the failure of the fixed rollout.
 func (c *cluster) testControllerStopped(t *testing.T) {
 	const in = "controller-stopped"
-	s := state{}
-	c.kubectl(t, "create", "namespace", in)
-	apply := func(container string) {
-		t.Helper()
-		manifest := s.deployment(t, `progressDeadlineSeconds: 10`, container)
-		if _, err := c.try(manifest, filepath.Join(c.bin, "kubectl"), "apply", "-n", in, "-f", "-"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	apply(neverReady)
-	if responses, code := c.wait(t, in, deadline); code != 1 {
+	c.create(t, in)
+	c.set(t, in, `progressDeadlineSeconds: 10`, neverReady)
+	if responses, code := c.wait(t, in, limit); code != 1 {
 		t.Fatalf("wait ended with %d before the fix: %+v", code, responses[len(responses)-1])
 	}
 	c.signal(t, "STOP", "kube-controller-manager")
-	apply(`args: [serve, -ready-after=1s]`)
-	responses, code := c.wait(t, in, waiting)
+	c.set(t, in, `progressDeadlineSeconds: 10`, `args: [serve, -ready-after=1s]`)
+	responses, code := c.wait(t, in, glance)
 	c.signal(t, "CONT", "kube-controller-manager")
 	if last := responses[len(responses)-1]; code != 3 || last.Report.Verdict.Reason != "GENERATION_UNOBSERVED" {
 		t.Errorf("wait ended with %d while the controller was stopped: %+v", code, last)
 	}
-	if responses, code := c.wait(t, in, complete); code != 0 {
+	if responses, code := c.wait(t, in, limit); code != 0 {
 		t.Errorf("wait ended with %d after the fix: %+v", code, responses[len(responses)-1])
 	}
 }
 
-// Pods of a node that does not report are not a failure: it may return.
+// Pods of a node that does not report for two minutes are not a failure: it returns. Neither is a rollout that waits for
+// one of them to end.
 func (c *cluster) testNodeLost(t *testing.T) {
-	const in = "node-lost"
+	const degraded, recreated = "node-lost", "node-lost-recreate"
+	const recreate = "strategy: {type: Recreate, rollingUpdate: null}"
+	complete := func(when string) {
+		t.Helper()
+		for _, in := range []string{degraded, recreated} {
+			if responses, code := c.wait(t, in, limit); code != 0 {
+				t.Fatalf("%s: wait ended with %d %s: %+v", in, code, when, responses[len(responses)-1])
+			}
+		}
+	}
+	c.create(t, degraded)
+	c.set(t, degraded, "", "")
+	c.create(t, recreated)
+	c.set(t, recreated, recreate, "")
+	complete("before")
+	c.signal(t, "STOP", "kubelet")
+	c.awaitNode(t, "Unknown")
+	c.set(t, recreated, recreate, `args: [serve, -ready-after=1s]`)
+	var waits sync.WaitGroup
+	for in, want := range map[string]struct{ phase, message string }{
+		degraded:  {"PHASE_DEGRADED", "node node may have stopped reporting"},
+		recreated: {"PHASE_PROGRESSING", "Recreate is waiting for 2 old pods to terminate: web-"},
+	} {
+		waits.Go(func() {
+			responses, code := c.wait(t, in, 2*time.Minute)
+			last := responses[len(responses)-1]
+			t.Logf("%s: %s", in, last.Report.Message)
+			if code != 3 || last.Report.Phase != want.phase || !strings.Contains(last.Report.Message, want.message) {
+				t.Errorf("%s: wait ended with %d while the node was lost: %+v", in, code, last)
+			}
+		})
+	}
+	waits.Wait()
+	c.signal(t, "CONT", "kubelet")
+	c.awaitNode(t, "True")
+	complete("after the node has returned")
+}
+
+func (c *cluster) create(t *testing.T, in string) {
+	t.Helper()
 	c.kubectl(t, "create", "namespace", in)
-	if _, err := c.try(state{}.deployment(t, "", ""), filepath.Join(c.bin, "kubectl"), "apply", "-n", in, "-f", "-"); err != nil {
+}
+
+// set applies the Deployment with this spec and container.
+func (c *cluster) set(t *testing.T, in, spec, container string) {
+	t.Helper()
+	if _, err := c.try(state{}.deployment(t, spec, container), filepath.Join(c.bin, "kubectl"), "apply", "-n", in, "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	if responses, code := c.wait(t, in, complete); code != 0 {
-		t.Fatalf("wait ended with %d: %+v", code, responses[len(responses)-1])
-	}
-	c.signal(t, "STOP", "kubelet")
-	await(t, "the node is lost", func() error {
-		if ready := c.kubectl(t, "get", "node", "node", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`); ready != "Unknown" {
+}
+
+// awaitNode waits until the condition Ready of the node has this status.
+func (c *cluster) awaitNode(t *testing.T, status string) {
+	t.Helper()
+	await(t, "the node", func() error {
+		if ready := c.kubectl(t, "get", "node", "node", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`); ready != status {
 			return fmt.Errorf("%s", ready)
 		}
 		return nil
 	})
-	responses, code := c.wait(t, in, waiting)
-	c.signal(t, "CONT", "kubelet")
-	last := responses[len(responses)-1]
-	t.Logf("node lost: %s", last.Report.Message)
-	if code != 3 || last.Report.Phase != "PHASE_DEGRADED" || !strings.Contains(last.Report.Message, "node node may have stopped reporting") {
-		t.Errorf("wait ended with %d while the node was lost: %+v", code, last)
-	}
-	if responses, code := c.wait(t, in, complete); code != 0 {
-		t.Errorf("wait ended with %d after the node had returned: %+v", code, responses[len(responses)-1])
-	}
 }
 
 // lastTermination is when a container with the most restarts terminated.
