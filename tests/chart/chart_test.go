@@ -5,6 +5,7 @@ package chart
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -262,6 +263,60 @@ func TestAdapterWithNamespacesHasNoClusterRights(t *testing.T) {
 		}
 		if !slices.Equal(bound, want) {
 			t.Errorf("adapter.metrics.secure=%s: bound ClusterRoles %v, want %v", secure, bound, want)
+		}
+	}
+}
+
+// Rights for restarts are those that the options need, and with a list of namespaces only to these.
+func TestRightsForRestartsAreThoseThatTheOptionsNeed(t *testing.T) {
+	args := func(sets ...string) []string {
+		args := []string{"--set", "adapter.enabled=true,adapter.mode=restarts,adapter.metrics.secure=false"}
+		for _, set := range sets {
+			args = append(args, "--set", set)
+		}
+		return args
+	}
+	granted := func(args []string) (found map[string]string) {
+		found = map[string]string{}
+		for _, object := range render(t, args...) {
+			var rules []rbacv1.PolicyRule
+			kind := "ClusterRole"
+			switch role := object.(type) {
+			case *rbacv1.ClusterRole:
+				rules = role.Rules
+			case *rbacv1.Role:
+				rules, kind = role.Rules, "Role"
+			}
+			for _, rule := range rules {
+				for _, resource := range rule.Resources {
+					found[kind+" "+resource] += strings.Join(rule.Verbs, ",") + strings.Join(rule.ResourceNames, ",") + " "
+				}
+			}
+		}
+		return found
+	}
+	for _, c := range []struct {
+		sets []string
+		want map[string]string
+	}{
+		{nil, map[string]string{
+			"ClusterRole secrets": "list,watch ", "ClusterRole jobs": "list,watch,patch ", "ClusterRole daemonsets": "list,watch,patch ",
+			"ClusterRole poddisruptionbudgets": "", "ClusterRole secretproviderclasspodstatuses": "", "ClusterRole namespaces": "list,watch ",
+		}},
+		{[]string{"adapter.restarts.secrets=false"}, map[string]string{"ClusterRole secrets": "", "ClusterRole configmaps": "list,watch "}},
+		{[]string{"adapter.restarts.options.profile=RESTART_PROFILE_XING"}, map[string]string{"ClusterRole daemonsets": "", "ClusterRole jobs": "", "ClusterRole statefulsets": "list,watch,patch "}},
+		{[]string{"adapter.restarts.options.profile=RESTART_PROFILE_RELOADER"}, map[string]string{"ClusterRole jobs": "list,watch,patch create,delete "}},
+		{[]string{"adapter.restarts.options.disruptionBudgetWait=60s", "adapter.restarts.secretProviderClasses=true"}, map[string]string{
+			"ClusterRole poddisruptionbudgets": "list,watch ", "ClusterRole secretproviderclasspodstatuses": "list,watch ",
+		}},
+		{[]string{"adapter.restarts.options.kinds[0].apiVersion=example.com/v1", "adapter.restarts.options.kinds[0].kind=Widget"}, map[string]string{"ClusterRole widgets": "list,watch,patch "}},
+		{[]string{"adapter.namespaces={shop,bank}"}, map[string]string{"ClusterRole secrets": "", "Role secrets": "list,watch list,watch ", "ClusterRole namespaces": "list,watchshop,bank "}},
+	} {
+		found := granted(args(c.sets...))
+		for resource, want := range c.want {
+			if found[resource] != want {
+				t.Errorf("%v: %s: %q, want %q", c.sets, resource, found[resource], want)
+			}
 		}
 	}
 }
@@ -532,12 +587,15 @@ func TestMonitoringFiles(t *testing.T) {
 func TestAdapterManifests(t *testing.T) {
 	helm4, _ := helm(t)
 	head := "# Rendered from helm/rollplan by `UPDATE_GOLDEN=1 bash tests/run chart`: do not edit. docs/adapters.md says how to use it.\n"
+	releases := map[string]string{"restarts": "rollplan-restarts"} // which is installed beside one of the others
 	for name, args := range map[string][]string{
 		"planneddeployment-crd": {"--show-only", "templates/crd.yaml"},
 		"custom-resource":       {"--set", "crds.enabled=false"},
 		"takeover":              {"--set", "adapter.mode=takeover"},
+		"restarts":              {"--set", "adapter.mode=restarts"},
 	} {
-		text, err := tryRender(helm4, "rollplan", "rollplan-system", append([]string{"-f", root + "/adapters/config/values.yaml"}, args...)...)
+		release := cmp.Or(releases[name], "rollplan")
+		text, err := tryRender(helm4, release, "rollplan-system", append([]string{"-f", root + "/adapters/config/values.yaml"}, args...)...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,14 +30,23 @@ const (
 	reconcileTimeout = time.Minute
 )
 
+// throttle limits how often a key of the queue is synced: once per interval, and with a backoff after failures.
+type throttle struct {
+	limiter  workqueue.TypedRateLimiter[reconcile.Request]
+	interval time.Duration
+	// lastSync maps a key to the start of its last sync.
+	lastSync sync.Map
+}
+
+func newLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff)
+}
+
 // reconciler syncs Deployments, each at most once per interval.
 type reconciler struct {
 	rollouts *rollplan.Rollouts
-	limiter  workqueue.TypedRateLimiter[reconcile.Request]
-	interval time.Duration
-	// lastSync maps the reconcile.Request of a Deployment to the start of its last sync.
-	lastSync sync.Map
-	phases   phases
+	throttle
+	phases phases
 	// probe tells whether the native controller is running. It is nil if the adapter does not care.
 	probe *Probe
 }
@@ -58,9 +67,8 @@ type Options struct {
 func Add(mgr manager.Manager, rollouts *rollplan.Rollouts, cache *rollplan.Cache, options Options) error {
 	r := &reconciler{
 		rollouts: rollouts,
-		interval: options.MinInterval,
+		throttle: throttle{interval: options.MinInterval, limiter: newLimiter()},
 		probe:    options.Probe,
-		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
 	}
 	if err := mgr.Add(watcher{cache}); err != nil {
 		return err
@@ -84,12 +92,21 @@ type watcher struct{ *rollplan.Cache }
 
 func (watcher) NeedLeaderElection() bool { return false }
 
-// untilNextSync returns how long a Deployment must wait for its next sync.
-func (r *reconciler) untilNextSync(request reconcile.Request) time.Duration {
-	if last, ok := r.lastSync.Load(request); ok {
-		return r.interval - time.Since(last.(time.Time))
+// untilNextSync returns how long a key must wait for its next sync.
+func (t *throttle) untilNextSync(request reconcile.Request) time.Duration {
+	if last, ok := t.lastSync.Load(request); ok {
+		return t.interval - time.Since(last.(time.Time))
 	}
 	return 0
+}
+
+// enqueue adds a key to the queue once its next sync may start.
+func (t *throttle) enqueue(q queue, request reconcile.Request) {
+	if wait := t.untilNextSync(request); wait > 0 {
+		q.AddAfter(request, wait)
+	} else {
+		q.Add(request)
+	}
 }
 
 // Reconcile syncs one Deployment, or requeues it if its last sync was less than the interval ago.

@@ -17,7 +17,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"rollplan.dev/rollplan/adapters/go/rollplan"
@@ -52,8 +51,7 @@ func newReconciler(plans ...*rollplanv1.PlanRolloutResponse) (*reconciler, *plan
 	p := &planner{plans: plans}
 	return &reconciler{
 		rollouts: &rollplan.Rollouts{Kind: rollplan.Deployment, Planner: p, Reader: api, API: api},
-		interval: time.Second,
-		limiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
+		throttle: throttle{interval: time.Second, limiter: newLimiter()},
 	}, p
 }
 

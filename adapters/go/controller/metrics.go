@@ -27,7 +27,7 @@ var (
 	}, []string{"code"})
 	syncs = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rollplan_controller_syncs_total",
-		Help: "Syncs of Deployments, by outcome.",
+		Help: "Syncs of Deployments, or of namespaces in the mode restarts, by outcome.",
 	}, []string{"outcome"})
 	rejectedCalls = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rollplan_controller_rejected_calls_total",

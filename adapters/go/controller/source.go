@@ -50,14 +50,9 @@ func (s *source) Start(_ context.Context, q queue) error {
 // WaitForSync waits until the cache has read all objects.
 func (s *source) WaitForSync(ctx context.Context) error { return s.cache.WaitForSync(ctx) }
 
-// enqueue adds a Deployment to the queue once its next sync may start.
+// enqueue adds a Deployment to the queue.
 func (s *source) enqueue(q queue, namespace, name string) {
-	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
-	if wait := s.untilNextSync(request); wait > 0 {
-		q.AddAfter(request, wait)
-	} else {
-		q.Add(request)
-	}
+	s.throttle.enqueue(q, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 }
 
 // enqueueOwner adds a Deployment to the queue, unless it is a probe.

@@ -31,11 +31,13 @@ type Reader interface {
 	ControlledBy(ctx context.Context, kind schema.GroupVersionKind, namespace string, controllers ...types.UID) ([]*Object, error)
 }
 
-// API makes calls to an API server. It needs no discovery: kinds are named by their default plural.
+// API makes calls to an API server. It needs no discovery: kinds are named by their default plural, or by Resources.
 type API struct {
 	client rest.Interface
 	// manager is the field manager of writes.
 	manager string
+	// Resources has the plural names of kinds that are not the default ones. Set it before the first call.
+	Resources map[schema.GroupVersionKind]string
 }
 
 // NewAPI returns the API of a cluster. The HTTP client makes all calls; [rest.HTTPClientFor] returns that of a
@@ -48,12 +50,12 @@ func NewAPI(config *rest.Config, client *http.Client) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &API{unversioned, config.UserAgent}, nil
+	return &API{client: unversioned, manager: config.UserAgent}, nil
 }
 
 // Get implements [Reader].
 func (a *API) Get(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*Object, error) {
-	return a.object(a.client.Get().AbsPath(path(kind, key.Namespace), key.Name).Do(ctx))
+	return a.object(a.client.Get().AbsPath(a.path(kind, key.Namespace), key.Name).Do(ctx))
 }
 
 // List returns the objects of a kind in a namespace, or in all of them if it is empty.
@@ -78,19 +80,31 @@ func (a *API) ControlledBy(ctx context.Context, kind schema.GroupVersionKind, na
 }
 
 func (a *API) list(kind schema.GroupVersionKind, namespace string, options metav1.ListOptions) *rest.Request {
-	return a.client.Get().AbsPath(path(kind, namespace)).
+	return a.client.Get().AbsPath(a.path(kind, namespace)).
 		SpecificallyVersionedParams(&options, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"})
 }
 
-// listWatch lists and watches the objects of a kind, in all namespaces if namespace is empty.
+// listWatch lists and watches the objects of a kind, in all namespaces if namespace is empty. A namespace is the only object
+// in it of its own kind.
 func (a *API) listWatch(kind schema.GroupVersionKind, namespace string, selector labels.Selector) *cache.ListWatch {
+	fields := ""
+	if kind == Namespace && namespace != "" {
+		fields, namespace = "metadata.name="+namespace, ""
+	}
+	selected := func(options metav1.ListOptions) metav1.ListOptions {
+		options.FieldSelector = fields
+		if selector != nil {
+			options.LabelSelector = selector.String()
+		}
+		return options
+	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = selector.String()
-			return a.list(kind, namespace, options).Do(ctx).Get()
+			return a.list(kind, namespace, selected(options)).Do(ctx).Get()
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector, options.Watch = selector.String(), true
+			options = selected(options)
+			options.Watch = true
 			return a.list(kind, namespace, options).Watch(ctx)
 		},
 	}
@@ -154,8 +168,12 @@ func (a *API) object(result rest.Result) (*Object, error) {
 }
 
 // path returns the path of a kind, in all namespaces if namespace is empty.
-func path(kind schema.GroupVersionKind, namespace string) string {
-	resource, _ := meta.UnsafeGuessKindToResource(kind)
+func (a *API) path(kind schema.GroupVersionKind, namespace string) string {
+	resource, ok := a.Resources[kind]
+	if !ok {
+		guessed, _ := meta.UnsafeGuessKindToResource(kind)
+		resource = guessed.Resource
+	}
 	path := "/apis/" + kind.Group + "/" + kind.Version
 	if kind.Group == "" {
 		path = "/api/" + kind.Version
@@ -163,5 +181,5 @@ func path(kind schema.GroupVersionKind, namespace string) string {
 	if namespace != "" {
 		path += "/namespaces/" + namespace
 	}
-	return path + "/" + resource.Resource
+	return path + "/" + resource
 }

@@ -3,6 +3,7 @@ package rollplan
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -17,58 +18,74 @@ import (
 // byController is the index of objects by the UID of their controller.
 const byController = "controller"
 
-// Cache keeps the Deployments of one kind and their ReplicaSets up to date with watches. Pods are watched once they are
-// needed for the first time. Start must be called before anything is read.
+// Cache keeps objects up to date with watches. Start must be called before anything is read.
 type Cache struct {
 	informers map[schema.GroupVersionKind][]cache.SharedIndexInformer
+	// lazy is the kind whose watch starts when it is needed for the first time.
+	lazy schema.GroupVersionKind
 	// ctx is that of Start.
 	ctx       context.Context
-	startPods sync.Once
+	startLazy sync.Once
 	// running waits for the informers.
 	running sync.WaitGroup
 }
 
+// watched is a kind of objects that a cache watches.
+type watched struct {
+	kind schema.GroupVersionKind
+	// selector selects by labels. If it is nil, all objects are watched.
+	selector labels.Selector
+	// transform drops what is not needed from an object that was received, which it may change. It is nil if everything is.
+	transform func(*Object)
+}
+
 // NewCache returns a cache of the Deployments of a kind that the selector matches, and of the ReplicaSets and pods, in
-// these namespaces. Without namespaces it watches all of them.
+// these namespaces. Without namespaces it watches all of them. Pods are watched once they are needed for the first time.
 func NewCache(api *API, kind schema.GroupVersionKind, selector labels.Selector, namespaces ...string) (*Cache, error) {
+	c, err := newCache(api, namespaces, []watched{{kind: kind, selector: selector}, {kind: ReplicaSet}, {kind: Pod, transform: (*Object).withoutSpec}})
+	if err == nil {
+		c.lazy = Pod
+	}
+	return c, err
+}
+
+func newCache(api *API, namespaces []string, kinds []watched) (*Cache, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
 	c := &Cache{informers: map[schema.GroupVersionKind][]cache.SharedIndexInformer{}}
 	for _, namespace := range namespaces {
-		for _, each := range []schema.GroupVersionKind{kind, ReplicaSet, Pod} {
-			selected := labels.Everything()
-			if each == kind {
-				selected = selector
-			}
-			informer := cache.NewSharedIndexInformerWithOptions(api.listWatch(each, namespace, selected), &Object{},
-				cache.SharedIndexInformerOptions{ObjectDescription: each.String(), Indexers: cache.Indexers{
+		for _, each := range kinds {
+			informer := cache.NewSharedIndexInformerWithOptions(api.listWatch(each.kind, namespace, each.selector), &Object{},
+				cache.SharedIndexInformerOptions{ObjectDescription: each.kind.String(), Indexers: cache.Indexers{
 					cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
 					byController:         func(object any) ([]string, error) { return []string{string(controllerOf(object.(*Object)))}, nil },
 				}})
-			if each == Pod {
-				if err := informer.SetTransform(dropSpec); err != nil {
+			if each.transform != nil {
+				if err := informer.SetTransform(transform(each.transform)); err != nil {
 					return nil, err
 				}
 			}
-			c.informers[each] = append(c.informers[each], informer)
+			c.informers[each.kind] = append(c.informers[each.kind], informer)
 		}
 	}
 	return c, nil
 }
 
-func dropSpec(object any) (any, error) {
-	if pod, ok := object.(*Object); ok {
-		pod.withoutSpec()
+func transform(drop func(*Object)) cache.TransformFunc {
+	return func(object any) (any, error) {
+		if received, ok := object.(*Object); ok {
+			drop(received)
+		}
+		return object, nil
 	}
-	return object, nil
 }
 
 // Start watches until the context ends.
 func (c *Cache) Start(ctx context.Context) error {
 	c.ctx = ctx
 	for kind := range c.informers {
-		if kind != Pod {
+		if kind != c.lazy {
 			c.run(kind)
 		}
 	}
@@ -83,10 +100,10 @@ func (c *Cache) run(kind schema.GroupVersionKind) {
 	}
 }
 
-// WaitForSync waits until all Deployments and ReplicaSets have been read.
+// WaitForSync waits until all objects have been read, except those that are watched later.
 func (c *Cache) WaitForSync(ctx context.Context) error {
 	for kind := range c.informers {
-		if kind == Pod {
+		if kind == c.lazy {
 			continue
 		}
 		if err := c.waitFor(ctx, kind); err != nil {
@@ -105,6 +122,17 @@ func (c *Cache) waitFor(ctx context.Context, kind schema.GroupVersionKind) error
 	return nil
 }
 
+// Kinds returns the kinds that are watched.
+func (c *Cache) Kinds() []schema.GroupVersionKind { return slices.Collect(maps.Keys(c.informers)) }
+
+// Len returns the number of objects of a kind.
+func (c *Cache) Len(kind schema.GroupVersionKind) (count int) {
+	for _, informer := range c.informers[kind] {
+		count += len(informer.GetStore().ListKeys())
+	}
+	return count
+}
+
 // AddEventHandler calls a handler for the changes of a kind.
 func (c *Cache) AddEventHandler(kind schema.GroupVersionKind, handler cache.ResourceEventHandler) error {
 	for _, informer := range c.informers[kind] {
@@ -118,7 +146,7 @@ func (c *Cache) AddEventHandler(kind schema.GroupVersionKind, handler cache.Reso
 // Get implements [Reader].
 func (c *Cache) Get(_ context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*Object, error) {
 	for _, informer := range c.informers[kind] {
-		if found, exists, err := informer.GetStore().GetByKey(key.String()); err != nil || exists {
+		if found, exists, err := informer.GetStore().GetByKey(cache.ObjectName(key).String()); err != nil || exists {
 			object, _ := found.(*Object)
 			return object, err
 		}
@@ -127,11 +155,11 @@ func (c *Cache) Get(_ context.Context, kind schema.GroupVersionKind, key types.N
 	return nil, apierrors.NewNotFound(resource.GroupResource(), key.Name)
 }
 
-// ControlledBy implements [Reader]. The first call for pods starts their watch and waits for it.
+// ControlledBy implements [Reader]. The first call for pods may start their watch and wait for it.
 func (c *Cache) ControlledBy(ctx context.Context, kind schema.GroupVersionKind, namespace string, controllers ...types.UID) ([]*Object, error) {
-	if kind == Pod {
-		c.startPods.Do(func() { c.run(Pod) })
-		if err := c.waitFor(ctx, Pod); err != nil {
+	if kind == c.lazy {
+		c.startLazy.Do(func() { c.run(kind) })
+		if err := c.waitFor(ctx, kind); err != nil {
 			return nil, err
 		}
 	}

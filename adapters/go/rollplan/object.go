@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
 // Object is a Kubernetes object of any kind, of which only the metadata that identifies it is decoded. The service gets
@@ -21,11 +23,16 @@ type Object struct {
 	metav1.TypeMeta
 	// ObjectMeta has no annotations, except those of a bookmark, and no managed fields.
 	metav1.ObjectMeta
-	// JSON is the whole object without its managed fields.
+	// JSON is the object without its managed fields. In a cache of [NewRestartCache] it has only what restarts are planned
+	// from, and it is nil for configurations.
 	JSON []byte
+	// Configuration is the summary of a configuration in a cache of [NewRestartCache].
+	Configuration *rollplanv1.Configuration
 	// nativeStatusWrite is the time of the latest status write by the native Deployment controller, by the clock of the
 	// API server.
 	nativeStatusWrite time.Time
+	// dataWrite is the time of the latest write of the data of a configuration, by the clock of the API server.
+	dataWrite time.Time
 }
 
 // DeepCopyObject implements [runtime.Object]. Objects are immutable, apart from their metadata.
@@ -58,7 +65,7 @@ func ParseObject(text []byte, kind schema.GroupVersionKind) (*Object, error) {
 	if !metadata.IsObject() {
 		return nil, errors.New("not a Kubernetes object: missing metadata")
 	}
-	managedFields := o.decodeMetadata(metadata)
+	managedFields := o.decodeMetadata(metadata, kind)
 	o.JSON = without(root.Raw, managedFields)
 	if o.Kind == "" {
 		o.SetGroupVersionKind(kind)
@@ -77,7 +84,10 @@ func without(text string, part span) []byte {
 
 // decodeMetadata decodes the metadata, and returns where the managed fields are in the text, with the comma after or before
 // them.
-func (o *Object) decodeMetadata(metadata gjson.Result) (managedFields span) {
+func (o *Object) decodeMetadata(metadata gjson.Result, kind schema.GroupVersionKind) (managedFields span) {
+	if o.Kind != "" {
+		kind = o.GVK()
+	}
 	last := metadata.Index + 1 // behind the value before the managed fields
 	metadata.ForEach(func(key, value gjson.Result) bool {
 		switch key.String() {
@@ -105,6 +115,7 @@ func (o *Object) decodeMetadata(metadata gjson.Result) (managedFields span) {
 			_ = json.Unmarshal([]byte(value.Raw), &o.OwnerReferences) // from the API server, which has validated them
 		case "managedFields":
 			o.nativeStatusWrite = lastNativeStatusWrite(value)
+			o.dataWrite = lastDataWrite(kind, value)
 			managedFields = span{last, value.Index + len(value.Raw)}
 			return true
 		}

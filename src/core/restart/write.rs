@@ -25,6 +25,9 @@ use super::workload::{Workload, WorkloadKind};
 const JSON_PATCH: &str = "application/json-patch+json";
 const JSON: &str = "application/json";
 
+/// The annotation with which kubectl copies a whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// Changes that an event lists.
 const CHANGES_LISTED_MAX: usize = 5;
 
@@ -200,6 +203,10 @@ fn recreate(draft: &Draft<'_>, object: &Value, event: Event) -> Vec<Step> {
             ]
             .contains(&key.as_str())
         });
+        // It may contain values, and whoever applies the Job again writes it again.
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Json::as_object_mut) {
+            annotations.remove(LAST_APPLIED);
+        }
         for (key, text) in draft.restarted.write(Profile::Reloader) {
             let text = text.map_or(Json::Null, Json::from);
             metadata.entry("annotations").or_insert_with(|| json!({}))[key] = text;

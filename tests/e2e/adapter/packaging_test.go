@@ -15,15 +15,15 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// TestManifests applies the manifests in adapters/config in both modes, with the steps of docs/adapters.md. Nothing runs
+// TestManifests applies the manifests in adapters/config in all modes, with the steps of docs/adapters.md. Nothing runs
 // in the simulated pods. The test therefore runs the commands of their containers as local processes with the rights of
 // the service account, and sends the probes.
 func TestManifests(t *testing.T) {
-	for _, mode := range []Mode{CustomResource, Takeover} {
+	for _, mode := range []Mode{CustomResource, Takeover, Restarts} {
 		t.Run(string(mode), func(t *testing.T) {
 			ctx := withTimeout(t, 5*time.Minute)
 			// In takeover mode, only the adapter manages Deployments, so its own pods must not need a Deployment controller.
-			cp := controlplane.ForTest(t, controlplane.Options{NativeController: mode == CustomResource})
+			cp := controlplane.ForTest(t, controlplane.Options{NativeController: mode != Takeover})
 			p := installation{cp, mode}
 			p.apply(ctx, t)
 			p.runContainers(ctx, t)
@@ -47,11 +47,14 @@ func (p installation) apply(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	workload, files := "statefulset", []string{"-f", filepath.Join(root, "adapters/config", string(p.mode)+".yaml")}
+	if p.mode != Takeover {
+		workload = "deployment"
+	}
 	if p.mode == CustomResource {
-		workload, files = "deployment", append(files, "-f", filepath.Join(root, "adapters/config/planneddeployment-crd.yaml"))
+		files = append(files, "-f", filepath.Join(root, "adapters/config/planneddeployment-crd.yaml"))
 	}
 	p.MustKubectl(ctx, t, append([]string{"apply", "--validate=strict"}, files...)...)
-	p.MustKubectl(ctx, t, "rollout", "status", workload+"/rollplan-controller", "-n", systemNamespace, "--timeout="+waitTimeout)
+	p.MustKubectl(ctx, t, "rollout", "status", workload+"/"+p.mode.account(), "-n", systemNamespace, "--timeout="+waitTimeout)
 }
 
 // runContainers runs the containers of one pod as processes on free ports, and waits until their probes succeed. As in a
@@ -124,11 +127,12 @@ func (p installation) runContainers(ctx context.Context, t *testing.T) {
 	}
 }
 
-// rollOut checks that the installed adapter completes a rollout with the rights that the manifests grant.
+// rollOut checks that the installed adapter completes a rollout, or restarts a Deployment, with the rights that the manifests
+// grant.
 func (p installation) rollOut(ctx context.Context, t *testing.T) {
 	t.Helper()
 	object := manifest("hello", map[string]any{"replicas": 2}, nil)
-	if p.mode == Takeover {
+	if p.mode != CustomResource {
 		object["apiVersion"], object["kind"] = "apps/v1", "Deployment"
 	}
 	text, err := json.Marshal(object)
@@ -139,4 +143,13 @@ func (p installation) rollOut(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	p.MustKubectl(ctx, t, "wait", "--for=condition=Available", fmt.Sprintf("%s/hello", object["kind"]), "--timeout="+waitTimeout)
+	if p.mode != Restarts {
+		return
+	}
+	p.MustKubectl(ctx, t, "create", "configmap", "hello", "--from-literal=KEY=1")
+	p.MustKubectl(ctx, t, "set", "env", "deployment/hello", "--from=configmap/hello")
+	p.MustKubectl(ctx, t, "annotate", "deployment/hello", "rollplan.dev/restart=enabled")
+	p.MustKubectl(ctx, t, "wait", `--for=jsonpath={.metadata.annotations.rollplan\.dev/restart-state}`, "deployment/hello", "--timeout="+waitTimeout)
+	p.MustKubectl(ctx, t, "patch", "configmap", "hello", "--patch", `{"data":{"KEY":"2"}}`)
+	p.MustKubectl(ctx, t, "wait", `--for=jsonpath={.spec.template.metadata.annotations.rollplan\.dev/restarted-at}`, "deployment/hello", "--timeout="+waitTimeout)
 }

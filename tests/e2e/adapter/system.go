@@ -84,7 +84,17 @@ const (
 	Takeover Mode = "takeover"
 	// CustomResource manages PlannedDeployments.
 	CustomResource Mode = "custom-resource"
+	// Restarts restarts workloads when their configuration changes.
+	Restarts Mode = "restarts"
 )
+
+// account is the name of the service account and of the workload of an adapter.
+func (m Mode) account() string {
+	if m == Restarts {
+		return "rollplan-restarts-controller" // it is installed beside one of the others
+	}
+	return "rollplan-controller"
+}
 
 // systemNamespace contains the service account and the lease of the adapter.
 const systemNamespace = "rollplan-system"
@@ -117,38 +127,12 @@ type System struct {
 // Install prepares a control plane for an adapter. It creates the service account, its role bindings and, if the mode
 // needs it, the custom resource definition. The adapter has only the rights that the manifests in adapters/config grant.
 func Install(ctx context.Context, cp *controlplane.ControlPlane, binaries Binaries, mode Mode) (*System, error) {
-	root, err := repository(ctx)
-	if err != nil {
-		return nil, err
-	}
-	manifests, err := os.ReadFile(filepath.Join(root, "adapters/config", string(mode)+".yaml"))
-	if err != nil {
-		return nil, err
-	}
-	if out, err := cp.KubectlInput(ctx, rights(string(manifests)), "apply", "-f", "-"); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
-	}
-	var commands [][]string
-	if mode == CustomResource {
-		commands = append(commands,
-			[]string{"apply", "-f", filepath.Join(root, "adapters/config/planneddeployment-crd.yaml")},
-			[]string{"wait", "--for=condition=Established", "--timeout=60s", "crd/planneddeployments.apps.rollplan.dev"})
-	}
-	for _, command := range commands {
-		if _, err := cp.Kubectl(ctx, command...); err != nil {
-			return nil, err
-		}
-	}
-	token, err := cp.Kubectl(ctx, "create", "token", "rollplan-controller", "-n", systemNamespace, "--duration=24h")
-	if err != nil {
-		return nil, err
-	}
 	s := &System{
 		ControlPlane: cp, binaries: binaries, mode: mode,
-		kubeconfig: filepath.Join(cp.Dir(), "adapter.kubeconfig"),
-		adapters:   map[string]*controlplane.Program{}, flags: map[string][]string{},
+		adapters: map[string]*controlplane.Program{}, flags: map[string][]string{},
 	}
-	if err := cp.WriteKubeconfig(s.kubeconfig, strings.TrimSpace(token)); err != nil {
+	var err error
+	if s.kubeconfig, err = s.Grant(ctx, mode); err != nil {
 		return nil, err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig())
@@ -166,6 +150,38 @@ func Install(ctx context.Context, cp *controlplane.ControlPlane, binaries Binari
 		return nil, err
 	}
 	return s, nil
+}
+
+// Grant creates what an adapter in a mode needs, and returns the path of a kubeconfig with its rights.
+func (s *System) Grant(ctx context.Context, mode Mode) (string, error) {
+	root, err := repository(ctx)
+	if err != nil {
+		return "", err
+	}
+	manifests, err := os.ReadFile(filepath.Join(root, "adapters/config", string(mode)+".yaml"))
+	if err != nil {
+		return "", err
+	}
+	if out, err := s.KubectlInput(ctx, rights(string(manifests)), "apply", "-f", "-"); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	var commands [][]string
+	if mode == CustomResource {
+		commands = append(commands,
+			[]string{"apply", "-f", filepath.Join(root, "adapters/config/planneddeployment-crd.yaml")},
+			[]string{"wait", "--for=condition=Established", "--timeout=60s", "crd/planneddeployments.apps.rollplan.dev"})
+	}
+	for _, command := range commands {
+		if _, err := s.Kubectl(ctx, command...); err != nil {
+			return "", err
+		}
+	}
+	token, err := s.Kubectl(ctx, "create", "token", mode.account(), "-n", systemNamespace, "--duration=24h")
+	if err != nil {
+		return "", err
+	}
+	kubeconfig := filepath.Join(s.Dir(), string(mode)+".kubeconfig")
+	return kubeconfig, s.WriteKubeconfig(kubeconfig, strings.TrimSpace(token))
 }
 
 // StartService starts the service. It always uses the same address, so that adapters reconnect after a restart.

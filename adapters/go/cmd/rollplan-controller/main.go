@@ -1,5 +1,5 @@
-// Command rollplan-controller is a Deployment controller that carries out the plans of a rollplan service. See
-// docs/adapters.md.
+// Command rollplan-controller carries out the plans of a rollplan service: as a Deployment controller, or as one that restarts
+// workloads when their configuration changes. See docs/adapters.md and docs/restarts.md.
 package main
 
 import (
@@ -36,7 +36,10 @@ const name = "rollplan-controller"
 // readinessTimeout is shorter than the timeout of kubelet probes.
 const readinessTimeout = 800 * time.Millisecond
 
-// modes maps the values of --mode to the kinds that the controller manages.
+// restartsMode is the value of --mode with which the controller restarts workloads, and rolls nothing out.
+const restartsMode = "restarts"
+
+// modes maps the other values of --mode to the kinds whose rollouts the controller manages.
 var modes = map[string]schema.GroupVersionKind{
 	"takeover":        rollplan.Deployment,
 	"custom-resource": rollplan.PlannedDeployment,
@@ -55,13 +58,13 @@ func run(ctx context.Context, args []string) error {
 	logging := zap.Options{StacktraceLevel: zapcore.DPanicLevel} // errors of the API server need no stack
 	logging.BindFlags(flags)
 	var (
-		mode        = flags.String("mode", "", "takeover manages apps/v1 Deployments and requires that the Deployment controller of kube-controller-manager is disabled; custom-resource manages PlannedDeployments on any cluster. Required.")
+		mode        = flags.String("mode", "", "takeover manages apps/v1 Deployments and requires that the Deployment controller of kube-controller-manager is disabled; custom-resource manages PlannedDeployments on any cluster; restarts restarts workloads when their configuration changes, beside any Deployment controller. Required.")
 		planner     = flags.String("planner", "", "address of the rollplan service in the form host:port. Required.")
 		plannerTLS  = flags.String("planner-ca", "", "PEM file with the CA certificates that verify the service. If empty, the connection is not encrypted.")
 		timeout     = flags.Duration("planner-timeout", rollplan.DefaultTimeout, "timeout of one attempt to call the service")
 		terminating = flags.Bool("terminating-replicas", true, "whether the API server supports status.terminatingReplicas (feature gate DeploymentReplicaSetTerminatingReplicas)")
-		namespaces  = flags.String("namespaces", "", "comma-separated list of namespaces to manage. If empty, all namespaces are managed.")
-		selector    = flags.String("selector", "", "label selector of the Deployments to manage. If empty, all Deployments are managed.")
+		namespaces  = flags.String("namespaces", "", "comma-separated list of namespaces to watch. If empty, all namespaces are watched.")
+		selector    = flags.String("selector", "", "label selector of the objects to manage: Deployments, or the workloads to restart. If empty, all are managed.")
 		workers     = flags.Int("workers", 5, "number of Deployments that are reconciled concurrently")
 		interval    = flags.Duration("min-interval", 100*time.Millisecond, "minimum time between two syncs of a Deployment. One plan at its end covers all changes within it.")
 		status      = flags.Duration("status-interval", 500*time.Millisecond, "how long to delay a status update that only reports progress, so that one write covers all changes within it")
@@ -74,14 +77,18 @@ func run(ctx context.Context, args []string) error {
 		elect       = flags.Bool("leader-elect", true, "work only while holding a lease, so that several replicas can run")
 		electIn     = flags.String("leader-elect-namespace", "", "namespace of the lease. Defaults to the namespace of the pod.")
 		probe       = flags.Duration("native-controller-probe", 25*time.Second, "in takeover mode, how long to wait whether the native Deployment controller writes the status of a Deployment without pods, before the first write. Set it to 0 to start at once.")
+		restarts    = restartFlags(flags)
 		lease       = flags.Duration("leader-elect-lease-duration", 15*time.Second, "how long other replicas wait before they take over a lease that is not renewed")
 	)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	kind, known := modes[*mode]
-	if !known {
-		return fmt.Errorf("invalid --mode %q: must be takeover or custom-resource", *mode)
+	if !known && *mode != restartsMode {
+		return fmt.Errorf("invalid --mode %q: must be takeover, custom-resource or restarts", *mode)
+	}
+	if err := restarts.parse(*mode); err != nil {
+		return err
 	}
 	if *planner == "" {
 		return errors.New("--planner is required: set it to the address of the rollplan service")
@@ -136,29 +143,24 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	watched := splitList(*namespaces)
-	if err := checkKind(ctx, api, kind, watched); err != nil {
-		return err
-	}
-	cache, err := rollplan.NewCache(api, kind, labelSelector, watched...)
-	if err != nil {
-		return err
-	}
-	rollouts := &rollplan.Rollouts{
-		Kind: kind, Planner: service, Reader: cache, API: api,
-		//lint:ignore SA1019 kubectl describe shows count and age of core/v1 events, which the native controller records too
-		Recorder:       mgr.GetEventRecorderFor(name),
-		StatusInterval: *status,
-		// The gauge of rollouts needs the phases in the reports.
-		Options: &rollplanv1.PlanOptions{TerminatingReplicas: terminating, Report: true},
-	}
-	options := controller.Options{Workers: *workers, MinInterval: *interval}
-	if *probe > 0 && kind == rollplan.Deployment {
-		if options.Probe, err = newProbe(api, *electIn, *probe); err != nil {
-			return err
+	add := func() error {
+		options := controller.Options{Workers: *workers, MinInterval: *interval}
+		if *probe > 0 && kind == rollplan.Deployment {
+			if options.Probe, err = newProbe(api, *electIn, *probe); err != nil {
+				return err
+			}
 		}
+		return addRollouts(ctx, mgr, &rollplan.Rollouts{
+			Kind: kind, Planner: service, API: api, StatusInterval: *status,
+			// The gauge of rollouts needs the phases in the reports.
+			Options: &rollplanv1.PlanOptions{TerminatingReplicas: terminating, Report: true},
+		}, labelSelector, watched, options)
+	}
+	if *mode == restartsMode {
+		add = func() error { return restarts.add(ctx, mgr, service, api, labelSelector, watched) }
 	}
 	if err := errors.Join(
-		controller.Add(mgr, rollouts, cache, options),
+		add(),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("planner", func(request *http.Request) error {
 			ctx, cancel := context.WithTimeout(request.Context(), readinessTimeout)
@@ -170,6 +172,21 @@ func run(ctx context.Context, args []string) error {
 	}
 	ctrl.Log.WithName(name).Info("Starting", "version", version(), "mode", *mode, "planner", *planner)
 	return mgr.Start(ctx)
+}
+
+// addRollouts adds the controller of rollouts to a manager.
+func addRollouts(ctx context.Context, mgr ctrl.Manager, rollouts *rollplan.Rollouts, selector labels.Selector, namespaces []string, options controller.Options) error {
+	if err := checkKind(ctx, rollouts.API, rollouts.Kind, namespaces); err != nil {
+		return err
+	}
+	cache, err := rollplan.NewCache(rollouts.API, rollouts.Kind, selector, namespaces...)
+	if err != nil {
+		return err
+	}
+	rollouts.Reader = cache
+	//lint:ignore SA1019 kubectl describe shows count and age of core/v1 events, which the native controller records too
+	rollouts.Recorder = mgr.GetEventRecorderFor(name)
+	return controller.Add(mgr, rollouts, cache, options)
 }
 
 // checkKind returns an error unless the kind can be listed in these namespaces.

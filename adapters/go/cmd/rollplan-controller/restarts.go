@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"rollplan.dev/rollplan/adapters/go/controller"
+	"rollplan.dev/rollplan/adapters/go/rollplan"
+	"rollplan.dev/rollplan/adapters/go/rollplanv1"
+)
+
+// restartSettings are the flags of the mode "restarts".
+type restartSettings struct {
+	flags            *flag.FlagSet
+	options, keyFile *string
+	ignored          *string
+	selectors        map[string]*string
+	secrets, classes *bool
+	interval         *time.Duration
+	plan             *rollplanv1.RestartOptions
+	key              []byte
+}
+
+// Names of flags with label selectors.
+const (
+	namespaceSelector     = "namespace-selector"
+	configurationSelector = "configuration-selector"
+)
+
+// restartFlags defines the flags of the mode "restarts".
+func restartFlags(flags *flag.FlagSet) *restartSettings {
+	return &restartSettings{
+		flags:   flags,
+		options: flags.String("restart-options", "{}", `in mode restarts, the options of PlanRestarts: a RestartOptions of the API in JSON, for example {"profile":"RESTART_PROFILE_XING"} or {"allWorkloads":true,"maxConcurrent":3}`),
+		keyFile: flags.String("checksum-key-file", "", "in mode restarts, file with the key of the checksums of configurations. If empty, checksums are plain hashes, with which whoever may read workloads can test guesses of secret values. Changing the key restarts workloads."),
+		ignored: flags.String("ignored-namespaces", "", "in mode restarts, comma-separated list of namespaces in which nothing is restarted"),
+		selectors: map[string]*string{
+			namespaceSelector:     flags.String(namespaceSelector, "", "in mode restarts, label selector of the namespaces in which workloads are restarted. If empty, all are selected."),
+			configurationSelector: flags.String(configurationSelector, "", "in mode restarts, label selector of the ConfigMaps and Secrets to read. A change of another one restarts nothing, nor does a configuration that is created or deleted. If empty, all are read."),
+		},
+		secrets:  flags.Bool("watch-secrets", true, "in mode restarts, whether to read Secrets. If false, a change of a Secret restarts nothing, nor does a configuration that is created or deleted."),
+		classes:  flags.Bool("watch-secret-provider-classes", false, "in mode restarts, whether to read SecretProviderClassPodStatuses of the Secrets Store CSI driver"),
+		interval: flags.Duration("restart-interval", 500*time.Millisecond, "in mode restarts, minimum time between two plans for a namespace. One plan at its end covers all changes within it."),
+	}
+}
+
+// parse parses the flags, which are only allowed in their mode.
+func (s *restartSettings) parse(mode string) (err error) {
+	if mode != restartsMode {
+		s.flags.Visit(func(given *flag.Flag) {
+			switch given.Name {
+			case "restart-options", "checksum-key-file", "ignored-namespaces", namespaceSelector, configurationSelector,
+				"watch-secrets", "watch-secret-provider-classes", "restart-interval":
+				err = fmt.Errorf("--%s requires --mode=%s", given.Name, restartsMode)
+			}
+		})
+		return err
+	}
+	s.plan = &rollplanv1.RestartOptions{}
+	if err := protojson.Unmarshal([]byte(*s.options), s.plan); err != nil {
+		return fmt.Errorf("--restart-options: %w", err)
+	}
+	if len(s.plan.GetChecksumKey()) > 0 {
+		return errors.New("--restart-options: checksumKey would be visible in the list of processes: use --checksum-key-file")
+	}
+	if *s.keyFile == "" {
+		return nil
+	}
+	if s.key, err = os.ReadFile(*s.keyFile); err != nil {
+		return fmt.Errorf("--checksum-key-file: %w", err)
+	}
+	if s.key = bytes.TrimSpace(s.key); len(s.key) == 0 {
+		return fmt.Errorf("--checksum-key-file: %s is empty", *s.keyFile)
+	}
+	return nil
+}
+
+// add adds the controller of restarts to a manager.
+func (s *restartSettings) add(ctx context.Context, mgr ctrl.Manager, planner rollplanv1.RolloutPlannerClient, api *rollplan.API, selector labels.Selector, namespaces []string) error {
+	profile := s.plan.GetProfile()
+	namespaceLabels, err := s.selector(namespaceSelector)
+	if err != nil {
+		return err
+	}
+	configurationLabels, err := s.selector(configurationSelector)
+	if err != nil {
+		return err
+	}
+	watches := rollplan.RestartWatches{
+		Kinds: rollplan.WorkloadKinds(profile), Selector: selector, Namespaces: namespaces,
+		NamespaceSelector: namespaceLabels, IgnoredNamespaces: splitList(*s.ignored), ConfigurationSelector: configurationLabels,
+		Secrets: *s.secrets, Classes: *s.classes, Budgets: s.plan.GetDisruptionBudgetWait() != nil,
+		Checksums: rollplan.Checksums{Profile: profile, Key: s.key},
+	}
+	api.Resources = map[schema.GroupVersionKind]string{}
+	for _, kind := range s.plan.GetKinds() {
+		watches.Kinds = append(watches.Kinds, kind)
+		if kind.GetResource() != "" {
+			api.Resources[schema.FromAPIVersionAndKind(kind.GetApiVersion(), kind.GetKind())] = kind.GetResource()
+		}
+	}
+	cache, err := rollplan.NewRestartCache(api, watches)
+	if err != nil {
+		return err
+	}
+	if err := checkLists(ctx, api, cache, namespaces); err != nil {
+		return err
+	}
+	return controller.AddRestarts(mgr, &rollplan.Restarts{
+		Planner: planner, Cache: cache, Watches: watches, API: api, Options: s.plan,
+		//lint:ignore SA1019 kubectl describe shows count and age of core/v1 events
+		Recorder: mgr.GetEventRecorderFor(name),
+	}, *s.interval)
+}
+
+// selector parses a flag with a label selector. It returns nil if the flag is empty.
+func (s *restartSettings) selector(name string) (labels.Selector, error) {
+	text := *s.selectors[name]
+	if text == "" {
+		return nil, nil
+	}
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", name, err)
+	}
+	return selector, nil
+}
+
+// checkLists returns an error for each kind that cannot be listed: its watch would never start.
+func checkLists(ctx context.Context, api *rollplan.API, cache *rollplan.Cache, namespaces []string) error {
+	namespace := ""
+	if len(namespaces) > 0 {
+		namespace = namespaces[0]
+	}
+	var failed []error
+	for _, kind := range cache.Kinds() {
+		if kind == rollplan.Namespace {
+			continue
+		}
+		_, err := api.List(ctx, kind, namespace, metav1.ListOptions{Limit: 1})
+		switch {
+		case apierrors.IsNotFound(err):
+			failed = append(failed, fmt.Errorf("the API server does not serve %s: %w", kind, err))
+		case err != nil:
+			failed = append(failed, fmt.Errorf("list %s: %w", kind, err))
+		}
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,200 @@
+package rollplan
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"rollplan.dev/rollplan/adapters/go/rollplanv1"
+)
+
+// Kinds of configurations.
+var (
+	// ConfigMap is the kind of ConfigMaps.
+	ConfigMap = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	// Secret is the kind of Secrets.
+	Secret = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	// SecretProviderClassPodStatus is the kind in which the Secrets Store CSI driver reports what a pod has mounted.
+	SecretProviderClassPodStatus = schema.GroupVersionKind{Group: "secrets-store.csi.x-k8s.io", Version: "v1", Kind: "SecretProviderClassPodStatus"}
+)
+
+// Checksums computes the checksums of configurations: for the profile of rollplan SHA-256 for each key, and for the other
+// profiles also the checksum of their controllers.
+type Checksums struct {
+	// Profile determines the checksum of a whole configuration.
+	Profile rollplanv1.RestartProfile
+	// Key is the key of HMAC-SHA-256. Without it checksums are plain hashes, and whoever may read workloads can test guesses of
+	// secret values.
+	Key []byte
+}
+
+// entry is a key of a configuration with its value.
+type entry struct {
+	key   string
+	value []byte
+	// text is the value as Reloader hashes it.
+	text string
+}
+
+// summarize replaces the content of a configuration by its checksums. What cannot be decoded is left out; the API server
+// stores nothing of the kind.
+func (c Checksums) summarize(o *Object) {
+	if o.Configuration != nil {
+		return
+	}
+	summary := &rollplanv1.Configuration{Namespace: o.Namespace, Name: o.Name, KeyChecksums: map[string]string{}}
+	var entries []entry
+	switch o.GVK() {
+	case SecretProviderClassPodStatus:
+		summary.Kind = rollplanv1.ConfigurationKind_CONFIGURATION_KIND_SECRET_PROVIDER_CLASS
+		summary.Name = o.field("status.secretProviderClassName").String()
+		entries = classEntries(o)
+	case Secret:
+		summary.Kind = rollplanv1.ConfigurationKind_CONFIGURATION_KIND_SECRET
+		entries = dataEntries(o, "data", true)
+	default:
+		summary.Kind = rollplanv1.ConfigurationKind_CONFIGURATION_KIND_CONFIG_MAP
+		entries = append(dataEntries(o, "data", false), dataEntries(o, "binaryData", true)...)
+	}
+	for _, entry := range entries {
+		summary.KeyChecksums[strings.Clone(entry.key)] = c.hex(entry.value)
+	}
+	switch {
+	case c.Profile == rollplanv1.RestartProfile_RESTART_PROFILE_XING && o.GVK() != SecretProviderClassPodStatus:
+		summary.Checksum = c.xing(o.field("data"))
+	case c.Profile == rollplanv1.RestartProfile_RESTART_PROFILE_RELOADER:
+		summary.Checksum = c.reloader(summary, entries)
+	}
+	summary.Annotations = planned(o.field("metadata.annotations"))
+	if at := o.dataChangedAt(); !at.IsZero() {
+		summary.ChangedAt = timestamppb.New(at)
+	}
+	o.Configuration, o.JSON, o.Labels = summary, nil, nil
+}
+
+// dataEntries decodes a field of a ConfigMap or Secret.
+func dataEntries(o *Object, field string, isBase64 bool) (entries []entry) {
+	o.field(field).ForEach(func(key, value gjson.Result) bool {
+		found := entry{key: key.String(), value: []byte(value.String()), text: value.String()}
+		if isBase64 {
+			decoded, err := base64.StdEncoding.DecodeString(found.text)
+			if err != nil {
+				return true
+			}
+			found.value = decoded
+		}
+		if isBase64 && field == "data" {
+			found.text = string(found.value)
+		}
+		entries = append(entries, found)
+		return true
+	})
+	return entries
+}
+
+// classEntries returns the versions of the objects of a SecretProviderClass.
+func classEntries(o *Object) (entries []entry) {
+	o.field("status.objects").ForEach(func(_, object gjson.Result) bool {
+		version := object.Get("version").String()
+		entries = append(entries, entry{key: object.Get("id").String(), value: []byte(version), text: version})
+		return true
+	})
+	return entries
+}
+
+func (c Checksums) hex(text []byte) string {
+	if len(c.Key) == 0 {
+		sum := sha256.Sum256(text)
+		return hex.EncodeToString(sum[:])
+	}
+	mac := hmac.New(sha256.New, c.Key)
+	mac.Write(text)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// goEscapes are the escapes that the version of encoding/json of the xing controller did not know yet.
+var goEscapes = strings.NewReplacer(`\\`, `\\`, `\b`, `\u0008`, `\f`, `\u000c`)
+
+// xing is the checksum of the xing controller: the first 8 bytes of the SHA-256 of Go's JSON of `.data`. Its Secrets are
+// in base64.
+func (c Checksums) xing(data gjson.Result) string {
+	var values map[string]string
+	if data.IsObject() {
+		values = stringMap(data)
+	}
+	text, _ := json.Marshal(values) // strings can always be marshaled
+	return c.hex([]byte(goEscapes.Replace(string(text))))[:16]
+}
+
+// reloader is the checksum of Reloader: the SHA-1 of the sorted entries. With a key, an HMAC of the same length.
+func (c Checksums) reloader(summary *rollplanv1.Configuration, entries []entry) string {
+	lines := make([][]byte, 0, len(entries)+1)
+	for _, entry := range entries {
+		lines = append(lines, []byte(entry.key+"="+entry.text))
+	}
+	if summary.GetKind() == rollplanv1.ConfigurationKind_CONFIGURATION_KIND_SECRET_PROVIDER_CLASS {
+		lines = append(lines, []byte("SecretProviderClassName="+summary.GetName()))
+	}
+	slices.SortFunc(lines, bytes.Compare)
+	all := bytes.Join(lines, []byte(";"))
+	if len(c.Key) > 0 {
+		return c.hex(all)[:40]
+	}
+	sum := sha1.Sum(all)
+	return hex.EncodeToString(sum[:])
+}
+
+// dataChangedAt returns when the data of a configuration was written last, or zero if that is unknown.
+func (o *Object) dataChangedAt() time.Time {
+	if o.field("immutable").Bool() {
+		created, _ := time.Parse(time.RFC3339, o.field("metadata.creationTimestamp").String())
+		return created
+	}
+	return o.dataWrite
+}
+
+// dataFields are the fields with the data of each kind of configuration.
+var dataFields = map[schema.GroupVersionKind][]string{
+	ConfigMap:                    {"f:data", "f:binaryData"},
+	Secret:                       {"f:data"},
+	SecretProviderClassPodStatus: {"f:status"},
+}
+
+// lastDataWrite returns the time of the latest write of the data of a configuration in managedFields. Whoever has removed the
+// last key owns none: then the latest write of any field counts.
+func lastDataWrite(kind schema.GroupVersionKind, managedFields gjson.Result) time.Time {
+	fields, ok := dataFields[kind]
+	if !ok {
+		return time.Time{}
+	}
+	var ofData, last time.Time
+	managedFields.ForEach(func(_, manager gjson.Result) bool {
+		at, err := time.Parse(time.RFC3339, manager.Get("time").String())
+		if err != nil {
+			return true
+		}
+		if last.Before(at) {
+			last = at
+		}
+		isOwner := slices.ContainsFunc(fields, func(field string) bool { return manager.Get("fieldsV1." + gjson.Escape(field)).Exists() })
+		if isOwner && ofData.Before(at) {
+			ofData = at
+		}
+		return true
+	})
+	if ofData.IsZero() {
+		return last
+	}
+	return ofData
+}

@@ -1,0 +1,489 @@
+package rollplan
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+
+	"rollplan.dev/rollplan/adapters/go/rollplanv1"
+)
+
+// planted are the values that no request, cache or event may contain.
+var planted = []string{"hunter2-config", "hunter2-secret?&", "hunter2-binary", "hunter2-env", "hunter2-command", "hunter2-applied"}
+
+// disguises are the forms in which a value could appear.
+func disguises(value string) []string {
+	return []string{
+		value, hex.EncodeToString([]byte(value)), url.QueryEscape(value), strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(value)), "="),
+	}
+}
+
+// restartPlanner returns the given responses one after the other, then empty ones, and records the requests.
+type restartPlanner struct {
+	rollplanv1.RolloutPlannerClient
+	requests  []*rollplanv1.PlanRestartsRequest
+	responses []*rollplanv1.PlanRestartsResponse
+}
+
+func (p *restartPlanner) PlanRestarts(_ context.Context, request *rollplanv1.PlanRestartsRequest, _ ...grpc.CallOption) (*rollplanv1.PlanRestartsResponse, error) {
+	p.requests = append(p.requests, proto.CloneOf(request))
+	if len(p.responses) == 0 {
+		return &rollplanv1.PlanRestartsResponse{}, nil
+	}
+	response := p.responses[0]
+	p.responses = p.responses[1:]
+	return response, nil
+}
+
+// restartCluster is an API server with objects that do not change, and whose watches report nothing. A patch is answered with
+// the workload in another version.
+type restartCluster struct {
+	mu      sync.Mutex
+	objects map[string][]string // by path of their list
+	patches []string
+	// reject maps the path of an object to the code of the answer to a patch.
+	reject map[string]int
+	lists  []string
+}
+
+func (c *restartCluster) RoundTrip(request *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	path := request.URL.Path
+	response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: request}
+	body := ""
+	switch {
+	case request.Method == http.MethodPatch:
+		c.patches = append(c.patches, path+" "+string(must(io.ReadAll(request.Body))))
+		if code := c.reject[path]; code != 0 {
+			response.StatusCode = code
+			body = fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no","reason":"Invalid","code":%d}`, code)
+			break
+		}
+		body = strings.Replace(c.objects[path][0], `"resourceVersion":"1"`, `"resourceVersion":"2"`, 1)
+	case request.URL.Query().Get("watch") == "true":
+		// The objects, and a bookmark that says so, as the API server streams them.
+		reader, writer := io.Pipe()
+		response.Body = reader
+		objects := c.objects[path]
+		if request.URL.Query().Get("sendInitialEvents") != "true" {
+			objects = nil
+		}
+		go func() {
+			for _, object := range objects {
+				fmt.Fprintf(writer, `{"type":"ADDED","object":%s}`+"\n", object)
+			}
+			fmt.Fprintln(writer, `{"type":"BOOKMARK","object":{"kind":"Any","apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
+			<-request.Context().Done()
+			writer.Close()
+		}()
+		return response, nil
+	default:
+		c.lists = append(c.lists, path)
+		body = `{"kind":"AnyList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + strings.Join(c.objects[path], ",") + `]}`
+	}
+	response.Body = io.NopCloser(strings.NewReader(body))
+	return response, nil
+}
+
+const (
+	deploymentsPath = "/apis/apps/v1/deployments"
+	webPath         = "/apis/apps/v1/namespaces/shop/deployments/web"
+)
+
+func webDeployment(namespace, state string) string {
+	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":%q,"uid":"uid-%s","resourceVersion":"1","generation":3,
+		"labels":{"app":"web"},"annotations":{"rollplan.dev/restart":"enabled","rollplan.dev/restart-state":%q,
+		"kubectl.kubernetes.io/last-applied-configuration":"{\"hunter2-applied\":1}"}},
+		"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"},"annotations":{"note":"hunter2-applied"}},
+		"spec":{"containers":[{"name":"app","image":"app:1","command":["run","--password=hunter2-command"],"env":[
+			{"name":"PLAIN","value":"hunter2-env"},{"name":"STAKATER_APP_CONFIGMAP","value":"0123"},{"name":"DB","valueFrom":{"secretKeyRef":{"name":"db","key":"password"}}}],
+			"envFrom":[{"configMapRef":{"name":"app"}}]}],"volumes":[{"name":"v","projected":{"sources":[{"secret":{"name":"tls"}}]}}]}}},
+		"status":{"observedGeneration":3,"replicas":2,"updatedReplicas":2,"availableReplicas":2,
+			"conditions":[{"type":"Progressing","status":"True","reason":"NewReplicaSetAvailable","message":"hunter2-applied","lastUpdateTime":"2026-01-01T00:00:00Z"}]}}`,
+		namespace, namespace, state)
+}
+
+func newRestarts(t *testing.T, cluster *restartCluster, options *rollplanv1.RestartOptions) (*Restarts, *restartPlanner, *record.FakeRecorder) {
+	t.Helper()
+	api := must(NewAPI(&rest.Config{Host: "http://cluster.example", QPS: -1}, &http.Client{Transport: cluster}))
+	watches := RestartWatches{
+		Kinds: WorkloadKinds(options.GetProfile()), Secrets: true, Classes: true, Budgets: true, Checksums: Checksums{Profile: options.GetProfile()},
+	}
+	cache := must(NewRestartCache(api, watches))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = cache.Start(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	if err := cache.WaitForSync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	cluster.lists = nil
+	planner, events := &restartPlanner{}, record.NewFakeRecorder(100)
+	return &Restarts{Planner: planner, Cache: cache, Watches: watches, API: api, Recorder: events, Options: options}, planner, events
+}
+
+// shop is a cluster with a Deployment, its pod, and configurations with planted values.
+func shop() *restartCluster {
+	encode := base64.StdEncoding.EncodeToString
+	return &restartCluster{reject: map[string]int{}, objects: map[string][]string{
+		deploymentsPath: {webDeployment("shop", "{}")},
+		webPath:         {webDeployment("shop", "{}")},
+		"/apis/apps/v1/replicasets": {`{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web-1","namespace":"shop","uid":"set","resourceVersion":"1",
+			"creationTimestamp":"2026-01-01T00:00:00Z","annotations":{"deployment.kubernetes.io/revision":"1","other":"hunter2-applied"},
+			"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"uid-shop","controller":true}]},
+			"spec":{"template":{"spec":{"containers":[{"env":[{"name":"A","value":"hunter2-env"}]}]}}},"status":{"replicas":1}}`},
+		"/api/v1/pods": {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-1-a","namespace":"shop","uid":"pod","resourceVersion":"1","labels":{"app":"web"},
+			"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-1","uid":"set","controller":true}]},
+			"spec":{"containers":[{"env":[{"name":"A","value":"hunter2-env"}]}]},
+			"status":{"phase":"Running","containerStatuses":[{"name":"app","state":{"running":{"startedAt":"2026-01-01T00:00:05Z"}},
+				"lastState":{"terminated":{"message":"hunter2-command"}}},{"name":"b","state":{"waiting":{"reason":"CrashLoopBackOff","message":"hunter2-env"}}}]}}`},
+		"/api/v1/namespaces": {`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop","uid":"ns","resourceVersion":"1","annotations":{"rollplan.dev/restart-frozen":"false"}}}`},
+		"/api/v1/configmaps": {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"app","namespace":"shop","uid":"cm","resourceVersion":"1",
+			"annotations":{"rollplan.dev/change-set":"7","kubectl.kubernetes.io/last-applied-configuration":"hunter2-config"},
+			"managedFields":[{"manager":"a","time":"2026-01-02T00:00:00Z","fieldsV1":{"f:data":{"f:KEY":{}}}},{"manager":"b","time":"2026-01-03T00:00:00Z","fieldsV1":{"f:metadata":{}}}]},
+			"data":{"KEY":"hunter2-config"},"binaryData":{"BIN":"` + encode([]byte("hunter2-binary")) + `"}}`},
+		"/api/v1/secrets": {`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"db","namespace":"shop","uid":"secret","resourceVersion":"1",
+			"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"stringData\":{\"password\":\"hunter2-secret?&\"}}"}},
+			"data":{"password":"` + encode([]byte("hunter2-secret?&")) + `"},"type":"Opaque"}`},
+		"/apis/secrets-store.csi.x-k8s.io/v1/secretproviderclasspodstatuses": {`{"apiVersion":"secrets-store.csi.x-k8s.io/v1","kind":"SecretProviderClassPodStatus",
+			"metadata":{"name":"web-1-a-vault","namespace":"shop","uid":"class","resourceVersion":"1"},
+			"status":{"secretProviderClassName":"vault","objects":[{"id":"secret/db","version":"v1"}]}}`},
+		"/apis/policy/v1/poddisruptionbudgets": {`{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"web","namespace":"shop","uid":"pdb","resourceVersion":"1"},
+			"spec":{"selector":{"matchLabels":{"app":"web"}}},"status":{"disruptionsAllowed":1}}`},
+	}}
+}
+
+func TestRequestOfRestartsHasChecksumsAndNoValues(t *testing.T) {
+	for _, profile := range []rollplanv1.RestartProfile{0, rollplanv1.RestartProfile_RESTART_PROFILE_XING, rollplanv1.RestartProfile_RESTART_PROFILE_RELOADER} {
+		r, planner, _ := newRestarts(t, shop(), &rollplanv1.RestartOptions{Profile: profile})
+		must(r.Sync(t.Context(), "shop"))
+		request := planner.requests[0]
+		sent := string(must(proto.Marshal(request)))
+		for _, kind := range r.Cache.Kinds() {
+			for _, object := range r.Cache.all(kind) {
+				sent += fmt.Sprintf("%+v", *object) + string(object.JSON)
+			}
+		}
+		for _, value := range planted {
+			for _, disguise := range disguises(value) {
+				if strings.Contains(sent, disguise) {
+					t.Errorf("%s: the request or the cache contains %q", profile, disguise)
+				}
+			}
+		}
+		var list struct {
+			Items []struct {
+				Kind     string
+				Metadata struct{ Name string }
+			}
+		}
+		if err := json.Unmarshal(request.GetObjectsJson()[0], &list); err != nil {
+			t.Fatal(err)
+		}
+		var kinds []string
+		for _, item := range list.Items {
+			kinds = append(kinds, item.Kind)
+		}
+		if want := []string{"Deployment", "ReplicaSet", "Pod", "PodDisruptionBudget", "Namespace"}; !slices.Equal(kinds, want) {
+			t.Errorf("%s: objects are %v, want %v", profile, kinds, want)
+		}
+		if len(request.GetConfigurations()) != 3 || !request.GetConfigurationsComplete() {
+			t.Fatalf("%s: configurations are %v", profile, request.GetConfigurations())
+		}
+		app := request.GetConfigurations()[0]
+		if len(app.GetKeyChecksums()) != 2 || app.GetKeyChecksums()["KEY"] != (Checksums{}).hex([]byte("hunter2-config")) ||
+			app.GetAnnotations()["rollplan.dev/change-set"] != "7" || app.GetChangedAt().AsTime().Day() != 2 {
+			t.Errorf("%s: the summary is %v", profile, app)
+		}
+	}
+}
+
+func TestTrimmedTemplateKeepsReferencesAndPositions(t *testing.T) {
+	deployment := must(ParseObject([]byte(webDeployment("shop", "{}")), Deployment))
+	trimmer(0, WorkloadKinds(0)[0])(deployment)
+	for path, want := range map[string]string{
+		"spec.template.spec.containers.0.env.#.name":                                `["PLAIN","STAKATER_APP_CONFIGMAP","DB"]`,
+		"spec.template.spec.containers.0.env.1.value":                               `"0123"`,
+		"spec.template.spec.containers.0.env.2.valueFrom.secretKeyRef.name":         `"db"`,
+		"spec.template.spec.containers.0.envFrom.0.configMapRef.name":               `"app"`,
+		"spec.template.spec.volumes.0.projected.sources.0.secret.name":              `"tls"`,
+		"spec.template.metadata.labels.app":                                         `"web"`,
+		"spec.replicas":                                                             `2`,
+		"metadata.annotations.rollplan\\.dev/restart":                               `"enabled"`,
+		"metadata.annotations.kubectl\\.kubernetes\\.io/last-applied-configuration": `""`,
+		"status.conditions":                                                         `[{"reason":"NewReplicaSetAvailable","status":"True","type":"Progressing"}]`,
+	} {
+		if found := deployment.field(path).Raw; found != want {
+			t.Errorf("%s is %s, want %s", path, found, want)
+		}
+	}
+	before := string(deployment.JSON)
+	if trimmer(0, WorkloadKinds(0)[0])(deployment); string(deployment.JSON) != before {
+		t.Error("trimming twice drops more")
+	}
+
+	custom := must(ParseObject([]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","uid":"w"},"spec":{"deep":{"pod":{"spec":{"containers":[{"name":"a","image":"x"}]}},"other":1}}}`), Deployment))
+	trimmer(0, &rollplanv1.WorkloadKind{ApiVersion: "example.com/v1", Kind: "Widget", TemplatePath: "spec.deep.pod"})(custom)
+	if found := custom.field("spec").Raw; found != `{"deep":{"pod":{"spec":{"containers":[{"name":"a"}]}}}}` {
+		t.Errorf("the spec is %s", found)
+	}
+
+	job := `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j","uid":"j"},"spec":{"template":{"spec":{"containers":[{"command":["run"]}]}}}}`
+	whole := must(ParseObject([]byte(job), Deployment))
+	trimmer(rollplanv1.RestartProfile_RESTART_PROFILE_RELOADER, WorkloadKinds(0)[4])(whole)
+	if found := whole.field("spec.template.spec.containers.0.command.0").String(); found != "run" {
+		t.Errorf("a Job that Reloader creates again lacks its command: %s", whole.JSON)
+	}
+}
+
+func TestChecksumsAreThoseOfThePeers(t *testing.T) {
+	const xing, reloader = rollplanv1.RestartProfile_RESTART_PROFILE_XING, rollplanv1.RestartProfile_RESTART_PROFILE_RELOADER
+	for _, c := range []struct {
+		profile    rollplanv1.RestartProfile
+		kind, data string
+		want       string
+	}{
+		{xing, "ConfigMap", `"data":{"key":"value"}`, "e43abcf337524483"},
+		{xing, "Secret", `"data":{"key":"dmFsdWU="}`, "fed7a27106a07691"},
+		{xing, "ConfigMap", `"other":1`, "74234e98afe7498f"},
+		{xing, "ConfigMap", `"binaryData":{"b":"AAEC"}`, "74234e98afe7498f"},
+		{xing, "ConfigMap", `"data":{}`, "44136fa355b3678a"},
+		{xing, "ConfigMap", `"data":{"k":"<a&b>"}`, "003c0c5fb1a83eab"},
+		{xing, "ConfigMap", `"data":{"k":"\u2028\u2029\u0001\u0008\"\\\n\r\tä"}`,
+			(Checksums{}).hex([]byte(`{"k":"\u2028\u2029\u0001\u0008\"\\\n\r\tä"}`))[:16]},
+		{xing, "ConfigMap", `"data":{"k":"\\b\b\f"}`, (Checksums{}).hex([]byte(`{"k":"\\b\u0008\u000c"}`))[:16]},
+		{reloader, "ConfigMap", `"data":{"b":"2","a":"1"}`, "f83e99e324ba68ccc373a58ef1eb42f8ab88646a"},
+		{reloader, "Secret", `"data":{"a":"MQ==","b":"Mg=="}`, "f83e99e324ba68ccc373a58ef1eb42f8ab88646a"},
+		{reloader, "ConfigMap", `"data":{"a":"1"},"binaryData":{"b":"2222"}`, "6823e6607539aa7d6e08ef2ee4bc2fadc3204000"},
+	} {
+		object := must(ParseObject([]byte(fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"name":"c","uid":"c"},%s}`, c.kind, c.data)), ConfigMap))
+		checksums := Checksums{Profile: c.profile}
+		keyed := *object
+		checksums.summarize(object)
+		if found := object.Configuration.GetChecksum(); found != c.want {
+			t.Errorf("%s of %s %s is %s, want %s", c.profile, c.kind, c.data, found, c.want)
+		}
+		checksums.Key = []byte("key")
+		checksums.summarize(&keyed)
+		if found := keyed.Configuration.GetChecksum(); found == object.Configuration.GetChecksum() || len(found) != len(object.Configuration.GetChecksum()) {
+			t.Errorf("%s with a key is %s", c.data, found)
+		}
+	}
+}
+
+// restartOfWeb is a plan that restarts the Deployment, in a namespace.
+func restartOfWeb(namespace string) *rollplanv1.RestartPlan {
+	return &rollplanv1.RestartPlan{
+		Namespace: namespace, Kind: "Deployment", Name: "web", Uid: "uid-" + namespace, Decision: rollplanv1.RestartDecision_RESTART_DECISION_RESTART,
+		Steps: []*rollplanv1.Step{{
+			Summary: "restart Deployment web",
+			Call: &rollplanv1.ApiCall{
+				Verb: rollplanv1.Verb_VERB_PATCH, ApiVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: "web",
+				ContentType: "application/json-patch+json", BodyJson: "[]", Path: "/apis/apps/v1/namespaces/" + namespace + "/deployments/web",
+			},
+			Events: []*rollplanv1.Event{{Type: "Normal", Reason: "ConfigurationChanged", Message: "Restarted: KEY of ConfigMap shop/app changed"}},
+		}},
+	}
+}
+
+func TestRestartIsCarriedOutAndSeenBeforeTheCacheShowsIt(t *testing.T) {
+	cluster := shop()
+	r, planner, events := newRestarts(t, cluster, &rollplanv1.RestartOptions{})
+	planner.responses = []*rollplanv1.PlanRestartsResponse{
+		{ContinueAfter: "shop Deployment a"},
+		{Plans: []*rollplanv1.RestartPlan{restartOfWeb("shop")}, RequeueAfter: durationpb.New(time.Minute)},
+	}
+	result := must(r.Sync(t.Context(), "shop"))
+	if len(result.Applied) != 1 || result.Retry || result.RequeueAfter != time.Minute {
+		t.Errorf("the result is %+v", result)
+	}
+	if len(planner.requests) != 2 || planner.requests[1].GetContinueAfter() != "shop Deployment a" {
+		t.Errorf("%d requests, the second continues after %q", len(planner.requests), planner.requests[1].GetContinueAfter())
+	}
+	if want := webPath + " []"; len(cluster.patches) != 1 || cluster.patches[0] != want {
+		t.Errorf("patches are %v", cluster.patches)
+	}
+	if event := <-events.Events; event != "Normal ConfigurationChanged Restarted: KEY of ConfigMap shop/app changed" {
+		t.Errorf("the event is %q", event)
+	}
+	if own := r.workloads("shop"); len(own) != 1 || own[0].ResourceVersion != "2" {
+		t.Errorf("the workloads are %v", own)
+	}
+}
+
+func TestFailedRestartIsPlannedAgainAndDoesNotStopOthers(t *testing.T) {
+	for _, c := range []struct {
+		code       int
+		isRejected bool
+	}{{http.StatusUnprocessableEntity, false}, {http.StatusForbidden, true}} {
+		cluster := shop()
+		cluster.reject[webPath] = c.code
+		r, planner, events := newRestarts(t, cluster, &rollplanv1.RestartOptions{})
+		planner.responses = []*rollplanv1.PlanRestartsResponse{{Plans: []*rollplanv1.RestartPlan{restartOfWeb("shop"), restartOfWeb("shop")}}}
+		result, err := r.Sync(t.Context(), "shop")
+		if !result.Retry || len(result.Applied) != 0 || (err != nil) != c.isRejected {
+			t.Errorf("%d: the result is %+v, the error %v", c.code, result, err)
+		}
+		if len(cluster.patches) != 2 || len(events.Events) != 0 {
+			t.Errorf("%d: %d patches, %d events", c.code, len(cluster.patches), len(events.Events))
+		}
+	}
+}
+
+func TestMaximumCountsRestartsOfOtherNamespacesAndOfEarlierLeaders(t *testing.T) {
+	cluster := shop()
+	state := func(age time.Duration) string {
+		return fmt.Sprintf(`{"restarts":[1,%d]}`, time.Now().Add(-age).UnixMilli())
+	}
+	cluster.objects[deploymentsPath] = append(cluster.objects[deploymentsPath], webDeployment("bank", state(time.Minute)), webDeployment("old", state(2*time.Hour)))
+	r, planner, _ := newRestarts(t, cluster, &rollplanv1.RestartOptions{MaxConcurrent: 1})
+	// What an earlier leader wrote, which the cache does not show yet.
+	unseen := strings.Replace(webDeployment("old", state(time.Second)), `"resourceVersion":"1"`, `"resourceVersion":"9"`, 1)
+	cluster.mu.Lock()
+	cluster.objects[deploymentsPath][2] = unseen
+	cluster.mu.Unlock()
+	result := must(r.Sync(t.Context(), "shop"))
+	if want := []string{"bank", "old", "shop"}; !slices.Equal(result.Namespaces, want) {
+		t.Errorf("planned together: %v, want %v", result.Namespaces, want)
+	}
+	for _, namespace := range result.Namespaces {
+		if !strings.Contains(string(planner.requests[0].GetObjectsJson()[0]), `"uid-`+namespace+`"`) {
+			t.Errorf("the request lacks the Deployment of %s", namespace)
+		}
+	}
+	lists := len(cluster.lists)
+	must(r.Sync(t.Context(), "shop"))
+	if lists == 0 || len(cluster.lists) != lists {
+		t.Errorf("%d lists before the first plan, %d after the second", lists, len(cluster.lists))
+	}
+}
+
+func TestHeldRestartIsReportedOnce(t *testing.T) {
+	r, planner, events := newRestarts(t, shop(), &rollplanv1.RestartOptions{})
+	held := func(reasons ...string) *rollplanv1.PlanRestartsResponse {
+		plan := restartOfWeb("shop")
+		plan.Steps, plan.Changes = nil, []*rollplanv1.ConfigurationChange{{Message: "KEY of ConfigMap shop/app changed"}}
+		for _, reason := range reasons {
+			plan.Conditions = append(plan.Conditions, &rollplanv1.RestartCondition{Reason: reason, Message: "message"})
+		}
+		return &rollplanv1.PlanRestartsResponse{Plans: []*rollplanv1.RestartPlan{plan}}
+	}
+	timed := held("HELD_UNTIL")
+	timed.Plans[0].Conditions[0].Until = timestamppb.Now()
+	planner.responses = []*rollplanv1.PlanRestartsResponse{
+		held("ROLLOUT_IN_PROGRESS", "ON_DELETE"), held("ON_DELETE", "PAUSED"), timed, {}, held("ON_DELETE"),
+	}
+	for range planner.responses {
+		must(r.Sync(t.Context(), "shop"))
+	}
+	close(events.Events)
+	var found []string
+	for event := range events.Events {
+		found = append(found, event)
+	}
+	want := []string{
+		"Warning RestartOnDelete message: KEY of ConfigMap shop/app changed", "Warning RestartPaused message: KEY of ConfigMap shop/app changed",
+		"Warning RestartOnDelete message: KEY of ConfigMap shop/app changed",
+	}
+	if !slices.Equal(found, want) {
+		t.Errorf("events are %q, want %q", found, want)
+	}
+}
+
+func TestConfigurationsAreNotCompleteIfSomeAreNotWatched(t *testing.T) {
+	r, planner, _ := newRestarts(t, shop(), &rollplanv1.RestartOptions{})
+	r.Watches.Secrets = false
+	must(r.Sync(t.Context(), "shop"))
+	r.Watches.Secrets, r.Watches.ConfigurationSelector = true, labels.Everything()
+	must(r.Sync(t.Context(), "shop"))
+	for _, request := range planner.requests {
+		if request.GetConfigurationsComplete() {
+			t.Error("a configuration that is not watched counts as deleted")
+		}
+	}
+}
+
+func TestNamespacesAreSelectedByNameAndLabel(t *testing.T) {
+	cluster := shop()
+	cluster.objects["/api/v1/namespaces"] = append(cluster.objects["/api/v1/namespaces"],
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"bank","uid":"bank","resourceVersion":"1","labels":{"restarts":"on"}}}`)
+	r, planner, _ := newRestarts(t, cluster, &rollplanv1.RestartOptions{})
+	selector := must(labels.Parse("restarts=on"))
+	for _, c := range []struct {
+		namespace string
+		selector  labels.Selector
+		ignored   []string
+		want      bool
+	}{
+		{"shop", nil, nil, true}, {"shop", nil, []string{"shop"}, false}, {"shop", nil, []string{"bank"}, true},
+		{"shop", selector, nil, false}, {"bank", selector, nil, true}, {"bank", selector, []string{"bank"}, false}, {"unknown", selector, nil, false},
+	} {
+		planner.requests, r.Watches.NamespaceSelector, r.Watches.IgnoredNamespaces = nil, c.selector, c.ignored
+		must(r.Sync(t.Context(), c.namespace))
+		if isPlanned := len(planner.requests) > 0; isPlanned != c.want {
+			t.Errorf("%+v: planned is %t", c, isPlanned)
+		}
+	}
+}
+
+func TestNewestStatusOfASecretProviderClassCounts(t *testing.T) {
+	cluster := shop()
+	path := "/apis/secrets-store.csi.x-k8s.io/v1/secretproviderclasspodstatuses"
+	status := func(pod, version, time string) string {
+		return fmt.Sprintf(`{"apiVersion":"secrets-store.csi.x-k8s.io/v1","kind":"SecretProviderClassPodStatus","metadata":{"name":%q,"namespace":"shop","uid":%q,"resourceVersion":"1",
+			"managedFields":[{"time":%q,"fieldsV1":{"f:status":{}}}]},"status":{"secretProviderClassName":"vault","objects":[{"id":"secret/db","version":%q}]}}`, pod, pod, time, version)
+	}
+	cluster.objects[path] = []string{status("a", "v1", "2026-01-01T00:00:00Z"), status("b", "v3", "2026-01-03T00:00:00Z"), status("c", "v2", "2026-01-02T00:00:00Z")}
+	r, _, _ := newRestarts(t, cluster, &rollplanv1.RestartOptions{})
+	found := r.configurations("shop")
+	class := found[len(found)-1]
+	if class.GetName() != "vault" || class.GetKeyChecksums()["secret/db"] != (Checksums{}).hex([]byte("v3")) {
+		t.Errorf("the class is %v", class)
+	}
+}
+
+func TestTimeOfDataIsThatOfItsLastWrite(t *testing.T) {
+	for _, c := range []struct{ fields, want string }{
+		{`"managedFields":[{"time":"2026-01-01T00:00:00Z","fieldsV1":{"f:data":{}}},{"time":"2026-01-05T00:00:00Z","fieldsV1":{"f:metadata":{}}}]},"data":{}`, "2026-01-01"},
+		{`"managedFields":[{"time":"2026-01-01T00:00:00Z","fieldsV1":{"f:binaryData":{}}},{"time":"2026-01-02T00:00:00Z","fieldsV1":{"f:data":{}}}]},"data":{}`, "2026-01-02"},
+		{`"managedFields":[{"time":"2026-01-05T00:00:00Z","fieldsV1":{"f:metadata":{}}}]}`, "2026-01-05"},
+		{`"creationTimestamp":"2026-01-07T00:00:00Z","managedFields":[{"time":"2026-01-05T00:00:00Z","fieldsV1":{"f:data":{}}}]},"immutable":true`, "2026-01-07"},
+		{`"creationTimestamp":"2026-01-07T00:00:00Z"}`, "0001-01-01"},
+	} {
+		object := must(ParseObject([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","uid":"c",`+c.fields+`}`), ConfigMap))
+		if found := object.dataChangedAt().Format(time.DateOnly); found != c.want {
+			t.Errorf("%s: %s, want %s", c.fields, found, c.want)
+		}
+	}
+}
+
+func TestWritesOfDeletedWorkloadsAreForgotten(t *testing.T) {
+	r, _, _ := newRestarts(t, shop(), &rollplanv1.RestartOptions{})
+	for _, namespace := range []string{"shop", "bank"} {
+		r.recordWrite(must(ParseObject([]byte(strings.ReplaceAll(webDeployment(namespace, "{}"), "uid-", "gone-")), Deployment)))
+	}
+	must(r.Sync(t.Context(), "shop"))
+	if _, ok := r.writes[types.UID("gone-bank")]; !ok || len(r.writes) != 1 {
+		t.Errorf("writes are %v", r.writes)
+	}
+}
