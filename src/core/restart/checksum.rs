@@ -180,12 +180,10 @@ pub(super) fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing to a String cannot fail.
-        _ = write!(text, "{byte:02x}");
-    }
-    text
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]))
+        .collect()
 }
 
 /// A JSON string as Go's `encoding/json` of 2018 writes it.

@@ -67,6 +67,8 @@ pub(super) enum Current {
     Unknown,
     /// It does not exist, or lacks the key, and pods do not start without.
     Missing(String),
+    /// As it was applied.
+    Same,
     Known(Applied),
 }
 
@@ -103,8 +105,13 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// What a configuration has of it.
-    pub(super) fn of(&self, configuration: Option<&Configuration>, profile: Profile) -> Current {
+    /// What a configuration has of it, compared with what was applied.
+    pub(super) fn of(
+        &self,
+        configuration: Option<&Configuration>,
+        profile: Profile,
+        applied: Option<&Applied>,
+    ) -> Current {
         let Some(configuration) = configuration else {
             return Current::Unknown;
         };
@@ -126,31 +133,40 @@ impl<'a> Reading<'a> {
         if profile != Profile::Rollplan && !whole.is_empty() {
             return Current::Known(Applied::whole(whole.clone()));
         }
-        Current::Known(Applied::Present(self.entry(keys)))
+        let digest = digest(self.read(keys).flat_map(|(key, checksum)| [key, checksum]));
+        if let Some(Applied::Present(applied)) = applied
+            && applied.is_whole == self.is_whole
+            && applied.digest == digest
+        {
+            return Current::Same;
+        }
+        Current::Known(Applied::Present(self.entry(keys, digest)))
     }
 
-    fn entry(&self, keys: &BTreeMap<String, String>) -> Entry {
-        let short =
-            |checksum: &str| checksum[..checksum.floor_char_boundary(KEY_DIGITS)].to_owned();
-        let read: BTreeMap<String, String> = match self.is_whole {
-            true => keys
-                .iter()
-                .map(|(key, checksum)| (key.clone(), short(checksum)))
-                .collect(),
-            false => self
-                .keys
-                .iter()
-                .map(|key| {
-                    let checksum = keys.get(*key).map_or(ABSENT.to_owned(), |it| short(it));
-                    ((*key).to_owned(), checksum)
-                })
-                .collect(),
+    /// The keys that are read, with their short checksums, in order.
+    fn read<'s>(
+        &'s self,
+        keys: &'s BTreeMap<String, String>,
+    ) -> impl Iterator<Item = (&'s str, &'s str)> {
+        let short = |checksum: &'s String| &checksum[..checksum.floor_char_boundary(KEY_DIGITS)];
+        let all = keys.iter().filter(|_| self.is_whole);
+        let all = all.map(move |(key, checksum)| (key.as_str(), short(checksum)));
+        let some = self.keys.iter().filter(|_| !self.is_whole);
+        let some = some.map(move |key| (*key, keys.get(*key).map_or(ABSENT, short)));
+        all.chain(some)
+    }
+
+    fn entry(&self, keys: &BTreeMap<String, String>, digest: String) -> Entry {
+        let count = match self.is_whole {
+            true => keys.len(),
+            false => self.keys.len(),
         };
-        let pairs = read.iter();
+        let read = self.read(keys);
+        let read = read.map(|(key, checksum)| (key.to_owned(), checksum.to_owned()));
         Entry {
-            digest: digest(pairs.flat_map(|(key, checksum)| [key.as_str(), checksum.as_str()])),
+            digest,
             is_whole: self.is_whole,
-            keys: (read.len() <= KEYS_MAX).then_some(read),
+            keys: (count <= KEYS_MAX).then(|| read.collect()),
         }
     }
 }

@@ -1,34 +1,23 @@
 //! The decision on one workload, apart from those that depend on other workloads.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::template::parse_time;
 use crate::time::Time;
 
-use super::checksum::digest;
-use super::compare::{Change, ChangeKind, Current, Difference, Reading};
-use super::configuration::{Configuration, ConfigurationKind, Content};
+use super::compare::{Change, ChangeKind};
+use super::configuration::ConfigurationKind;
+use super::drift::{Drift, Found, Source};
 use super::duration::parse_duration;
-use super::marker::{PAUSE_PERIOD, PAUSED_AT, applied_marker, marker_is_stripped};
+use super::marker::{PAUSE_PERIOD, PAUSED_AT, marker_is_stripped};
 use super::options::{Options, Profile};
 use super::plan::{Condition, Counts, Decision, Input, Use};
-use super::selection::{CHANGE_SET, Index, Tracked, select};
-use super::state::{Applied, Pending, State, from_millis, key, millis};
+use super::selection::{Index, Tracked, select};
+use super::state::{State, from_millis, millis};
+use super::window::Window;
 use super::workload::{Rollout, Started, Workload, WorkloadKind};
 
-/// Until when a workload or namespace is not restarted, as a time of RFC 3339.
-const HOLD_UNTIL: &str = "rollplan.dev/restart-hold-until";
-/// On a namespace, "true" if nothing in it is restarted.
-const FROZEN: &str = "rollplan.dev/restart-frozen";
-/// Per workload, instead of the options of the call.
-const QUIET: &str = "rollplan.dev/restart-quiet";
-const MAX_WAIT: &str = "rollplan.dev/restart-max-wait";
-const MIN_INTERVAL: &str = "rollplan.dev/restart-min-interval";
-
-const HOUR: i64 = 3_600_000;
-/// After so many restarts within an hour, pods with an older configuration are only reported.
-const UNDONE_RESTARTS_MAX: usize = 3;
+pub(super) const HOUR: i64 = 3_600_000;
 
 /// A decision, and what writes are made from.
 #[derive(Debug)]
@@ -56,30 +45,6 @@ pub(super) struct Draft<'a> {
     pub(super) since: i64,
     /// Whether a restart of ours is under way.
     pub(super) is_restarting: bool,
-}
-
-/// A configuration that a restart is for.
-#[derive(Debug)]
-pub(super) struct Source<'a> {
-    pub(super) kind: ConfigurationKind,
-    pub(super) name: &'a str,
-    pub(super) checksum: String,
-    pub(super) uses: Vec<&'a super::reference::Reference>,
-}
-
-/// What was found out about the configurations of a workload.
-#[derive(Debug, Default)]
-struct Drift<'a> {
-    changes: Vec<Change>,
-    drifting: Vec<(ConfigurationKind, &'a str)>,
-    settled: Vec<(ConfigurationKind, &'a str)>,
-    sources: Vec<Source<'a>>,
-    missing: Vec<String>,
-    change_sets: BTreeSet<&'a str>,
-    /// When the changes were made, if all times are known.
-    times: Option<Vec<i64>>,
-    /// The latest change with which all pods have started.
-    folded_at: Option<i64>,
 }
 
 /// Decides about a workload. `None` if it is not selected.
@@ -173,203 +138,6 @@ pub(super) fn decide<'a>(
     Some(draft)
 }
 
-/// One configuration of a workload, as it is and as it was applied.
-struct Found<'a> {
-    workload: &'a Workload,
-    tracked: Tracked<'a>,
-    configuration: Option<&'a Configuration>,
-    key: String,
-    applied: Option<Applied>,
-    current: Current,
-}
-
-impl<'a> Found<'a> {
-    fn new(
-        input: &'a Input,
-        index: &Index<'a>,
-        workload: &'a Workload,
-        tracked: Tracked<'a>,
-        state: &State,
-    ) -> Self {
-        let profile = input.options.profile;
-        let Tracked { kind, name, .. } = tracked;
-        let configuration = index.get(kind, &workload.namespace, name);
-        let key = key(profile, &workload.namespace, kind, name);
-        let applied = state.applied.get(&key).cloned();
-        let applied = applied.or_else(|| applied_marker(&input.options, workload, kind, name));
-        // A class has no status before it has pods.
-        let is_known_absent = configuration.is_none()
-            && input.configurations_complete
-            && kind != ConfigurationKind::SecretProviderClass;
-        let current = match is_known_absent {
-            true => absent(&tracked.reading),
-            false => tracked.reading.of(configuration, profile),
-        };
-        Self {
-            workload,
-            tracked,
-            configuration,
-            key,
-            applied,
-            current,
-        }
-    }
-
-    fn is_unknown(&self) -> bool {
-        matches!(self.current, Current::Unknown)
-    }
-
-    fn change(&self, key: String, change: ChangeKind) -> Change {
-        Change {
-            kind: self.tracked.kind,
-            namespace: self.workload.namespace.clone(),
-            name: self.tracked.name.to_owned(),
-            key,
-            change,
-        }
-    }
-
-    /// Adds what it means to the states and to the drift.
-    fn apply(
-        self,
-        options: &Options,
-        drift: &mut Drift<'a>,
-        recorded: &mut State,
-        restarted: &mut State,
-    ) {
-        let annotations = self.configuration.map(|it| &it.annotations);
-        let change_set = annotations.and_then(|it| it.get(CHANGE_SET));
-        drift.change_sets.extend(change_set.map(String::as_str));
-        let current = match &self.current {
-            Current::Unknown => return,
-            Current::Missing(key) => {
-                let Tracked { kind, name, .. } = &self.tracked;
-                drift.missing.push(match key.as_str() {
-                    "" => format!("{kind} {}/{name}", self.workload.namespace),
-                    key => format!("{key} of {kind} {}/{name}", self.workload.namespace),
-                });
-                return;
-            }
-            Current::Known(current) => current.clone(),
-        };
-        let is_fresh = self.is_fresh(options);
-        let changes = self.changes(options, &current, is_fresh);
-        let id = (self.tracked.kind, self.tracked.name);
-        let insert = |state: &mut State| {
-            state.applied.insert(self.key.clone(), current.clone());
-        };
-        match changes {
-            Changes::Keep => {}
-            Changes::Same => drift.settled.push(id),
-            Changes::Record => {
-                drift.settled.push(id);
-                insert(recorded);
-                insert(restarted);
-                if is_fresh == Some(true) {
-                    let at = self.configuration.and_then(|it| it.changed_at).map(millis);
-                    drift.folded_at = drift.folded_at.max(at);
-                }
-            }
-            Changes::Drift(changes) => {
-                insert(restarted);
-                drift.drifting.push(id);
-                let changed_at = self.configuration.and_then(|it| it.changed_at);
-                match (changed_at, &mut drift.times) {
-                    (Some(at), Some(times)) => times.push(millis(at)),
-                    (None, times) => *times = None,
-                    (Some(_), None) => {}
-                }
-                drift.changes.extend(
-                    changes
-                        .into_iter()
-                        .map(|(key, change)| self.change(key, change)),
-                );
-                drift.sources.push(Source {
-                    kind: self.tracked.kind,
-                    name: self.tracked.name,
-                    checksum: match current {
-                        Applied::Absent => String::new(),
-                        Applied::Present(entry) => entry.digest,
-                    },
-                    uses: self.tracked.uses,
-                });
-            }
-        }
-    }
-
-    fn changes(&self, options: &Options, current: &Applied, is_fresh: Option<bool>) -> Changes {
-        let observations = self.configuration.map_or(0, |it| it.observations);
-        let Some(applied) = &self.applied else {
-            let is_drift = is_fresh != Some(true) && observations > 1
-                || is_fresh == Some(false) && *current != Applied::Absent;
-            return match is_drift {
-                true => Changes::Drift(vec![(String::new(), ChangeKind::Unrecorded)]),
-                false => Changes::Record,
-            };
-        };
-        let changed = match applied.difference(current) {
-            Difference::Same => return Changes::Same,
-            Difference::Reading => return Changes::Record,
-            Difference::Changed(changed) => changed,
-        };
-        if is_fresh == Some(true) {
-            return Changes::Record;
-        }
-        let is = |kind| changed.iter().any(|(_, change)| *change == kind);
-        match options.profile {
-            Profile::Reloader if is(ChangeKind::Created) && !options.reloader.reload_on_create => {
-                Changes::Record
-            }
-            Profile::Reloader if is(ChangeKind::Deleted) && !options.reloader.reload_on_delete => {
-                Changes::Keep
-            }
-            // The original knows no absent configurations, and neither does its annotation.
-            Profile::Xing if is(ChangeKind::Deleted) => Changes::Keep,
-            _ => Changes::Drift(changed),
-        }
-    }
-
-    /// Whether all pods have started with the configuration as it is. `None` if that is not known.
-    fn is_fresh(&self, options: &Options) -> Option<bool> {
-        // The Jobs that a CronJob has started end by themselves.
-        if self.workload.workload_kind() == WorkloadKind::CronJob {
-            return None;
-        }
-        let changed_at = self.configuration.and_then(|it| it.changed_at);
-        let skew = span(options.skew);
-        match (self.workload.started, changed_at) {
-            (Started::Never, _) => Some(true),
-            (Started::At(started), Some(changed)) => Some(millis(started) > millis(changed) + skew),
-            (Started::Unknown, Some(changed)) => {
-                let revision = self.workload.revision_at?;
-                Some(millis(revision) > millis(changed) + skew)
-            }
-            (_, None) => None,
-        }
-    }
-}
-
-enum Changes {
-    /// Leave what is recorded.
-    Keep,
-    Same,
-    Record,
-    Drift(Vec<(String, ChangeKind)>),
-}
-
-fn absent(reading: &Reading<'_>) -> Current {
-    let absent = Configuration {
-        kind: ConfigurationKind::ConfigMap,
-        namespace: String::new(),
-        name: String::new(),
-        annotations: Default::default(),
-        content: Content::Absent,
-        changed_at: None,
-        observations: 0,
-    };
-    reading.of(Some(&absent), Profile::Rollplan)
-}
-
 fn uses(tracked: &Tracked<'_>) -> Use {
     let mut usages: Vec<_> = tracked.uses.iter().map(|it| it.usage).collect();
     if usages.is_empty() {
@@ -389,7 +157,7 @@ fn uses(tracked: &Tracked<'_>) -> Use {
     }
 }
 
-fn condition(reason: &'static str, message: String, until: Option<Time>) -> Condition {
+pub(super) fn condition(reason: &'static str, message: String, until: Option<Time>) -> Condition {
     Condition {
         reason,
         message,
@@ -398,7 +166,7 @@ fn condition(reason: &'static str, message: String, until: Option<Time>) -> Cond
 }
 
 /// Milliseconds.
-fn span(duration: Duration) -> i64 {
+pub(super) fn span(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
 }
 
@@ -406,14 +174,6 @@ fn is_restarting(workload: &Workload, state: &State, is_stripped: bool, now: i64
     let is_rolling = matches!(workload.rollout, Rollout::Progressing | Rollout::Stuck);
     let last = state.restarts.last();
     is_rolling && !is_stripped && last.is_some_and(|last| now.saturating_sub(*last) < HOUR)
-}
-
-/// What a restart waits for.
-struct Window<'a> {
-    input: &'a Input,
-    now: i64,
-    times: Option<Vec<i64>>,
-    change_sets: BTreeSet<&'a str>,
 }
 
 // === impl Draft ===
@@ -492,132 +252,7 @@ impl Draft<'_> {
         self.recorded.pending = is_ever_restarted.then_some(pending);
     }
 
-    /// What holds the restart, whatever the time window.
-    fn holds(&self, window: &Window<'_>, pending: &Pending) -> Vec<Condition> {
-        let Input {
-            options,
-            namespaces,
-            ..
-        } = window.input;
-        let workload = self.workload;
-        let mut held = Vec::new();
-        let mut hold = |reason, message: &str, until: Option<i64>| {
-            held.push(condition(
-                reason,
-                message.to_owned(),
-                until.map(from_millis),
-            ));
-        };
-        let is_reloader = options.profile == Profile::Reloader;
-        match workload.workload_kind() {
-            WorkloadKind::Job if !is_reloader => hold(
-                "JOB",
-                "the template of a Job cannot be changed: create the Job again to run it with the new configuration",
-                None,
-            ),
-            WorkloadKind::Job | WorkloadKind::CronJob if workload.object.is_none() => hold(
-                "OBJECT_REQUIRED",
-                "a Job can only be created from the whole object",
-                None,
-            ),
-            _ => {}
-        }
-        if workload.is_on_delete {
-            let message = "the update strategy is OnDelete: delete the pods to restart them";
-            hold("ON_DELETE", message, None);
-        }
-        if workload.is_paused {
-            hold("PAUSED", "the rollout is paused", None);
-        }
-        if self
-            .conditions
-            .iter()
-            .any(|it| it.reason == "REQUIRED_MISSING")
-        {
-            let message = "restarted pods would not start";
-            hold("RESTART_WOULD_FAIL", message, None);
-        }
-        if workload.rollout == Rollout::Progressing {
-            let message = "a rollout is under way";
-            hold("ROLLOUT_IN_PROGRESS", message, None);
-        }
-        let namespace = namespaces.get(&workload.namespace);
-        let is_frozen = namespace.is_some_and(|it| it.get(FROZEN).is_some_and(|it| it == "true"));
-        if is_frozen || options.frozen_namespaces.contains(&workload.namespace) {
-            hold("FROZEN", "the namespace is frozen", None);
-        }
-        let annotations = [Some(&workload.annotations), namespace];
-        for annotations in annotations.into_iter().flatten() {
-            let Some(until) = annotations.get(HOLD_UNTIL).and_then(|it| parse_time(it)) else {
-                continue;
-            };
-            let until = millis(until).min(pending.since.saturating_add(span(options.max_hold)));
-            if until > window.now {
-                hold("HELD_UNTIL", "an annotation holds restarts", Some(until));
-            }
-        }
-        let is_undone = self
-            .changes
-            .iter()
-            .any(|it| it.change == ChangeKind::Undone);
-        if is_undone && self.recent_restarts(window.now) >= UNDONE_RESTARTS_MAX {
-            let message = "restarts were undone repeatedly; somebody else manages the pod template";
-            hold("UNDONE_REPEATEDLY", message, None);
-        }
-        if let (Some(wait), Some(0)) =
-            (options.disruption_budget_wait, workload.disruptions_allowed)
-        {
-            let until = pending.since.saturating_add(span(wait));
-            if until > window.now {
-                let message = "a PodDisruptionBudget allows no disruption now";
-                hold("DISRUPTION_BUDGET", message, Some(until));
-            }
-        }
-        held
-    }
-
-    /// What the restart waits for: only time.
-    fn waits(&self, window: &Window<'_>, due: i64) -> Vec<Condition> {
-        let options = &window.input.options;
-        let mut waits = Vec::new();
-        let mut wait = |reason, message: String, until: i64| {
-            if until > window.now {
-                waits.push(condition(reason, message, Some(from_millis(until))));
-            }
-        };
-        wait("QUIET_WINDOW", "waits for further changes".to_owned(), due);
-        if window.change_sets.len() > 1 {
-            let sets: Vec<_> = window.change_sets.iter().copied().collect();
-            let message = format!(
-                "configurations are of different change sets: {}",
-                sets.join(", ")
-            );
-            let max_wait = self.setting(MAX_WAIT, options.max_wait);
-            wait("CHANGE_SET", message, self.since.saturating_add(max_wait));
-        }
-        let recent = self.recent_restarts(window.now);
-        if let (Some(last), 1..) = (self.state.restarts.last(), recent) {
-            let interval = self.setting(MIN_INTERVAL, options.min_interval);
-            let doublings = u32::try_from(recent - 1).unwrap_or(u32::MAX).min(20);
-            let interval = interval.saturating_mul(1 << doublings).min(HOUR);
-            let message = "the workload was restarted recently".to_owned();
-            wait("MIN_INTERVAL", message, last.saturating_add(interval));
-        }
-        waits
-    }
-
-    fn recent_restarts(&self, now: i64) -> usize {
-        let recent = |at: &&i64| now.saturating_sub(**at) < HOUR;
-        self.state.restarts.iter().filter(recent).count()
-    }
-
-    /// A duration of the workload's annotation, or else of the options, in milliseconds.
-    fn setting(&self, key: &str, default: Duration) -> i64 {
-        let own = self.workload.annotations.get(key);
-        span(own.and_then(|it| parse_duration(it)).unwrap_or(default))
-    }
-
-    /// Reloader pauses a Deployment for a while after it has restarted it.
+    /// What holds the restart, whatever the time window.    /// Reloader pauses a Deployment for a while after it has restarted it.
     fn resume(&mut self, input: &Input) {
         let annotations = &self.workload.annotations;
         let paused_at = annotations.get(PAUSED_AT).and_then(|it| parse_time(it));
@@ -631,60 +266,5 @@ impl Draft<'_> {
         let until = millis(paused_at).saturating_add(period.map_or(0, span));
         self.resumes = until <= millis(input.now);
         self.resume_at = (!self.resumes).then(|| from_millis(until));
-    }
-}
-
-// === impl Window ===
-
-impl Window<'_> {
-    /// What is pending, and when the window of changes ends.
-    fn pending(&self, draft: &Draft<'_>) -> (Pending, i64) {
-        let options = &self.input.options;
-        let parts = draft.restarted.applied.iter();
-        let parts = parts.filter(|(key, applied)| draft.state.applied.get(*key) != Some(applied));
-        let parts: Vec<_> = parts
-            .map(|(key, applied)| format!("{key}={applied:?}"))
-            .collect();
-        let target = digest(parts.iter().map(String::as_str));
-        let stored = draft.state.pending.clone();
-        let quiet = draft.setting(QUIET, options.quiet);
-        let max_wait = draft.setting(MAX_WAIT, options.max_wait);
-        let since = stored.as_ref().map_or(self.now, |it| it.since);
-        let (pending, first, last) = match (&self.times, stored) {
-            // The times of the changes tell it all, but for those that were overwritten.
-            (Some(times), stored) => {
-                let first = times.iter().copied().min().unwrap_or(since).min(since);
-                let last = times.iter().copied().max().unwrap_or(since);
-                let pending = stored.unwrap_or(Pending {
-                    since,
-                    last: since,
-                    target,
-                });
-                (pending, first, last.min(self.now))
-            }
-            (None, Some(stored)) if stored.target == target => {
-                let last = stored.last;
-                (stored, since, last)
-            }
-            (None, _) => {
-                let last = self.now;
-                (
-                    Pending {
-                        since,
-                        last,
-                        target,
-                    },
-                    since,
-                    last,
-                )
-            }
-        };
-        let due = match options.profile {
-            Profile::Xing => first.saturating_add(quiet),
-            Profile::Rollplan | Profile::Reloader => last
-                .saturating_add(quiet)
-                .min(first.saturating_add(max_wait)),
-        };
-        (pending, due)
     }
 }

@@ -8,13 +8,14 @@
 //! configurations never get here: only checksums do.
 //!
 //! The steps of a decision, one file each: `reference` finds what a pod template reads, `selection` what a workload reacts
-//! to, `compare` what has changed, `decide` when it may restart, `guard` which restarts must wait for others, and `write`
-//! turns decisions into API calls.
+//! to, `compare` what has changed, `drift` what that means, `decide` and `window` when it may restart, `guard` which restarts
+//! must wait for others, and `write` turns decisions into API calls.
 
 mod checksum;
 mod compare;
 mod configuration;
 mod decide;
+mod drift;
 mod duration;
 mod guard;
 mod marker;
@@ -23,6 +24,7 @@ mod plan;
 mod reference;
 mod selection;
 mod state;
+mod window;
 mod workload;
 mod write;
 

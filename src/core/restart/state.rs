@@ -4,6 +4,7 @@
 //! the state only with a restart, when a reference is first recorded, and once when a change has to wait.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
@@ -28,8 +29,8 @@ const ABSENT: &str = "-";
 /// What a workload is recorded to have applied, and when it was restarted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// By key of the configuration.
-    pub(super) applied: BTreeMap<String, Applied>,
+    /// By key of the configuration. Shared, because most plans change nothing.
+    pub(super) applied: Arc<BTreeMap<String, Applied>>,
     pub(super) pending: Option<Pending>,
     /// Times in milliseconds, oldest first.
     pub(super) restarts: Vec<i64>,
@@ -105,24 +106,23 @@ impl State {
                 }
             }
         };
-        let ours = object(STATE);
+        let mut ours = object(STATE);
         let applied = match profile {
             Profile::Xing => object(XING_STATE),
-            Profile::Rollplan | Profile::Reloader => ours
-                .get("applied")
-                .and_then(Json::as_object)
-                .cloned()
-                .unwrap_or_default(),
+            Profile::Rollplan | Profile::Reloader => match ours.remove("applied") {
+                Some(Json::Object(applied)) => applied,
+                _ => Map::new(),
+            },
         };
         let applied = applied.into_iter();
-        let applied = applied.filter_map(|(key, entry)| Some((key, Applied::read(&entry)?)));
+        let applied = applied.filter_map(|(key, entry)| Some((key, Applied::read(entry)?)));
         // The xing controller's annotation has checksums only.
         let absent = ours.get("absent").and_then(Json::as_array);
         let absent = absent.into_iter().flatten().filter_map(Json::as_str);
         let absent = absent.map(|key| (key.to_owned(), Applied::Absent));
         let restarts = ours.get("restarts").and_then(Json::as_array);
         let state = Self {
-            applied: absent.chain(applied).collect(),
+            applied: Arc::new(absent.chain(applied).collect()),
             pending: ours.get("pending").and_then(Pending::read),
             restarts: restarts
                 .into_iter()
@@ -180,6 +180,11 @@ impl State {
         vec![(STATE, Some(text))]
     }
 
+    /// Records what of a configuration is applied.
+    pub(super) fn apply(&mut self, key: String, applied: Applied) {
+        Arc::make_mut(&mut self.applied).insert(key, applied);
+    }
+
     /// Adds a restart.
     pub(super) fn restarted(&mut self, now: i64) {
         self.pending = None;
@@ -193,19 +198,27 @@ impl State {
 // === impl Applied ===
 
 impl Applied {
-    fn read(json: &Json) -> Option<Self> {
-        let object = match json {
+    fn read(json: Json) -> Option<Self> {
+        let mut object = match json {
             Json::String(text) if text == ABSENT => return Some(Self::Absent),
-            Json::String(digest) => return Some(Self::whole(digest.clone())),
-            json => json.as_object()?,
+            Json::String(digest) => return Some(Self::whole(digest)),
+            Json::Object(object) => object,
+            _ => return None,
         };
-        let keys = object.get("k").and_then(Json::as_object).map(|keys| {
-            let keys = keys.iter();
-            keys.filter_map(|(key, checksum)| Some((key.clone(), checksum.as_str()?.to_owned())))
-                .collect()
-        });
+        let string = |json: Option<Json>| match json {
+            Some(Json::String(text)) => Some(text),
+            _ => None,
+        };
+        let keys = match object.remove("k") {
+            Some(Json::Object(keys)) => {
+                let keys = keys.into_iter();
+                let keys = keys.filter_map(|(key, checksum)| Some((key, string(Some(checksum))?)));
+                Some(keys.collect())
+            }
+            _ => None,
+        };
         Some(Self::Present(Entry {
-            digest: object.get("d")?.as_str()?.to_owned(),
+            digest: string(object.remove("d"))?,
             is_whole: object.contains_key("w"),
             keys,
         }))

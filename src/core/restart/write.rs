@@ -11,7 +11,8 @@ use crate::template::Value;
 use crate::time::Time;
 
 use super::checksum::digest;
-use super::decide::{Draft, Source};
+use super::decide::Draft;
+use super::drift::Source;
 use super::duration::parse_duration;
 use super::marker::{
     LAST_RELOADED_FROM, PAUSE_PERIOD, PAUSED_AT, RESTARTED_AT, XING_TIMESTAMP, variable,
@@ -204,7 +205,10 @@ fn recreate(draft: &Draft<'_>, object: &Value, event: Event) -> Vec<Step> {
             .contains(&key.as_str())
         });
         // It may contain values, and whoever applies the Job again writes it again.
-        if let Some(annotations) = metadata.get_mut("annotations").and_then(Json::as_object_mut) {
+        if let Some(annotations) = metadata
+            .get_mut("annotations")
+            .and_then(Json::as_object_mut)
+        {
             annotations.remove(LAST_APPLIED);
         }
         for (key, text) in draft.restarted.write(Profile::Reloader) {

@@ -120,8 +120,10 @@ type System struct {
 	address    string
 	kubeconfig string
 	service    *controlplane.Program
-	adapters   map[string]*controlplane.Program
-	flags      map[string][]string
+	// serviceFlags are flags of the service besides its address.
+	serviceFlags []string
+	adapters     map[string]*controlplane.Program
+	flags        map[string][]string
 }
 
 // Install prepares a control plane for an adapter. It creates the service account, its role bindings and, if the mode
@@ -185,8 +187,10 @@ func (s *System) Grant(ctx context.Context, mode Mode) (string, error) {
 }
 
 // StartService starts the service. It always uses the same address, so that adapters reconnect after a restart.
-func (s *System) StartService() (err error) {
-	s.service, err = s.Run("rollplan", s.binaries.Rollplan, "serve", "--listen", s.address)
+// Flags are remembered for the next start.
+func (s *System) StartService(flags ...string) (err error) {
+	s.serviceFlags = append(s.serviceFlags, flags...)
+	s.service, err = s.Run("rollplan", s.binaries.Rollplan, append([]string{"serve", "--listen", s.address}, s.serviceFlags...)...)
 	return err
 }
 
@@ -207,6 +211,16 @@ func (s *System) StartAdapter(name string, flags ...string) (err error) {
 		"--leader-elect-namespace", systemNamespace, "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
 		"--kube-api-qps", "500", "--kube-api-burst", "1000"}, flags)...)
 	return err
+}
+
+// StopAdapter stops an adapter for good.
+func (s *System) StopAdapter(name string) error {
+	adapter := s.adapters[name]
+	delete(s.adapters, name)
+	if adapter.Ended() {
+		return fmt.Errorf("adapter %s exited unexpectedly; see %s", name, adapter.Log())
+	}
+	return stopCleanly(adapter)
 }
 
 // RestartAdapter starts an adapter that has exited again, with the same flags.

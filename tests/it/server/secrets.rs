@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD, Engine as _};
 use rollplan::client::RolloutPlannerClient;
-use rollplan::proto::{PlanRolloutRequest, RollbackRequest};
+use rollplan::proto::{PlanRestartsRequest, PlanRolloutRequest, RollbackRequest};
 use rollplan::wire::json;
 use serde_json::{Value, json};
 use tonic::Code;
 
 use super::http::Ask;
+use super::observed::get;
 use super::process::Process;
 use super::raw::{self, PLAN, framed};
 use super::{PATIENCE, connect};
@@ -140,4 +142,115 @@ async fn nothing_of_a_workload_is_logged() {
     assert_eq!(failed[0]["span"]["deployment"], "shop/web");
     assert_eq!(failed[3]["span"]["method"], "unknown");
     assert_eq!(failed[4]["reason"], "INVALID_JSON");
+}
+
+/// Values of configurations, and what is in the templates and annotations of workloads.
+const VALUES: [&str; 5] = [
+    "hunter2-secret/+?",
+    "hunter2-config",
+    "hunter2-env",
+    "hunter2-applied",
+    "hunter2-binary",
+];
+
+/// A text as it might be recognised again.
+fn forms(value: &str) -> Vec<String> {
+    let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let url: String = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let query = value
+        .replace('/', "%2F")
+        .replace('+', "%2B")
+        .replace('?', "%3F");
+    let plain = BASE64_STANDARD.encode(value);
+    let mut forms = vec![value.to_owned(), hex.to_uppercase(), hex, url, query];
+    forms.push(plain.trim_end_matches('=').to_owned());
+    forms.push(BASE64_URL_SAFE_NO_PAD.encode(value));
+    forms
+}
+
+/// A Secret, a ConfigMap and a workload that uses them, with the values wherever there may be some. `value` changes the data.
+fn mk_restarts(profile: i32, value: &str) -> Value {
+    let [_, config, env, applied, binary] = VALUES;
+    let base64 = |text: &str| BASE64_STANDARD.encode(text);
+    let annotations = json!({
+        "kubectl.kubernetes.io/last-applied-configuration": json!({"data": {"k": base64(applied)}, "stringData": {"k": applied}}).to_string(),
+        "rollplan.dev/restart": "enabled",
+        "com.xing.deployment-restart": "enabled",
+        "reloader.stakater.com/auto": "true",
+    });
+    let metadata = |name: &str| json!({"name": name, "namespace": "shop", "uid": name, "annotations": annotations});
+    let items = json!([
+        {"apiVersion": "v1", "kind": "Secret", "metadata": metadata("db"), "data": {"k": value}, "stringData": {"k": applied}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("app"), "data": {"k": config}, "binaryData": {"b": base64(binary)}},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata("web"), "spec": {"template": {
+            "metadata": {"annotations": annotations},
+            "spec": {"containers": [{
+                "name": "app",
+                "args": [env],
+                "env": [{"name": "P", "value": env}],
+                "envFrom": [{"configMapRef": {"name": "app"}}, {"secretRef": {"name": "db"}}],
+            }]},
+        }}},
+    ]);
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    json!({
+        "now": "2026-01-01T00:00:00Z",
+        "objectsJson": [crate::base64(&list)],
+        "configurationsComplete": true,
+        "options": {"profile": profile, "includeUnchanged": true, "eventsAsCalls": true},
+    })
+}
+
+#[tokio::test]
+async fn values_of_configurations_are_in_no_log_metric_or_answer() {
+    const RESTARTS: &str = "/rollplan.v1.RolloutPlanner/PlanRestarts";
+    let mut server = Process::start(&["--slow-call", "0s"]);
+    let mut client = RolloutPlannerClient::new(connect(server.address).await);
+    let mut raw = raw::connect(server.address).await;
+    let mut emitted = String::new();
+    for profile in 1..=3 {
+        // Valid, not base64, and a value of another type.
+        let secret = BASE64_STANDARD.encode(VALUES[0]);
+        for value in [secret.as_str(), VALUES[0]] {
+            let text = mk_restarts(profile, value).to_string();
+            let request: PlanRestartsRequest = json::from_json(&text).unwrap();
+            let answer = client.plan_restarts(request.clone()).await.unwrap();
+            let answer = answer.into_inner();
+            assert_eq!(answer.violations.len(), usize::from(value == VALUES[0]));
+            emitted += &format!("{answer:?}");
+            let ask = Ask::post(RESTARTS, "application/json", text);
+            emitted += ask.over_http1(server.address).await.text();
+            // A message that ends within the objects, and objects that end within a value.
+            let whole = framed(&request);
+            let cut = whole.len() - 60;
+            let mut prefix = vec![0];
+            prefix.extend(u32::try_from(cut).unwrap().to_be_bytes());
+            let malformed = [&prefix, &whole[5..5 + cut]].concat();
+            let answer = raw
+                .call(raw::request(RESTARTS, &[]), malformed.into())
+                .await;
+            emitted += &format!("{:?}", answer.unwrap().status);
+            let mut unfinished = request;
+            unfinished.objects_json[0] = format!("{{\"data\":{{\"k\":\"{value}").into();
+            emitted += &format!("{:?}", client.plan_restarts(unfinished).await.unwrap_err());
+        }
+    }
+    assert!(emitted.contains("restart-state"), "nothing was planned");
+    let (_, metrics) = get(server.http, "/metrics").await;
+    assert!(metrics.contains("PlanRestarts"), "nothing was counted");
+    emitted += &metrics;
+    drop((client, raw));
+    server.signal("TERM");
+    assert_eq!(server.ended(PATIENCE).code(), Some(0));
+    let mut logged = 0;
+    for line in &server.said {
+        logged += usize::from(line.contains("PlanRestarts"));
+        emitted += &line;
+    }
+    assert!(logged > 0, "nothing was logged");
+    for value in VALUES {
+        for form in forms(value) {
+            assert!(!emitted.contains(&form), "{form}");
+        }
+    }
 }

@@ -2,8 +2,8 @@
 //!
 //! Left out, because nothing here decides about them: the rows of ArgoRollout (restartAt) and DeploymentConfig (OpenShift) in
 //! all tables, `argo/` and `csi/` with a real Vault, and the pending rows of the suite itself (`PDescribeTable`, `PIt`).
-//! Which namespaces and labels are watched is the choice of the caller, who sends nothing of the others: the cases of
-//! `namespace_ignore`, `namespace_selector`, `resource_selector` and `watch_globally` in `flags/` have no row. Those of
+//! Which namespaces and labels are watched is up to the adapter: the cases of `namespace_ignore`, `namespace_selector`,
+//! `resource_selector` and `watch_globally` in `flags/` are rows of tests/e2e/adapter/restarts_test.go. Those of
 //! `annotations/pause_period_test.go` are a test of their own.
 
 use serde_json::{Value as Json, json};

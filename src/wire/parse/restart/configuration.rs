@@ -1,0 +1,105 @@
+//! Configurations of a request for restarts, as checksums.
+
+use std::collections::BTreeMap;
+
+use rollplan_core::restart::{Configuration, ConfigurationKind, Content};
+
+use crate::proto;
+use crate::wire::error::Reason;
+use crate::wire::parse::Parser;
+use crate::wire::parse::path::Path;
+
+/// Digits that the checksum of a key has at least.
+const CHECKSUM_DIGITS_MIN: usize = 16;
+
+impl Parser<'_> {
+    pub(super) fn configuration_kind(
+        &mut self,
+        kind: i32,
+        path: &Path<'_>,
+    ) -> Option<ConfigurationKind> {
+        match proto::ConfigurationKind::try_from(kind) {
+            Ok(proto::ConfigurationKind::ConfigMap) => Some(ConfigurationKind::ConfigMap),
+            Ok(proto::ConfigurationKind::Secret) => Some(ConfigurationKind::Secret),
+            Ok(proto::ConfigurationKind::SecretProviderClass) => {
+                Some(ConfigurationKind::SecretProviderClass)
+            }
+            Ok(proto::ConfigurationKind::Unspecified) => {
+                self.violation(&path.field("kind"), Reason::Required, "is required");
+                None
+            }
+            Err(_) => {
+                self.unknown::<()>("kind", kind, path);
+                None
+            }
+        }
+    }
+
+    pub(super) fn configuration(
+        &mut self,
+        message: proto::Configuration,
+        path: &Path<'_>,
+    ) -> Option<Configuration> {
+        let proto::Configuration {
+            kind,
+            namespace,
+            name,
+            annotations,
+            key_checksums,
+            checksum,
+            absent,
+            changed_at,
+            observations,
+        } = message;
+        let kind = self.configuration_kind(kind, path);
+        let namespace = self.text(namespace, &path.field("namespace"));
+        let namespace = self.namespace(namespace, &path.field("namespace"));
+        let name = self.name(name, &path.field("name"));
+        self.annotations(&annotations, &path.field("annotations"));
+        let checksums_path = path.field("key_checksums");
+        for (key, checksum) in &key_checksums {
+            if checksum.len() < CHECKSUM_DIGITS_MIN || !is_hexadecimal(checksum) {
+                let description = "must be at least 16 lower-case hexadecimal digits";
+                self.violation(&checksums_path.key(key), Reason::OutOfRange, description);
+            }
+        }
+        let checksum_path = path.field("checksum");
+        if !is_hexadecimal(&checksum) {
+            let description = "must be lower-case hexadecimal digits";
+            self.violation(&checksum_path, Reason::OutOfRange, description);
+        }
+        let content = match (absent, key_checksums.is_empty(), checksum.is_empty()) {
+            (true, true, true) => Content::Absent,
+            (true, ..) => {
+                let description = "may not be set beside checksums";
+                self.violation(&path.field("absent"), Reason::Exclusive, description);
+                Content::Absent
+            }
+            // Only what is empty has neither.
+            (false, true, true) => Content::Present {
+                keys: Some(BTreeMap::new()),
+                whole: String::new(),
+            },
+            (false, is_whole, _) => Content::Present {
+                keys: (!is_whole).then_some(key_checksums),
+                whole: checksum,
+            },
+        };
+        let observations = self.count(observations, &path.field("observations"));
+        let changed_at = self.optional_time(changed_at, &path.field("changed_at"));
+        Some(Configuration {
+            kind: kind?,
+            namespace,
+            name,
+            annotations,
+            content,
+            changed_at,
+            observations: u32::try_from(observations).unwrap_or_default(),
+        })
+    }
+}
+
+fn is_hexadecimal(text: &str) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    text.bytes().all(is_digit)
+}

@@ -1,0 +1,236 @@
+//! Requests for restarts. An item that is invalid is left out and reported; the others are planned.
+
+mod configuration;
+mod options;
+mod workload;
+
+use std::collections::{BTreeMap, HashSet};
+
+use rollplan_core::interrupt::Interrupt;
+use rollplan_core::restart::{Configuration, Hasher, Options, Workload};
+use rollplan_core::template::Value;
+use rollplan_core::time::Time;
+
+use super::Parser;
+use super::path::Path;
+use crate::proto;
+use crate::wire::error::{Error, Reason, Violation, Violations};
+use crate::wire::limits::{CONFIGURATIONS_MAX, WORKLOADS_MAX, limit};
+use crate::wire::origin::Origin;
+
+/// Violations of items that a response lists.
+const ITEM_VIOLATIONS_MAX: usize = 1_000;
+/// A workload with what Kubernetes JSON tells beyond the message.
+#[derive(Debug, Default)]
+pub(in crate::wire) struct WorkloadItem {
+    pub(in crate::wire) message: proto::Workload,
+    pub(in crate::wire) template: Option<Value>,
+    pub(in crate::wire) object: Option<Value>,
+}
+
+/// Items of a request that are valid, and what is wrong with the others.
+#[derive(Debug, Default)]
+pub(in crate::wire) struct Items {
+    pub(in crate::wire) workloads: Vec<Workload>,
+    /// Plural names of resources, one for each workload.
+    pub(in crate::wire) resources: Vec<String>,
+    pub(in crate::wire) configurations: Vec<Configuration>,
+    pub(in crate::wire) namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    pub(in crate::wire) violations: Vec<Violation>,
+    pub(in crate::wire) omitted: usize,
+    seen: HashSet<String>,
+}
+
+/// Options of a request.
+#[derive(Debug)]
+pub(in crate::wire) struct RestartOptions {
+    pub(in crate::wire) now: Time,
+    pub(in crate::wire) plan: Options,
+    pub(in crate::wire) kinds: Vec<proto::WorkloadKind>,
+    pub(in crate::wire) events_as_calls: bool,
+    pub(in crate::wire) include_unchanged: bool,
+    pub(in crate::wire) checksum_key: Vec<u8>,
+}
+
+/// Takes in what concerns the whole request.
+pub(in crate::wire) fn restart_options(
+    now: Option<prost_types::Timestamp>,
+    options: Option<proto::RestartOptions>,
+    interrupt: &dyn Interrupt,
+) -> Result<RestartOptions, Error> {
+    let mut parser = Parser::new(interrupt);
+    let path = Path::Root("now");
+    let now = parser.required(now, &path);
+    let now = now.and_then(|now| parser.time(now, &path));
+    let parsed = parser.restart_options(now.unwrap_or(Time::MIN), options.unwrap_or_default());
+    parser.finish(parsed)
+}
+
+// === impl RestartOptions ===
+
+impl RestartOptions {
+    pub(in crate::wire) fn hasher(&self) -> Hasher {
+        Hasher::new(&self.checksum_key)
+    }
+}
+
+// === impl Items ===
+
+impl Items {
+    /// Takes in the messages of a request.
+    pub(in crate::wire) fn read(
+        &mut self,
+        workloads: Vec<proto::Workload>,
+        configurations: Vec<proto::Configuration>,
+        namespaces: Vec<proto::NamespaceSettings>,
+        interrupt: &dyn Interrupt,
+    ) -> Result<(), Error> {
+        for (index, message) in workloads.into_iter().enumerate() {
+            let item = WorkloadItem {
+                message,
+                ..WorkloadItem::default()
+            };
+            self.workload(item, &Path::Root("workloads").index(index), interrupt)?;
+        }
+        for (index, message) in configurations.into_iter().enumerate() {
+            let root = Path::Root("configurations");
+            self.configuration(message, &root.index(index), interrupt)?;
+        }
+        for (index, message) in namespaces.into_iter().enumerate() {
+            let root = Path::Root("namespaces");
+            let path = root.index(index);
+            let proto::NamespaceSettings { name, annotations } = message;
+            let mut parser = Parser::new(interrupt);
+            let name = parser.text(name, &path.field("name"));
+            let name = parser.namespace(name, &path.field("name"));
+            parser.annotations(&annotations, &path.field("annotations"));
+            if self.is_valid(parser)? {
+                self.namespaces.insert(name, annotations);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in a workload.
+    pub(in crate::wire) fn workload(
+        &mut self,
+        item: WorkloadItem,
+        path: &Path<'_>,
+        interrupt: &dyn Interrupt,
+    ) -> Result<(), Error> {
+        limit("workloads", self.workloads.len() + 1, WORKLOADS_MAX)?;
+        let mut parser = Parser::new(interrupt);
+        let resource = item.message.resource.clone();
+        let workload = parser.workload(item, path);
+        let id = format!(
+            "{} {} {}/{}",
+            workload.api_version, workload.kind, workload.namespace, workload.name
+        );
+        self.check_unique(&mut parser, id, path);
+        if self.is_valid(parser)? {
+            self.workloads.push(workload);
+            self.resources.push(resource);
+        }
+        Ok(())
+    }
+
+    /// Takes in a configuration as checksums.
+    pub(in crate::wire) fn configuration(
+        &mut self,
+        message: proto::Configuration,
+        path: &Path<'_>,
+        interrupt: &dyn Interrupt,
+    ) -> Result<(), Error> {
+        limit(
+            "configurations",
+            self.configurations.len() + 1,
+            CONFIGURATIONS_MAX,
+        )?;
+        let mut parser = Parser::new(interrupt);
+        let configuration = parser.configuration(message, path);
+        let (Some(configuration), true) = (configuration, parser.violations.is_empty()) else {
+            self.is_valid(parser)?;
+            return Ok(());
+        };
+        self.add_configuration(configuration, parser, path)
+    }
+
+    /// Adds a configuration that was found valid.
+    fn add_configuration(
+        &mut self,
+        configuration: Configuration,
+        mut parser: Parser<'_>,
+        path: &Path<'_>,
+    ) -> Result<(), Error> {
+        let Configuration {
+            kind,
+            namespace,
+            name,
+            ..
+        } = &configuration;
+        let id = format!("{kind} {namespace}/{name}");
+        self.check_unique(&mut parser, id, path);
+        if self.is_valid(parser)? {
+            self.configurations.push(configuration);
+        }
+        Ok(())
+    }
+
+    /// Adds a configuration of Kubernetes JSON.
+    pub(in crate::wire) fn configuration_object(
+        &mut self,
+        configuration: Configuration,
+        origin: &Origin,
+        interrupt: &dyn Interrupt,
+    ) -> Result<(), Error> {
+        limit(
+            "configurations",
+            self.configurations.len() + 1,
+            CONFIGURATIONS_MAX,
+        )?;
+        let path = Path::Object(origin);
+        let metadata = path.field("metadata");
+        let mut parser = Parser::new(interrupt);
+        let Configuration {
+            namespace, name, ..
+        } = &configuration;
+        parser.name(name.clone(), &metadata.field("name"));
+        parser.text(namespace.clone(), &metadata.field("namespace"));
+        parser.namespace(namespace.clone(), &metadata.field("namespace"));
+        self.add_configuration(configuration, parser, &path)
+    }
+
+    /// Notes what is wrong with an item.
+    pub(in crate::wire) fn violation(&mut self, field: String, reason: Reason, description: &str) {
+        let mut violations = Violations::default();
+        violations.add(field, reason, description);
+        self.extend(violations);
+    }
+
+    fn check_unique(&mut self, parser: &mut Parser<'_>, id: String, path: &Path<'_>) {
+        if parser.violations.is_empty() && !self.seen.insert(id) {
+            let description = "an earlier item has the same kind, namespace and name";
+            parser.violation(path, Reason::Duplicate, description);
+        }
+    }
+
+    /// Whether an item is valid. Its violations are kept.
+    fn is_valid(&mut self, parser: Parser<'_>) -> Result<bool, Error> {
+        parser.interrupt.check()?;
+        let is_valid = parser.violations.is_empty();
+        self.extend(parser.violations);
+        Ok(is_valid)
+    }
+
+    fn extend(&mut self, violations: Violations) {
+        let Violations { listed, omitted } = violations;
+        self.omitted += omitted;
+        for violation in listed {
+            if self.violations.len() < ITEM_VIOLATIONS_MAX {
+                self.violations.push(violation);
+            } else {
+                self.omitted += 1;
+            }
+        }
+    }
+}

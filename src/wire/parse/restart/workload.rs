@@ -1,0 +1,223 @@
+//! Workloads of a request for restarts, with what their templates read.
+
+use std::collections::BTreeMap;
+
+use rollplan_core::restart::{
+    ContainerAt, Reference, Rollout, Started, Usage, Workload, references,
+};
+use rollplan_core::template::{Template, Value};
+
+use super::WorkloadItem;
+use crate::proto;
+use crate::wire::error::Reason;
+use crate::wire::parse::Parser;
+use crate::wire::parse::meta::Needed;
+use crate::wire::parse::name::{is_api_version, is_kind};
+use crate::wire::parse::path::Path;
+
+impl Parser<'_> {
+    pub(super) fn kind_of_workload(&mut self, api_version: &str, kind: &str, path: &Path<'_>) {
+        if !is_api_version(api_version) {
+            let description = format_args!("{api_version:?} is not a group and a version");
+            self.violation(&path.field("api_version"), Reason::InvalidName, description);
+        }
+        if !is_kind(kind) {
+            let description =
+                format_args!("{kind:?} is not a kind: at most 63 of A-Z, a-z and 0-9");
+            self.violation(&path.field("kind"), Reason::InvalidName, description);
+        }
+    }
+
+    pub(super) fn resource(&mut self, resource: &str, path: &Path<'_>) {
+        let is_valid =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if resource.len() > 63 || !resource.bytes().all(is_valid) {
+            let description = "must be the plural name of a resource, for example \"deployments\"";
+            self.violation(path, Reason::InvalidName, description);
+        }
+    }
+
+    pub(super) fn template_path(&mut self, text: &str, path: &Path<'_>) {
+        let is_field =
+            |field: &str| !field.is_empty() && field.bytes().all(|it| it.is_ascii_alphanumeric());
+        if !text.is_empty() && (text.len() > 253 || !text.split('.').all(is_field)) {
+            let description = "must be names of fields with dots, for example \"spec.template\"";
+            self.violation(path, Reason::InvalidName, description);
+        }
+    }
+
+    pub(super) fn workload(&mut self, item: WorkloadItem, path: &Path<'_>) -> Workload {
+        let WorkloadItem {
+            message,
+            template,
+            object,
+        } = item;
+        let proto::Workload {
+            api_version,
+            kind,
+            metadata,
+            template: raw,
+            references: listed,
+            template_annotations,
+            template_path,
+            resource,
+            oldest_pod_started_at,
+            revision_created_at,
+            rollout,
+            no_pods_running,
+            paused,
+            on_delete,
+            disruptions_allowed,
+        } = message;
+        self.kind_of_workload(&api_version, &kind, path);
+        self.resource(&resource, &path.field("resource"));
+        self.template_path(&template_path, &path.field("template_path"));
+        let needed = Needed {
+            namespace: true,
+            resource_version: false,
+        };
+        let metadata = self.metadata(metadata, needed, &path.field("metadata"));
+        let is_typed = raw.is_some();
+        let template = template.or_else(|| {
+            let raw = raw?;
+            let template_path = path.field("template");
+            _ = self.tape(&raw, None, &template_path);
+            if !listed.is_empty() || !template_annotations.is_empty() {
+                let description = "may not be given beside references and template_annotations";
+                self.violation(&template_path, Reason::Exclusive, description);
+            }
+            self.violations
+                .is_empty()
+                .then(|| Template::new(raw).value().clone())
+        });
+        let (references, annotations, has_metadata) = match &template {
+            Some(template) => (
+                references(template),
+                annotations_of(template),
+                template.get("metadata").is_some_and(|it| !it.is_null()),
+            ),
+            // Something is wrong with it.
+            None if is_typed => (Vec::new(), BTreeMap::new(), true),
+            None => {
+                let references_path = path.field("references");
+                let listed = listed.into_iter().enumerate();
+                let listed = listed
+                    .filter_map(|(index, it)| self.reference(it, &references_path.index(index)));
+                (listed.collect(), template_annotations, true)
+            }
+        };
+        let rollout = match proto::RolloutState::try_from(rollout) {
+            Ok(proto::RolloutState::Unspecified) => Rollout::Unknown,
+            Ok(proto::RolloutState::Progressing) => Rollout::Progressing,
+            Ok(proto::RolloutState::Complete) => Rollout::Complete,
+            Ok(proto::RolloutState::Stuck) => Rollout::Stuck,
+            Err(_) => self.unknown("rollout", rollout, path),
+        };
+        let started_path = path.field("oldest_pod_started_at");
+        let started = self.optional_time(oldest_pod_started_at, &started_path);
+        let started = match (started, no_pods_running) {
+            (Some(_), true) => {
+                let description = "may not be given with no_pods_running";
+                self.violation(&started_path, Reason::Exclusive, description);
+                Started::Unknown
+            }
+            (Some(time), false) => Started::At(time),
+            (None, true) => Started::Never,
+            (None, false) => Started::Unknown,
+        };
+        let fields = match (template_path.as_str(), kind.as_str()) {
+            ("", "CronJob") => "spec.jobTemplate.spec.template",
+            ("", _) => "spec.template",
+            (given, _) => given,
+        };
+        Workload {
+            template_path: fields.split('.').map(str::to_owned).collect(),
+            revision_at: self
+                .optional_time(revision_created_at, &path.field("revision_created_at")),
+            api_version,
+            kind,
+            namespace: metadata.namespace,
+            name: metadata.name,
+            uid: metadata.uid,
+            annotations: metadata.annotations,
+            is_deleting: metadata.deletion_timestamp.is_some(),
+            template_annotations: annotations,
+            has_template_metadata: has_metadata,
+            references,
+            rollout,
+            started,
+            is_paused: paused,
+            is_on_delete: on_delete,
+            disruptions_allowed,
+            template,
+            object,
+        }
+    }
+
+    fn reference(&mut self, reference: proto::Reference, path: &Path<'_>) -> Option<Reference> {
+        let proto::Reference {
+            kind,
+            name,
+            keys,
+            usage,
+            optional,
+            projected,
+            container,
+            container_list,
+        } = reference;
+        let kind = self.configuration_kind(kind, path);
+        let name = self.name(name, &path.field("name"));
+        let usage = match proto::ReferenceUsage::try_from(usage) {
+            Ok(proto::ReferenceUsage::Env) => Some(Usage::Env),
+            Ok(proto::ReferenceUsage::EnvFrom) => Some(Usage::EnvFrom),
+            Ok(proto::ReferenceUsage::SubPath) => Some(Usage::SubPath),
+            Ok(proto::ReferenceUsage::Volume) => Some(Usage::Volume),
+            Ok(proto::ReferenceUsage::Unmounted) => Some(Usage::Unmounted),
+            Ok(proto::ReferenceUsage::ImagePull) => Some(Usage::ImagePull),
+            Ok(proto::ReferenceUsage::Named) => Some(Usage::Named),
+            Ok(proto::ReferenceUsage::Unspecified) => {
+                let description = "is required";
+                self.violation(&path.field("usage"), Reason::Required, description);
+                None
+            }
+            Err(_) => {
+                self.unknown::<()>("usage", usage, path);
+                None
+            }
+        };
+        let list = match container_list.is_empty() {
+            true => "containers".to_owned(),
+            false => container_list,
+        };
+        let container = (!container.is_empty()).then_some(ContainerAt {
+            list,
+            index: 0,
+            name: container,
+        });
+        // Only containers have environments, and whoever lists no container means one of them.
+        let container = container.or_else(|| {
+            matches!(usage, Some(Usage::Env | Usage::EnvFrom)).then(|| ContainerAt {
+                list: "containers".to_owned(),
+                index: 0,
+                name: String::new(),
+            })
+        });
+        Some(Reference {
+            kind: kind?,
+            name,
+            keys: (!keys.is_empty()).then_some(keys),
+            usage: usage?,
+            optional,
+            projected,
+            container,
+        })
+    }
+}
+
+fn annotations_of(template: &Value) -> BTreeMap<String, String> {
+    let annotations = template.at(&["metadata", "annotations"]);
+    let entries = annotations.and_then(Value::as_map).into_iter().flatten();
+    entries
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
