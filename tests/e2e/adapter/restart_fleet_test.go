@@ -85,7 +85,7 @@ func TestRestartFleet(t *testing.T) {
 		f.write(ctx, t, fmt.Sprintf("%s-%d", []string{"configmap", "secret"}[i%2], i))
 	}
 	key := f.keyFile(t)
-	f.start(t, "fleet", fmt.Sprintf(`"quiet":"0.3s","maxWait":"3s","minInterval":"%s","skew":"1s","allWorkloads":true`, fleetInterval),
+	f.start(t, "fleet", fmt.Sprintf(`"quiet":"0.3s","maxWait":"3s","minInterval":"%gs","skew":"1s","allWorkloads":true`, fleetInterval.Seconds()),
 		"--checksum-key-file="+key, "--zap-log-level=debug")
 	for i := range workloads {
 		f.create(ctx, t, fmt.Sprintf("web-%d", i))
