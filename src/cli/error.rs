@@ -16,11 +16,11 @@ pub(super) enum Error {
     /// The input is invalid: everything that is wrong with it.
     #[error("{}", diagnostics(.0))]
     Input(Vec<Diagnostic>),
-    /// The requested Deployment does not exist.
+    /// The requested object does not exist.
     #[error("{0}")]
     Absent(String),
-    /// The Deployment was deleted while it was watched.
-    #[error("the Deployment was deleted while waiting: {0}")]
+    /// The object was deleted while it was watched.
+    #[error("deleted while waiting: {0}")]
     Gone(String),
     /// The Deployment cannot be rolled back to the revision.
     #[error("{0}")]

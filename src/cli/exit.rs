@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use crate::proto::{Outlook, Phase, RolloutReport};
 
-/// The reason of a verdict about a paused rollout.
-const PAUSED: &str = "PAUSED";
+/// The reasons of verdicts about what somebody has chosen to continue by hand: a pause, and updateStrategy OnDelete.
+const CHOICES: [&str; 2] = ["PAUSED", "ON_DELETE"];
 
 /// How a run ends: its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,11 @@ impl Exit {
         match verdict.map_or(Outlook::Unspecified, |verdict| verdict.outlook()) {
             Outlook::Complete => Self::Done,
             // A pause is somebody's decision, and no failure.
-            Outlook::NeedsChange if verdict.is_some_and(|it| it.reason != PAUSED) => Self::Failed,
+            Outlook::NeedsChange
+                if verdict.is_some_and(|it| !CHOICES.contains(&it.reason.as_str())) =>
+            {
+                Self::Failed
+            }
             Outlook::NeedsChange | Outlook::CompletesByItself | Outlook::Undecided => Self::Going,
             // An older service has no verdicts, and a newer one may have others.
             Outlook::Unspecified => Self::of_phase(report),

@@ -17,6 +17,7 @@ mod options;
 mod output;
 mod planner;
 mod report;
+mod resource;
 mod serve;
 mod stderr;
 mod target;

@@ -7,14 +7,15 @@ use super::options::ClusterArgs;
 use super::output;
 use super::planner::Planner;
 use crate::proto;
+use crate::text::counter;
 
 /// How long pods may be starting before events are read to find out why.
 const STARTING_SECONDS: i64 = 15;
 
-/// What was observed of a Deployment.
+/// What was observed of an object.
 #[derive(Debug)]
 pub(super) struct Status {
-    /// The Deployment, for example "Deployment shop/web".
+    /// The object, for example "Deployment shop/web".
     pub(super) subject: String,
     pub(super) uid: String,
     pub(super) response: proto::ComputeStatusResponse,
@@ -32,6 +33,11 @@ impl Status {
             "" => object.name,
             namespace => format!("{namespace}/{}", object.name),
         }
+    }
+
+    pub(super) fn kind(&self) -> &str {
+        let object = self.response.object.as_ref();
+        object.map_or("", |object| &object.kind)
     }
 
     /// Takes what the object has created from the request.
@@ -108,6 +114,11 @@ fn needs_events(report: &proto::RolloutReport, now: Option<&prost_types::Timesta
                 let since = blocker.since.as_ref();
                 since.is_none_or(|since| seconds.saturating_sub(since.seconds) > STARTING_SECONDS)
             }
+            // Controllers of other kinds report these in events only.
+            "NOT_AVAILABLE" | "NOT_BOUND" | "NO_ADDRESS" | "OLD_POD_BLOCKS" => {
+                report.counts.is_none()
+            }
+            "RUNNING" => counter(report, "active") == Some(0),
             _ => false,
         })
 }

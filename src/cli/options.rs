@@ -29,7 +29,7 @@ pub(super) struct SourceArgs {
     pub(super) files: Vec<PathBuf>,
 }
 
-/// Which rollouts a command is about: one or several, in a cluster or in files.
+/// Which objects a command is about: one or several, in a cluster or in files.
 #[derive(Args, Debug)]
 pub(super) struct ScopeArgs {
     #[command(flatten)]
@@ -38,23 +38,28 @@ pub(super) struct ScopeArgs {
     pub(super) cluster: ClusterArgs,
 }
 
-/// What names the rollouts.
+/// What names the objects.
 #[derive(Args, Debug)]
 pub(super) struct WhichArgs {
-    /// The Deployments to read with kubectl, for example web or deploy/web; pdeploy/web for a PlannedDeployment
+    /// The objects to read with kubectl, for example web, deploy/web, sts/db or job/migrate; a name alone is a Deployment
     ///
-    /// Runs kubectl get with your configuration, for each Deployment and then for the ReplicaSets and pods that its
-    /// selector matches. From five in a namespace on, lists are read instead. Without permission to list pods, the answer
-    /// does without them, with a note.
+    /// Every kind that the cluster has, by the words that kubectl has for it: deploy, sts, ds, rs, job, cj, po, svc, pvc, crd,
+    /// or for example certificates.cert-manager.io/web. Of kinds that rollplan does not know, the conditions decide that many
+    /// controllers share. A kind that it knows may be a word of its own: sts db cache. With --selector, --all or
+    /// --all-namespaces, the word is a list of kinds, for example deploy,sts.
+    ///
+    /// Runs kubectl get with your configuration, for each object and then for what its selector matches: ReplicaSets,
+    /// ControllerRevisions and pods. From five of a kind in a namespace on, lists are read instead. Without permission to
+    /// list pods, the answer does without them, with a note.
     #[arg(value_name = "NAME")]
     pub(super) names: Vec<String>,
-    /// The Deployments that a label selector matches, for example app=web
+    /// The Deployments that a label selector matches, for example app=web, or the objects of the given kinds
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub(super) selector: Option<String>,
-    /// All Deployments of the namespace
+    /// All Deployments of the namespace, or all objects of the given kinds
     #[arg(long)]
     pub(super) all: bool,
-    /// All Deployments of all namespaces, or with --selector those that match
+    /// The same in all namespaces, with --selector those that match
     #[arg(short = 'A', long)]
     pub(super) all_namespaces: bool,
     /// File or directory with Kubernetes objects, or - for standard input; may be repeated
@@ -73,7 +78,7 @@ pub(super) struct WhichArgs {
 /// Which cluster and namespace kubectl reads.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub(super) struct ClusterArgs {
-    /// The namespace of the Deployment (for kubectl)
+    /// The namespace of the objects (for kubectl)
     #[arg(short, long)]
     pub(super) namespace: Option<String>,
     /// The context of the kubeconfig to use (for kubectl)
@@ -236,15 +241,32 @@ pub(super) enum ScriptOutput {
 /// What to wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Goal {
-    /// All pods are updated and available, and no old pod is left
+    /// All pods are updated and available, and no old pod is left; of other kinds, what docs/verdict.md lists
     #[default]
     Complete,
     /// As many pods as desired are available, of whatever template
     Available,
-    /// As many pods as desired have the current template, available or not
+    /// As many pods as desired have the current template, available or not (of a StatefulSet those above its partition)
     Updated,
-    /// The Deployment is deleted
+    /// The object is deleted
     Deleted,
+}
+
+impl Goal {
+    /// Why it cannot be waited for with a kind of objects.
+    pub(super) fn refusal(self, kind: &dyn std::fmt::Display) -> String {
+        match self {
+            Self::Available => format!(
+                "--for=available is for Deployments, StatefulSets, DaemonSets and ReplicaSets: a {kind} has no number of \
+                 available pods; wait for complete or deleted"
+            ),
+            Self::Updated => format!(
+                "--for=updated is for Deployments, StatefulSets and DaemonSets: a {kind} has no number of updated pods; wait \
+                 for complete or deleted"
+            ),
+            Self::Complete | Self::Deleted => format!("a {kind} can be waited for"),
+        }
+    }
 }
 
 // === impl ClusterArgs ===

@@ -1,80 +1,81 @@
-//! Which Deployments of a cluster a command is about.
+//! Which objects of a cluster a command is about.
 
-/// What kubectl calls the kinds that are rolled out.
-pub(super) const DEPLOYMENTS: &str = "deploy";
-const PLANNED_DEPLOYMENTS: &str = "planneddeployments.apps.rollplan.dev";
+use super::resource::Resource;
 
-/// A Deployment in a cluster: what kubectl calls its kind, its name, and its namespace if it is known.
+/// An object in a cluster: its kind, its name, and its namespace if it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
-    pub(super) resource: &'static str,
+    pub(super) resource: Resource,
     pub(super) name: String,
     /// `None` is the namespace that is given, or that kubectl uses.
     pub(super) namespace: Option<String>,
 }
 
-/// Reads the words of a command line as kubectl takes them: names, or a kind and names.
+/// Reads the words of a command line as kubectl takes them: names, or a kind and names. Names alone are of Deployments.
 pub(super) fn parse(words: &[String]) -> Result<Vec<Target>, String> {
     if let [kind, names @ ..] = words
         && !names.is_empty()
-        && let Some(resource) = resource(kind)
+        && let Some(resource) = Resource::known(kind)
     {
         return names
             .iter()
-            .map(|name| target(resource, name, name))
+            .map(|name| target(&resource, name, name))
             .collect();
     }
     words.iter().map(|word| one(word)).collect()
 }
 
-/// Reads a name: "web", "deploy/web", "deployments.apps/web", "pdeploy/web" for a PlannedDeployment.
+/// The same for a command that is about Deployments only.
+pub(super) fn parse_deployments(words: &[String]) -> Result<Vec<Target>, String> {
+    let targets = parse(words)?;
+    match targets.iter().find(|target| !target.resource.is_planned()) {
+        None => Ok(targets),
+        Some(target) => Err(format!(
+            "{} {}: this command is about Deployments (for example deploy/web) and PlannedDeployments (for example \
+             pdeploy/web) only; status and wait are about every kind",
+            target.resource, target.name
+        )),
+    }
+}
+
+/// Reads the kinds of a list, for example "sts" or "deploy,certificates.cert-manager.io". A word without a group that is not
+/// known as a kind is rather a name.
+pub(super) fn kinds(word: &str) -> Option<Vec<Resource>> {
+    let kind = |word: &str| match word.contains('.') {
+        true => Resource::named(word),
+        false => Resource::known(word),
+    };
+    word.split(',').map(kind).collect()
+}
+
+/// Reads a name: "web", "deploy/web", "statefulsets.apps/db", "certificate/web".
 fn one(text: &str) -> Result<Target, String> {
     let Some((kind, name)) = text.split_once('/') else {
-        return target(DEPLOYMENTS, text, text);
+        return target(&Resource::deployments(), text, text);
     };
-    let Some(resource) = resource(kind) else {
-        return Err(format!(
-            "{text}: only Deployments (for example deploy/web) and PlannedDeployments (for example pdeploy/web) are \
-             supported"
-        ));
-    };
-    target(resource, name, text)
-}
-
-/// The kind that a word means, for example "deploy" or "deployments.apps".
-pub(super) fn resource(kind: &str) -> Option<&'static str> {
-    let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
-    match (kind.to_ascii_lowercase().as_str(), group) {
-        ("deploy" | "deployment" | "deployments", "" | "apps" | "v1.apps") => Some(DEPLOYMENTS),
-        (
-            "pdeploy" | "planneddeployment" | "planneddeployments",
-            "" | "apps.rollplan.dev" | "v1alpha1.apps.rollplan.dev",
-        ) => Some(PLANNED_DEPLOYMENTS),
-        _ => None,
+    match Resource::named(kind) {
+        Some(resource) => target(&resource, name, text),
+        None => Err(not_a_name(text)),
     }
 }
 
-/// The resource of a kind of objects. `None` for kinds that are not rolled out.
-pub(super) fn resource_of(api_version: &str, kind: &str) -> Option<&'static str> {
-    let (group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    resource(&format!("{kind}.{group}")).filter(|_| !group.is_empty())
-}
-
-fn target(resource: &'static str, name: &str, text: &str) -> Result<Target, String> {
+fn target(resource: &Resource, name: &str, text: &str) -> Result<Target, String> {
     if !is_name(name) {
-        return Err(format!(
-            "{text}: not the name of a Deployment, for example web or deploy/web"
-        ));
+        return Err(not_a_name(text));
     }
     Ok(Target {
-        resource,
+        resource: resource.clone(),
         name: name.to_owned(),
         namespace: None,
     })
 }
 
+fn not_a_name(text: &str) -> String {
+    format!("{text}: not the name of an object, for example web, deploy/web or statefulset/db")
+}
+
 /// Whether this can be the name of an object. An option of kubectl cannot.
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     name.as_bytes().first().is_some_and(is_word)
         && name
@@ -86,17 +87,20 @@ fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn parsed(words: &[&str]) -> Result<Vec<(&'static str, String)>, String> {
+    const DEPLOYMENTS: &str = "deploy";
+
+    fn parsed(words: &[&str]) -> Result<Vec<(String, String)>, String> {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        let targets = parse(&words)?;
+        let targets = parse(&words)?.into_iter();
         Ok(targets
-            .into_iter()
-            .map(|it| (it.resource, it.name))
+            .map(|it| (it.resource.argument().to_owned(), it.name))
             .collect())
     }
 
-    fn check(words: &[&str], resource: &'static str, names: &[&str]) {
-        let expected = names.iter().map(|&name| (resource, name.to_owned()));
+    fn check(words: &[&str], expected: &[(&str, &str)]) {
+        let expected = expected
+            .iter()
+            .map(|&(kind, name)| (kind.to_owned(), name.to_owned()));
         assert_eq!(parsed(words), Ok(expected.collect()), "{words:?}");
     }
 
@@ -106,34 +110,33 @@ mod tests {
             "web",
             "deploy/web",
             "deployment/web",
-            "deployments/web",
             "Deployment/web",
             "deployments.apps/web",
             "deployment.v1.apps/web",
         ] {
-            check(&[text], DEPLOYMENTS, &["web"]);
+            check(&[text], &[(DEPLOYMENTS, "web")]);
         }
-        for text in [
-            "pdeploy/web",
-            "PlannedDeployment/web",
-            "planneddeployments.apps.rollplan.dev/web",
-            "planneddeployment.v1alpha1.apps.rollplan.dev/web",
-        ] {
-            check(&[text], PLANNED_DEPLOYMENTS, &["web"]);
-        }
-        check(&["web-1.example"], DEPLOYMENTS, &["web-1.example"]);
+        check(&["sts/db"], &[("statefulsets.apps", "db")]);
+        check(&["web-1.example"], &[(DEPLOYMENTS, "web-1.example")]);
+        check(
+            &["deploy/web", "sts/db", "certificates.cert-manager.io/tls"],
+            &[
+                (DEPLOYMENTS, "web"),
+                ("statefulsets.apps", "db"),
+                ("certificates.cert-manager.io", "tls"),
+            ],
+        );
         for text in [
             "",
             "deploy/",
             "/web",
             "a/b/web",
             "deploy/a/b",
-            "rs/web",
-            "deploy.other/web",
-            "pdeploy.apps/web",
             "--raw=x",
+            "--raw/x",
             "deploy/-web",
             "web,api",
+            "sts,ds/web",
             "Web",
             "we b",
         ] {
@@ -143,24 +146,34 @@ mod tests {
 
     #[test]
     fn several_words() {
-        check(&["deployment", "web"], DEPLOYMENTS, &["web"]);
+        check(&["deployment", "web"], &[(DEPLOYMENTS, "web")]);
         check(
-            &["pdeploy", "web", "api"],
-            PLANNED_DEPLOYMENTS,
-            &["web", "api"],
+            &["sts", "db", "cache"],
+            &[("statefulsets.apps", "db"), ("statefulsets.apps", "cache")],
         );
-        check(&["web", "deploy/api"], DEPLOYMENTS, &["web", "api"]);
-        // By itself, a kind is a name.
-        check(&["deploy"], DEPLOYMENTS, &["deploy"]);
-        for wrong in [&["deploy", "deploy/web"][..], &["web", "rs/api"]] {
+        check(
+            &["web", "pod/api"],
+            &[(DEPLOYMENTS, "web"), ("pods", "api")],
+        );
+        // By itself, a kind is a name; and so is a word that is not known as a kind.
+        check(&["sts"], &[(DEPLOYMENTS, "sts")]);
+        check(
+            &["certificate", "web"],
+            &[(DEPLOYMENTS, "certificate"), (DEPLOYMENTS, "web")],
+        );
+        for wrong in [&["deploy", "deploy/web"][..], &["sts", "ds/web"]] {
             assert!(parsed(wrong).is_err(), "{wrong:?}");
         }
-        assert_eq!(resource_of("apps/v1", "Deployment"), Some(DEPLOYMENTS));
-        assert_eq!(
-            resource_of("apps.rollplan.dev/v1alpha1", "PlannedDeployment"),
-            Some(PLANNED_DEPLOYMENTS)
-        );
-        assert_eq!(resource_of("v1", "Service"), None);
-        assert_eq!(resource_of("extensions/v1beta1", "Deployment"), None);
+        let words = |words: &[&str]| words.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
+        assert!(parse_deployments(&words(&["pdeploy", "web", "api"])).is_ok());
+        for wrong in [&["sts", "db"][..], &["web", "rs/api"]] {
+            let error = parse_deployments(&words(wrong)).unwrap_err();
+            assert!(error.contains("about Deployments"), "{error}");
+        }
+        let list = kinds("deploy,sts").unwrap();
+        assert_eq!(list.len(), 2);
+        assert_eq!(kinds("deploy,"), None);
+        assert_eq!(kinds("web"), None);
+        assert!(kinds("certificates.cert-manager.io").is_some());
     }
 }

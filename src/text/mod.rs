@@ -3,6 +3,7 @@
 //!
 //! Text from a cluster is escaped here, so that it cannot steer a terminal.
 
+mod numbers;
 mod page;
 mod printable;
 mod restarts;
@@ -14,6 +15,7 @@ mod step;
 mod table;
 pub(crate) mod time;
 
+pub(crate) use self::numbers::{Numbers, counter};
 pub(crate) use self::page::{Page, Style, fit, padded, paint, width, wrapped};
 pub(crate) use self::printable::{is_unprintable, one_line, printable, printable_json};
 pub(crate) use self::restarts::{restarts, uses};

@@ -134,13 +134,14 @@ impl Page {
 // === impl Columns ===
 
 impl Columns {
-    pub(super) fn head<const N: usize>(names: [&str; N]) -> Self {
+    pub(super) fn head(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let mut table = Self::default();
-        table.row(names.map(|name| (name.to_owned(), Style::Strong)), "");
+        let names = names.into_iter();
+        table.row(names.map(|name| (name.into(), Style::Strong)), "");
         table
     }
 
-    pub(super) fn row<const N: usize>(&mut self, cells: [(String, Style); N], below: &str) {
+    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = (String, Style)>, below: &str) {
         let cells = cells.into_iter();
         self.rows.push(Row {
             cells: cells

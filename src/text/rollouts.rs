@@ -1,5 +1,6 @@
 //! Rollouts in a row each, and their states in a word.
 
+use super::numbers::Numbers;
 use super::page::{Page, Style, padded, width};
 use super::printable::one_line;
 use super::state::state;
@@ -39,17 +40,19 @@ pub(crate) fn row_head(widths: &RowWidths, is_wide: bool) -> String {
 
 /// A row about one rollout, with the first thing that blocks it.
 pub(crate) fn row(widths: &RowWidths, name: &str, report: &RolloutReport, is_wide: bool) -> String {
-    let counts = report.counts.clone().unwrap_or_default();
-    let of = |count: i32| match &report.counts {
-        Some(counts) => format!("{count}/{}", counts.desired),
-        None => "-".to_owned(),
+    let numbers = Numbers::of(report);
+    let none = || "-".to_owned();
+    let of = |count: Option<i64>, all: Option<i64>| match (count, all) {
+        (Some(count), Some(all)) => format!("{count}/{all}"),
+        _ => none(),
     };
     let wide = is_wide.then(|| {
         let revision = match report.revision.as_str() {
             "" => "-".to_owned(),
             revision => one_line(revision),
         };
-        [of(counts.ready), counts.total.to_string(), revision]
+        let total = numbers.total.map_or_else(none, |total| total.to_string());
+        [of(numbers.ready, numbers.desired), total, revision]
     });
     let message = report.blockers.first().map(|blocker| &blocker.message);
     let message = message.map_or_else(String::new, |message| one_line(message));
@@ -57,7 +60,10 @@ pub(crate) fn row(widths: &RowWidths, name: &str, report: &RolloutReport, is_wid
         widths,
         &one_line(name),
         state(report.phase()),
-        [of(counts.updated), of(counts.available)],
+        [
+            of(numbers.updated, numbers.to_update),
+            of(numbers.available, numbers.desired),
+        ],
         wide,
         &message,
     )

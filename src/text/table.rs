@@ -73,11 +73,30 @@ pub(crate) fn status(page: &mut Page, subject: &str, response: &proto::ComputeSt
     let title = phase.map_or_else(|| subject.to_owned(), |phase| format!("{subject}: {phase}"));
     page.line(&title, Style::Strong);
     self::report(page, report.as_ref());
-    page.gap();
     if let Some(status) = status {
+        page.gap();
         self::counters(page, status);
         self::conditions(page, status);
     }
+    if let Some(report) = report {
+        numbers(page, report);
+    }
+}
+
+/// What the controller of another kind than a Deployment counts.
+fn numbers(page: &mut Page, report: &proto::RolloutReport) {
+    if report.counters.is_empty() {
+        return;
+    }
+    page.gap();
+    let counters = report.counters.iter();
+    let (names, values): (Vec<_>, Vec<_>) = counters
+        .map(|counter| (counter.name.to_uppercase(), counter.value.to_string()))
+        .unzip();
+    let mut table = Columns::head(names);
+    let values = values.into_iter().map(|value| (value, Style::Plain));
+    table.row(values, "");
+    page.columns(&table);
 }
 
 /// The state of the rollout, what blocks it, and its limits.

@@ -86,7 +86,7 @@ fn image_pull_error_is_the_first_blocker() {
     let blocker = check(
         "stuck-bad-image",
         Phase::Stalled,
-        &format!("deployment \"web\" is stuck (2 of 4 updated, 3 of 4 available, 3 old): {why}"),
+        &format!("deployment \"web\" is stalled (2 of 4 updated, 3 of 4 available, 3 old): {why}"),
         "IMAGE_PULL",
         why,
     );
@@ -107,7 +107,7 @@ fn crash_loop_is_the_first_blocker() {
     let blocker = check(
         "stuck-crash-loop",
         Phase::Stalled,
-        &format!("deployment \"web\" is stuck (2 of 4 updated, 3 of 4 available, 3 old): {why}"),
+        &format!("deployment \"web\" is stalled (2 of 4 updated, 3 of 4 available, 3 old): {why}"),
         "CRASH_LOOP",
         why,
     );
@@ -163,7 +163,7 @@ fn failing_readiness_probe_is_the_first_blocker() {
     let blocker = check(
         "stuck-readiness",
         Phase::Stalled,
-        &format!("deployment \"web\" is stuck (2 of 4 updated, 3 of 4 available, 3 old): {why}"),
+        &format!("deployment \"web\" is stalled (2 of 4 updated, 3 of 4 available, 3 old): {why}"),
         "NOT_READY",
         why,
     );

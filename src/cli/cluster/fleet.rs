@@ -1,37 +1,42 @@
-//! Several Deployments of a cluster, read together: from five in a namespace on, one list of each kind instead of reads by
-//! name. One kubectl runs at a time, and one namespace is in memory.
+//! Several objects of a cluster, read together: from five of a kind in a namespace on, one list of each kind instead of
+//! reads by name. One kubectl runs at a time, and one namespace is in memory.
 
 use std::collections::BTreeMap;
+use std::slice;
 use std::time::Duration;
 
 use prost_types::Timestamp;
 
 use super::{Budget, Cluster, Needs, add_events};
 use crate::cli::error::Error;
-use crate::cli::input::{self, Answers, Complete, Objects, Request, Source, Texts, Wanted};
+use crate::cli::input::{
+    self, Answers, Complete, Dependents, Objects, Request, Source, Texts, Wanted,
+};
 use crate::cli::kubectl::{Cause, Kind};
 use crate::cli::now;
 use crate::cli::options::ClusterArgs;
+use crate::cli::resource::Resource;
 use crate::cli::target::Target;
 
-/// From so many Deployments in a namespace on, lists are cheaper than reads by name: each of these takes three calls.
+/// From so many objects of a kind in a namespace on, lists are cheaper than reads by name: each of these takes up to three
+/// calls.
 const LIST_FROM: usize = 5;
 
-/// Which Deployments a command is about.
+/// Which objects a command is about.
 #[derive(Clone, Debug)]
 pub(in crate::cli) enum Scope {
     /// These.
     Named(Vec<Target>),
     /// Those that a list has when the command starts.
     Listed {
-        resource: &'static str,
+        resources: Vec<Resource>,
         selector: Option<String>,
         /// In all namespaces.
         everywhere: bool,
     },
 }
 
-/// Several Deployments that are read again and again.
+/// Several objects that are read again and again.
 #[derive(Debug)]
 pub(in crate::cli) struct Fleet<'a> {
     args: &'a ClusterArgs,
@@ -41,18 +46,18 @@ pub(in crate::cli) struct Fleet<'a> {
     /// One for each namespace, and one for all.
     clusters: BTreeMap<Where, Cluster>,
     everywhere: bool,
-    /// Whether the user may not list Deployments, but perhaps get them.
+    /// Whether the user may not list objects, but perhaps get them.
     is_list_forbidden: bool,
 }
 
-/// Where a Deployment is read.
+/// Where an object is read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Where {
     Everywhere,
     Namespace(Option<String>),
 }
 
-/// Takes what was read of one Deployment, with what adds the events about it.
+/// Takes what was read of one object, with what adds the events about it.
 pub(in crate::cli) type Each<'e> =
     &'e mut dyn FnMut(usize, Result<Request, Error>, AddEvents<'_>) -> Result<(), Error>;
 
@@ -77,34 +82,27 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// The Deployments. The first call lists them, if they are not named.
+    /// The objects. The first call lists them, if they are not named.
     pub(in crate::cli) fn targets(&mut self, limit: Option<Duration>) -> Result<&[Target], Error> {
         if let Some(Scope::Listed {
-            resource,
+            resources,
             selector,
             everywhere,
         }) = self.listed.clone()
         {
             let here = self.place(None);
-            let list = self.cluster(&here).list(
-                Kind::Owners(resource),
-                selector.as_deref(),
-                Budget::new(limit),
-            )?;
-            let list = [list];
-            let texts = Texts::read(&list)?;
-            let named = input::targets(&Objects::find(&texts)?);
+            let budget = Budget::new(limit);
+            let mut named = Vec::new();
+            for resource in &resources {
+                let kind = Kind::Owners(resource);
+                let list = [self
+                    .cluster(&here)
+                    .list(kind, selector.as_deref(), budget)?];
+                let texts = Texts::read(&list)?;
+                named.extend(input::listed(&Objects::find(&texts)?)?);
+            }
             if named.is_empty() {
-                let what = match &selector {
-                    Some(selector) => format!("no Deployment matches the selector {selector}"),
-                    None => "no Deployment".to_owned(),
-                };
-                let place = match (everywhere, &self.args.namespace) {
-                    (true, _) => " in any namespace".to_owned(),
-                    (false, Some(namespace)) => format!(" in namespace {namespace}"),
-                    (false, None) => " in the namespace that kubectl uses".to_owned(),
-                };
-                return Err(Error::Absent(format!("{what}{place}")));
+                return Err(self.none(&resources, selector.as_deref(), everywhere));
             }
             self.targets = named;
             self.listed = None;
@@ -112,7 +110,22 @@ impl<'a> Fleet<'a> {
         Ok(&self.targets)
     }
 
-    /// Reads some of the Deployments.
+    fn none(&self, resources: &[Resource], selector: Option<&str>, everywhere: bool) -> Error {
+        let kinds: Vec<String> = resources.iter().map(Resource::to_string).collect();
+        let kinds = kinds.join(" or ");
+        let what = match selector {
+            Some(selector) => format!("no {kinds} matches the selector {selector}"),
+            None => format!("no {kinds}"),
+        };
+        let place = match (everywhere, &self.args.namespace) {
+            (true, _) => " in any namespace".to_owned(),
+            (false, Some(namespace)) => format!(" in namespace {namespace}"),
+            (false, None) => " in the namespace that kubectl uses".to_owned(),
+        };
+        Error::Absent(format!("{what}{place}"))
+    }
+
+    /// Reads some of the objects.
     pub(in crate::cli) fn read(
         &mut self,
         wanted: &[usize],
@@ -120,16 +133,16 @@ impl<'a> Fleet<'a> {
         limit: &dyn Fn() -> Option<Duration>,
         each: Each<'_>,
     ) -> Result<(), Error> {
-        let mut groups: BTreeMap<(Where, &'static str), Vec<usize>> = BTreeMap::new();
+        let mut groups: BTreeMap<(Where, Resource), Vec<usize>> = BTreeMap::new();
         for &index in wanted {
             let target = &self.targets[index];
             let place = self.place(target.namespace.clone());
-            let key = (place, target.resource);
+            let key = (place, target.resource.clone());
             groups.entry(key).or_default().push(index);
         }
         for ((place, resource), indices) in groups {
             if indices.len() >= LIST_FROM && !self.is_list_forbidden {
-                match self.read_lists(&place, resource, &indices, now, limit, each) {
+                match self.read_lists(&place, &resource, &indices, now, limit, each) {
                     Err(Error::Kubectl(failure))
                         if matches!(failure.cause(), Cause::Forbidden(_)) =>
                     {
@@ -161,7 +174,7 @@ impl<'a> Fleet<'a> {
     fn read_lists(
         &mut self,
         place: &Where,
-        resource: &'static str,
+        resource: &Resource,
         indices: &[usize],
         now: Option<Timestamp>,
         limit: &dyn Fn() -> Option<Duration>,
@@ -171,14 +184,25 @@ impl<'a> Fleet<'a> {
         let default = self.args.namespace.clone();
         let cluster = self.cluster(place);
         let budget = Budget::new(limit());
-        let mut sources = vec![
-            cluster.list(Kind::Owners(resource), None, budget)?,
-            cluster.list(Kind::ReplicaSets, None, budget)?,
-        ];
-        let pods = cluster.pods(None, budget)?;
+        let owners = cluster.list(Kind::Owners(resource), None, budget)?;
+        let (wanted, dependents) = {
+            let texts = Texts::read(slice::from_ref(&owners))?;
+            let objects = Objects::find(&texts)?;
+            let wanted = targets.iter().map(|target| {
+                let namespace = target.namespace.as_deref().or(default.as_deref());
+                Wanted::in_cluster(target, namespace, &objects)
+            });
+            (wanted.collect::<Vec<_>>(), objects.dependents())
+        };
+        let mut sources = vec![owners];
+        cluster.read_between(dependents, None, budget, &mut sources)?;
+        let pods = match dependents {
+            Dependents::None => None,
+            _ => cluster.pods(None, budget)?,
+        };
         let complete = Complete {
             replica_sets: Some(true),
-            pods: Some(pods.is_some()),
+            pods: Some(pods.is_some() || dependents == Dependents::None),
         };
         sources.extend(pods);
         let texts = Texts::read(&sources)?;
@@ -186,12 +210,10 @@ impl<'a> Fleet<'a> {
         let now = now.unwrap_or_else(now::read);
         // Once for all that need them.
         let mut events: Option<Option<Source>> = None;
-        for (&index, target) in indices.iter().zip(targets) {
-            let namespace = target.namespace.as_deref().or(default.as_deref());
-            let wanted = Wanted::in_cluster(&target.name, namespace);
+        for (&index, wanted) in indices.iter().zip(&wanted) {
             let request = input::request(
                 &objects,
-                Some(&wanted),
+                Some(wanted),
                 complete,
                 now,
                 Answers::default(),
@@ -199,7 +221,7 @@ impl<'a> Fleet<'a> {
             );
             each(index, request, &mut |request| {
                 if events.is_none() {
-                    events = Some(cluster.events(limit())?);
+                    events = Some(cluster.events(request.kind(), limit())?);
                 }
                 match &events {
                     Some(Some(events)) => add_events(request, events),
@@ -210,7 +232,7 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
-    /// The last lines that a container of a Deployment's pod has written.
+    /// The last lines that a container of an object's pod has written.
     pub(in crate::cli) fn log(
         &mut self,
         index: usize,

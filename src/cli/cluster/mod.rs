@@ -1,8 +1,9 @@
 //! What a command needs of a cluster, read by kubectl.
 //!
-//! The Deployment comes first, then its ReplicaSets, then its pods: what is read later is never older. The three are not of
-//! one moment, though. If the Deployment changes in between, the answer is about the Deployment as it was read; the next
-//! poll sees the change, and the API server refuses the writes of a plan, which carry the versions that were read.
+//! The object comes first, then what it has created: of a Deployment its ReplicaSets, then its pods. What is read later is
+//! never older, but it is not of one moment. If the object changes in between, the answer is about the object as it was
+//! read; the next poll sees the change, and the API server refuses the writes of a plan, which carry the versions that were
+//! read.
 
 mod fleet;
 
@@ -16,7 +17,9 @@ use prost_types::Timestamp;
 pub(super) use self::fleet::{AddEvents, Fleet, Scope};
 
 use super::error::Error;
-use super::input::{self, Answers, Complete, Objects, Request, Source, Texts, Wanted};
+use super::input::{
+    self, Answers, Complete, Dependents, Objects, Related, Request, Source, Texts, Wanted,
+};
 use super::kubectl::{Cause, Failure, Kind, Kubectl};
 use super::options::ClusterArgs;
 use super::target::Target;
@@ -35,7 +38,7 @@ pub(super) const SOURCE: &str = "what kubectl printed";
 /// What a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
-    /// ReplicaSets and pods that the Deployment selects.
+    /// What the object has created.
     Rollout,
     /// The same, and the other ReplicaSets of the namespace: one that is owned and no longer matches must be released, and
     /// the name of any may be taken.
@@ -94,7 +97,7 @@ impl Cluster {
         }
     }
 
-    /// Reads a Deployment and what belongs to it, within the limit if there is one.
+    /// Reads an object and what belongs to it, within the limit if there is one.
     pub(super) fn read(
         &mut self,
         target: &Target,
@@ -104,33 +107,18 @@ impl Cluster {
         answers: Answers,
     ) -> Result<Request, Error> {
         let budget = Budget::new(limit);
-        let deployment = self.kubectl.get(target, budget.left());
-        let deployment = deployment.map_err(|failure| self.absent(target, failure))?;
-        let deployment = Source::new(SOURCE, deployment)?;
-        let wanted = Wanted::in_cluster(&target.name, self.namespace.as_deref());
-        let selector = {
-            let texts = Texts::read(slice::from_ref(&deployment))?;
-            input::selector(&Objects::find(&texts)?, &wanted)?
+        let owner = self.kubectl.get(target, budget.left());
+        let owner = owner.map_err(|failure| self.absent(target, failure))?;
+        let owner = Source::new(SOURCE, owner)?;
+        let (wanted, related) = {
+            let texts = Texts::read(slice::from_ref(&owner))?;
+            let objects = Objects::find(&texts)?;
+            let wanted = Wanted::in_cluster(target, self.namespace.as_deref(), &objects);
+            let related = input::related(&objects, &wanted)?;
+            (wanted, related)
         };
-        let mut sources = vec![deployment];
-        let mut pods_complete = true;
-        // Without a selector that selects something, no ReplicaSet and no pod is the Deployment's.
-        if let Some(selector) = selector {
-            if selector.len() > SELECTOR_BYTES_MAX {
-                let text = format!(
-                    "spec.selector: {} bytes exceed the limit of {SELECTOR_BYTES_MAX} for a selector of kubectl",
-                    selector.len()
-                );
-                return Err(Error::input(SOURCE, text));
-            }
-            let of_sets = (needs != Needs::Plan).then_some(selector.as_str());
-            sources.push(self.list(Kind::ReplicaSets, of_sets, budget)?);
-            if needs != Needs::Revisions {
-                let pods = self.pods(Some(&selector), budget)?;
-                pods_complete = pods.is_some();
-                sources.extend(pods);
-            }
-        }
+        let mut sources = vec![owner];
+        let pods_complete = self.read_related(&related, needs, budget, &mut sources)?;
         let texts = Texts::read(&sources)?;
         input::request(
             &Objects::find(&texts)?,
@@ -145,6 +133,64 @@ impl Cluster {
         )
     }
 
+    /// Reads what an object selects. Returns whether that includes its pods.
+    fn read_related(
+        &mut self,
+        related: &Related,
+        needs: Needs,
+        budget: Budget,
+        sources: &mut Vec<Source>,
+    ) -> Result<bool, Error> {
+        // Without a selector that selects something, nothing is the object's.
+        let Some(selector) = &related.selector else {
+            return Ok(true);
+        };
+        if related.dependents == Dependents::None {
+            return Ok(true);
+        }
+        if selector.len() > SELECTOR_BYTES_MAX {
+            let text = format!(
+                "spec.selector: {} bytes exceed the limit of {SELECTOR_BYTES_MAX} for a selector of kubectl",
+                selector.len()
+            );
+            return Err(Error::input(SOURCE, text));
+        }
+        let of_sets = (needs != Needs::Plan).then_some(selector.as_str());
+        self.read_between(related.dependents, of_sets, budget, sources)?;
+        if needs == Needs::Revisions {
+            return Ok(true);
+        }
+        let pods = self.pods(Some(selector), budget)?;
+        let is_complete = pods.is_some();
+        sources.extend(pods);
+        Ok(is_complete)
+    }
+
+    /// Reads what stands between an object and its pods.
+    fn read_between(
+        &mut self,
+        dependents: Dependents,
+        selector: Option<&str>,
+        budget: Budget,
+        sources: &mut Vec<Source>,
+    ) -> Result<(), Error> {
+        match dependents {
+            Dependents::ReplicaSetsAndPods => {
+                sources.push(self.list(Kind::ReplicaSets, selector, budget)?);
+            }
+            Dependents::RevisionsAndPods => {
+                sources.extend(self.optional(
+                    Kind::ControllerRevisions,
+                    selector,
+                    budget,
+                    "ControllerRevisions, so that it may not tell which pods are updated",
+                )?);
+            }
+            Dependents::Pods | Dependents::None => {}
+        }
+        Ok(())
+    }
+
     fn note(&mut self, note: &dyn Display) {
         let note = note.to_string();
         if self.noted.insert(note.clone()) {
@@ -152,30 +198,51 @@ impl Cluster {
         }
     }
 
-    fn list(&self, kind: Kind, selector: Option<&str>, budget: Budget) -> Result<Source, Error> {
+    fn list(
+        &self,
+        kind: Kind<'_>,
+        selector: Option<&str>,
+        budget: Budget,
+    ) -> Result<Source, Error> {
         Source::new(SOURCE, self.kubectl.list(kind, selector, budget.left())?)
     }
 
-    /// The pods. Whoever may not list them gets an answer without them, since pods explain, and only Recreate waits for
-    /// them.
+    /// The pods: they explain, and only Recreate waits for them.
     fn pods(&mut self, selector: Option<&str>, budget: Budget) -> Result<Option<Source>, Error> {
-        match self.kubectl.list(Kind::Pods, selector, budget.left()) {
-            Ok(pods) => Source::new(SOURCE, pods).map(Some),
-            Err(failure) => {
-                self.note_missing_pods(failure)?;
+        let what = "pods, so that causes which only pods show are missing";
+        self.optional(Kind::Pods, selector, budget, what)
+    }
+
+    /// A list that the answer can do without, for whoever may not read it.
+    fn optional(
+        &mut self,
+        kind: Kind<'_>,
+        selector: Option<&str>,
+        budget: Budget,
+        what: &str,
+    ) -> Result<Option<Source>, Error> {
+        match self.kubectl.list(kind, selector, budget.left()) {
+            Ok(list) => Source::new(SOURCE, list).map(Some),
+            Err(failure) if matches!(failure.cause(), Cause::Forbidden(_)) => {
+                self.note(&format_args!("the answer does without {what}: {failure}"));
                 Ok(None)
             }
+            Err(failure) => Err(failure.into()),
         }
     }
 
-    /// The warnings of the namespace: they tell what only time or only a change resolves. Whoever may not list events gets
-    /// a verdict that is less certain.
-    fn events(&mut self, limit: Option<Duration>) -> Result<Option<Source>, Error> {
+    /// The events of the namespace about objects of this kind: they tell what only time or only a change resolves. Whoever
+    /// may not list events gets a verdict that is less certain.
+    fn events(&mut self, of: &str, limit: Option<Duration>) -> Result<Option<Source>, Error> {
         if !self.has_events {
             return Ok(None);
         }
         let limit = limit.unwrap_or(PROCESS_TIMEOUT).min(PROCESS_TIMEOUT);
-        match self.kubectl.list(Kind::Warnings, None, limit) {
+        let kind = match of {
+            "PersistentVolumeClaim" => Kind::ClaimEvents,
+            _ => Kind::Warnings,
+        };
+        match self.kubectl.list(kind, None, limit) {
             Ok(events) => return Source::new(SOURCE, events).map(Some),
             Err(failure) if failure.is_transient() => {}
             Err(failure) => {
@@ -188,13 +255,13 @@ impl Cluster {
         Ok(None)
     }
 
-    /// Adds the warnings about the objects of a request. Returns whether there are any.
+    /// Adds the events about the objects of a request. Returns whether there are any.
     pub(super) fn add_events(
         &mut self,
         request: &mut Request,
         limit: Option<Duration>,
     ) -> Result<bool, Error> {
-        match self.events(limit)? {
+        match self.events(request.kind(), limit)? {
             Some(events) => add_events(request, &events),
             None => Ok(false),
         }
@@ -211,20 +278,10 @@ impl Cluster {
     fn absent(&self, target: &Target, failure: Failure) -> Error {
         match failure.cause() {
             Cause::NotFound(_) => {
-                Error::Absent(input::absent(&target.name, self.namespace.as_deref()))
+                input::absent(&target.resource, &target.name, self.namespace.as_deref())
             }
             _ => failure.into(),
         }
-    }
-
-    fn note_missing_pods(&mut self, failure: Failure) -> Result<(), Error> {
-        if !matches!(failure.cause(), Cause::Forbidden(_)) {
-            return Err(failure.into());
-        }
-        self.note(&format_args!(
-            "the answer does without pods, so that causes which only pods show are missing: {failure}"
-        ));
-        Ok(())
     }
 }
 

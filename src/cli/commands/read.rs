@@ -7,8 +7,11 @@ use prost_types::Timestamp;
 use crate::cli::cluster::{Cluster, Needs, Scope};
 use crate::cli::error::Error;
 use crate::cli::input::{self, Answers, Complete, Objects, Request, Texts, Wanted};
-use crate::cli::options::{ClusterArgs, CompleteArgs, InputArgs, ScopeArgs, SourceArgs, WhichArgs};
-use crate::cli::target::{self, DEPLOYMENTS, Target};
+use crate::cli::options::{
+    ClusterArgs, CompleteArgs, Goal, InputArgs, ScopeArgs, SourceArgs, WhichArgs,
+};
+use crate::cli::resource::Resource;
+use crate::cli::target::{self, Target};
 use crate::cli::{now, stderr};
 
 /// Reads what one Deployment is decided by, from files or from the cluster.
@@ -28,7 +31,8 @@ pub(super) fn read(
     let answers = answers.unwrap_or_default();
     if !target.is_empty() {
         complete.refuse().map_err(Error::Usage)?;
-        return match target::parse(target).map_err(Error::Usage)?.as_slice() {
+        let targets = target::parse_deployments(target).map_err(Error::Usage)?;
+        return match targets.as_slice() {
             [target] => Cluster::new(cluster).read(target, needs, None, *now, answers),
             _ => Err(Error::Usage(
                 "this command is about one Deployment: name one".to_owned(),
@@ -49,7 +53,7 @@ pub(super) fn read(
     )
 }
 
-/// Reads what the Deployments in files are decided by: one of them, or all.
+/// Reads what the objects in files are decided by: one Deployment, or all that somebody may wait for.
 pub(super) fn all(
     args: &ScopeArgs,
     deployment: Option<&str>,
@@ -74,8 +78,8 @@ pub(super) fn all(
     }
 }
 
-/// Which Deployments of a cluster are meant.
-pub(super) fn scope(args: &ScopeArgs) -> Result<Scope, Error> {
+/// Which objects of a cluster are meant.
+pub(super) fn scope(args: &ScopeArgs, goal: Goal) -> Result<Scope, Error> {
     let ScopeArgs { which, cluster } = args;
     let WhichArgs {
         names,
@@ -91,41 +95,60 @@ pub(super) fn scope(args: &ScopeArgs) -> Result<Scope, Error> {
     if selector.is_none() && !all && !all_namespaces {
         if names.is_empty() {
             return usage(
-                "which Deployments? give names, --selector, --all, --all-namespaces or --filename <FILE>",
+                "which objects? give names, --selector, --all, --all-namespaces or --filename <FILE>",
             );
         }
         let mut targets = target::parse(names).map_err(Error::Usage)?;
         remove_repeated(&mut targets);
+        refuse_goal(goal, targets.iter().map(|target| &target.resource))?;
         return Ok(Scope::Named(targets));
     }
-    // With a selector, the only word is a kind.
-    let resource = match names.as_slice() {
-        [] => DEPLOYMENTS,
-        [kind] if target::resource(kind).is_some() => target::resource(kind).unwrap_or(DEPLOYMENTS),
-        _ => return usage("names cannot be combined with --selector, --all or --all-namespaces"),
+    // With a selector, the only word has kinds.
+    let kinds = match names.as_slice() {
+        [] => Some(vec![Resource::deployments()]),
+        [kinds] => target::kinds(kinds),
+        _ => None,
+    };
+    let Some(resources) = kinds else {
+        return usage(
+            "names cannot be combined with --selector, --all or --all-namespaces; give kinds, for example deploy,sts or \
+             certificates.cert-manager.io",
+        );
     };
     if selector.as_deref() == Some("") {
-        return usage("--selector is empty: pass --all for all Deployments of the namespace");
+        return usage("--selector is empty: pass --all for all objects of the namespace");
     }
+    refuse_goal(goal, resources.iter())?;
     Ok(Scope::Listed {
-        resource,
+        resources,
         selector: selector.clone(),
         everywhere: *all_namespaces,
     })
 }
 
-/// The Deployments that files name, to be looked up in the cluster: whatever else was applied with them does not matter.
-pub(super) fn applied(args: &ScopeArgs) -> Result<Vec<Target>, Error> {
+/// Kinds without updates or replicas have no goal that is about these.
+fn refuse_goal<'r>(
+    goal: Goal,
+    mut resources: impl Iterator<Item = &'r Resource>,
+) -> Result<(), Error> {
+    match resources.find(|resource| resource.has_goal(goal) == Some(false)) {
+        None => Ok(()),
+        Some(resource) => Err(Error::Usage(goal.refusal(resource))),
+    }
+}
+
+/// The objects that files name, to be looked up in the cluster. Those for which the goal means nothing are left out.
+pub(super) fn applied(args: &ScopeArgs, goal: Goal) -> Result<Vec<Target>, Error> {
     let sources = input::sources(&args.which.files)?;
     let texts = Texts::read(&sources)?;
-    let mut targets = input::targets(&Objects::find(&texts)?);
+    let mut targets = input::targets(&Objects::find(&texts)?)?;
     let given = args.cluster.namespace.as_ref();
     for target in &mut targets {
         match (&target.namespace, given) {
             (Some(own), Some(given)) if own != given => {
                 let text = format!(
-                    "Deployment {} is in namespace {own}, and --namespace is {given}",
-                    target.name
+                    "{} {} is in namespace {own}, and --namespace is {given}",
+                    target.resource, target.name
                 );
                 return Err(Error::Usage(text));
             }
@@ -134,8 +157,9 @@ pub(super) fn applied(args: &ScopeArgs) -> Result<Vec<Target>, Error> {
         }
     }
     remove_repeated(&mut targets);
+    targets.retain(|target| target.resource.has_goal(goal) == Some(true));
     match targets.is_empty() {
-        true => Err(Error::input("", "no Deployment in the input")),
+        true => Err(Error::input("", "the input has nothing to wait for")),
         false => Ok(targets),
     }
 }

@@ -19,7 +19,7 @@ use crate::text::{self, RowWidths, span, time};
 
 /// What `--help` adds.
 pub(in crate::cli) const HELP: &str = "\
-Exit codes: 0 complete; 1 failed, stalled or being deleted; 2 wrong command line or input, or missing permission; 3 in progress \
+Exit codes: 0 complete; 1 stalled, refused or being deleted; 2 wrong command line or input, or missing permission; 3 in progress \
 or paused, or timeout expired; 4 no answer from the service, kubectl or the cluster. Of several, 1 comes before errors, these \
 before 3, and 3 before 0.";
 
@@ -27,7 +27,7 @@ before 3, and 3 before 0.";
 pub(in crate::cli) struct StatusArgs {
     #[command(flatten)]
     pub(in crate::cli) scope: ScopeArgs,
-    /// The Deployment to answer about, if the files contain several [default: all of them]
+    /// The Deployment to answer about, if the files contain several objects [default: all of them]
     #[arg(
         short,
         long,
@@ -40,7 +40,7 @@ pub(in crate::cli) struct StatusArgs {
     pub(in crate::cli) now: Option<Timestamp>,
     #[command(flatten)]
     pub(in crate::cli) complete: CompleteArgs,
-    /// Watch until the rollout is complete or stalled, and print a line whenever something changes
+    /// Watch until each is complete or stalled, and print a line whenever something changes
     ///
     /// On a terminal, the pods and their states are shown, and redrawn in place.
     #[arg(short, long, conflicts_with_all = ["files", "now"])]
@@ -93,7 +93,7 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
     let scoped = match scope.which.files.is_empty() {
         true => {
             complete.refuse().map_err(Error::Usage)?;
-            read::scope(&scope)?
+            read::scope(&scope, Goal::Complete)?
         }
         false => {
             let requests = read::all(&scope, deployment.as_deref(), now, &complete)?;
@@ -185,9 +185,21 @@ fn print(
     Ok(exit)
 }
 
+/// Names of one kind, and otherwise each with its kind.
+fn row_names(statuses: &[Status]) -> Vec<String> {
+    let mut kinds = statuses.iter().map(Status::kind);
+    let first = kinds.next();
+    let is_mixed = kinds.any(|kind| Some(kind) != first);
+    let name = |status: &Status| match is_mixed {
+        true => status.subject.clone(),
+        false => status.name(),
+    };
+    statuses.iter().map(name).collect()
+}
+
 /// A row for each, and below what blocks those that are not complete.
 fn print_rows(statuses: &[Status], is_wide: bool) -> Result<(), Error> {
-    let names: Vec<String> = statuses.iter().map(Status::name).collect();
+    let names = row_names(statuses);
     let widths = RowWidths::new(names.iter().map(String::as_str));
     let mut rows = match statuses.is_empty() {
         true => String::new(),

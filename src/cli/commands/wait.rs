@@ -16,13 +16,14 @@ use crate::text::span;
 
 /// What `--help` adds.
 pub(in crate::cli) const HELP: &str = "\
-Several Deployments are a table with a row whenever one changes; the others are followed until each is decided. With -f, the \
-Deployments in the files are looked up in the cluster: pass what was applied.
+Several objects are a table with a row whenever one changes; the others are followed until each is decided. With -f, the \
+objects in the files are looked up in the cluster: pass what was applied. Those that nobody waits for, such as ConfigMaps, \
+Secrets and Roles, are left out, and so are those for which --for means nothing.
 
 A poll that fails because the service, kubectl or the cluster does not answer is repeated. Five such polls in a row \
 end the command, as does any other error.
 
-Exit codes: 0 complete; 1 failed or stalled, or deleted while waiting; 2 wrong command line or input, or missing \
+Exit codes: 0 complete; 1 stalled or refused, or deleted while waiting; 2 wrong command line or input, or missing \
 permission; 3 timeout expired, or no progress for ten minutes; 4 no answer from the service, kubectl or the cluster. Of \
 several, 1 comes before errors, these before 3, and 3 before 0.";
 
@@ -92,8 +93,8 @@ fn watch(
 ) -> Result<Exit, Error> {
     let planner = Planner::new(server)?;
     let scoped = match scope.which.files.is_empty() {
-        true => read::scope(scope)?,
-        false => Scope::Named(read::applied(scope)?),
+        true => read::scope(scope, wish.goal)?,
+        false => Scope::Named(read::applied(scope, wish.goal)?),
     };
     Group::new(&planner, &scope.cluster, scoped, wish, reporter).run()
 }

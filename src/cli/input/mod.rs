@@ -1,8 +1,11 @@
 //! Requests made from files or from what kubectl printed, and errors that name the place in these.
 
 mod answers;
+mod choice;
+mod complete;
 mod document;
 mod fault;
+mod notes;
 mod object;
 mod selection;
 mod snapshot;
@@ -12,10 +15,10 @@ mod tree;
 mod yaml;
 
 pub(super) use self::answers::{Answers, answers};
-pub(super) use self::object::{Objects, Texts};
-pub(super) use self::snapshot::{
-    Complete, Request, Wanted, absent, request, requests, selector, targets,
-};
+pub(super) use self::choice::{Wanted, absent};
+pub(super) use self::complete::Complete;
+pub(super) use self::object::{Dependents, Objects, Texts};
+pub(super) use self::snapshot::{Related, Request, listed, related, request, requests, targets};
 pub(super) use self::source::{Source, sources};
 pub(super) use self::source_map::SourceMap;
 pub(super) use self::tree::{Health, Node, tree};

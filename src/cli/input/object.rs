@@ -9,8 +9,9 @@ use serde_json::Value;
 use super::document::{Document, flat_documents};
 use super::source::Source;
 use crate::cli::error::{Diagnostic, Error, chain};
+use crate::cli::resource::is_inert;
 use crate::wire;
-use crate::wire::objects::{Found, Metadata, scan};
+use crate::wire::objects::{Found, Metadata, is_deployment, scan};
 
 /// Group of the custom resource that is a Deployment in all but name.
 const PLANNED_GROUP: &str = "apps.rollplan.dev/";
@@ -47,6 +48,16 @@ pub(super) enum Role {
     Event,
     /// Nothing.
     Other,
+}
+
+/// What is read together with an object, because its status depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Dependents {
+    ReplicaSetsAndPods,
+    /// ControllerRevisions tell which pods are of the current template.
+    RevisionsAndPods,
+    Pods,
+    None,
 }
 
 // === impl Texts ===
@@ -121,6 +132,42 @@ impl<'t> Objects<'t> {
         Ok(Self { all, owned })
     }
 
+    /// What belongs to objects of this kind in a cluster.
+    pub(in crate::cli) fn dependents(&self) -> Dependents {
+        let mut all = self.all.iter().map(Object::dependents);
+        all.find(|it| *it != Dependents::None)
+            .unwrap_or(Dependents::None)
+    }
+
+    /// Indices of the objects that a status is asked for if nobody names one: those that nothing among them controls. Pods
+    /// and ReplicaSets only explain other objects, if there are any.
+    pub(super) fn subjects(&self) -> Vec<usize> {
+        let subjects = self.roots();
+        let (parts, others): (Vec<usize>, Vec<usize>) = subjects
+            .into_iter()
+            .partition(|&index| matches!(self.all[index].role(), Role::Pod | Role::ReplicaSet));
+        match others.is_empty() {
+            true => parts,
+            false => others,
+        }
+    }
+
+    /// Indices of what somebody may wait for, and nothing among the objects controls.
+    pub(super) fn roots(&self) -> Vec<usize> {
+        let controlled: BTreeSet<usize> = self
+            .all
+            .iter()
+            .filter(|owner| !owner.metadata.uid.is_empty())
+            .filter_map(|owner| self.owned.get(&*owner.metadata.uid))
+            .flatten()
+            .copied()
+            .collect();
+        let all = self.all.iter().enumerate();
+        all.filter(|(index, object)| !controlled.contains(index) && !object.is_inert())
+            .map(|(index, _)| index)
+            .collect()
+    }
+
     /// Indices of an object, and of what it controls, and what that controls, in the order of the input.
     pub(super) fn with_controlled(&self, owner: usize) -> BTreeSet<usize> {
         let mut indices = BTreeSet::from([owner]);
@@ -152,6 +199,31 @@ impl<'t> Object<'t> {
             ("v1", "Event") => Role::Event,
             _ => Role::Other,
         }
+    }
+
+    /// What belongs to it in a cluster.
+    pub(super) fn dependents(&self) -> Dependents {
+        let Found {
+            api_version, kind, ..
+        } = &self.found;
+        match (&**api_version, &**kind) {
+            _ if self.role() == Role::Deployment || is_deployment(&self.found) => {
+                Dependents::ReplicaSetsAndPods
+            }
+            ("apps/v1", "DaemonSet") => Dependents::RevisionsAndPods,
+            ("apps/v1", "StatefulSet" | "ReplicaSet") | ("batch/v1", "Job") => Dependents::Pods,
+            _ => Dependents::None,
+        }
+    }
+
+    /// Whether it is a revision of a workload.
+    pub(super) fn is_revision(&self) -> bool {
+        self.found.kind == "ControllerRevision"
+    }
+
+    /// Whether nobody waits for it.
+    pub(super) fn is_inert(&self) -> bool {
+        is_inert(&self.found.api_version, &self.found.kind)
     }
 
     pub(super) fn parts(&self) -> (&Found<'t>, &Metadata<'t>) {

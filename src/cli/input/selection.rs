@@ -1,8 +1,8 @@
-//! What a Deployment is decided by: chosen among the objects of an input by what they are and whose.
+//! What an object is decided by: chosen among the objects of an input by what they are and whose.
 
 use std::collections::BTreeSet;
 
-use super::object::{Object, Objects, Role};
+use super::object::{Dependents, Object, Objects, Role};
 use crate::wire::objects::Listed;
 
 /// Bytes of a Deployment's name that the name of a ReplicaSet begins with at least: longer ones are cut for the hash.
@@ -40,6 +40,7 @@ impl<'o, 't> Selection<'o, 't> {
             self.controlled.contains(index)
                 || object.is_near(namespace)
                     && match object.role() {
+                        Role::ReplicaSet if !self.has_replica_sets() => false,
                         Role::ReplicaSet => {
                             object.metadata.controller.is_none()
                                 || object.metadata.name.starts_with(prefix)
@@ -70,11 +71,16 @@ impl<'o, 't> Selection<'o, 't> {
         all.filter(move |object| object.role() == role && object.is_near(namespace))
     }
 
+    fn has_replica_sets(&self) -> bool {
+        self.owner.dependents() == Dependents::ReplicaSetsAndPods
+    }
+
     /// ReplicaSets that the Deployment controls or that nobody does.
     fn replica_sets(&self) -> impl Iterator<Item = &'o Object<'t>> {
-        self.near(Role::ReplicaSet).filter(|set| {
+        let has_sets = self.has_replica_sets();
+        self.near(Role::ReplicaSet).filter(move |set| {
             let controller = set.metadata.controller.as_deref();
-            controller.is_none_or(|uid| uid == self.owner.metadata.uid)
+            has_sets && controller.is_none_or(|uid| uid == self.owner.metadata.uid)
         })
     }
 

@@ -11,6 +11,7 @@ pub(super) use self::failure::{Cause, Failure};
 
 use self::process::{Ended, Finished, OUTPUT_BYTES_MAX};
 use super::options::ClusterArgs;
+use super::resource::Resource;
 use super::target::Target;
 
 /// Names another kubectl than that on the `PATH`.
@@ -32,13 +33,16 @@ pub(super) struct Kubectl {
 
 /// Kinds that are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// What is rolled out, as kubectl calls it.
-    Owners(&'static str),
+pub(super) enum Kind<'r> {
+    /// What a command is about.
+    Owners(&'r Resource),
     ReplicaSets,
+    ControllerRevisions,
     Pods,
     /// Events that warn of something.
     Warnings,
+    /// Events about PersistentVolumeClaims: those that do not warn say what a claim waits for.
+    ClaimEvents,
 }
 
 // === impl Kubectl ===
@@ -58,28 +62,34 @@ impl Kubectl {
     /// Reads one object, and prints it as JSON.
     pub(super) fn get(&self, target: &Target, limit: Duration) -> Result<Vec<u8>, Failure> {
         let Target { resource, name, .. } = target;
-        self.get_json(&[resource, name], limit)
+        self.get_json(&[resource.argument(), name], limit)
     }
 
     /// Lists the objects of the namespace that a selector matches, or all of them.
     pub(super) fn list(
         &self,
-        kind: Kind,
+        kind: Kind<'_>,
         selector: Option<&str>,
         limit: Duration,
     ) -> Result<Vec<u8>, Failure> {
         let resource = match kind {
-            Kind::Owners(resource) => resource,
+            Kind::Owners(resource) => resource.argument(),
             Kind::ReplicaSets => "rs",
+            Kind::ControllerRevisions => "controllerrevisions.apps",
             Kind::Pods => "pods",
-            Kind::Warnings => {
-                return self.get_json(&["events", "--field-selector=type=Warning"], limit);
+            Kind::Warnings => return self.events("type=Warning", limit),
+            Kind::ClaimEvents => {
+                return self.events("involvedObject.kind=PersistentVolumeClaim", limit);
             }
         };
         match selector {
             Some(selector) => self.get_json(&[resource, &format!("--selector={selector}")], limit),
             None => self.get_json(&[resource], limit),
         }
+    }
+
+    fn events(&self, fields: &str, limit: Duration) -> Result<Vec<u8>, Failure> {
+        self.get_json(&["events", &format!("--field-selector={fields}")], limit)
     }
 
     /// Lists all objects of these resources in the namespace, with the times at which their fields were changed.

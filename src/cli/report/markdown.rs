@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::RolloutResult;
-use crate::text::one_line;
+use crate::text::{Numbers, one_line};
 
 pub(super) fn document(command: &str, results: &[RolloutResult]) -> String {
     let done = results.iter().filter(|result| result.is_done()).count();
@@ -20,9 +20,9 @@ pub(super) fn document(command: &str, results: &[RolloutResult]) -> String {
 }
 
 fn row(result: &RolloutResult) -> String {
-    let counts = result.report().and_then(|report| report.counts.as_ref());
-    let of = |count: Option<i32>| match (counts, count) {
-        (Some(counts), Some(count)) => format!("{count}/{}", counts.desired),
+    let numbers = result.report().map(Numbers::of).unwrap_or_default();
+    let of = |count: Option<i64>, all: Option<i64>| match (count, all) {
+        (Some(count), Some(all)) => format!("{count}/{all}"),
         _ => "–".to_owned(),
     };
     let headline = match result.is_done() {
@@ -33,8 +33,8 @@ fn row(result: &RolloutResult) -> String {
         "| {} | {} | {} | {} | {} |\n",
         escaped(&result.subject),
         result.state(),
-        of(counts.map(|counts| counts.updated)),
-        of(counts.map(|counts| counts.available)),
+        of(numbers.updated, numbers.to_update),
+        of(numbers.available, numbers.desired),
         escaped(&headline)
     )
 }

@@ -308,16 +308,17 @@ mod tests {
             message: "1 of 2 pods are updated".to_owned(),
             ..Default::default()
         };
-        let result = |subject: &str, exit, report, errors: &[&str]| RolloutResult {
-            subject: subject.to_owned(),
-            exit,
-            last: report.map(|report| ComputeStatusResponse {
-                report: Some(report),
-                ..Default::default()
-            }),
-            errors: errors.iter().map(|&error| error.to_owned()).collect(),
-            elapsed: Some(Duration::from_millis(12_340)),
-        };
+        let result =
+            |subject: &str, exit, report: Option<RolloutReport>, errors: &[&str]| RolloutResult {
+                subject: subject.to_owned(),
+                exit,
+                last: report.map(|report| ComputeStatusResponse {
+                    report: Some(report),
+                    ..Default::default()
+                }),
+                errors: errors.iter().map(|&error| error.to_owned()).collect(),
+                elapsed: Some(Duration::from_millis(12_340)),
+            };
         let failed = RolloutReport {
             blockers: vec![Blocker {
                 reason: "IMAGE_PULL".to_owned(),

@@ -9,12 +9,22 @@ use crate::cli::observe::{Asked, Status};
 use crate::cli::options::{Goal, JudgementArgs, Switch};
 use crate::cli::report::RolloutResult;
 use crate::proto;
+use crate::text::{Numbers, counter};
 
 /// How long a rollout without a deadline may stand still.
 pub(super) const STALLED_AFTER: Duration = Duration::from_secs(600);
 
 /// What counts as progress: numbers of pods, and which ReplicaSet is the new one.
-type Progress = (Option<proto::Counts>, String);
+type Progress = (Option<proto::Counts>, Vec<proto::Counter>, String);
+
+/// The reasons of verdicts that no progress deadline would change: the controller itself has given up.
+const FINAL: [&str; 5] = [
+    "SELECTOR_EMPTY",
+    "JOB_FAILED",
+    "POD_FAILED",
+    "NOT_BOUND",
+    "STALLED",
+];
 
 /// One rollout that is watched.
 #[derive(Debug)]
@@ -92,11 +102,15 @@ impl Member {
             false => News::None,
         };
         self.subject.clone_from(&status.subject);
+        let lacks_goal = self.lacks_goal(&status, &report);
         self.last = Some(status);
         self.outcome = match is_another && self.goal == Goal::Deleted {
             true => Some(Outcome::Exit(Exit::Done)),
             false => self.exit(&report).map(Outcome::Exit),
         };
+        if let Some(refusal) = lacks_goal {
+            self.outcome = Some(Outcome::Error(Error::Usage(refusal)));
+        }
         if self.is_stalled(&report, elapsed) && self.outcome.is_none() {
             self.outcome = Some(Outcome::Stalled);
         }
@@ -157,11 +171,16 @@ impl Member {
     fn exit(&self, report: &proto::RolloutReport) -> Option<Exit> {
         let verdict = report.verdict.clone().unwrap_or_default();
         let is_observed = verdict.reason != "GENERATION_UNOBSERVED";
-        let counts = report.counts.clone().unwrap_or_default();
+        let numbers = Numbers::of(report);
+        let is_complete = Exit::of(Some(report)) == Exit::Done;
+        let has = |number: Option<i64>, wanted: Option<i64>| match number.zip(wanted) {
+            Some((number, wanted)) => is_observed && number >= wanted,
+            None => is_complete,
+        };
         let is_reached = match self.goal {
-            Goal::Complete => Exit::of(Some(report)) == Exit::Done,
-            Goal::Available => is_observed && counts.available >= counts.desired,
-            Goal::Updated => is_observed && counts.updated >= counts.desired,
+            Goal::Complete => is_complete,
+            Goal::Available => has(numbers.available, numbers.desired),
+            Goal::Updated => has(numbers.updated, numbers.to_update),
             Goal::Deleted => return None,
         };
         if is_reached {
@@ -172,18 +191,28 @@ impl Member {
             blockers.any(|blocker| blocker.reason == "DEADLINE_EXCEEDED")
         };
         let ends = match (Exit::of(Some(report)), verdict.reason.as_str()) {
-            // It ends with the Deployment.
+            // It ends with the object.
             (_, "DELETING") => false,
-            (Exit::Failed, "SELECTOR_EMPTY") => true,
+            (Exit::Failed, reason) if FINAL.contains(&reason) => true,
             (Exit::Failed, _) => self.fail_fast == Switch::On || has_deadline_passed(),
             _ => false,
         };
         ends.then_some(Exit::Failed)
     }
 
+    /// Why the goal means nothing for an object of a kind of which nothing is known before it is read.
+    fn lacks_goal(&self, status: &Status, report: &proto::RolloutReport) -> Option<String> {
+        let needs_numbers = matches!(self.goal, Goal::Available | Goal::Updated);
+        (needs_numbers && report.generic).then(|| self.goal.refusal(&status.kind()))
+    }
+
     /// Whether nothing has changed for long, and no deadline ends the rollout.
     fn is_stalled(&mut self, report: &proto::RolloutReport, elapsed: Duration) -> bool {
-        let progress = (report.counts.clone(), report.replica_set.clone());
+        let progress = (
+            report.counts.clone(),
+            report.counters.clone(),
+            report.replica_set.clone(),
+        );
         let since = match &self.progress {
             Some((last, since)) if *last == progress => *since,
             _ => {
@@ -192,7 +221,11 @@ impl Member {
             }
         };
         let verdict = report.verdict.as_ref();
+        // A Job may take as long as it takes.
+        let is_running = verdict.is_some_and(|verdict| verdict.reason == "RUNNING")
+            && counter(report, "active").is_some_and(|active| active > 0);
         let has_end = report.deadline.is_some()
+            || is_running
             || verdict.is_some_and(|verdict| verdict.decided_after.is_some());
         self.goal != Goal::Deleted && !has_end && elapsed.saturating_sub(since) >= STALLED_AFTER
     }

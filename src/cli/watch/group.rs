@@ -195,7 +195,7 @@ impl Observation for Group<'_> {
     fn poll(&mut self, time: Time<'_>) -> Result<(), Error> {
         let targets = self.fleet.targets(time.limit())?;
         if self.members.is_empty() {
-            let names: Vec<String> = targets.iter().map(|it| name(it, self.args)).collect();
+            let names = names(targets, self.args);
             let Wish {
                 goal, judgement, ..
             } = &self.wish;
@@ -270,20 +270,35 @@ impl Observation for Group<'_> {
     }
 }
 
-/// What to call a Deployment before it is read.
-fn name(target: &Target, args: &ClusterArgs) -> String {
-    let namespace = target.namespace.as_ref().or(args.namespace.as_ref());
-    match namespace {
-        Some(namespace) => format!("{namespace}/{}", target.name),
-        None => target.name.clone(),
-    }
+/// What to call objects before they are read: by their names if they are of one kind.
+fn names(targets: &[Target], args: &ClusterArgs) -> Vec<String> {
+    let is_mixed = targets
+        .iter()
+        .any(|target| target.resource != targets[0].resource);
+    let name = |target: &Target| {
+        let namespace = target.namespace.as_ref().or(args.namespace.as_ref());
+        let name = match namespace {
+            Some(namespace) if !target.resource.is_cluster_scoped() => {
+                format!("{namespace}/{}", target.name)
+            }
+            _ => target.name.clone(),
+        };
+        match is_mixed {
+            true => format!("{} {name}", target.resource),
+            false => name,
+        }
+    };
+    targets.iter().map(name).collect()
 }
 
 /// The container that blocks a rollout, and whether its last run is to be read rather than the current one.
 fn blocking_container(report: &proto::RolloutReport) -> Option<(&proto::BlockedPod, bool)> {
     let blocker = report.blockers.first()?;
     let pod = blocker.pods.first()?;
-    let is_container =
-        !pod.container.is_empty() && matches!(blocker.reason.as_str(), "CRASH_LOOP" | "NOT_READY");
+    let has_log = matches!(
+        blocker.reason.as_str(),
+        "CRASH_LOOP" | "NOT_READY" | "JOB_FAILED" | "POD_FAILED" | "OLD_POD_BLOCKS"
+    );
+    let is_container = !pod.container.is_empty() && has_log;
     is_container.then_some((pod, pod.reason == "Running" && pod.restarts > 0))
 }

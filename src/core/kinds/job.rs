@@ -186,7 +186,7 @@ fn running(job: &Job, scene: &Scene<'_>) -> Report {
     }
     let phase = phase_of(&verdict, Phase::Progressing);
     let state = match phase {
-        Phase::Stalled => "is stuck",
+        Phase::Stalled => "is stalled",
         _ => "is running",
     };
     let failed = match job.failed {

@@ -57,7 +57,7 @@ pub(super) fn report(single: &SinglePod, scene: &Scene<'_>) -> Report {
     };
     let phase = phase_of(&verdict, phase);
     let what = match phase {
-        Phase::Stalled => "is stuck",
+        Phase::Stalled => "is stalled",
         Phase::Degraded => "is degraded",
         _ => "is not ready",
     };

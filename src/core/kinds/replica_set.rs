@@ -76,7 +76,7 @@ pub(super) fn report(set: &ReplicaSetView, scene: &Scene<'_>) -> Report {
         },
     );
     let state = match phase {
-        Phase::Stalled => "is stuck",
+        Phase::Stalled => "is stalled",
         Phase::Degraded => "is degraded",
         _ => "is not complete",
     };

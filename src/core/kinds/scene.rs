@@ -113,7 +113,7 @@ impl<'a> Scene<'a> {
         let verdict = Verdict::new(Outlook::NeedsChange, false, Some(&blocker));
         Some(self.report(
             Phase::Stalled,
-            "is stuck",
+            "is stalled",
             vec![blocker],
             verdict,
             Vec::new(),
@@ -310,7 +310,7 @@ pub(super) fn phase_of(verdict: &Verdict, otherwise: Phase) -> Phase {
 /// What a phase is called in a message about a rollout.
 pub(super) fn rollout_words(phase: Phase) -> &'static str {
     match phase {
-        Phase::Stalled => "is stuck",
+        Phase::Stalled => "is stalled",
         Phase::Degraded => "is degraded",
         _ => "is rolling out",
     }

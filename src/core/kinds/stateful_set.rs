@@ -93,13 +93,16 @@ impl StatefulSet {
 }
 
 pub(super) fn report(set: &StatefulSet, scene: &Scene<'_>) -> Report {
-    let rows = counters([
+    let mut rows = counters([
         ("desired", set.replicas),
         ("total", set.existing),
         ("updated", set.updated),
         ("ready", set.ready),
         ("available", set.available()),
     ]);
+    if set.partition > 0 {
+        rows.extend(counters([("partition", set.partition)]));
+    }
     let outdated = outdated(set, scene);
     let is_waiting_for_deletion = set.is_on_delete
         && set.current_revision != set.update_revision

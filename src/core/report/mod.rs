@@ -408,7 +408,7 @@ impl<'a> Survey<'a> {
                 );
                 format!("deployment {name} {paused} ({numbers})")
             }
-            Phase::Stalled => format!("deployment {name} is stuck ({numbers}){because}"),
+            Phase::Stalled => format!("deployment {name} is stalled ({numbers}){because}"),
             Phase::Deleting => format!("deployment {name} is being deleted"),
             Phase::Refused => format!("deployment {name} cannot be rolled out{because}"),
         }

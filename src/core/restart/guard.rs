@@ -39,7 +39,8 @@ pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
         // One that is under way itself takes no further place.
         let needs_place = !draft.is_restarting;
         if let Some(stuck) = breaker {
-            let message = format!("{stuck} was restarted for the same configuration, and is stuck");
+            let message =
+                format!("{stuck} was restarted for the same configuration, and is stalled");
             hold(draft, "BREAKER", message);
         } else if needs_place && free == 0 {
             let message = format!("{} restarts may be under way", options.max_concurrent);

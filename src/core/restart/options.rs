@@ -57,7 +57,7 @@ pub struct Options {
     pub skew: Duration,
     /// How many restarts may be under way. 0 for any number.
     pub max_concurrent: usize,
-    /// Whether a workload that is stuck after a restart holds the restarts of others for the same configuration.
+    /// Whether a workload that is stalled after a restart holds the restarts of others for the same configuration.
     pub breaker: bool,
     /// How long a PodDisruptionBudget without allowed disruptions holds a restart. `None` if budgets do not count.
     pub disruption_budget_wait: Option<Duration>,

@@ -73,6 +73,18 @@ impl Listed<'_, '_> {
         })
     }
 
+    /// Whether no pod seems to be missing of an owner of another kind than a Deployment: it counts no more than are listed.
+    pub(crate) fn shows_own_pods(&self) -> bool {
+        let (owner, _) = self.owner;
+        let status = owner.members("status").unwrap_or_default();
+        let counts = ["replicas", "currentNumberScheduled", "active"];
+        let counts = counts.iter().filter_map(|field| status.integer(field));
+        let own = self.pods.iter().filter(|pod| self.is_owned(pod)).count();
+        counts
+            .max()
+            .is_none_or(|count| usize::try_from(count).is_ok_and(|count| count <= own))
+    }
+
     fn is_owned(&self, (_, metadata): &Object<'_, '_>) -> bool {
         let (_, owner) = self.owner;
         metadata.controller.as_ref() == Some(&owner.uid)

@@ -14,6 +14,7 @@ use prost::{Message, Name};
 use rollplan_core::interrupt::Interrupt;
 
 pub(crate) use self::complete::Listed;
+pub(crate) use self::kinds::is_deployment;
 pub(crate) use self::scan::{Found, Metadata, scan, scan_field};
 pub(super) use self::transcode::Fault;
 use self::transcode::Transcoder;

@@ -4,6 +4,8 @@ mod answers;
 mod cluster;
 pub(crate) mod examples;
 mod input;
+mod kinds;
+mod kubectl;
 mod readme;
 mod refusals;
 mod reports;
@@ -11,6 +13,7 @@ mod restarts;
 mod revisions;
 mod service;
 mod several;
+mod waiting;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

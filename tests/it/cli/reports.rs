@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::cluster::{Kubectl, poll, rollout};
+use super::kubectl::{Kubectl, poll, rollout};
 use super::{Run, examples, refused, rollplan};
 
 const STUCK: &str = "stuck-bad-image";

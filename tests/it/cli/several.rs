@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::cluster::{Answer, Kubectl, OPTIONS, Poll, poll, rollout};
+use super::kubectl::{Answer, Kubectl, OPTIONS, Poll, poll, rollout};
 use super::{DEPLOYMENT, NOW, REPLICA_SET, Scratch, refused};
 
 /// A rollout of two pods in a namespace, of which so many are available.
@@ -188,7 +188,7 @@ fn applied_files_are_looked_up() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let manifest = |name: &str| {
         format!(
-            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\n---\napiVersion: v1\nkind: Service\n\
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\n---\napiVersion: v1\nkind: ConfigMap\n\
              metadata: {{name: {name}}}\n"
         )
     };
@@ -207,11 +207,11 @@ fn applied_files_are_looked_up() {
         run.err,
         "error: Deployment api is in namespace shop, and --namespace is far\n"
     );
-    let service = Scratch::new("apiVersion: v1\nkind: Service\nmetadata: {name: web}\n");
-    let run = Kubectl::new(&[]).run(&["wait", "-f", service.path()]);
+    let inert = Scratch::new("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n");
+    let run = Kubectl::new(&[]).run(&["wait", "-f", inert.path()]);
     assert_eq!(
         (run.exit, run.err.as_str()),
-        (2, "error: no Deployment in the input\n")
+        (2, "error: the input has nothing to wait for\n")
     );
 }
 
@@ -321,14 +321,25 @@ fn words_of_kubectl_work_or_get_a_hint() {
             &["wait", "web", "-l", "app=web"],
             "names cannot be combined with --selector",
         ),
-        (&["wait", "-l", ""], "pass --all for all Deployments"),
+        (&["wait", "-l", ""], "pass --all for all objects"),
         (&["wait", "-A", "-n", "shop"], "contradict each other"),
-        (&["wait"], "which Deployments? give names, "),
+        (&["wait"], "which objects? give names, "),
         (
             &["plan", "web", "api"],
             "this command is about one Deployment",
         ),
-        (&["status", "web", "rs/x"], "rs/x: only Deployments "),
+        (
+            &["history", "sts/db"],
+            "StatefulSet db: this command is about Deployments ",
+        ),
+        (
+            &["undo", "ds", "agent"],
+            "DaemonSet agent: this command is about Deployments ",
+        ),
+        (
+            &["status", "web", "r,s/x"],
+            "r,s/x: not the name of an object, for example web",
+        ),
     ] {
         let err = refused(args, "");
         assert!(err.contains(expected), "{args:?}: {err}");

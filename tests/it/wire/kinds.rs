@@ -273,7 +273,7 @@ fn broken_old_pod_blocks_its_own_fix_and_is_named() {
         pod("web-1", &set, "web-old", "n", ready()),
         pod("web-2", &set, "web-broken", "n", no_image()),
     ];
-    let message = "statefulset \"web\" is stuck (0 of 3 updated, 2 of 3 available): pod web-2 of an older revision is not \
+    let message = "statefulset \"web\" is stalled (0 of 3 updated, 2 of 3 available): pod web-2 of an older revision is not \
                    ready (ImagePullBackOff) and blocks the update that would replace it";
     let late = report(600, &set, &pods);
     check(
@@ -345,7 +345,7 @@ fn broken_new_pod_of_a_stateful_set_is_certain_after_its_grace() {
         pod("web-2", &set, "web-new", "n", no_image()),
     ];
     let report = report(600, &set, &pods);
-    let message = "statefulset \"web\" is stuck (1 of 3 updated, 2 of 3 available): image web:2 of container web cannot be \
+    let message = "statefulset \"web\" is stalled (1 of 3 updated, 2 of 3 available): image web:2 of container web cannot be \
                    pulled (1 of 3 new pods: web-2 ImagePullBackOff for 10m0s): not found";
     check(
         &report,

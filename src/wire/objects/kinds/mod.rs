@@ -171,7 +171,7 @@ pub(in crate::wire) fn read(
 
 /// Whether an object is a custom resource that acts as a Deployment: it has a selector, a pod template, and no strategy
 /// other than a Deployment's.
-fn is_deployment(object: &Found<'_>) -> bool {
+pub(crate) fn is_deployment(object: &Found<'_>) -> bool {
     if is_of_kubernetes(&object.api_version) {
         return (&*object.api_version, &*object.kind) == ("apps/v1", "Deployment");
     }

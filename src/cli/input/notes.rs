@@ -1,0 +1,156 @@
+//! What a user should know of an input: what is skipped, what may be missing, and what cannot be right.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use prost_types::Timestamp;
+use serde_json::Value;
+
+use super::complete::Complete;
+use super::object::{Dependents, Object};
+use crate::cli::error::Error;
+use crate::cli::resource::Resource;
+use crate::proto;
+
+/// How much the clocks of the cluster and of the caller may differ.
+const CLOCKS_DIFFER_SECONDS: i64 = 300;
+
+/// A manifest describes what is wanted, and has nothing of what the cluster made of it.
+pub(super) fn refuse_manifest(owner: &Object<'_>) -> Result<(), Error> {
+    let metadata = owner.value("metadata");
+    let is_manifest = ["uid", "resourceVersion", "creationTimestamp"]
+        .iter()
+        .all(|field| metadata.get(field).is_none_or(Value::is_null))
+        && owner.found.field("status").is_none()
+        && owner.found.field("spec").is_some();
+    if !is_manifest {
+        return Ok(());
+    }
+    let namespace = match &*owner.metadata.namespace {
+        "" => String::new(),
+        namespace => format!(" -n {namespace}"),
+    };
+    let name = &owner.metadata.name;
+    let resource = Resource::of(&owner.found.api_version, &owner.found.kind);
+    let argument = resource.argument();
+    let (lists, option, word) = match owner.dependents() {
+        Dependents::ReplicaSetsAndPods => (
+            "deploy,rs,pods".to_owned(),
+            format!(" --deployment {name}"),
+            name.to_string(),
+        ),
+        Dependents::RevisionsAndPods => (
+            format!("{argument},controllerrevisions,pods"),
+            String::new(),
+            format!("{argument}/{name}"),
+        ),
+        Dependents::Pods => (
+            format!("{argument},pods"),
+            String::new(),
+            format!("{argument}/{name}"),
+        ),
+        Dependents::None => (
+            argument.to_owned(),
+            String::new(),
+            format!("{argument}/{name}"),
+        ),
+    };
+    let text = format!(
+        "this is a manifest; pass the live object: kubectl get {lists}{namespace} -o json | rollplan status -f -{option}, or \
+         let rollplan read it: rollplan status {word}{namespace}"
+    );
+    Err(Error::input(owner.place(), text))
+}
+
+/// Objects that are skipped.
+pub(super) fn note_skipped<'o, 't: 'o>(
+    skipped: impl Iterator<Item = &'o Object<'t>>,
+    note: &mut dyn FnMut(&dyn Display),
+) {
+    let mut others: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for object in skipped {
+        let kind = (&*object.found.kind, &*object.found.api_version);
+        *others.entry(kind).or_default() += 1;
+    }
+    if others.is_empty() {
+        return;
+    }
+    let list: Vec<String> = others
+        .iter()
+        .map(|((kind, version), count)| format!("{count} {kind} ({version})"))
+        .collect();
+    note(&format_args!("skipped: {}", list.join(", ")));
+}
+
+/// Input that lacks something leads to no plan, or to one that waits indefinitely.
+pub(super) fn note_doubts(
+    owner: &Object<'_>,
+    snapshot: &proto::Snapshot,
+    complete: Complete,
+    note: &mut dyn FnMut(&dyn Display),
+) {
+    if complete.replica_sets.is_none() && !snapshot.replica_sets_complete {
+        note(
+            &"the input may lack ReplicaSets, so that nothing can be planned or counted: get deploy,rs,pods with \
+              kubectl, or pass --replica-sets-complete if these are all",
+        );
+        return;
+    }
+    let spec = owner.value("spec");
+    let recreate = spec.pointer("/strategy/type").and_then(Value::as_str) == Some("Recreate");
+    if recreate && complete.pods.is_none() && !snapshot.pods_complete {
+        note(
+            &"the input may lack pods, so that strategy Recreate cannot tell whether old ones are left, and \
+              waits: get deploy,rs,pods with kubectl, or pass --pods-complete if these are all",
+        );
+    }
+}
+
+/// A time of the decision that is before what has happened makes everything look new.
+pub(super) fn note_early_time(
+    owner: &Object<'_>,
+    now: Timestamp,
+    note: &mut dyn FnMut(&dyn Display),
+) {
+    let (metadata, status) = (owner.value("metadata"), owner.value("status"));
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    let times = conditions
+        .into_iter()
+        .flatten()
+        .filter_map(|condition| condition.get("lastUpdateTime"))
+        .chain(metadata.get("creationTimestamp"));
+    let times = times.filter_map(|time| time.as_str()?.parse::<Timestamp>().ok());
+    let last = times.max_by_key(|time| time.seconds);
+    if let Some(last) = last.filter(|last| last.seconds > now.seconds + CLOCKS_DIFFER_SECONDS) {
+        note(&format_args!(
+            "{}: the time of the decision, {now}, is before its last change, {last}: pass --now with the time of the snapshot",
+            owner.label()
+        ));
+    }
+}
+
+/// Limits that no rollout can keep.
+pub(super) fn note_odd_limits(owner: &Object<'_>, note: &mut dyn FnMut(&dyn Display)) {
+    let spec = owner.value("spec");
+    let number = |field: &str| spec.get(field).and_then(Value::as_i64);
+    if let Some(deadline) = number("progressDeadlineSeconds")
+        && let Some(ready) = number("minReadySeconds").filter(|ready| *ready >= deadline)
+    {
+        note(&format_args!(
+            "{}: progressDeadlineSeconds {deadline} is not more than minReadySeconds {ready}, so that every rollout \
+             exceeds its deadline",
+            owner.label()
+        ));
+    }
+    let limit = |field: &str| {
+        let limit = spec.pointer(&format!("/strategy/rollingUpdate/{field}"));
+        limit.is_some_and(|it| *it == 0 || *it == "0%")
+    };
+    if limit("maxSurge") && limit("maxUnavailable") {
+        note(&format_args!(
+            "{}: maxSurge and maxUnavailable are both 0, and no pod could be replaced: the controller takes maxUnavailable \
+             as 1",
+            owner.label()
+        ));
+    }
+}

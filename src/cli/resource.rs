@@ -1,0 +1,330 @@
+//! Kinds of objects, by the words that kubectl has for them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::options::Goal;
+
+/// A kind of objects: what kubectl calls it, and what messages do.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Resource {
+    argument: Cow<'static, str>,
+    label: Cow<'static, str>,
+}
+
+/// A kind for which kubectl has several words.
+struct Known {
+    kind: &'static str,
+    group: &'static str,
+    plural: &'static str,
+    short: &'static str,
+    /// What kubectl is asked for.
+    argument: &'static str,
+}
+
+const fn known(
+    kind: &'static str,
+    group: &'static str,
+    plural: &'static str,
+    short: &'static str,
+    argument: &'static str,
+) -> Known {
+    Known {
+        kind,
+        group,
+        plural,
+        short,
+        argument,
+    }
+}
+
+const DEPLOYMENT: &str = "Deployment";
+const PLANNED_DEPLOYMENT: &str = "PlannedDeployment";
+
+/// The kinds of which more is known than their conditions, and the custom resource that is a Deployment in all but name.
+const KNOWN: [Known; 13] = [
+    known(DEPLOYMENT, "apps", "deployments", "deploy", "deploy"),
+    known(
+        PLANNED_DEPLOYMENT,
+        "apps.rollplan.dev",
+        "planneddeployments",
+        "pdeploy",
+        "planneddeployments.apps.rollplan.dev",
+    ),
+    known(
+        "StatefulSet",
+        "apps",
+        "statefulsets",
+        "sts",
+        "statefulsets.apps",
+    ),
+    known("DaemonSet", "apps", "daemonsets", "ds", "daemonsets.apps"),
+    known(
+        "ReplicaSet",
+        "apps",
+        "replicasets",
+        "rs",
+        "replicasets.apps",
+    ),
+    known("Job", "batch", "jobs", "job", "jobs.batch"),
+    known("CronJob", "batch", "cronjobs", "cj", "cronjobs.batch"),
+    known("Pod", "", "pods", "po", "pods"),
+    known("Service", "", "services", "svc", "services"),
+    known(
+        "PersistentVolumeClaim",
+        "",
+        "persistentvolumeclaims",
+        "pvc",
+        "persistentvolumeclaims",
+    ),
+    known(
+        "CustomResourceDefinition",
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "crd",
+        "customresourcedefinitions.apiextensions.k8s.io",
+    ),
+    known("ConfigMap", "", "configmaps", "cm", "configmaps"),
+    known("Secret", "", "secrets", "secret", "secrets"),
+];
+
+/// Kinds of Kubernetes that no controller makes ready, by group and kind: nobody waits for them.
+const INERT: [(&str, &str); 26] = [
+    ("", "ConfigMap"),
+    ("", "Endpoints"),
+    ("", "Event"),
+    ("", "LimitRange"),
+    ("", "PodTemplate"),
+    ("", "Secret"),
+    ("", "ServiceAccount"),
+    (
+        "admissionregistration.k8s.io",
+        "MutatingWebhookConfiguration",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "ValidatingAdmissionPolicyBinding",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "ValidatingWebhookConfiguration",
+    ),
+    ("apps", "ControllerRevision"),
+    ("coordination.k8s.io", "Lease"),
+    ("discovery.k8s.io", "EndpointSlice"),
+    ("events.k8s.io", "Event"),
+    ("networking.k8s.io", "IngressClass"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("node.k8s.io", "RuntimeClass"),
+    ("rbac.authorization.k8s.io", "ClusterRole"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io", "Role"),
+    ("rbac.authorization.k8s.io", "RoleBinding"),
+    ("scheduling.k8s.io", "PriorityClass"),
+    ("storage.k8s.io", "CSIDriver"),
+    ("storage.k8s.io", "CSINode"),
+    ("storage.k8s.io", "StorageClass"),
+    ("storage.k8s.io", "VolumeAttributesClass"),
+];
+
+/// Whether nobody waits for objects of a kind: they are as they are.
+pub(super) fn is_inert(api_version: &str, kind: &str) -> bool {
+    INERT.contains(&(group(api_version), kind))
+}
+
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+// === impl Known ===
+
+impl Known {
+    /// Whether a word such as "sts", "statefulsets.apps" or "StatefulSet.v1.apps" means this kind.
+    fn is_named(&self, word: &str) -> bool {
+        let (name, suffix) = word.split_once('.').unwrap_or((word, ""));
+        let group = suffix
+            .strip_suffix(self.group)
+            .map(|version| version.strip_suffix('.').unwrap_or(version));
+        let is_group = match group {
+            _ if suffix.is_empty() => true,
+            Some(version) => version.is_empty() || is_version(version),
+            None => false,
+        };
+        let is_name = |one: &str| one.eq_ignore_ascii_case(name);
+        is_group
+            && [self.kind, self.plural, self.short]
+                .into_iter()
+                .any(is_name)
+    }
+
+    fn resource(&self) -> Resource {
+        Resource {
+            argument: self.argument.into(),
+            label: self.kind.into(),
+        }
+    }
+}
+
+/// For example "v1" or "v1alpha1".
+fn is_version(text: &str) -> bool {
+    let rest = text.strip_prefix('v').unwrap_or_default();
+    rest.starts_with(|first: char| first.is_ascii_digit()) && !rest.contains('.')
+}
+
+// === impl Resource ===
+
+impl Resource {
+    pub(super) fn deployments() -> Self {
+        KNOWN[0].resource()
+    }
+
+    /// The kind that a word means, if kubectl and rollplan both know it.
+    pub(super) fn known(word: &str) -> Option<Self> {
+        let known = KNOWN.iter().find(|known| known.is_named(word))?;
+        Some(known.resource())
+    }
+
+    /// The kind that a word means, which may be one that only kubectl knows. `None` for what no kind is called.
+    pub(super) fn named(word: &str) -> Option<Self> {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
+        let is_word = word.starts_with(|first: char| first.is_ascii_alphabetic())
+            && word.bytes().all(is_part);
+        Self::known(word).or_else(|| {
+            is_word.then(|| Self {
+                argument: word.to_owned().into(),
+                label: word.to_owned().into(),
+            })
+        })
+    }
+
+    /// The kind of an object.
+    pub(super) fn of(api_version: &str, kind: &str) -> Self {
+        let group = group(api_version);
+        let known = |known: &&Known| known.kind == kind && known.group == group;
+        if let Some(known) = KNOWN.iter().find(known) {
+            return known.resource();
+        }
+        let name = kind.to_ascii_lowercase();
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        Self {
+            argument: match group {
+                "" => name.into(),
+                group => format!("{name}.{version}.{group}").into(),
+            },
+            label: kind.to_owned().into(),
+        }
+    }
+
+    /// What kubectl is asked for.
+    pub(super) fn argument(&self) -> &str {
+        &self.argument
+    }
+
+    /// Whether plans can be made for it.
+    pub(super) fn is_planned(&self) -> bool {
+        matches!(&*self.label, DEPLOYMENT | PLANNED_DEPLOYMENT)
+    }
+
+    /// Whether no namespace has it.
+    pub(super) fn is_cluster_scoped(&self) -> bool {
+        self.label == "CustomResourceDefinition"
+    }
+
+    /// Whether a goal means something for this kind. `None` for a kind of which nothing is known.
+    pub(super) fn has_goal(&self, goal: Goal) -> Option<bool> {
+        let is_known = KNOWN.iter().any(|known| known.argument == self.argument);
+        match (goal, &*self.label) {
+            (Goal::Complete | Goal::Deleted, _) => Some(true),
+            (_, DEPLOYMENT | PLANNED_DEPLOYMENT | "StatefulSet" | "DaemonSet")
+            | (Goal::Available, "ReplicaSet") => Some(true),
+            _ => is_known.then_some(false),
+        }
+    }
+}
+
+/// What messages call the kind.
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.label)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_the_names_that_kubectl_has() {
+        for (words, argument) in [
+            (
+                &[
+                    "sts",
+                    "statefulset",
+                    "StatefulSets",
+                    "statefulset.apps",
+                    "statefulsets.v1.apps",
+                ][..],
+                "statefulsets.apps",
+            ),
+            (&["ds", "DaemonSet", "daemonsets"], "daemonsets.apps"),
+            (&["rs", "replicaset"], "replicasets.apps"),
+            (&["job", "jobs", "job.batch", "Job.v1.batch"], "jobs.batch"),
+            (&["cj", "cronjob"], "cronjobs.batch"),
+            (&["po", "pod", "Pods"], "pods"),
+            (&["svc", "service"], "services"),
+            (&["pvc", "persistentvolumeclaim"], "persistentvolumeclaims"),
+            (
+                &["crd", "customresourcedefinition.apiextensions.k8s.io"],
+                "customresourcedefinitions.apiextensions.k8s.io",
+            ),
+            (&["deploy", "Deployment", "deployments.apps"], "deploy"),
+            (
+                &["pdeploy", "planneddeployment.v1alpha1.apps.rollplan.dev"],
+                "planneddeployments.apps.rollplan.dev",
+            ),
+        ] {
+            for word in words {
+                let resource = Resource::known(word).map(|it| it.argument.into_owned());
+                assert_eq!(resource.as_deref(), Some(argument), "{word}");
+            }
+        }
+        for word in [
+            "certificate",
+            "ing",
+            "deploy.other",
+            "pods.metrics.k8s.io",
+            "job.v1",
+            "sts.v.apps",
+        ] {
+            assert_eq!(Resource::known(word), None, "{word}");
+            let named = Resource::named(word).map(|it| it.to_string());
+            assert_eq!(named.as_deref(), Some(word));
+        }
+        for word in ["", "-o", "a b", "a,b", "--raw=x", "a/b", "1st"] {
+            assert_eq!(Resource::named(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn objects_are_asked_for_by_group_and_version() {
+        for (api_version, kind, argument) in [
+            ("apps/v1", "Deployment", "deploy"),
+            ("apps/v1", "StatefulSet", "statefulsets.apps"),
+            ("v1", "Pod", "pods"),
+            ("v1", "Namespace", "namespace"),
+            (
+                "cert-manager.io/v1",
+                "Certificate",
+                "certificate.v1.cert-manager.io",
+            ),
+            (
+                "serving.knative.dev/v1",
+                "Service",
+                "service.v1.serving.knative.dev",
+            ),
+        ] {
+            assert_eq!(Resource::of(api_version, kind).argument(), argument);
+        }
+        assert!(is_inert("v1", "Secret") && !is_inert("example.com/v1", "Secret"));
+    }
+}

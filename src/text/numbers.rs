@@ -1,0 +1,94 @@
+//! The numbers of a report, whatever the kind of its object calls them.
+
+use crate::proto::RolloutReport;
+
+/// Numbers of pods. `None` for those that a kind does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    pub(crate) desired: Option<i64>,
+    /// How many pods are to have the current template.
+    pub(crate) to_update: Option<i64>,
+    pub(crate) updated: Option<i64>,
+    pub(crate) ready: Option<i64>,
+    pub(crate) available: Option<i64>,
+    pub(crate) total: Option<i64>,
+}
+
+/// A number of an object of another kind than a Deployment.
+pub(crate) fn counter(report: &RolloutReport, name: &str) -> Option<i64> {
+    let counter = report.counters.iter().find(|it| it.name == name)?;
+    Some(counter.value)
+}
+
+// === impl Numbers ===
+
+impl Numbers {
+    pub(crate) fn of(report: &RolloutReport) -> Self {
+        let counter = |name| counter(report, name);
+        let Some(counts) = &report.counts else {
+            let desired = counter("desired");
+            let partition = counter("partition").unwrap_or(0);
+            return Self {
+                desired,
+                to_update: desired.map(|desired| (desired - partition).max(0)),
+                updated: counter("updated"),
+                ready: counter("ready"),
+                available: counter("available"),
+                total: counter("total").or_else(|| counter("current")),
+            };
+        };
+        let number = |count: i32| Some(i64::from(count));
+        Self {
+            desired: number(counts.desired),
+            to_update: number(counts.desired),
+            updated: number(counts.updated),
+            ready: number(counts.ready),
+            available: number(counts.available),
+            total: number(counts.total),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::{Counter, Counts};
+
+    #[test]
+    fn numbers_of_all_kinds_have_the_same_names() {
+        let counters = [
+            ("desired", 5),
+            ("total", 4),
+            ("partition", 3),
+            ("updated", 2),
+        ];
+        let counter = |(name, value): (&str, i64)| Counter {
+            name: name.to_owned(),
+            value,
+        };
+        let report = RolloutReport {
+            counters: counters.into_iter().map(counter).collect(),
+            ..Default::default()
+        };
+        let expected = Numbers {
+            desired: Some(5),
+            to_update: Some(2),
+            updated: Some(2),
+            total: Some(4),
+            ..Numbers::default()
+        };
+        assert_eq!(Numbers::of(&report), expected);
+        let counts = Counts {
+            desired: 3,
+            available: 1,
+            ..Default::default()
+        };
+        let report = RolloutReport {
+            counts: Some(counts),
+            ..Default::default()
+        };
+        let numbers = Numbers::of(&report);
+        assert_eq!((numbers.to_update, numbers.available), (Some(3), Some(1)));
+        assert_eq!(Numbers::of(&RolloutReport::default()), Numbers::default());
+    }
+}

@@ -1,0 +1,216 @@
+//! A script that stands in for kubectl, and what it prints.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{DEPLOYMENT, REPLICA_SET, Run, command, path, read};
+
+pub(super) const OPTIONS: &str = "-o json --request-timeout=30s";
+
+pub(super) const EVENTS: &str = "get events --field-selector=type=Warning ";
+
+/// What kubectl does at one call.
+#[derive(Clone)]
+pub(super) enum Answer {
+    /// Prints this.
+    Out(String),
+    /// Fails with this.
+    Err(String),
+    /// Runs this shell script.
+    Script(String),
+}
+
+/// What kubectl does in one poll, for the Deployment, its ReplicaSets and its pods.
+#[derive(Clone)]
+pub(super) struct Poll {
+    pub(super) deployment: Answer,
+    pub(super) sets: Answer,
+    pub(super) pods: Answer,
+}
+
+/// A folder for the script that stands in for kubectl.
+pub(super) struct Kubectl(tempfile::TempDir);
+
+impl Kubectl {
+    pub(super) fn new(polls: &[Poll]) -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        for (index, poll) in polls.iter().enumerate() {
+            for (kind, answer) in [
+                ("deploy", &poll.deployment),
+                ("rs", &poll.sets),
+                ("pods", &poll.pods),
+            ] {
+                let (end, text) = match answer {
+                    Answer::Out(text) => ("out", text),
+                    Answer::Err(text) => ("err", text),
+                    Answer::Script(text) => ("sh", text),
+                };
+                let name = format!("{kind}.{}.{end}", index + 1);
+                fs::write(folder.path().join(name), text).unwrap();
+            }
+        }
+        Self(folder)
+    }
+
+    pub(super) fn run(&self, args: &[&str]) -> Run {
+        self.run_as(env!("CARGO_BIN_EXE_rollplan"), args)
+    }
+
+    /// Runs a command that polls until the rollout ends. Where it does not, the test is to fail, not to hang.
+    pub(super) fn watch(&self, args: &[&str]) -> Run {
+        self.run(&[args, &["--interval=0", "--timeout=2m"]].concat())
+    }
+
+    pub(super) fn run_as(&self, program: &str, args: &[&str]) -> Run {
+        use std::os::unix::process::CommandExt as _;
+        let bin = path("tests/it/cli/bin");
+        let others = std::env::var("PATH").unwrap();
+        let output = command(args)
+            .arg0(program)
+            .env("FAKE_KUBECTL", self.0.path())
+            .env("PATH", format!("{}:{others}", bin.display()))
+            .output()
+            .unwrap();
+        Run {
+            exit: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Its arguments, a line for each call, but for those that read events.
+    pub(super) fn calls(&self) -> Vec<String> {
+        let calls = fs::read_to_string(self.file("calls")).unwrap_or_default();
+        let calls = calls.lines().filter(|call| !call.starts_with(EVENTS));
+        calls.map(str::to_owned).collect()
+    }
+
+    /// How often events were read.
+    pub(super) fn event_calls(&self) -> usize {
+        let calls = fs::read_to_string(self.file("calls")).unwrap_or_default();
+        calls
+            .lines()
+            .filter(|call| call.starts_with(EVENTS))
+            .count()
+    }
+
+    /// Answers with these events from this poll on.
+    pub(super) fn add_events(&self, poll: usize, events: &[Value]) {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": events});
+        fs::write(self.file(&format!("events.{poll}.out")), list.to_string()).unwrap();
+    }
+
+    pub(super) fn file(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+pub(super) fn example(name: &str) -> Poll {
+    let list: Value = serde_json::from_str(&read(&format!("examples/{name}.json"))).unwrap();
+    poll(list["items"].as_array().unwrap().clone())
+}
+
+/// The objects, as kubectl prints them.
+pub(super) fn poll(objects: Vec<Value>) -> Poll {
+    let list = |kind: &str| {
+        let items = objects.iter().filter(|object| object["kind"] == kind);
+        let items: Vec<_> = items.collect();
+        Answer::Out(json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())
+    };
+    let deployment = objects.iter().find(|object| {
+        let kind = object["kind"].as_str().unwrap();
+        kind.ends_with("Deployment")
+    });
+    Poll {
+        deployment: match deployment {
+            Some(deployment) => Answer::Out(deployment.to_string()),
+            None => Answer::Err(
+                "Error from server (NotFound): deployments.apps \"web\" not found\n".to_owned(),
+            ),
+        },
+        sets: list("ReplicaSet"),
+        pods: list("Pod"),
+    }
+}
+
+impl Poll {
+    /// What it prints.
+    pub(super) fn objects(&self) -> Vec<Value> {
+        let answers = [&self.deployment, &self.sets, &self.pods];
+        let objects = answers.into_iter().flat_map(|answer| {
+            let Answer::Out(text) = answer else {
+                panic!("not printed");
+            };
+            let value: Value = serde_json::from_str(text).unwrap();
+            match value["items"].as_array() {
+                Some(items) => items.clone(),
+                None => vec![value],
+            }
+        });
+        objects.collect()
+    }
+}
+
+/// A poll at which no call succeeds.
+pub(super) fn failing(text: &str) -> Poll {
+    let answer = Answer::Err(format!("{text}\n"));
+    Poll {
+        deployment: answer.clone(),
+        sets: answer.clone(),
+        pods: answer,
+    }
+}
+
+pub(super) fn forbidden(what: &str) -> Answer {
+    Answer::Err(format!("{}\n", forbidden_text(what)))
+}
+
+pub(super) fn forbidden_text(what: &str) -> String {
+    format!(
+        "Error from server (Forbidden): {what} is forbidden: User \"dev\" cannot list resource \"{what}\""
+    )
+}
+
+pub(super) const DOWN: &str = "The connection to the server 127.0.0.1:1 was refused - did you specify the right host or port?";
+
+pub(super) fn from_yaml(yaml: &str) -> Value {
+    super::input::from_yaml(yaml)
+}
+
+/// A rollout of two pods of which so many are available.
+pub(super) fn rollout(available: i32) -> Poll {
+    let set = REPLICA_SET
+        .replace("name: web-1", "name: web-79c545b47")
+        .replace("pod-template-hash: \"1\"", "pod-template-hash: 79c545b47")
+        .replace("image: web:0", "image: web:1")
+        .replace("  replicas: 0\n  selector", "  replicas: 2\n  selector")
+        .replace(
+            "  replicas: 0\n  terminating",
+            &format!("  replicas: 2\n  readyReplicas: {available}\n  availableReplicas: {available}\n  terminating"),
+        );
+    let mut deployment = from_yaml(DEPLOYMENT);
+    deployment["status"] = json!({"observedGeneration": 1});
+    poll(vec![deployment, from_yaml(&set)])
+}
+
+pub(super) fn nothing_yet() -> Poll {
+    poll(vec![from_yaml(DEPLOYMENT)])
+}
+
+/// The calls of one poll of `web`, whose selector is `app=web`.
+pub(super) fn calls_of(verb: &str, told: &str) -> Vec<String> {
+    calls_by("app=web", verb, told)
+}
+
+pub(super) fn calls_by(selector: &str, verb: &str, told: &str) -> Vec<String> {
+    let mut calls = vec![format!("get deploy web {OPTIONS}{told}")];
+    calls.push(match verb {
+        "plan" => format!("get rs {OPTIONS}{told}"),
+        _ => format!("get rs --selector={selector} {OPTIONS}{told}"),
+    });
+    if !["history", "undo"].contains(&verb) {
+        calls.push(format!("get pods --selector={selector} {OPTIONS}{told}"));
+    }
+    calls
+}

@@ -1,0 +1,449 @@
+//! What is polled with kubectl until rollouts end.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::kubectl::{
+    Answer, DOWN, Kubectl, Poll, calls_of, example, failing, forbidden_text, nothing_yet, poll,
+    rollout,
+};
+
+/// A credential plugin that waits for somebody who is not there: kubectl waits for it, and it holds kubectl's pipes.
+const HANGS: &str = "sleep 60 & echo $! >\"$FAKE_KUBECTL/plugin\"; wait";
+
+#[test]
+fn waiting_ends_with_the_rollout() {
+    // What has not changed is not printed twice.
+    let calls = [
+        nothing_yet(),
+        nothing_yet(),
+        rollout(0),
+        rollout(1),
+        rollout(1),
+        rollout(2),
+    ];
+    let first = "0 of 2 updated";
+    for args in [
+        &["status", "--watch", "deploy/web"][..],
+        &["wait", "web", "--for=complete"],
+    ] {
+        let kubectl = Kubectl::new(&calls);
+        let run = kubectl.watch(&[args, &["-n", "shop"]].concat());
+        assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+        let lines: Vec<&str> = run.out.lines().collect();
+        assert_eq!(lines.len(), 4, "{}", run.out);
+        assert!(lines[0].contains(first), "{}", run.out);
+        assert!(lines[2].contains("1 of 2 available"), "{}", run.out);
+        assert!(lines[3].contains("successfully rolled out"), "{}", run.out);
+        assert!(!run.out.contains('\u{1b}'), "{}", run.out);
+        let told = calls_of("status", " --namespace=shop");
+        assert_eq!(kubectl.calls(), vec![told; calls.len()].concat());
+    }
+    let kubectl = Kubectl::new(&calls);
+    let run = kubectl.watch(&["wait", "web", "-o", "json"]);
+    assert_eq!(run.exit, 0);
+    let phases = run.out.lines().map(|line| {
+        let answer: Value = serde_json::from_str(line).unwrap();
+        answer["report"]["phase"].as_str().unwrap().to_owned()
+    });
+    let phases: Vec<String> = phases.collect();
+    let going = "PHASE_PROGRESSING".to_owned();
+    assert_eq!(
+        phases,
+        [
+            going.clone(),
+            going.clone(),
+            going,
+            "PHASE_COMPLETE".to_owned()
+        ]
+    );
+}
+
+#[test]
+fn waiting_ends_when_it_is_in_vain() {
+    let kubectl = Kubectl::new(&[nothing_yet(), example("stuck-bad-image")]);
+    let run = kubectl.watch(&["wait", "web"]);
+    assert_eq!(run.exit, 1);
+    // It has another UID.
+    assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+    let cause = "image registry.example/web:404 of container web cannot be pulled";
+    assert!(
+        run.out.lines().nth(1).unwrap().contains(cause),
+        "{}",
+        run.out
+    );
+    // The causes follow, with what would fix them.
+    assert!(
+        run.out.contains("remedy: check the registry"),
+        "{}",
+        run.out
+    );
+
+    for args in [&["status", "-w"][..], &["wait"]] {
+        let kubectl = Kubectl::new(&[nothing_yet(), poll(vec![])]);
+        let run = kubectl.watch(&[args, &["web"]].concat());
+        assert_eq!(run.exit, 1);
+        assert_eq!(
+            run.err,
+            "error: deleted while waiting: Deployment web not found in the namespace that kubectl \
+             uses\n"
+        );
+    }
+}
+
+#[test]
+fn waiting_ends_with_the_time() {
+    for args in [&["wait", "web"][..], &["status", "web", "--watch"]] {
+        let kubectl = Kubectl::new(&[nothing_yet()]);
+        let run = kubectl.run(&[args, &["--timeout", "0"]].concat());
+        assert_eq!(
+            (run.exit, run.err.as_str()),
+            (3, "note: still in progress after 0s\n")
+        );
+        assert_eq!(kubectl.calls().len(), 3);
+    }
+}
+
+#[test]
+fn failed_polls_are_repeated() {
+    let down = || failing(DOWN);
+    let mut half = rollout(1);
+    half.pods = Answer::Err(format!("{DOWN}\n"));
+    for args in [&["status", "--watch"][..], &["wait"]] {
+        // The first may fail as well, and a part of one.
+        let polls = [
+            down(),
+            down(),
+            nothing_yet(),
+            half.clone(),
+            down(),
+            rollout(2),
+        ];
+        let kubectl = Kubectl::new(&polls);
+        let run = kubectl.watch(&[args, &["web"]].concat());
+        assert_eq!(run.exit, 0, "{}", run.err);
+        let notes: Vec<&str> = run.err.lines().collect();
+        assert_eq!(notes.len(), 4, "{}", run.err);
+        for note in notes {
+            assert!(
+                note.starts_with("note: poll failed: kubectl get "),
+                "{note}"
+            );
+            assert!(note.ends_with(DOWN), "{note}");
+        }
+        // Until there are too many in a row.
+        let kubectl = Kubectl::new(&[nothing_yet(), down()]);
+        let run = kubectl.watch(&[args, &["web"]].concat());
+        assert_eq!(run.exit, 4);
+        assert_eq!(kubectl.calls().len(), 3 + 5);
+        assert!(
+            run.err
+                .lines()
+                .last()
+                .unwrap()
+                .starts_with("error: kubectl get deploy web ")
+        );
+    }
+}
+
+#[test]
+fn some_failures_end_a_watch_at_once() {
+    for text in [
+        forbidden_text("deployments"),
+        "error: the server doesn't have a resource type \"planneddeployments\"".to_owned(),
+    ] {
+        for before in [vec![], vec![nothing_yet()]] {
+            let calls = 3 * before.len() + 1;
+            let kubectl = Kubectl::new(&[before, vec![failing(&text)]].concat());
+            let run = kubectl.watch(&["wait", "web"]);
+            assert_eq!(run.exit, 2, "{}", run.err);
+            assert_eq!(kubectl.calls().len(), calls);
+        }
+    }
+}
+
+/// The process that kubectl has started.
+fn plugin(kubectl: &Kubectl) -> String {
+    let pid = fs::read_to_string(kubectl.file("plugin")).unwrap();
+    pid.trim().to_owned()
+}
+
+/// Waits until a process has ended. One that nobody has asked how it ended is a zombie.
+fn assert_ends(pid: &str) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
+        let is_running = stat.is_ok_and(|stat| !stat.contains(") Z "));
+        if !is_running {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{pid} still runs");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_kubectl_that_hangs_is_ended_at_the_timeout() {
+    let hanging = || {
+        let mut poll = nothing_yet();
+        poll.deployment = Answer::Script(HANGS.to_owned());
+        poll
+    };
+    let mut half = nothing_yet();
+    half.pods = Answer::Script(HANGS.to_owned());
+    for (polls, last_note) in [
+        (vec![hanging()], "note: no answer within 5s"),
+        (
+            vec![nothing_yet(), hanging()],
+            "note: still in progress after 5s",
+        ),
+        (vec![half], "note: no answer within 5s"),
+    ] {
+        let kubectl = Kubectl::new(&polls);
+        let args = ["wait", "web", "--timeout=5s", "--interval=0"];
+        let run = kubectl.run(&args);
+        assert_eq!(run.exit, 3, "{}", run.err);
+        let lines: Vec<&str> = run.err.lines().collect();
+        assert!(lines[0].contains(": no answer within "), "{}", run.err);
+        assert_eq!(lines[1..], [last_note]);
+        assert_ends(&plugin(&kubectl));
+    }
+}
+
+/// What kubectl leaves behind may keep its pipes open, and is nobody to wait for.
+#[test]
+fn a_process_that_kubectl_leaves_behind_is_not_waited_for() {
+    let mut poll = rollout(2);
+    let Answer::Out(deployment) = poll.deployment else {
+        panic!("no Deployment");
+    };
+    poll.deployment = Answer::Script(
+        "sleep 60 & echo $! >\"$FAKE_KUBECTL/plugin\"; cat \"$FAKE_KUBECTL/deployment\"".to_owned(),
+    );
+    let kubectl = Kubectl::new(&[poll]);
+    fs::write(kubectl.file("deployment"), deployment).unwrap();
+    let run = kubectl.run(&["status", "web"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    // It is still there, so that nobody has waited for its end.
+    let killed = Command::new("kill").arg(plugin(&kubectl)).status().unwrap();
+    assert!(killed.success());
+}
+
+/// [`rollout`] with a pod whose container waits for this reason.
+fn waiting(reason: &str, message: &str) -> Poll {
+    let mut poll = rollout(0);
+    let Answer::Out(sets) = &poll.sets else {
+        unreachable!()
+    };
+    let mut sets: Value = serde_json::from_str(sets).unwrap();
+    let set = &mut sets["items"][0];
+    set["spec"]["replicas"] = json!(1);
+    set["status"]["replicas"] = json!(1);
+    let state = json!({"waiting": {"reason": reason, "message": message}});
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "web-1-x",
+            "namespace": "shop",
+            "uid": "pod-uid",
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set["metadata"]["name"],
+                "uid": set["metadata"]["uid"], "controller": true,
+            }],
+        },
+        "status": {
+            "phase": "Pending",
+            "containerStatuses": [{"name": "web", "image": "web:1", "state": state, "restartCount": 0}],
+        },
+    });
+    poll.sets = Answer::Out(sets.to_string());
+    poll.pods =
+        Answer::Out(json!({"apiVersion": "v1", "kind": "List", "items": [pod]}).to_string());
+    poll
+}
+
+#[test]
+fn waiting_ends_as_soon_as_a_failure_is_certain() {
+    let wrong = || {
+        waiting(
+            "InvalidImageName",
+            "couldn't parse image name: invalid reference format",
+        )
+    };
+    let kubectl = Kubectl::new(&[nothing_yet(), wrong()]);
+    let run = kubectl.run(&["wait", "web", "--interval=0"]);
+    assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
+    let cause = "image web:1 of container web cannot be pulled (1 of 1 new pod: web-1-x InvalidImageName): invalid \
+                 reference format";
+    assert_eq!(run.out.matches(cause).count(), 1, "{}", run.out);
+    assert!(
+        run.out
+            .contains("    remedy: correct the name of the image\n"),
+        "{}",
+        run.out
+    );
+    // Not if the user wants to wait for the deadline.
+    let kubectl = Kubectl::new(&[wrong(), rollout(2)]);
+    let run = kubectl.watch(&["wait", "web", "--fail-fast=off"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+    // Nor for a failure that may pass, unless the user says so.
+    let may_pass = || waiting("ErrImagePull", "dial tcp: connection refused");
+    let kubectl = Kubectl::new(&[may_pass(), rollout(2)]);
+    assert_eq!(kubectl.watch(&["wait", "web"]).exit, 0);
+    let kubectl = Kubectl::new(&[may_pass(), rollout(2)]);
+    assert_eq!(
+        kubectl
+            .watch(&["wait", "web", "--fail-on", "crash-loop=3,image-pull=0s"])
+            .exit,
+        1
+    );
+    for (wrong, text) in [
+        (
+            "image-pull=soon",
+            "not a duration, for example image-pull=30s",
+        ),
+        (
+            "crash-loop=30s",
+            "not a number of restarts, for example crash-loop=3",
+        ),
+        (
+            "other=3",
+            "not a class of failures; one of image-name, image-pull, ",
+        ),
+        ("image-pull=1s,image-pull=2s", "failOn[1].failure"),
+    ] {
+        let run = Kubectl::new(&[may_pass()]).run(&["wait", "web", "--fail-on", wrong]);
+        assert_eq!(run.exit, 2, "{wrong}");
+        assert!(run.err.contains(text), "{}", run.err);
+    }
+}
+
+#[test]
+fn events_make_a_verdict_certain_and_their_absence_does_not_fail_it() {
+    let missing = || waiting("ContainerCreating", "");
+    let text = "MountVolume.SetUp failed for volume \"tls\" : secret \"web-tls\" not found";
+    let event = |uid: &str| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": "x", "namespace": "shop"},
+            "involvedObject": {"kind": "Pod", "name": "web-1-x", "uid": uid},
+            "reason": "FailedMount",
+            "message": text,
+            "type": "Warning",
+            "count": 9,
+            "firstTimestamp": "2026-11-20T23:00:00Z",
+            "lastTimestamp": "2026-11-20T23:02:08Z",
+            "eventTime": null,
+            "source": {"component": "kubelet"},
+        })
+    };
+    let kubectl = Kubectl::new(&[missing()]);
+    kubectl.add_events(1, &[event("pod-uid")]);
+    let run = kubectl.run(&["status", "web"]);
+    assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
+    assert!(
+        run.out.contains("secret \"web-tls\" not found"),
+        "{}",
+        run.out
+    );
+    assert!(
+        run.out
+            .contains("remedy: create the missing secret web-tls in namespace shop"),
+        "{}",
+        run.out
+    );
+    let kubectl = Kubectl::new(&[missing()]);
+    kubectl.add_events(1, &[event("of-another")]);
+    assert_eq!(kubectl.run(&["status", "web"]).exit, 3);
+    // Files may have events too.
+    let objects =
+        [&missing().deployment, &missing().sets, &missing().pods].map(|answer| match answer {
+            Answer::Out(text) => text.clone(),
+            Answer::Err(_) | Answer::Script(_) => unreachable!(),
+        });
+    let events = event("pod-uid").to_string();
+    let input = [&objects[..], &[events]].concat().join("\n---\n");
+    let run = super::rollplan(&["status", "-f", "-", "--replica-sets-complete"], &input);
+    assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
+    // Without the permission there is a note, once, and the verdict is less certain.
+    let kubectl = Kubectl::new(&[missing(), missing(), rollout(2)]);
+    fs::write(kubectl.file("events.1.err"), forbidden_text("events")).unwrap();
+    let run = kubectl.watch(&["wait", "web"]);
+    assert_eq!(run.exit, 0, "{}", run.err);
+    assert_eq!(
+        run.err.matches("the verdict does without events").count(),
+        1,
+        "{}",
+        run.err
+    );
+    assert_eq!(kubectl.event_calls(), 1);
+    // An API server that does not list them now is asked again.
+    let kubectl = Kubectl::new(&[missing(), missing(), rollout(2)]);
+    fs::write(kubectl.file("events.1.err"), DOWN).unwrap();
+    let run = kubectl.watch(&["wait", "web"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    assert_eq!(kubectl.event_calls(), 2);
+}
+
+#[test]
+fn goals_other_than_complete_are_waited_for() {
+    let kubectl = Kubectl::new(&[nothing_yet(), rollout(0)]);
+    let run = kubectl.watch(&["wait", "web", "--for=updated"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+    assert_eq!(kubectl.calls().len(), 6);
+    let kubectl = Kubectl::new(&[nothing_yet(), rollout(1), rollout(2)]);
+    let run = kubectl.watch(&["wait", "web", "--for=available"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+    assert_eq!(kubectl.calls().len(), 9);
+    for polls in [vec![rollout(2), poll(vec![])], vec![poll(vec![])]] {
+        let kubectl = Kubectl::new(&polls);
+        let run = kubectl.watch(&["wait", "web", "--for=deleted"]);
+        assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+    }
+}
+
+#[test]
+fn deployment_that_is_created_again_is_told_by_its_uid() {
+    let mut again = nothing_yet();
+    if let Answer::Out(text) = &mut again.deployment {
+        let mut deployment: Value = serde_json::from_str(text).unwrap();
+        deployment["metadata"]["uid"] = json!("another");
+        *text = deployment.to_string();
+    }
+    let kubectl = Kubectl::new(&[nothing_yet(), again.clone(), rollout(2)]);
+    let run = kubectl.watch(&["wait", "web"]);
+    assert_eq!(run.exit, 0, "{}", run.err);
+    let note =
+        "note: Deployment shop/web was deleted and created again while waiting: its UID was ";
+    assert!(run.err.starts_with(note), "{}", run.err);
+    assert!(run.err.contains(", and is another now\n"), "{}", run.err);
+    let kubectl = Kubectl::new(&[nothing_yet(), again]);
+    assert_eq!(kubectl.watch(&["wait", "web", "--for=deleted"]).exit, 0);
+}
+
+#[test]
+fn log_of_the_failing_container_is_printed() {
+    let kubectl = Kubectl::new(&[example("stuck-crash-loop")]);
+    fs::write(
+        kubectl.file("log"),
+        "connecting\nfatal: \u{1b}[31mno database\n",
+    )
+    .unwrap();
+    let run = kubectl.run(&["wait", "web", "-n", "shop", "--timeout=0", "--logs"]);
+    assert_ne!(run.exit, 0);
+    let end = "  | connecting\n  | fatal: \\u{1b}[31mno database\n";
+    assert!(run.out.ends_with(end), "{}", run.out);
+    let calls = kubectl.calls();
+    let call = calls.last().unwrap();
+    assert!(
+        call.starts_with("logs web-")
+            && call.ends_with(" --tail=20 --request-timeout=30s --namespace=shop"),
+        "{call}"
+    );
+}
