@@ -183,7 +183,7 @@ fn way_back(
         warnings: Vec::new(),
         reason: String::new(),
     };
-    if target.template.same_as(&deployment.spec.template) {
+    if pass::has_template_of(target, deployment) {
         rollback.reason = format!("the current template already is that of revision {revision}");
         return Ok(rollback);
     }
@@ -195,7 +195,12 @@ fn way_back(
     if interrupt.is_interrupted() {
         return Ok(rollback);
     }
-    rollback.changes = changes(deployment.spec.template.value(), &template, interrupt);
+    let current = match deployment.is_native() {
+        true => deployment.spec.template.value(),
+        // A ReplicaSet has defaults that a custom resource lacks: these are no changes.
+        false => deployment.spec.template.defaulted(),
+    };
+    rollback.changes = changes(current, &template, interrupt);
     rollback.warnings = warnings(snapshot, &template);
     if interrupt.is_interrupted() {
         return Ok(rollback);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::{Found, Pass, SyncResult, WorkingCopy, conditions, quote};
 use crate::action::OnFailure;
 use crate::revision::{self, REVISION, TEMPLATE_DIGEST};
-use crate::snapshot::ReplicaSet;
+use crate::snapshot::{Deployment, ReplicaSet};
 
 impl Pass<'_> {
     /// `getAllReplicaSetsAndSyncRevision` and the first half of `getNewReplicaSet`: looks the ReplicaSets up,
@@ -48,14 +48,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Whether a ReplicaSet has the template of the Deployment. The stored template of a custom resource lacks
-    /// the defaults that the ReplicaSet's has: there, what we noted when we created the set decides as well.
     pub(super) fn has_current_template(&self, set: &ReplicaSet) -> bool {
-        let deployment = self.owner.deployment;
-        let template = &deployment.spec.template;
-        let is_noted = |digest: &String| digest == template.canonical_sha256();
-        let note = || set.metadata.annotations.get(TEMPLATE_DIGEST);
-        set.template.same_as(template) || !deployment.is_native() && note().is_some_and(is_noted)
+        has_template_of(set, self.owner.deployment)
     }
 
     pub(super) fn sync_new_set(
@@ -100,4 +94,15 @@ impl Pass<'_> {
         }
         changed
     }
+}
+
+/// Whether a ReplicaSet has the template of a Deployment. The stored template of a custom resource lacks the defaults that the
+/// ReplicaSet's has. The note of what was written decides as well: a server may change a template in other ways.
+pub(crate) fn has_template_of(set: &ReplicaSet, deployment: &Deployment) -> bool {
+    let template = &deployment.spec.template;
+    let is_noted = |digest: &String| digest == template.canonical_sha256();
+    let note = || set.metadata.annotations.get(TEMPLATE_DIGEST);
+    set.template.same_as(template)
+        || !deployment.is_native()
+            && (note().is_some_and(is_noted) || set.template.is_stored_form_of(template))
 }

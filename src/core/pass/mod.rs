@@ -19,6 +19,7 @@ mod working_copy;
 mod write;
 
 pub(crate) use create::as_created;
+pub(crate) use find::has_template_of;
 pub(crate) use rollback_annotation::{restored, without_hash};
 use working_copy::{Found, Managed, WorkingCopy};
 

@@ -46,8 +46,7 @@ impl Pass<'_> {
             return self.write_owner(self.without_request(None));
         };
         let name = quote(&self.owner.deployment.metadata.name);
-        let template = &self.cached(target).template;
-        if template.same_as(&self.owner.deployment.spec.template) {
+        if self.has_current_template(self.cached(target)) {
             let message = format!(
                 "The rollback revision contains the same template as current deployment {name}"
             );

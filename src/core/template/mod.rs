@@ -12,6 +12,7 @@
 //! [`canonical()`] and [`Quantity`] list the deliberate differences from Kubernetes.
 
 mod canonical;
+mod defaults;
 mod digest;
 mod images;
 mod kind;
@@ -31,6 +32,7 @@ mod write;
 mod tests;
 
 pub use canonical::{MAX_DEPTH, canonical};
+pub use defaults::with_defaults;
 pub use digest::sha256_of_canonical;
 pub use images::images;
 pub(crate) use kind::{Kind, Struct};

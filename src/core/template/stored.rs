@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::canonical::HASH_LABEL;
 use super::prepared::{Prepared, prepare};
-use super::{Tree, Value, equal, images, sha256_of_canonical};
+use super::{Tree, Value, equal, images, sha256_of_canonical, with_defaults};
 
 /// The encoded form of a template. The `wire` layer implements it with the bytes of the request.
 pub trait Source: fmt::Debug + Send + Sync {
@@ -15,6 +15,11 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// The [`images()`] of the template.
     fn images(&self) -> Vec<String> {
         images(&self.value())
+    }
+
+    /// Whether the template [`equal()`]s another one.
+    fn equals(&self, other: &Value) -> bool {
+        equal(&self.value(), other)
     }
 
     /// [`prepare`]s the template.
@@ -40,6 +45,10 @@ struct Inner {
     prepared: OnceLock<Prepared>,
     /// The first template that this one was compared with, and the result. A plan compares the same two repeatedly.
     compared: OnceLock<(Weak<Inner>, bool)>,
+    /// The template with the defaults of Kubernetes.
+    defaulted: OnceLock<Value>,
+    /// The first template whose defaulted form this one was compared with, and the result.
+    compared_with_defaults: OnceLock<(Weak<Inner>, bool)>,
 }
 
 /// A template with the label.
@@ -142,6 +151,30 @@ impl Template {
             .get_or_init(|| (Arc::downgrade(&other.0), compare()));
         // The weak reference keeps the allocation alive, so that its address cannot be reused for another template.
         if compared.as_ptr() == Arc::as_ptr(&other.0) {
+            return *same;
+        }
+        compare()
+    }
+
+    /// The template as the API server stores it in a ReplicaSet.
+    pub(crate) fn defaulted(&self) -> &Value {
+        let defaulted = || with_defaults(self.value().clone());
+        self.0.defaulted.get_or_init(defaulted)
+    }
+
+    /// Whether the API server stores `written` as this template.
+    #[must_use]
+    pub fn is_stored_form_of(&self, written: &Self) -> bool {
+        // As for images, the value is not kept decoded.
+        let compare = || match (self.0.value.get(), &self.0.source) {
+            (None, Some(source)) => source.equals(written.defaulted()),
+            _ => equal(self.value(), written.defaulted()),
+        };
+        let (compared, same) = self
+            .0
+            .compared_with_defaults
+            .get_or_init(|| (Arc::downgrade(&written.0), compare()));
+        if compared.as_ptr() == Arc::as_ptr(&written.0) {
             return *same;
         }
         compare()

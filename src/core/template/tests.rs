@@ -517,6 +517,57 @@ fn random_templates_compare_as_upstream() {
     );
 }
 
+/// Those that Kubernetes' own code fills in.
+#[test]
+fn defaults_are_those_of_kubernetes() {
+    let mut count = 0;
+    for row in rows(include_str!("testdata/defaults.tsv")) {
+        let [written, stored] = row[..] else {
+            panic!("unexpected row {row:?}")
+        };
+        let (written, stored) = (json::parse(written), json::parse(stored));
+        let defaulted = with_defaults(written.clone());
+        assert_eq!(
+            canonical(&defaulted),
+            canonical(&stored),
+            "{}",
+            written.to_json()
+        );
+        assert_eq!(with_defaults(defaulted.clone()), defaulted);
+        let (written, stored) = (Template::from(written), Template::from(stored));
+        assert!(stored.is_stored_form_of(&written));
+        assert!(stored.is_stored_form_of(&stored));
+        count += 1;
+    }
+    assert!(count > 400, "{count}");
+}
+
+#[test]
+fn a_template_with_anything_but_a_default_is_another_one() {
+    let written = r#"{"spec":{"containers":[{"name":"main","image":"web:1"}]}}"#;
+    let written = Template::from(json::parse(written));
+    let stored = written.defaulted().clone();
+    assert!(Template::from(stored.clone()).is_stored_form_of(&written));
+    for (path, value) in [
+        (&["spec", "restartPolicy"][..], "Never"),
+        (&["spec", "dnsPolicy"], "Default"),
+        (&["spec", "hostname"], "a"),
+        (&["spec", "unknown"], "a"),
+        (&["metadata"], "a"),
+    ] {
+        let mut other = stored.clone();
+        let mut at = &mut other;
+        for key in path {
+            let fields = at.as_map_mut().unwrap_or_else(|| panic!("{path:?}"));
+            at = fields.entry((*key).to_owned()).or_default();
+        }
+        *at = Value::from(value);
+        // The second result comes from the cache.
+        let other = Template::from(other);
+        assert!(!other.is_stored_form_of(&written) && !other.is_stored_form_of(&written));
+    }
+}
+
 /// The results are those of the native controller on a real API server: whether it created a new ReplicaSet after the
 /// template had been changed.
 #[test]

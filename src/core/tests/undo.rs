@@ -155,6 +155,31 @@ fn the_same_template_needs_no_step() {
     assert_eq!((back.changes, back.warnings), (vec![], vec![]));
 }
 
+/// A custom resource is stored as written, and its ReplicaSets with defaults.
+#[test]
+fn defaults_are_no_changes_for_a_custom_resource() {
+    let mut world = mk_history();
+    world.deployment.kind = "PlannedDeployment".to_owned();
+    for set in &mut world.replica_sets {
+        set.template = Template::from(set.template.defaulted().clone());
+    }
+    assert_eq!(undo(&world, 3).unwrap().steps, vec![]);
+    let back = undo(&world, 1).unwrap();
+    let paths: Vec<&str> = back.changes.iter().map(|it| it.path.as_str()).collect();
+    assert_eq!(paths, ["spec.containers[name=main].image"]);
+    let current = list_revisions(&world, Options::default());
+    let current: Vec<i64> = current
+        .iter()
+        .filter(|it| it.current)
+        .map(|it| it.revision)
+        .collect();
+    assert_eq!(current, [3]);
+
+    // The API server stores a Deployment with its defaults: one without them is another one.
+    world.deployment.kind = "Deployment".to_owned();
+    assert_eq!(undo(&world, 3).unwrap().steps.len(), 1);
+}
+
 #[test]
 fn revisions_compare_as_numbers() {
     let mut world = mk_history();

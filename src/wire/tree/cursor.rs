@@ -1,6 +1,6 @@
 //! Implements the planner's [`Tree`] for a tape.
 
-use rollplan_core::template::{Node, Prepared, Source, Tree, Value, images, prepare};
+use rollplan_core::template::{Node, Prepared, Source, Tree, Value, equal, images, prepare};
 
 use super::baseline::next_sibling;
 use super::{Cell, Segment, Tape};
@@ -98,6 +98,10 @@ impl Source for RawStruct {
 
     fn images(&self) -> Vec<String> {
         images(tape(self).root())
+    }
+
+    fn equals(&self, other: &Value) -> bool {
+        equal(tape(self).root(), other)
     }
 
     fn prepared(&self) -> Prepared {

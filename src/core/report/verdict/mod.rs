@@ -12,6 +12,7 @@ pub mod judgement;
 
 use super::pods::Finding;
 use super::{Blocker, Cause, Survey};
+use crate::pass;
 use crate::status;
 use crate::time::Time;
 
@@ -170,11 +171,13 @@ impl Survey<'_> {
     /// Whether the rollout of a paused Deployment is waiting for its end. A Deployment of which all pods have the current
     /// template is scaled although it is paused.
     fn waits_for_resume(&self) -> bool {
-        let template = &self.snapshot.deployment.spec.template;
+        let deployment = &self.snapshot.deployment;
         // One with this template that nobody controls may still be adopted.
         let may_be_adopted = || {
             let mut sets = self.snapshot.replica_sets.iter();
-            sets.any(|set| set.metadata.controller().is_none() && set.template.same_as(template))
+            sets.any(|set| {
+                set.metadata.controller().is_none() && pass::has_template_of(set, deployment)
+            })
         };
         // The last old pods are removed in spite of a pause once all new ones are available.
         let is_sized = self.new_size >= i64::from(self.limits.replicas);
