@@ -232,6 +232,7 @@ impl Calls {
 
     fn complete(&self, steps: &mut [proto::Step], snapshot: &Snapshot) {
         path::use_resource(steps, &snapshot.deployment, &self.resource);
+        path::validate_templates(steps, &snapshot.deployment);
         if self.events {
             event_calls::add(steps, snapshot);
         }

@@ -8,6 +8,8 @@ use crate::proto;
 /// The name under which the API server records who has changed a field.
 pub(super) const FIELD_MANAGER: &str = "fieldManager=rollplan";
 
+const STRICT: &str = "&fieldValidation=Strict";
+
 /// The path of a call: of the collection when an object is created, otherwise of the object or its subresource.
 pub(super) fn of_call(call: &ApiCall) -> String {
     match (call.verb, call.subresource.as_str()) {
@@ -38,6 +40,19 @@ pub(super) fn use_resource(steps: &mut [proto::Step], owner: &Deployment, resour
     let calls = steps.iter_mut().filter_map(|step| step.call.as_mut());
     for call in calls.filter(|call| call.kind == *kind && call.api_version == *api_version) {
         call.path = call.path.replacen(&derived, &given, 1);
+    }
+}
+
+/// Has the API server report fields of templates that it does not know. It does so itself for Deployments, but keeps the unknown
+/// fields of custom resources, and drops them from ReplicaSets: a typo would go unnoticed.
+pub(super) fn validate_templates(steps: &mut [proto::Step], owner: &Deployment) {
+    if owner.is_native() {
+        return;
+    }
+    let calls = steps.iter_mut().filter_map(|step| step.call.as_mut());
+    for call in calls.filter(|call| call.kind == "ReplicaSet" && call.verb() == proto::Verb::Create)
+    {
+        call.query.push_str(STRICT);
     }
 }
 

@@ -242,10 +242,12 @@ fn action(action: Action) -> proto::step::Action {
             status,
             revision,
             selector,
+            ready,
         } => Printed::UpdateDeploymentStatus(proto::UpdateDeploymentStatus {
             status: Some(print_status(status)),
             revision,
             selector,
+            ready,
         }),
     }
 }

@@ -136,7 +136,8 @@ func statusApart(w *World, r *Result) *Result {
 	return &c
 }
 
-// selectorApart removes status.selector, which a Deployment does not have, from a status write, and checks its value.
+// selectorApart removes status.selector and status.ready, which a Deployment does not have, from a status write, and checks the
+// selector.
 func selectorApart(w *World, body []byte) ([]byte, error) {
 	var patch map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(body))
@@ -156,6 +157,10 @@ func selectorApart(w *World, body []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the status write of a custom resource has the selector %q, want %q", status["selector"], selector)
 	}
 	delete(status, "selector")
+	if status["ready"] == nil {
+		return nil, fmt.Errorf("the status write of a custom resource has no text of ready pods")
+	}
+	delete(status, "ready")
 	return json.Marshal(patch)
 }
 

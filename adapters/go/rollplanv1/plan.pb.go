@@ -1875,7 +1875,10 @@ type UpdateDeploymentStatus struct {
 	Revision *string `protobuf:"bytes,2,opt,name=revision,proto3,oneof" json:"revision,omitempty"`
 	// Label selector in string form. It is written to `status.selector` of a custom resource, where the scale subresource
 	// reads it. Absent for an apps/v1 Deployment.
-	Selector      *string `protobuf:"bytes,3,opt,name=selector,proto3,oneof" json:"selector,omitempty"`
+	Selector *string `protobuf:"bytes,3,opt,name=selector,proto3,oneof" json:"selector,omitempty"`
+	// Ready and desired pods, for example "2/3". It is written to `status.ready` of a custom resource, where kubectl reads
+	// the column READY. Absent for an apps/v1 Deployment.
+	Ready         *string `protobuf:"bytes,4,opt,name=ready,proto3,oneof" json:"ready,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1927,6 +1930,13 @@ func (x *UpdateDeploymentStatus) GetRevision() string {
 func (x *UpdateDeploymentStatus) GetSelector() string {
 	if x != nil && x.Selector != nil {
 		return *x.Selector
+	}
+	return ""
+}
+
+func (x *UpdateDeploymentStatus) GetReady() string {
+	if x != nil && x.Ready != nil {
+		return *x.Ready
 	}
 	return ""
 }
@@ -2123,13 +2133,15 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\x13removed_annotations\x18\x03 \x03(\tR\x12removedAnnotations\x1a>\n" +
 	"\x10AnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xab\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd0\x01\n" +
 	"\x16UpdateDeploymentStatus\x125\n" +
 	"\x06status\x18\x01 \x01(\v2\x1d.rollplan.v1.DeploymentStatusR\x06status\x12\x1f\n" +
 	"\brevision\x18\x02 \x01(\tH\x00R\brevision\x88\x01\x01\x12\x1f\n" +
-	"\bselector\x18\x03 \x01(\tH\x01R\bselector\x88\x01\x01B\v\n" +
+	"\bselector\x18\x03 \x01(\tH\x01R\bselector\x88\x01\x01\x12\x19\n" +
+	"\x05ready\x18\x04 \x01(\tH\x02R\x05ready\x88\x01\x01B\v\n" +
 	"\t_revisionB\v\n" +
-	"\t_selector\"I\n" +
+	"\t_selectorB\b\n" +
+	"\x06_ready\"I\n" +
 	"\n" +
 	"CheckOwner\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12)\n" +

@@ -49,12 +49,13 @@ impl Action {
                 status,
                 revision,
                 selector,
+                ready,
             } => {
                 let annotations = revision.as_deref().map(|revision| {
                     let revision = Json::Object(vec![(REVISION, revision.into())]);
                     ("annotations", revision)
                 });
-                let status = status_json(status, selector.as_deref());
+                let status = status_json(status, selector.as_deref(), ready.as_deref());
                 let body = merge_patch(owner, annotations, Some(status));
                 patch(owner, "status", MERGE_PATCH, body)
             }
@@ -268,7 +269,11 @@ fn expression_json(requirement: &Requirement) -> Json<'_> {
 
 /// The whole status: zeros by name and `null` for what is gone, since a merge patch keeps what it does not
 /// name.
-fn status_json<'a>(status: &'a DeploymentStatus, selector: Option<&'a str>) -> Json<'a> {
+fn status_json<'a>(
+    status: &'a DeploymentStatus,
+    selector: Option<&'a str>,
+    ready: Option<&'a str>,
+) -> Json<'a> {
     let DeploymentStatus {
         observed_generation,
         replicas,
@@ -293,6 +298,7 @@ fn status_json<'a>(status: &'a DeploymentStatus, selector: Option<&'a str>) -> J
         ("conditions", Json::List(conditions.collect())),
     ];
     json.extend(selector.map(|text| ("selector", text.into())));
+    json.extend(ready.map(|text| ("ready", text.into())));
     Json::Object(json)
 }
 

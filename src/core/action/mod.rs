@@ -82,6 +82,8 @@ pub enum Action {
         /// The selector as text, for an owner other than Kubernetes' own Deployment: its scale subresource reads
         /// it from the status, and autoscalers find the pods by it.
         selector: Option<String>,
+        /// Ready and wanted pods as a text, "2/3", for such an owner: kubectl prints it.
+        ready: Option<String>,
     },
 }
 

@@ -144,6 +144,10 @@ impl<'a> Pass<'a> {
                 revision,
                 selector: (!owner.deployment.is_native())
                     .then(|| owner.deployment.spec.selector.to_string()),
+                ready: (!owner.deployment.is_native()).then(|| {
+                    let (ready, wanted) = (owner.status.ready_replicas, self.limits.replicas);
+                    format!("{ready}/{wanted}")
+                }),
             },
         };
         let status_written = matches!(action, Action::UpdateDeploymentStatus { .. });

@@ -413,6 +413,7 @@ fn a_status_names_zeros_and_nulls_what_is_gone() {
             status: DeploymentStatus::default(),
             revision: None,
             selector: None,
+            ready: None,
         },
         "update status of Deployment web",
         &patch(
@@ -435,6 +436,7 @@ fn a_status_names_zeros_and_nulls_what_is_gone() {
             status: full_status(vec![never]),
             revision: Some("12".to_owned()),
             selector: None,
+            ready: None,
         },
         "update status of Deployment web",
         &patch(
@@ -489,8 +491,10 @@ fn a_custom_owner_is_called_by_its_own_kind() {
         status,
         revision: None,
         selector: Some("app=web".to_owned()),
+        ready: Some("2/3".to_owned()),
     }
     .call();
+    assert!(call.body_json.contains(r#""ready":"2/3""#));
     assert!(call.body_json.contains(r#""selector":"app=web""#));
     assert_eq!(
         (
@@ -766,6 +770,7 @@ fn a_status_is_published_with_its_revision() {
         status: status.clone(),
         revision: revision.map(str::to_owned),
         selector: None,
+        ready: None,
     };
     check_apply(&action(None), |world| {
         world.deployment.status = status.clone();

@@ -151,6 +151,7 @@ fn every_action_has_its_message() {
                 status: status.clone(),
                 revision: Some("3".to_owned()),
                 selector: Some("app=web".to_owned()),
+                ready: Some("2/3".to_owned()),
             },
             Printed::UpdateDeploymentStatus(proto::UpdateDeploymentStatus {
                 status: Some(proto::DeploymentStatus {
@@ -160,6 +161,7 @@ fn every_action_has_its_message() {
                 }),
                 revision: Some("3".to_owned()),
                 selector: Some("app=web".to_owned()),
+                ready: Some("2/3".to_owned()),
             }),
         ),
     ];
@@ -237,6 +239,30 @@ fn a_call_is_printed_whole() {
             query: "fieldManager=rollplan".to_owned(),
         })
     );
+}
+
+/// The API server keeps the unknown fields of a custom resource, and would drop them from its ReplicaSets.
+#[test]
+fn replica_sets_of_custom_resources_are_validated_strictly() {
+    let mut strict = 0;
+    for (name, list) in examples() {
+        for is_native in [true, false] {
+            let mut request = request(&list);
+            if !is_native {
+                let deployment = request.snapshot().deployment.as_mut().unwrap();
+                deployment.api_version = "apps.rollplan.dev/v1alpha1".to_owned();
+                deployment.kind = "PlannedDeployment".to_owned();
+            }
+            let response = wire::plan_rollout(request).unwrap();
+            for call in response.steps.iter().filter_map(|it| it.call.as_ref()) {
+                let is_create = call.verb() == proto::Verb::Create && call.kind == "ReplicaSet";
+                let is_strict = call.query == "fieldManager=rollplan&fieldValidation=Strict";
+                assert_eq!(is_strict, is_create && !is_native, "{name}: {}", call.query);
+                strict += usize::from(is_strict);
+            }
+        }
+    }
+    assert!(strict > 0);
 }
 
 #[test]

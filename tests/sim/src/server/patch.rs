@@ -298,6 +298,7 @@ pub(super) fn merge_patch_owner(
     match (subresource, body.get("status")) {
         ("status", Some(status)) => {
             check_selector(owner, status)?;
+            check_ready(owner, status)?;
             merge_status(&mut owner.status, status)
         }
         ("status", None) | ("", None) => Ok(()),
@@ -314,6 +315,18 @@ fn check_selector(owner: &Deployment, status: &Value) -> Response<()> {
         Ok(())
     } else {
         Err(Rejection::malformed(format!("status.selector {written:?}")))
+    }
+}
+
+/// Checks `status.ready`, which kubectl prints for a custom resource.
+fn check_ready(owner: &Deployment, status: &Value) -> Response<()> {
+    let ready = || format!("{}/{}", status["readyReplicas"], owner.spec.replicas);
+    let expected = (!owner.is_native()).then(ready);
+    let written = status.get("ready").and_then(Value::as_str);
+    if written == expected.as_deref() {
+        Ok(())
+    } else {
+        Err(Rejection::malformed(format!("status.ready {written:?}")))
     }
 }
 
@@ -343,7 +356,7 @@ fn merge_status(status: &mut DeploymentStatus, body: &Value) -> Response<()> {
                     .ok_or_else(|| Rejection::malformed("conditions is not a list"))?;
                 status.conditions = list.iter().map(condition).collect::<Response<_>>()?;
             }
-            "selector" => {}
+            "selector" | "ready" => {}
             other => return Err(Rejection::malformed(format!("status.{other}"))),
         }
     }

@@ -1039,6 +1039,7 @@ class UpdateDeploymentStatus(_message.Message):
     STATUS_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     SELECTOR_FIELD_NUMBER: _builtins.int
+    READY_FIELD_NUMBER: _builtins.int
     revision: _builtins.str
     """Revision that the same step writes to the annotations of the Deployment. Absent if it does not change.
     A string, because the value of the ReplicaSet's annotation is copied even if it is not a number.
@@ -1046,6 +1047,10 @@ class UpdateDeploymentStatus(_message.Message):
     selector: _builtins.str
     """Label selector in string form. It is written to `status.selector` of a custom resource, where the scale subresource
     reads it. Absent for an apps/v1 Deployment.
+    """
+    ready: _builtins.str
+    """Ready and desired pods, for example "2/3". It is written to `status.ready` of a custom resource, where kubectl reads
+    the column READY. Absent for an apps/v1 Deployment.
     """
     @_builtins.property
     def status(self) -> _kubernetes_pb2.DeploymentStatus:
@@ -1057,15 +1062,20 @@ class UpdateDeploymentStatus(_message.Message):
         status: _kubernetes_pb2.DeploymentStatus | None = ...,
         revision: _builtins.str | None = ...,
         selector: _builtins.str | None = ...,
+        ready: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "_selector", b"_selector", "revision", b"revision", "selector", b"selector", "status", b"status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ready", b"_ready", "_revision", b"_revision", "_selector", b"_selector", "ready", b"ready", "revision", b"revision", "selector", b"selector", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "_selector", b"_selector", "revision", b"revision", "selector", b"selector", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ready", b"_ready", "_revision", b"_revision", "_selector", b"_selector", "ready", b"ready", "revision", b"revision", "selector", b"selector", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__ready: _TypeAlias = _typing.Literal["ready"]  # noqa: Y015
+    _WhichOneofArgType__ready: _TypeAlias = _typing.Literal["_ready", b"_ready"]  # noqa: Y015
     _WhichOneofReturnType__revision: _TypeAlias = _typing.Literal["revision"]  # noqa: Y015
     _WhichOneofArgType__revision: _TypeAlias = _typing.Literal["_revision", b"_revision"]  # noqa: Y015
     _WhichOneofReturnType__selector: _TypeAlias = _typing.Literal["selector"]  # noqa: Y015
     _WhichOneofArgType__selector: _TypeAlias = _typing.Literal["_selector", b"_selector"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ready) -> _WhichOneofReturnType__ready | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__revision) -> _WhichOneofReturnType__revision | None: ...
     @_typing.overload
