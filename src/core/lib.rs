@@ -20,6 +20,7 @@ pub mod report;
 pub mod restart;
 pub mod revision;
 mod rollback;
+pub mod scaling;
 pub mod selector;
 mod settle;
 pub mod size;

@@ -220,6 +220,7 @@ fn way_back(
         action: Some(action),
         events: Vec::new(),
         on_failure: OnFailure::Stop,
+        reason: None,
     });
     Ok(rollback)
 }

@@ -12,6 +12,7 @@ use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass::{self, Outcome, Rules, Stop};
 use crate::plan::Plan;
 use crate::revision;
+use crate::scaling::ScaleReason;
 use crate::snapshot::{Options, ReplicaSet, Snapshot};
 use crate::status;
 use crate::strategy;
@@ -292,6 +293,10 @@ struct SetWrite {
     deleted: bool,
     /// Whether a failed write of this ReplicaSet may be passed over.
     on_failure: OnFailure,
+    /// Why it was last scaled up.
+    reason_up: Option<ScaleReason>,
+    /// Why it was last scaled down.
+    reason_down: Option<ScaleReason>,
 }
 
 // === impl Merged ===
@@ -392,13 +397,14 @@ impl<'a> Merged<'a> {
     }
 
     fn take(&mut self, step: Step) {
-        let (action, events, on_failure) = match step {
+        let (action, events, on_failure, reason) = match step {
             Step {
                 action: Some(action),
                 events,
                 on_failure,
+                reason,
                 ..
-            } => (action, events, on_failure),
+            } => (action, events, on_failure, reason),
             // A later pass that comes to the same refusal says the same again.
             step if self.events.contains(&step) => return,
             step => return self.events.push(step),
@@ -416,8 +422,14 @@ impl<'a> Merged<'a> {
                 self.take_change(set.name, change, None, on_failure);
             }
             Action::ScaleReplicaSet {
-                set, to, change, ..
-            } => self.take_change(set.name, change, Some(to), on_failure),
+                set,
+                from,
+                to,
+                change,
+            } => {
+                self.take_reason(&set.name, to > from, reason);
+                self.take_change(set.name, change, Some(to), on_failure);
+            }
             // One write an object: what was just adopted is deleted by the next plan.
             Action::DeleteReplicaSet { set } if self.adopted.contains(&set.name) => {}
             Action::DeleteReplicaSet { set } => {
@@ -427,6 +439,19 @@ impl<'a> Merged<'a> {
                 self.owner = Some(with_action(action, events, on_failure));
             }
             Action::UpdateDeploymentStatus { .. } => self.take_status(action, events),
+        }
+    }
+
+    /// One write takes a size the whole way: what counts is why it was last changed in the direction of that write.
+    fn take_reason(&mut self, name: &str, is_up: bool, reason: Option<ScaleReason>) {
+        let is_created = |set: &NewReplicaSet| set.metadata.name == name;
+        if self.created.as_deref().is_some_and(is_created) {
+            return;
+        }
+        let write = self.sets.entry(name.to_owned()).or_default();
+        match is_up {
+            true => write.reason_up = reason,
+            false => write.reason_down = reason,
         }
     }
 
@@ -580,11 +605,14 @@ fn set_step(before: &ReplicaSet, write: &SetWrite) -> Option<Step> {
             true => write.on_failure,
             false => OnFailure::Stop,
         };
-        return Some(with_action(
-            action,
-            events.into_iter().collect(),
-            on_failure,
-        ));
+        let reason = match to < from {
+            true => write.reason_down,
+            false => write.reason_up,
+        };
+        return Some(Step {
+            reason,
+            ..with_action(action, events.into_iter().collect(), on_failure)
+        });
     }
     let changes = !change.annotations.is_empty() || change.min_ready_seconds.is_some();
     changes.then(|| {
@@ -599,5 +627,6 @@ fn with_action(action: Action, events: Vec<Event>, on_failure: OnFailure) -> Ste
         action: Some(action),
         events,
         on_failure,
+        reason: None,
     }
 }

@@ -2,8 +2,13 @@
 
 use std::fmt;
 
+use jiff::SignedDuration;
+use jiff::civil::{DateTime, datetime};
+
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
-const SECONDS_PER_DAY: i64 = 86_400;
+
+/// The origin of [`Time`], in UTC.
+const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 
 /// A point in time, in seconds and nanoseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +36,15 @@ impl Time {
         let time = Self { seconds, nanos };
         (i128::from(nanos) < NANOS_PER_SECOND && (Self::MIN..=Self::MAX).contains(&time))
             .then_some(time)
+    }
+
+    /// The time of a calendar in UTC; `None` outside the years 1 to 9999.
+    pub(crate) fn from_civil(civil: DateTime) -> Option<Self> {
+        let nanos = civil.subsec_nanosecond();
+        let whole = civil
+            .checked_sub(SignedDuration::from_nanos(nanos.into()))
+            .ok()?;
+        Self::new(whole.duration_since(EPOCH).as_secs(), nanos.unsigned_abs())
     }
 
     /// Whole seconds since the epoch, rounded down.
@@ -78,44 +92,15 @@ impl Time {
 /// RFC 3339 in UTC, as the Kubernetes API prints times: without a fraction where there is none.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = civil_from_days(self.seconds.div_euclid(SECONDS_PER_DAY));
-        let second = self.seconds.rem_euclid(SECONDS_PER_DAY);
-        write!(
-            f,
-            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}",
-            second / 3600,
-            second / 60 % 60,
-            second % 60
-        )?;
-        if self.nanos != 0 {
-            write!(f, ".{:09}", self.nanos)?;
+        // Always: no time is outside the years of the calendar.
+        let Ok(civil) = EPOCH.checked_add(SignedDuration::new(self.seconds, 0)) else {
+            return Err(fmt::Error);
+        };
+        match self.nanos {
+            0 => write!(f, "{civil}Z"),
+            nanos => write!(f, "{civil}.{nanos:09}Z"),
         }
-        write!(f, "Z")
     }
-}
-
-/// Year, month and day of a day counted from 1970-01-01, in the proleptic Gregorian calendar.
-///
-/// The year is taken to begin in March, so that the leap day is its last: a month then begins on day
-/// `(153 * month + 2) / 5` of the year.
-fn civil_from_days(days_since_epoch: i64) -> (i64, i64, i64) {
-    const DAYS_PER_ERA: i64 = 146_097;
-    const DAYS_FROM_YEAR_0_MARCH: i64 = 719_468;
-    let days = days_since_epoch + DAYS_FROM_YEAR_0_MARCH;
-    let era = days.div_euclid(DAYS_PER_ERA);
-    let day_of_era = days.rem_euclid(DAYS_PER_ERA);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    (year, month, day)
 }
 
 /// A span of time that is not negative, in nanoseconds.

@@ -125,6 +125,8 @@ pub fn print_step(step: Step) -> proto::Step {
         call,
         events,
         on_failure,
+        // The report has it.
+        reason: _,
     } = step;
     let (on_failure, done_http_codes) = match on_failure {
         OnFailure::Stop => (proto::OnFailure::Stop, Vec::new()),

@@ -11,6 +11,7 @@ pub use apply::apply;
 pub(crate) use apply::apply_all;
 pub use event::{Event, EventType};
 
+use crate::scaling::ScaleReason;
 use crate::selector::LabelSelector;
 use crate::snapshot::{
     Deployment, DeploymentStatus, ObjectMeta, OwnerReference, ReplicaSet, StringMap,
@@ -219,6 +220,8 @@ pub struct Step {
     pub events: Vec<Event>,
     /// What to do when the call fails.
     pub on_failure: OnFailure,
+    /// Why a size changes, if it does.
+    pub reason: Option<ScaleReason>,
 }
 
 /// What to do when a call fails.

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use super::{Found, Pass, Rules, SyncResult, WorkingCopy};
 use crate::action::OnFailure;
 use crate::revision;
+use crate::scaling::ScaleReason;
 use crate::size::{self, Share};
 
 impl Pass<'_> {
@@ -17,12 +18,18 @@ impl Pass<'_> {
         let wanted = self.limits.replicas;
         if let Some(set) = active_or_latest(found) {
             let force = self.is_wedged(&set);
-            self.scale_set(&set, wanted, force, OnFailure::Stop)?;
+            self.scale_set(
+                &set,
+                wanted,
+                force,
+                ScaleReason::ReplicasChanged,
+                OnFailure::Stop,
+            )?;
             return Ok(());
         }
         if found.new.as_ref().is_some_and(|new| self.is_saturated(new)) {
             for set in found.old.iter().filter(|set| set.replicas > 0) {
-                self.scale_set(set, 0, false, OnFailure::Stop)?;
+                self.scale_set(set, 0, false, ScaleReason::Saturated, OnFailure::Stop)?;
             }
             return Ok(());
         }
@@ -36,7 +43,14 @@ impl Pass<'_> {
     fn refresh_wedged(&mut self, found: &Found) -> SyncResult<()> {
         for set in found.all() {
             if self.is_wedged(set) {
-                self.scale_set(set, set.replicas, true, OnFailure::Stop)?;
+                // Its annotations alone.
+                self.scale_set(
+                    set,
+                    set.replicas,
+                    true,
+                    ScaleReason::ReplicasChanged,
+                    OnFailure::Stop,
+                )?;
             }
         }
         Ok(())
@@ -78,7 +92,7 @@ impl Pass<'_> {
             scaled.sort_by_key(|(set, size)| *size > set.replicas);
         }
         for (set, size) in scaled {
-            self.scale_set(set, size, true, OnFailure::Stop)?;
+            self.scale_set(set, size, true, ScaleReason::Proportional, OnFailure::Stop)?;
         }
         Ok(())
     }

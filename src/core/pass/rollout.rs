@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Found, Pass, SyncResult, WorkingCopy};
 use crate::action::OnFailure;
+use crate::scaling::ScaleReason;
 use crate::snapshot::Pod;
 use crate::status;
 use crate::strategy::{Next, Role, Scale, SetView, View};
@@ -27,7 +28,7 @@ impl Pass<'_> {
             Next::ScaleBlindly(sizes) => _ = self.scale(&found, sizes)?,
             Next::Finish(size) => {
                 if let Some(new) = &found.new {
-                    self.scale_set(new, size, false, OnFailure::Stop)?;
+                    self.scale_set(new, size, false, ScaleReason::NoOldPods, OnFailure::Stop)?;
                 }
             }
         }
@@ -58,7 +59,13 @@ impl Pass<'_> {
         let mut new = found.new.clone();
         let mut old = found.old.clone();
         let mut changed = false;
-        for Scale { set, to, may_fail } in sizes {
+        for Scale {
+            set,
+            to,
+            reason,
+            may_fail,
+        } in sizes
+        {
             let copy = match set {
                 Role::New => new.as_mut(),
                 Role::Old(index) => old.get_mut(index),
@@ -68,7 +75,7 @@ impl Pass<'_> {
                 true => OnFailure::Continue,
                 false => OnFailure::Stop,
             };
-            match self.scale_set(copy, to, false, on_failure) {
+            match self.scale_set(copy, to, false, reason, on_failure) {
                 Ok((resized, scaled)) => {
                     changed |= resized;
                     *copy = scaled;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::{Pass, Stop, SyncResult, WorkingCopy};
 use crate::action::{Action, Event, OnFailure, OwnerChange, SetChange, Step, Target};
 use crate::revision::{self, REVISION};
+use crate::scaling::ScaleReason;
 use crate::snapshot::StepFailure;
 
 impl<'a> Pass<'a> {
@@ -17,6 +18,7 @@ impl<'a> Pass<'a> {
         set: &WorkingCopy,
         size: i32,
         force: bool,
+        reason: ScaleReason,
         on_failure: OnFailure,
     ) -> SyncResult<(bool, WorkingCopy)> {
         self.checkpoint()?;
@@ -44,6 +46,7 @@ impl<'a> Pass<'a> {
         let name = &self.cached(set).metadata.name;
         if let Some(event) = Event::scaled(name, set.replicas, size) {
             self.attach(event);
+            self.explain(reason);
         }
         Ok((resized, scaled))
     }
@@ -182,6 +185,7 @@ impl<'a> Pass<'a> {
             call: None,
             events: Vec::new(),
             on_failure,
+            reason: None,
         });
         Ok(())
     }
@@ -194,6 +198,13 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// Says why the write just added changes a size.
+    fn explain(&mut self, reason: ScaleReason) {
+        if let Some(step) = self.steps.last_mut() {
+            step.reason = Some(reason);
+        }
+    }
+
     /// Adds an event that no write goes with.
     pub(super) fn record(&mut self, event: Event) {
         self.steps.push(Step {
@@ -201,6 +212,7 @@ impl<'a> Pass<'a> {
             call: None,
             events: vec![event],
             on_failure: OnFailure::Stop,
+            reason: None,
         });
     }
 

@@ -500,13 +500,10 @@ fn reasons(steps: &[Step]) -> Vec<Reason> {
                 "ANNOTATIONS",
                 "annotations, revision or minReadySeconds differ from the Deployment",
             ),
-            Action::ScaleReplicaSet { from, to, .. } if to > from => {
-                ("SCALE_UP", "the limits allow more of its pods")
+            Action::ScaleReplicaSet { .. } => {
+                let reason = step.reason?;
+                (reason.as_str(), reason.text())
             }
-            Action::ScaleReplicaSet { .. } => (
-                "SCALE_DOWN",
-                "its pods are not needed, and the limits allow their removal",
-            ),
             Action::DeleteReplicaSet { .. } => ("HISTORY_LIMIT", "it exceeds revisionHistoryLimit"),
             Action::UpdateDeployment { change, .. } if change.template.is_some() => {
                 ("ROLLBACK", "a rollback was requested")

@@ -6,6 +6,7 @@ mod rolling_update;
 
 use self::recreate::Recreate;
 use self::rolling_update::RollingUpdate;
+use crate::scaling::ScaleReason;
 use crate::size::Limits;
 use crate::snapshot::{Deployment, Strategy};
 
@@ -85,6 +86,8 @@ pub(crate) enum Next {
 pub(crate) struct Scale {
     pub(crate) set: Role,
     pub(crate) to: i32,
+    /// Why.
+    pub(crate) reason: ScaleReason,
     /// Whether the rollout goes on if the write fails. The sizes after this one are not written in any case.
     pub(crate) may_fail: bool,
 }

@@ -3,6 +3,7 @@
 //! Kubernetes source: `pkg/controller/deployment/recreate.go`.
 
 use super::{Arithmetic, Next, Role, RolloutStrategy, Scale, View};
+use crate::scaling::ScaleReason;
 use crate::size::Limits;
 
 pub(super) struct Recreate;
@@ -21,6 +22,7 @@ impl RolloutStrategy for Recreate {
         let to_zero = |(index, _)| Scale {
             set: Role::Old(index),
             to: 0,
+            reason: ScaleReason::OldPodsFirst,
             may_fail: false,
         };
         let down: Vec<Scale> = view.active().map(to_zero).collect();

@@ -4,6 +4,7 @@
 //! Kubernetes source: `pkg/controller/deployment/rolling.go`.
 
 use super::{Arithmetic, Next, Role, RolloutStrategy, Scale, SetView, View};
+use crate::scaling::ScaleReason;
 use crate::size::{IntOrPercent, Limits, clamp};
 
 pub(super) struct RollingUpdate {
@@ -32,6 +33,10 @@ impl RolloutStrategy for RollingUpdate {
         let up = Scale {
             set: Role::New,
             to: size,
+            reason: match size > new.replicas {
+                true => ScaleReason::RoomForNewPods,
+                false => ScaleReason::ReplicasChanged,
+            },
             may_fail: false,
         };
         Next::Scale(vec![up])
@@ -110,7 +115,7 @@ fn remove_unhealthy(old: &mut [(usize, SetView)], room: i64, sizes: &mut Vec<Sca
         }
         let count = unhealthy.min(room - removed);
         set.replicas = clamp(i64::from(set.replicas) - count);
-        sizes.push(down(*index, set.replicas));
+        sizes.push(down(*index, set.replicas, ScaleReason::UnhealthyPods));
         removed += count;
     }
     Some(())
@@ -131,15 +136,17 @@ fn remove_healthy(view: &View<'_>, old: &[(usize, SetView)], new: SetView, sizes
             continue;
         }
         let count = i64::from(set.replicas).min(spare - removed);
-        sizes.push(down(*index, clamp(i64::from(set.replicas) - count)));
+        let to = clamp(i64::from(set.replicas) - count);
+        sizes.push(down(*index, to, ScaleReason::SparePods));
         removed += count;
     }
 }
 
-fn down(index: usize, to: i32) -> Scale {
+fn down(index: usize, to: i32, reason: ScaleReason) -> Scale {
     Scale {
         set: Role::Old(index),
         to,
+        reason,
         may_fail: true,
     }
 }

@@ -2,29 +2,20 @@
 
 use std::fmt;
 
+use jiff::SignedDuration;
+use jiff::civil::{self, Date, DateTime, datetime};
+
 use crate::time::Time;
 
-/// A point in time with nanosecond precision. Displays as RFC 3339 in UTC.
+/// A point in time with nanosecond precision, in UTC, within the years 0 to 9999. Displays as RFC 3339.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Instant {
-    /// Seconds since 0000-01-01T00:00:00Z, within the years 0 to 9999.
-    seconds: i64,
-    nanos: u32,
-}
-
-const SECONDS_PER_DAY: i64 = 86_400;
-/// Days from 0000-01-01 to 0001-01-01. Year 0 is a leap year.
-const DAYS_TO_YEAR_1: i64 = 366;
-const SECONDS_TO_YEAR_10000: i64 = 3_652_425 * SECONDS_PER_DAY;
+pub(super) struct Instant(DateTime);
 
 // === impl Instant ===
 
 impl Instant {
     /// The zero value of Go's `time.Time`, which is also the value of an absent time.
-    pub(super) const ZERO: Self = Self {
-        seconds: DAYS_TO_YEAR_1 * SECONDS_PER_DAY,
-        nanos: 0,
-    };
+    pub(super) const ZERO: Self = Self(datetime(1, 1, 1, 0, 0, 0, 0));
 
     /// [`ZERO`](Self::ZERO) as JSON.
     pub(super) const ZERO_JSON: &str = r#""0001-01-01T00:00:00Z""#;
@@ -36,34 +27,29 @@ impl Instant {
         let (time, rest) = rest.strip_prefix('T')?.split_at_checked(8)?;
         let [year, month, day] = numbers(date, b'-', [4, 2, 2])?;
         let [hour, minute, second] = numbers(time, b':', [2, 2, 2])?;
-        if !(1..=12).contains(&month) || !(1..=days_in_month(year, month)).contains(&day) {
-            return None;
-        }
-        if hour > 23 || minute > 59 || second > 59 {
-            return None;
-        }
         let (nanos, rest) = match rest.strip_prefix('.') {
             Some(rest) => parse_fraction(rest)?,
             None => (0, rest),
         };
-        let seconds =
-            days_before(year, month, day) * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second;
-        let seconds = seconds - parse_offset(rest)?;
-        (0..SECONDS_TO_YEAR_10000)
-            .contains(&seconds)
-            .then_some(Self { seconds, nanos })
+        let date = Date::new(year, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()?;
+        let [hour, minute, second] = [hour, minute, second].map(i8::try_from);
+        let time = civil::Time::new(hour.ok()?, minute.ok()?, second.ok()?, nanos).ok()?;
+        let utc = date
+            .to_datetime(time)
+            .checked_sub(parse_offset(rest)?)
+            .ok()?;
+        (0..=9999).contains(&utc.year()).then_some(Self(utc))
     }
 }
 
 /// Parses a time of RFC 3339 strictly. `None` also for the year 0.
 #[must_use]
 pub fn parse_time(text: &str) -> Option<Time> {
-    let Instant { seconds, nanos } = Instant::parse(text)?;
-    Time::new(seconds - days_before(1970, 1, 1) * SECONDS_PER_DAY, nanos)
+    Time::from_civil(Instant::parse(text)?.0)
 }
 
 /// Parses numbers with the given numbers of digits, separated by `separator`.
-fn numbers<const N: usize>(text: &str, separator: u8, widths: [usize; N]) -> Option<[i64; N]> {
+fn numbers<const N: usize>(text: &str, separator: u8, widths: [usize; N]) -> Option<[i16; N]> {
     let mut rest = text.as_bytes();
     let mut numbers = [0; N];
     for (i, width) in widths.into_iter().enumerate() {
@@ -75,14 +61,14 @@ fn numbers<const N: usize>(text: &str, separator: u8, widths: [usize; N]) -> Opt
             if !digit.is_ascii_digit() {
                 return None;
             }
-            numbers[i] = numbers[i] * 10 + i64::from(digit - b'0');
+            numbers[i] = numbers[i] * 10 + i16::from(digit - b'0');
         }
         rest = remaining;
     }
     rest.is_empty().then_some(numbers)
 }
 
-fn parse_fraction(text: &str) -> Option<(u32, &str)> {
+fn parse_fraction(text: &str) -> Option<(i32, &str)> {
     let count = text.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, rest) = text.split_at(count);
     if digits.is_empty() {
@@ -93,14 +79,14 @@ fn parse_fraction(text: &str) -> Option<(u32, &str)> {
             + digits
                 .as_bytes()
                 .get(i)
-                .map_or(0, |digit| u32::from(digit - b'0'))
+                .map_or(0, |digit| i32::from(digit - b'0'))
     });
     Some((nanos, rest))
 }
 
-fn parse_offset(text: &str) -> Option<i64> {
+fn parse_offset(text: &str) -> Option<SignedDuration> {
     if text == "Z" {
-        return Some(0);
+        return Some(SignedDuration::ZERO);
     }
     let (sign, offset) = match text.as_bytes().first()? {
         b'+' => (1, &text[1..]),
@@ -108,62 +94,12 @@ fn parse_offset(text: &str) -> Option<i64> {
         _ => return None,
     };
     let [hours, minutes] = numbers(offset, b':', [2, 2])?;
-    (hours <= 23 && minutes <= 59).then_some(sign * (hours * 3600 + minutes * 60))
-}
-
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 => 28 + i64::from(is_leap(year)),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days from 0000-01-01 to a date.
-fn days_before(year: i64, month: i64, day: i64) -> i64 {
-    // The last term counts year 0, which is a leap year.
-    let leap_days = if year == 0 {
-        0
-    } else {
-        (year - 1) / 4 - (year - 1) / 100 + (year - 1) / 400 + 1
-    };
-    let days_to_month: i64 = (1..month).map(|month| days_in_month(year, month)).sum();
-    year * 365 + leap_days + days_to_month + day - 1
+    let minutes_in_all = i64::from(sign * (hours * 60 + minutes));
+    (hours <= 23 && minutes <= 59).then_some(SignedDuration::from_mins(minutes_in_all))
 }
 
 impl fmt::Display for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seconds, nanos } = *self;
-        let (mut days, time) = (seconds / SECONDS_PER_DAY, seconds % SECONDS_PER_DAY);
-        // No year has more than 366 days, so the estimate is never too late, and the loop takes few steps.
-        let mut year = days / 366;
-        while days_before(year + 1, 1, 1) <= days {
-            year += 1;
-        }
-        days -= days_before(year, 1, 1);
-        let mut month = 1;
-        while days >= days_in_month(year, month) {
-            days -= days_in_month(year, month);
-            month += 1;
-        }
-        let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
-        write!(
-            f,
-            "{year:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}",
-            days + 1
-        )?;
-        if nanos == 0 {
-            return f.write_str("Z");
-        }
-        let (mut fraction, mut width) = (nanos, 9);
-        while fraction % 10 == 0 {
-            fraction /= 10;
-            width -= 1;
-        }
-        write!(f, ".{fraction:0width$}Z")
+        write!(f, "{}Z", self.0)
     }
 }

@@ -63,6 +63,7 @@ fn check(action: &Action, summary: &str, call: &ApiCall) {
         call: None,
         events: Vec::new(),
         on_failure: OnFailure::Stop,
+        reason: None,
     };
     assert_eq!(step.summary(), summary);
 }
@@ -518,6 +519,7 @@ fn steps_of_events_tell_what_they_record() {
         call: None,
         events: vec![event("Some")],
         on_failure: OnFailure::Stop,
+        reason: None,
     };
     assert_eq!(step.summary(), "record event Some");
     step.events.push(event("Other"));

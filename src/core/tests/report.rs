@@ -1270,6 +1270,55 @@ fn every_write_has_a_reason() {
     assert_eq!(planned(&asked), ["OWNER_ANNOTATIONS"]);
 }
 
+/// Sizes change for several causes, and the one that decided is reported.
+#[test]
+fn scaling_is_explained_by_what_decided_it() {
+    let planned = |world: &Snapshot| {
+        let plan = plan_settled(world, Options::default());
+        let report = report(world, Options::default(), &plan.status, &plan.steps);
+        let reasons = report.reasons.into_iter().map(|reason| reason.reason);
+        reasons
+            .filter(|reason| *reason != "STATUS")
+            .collect::<Vec<_>>()
+    };
+    // The one old ReplicaSet and the new one keep their shares.
+    let mut scaled = half_way();
+    scaled.deployment.spec.replicas = 8;
+    scaled.deployment.spec.paused = true;
+    assert_eq!(planned(&scaled), ["PROPORTIONAL_SCALING"; 2]);
+
+    let mut complete = half_way();
+    let mut new = mk_set(&complete.deployment, "v2", 2, 4);
+    new.status = mk_set_status(4, 4);
+    let old = mk_set(&complete.deployment, "v1", 1, 0);
+    complete.replica_sets = vec![new, old];
+    for replicas in [2, 6] {
+        complete.deployment.spec.replicas = replicas;
+        assert_eq!(planned(&complete), ["REPLICAS_CHANGED"], "{replicas}");
+    }
+
+    // While paused, pods of the old template are left although the new ReplicaSet has all.
+    let mut saturated = complete.clone();
+    saturated.deployment.spec.replicas = 4;
+    saturated.deployment.spec.paused = true;
+    saturated.replica_sets[1].replicas = 1;
+    assert_eq!(planned(&saturated), ["SATURATED"]);
+
+    // Of three old pods, one is not available, and none is to spare.
+    let mut unhealthy = half_way();
+    unhealthy.replica_sets[1].status = mk_set_status(3, 2);
+    unhealthy.replica_sets[0].status = mk_set_status(2, 1);
+    assert_eq!(planned(&unhealthy), ["UNHEALTHY_PODS", "SCALE_UP"]);
+
+    let mut recreate = half_way();
+    recreate.deployment.spec.strategy = Strategy::Recreate;
+    assert_eq!(planned(&recreate), ["RECREATE"]);
+    recreate.replica_sets[1] = mk_set(&recreate.deployment, "v1", 1, 0);
+    recreate.replica_sets[1].status = mk_set_status(0, 0);
+    recreate.pods_complete = true;
+    assert_eq!(planned(&recreate), ["NO_OLD_PODS"]);
+}
+
 #[test]
 fn cause_has_a_stable_name() {
     assert_eq!(Cause::ImagePull.to_string(), "IMAGE_PULL");

@@ -30,6 +30,7 @@ fn print(action: Action, on_failure: OnFailure) -> proto::Step {
         call,
         events: Vec::new(),
         on_failure,
+        reason: None,
     })
 }
 

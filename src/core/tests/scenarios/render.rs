@@ -48,6 +48,7 @@ fn details(step: &Step) -> Vec<String> {
         call,
         events,
         on_failure,
+        reason: _,
     } = step;
     let mut lines = Vec::new();
     if let (Some(action), Some(call)) = (action, call) {

@@ -1,0 +1,56 @@
+//! Why a plan gives a ReplicaSet another size. Recorded where it is decided.
+
+/// Why a ReplicaSet gets another size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScaleReason {
+    /// A rolling update starts new pods.
+    RoomForNewPods,
+    /// A rolling update removes old pods.
+    SparePods,
+    /// A rolling update removes old pods that are not available before others.
+    UnhealthyPods,
+    /// Recreate removes all old pods before it starts new ones.
+    OldPodsFirst,
+    /// Recreate starts the new pods: no old ones are left.
+    NoOldPods,
+    /// `spec.replicas` of the Deployment is another number.
+    ReplicasChanged,
+    /// The Deployment was scaled in the middle of a rollout: each ReplicaSet keeps its share.
+    Proportional,
+    /// The new ReplicaSet has all desired pods, and they are available.
+    Saturated,
+}
+
+impl ScaleReason {
+    /// The machine-readable reason.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::RoomForNewPods => "SCALE_UP",
+            Self::SparePods => "SCALE_DOWN",
+            Self::UnhealthyPods => "UNHEALTHY_PODS",
+            Self::OldPodsFirst => "RECREATE",
+            Self::NoOldPods => "NO_OLD_PODS",
+            Self::ReplicasChanged => "REPLICAS_CHANGED",
+            Self::Proportional => "PROPORTIONAL_SCALING",
+            Self::Saturated => "SATURATED",
+        }
+    }
+
+    /// The reason for people.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::RoomForNewPods => "the limits allow more new pods",
+            Self::SparePods => "more pods are available than must be",
+            Self::UnhealthyPods => "old pods that are not available are removed first",
+            Self::OldPodsFirst => {
+                "strategy Recreate removes all old pods before it starts new ones"
+            }
+            Self::NoOldPods => "no old pods are left",
+            Self::ReplicasChanged => "its size differs from spec.replicas of the Deployment",
+            Self::Proportional => {
+                "the Deployment was scaled in the middle of a rollout, and each ReplicaSet keeps its share"
+            }
+            Self::Saturated => "the new ReplicaSet has all desired pods, and they are available",
+        }
+    }
+}
