@@ -15,7 +15,7 @@ mod request;
 use divan::Bencher;
 use divan::counter::BytesCount;
 use prost::Message as _;
-use request::{request, shuffled_request};
+use request::{create_request, json_request, request, shuffled_request};
 use rollplan::proto;
 use rollplan::wire;
 use rollplan::wire::json::from_json as read_json;
@@ -120,6 +120,24 @@ fn bytes_to_bytes(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
 #[divan::bench(args = SIZES)]
 fn bytes_to_bytes_shuffled(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
     let bytes = shuffled_request(sets, pods).encode_to_vec();
+    bencher
+        .counter(BytesCount::of_slice(&bytes))
+        .bench(|| wire::plan_rollout_bytes(&bytes));
+}
+
+/// Processes a complete request whose objects are Kubernetes JSON.
+#[divan::bench(args = [13, 1_000])]
+fn bytes_to_bytes_json(bencher: Bencher<'_, '_>, pods: usize) {
+    let bytes = json_request(pods, None).encode_to_vec();
+    bencher
+        .counter(BytesCount::of_slice(&bytes))
+        .bench(|| wire::plan_rollout_bytes(&bytes));
+}
+
+/// Processes a complete request for which a ReplicaSet is created.
+#[divan::bench]
+fn bytes_to_bytes_create(bencher: Bencher<'_, '_>) {
+    let bytes = create_request().encode_to_vec();
     bencher
         .counter(BytesCount::of_slice(&bytes))
         .bench(|| wire::plan_rollout_bytes(&bytes));

@@ -27,6 +27,7 @@ impl<'i> Interruptible<'i> {
         }
     }
 
+    #[inline]
     fn read(&mut self, bytes: usize) {
         self.unasked += bytes;
         if self.unasked < BYTES_UNASKED {
@@ -41,14 +42,17 @@ impl<'i> Interruptible<'i> {
 }
 
 impl Buf for Interruptible<'_> {
+    #[inline]
     fn remaining(&self) -> usize {
         self.bytes.len()
     }
 
+    #[inline]
     fn chunk(&self) -> &[u8] {
         &self.bytes
     }
 
+    #[inline]
     fn advance(&mut self, count: usize) {
         self.bytes.advance(count);
         self.read(count);

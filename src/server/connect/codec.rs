@@ -61,6 +61,14 @@ impl Call {
         }
     }
 
+    /// The protocol, as traces name it.
+    pub(crate) fn system(&self) -> &'static str {
+        match self.encoding {
+            Encoding::Objects(_) => "http",
+            Encoding::Proto | Encoding::Json => "connect_rpc",
+        }
+    }
+
     /// Whether its messages are something else than protobuf.
     pub(crate) fn is_transcoded(&self) -> bool {
         !matches!(self.encoding, Encoding::Proto)

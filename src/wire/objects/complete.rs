@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use rollplan_core::revision::REVISION;
 
-use super::scan::{Found, Metadata};
+use super::found::{Found, Metadata};
 
 /// An object, with what tells whose it is.
 pub(crate) type Object<'o, 'a> = (&'o Found<'a>, &'o Metadata<'a>);

@@ -2,7 +2,6 @@
 //! one that is not selected refuses nothing.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
@@ -10,32 +9,10 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 
 use super::OBJECTS_MAX;
-use super::transcode::{DUPLICATE_KEY, Key, syntax};
+use super::found::{Found, FoundField, MembersSeed, ObjectText, TYPICAL_FIELDS, string};
+use super::key::{DUPLICATE_KEY, Key};
+use super::transcode::syntax;
 use crate::wire::error::{Error, Reason, Violations};
-use crate::wire::origin::Origin;
-
-/// An object, by the texts of its fields.
-#[derive(Debug)]
-pub(crate) struct Found<'a> {
-    list: Rc<str>,
-    index: usize,
-    pub(crate) api_version: Cow<'a, str>,
-    pub(crate) kind: Cow<'a, str>,
-    /// Fields of the kinds that are read, with their texts.
-    fields: Vec<(&'static str, &'a str)>,
-    /// Whether it is in a list that gives it its kind.
-    is_typed_by_list: bool,
-}
-
-/// What tells which object it is, and whose.
-#[derive(Debug, Default)]
-pub(crate) struct Metadata<'a> {
-    pub(crate) name: Cow<'a, str>,
-    pub(crate) namespace: Cow<'a, str>,
-    pub(crate) uid: Cow<'a, str>,
-    /// UID of the owner that manages it.
-    pub(crate) controller: Option<Cow<'a, str>>,
-}
 
 /// Fields of an object or a list that are taken.
 const FIELDS: [&str; 25] = [
@@ -69,6 +46,12 @@ const FIELDS: [&str; 25] = [
     // Of a watch event.
     "object",
 ];
+
+/// Fields that are read one level deeper: only a part of what is in them is ever needed.
+const DEEP: [&str; 3] = ["metadata", "spec", "status"];
+
+/// No object of Kubernetes has as many fields. What has more is read where it is needed, and takes no memory before.
+const MEMBERS_MAX: usize = 256;
 
 /// The field that the texts are in.
 const LIST: &str = "snapshot.objects_json";
@@ -112,6 +95,7 @@ pub(crate) fn scan_field<'a>(
     let mut json = serde_json::Deserializer::from_str(text);
     let mut is_continued = false;
     let mut scanner = Scanner {
+        text,
         found,
         violations,
         is_full: false,
@@ -154,6 +138,7 @@ fn offset(text: &str, error: &serde_json::Error) -> usize {
 }
 
 struct Scanner<'s, 'a> {
+    text: &'a str,
     found: &'s mut Vec<Found<'a>>,
     violations: &'s mut Violations,
     is_full: bool,
@@ -237,7 +222,7 @@ impl<'a> Visitor<'a> for Item<'_, '_, 'a> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut fields: Vec<(&'static str, &'a str)> = Vec::new();
+        let mut fields: Vec<FoundField<'a>> = Vec::with_capacity(TYPICAL_FIELDS);
         let mut others = Vec::new();
         let before = self.scanner.found.len();
         let mut has_items = false;
@@ -256,6 +241,7 @@ impl<'a> Visitor<'a> for Item<'_, '_, 'a> {
                 has_items = true;
                 let items = Items {
                     scanner: Scanner {
+                        text: self.scanner.text,
                         found: &mut *self.scanner.found,
                         violations: &mut faults,
                         is_full: false,
@@ -268,11 +254,29 @@ impl<'a> Visitor<'a> for Item<'_, '_, 'a> {
                 }
                 continue;
             }
-            let value: &'a RawValue = map.next_value()?;
-            if fields.iter().any(|(earlier, _)| *earlier == known) {
+            if fields.iter().any(|earlier| earlier.name == known) {
                 twice = Some(Cow::Borrowed(known));
             }
-            fields.push((known, value.get()));
+            let deep = DEEP.contains(&known).then_some(&key);
+            let object = deep.and_then(|key| ObjectText::after(key, self.scanner.text));
+            fields.push(match object {
+                Some(object) => {
+                    let (members, count) = map.next_value_seed(MembersSeed(MEMBERS_MAX))?;
+                    FoundField {
+                        name: known,
+                        text: object.up_to_end_of(&members),
+                        members: (count <= MEMBERS_MAX).then_some(members),
+                    }
+                }
+                None => {
+                    let value: &'a RawValue = map.next_value()?;
+                    FoundField {
+                        name: known,
+                        text: value.get(),
+                        members: None,
+                    }
+                }
+            });
         }
         others.sort_unstable();
         let twice = twice.or_else(|| {
@@ -287,8 +291,10 @@ impl<'a> Visitor<'a> for Item<'_, '_, 'a> {
             return Ok(());
         }
         let text = |name: &str| {
-            let field = fields.iter().find(|(field, _)| *field == name);
-            field.and_then(|(_, text)| string(text)).unwrap_or_default()
+            let field = fields.iter().find(|field| field.name == name);
+            field
+                .and_then(|field| string(field.text))
+                .unwrap_or_default()
         };
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let is_list = has_items && (kind.ends_with("List") || kind.is_empty());
@@ -301,7 +307,7 @@ impl<'a> Visitor<'a> for Item<'_, '_, 'a> {
             }
             (_, "Table") => Some("is a Table, as people read it: ask for JSON with -o json"),
             (_, "WatchEvent") => Some("is a watch event, and not an object"),
-            (_, "") if fields.iter().any(|(field, _)| *field == "object") => {
+            (_, "") if fields.iter().any(|field| field.name == "object") => {
                 Some("is a watch event, and not an object: send what is in its field object")
             }
             _ => None,
@@ -312,8 +318,8 @@ impl<'a> Visitor<'a> for Item<'_, '_, 'a> {
         }
         if is_list {
             self.scanner.violations.extend(faults);
-            let metadata = fields.iter().find(|(field, _)| *field == "metadata");
-            let metadata = metadata.and_then(|(_, text)| Members::of(text));
+            let metadata = fields.iter().find(|field| field.name == "metadata");
+            let metadata = metadata.and_then(FoundField::members);
             *self.scanner.is_continued |=
                 metadata.is_some_and(|it| it.text("continue").is_some_and(|it| !it.is_empty()));
             let of = kind.strip_suffix("List").unwrap_or_default();
@@ -428,156 +434,5 @@ impl<'a> Visitor<'a> for Items<'_, 'a> {
             }
             index += 1;
         }
-    }
-}
-
-// === impl Found ===
-
-impl<'a> Found<'a> {
-    /// The text of a field. `None` if it is absent or null.
-    pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
-        let field = self.fields.iter().find(|(field, _)| *field == name);
-        field.map(|(_, text)| *text).filter(|text| *text != "null")
-    }
-
-    /// The fields that are messages, with their texts. Version and kind are for the caller to write.
-    pub(super) fn fields(&self) -> impl Iterator<Item = (&'static str, &'a str)> {
-        let fields = self.fields.iter().copied();
-        fields.filter(|(name, _)| !matches!(*name, "apiVersion" | "kind"))
-    }
-
-    /// Writes the object as JSON: the fields that are read, with their texts.
-    pub(crate) fn write_json(&self, json: &mut String) {
-        let text = |text: &str| serde_json::Value::from(text).to_string();
-        json.push_str("{\"apiVersion\":");
-        json.push_str(&text(&self.api_version));
-        json.push_str(",\"kind\":");
-        json.push_str(&text(&self.kind));
-        for (name, text) in self.fields() {
-            for part in [",\"", name, "\":", text] {
-                json.push_str(part);
-            }
-        }
-        json.push('}');
-    }
-
-    /// The fields of a field that is an object.
-    pub(super) fn members(&self, name: &str) -> Option<Members<'a>> {
-        self.field(name).and_then(Members::of)
-    }
-
-    /// What can be read of the metadata. Whoever has other metadata than Kubernetes writes is nobody's.
-    pub(crate) fn metadata(&self) -> Metadata<'a> {
-        let Some(metadata) = self.members("metadata") else {
-            return Metadata::default();
-        };
-        let text = |name: &str| metadata.text(name).unwrap_or_default();
-        let owners = metadata.get("ownerReferences");
-        let owners: Vec<&RawValue> = owners
-            .and_then(|owners| serde_json::from_str(owners).ok())
-            .unwrap_or_default();
-        let controller = owners.into_iter().find_map(|owner| {
-            let owner = Members::of(owner.get())?;
-            let is_controller = owner.get("controller") == Some("true");
-            is_controller.then(|| owner.text("uid").unwrap_or_default())
-        });
-        Metadata {
-            name: text("name"),
-            namespace: text("namespace"),
-            uid: text("uid"),
-            controller,
-        }
-    }
-
-    /// The labels, if they are such.
-    pub(super) fn labels(&self) -> BTreeMap<String, String> {
-        let metadata = self.members("metadata");
-        let labels = metadata.as_ref().and_then(|it| it.get("labels"));
-        labels
-            .and_then(|labels| serde_json::from_str(labels).ok())
-            .unwrap_or_default()
-    }
-
-    pub(super) fn annotation(&self, key: &str) -> Option<Cow<'a, str>> {
-        Members::of(self.members("metadata")?.get("annotations")?)?.text(key)
-    }
-
-    /// The UID of the object that an event is about.
-    pub(crate) fn involved_uid(&self) -> Option<Cow<'a, str>> {
-        self.members("involvedObject")?.text("uid")
-    }
-
-    pub(crate) fn origin(&self, metadata: &Metadata<'a>) -> Origin {
-        let object = match &*metadata.namespace {
-            "" => format!("{} {}", self.kind, metadata.name),
-            namespace => format!("{} {namespace}/{}", self.kind, metadata.name),
-        };
-        Origin {
-            list: Rc::clone(&self.list),
-            index: self.index,
-            object: object.trim_end().to_owned(),
-        }
-    }
-}
-
-/// A string, borrowed where it has no escapes. `None` if the text is something else.
-pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
-    let inside = text.strip_prefix('"')?.strip_suffix('"')?;
-    if inside.contains('\\') {
-        return serde_json::from_str(text).ok().map(Cow::Owned);
-    }
-    Some(Cow::Borrowed(inside))
-}
-
-/// The fields of an object, with their texts.
-#[derive(Debug, Default)]
-pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
-
-// === impl Members ===
-
-impl<'a> Members<'a> {
-    /// `None` if the text is something else than an object.
-    pub(super) fn of(text: &'a str) -> Option<Self> {
-        let mut json = serde_json::Deserializer::from_str(text);
-        json.deserialize_map(MembersVisitor).ok()
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
-        let member = self.0.iter().find(|(key, _)| key == name)?;
-        Some(member.1)
-    }
-
-    /// The names of the fields, in their order.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(name, _)| &**name)
-    }
-
-    /// A field that is a string.
-    fn text(&self, name: &str) -> Option<Cow<'a, str>> {
-        self.get(name).and_then(string)
-    }
-
-    /// A field that is an integer.
-    pub(super) fn integer(&self, name: &str) -> Option<i64> {
-        self.get(name)?.parse().ok()
-    }
-}
-
-struct MembersVisitor;
-
-impl<'a> Visitor<'a> for MembersVisitor {
-    type Value = Members<'a>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        while let Some(key) = map.next_key_seed(Key)? {
-            let value: &'a RawValue = map.next_value()?;
-            members.push((key, value.get()));
-        }
-        Ok(Members(members))
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use prost::{Message, Name};
 use rollplan::proto::{
     ComputeStatusRequest, Horizon, ListRevisionsRequest, PlanRolloutRequest, RollbackRequest,
+    Target,
 };
 use rollplan::wire::{self, Error, json};
 use rollplan_core::Plan;
@@ -12,6 +13,7 @@ use rollplan_core::lint::{Rule, lint};
 use rollplan_core::revision;
 use rollplan_core::size::Limits;
 use rollplan_core::snapshot::{Snapshot, Strategy};
+use serde_json::Value;
 
 /// Bytes of an answer for each byte of its request. A ReplicaSet of the fewest bytes, about 60, is scaled by a
 /// step of about 800, all of its texts in there up to four times and escaped in JSON to up to six times their
@@ -71,6 +73,71 @@ where
             None
         }
         (first, second) => panic!("{first:?}, then {second:?}"),
+    }
+}
+
+/// Plans the same from Kubernetes JSON as from typed fields, to the byte.
+pub fn check_objects_json(request: &PlanRolloutRequest) {
+    let Some(objects) = with_objects_json(request) else {
+        return;
+    };
+    let plan = |request: &PlanRolloutRequest| {
+        wire::plan_rollout(request.clone()).map(|plan| plan.encode_to_vec())
+    };
+    match (plan(request), plan(&objects)) {
+        (Ok(typed), Ok(untyped)) => assert_eq!(typed, untyped, "typed and untyped differ"),
+        (Err(_), Err(_)) => {}
+        (typed, untyped) => panic!("{typed:?}, and from JSON {untyped:?}"),
+    }
+}
+
+/// The same request with its objects as Kubernetes prints them. `None` if it has none, or what JSON does not have.
+fn with_objects_json(request: &PlanRolloutRequest) -> Option<PlanRolloutRequest> {
+    let mut request = request.clone();
+    let snapshot = request.snapshot.as_mut()?;
+    let deployment = snapshot.deployment.take()?;
+    snapshot.target = Some(Target {
+        api_version: deployment.api_version.clone(),
+        kind: deployment.kind.clone(),
+        ..Target::default()
+    });
+    let mut items = vec![printed(&deployment, "apps/v1", "Deployment")?];
+    for set in std::mem::take(&mut snapshot.replica_sets) {
+        items.push(printed(&set, "apps/v1", "ReplicaSet")?);
+    }
+    for pod in std::mem::take(&mut snapshot.pods) {
+        items.push(printed(&pod, "v1", "Pod")?);
+    }
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items});
+    snapshot.objects_json = vec![list.to_string().into()];
+    Some(request)
+}
+
+/// An object as Kubernetes prints it: with its kind, and whole numbers without a fraction.
+fn printed(object: &(impl Message + Name), api_version: &str, kind: &str) -> Option<Value> {
+    let text = json::to_kubernetes_json(object).ok()?;
+    let mut printed: Value = serde_json::from_str(&text).ok()?;
+    for (name, default) in [("apiVersion", api_version), ("kind", kind)] {
+        let field = &mut printed[name];
+        if field.is_null() {
+            *field = default.into();
+        }
+    }
+    whole_numbers(&mut printed);
+    Some(printed)
+}
+
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|it| it.fract() == 0.0);
+            if let Some(whole) = whole.filter(|it| it.abs() < 9e15 && number.is_f64()) {
+                *value = (whole as i64).into();
+            }
+        }
+        _ => {}
     }
 }
 

@@ -133,11 +133,18 @@ async fn spans_are_children_of_those_of_the_caller() {
     let mut raw = raw::connect(address).await;
     let (answer, _) = raw.send.send_request(unknown, true).unwrap();
     raw::receive(answer).await.unwrap();
+    let status = raw::request("/v1/status", &[("traceparent", sampled)]);
+    let (answer, _) = raw.send.send_request(status, true).unwrap();
+    raw::receive(answer).await.unwrap();
     // The last spans are sent before the end.
     stop.send(Shutdown::SkipDelay).unwrap();
     ends(ended).await;
 
     let mut spans = spans(&mut received);
+    // A method answers it, but nobody has called that method.
+    let status = spans.pop().unwrap();
+    assert_eq!(status.name, "rollplan.v1.RolloutPlanner/ComputeStatus");
+    assert_eq!(attribute(&status, "rpc.system"), text("http"));
     // Its path is text that the client chose.
     let unknown = spans.pop().unwrap();
     assert_eq!(unknown.name, "unknown");

@@ -169,10 +169,8 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let method = methods::shown(request.uri().path());
-        let system = match request.extensions().get::<connect::Call>() {
-            Some(_) => "connect_rpc",
-            None => "grpc",
-        };
+        let call = request.extensions().get::<connect::Call>();
+        let system = call.map_or("grpc", connect::Call::system);
         let running = Running {
             start: Instant::now(),
             slow_call: self.slow_call,

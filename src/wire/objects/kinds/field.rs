@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use crate::wire::error::Reason;
 use crate::wire::objects::Fault;
-use crate::wire::objects::scan::{Members, string};
-use crate::wire::objects::transcode::DUPLICATE_KEY;
+use crate::wire::objects::found::{Members, string};
+use crate::wire::objects::key::DUPLICATE_KEY;
 
 /// What is wrong with the fields that were read.
 #[derive(Debug, Default)]

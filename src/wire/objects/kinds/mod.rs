@@ -13,7 +13,8 @@ use rollplan_core::time::Time;
 
 use self::field::{Faults, Field};
 use self::views::{Known, conditions, template};
-use super::scan::{Found, Metadata};
+use super::found::{Found, Metadata};
+use super::select::{events_about, near};
 use super::{Object, Origin, Reader};
 use crate::proto;
 use crate::wire::error::{Error, Reason, Violations};
@@ -161,7 +162,7 @@ pub(in crate::wire) fn read(
             });
         }
     }
-    let events = super::events_about(&found, target, &pods);
+    let events = events_about(&found, target, &pods);
     reader.messages(&events, &mut workload.events, &mut workload.event_origins)?;
     match reader.violations.is_empty() {
         true => Ok(Some(workload)),
@@ -192,7 +193,7 @@ pub(crate) fn is_deployment(object: &Found<'_>) -> bool {
 
 /// The API server stores no larger ones.
 fn check_size(object: &Found<'_>, metadata: &Metadata<'_>) -> Result<(), Error> {
-    let bytes: usize = object.fields().map(|(_, text)| text.len()).sum();
+    let bytes: usize = object.fields().map(|field| field.text.len()).sum();
     if bytes <= OBJECT_BYTES_MAX {
         return Ok(());
     }
@@ -215,11 +216,9 @@ fn select_pods<'f, 'a>(
     let uid = &*target.1.uid;
     let pods: Vec<Object<'f, 'a>> = match known {
         Some(Known::Pod) => vec![target],
-        Some(known) if known.controls_pods() && !uid.is_empty() => {
-            super::near(found, target, "v1", "Pod")
-                .filter(|(_, pod)| pod.controller.as_deref() == Some(uid))
-                .collect()
-        }
+        Some(known) if known.controls_pods() && !uid.is_empty() => near(found, target, "v1", "Pod")
+            .filter(|(_, pod)| pod.controller.as_deref() == Some(uid))
+            .collect(),
         _ => Vec::new(),
     };
     limit("snapshot.pods", pods.len(), PODS_MAX)?;

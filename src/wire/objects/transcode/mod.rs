@@ -3,56 +3,20 @@
 //! One pass over the text, which is never decoded into a tree: the message that comes out is what a client with generated
 //! types would have sent, so that everything behind it is the same for both.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::fmt::{self, Write as _};
-use std::sync::LazyLock;
+mod shape;
+mod template;
 
-use prost::encoding::{WireType, encode_key, encode_varint};
-use prost_reflect::{FieldDescriptor, Kind};
-use rollplan_core::template::Number;
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use self::shape::{Field, Json, Repeated, SHAPES};
+use self::template::template_map;
+use super::found::{FoundField, Members};
+use super::key::{DUPLICATE_KEY, Key};
 use crate::wire::error::Reason;
-use crate::wire::tree::EXACT_INTEGER;
-
-/// How the JSON of each message of the contract is written, by full name.
-static SHAPES: LazyLock<Shapes> = LazyLock::new(Shapes::read);
-
-#[derive(Debug, Default)]
-struct Shapes {
-    messages: Vec<HashMap<String, Field>>,
-    by_name: HashMap<String, usize>,
-}
-
-#[derive(Debug)]
-struct Field {
-    number: u32,
-    name: String,
-    repeated: Repeated,
-    value: Json,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Repeated {
-    No,
-    List,
-    Map,
-}
-
-/// What a field has in JSON.
-#[derive(Clone, Copy, Debug)]
-enum Json {
-    Text,
-    Bool,
-    /// With the bounds of its type.
-    Integer(i64, i64),
-    Time,
-    /// A pod template.
-    Template,
-    IntOrPercent,
-    Message(usize),
-}
 
 /// One step of the path to a value.
 #[derive(Clone, Debug)]
@@ -76,95 +40,67 @@ pub(in crate::wire) struct Fault {
 pub(super) struct Transcoder<'de> {
     out: Vec<u8>,
     path: Vec<Step<'de>>,
+    /// The keys of all maps that are being read. Those of the innermost one are last.
+    keys: Vec<Cow<'de, str>>,
     fault: Option<(Reason, Cow<'static, str>)>,
-}
-
-// === impl Shapes ===
-
-impl Shapes {
-    fn read() -> Self {
-        let Some(pool) = crate::wire::json::descriptors() else {
-            return Self::default();
-        };
-        let messages: Vec<_> = pool.all_messages().collect();
-        let names = messages.iter().map(|it| it.full_name().to_owned());
-        let by_name: HashMap<String, usize> = names.zip(0..).collect();
-        let messages = messages.iter().map(|message| {
-            let fields = message.fields().filter_map(|field| {
-                let field = Field::read(&field, &by_name)?;
-                Some((field.name.clone(), field))
-            });
-            fields.collect()
-        });
-        Self {
-            messages: messages.collect(),
-            by_name,
-        }
-    }
-}
-
-impl Field {
-    /// `None` for what Kubernetes JSON does not have.
-    fn read(field: &FieldDescriptor, by_name: &HashMap<String, usize>) -> Option<Self> {
-        let repeated = if field.is_map() {
-            Repeated::Map
-        } else if field.is_list() {
-            Repeated::List
-        } else {
-            Repeated::No
-        };
-        let value = match field.kind() {
-            // The values of all maps of Kubernetes objects are texts.
-            _ if field.is_map() => Json::Text,
-            Kind::String => Json::Text,
-            Kind::Bool => Json::Bool,
-            Kind::Int32 => Json::Integer(i32::MIN.into(), i32::MAX.into()),
-            Kind::Int64 => Json::Integer(i64::MIN, i64::MAX),
-            Kind::Message(message) => match message.full_name() {
-                "google.protobuf.Timestamp" => Json::Time,
-                "google.protobuf.Struct" => Json::Template,
-                "google.protobuf.Value" => Json::IntOrPercent,
-                name => Json::Message(*by_name.get(name)?),
-            },
-            _ => return None,
-        };
-        Some(Self {
-            number: field.number(),
-            name: field.json_name().to_owned(),
-            repeated,
-            value,
-        })
-    }
 }
 
 // === impl Transcoder ===
 
 impl<'de> Transcoder<'de> {
-    /// Writes the message with this full name from fields of a JSON object, each with its text.
-    pub(super) fn message(
+    /// Writes the message with this full name from the fields of a JSON object.
+    pub(super) fn message<'f>(
         mut self,
         name: &str,
         api_version: &str,
         kind: &str,
-        fields: impl Iterator<Item = (&'static str, &'de str)>,
-    ) -> Result<Vec<u8>, Fault> {
-        let shape = SHAPES.by_name.get(name).map(|&at| &SHAPES.messages[at]);
+        fields: impl Iterator<Item = &'f FoundField<'de>>,
+    ) -> Result<Vec<u8>, Fault>
+    where
+        'de: 'f,
+    {
+        let shape = SHAPES.named(name);
         // The first two fields of every object of the contract. A List may have given them.
         self.bytes(1, api_version.as_bytes());
         self.bytes(2, kind.as_bytes());
-        for (name, text) in fields {
-            let Some(field) = shape.and_then(|shape| shape.get(name)) else {
+        for found in fields {
+            let Some(field) = shape.and_then(|shape| shape.get(found.name)) else {
                 continue;
             };
-            let mut json = serde_json::Deserializer::from_str(text);
             self.path.push(Step::Field(&field.name));
-            let read = self.field(field, &mut json);
+            let read = match (&found.members, field.value) {
+                (Some(members), Json::Message(shape)) => self.members(field, shape, members),
+                _ => self.field(field, found.text),
+            };
             if let Err(error) = read {
                 return Err(self.into_fault(&error));
             }
             self.path.pop();
         }
         Ok(self.out)
+    }
+
+    /// Writes a field from the fields of its JSON object. Those that the message does not have are not read again.
+    fn members(
+        &mut self,
+        field: &Field,
+        shape: usize,
+        members: &Members<'de>,
+    ) -> Result<(), serde_json::Error> {
+        let start = self.open(field.number);
+        let shape = SHAPES.at(shape);
+        let mut seen = Seen::default();
+        for (key, text) in members.iter() {
+            let Some(inner) = shape.get(key) else {
+                continue;
+            };
+            self.path.push(Step::Field(&inner.name));
+            seen.add(inner, self)?;
+            self.field(inner, text)?;
+            self.path.pop();
+        }
+        self.close(start);
+        Ok(())
     }
 
     fn into_fault(self, error: &serde_json::Error) -> Fault {
@@ -185,17 +121,13 @@ impl<'de> Transcoder<'de> {
         }
     }
 
-    fn field<D: Deserializer<'de>>(
-        &mut self,
-        field: &'static Field,
-        json: D,
-    ) -> Result<(), D::Error> {
+    fn field(&mut self, field: &'static Field, text: &'de str) -> Result<(), serde_json::Error> {
         let writer = Value {
             to: self,
             field,
             repeated: field.repeated,
         };
-        writer.deserialize(json)
+        writer.deserialize(&mut serde_json::Deserializer::from_str(text))
     }
 
     /// Notes what is wrong. The error only ends the reading.
@@ -231,22 +163,48 @@ impl<'de> Transcoder<'de> {
             self.out[start - 1] = short;
             return;
         }
-        let mut prefix = Vec::with_capacity(5);
-        encode_varint(length as u64, &mut prefix);
-        self.out.splice(start - 1..start, prefix);
+        // Room for one byte was left.
+        let end = self.out.len();
+        let more = encoded_len_varint(length as u64) - 1;
+        self.out.resize(end + more, 0);
+        self.out.copy_within(start..end, start + more);
+        encode_varint(length as u64, &mut &mut self.out[start - 1..start + more]);
     }
 
-    /// Whether a key of a map was there before. `keys` are those so far.
-    fn check_keys<E: serde::de::Error>(&mut self, mut keys: Vec<Cow<'de, str>>) -> Result<(), E> {
-        keys.sort_unstable();
-        let twice = keys.windows(2).find(|pair| pair[0] == pair[1]);
-        let Some(twice) = twice else { return Ok(()) };
-        self.path.push(Step::Key(twice[0].clone()));
-        Err(self.wrong(Reason::DuplicateKey, DUPLICATE_KEY))
+    /// Refuses a map in which a key occurs twice. Its keys are those from `first` on.
+    fn check_keys<E: serde::de::Error>(&mut self, first: usize) -> Result<(), E> {
+        let keys = &mut self.keys[first..];
+        // Kubernetes prints sorted keys.
+        if !keys.is_sorted_by(|key, next| key < next) {
+            keys.sort_unstable();
+            if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
+                self.path.push(Step::Key(twice[0].clone()));
+                return Err(self.wrong(Reason::DuplicateKey, DUPLICATE_KEY));
+            }
+        }
+        self.keys.truncate(first);
+        Ok(())
     }
 }
 
-pub(super) const DUPLICATE_KEY: &str = "the key occurs twice in its object";
+/// The fields of a message that came, by their numbers.
+#[derive(Default)]
+struct Seen(u64);
+
+impl Seen {
+    fn add<E: serde::de::Error>(
+        &mut self,
+        field: &Field,
+        to: &mut Transcoder<'_>,
+    ) -> Result<(), E> {
+        let bit = 1_u64 << (field.number % 64);
+        if self.0 & bit != 0 {
+            return Err(to.wrong(Reason::DuplicateKey, DUPLICATE_KEY));
+        }
+        self.0 |= bit;
+        Ok(())
+    }
+}
 
 /// Reason and description of what the JSON reader finds wrong.
 pub(super) fn syntax(error: &serde_json::Error) -> (Reason, Cow<'static, str>) {
@@ -266,34 +224,6 @@ fn is_identifier(key: &str) -> bool {
     let mut bytes = key.bytes();
     bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic())
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-/// A key of an object, borrowed where it has no escapes.
-#[derive(Debug)]
-pub(super) struct Key;
-
-impl<'de> DeserializeSeed<'de> for Key {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
-        json.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Key {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
-    }
 }
 
 /// The value of a field, or an item of a list.
@@ -494,11 +424,12 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
         } = self;
         match (repeated, field.value) {
             (Repeated::Map, _) => {
-                let mut keys = Vec::new();
+                let first = to.keys.len();
                 while let Some(key) = map.next_key_seed(Key)? {
-                    to.path.push(Step::Key(key.clone()));
                     let start = to.open(field.number);
                     to.bytes(1, key.as_bytes());
+                    to.path.push(Step::Key(key.clone()));
+                    to.keys.push(key);
                     map.next_value_seed(Value {
                         to: &mut *to,
                         field: &MAP_VALUE,
@@ -506,9 +437,8 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
                     })?;
                     to.close(start);
                     to.path.pop();
-                    keys.push(key);
                 }
-                to.check_keys(keys)
+                to.check_keys(first)
             }
             (Repeated::No, Json::Template) => {
                 let start = to.open(field.number);
@@ -518,19 +448,15 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
             }
             (Repeated::No, Json::Message(shape)) => {
                 let start = to.open(field.number);
-                let shape = &SHAPES.messages[shape];
-                let mut seen = 0_u64;
+                let shape = SHAPES.at(shape);
+                let mut seen = Seen::default();
                 while let Some(key) = map.next_key_seed(Key)? {
                     let Some(inner) = shape.get(&*key) else {
                         map.next_value::<IgnoredAny>()?;
                         continue;
                     };
                     to.path.push(Step::Field(&inner.name));
-                    let bit = 1_u64 << (inner.number % 64);
-                    if seen & bit != 0 {
-                        return Err(to.wrong(Reason::DuplicateKey, DUPLICATE_KEY));
-                    }
-                    seen |= bit;
+                    seen.add(inner, to)?;
                     map.next_value_seed(Value {
                         to: &mut *to,
                         field: inner,
@@ -558,121 +484,3 @@ static MAP_VALUE: Field = Field {
     repeated: Repeated::No,
     value: Json::Text,
 };
-
-/// The entries of a `google.protobuf.Struct`.
-fn template_map<'de, A: MapAccess<'de>>(
-    to: &mut Transcoder<'de>,
-    mut map: A,
-) -> Result<(), A::Error> {
-    let mut keys = Vec::new();
-    while let Some(key) = map.next_key_seed(Key)? {
-        to.path.push(Step::Key(key.clone()));
-        let start = to.open(1);
-        to.bytes(1, key.as_bytes());
-        let value = to.open(2);
-        map.next_value_seed(TemplateValue(&mut *to))?;
-        to.close(value);
-        to.close(start);
-        to.path.pop();
-        keys.push(key);
-    }
-    to.check_keys(keys)
-}
-
-/// A value of a template: a `google.protobuf.Value`.
-struct TemplateValue<'t, 'de>(&'t mut Transcoder<'de>);
-
-impl TemplateValue<'_, '_> {
-    fn number(self, value: f64) {
-        self.0.key(2, WireType::SixtyFourBit);
-        self.0.out.extend_from_slice(&value.to_le_bytes());
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for TemplateValue<'_, 'de> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        json.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for TemplateValue<'_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        self.0.key(1, WireType::Varint);
-        self.0.out.push(0);
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<(), E> {
-        self.0.key(4, WireType::Varint);
-        self.0.out.push(u8::from(value));
-        Ok(())
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<(), E> {
-        if value.unsigned_abs() <= Number::MAX_SAFE.unsigned_abs() {
-            self.number(value as f64);
-        } else {
-            self.0.key(EXACT_INTEGER, WireType::Varint);
-            encode_varint(value as u64, &mut self.0.out);
-        }
-        Ok(())
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
-        match i64::try_from(value) {
-            Ok(value) => self.visit_i64(value),
-            // Beyond every integer of Kubernetes: refused where templates are read.
-            Err(_) => {
-                self.number(value as f64);
-                Ok(())
-            }
-        }
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        self.number(value);
-        Ok(())
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<(), E> {
-        self.0.bytes(3, text.as_bytes());
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let Self(to) = self;
-        let list = to.open(6);
-        let mut index = 0;
-        loop {
-            let before = to.out.len();
-            to.path.push(Step::Index(index));
-            let start = to.open(1);
-            let item = items.next_element_seed(TemplateValue(&mut *to))?;
-            to.path.pop();
-            if item.is_none() {
-                to.out.truncate(before);
-                break;
-            }
-            to.close(start);
-            index += 1;
-        }
-        to.close(list);
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        let Self(to) = self;
-        let start = to.open(5);
-        template_map(to, map)?;
-        to.close(start);
-        Ok(())
-    }
-}

@@ -1,0 +1,342 @@
+//! Objects as they are found: the texts of their fields, of which only those that are needed are read.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::key::Key;
+use crate::wire::origin::Origin;
+
+/// Fields that an object has room for at first.
+pub(super) const TYPICAL_FIELDS: usize = 8;
+
+/// An object, by the texts of its fields.
+#[derive(Debug)]
+pub(crate) struct Found<'a> {
+    pub(super) list: Rc<str>,
+    pub(super) index: usize,
+    pub(crate) api_version: Cow<'a, str>,
+    pub(crate) kind: Cow<'a, str>,
+    /// Fields of the kinds that are read.
+    pub(super) fields: Vec<FoundField<'a>>,
+    /// Whether it is in a list that gives it its kind.
+    pub(super) is_typed_by_list: bool,
+}
+
+/// A field of an object.
+#[derive(Debug)]
+pub(super) struct FoundField<'a> {
+    pub(super) name: &'static str,
+    pub(super) text: &'a str,
+    /// What is in it, if it was read one level deeper: noted on the way, so that its text is not read again.
+    pub(super) members: Option<Members<'a>>,
+}
+
+/// What tells which object it is, and whose.
+#[derive(Debug, Default)]
+pub(crate) struct Metadata<'a> {
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) namespace: Cow<'a, str>,
+    pub(crate) uid: Cow<'a, str>,
+    /// UID of the owner that manages it.
+    pub(crate) controller: Option<Cow<'a, str>>,
+}
+
+// === impl Found ===
+
+impl<'a> Found<'a> {
+    fn found(&self, name: &str) -> Option<&FoundField<'a>> {
+        let field = self.fields.iter().find(|field| field.name == name);
+        field.filter(|field| field.text != "null")
+    }
+
+    /// The text of a field. `None` if it is absent or null.
+    pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
+        self.found(name).map(|field| field.text)
+    }
+
+    /// The fields that are messages. Version and kind are for the caller to write.
+    pub(super) fn fields(&self) -> impl Iterator<Item = &FoundField<'a>> {
+        let fields = self.fields.iter();
+        fields.filter(|field| !matches!(field.name, "apiVersion" | "kind"))
+    }
+
+    /// Writes the object as JSON: the fields that are read, with their texts.
+    pub(crate) fn write_json(&self, json: &mut String) {
+        let text = |text: &str| serde_json::Value::from(text).to_string();
+        json.push_str("{\"apiVersion\":");
+        json.push_str(&text(&self.api_version));
+        json.push_str(",\"kind\":");
+        json.push_str(&text(&self.kind));
+        for FoundField { name, text, .. } in self.fields() {
+            for part in [",\"", name, "\":", text] {
+                json.push_str(part);
+            }
+        }
+        json.push('}');
+    }
+
+    /// The fields of a field that is an object.
+    pub(super) fn members(&self, name: &str) -> Option<Cow<'_, Members<'a>>> {
+        self.found(name).and_then(FoundField::members)
+    }
+
+    /// What can be read of the metadata. Whoever has other metadata than Kubernetes writes is nobody's.
+    pub(crate) fn metadata(&self) -> Metadata<'a> {
+        let Some(metadata) = self.members("metadata") else {
+            return Metadata::default();
+        };
+        let text = |name: &str| metadata.text(name).unwrap_or_default();
+        let owners = metadata.get("ownerReferences");
+        let owners: Vec<&RawValue> = owners
+            .and_then(|owners| serde_json::from_str(owners).ok())
+            .unwrap_or_default();
+        let controller = owners.into_iter().find_map(|owner| {
+            let owner = Members::of(owner.get())?;
+            let is_controller = owner.get("controller") == Some("true");
+            is_controller.then(|| owner.text("uid").unwrap_or_default())
+        });
+        Metadata {
+            name: text("name"),
+            namespace: text("namespace"),
+            uid: text("uid"),
+            controller,
+        }
+    }
+
+    /// The labels, if they are such.
+    pub(super) fn labels(&self) -> BTreeMap<String, String> {
+        let metadata = self.members("metadata");
+        let labels = metadata.as_ref().and_then(|it| it.get("labels"));
+        labels
+            .and_then(|labels| serde_json::from_str(labels).ok())
+            .unwrap_or_default()
+    }
+
+    pub(super) fn annotation(&self, key: &str) -> Option<Cow<'a, str>> {
+        Members::of(self.members("metadata")?.get("annotations")?)?.text(key)
+    }
+
+    /// The UID of the object that an event is about.
+    pub(crate) fn involved_uid(&self) -> Option<Cow<'a, str>> {
+        self.members("involvedObject")?.text("uid")
+    }
+
+    pub(crate) fn origin(&self, metadata: &Metadata<'a>) -> Origin {
+        let object = match &*metadata.namespace {
+            "" => format!("{} {}", self.kind, metadata.name),
+            namespace => format!("{} {namespace}/{}", self.kind, metadata.name),
+        };
+        Origin {
+            list: Rc::clone(&self.list),
+            index: self.index,
+            object: object.trim_end().to_owned(),
+        }
+    }
+}
+
+// === impl FoundField ===
+
+impl<'a> FoundField<'a> {
+    /// What is in it. `None` if it is not an object.
+    pub(super) fn members(&self) -> Option<Cow<'_, Members<'a>>> {
+        match &self.members {
+            Some(members) => Some(Cow::Borrowed(members)),
+            None => Members::of(self.text).map(Cow::Owned),
+        }
+    }
+}
+
+/// A text that begins with an object, of which the end is not known.
+pub(super) struct ObjectText<'a>(&'a str);
+
+// === impl ObjectText ===
+
+impl<'a> ObjectText<'a> {
+    /// The text from the value of a key on, if that is an object. The reader does not tell where it is, but the key is a part
+    /// of the text, unless it has escapes.
+    pub(super) fn after(key: &Cow<'a, str>, text: &'a str) -> Option<Self> {
+        let Cow::Borrowed(key) = key else {
+            return None;
+        };
+        let rest = after(key, text)?.strip_prefix('"')?;
+        let value = rest.trim_ascii_start().strip_prefix(':')?;
+        let value = value.trim_ascii_start();
+        value.starts_with('{').then_some(Self(value))
+    }
+
+    /// The text of the object, once it is known what is in it.
+    pub(super) fn up_to_end_of(self, members: &Members<'a>) -> &'a str {
+        let Self(text) = self;
+        let rest = match members.0.last() {
+            Some((_, last)) => after(last, text),
+            None => text.get(1..),
+        };
+        let end = rest.and_then(|rest| rest.trim_ascii_start().strip_prefix('}'));
+        // There is always an end, or the reader would have found none.
+        end.map_or(text, |rest| &text[..text.len() - rest.len()])
+    }
+}
+
+/// What comes after a part of a text.
+fn after<'a>(part: &str, text: &'a str) -> Option<&'a str> {
+    let end = part.as_ptr().addr() + part.len();
+    text.get(end.checked_sub(text.as_ptr().addr())?..)
+}
+
+/// A string, borrowed where it has no escapes. `None` if the text is something else.
+pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
+    let inside = text.strip_prefix('"')?.strip_suffix('"')?;
+    if inside.contains('\\') {
+        return serde_json::from_str(text).ok().map(Cow::Owned);
+    }
+    Some(Cow::Borrowed(inside))
+}
+
+/// The fields of an object, with their texts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
+
+// === impl Members ===
+
+impl<'a> Members<'a> {
+    /// `None` if the text is something else than an object.
+    pub(super) fn of(text: &'a str) -> Option<Self> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let read = MembersSeed(usize::MAX).deserialize(&mut json);
+        read.ok().map(|(members, _)| members)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.0.iter().map(|(name, text)| (&**name, *text))
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
+        let member = self.0.iter().find(|(key, _)| key == name)?;
+        Some(member.1)
+    }
+
+    /// The names of the fields, in their order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| &**name)
+    }
+
+    /// A field that is a string.
+    pub(super) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.get(name).and_then(string)
+    }
+
+    /// A field that is an integer.
+    pub(super) fn integer(&self, name: &str) -> Option<i64> {
+        self.get(name)?.parse().ok()
+    }
+}
+
+/// Reads the fields of an object. Of one with more than this, only the last is kept.
+pub(super) struct MembersSeed(pub(super) usize);
+
+impl<'a> DeserializeSeed<'a> for MembersSeed {
+    /// With how many there are.
+    type Value = (Members<'a>, usize);
+
+    fn deserialize<D: Deserializer<'a>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_map(self)
+    }
+}
+
+impl<'a> Visitor<'a> for MembersSeed {
+    type Value = (Members<'a>, usize);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::with_capacity(TYPICAL_FIELDS);
+        let mut count = 0;
+        while let Some(key) = map.next_key_seed(Key)? {
+            let value: &'a RawValue = map.next_value()?;
+            count += 1;
+            if count > self.0 {
+                members.clear();
+            }
+            members.push((key, value.get()));
+        }
+        Ok((Members(members), count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scan;
+    use super::*;
+    use crate::wire::error::Violations;
+
+    fn found(json: &str) -> Found<'_> {
+        let mut found = Vec::new();
+        let mut violations = Violations::default();
+        scan(0, json.as_bytes(), &mut found, &mut violations).unwrap();
+        assert!(violations.is_empty(), "{json}: {violations:?}");
+        assert_eq!(found.len(), 1, "{json}");
+        found.remove(0)
+    }
+
+    #[test]
+    fn text_of_a_field_is_its_own() {
+        for (spec, is_object) in [
+            ("{}", true),
+            ("{ \n}", true),
+            (r#"{"a":{"b":"}"}}"#, true),
+            ("{ \"a\" : [ 1 , {} ]\t, \"ü\\\"}\" : \"ü\\\\\"\r\n}", true),
+            ("[{}]", false),
+            ("7", false),
+            (r#""{}""#, false),
+        ] {
+            for json in [
+                format!(r#"{{"kind":"Pod","spec":{spec},"status":{{}}}}"#),
+                format!(
+                    "\n{{ \"status\" : {{ }}\n, \"kind\" : \"Pod\",\"spec\"\t:\r\n {spec}\n}} "
+                ),
+                format!(r#"{{"\u006bind":"Pod","\u0073pec":{spec}}}"#),
+            ] {
+                let found = found(&json);
+                assert_eq!(found.field("spec"), Some(spec), "{json}");
+                assert_eq!(found.members("spec").is_some(), is_object, "{json}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_field_with_very_many_fields_is_read_where_it_is_needed() {
+        let many: Vec<_> = (0..300).map(|i| format!("\"a{i}\":{i}")).collect();
+        let status = format!("{{{} }}", many.join(","));
+        let json = format!(r#"{{"kind":"Pod","status":{status}}}"#);
+        let found = found(&json);
+        assert!(found.fields().all(|field| field.members.is_none()));
+        assert_eq!(found.field("status"), Some(&*status));
+        assert_eq!(found.members("status").unwrap().integer("a7"), Some(7));
+    }
+
+    #[test]
+    fn fields_of_a_field_are_found_however_it_is_written() {
+        for key in ["status", r"\u0073tatus"] {
+            let json = format!(r#"{{"kind":"Pod","{key}":{{"a":1,"b" : "x", "c":null}}}}"#);
+            let found = found(&json);
+            let status = found.members("status").unwrap();
+            let read: Vec<_> = status.iter().collect();
+            let expected = [("a", "1"), ("b", r#""x""#), ("c", "null")];
+            assert_eq!(read, expected, "{json}");
+            assert_eq!(status.integer("a"), Some(1));
+            assert_eq!(status.text("b").as_deref(), Some("x"));
+        }
+        assert!(
+            found(r#"{"kind":"Pod","status":null}"#)
+                .members("status")
+                .is_none()
+        );
+    }
+}

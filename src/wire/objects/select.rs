@@ -1,0 +1,281 @@
+//! Selects the objects that a Deployment is decided by.
+
+use std::collections::{BTreeMap, HashSet};
+use std::rc::Rc;
+
+use super::found::{Found, Metadata};
+use super::message::mark_template;
+use super::{Object, Origins, Reader};
+use crate::proto;
+use crate::wire::error::{Error, Reason};
+use crate::wire::estimate::COPIES;
+use crate::wire::limits::{PODS_MAX, limit};
+use crate::wire::origin::Origin;
+use crate::wire::parse::selector::parse_selector;
+
+/// The name of a ReplicaSet begins with so many bytes of its Deployment's at least: longer ones are cut for the hash.
+const NAME_BYTES: usize = 200;
+
+/// Candidates that an error lists.
+const CANDIDATES_LISTED_MAX: usize = 10;
+
+impl Reader<'_> {
+    /// Fills in what the Deployment is decided by. `None` after a violation.
+    pub(super) fn select(
+        &mut self,
+        found: &[(Found<'_>, Metadata<'_>)],
+        snapshot: &mut proto::Snapshot,
+    ) -> Result<Option<Origins>, Error> {
+        let Some(owner) = self.choose(found, snapshot.target.as_ref()) else {
+            return Ok(None);
+        };
+        let Some(mut deployment) = self.message::<proto::Deployment>(owner)? else {
+            return Ok(None);
+        };
+        let spec = deployment.spec.as_mut();
+        if let Some(template) = spec.and_then(|spec| spec.template.as_mut()) {
+            template.mark_as_json();
+        }
+        let selector = deployment
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.selector.clone());
+        // One that is invalid selects nothing, and is refused with the Deployment.
+        let selector = selector.and_then(|selector| parse_selector(selector).ok());
+        let of_kind = |api_version, kind| near(found, owner, api_version, kind);
+        let (mut sets, mut others) = (Vec::new(), Vec::new());
+        for object in of_kind("apps/v1", "ReplicaSet") {
+            self.interrupt.check()?;
+            let is_selected = match &object.1.controller {
+                Some(uid) => *uid == owner.1.uid,
+                None => selector
+                    .as_ref()
+                    .is_some_and(|selector| selector.matches(&object.0.labels())),
+            };
+            match is_selected {
+                true => sets.push(object),
+                false => others.push(object),
+            }
+        }
+        let uids: HashSet<&str> = sets.iter().map(|set| &*set.1.uid).collect();
+        let name = &*owner.1.name;
+        let prefix = &name[..name.floor_char_boundary(NAME_BYTES)];
+        // Of others only the name counts that the new ReplicaSet might get, and a UID that belongs to one that is selected.
+        others.retain(|(_, other)| other.name.starts_with(prefix) || uids.contains(&*other.uid));
+        let pods = of_kind("v1", "Pod").filter(|(_, pod)| {
+            let owner = pod.controller.as_ref();
+            owner.is_some_and(|uid| uids.contains(&**uid))
+        });
+        let pods: Vec<Object<'_, '_>> = pods.collect();
+        limit("snapshot.pods", pods.len(), PODS_MAX)?;
+        let mut about = uids;
+        about.insert(&owner.1.uid);
+        about.extend(pods.iter().map(|pod| &*pod.1.uid));
+        let events = of_kind("v1", "Event").filter(|(event, _)| {
+            let uid = event.involved_uid();
+            uid.is_some_and(|uid| about.contains(&*uid))
+        });
+        let events: Vec<Object<'_, '_>> = events.collect();
+        let mut origins = Origins {
+            deployment: owner.0.origin(&owner.1),
+            replica_sets: Vec::new(),
+            pods: Vec::new(),
+            events: Vec::new(),
+        };
+        snapshot.deployment = Some(deployment);
+        let before = self.memory;
+        self.messages(&sets, &mut snapshot.replica_sets, &mut origins.replica_sets)?;
+        self.take_memory((self.memory - before).saturating_mul(COPIES - 1))?;
+        snapshot.replica_sets.iter_mut().for_each(mark_template);
+        for (object, metadata) in others {
+            snapshot.replica_sets.push(name_only(object, metadata));
+            origins.replica_sets.push(object.origin(metadata));
+        }
+        self.messages(&pods, &mut snapshot.pods, &mut origins.pods)?;
+        // Events may also come in their field, before those in the texts.
+        let given = snapshot.events.len();
+        if given > 0 {
+            let list: Rc<str> = Rc::from("snapshot.events");
+            origins.events.extend((0..given).map(|index| Origin {
+                list: Rc::clone(&list),
+                index,
+                object: "Event".to_owned(),
+            }));
+        }
+        self.messages(&events, &mut snapshot.events, &mut origins.events)?;
+        Ok(Some(origins))
+    }
+
+    /// The Deployment that is meant.
+    pub(super) fn choose<'f, 'a>(
+        &mut self,
+        found: &'f [(Found<'a>, Metadata<'a>)],
+        target: Option<&proto::Target>,
+    ) -> Option<Object<'f, 'a>> {
+        // Another owner than a Deployment is only one for who says so.
+        let of_another_kind =
+            target.is_some_and(|it| !it.api_version.is_empty() && !it.kind.is_empty());
+        let candidates: Vec<_> = found
+            .iter()
+            .filter(|(object, _)| {
+                of_another_kind || object.kind == "Deployment" && object.api_version == "apps/v1"
+            })
+            .collect();
+        let matching: Vec<_> = candidates
+            .iter()
+            .copied()
+            .filter(|(object, metadata)| {
+                target.is_none_or(|target| {
+                    let Metadata {
+                        namespace, name, ..
+                    } = metadata;
+                    matches(target, &object.api_version, &object.kind, namespace, name)
+                })
+            })
+            .collect();
+        let [first, rest @ ..] = matching.as_slice() else {
+            let description = match (candidates.as_slice(), target) {
+                ([], None) => "has no apps/v1 Deployment; name another owner in target".to_owned(),
+                (_, None) => "has no Deployment".to_owned(),
+                (candidates, Some(_)) => {
+                    let deployments = candidates
+                        .iter()
+                        .filter(|(object, _)| !is_read_for_owners(object));
+                    let deployments: Vec<_> = deployments.copied().collect();
+                    format!("not found; there {}", list(&deployments))
+                }
+            };
+            let field = match target {
+                None => "snapshot.objects_json",
+                Some(_) => "snapshot.target",
+            };
+            self.violations.add(field, Reason::NotFound, description);
+            return None;
+        };
+        if rest.is_empty() {
+            return Some(first);
+        }
+        let uid = &*first.1.uid;
+        if let Some(twice) = rest
+            .iter()
+            .find(|(_, other)| !uid.is_empty() && other.uid == uid)
+        {
+            let field = format!("{}.metadata.uid", twice.0.origin(&twice.1));
+            let origin = first.0.origin(&first.1);
+            let description = format!("{origin} has {uid:?} too ({})", origin.object);
+            self.violations.add(field, Reason::Duplicate, description);
+            return None;
+        }
+        let field = "snapshot.target";
+        let (reason, what) = match target {
+            None => (Reason::Required, "is required"),
+            Some(_) => (Reason::NotFound, "names several objects"),
+        };
+        let description = format!("{what}: there {}", list(&matching));
+        self.violations.add(field, reason, description);
+        None
+    }
+}
+
+/// The objects of a kind in the namespace of an owner. An absent namespace is the owner's.
+pub(super) fn near<'f, 'a>(
+    found: &'f [(Found<'a>, Metadata<'a>)],
+    (_, owner): Object<'f, 'a>,
+    api_version: &'static str,
+    kind: &'static str,
+) -> impl Iterator<Item = Object<'f, 'a>> {
+    found.iter().filter(move |(object, metadata)| {
+        object.kind == kind
+            && object.api_version == api_version
+            && (metadata.namespace.is_empty() || metadata.namespace == owner.namespace)
+    })
+}
+
+/// The events about an object and its pods.
+pub(super) fn events_about<'f, 'a>(
+    found: &'f [(Found<'a>, Metadata<'a>)],
+    owner: Object<'f, 'a>,
+    pods: &[Object<'f, 'a>],
+) -> Vec<Object<'f, 'a>> {
+    let mut about: HashSet<&str> = pods.iter().map(|pod| &*pod.1.uid).collect();
+    about.insert(&owner.1.uid);
+    // Nothing tells what an event without a UID is about.
+    about.remove("");
+    near(found, owner, "v1", "Event")
+        .filter(|(event, _)| {
+            let uid = event.involved_uid();
+            uid.is_some_and(|uid| about.contains(&*uid))
+        })
+        .collect()
+}
+
+/// Whether an object is the target. Fields that the target does not have match all.
+pub(super) fn matches(
+    target: &proto::Target,
+    api_version: &str,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> bool {
+    [
+        (&target.api_version, api_version),
+        (&target.kind, kind),
+        (&target.namespace, namespace),
+        (&target.name, name),
+    ]
+    .into_iter()
+    .all(|(wanted, given)| wanted.is_empty() || wanted == given)
+}
+
+/// Whether an object is of a kind that belongs to an owner and is none.
+fn is_read_for_owners(object: &Found<'_>) -> bool {
+    matches!(
+        (&*object.api_version, &*object.kind),
+        ("apps/v1", "ReplicaSet") | ("v1", "Pod" | "Event")
+    )
+}
+
+/// Lists objects, for example "are Deployment shop/web, Deployment shop/api".
+fn list(objects: &[Object<'_, '_>]) -> String {
+    let shown = objects.iter().take(CANDIDATES_LISTED_MAX);
+    let shown: Vec<String> = shown
+        .map(|(object, metadata)| object.origin(metadata).object)
+        .collect();
+    match objects.len() {
+        0 => "is none".to_owned(),
+        1 => format!("is {}", shown.join(", ")),
+        count if count > CANDIDATES_LISTED_MAX => {
+            let more = count - CANDIDATES_LISTED_MAX;
+            format!("are {} and {more} more", shown.join(", "))
+        }
+        _ => format!("are {}", shown.join(", ")),
+    }
+}
+
+/// A ReplicaSet of somebody else: what tells that it is, and its name.
+fn name_only(object: &Found<'_>, metadata: &Metadata<'_>) -> proto::ReplicaSet {
+    let owner = metadata
+        .controller
+        .as_ref()
+        .map(|uid| proto::OwnerReference {
+            uid: uid.clone().into_owned(),
+            controller: Some(true),
+            ..Default::default()
+        });
+    let labels = match owner {
+        // Whom it belongs to is known.
+        Some(_) => BTreeMap::new(),
+        None => object.labels(),
+    };
+    proto::ReplicaSet {
+        metadata: Some(proto::ObjectMeta {
+            name: metadata.name.clone().into_owned(),
+            namespace: metadata.namespace.clone().into_owned(),
+            uid: metadata.uid.clone().into_owned(),
+            labels,
+            owner_references: owner.into_iter().collect(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,124 @@
+//! What the JSON of the messages of the contract has.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use prost_reflect::{FieldDescriptor, Kind};
+
+/// How the JSON of each message of the contract is written, by full name.
+pub(super) static SHAPES: LazyLock<Shapes> = LazyLock::new(Shapes::read);
+
+#[derive(Debug, Default)]
+pub(super) struct Shapes {
+    messages: Vec<Shape>,
+    by_name: HashMap<String, usize>,
+}
+
+/// The fields of a message.
+#[derive(Debug, Default)]
+pub(super) struct Shape(Vec<Field>);
+
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) number: u32,
+    pub(super) name: String,
+    pub(super) repeated: Repeated,
+    pub(super) value: Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeated {
+    No,
+    List,
+    Map,
+}
+
+/// What a field has in JSON.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Json {
+    Text,
+    Bool,
+    /// With the bounds of its type.
+    Integer(i64, i64),
+    Time,
+    /// A pod template.
+    Template,
+    IntOrPercent,
+    Message(usize),
+}
+
+// === impl Shapes ===
+
+impl Shapes {
+    /// The fields of the message with this full name.
+    pub(super) fn named(&self, name: &str) -> Option<&Shape> {
+        self.by_name.get(name).map(|&at| &self.messages[at])
+    }
+
+    /// The fields of the message of a field.
+    pub(super) fn at(&self, index: usize) -> &Shape {
+        &self.messages[index]
+    }
+
+    fn read() -> Self {
+        let Some(pool) = crate::wire::json::descriptors() else {
+            return Self::default();
+        };
+        let messages: Vec<_> = pool.all_messages().collect();
+        let names = messages.iter().map(|it| it.full_name().to_owned());
+        let by_name: HashMap<String, usize> = names.zip(0..).collect();
+        let messages = messages.iter().map(|message| {
+            let fields = message.fields();
+            Shape(
+                fields
+                    .filter_map(|field| Field::read(&field, &by_name))
+                    .collect(),
+            )
+        });
+        Self {
+            messages: messages.collect(),
+            by_name,
+        }
+    }
+}
+
+impl Shape {
+    /// A dozen names are compared faster than one is hashed.
+    pub(super) fn get(&self, name: &str) -> Option<&Field> {
+        self.0.iter().find(|field| field.name == name)
+    }
+}
+
+impl Field {
+    /// `None` for what Kubernetes JSON does not have.
+    fn read(field: &FieldDescriptor, by_name: &HashMap<String, usize>) -> Option<Self> {
+        let repeated = if field.is_map() {
+            Repeated::Map
+        } else if field.is_list() {
+            Repeated::List
+        } else {
+            Repeated::No
+        };
+        let value = match field.kind() {
+            // The values of all maps of Kubernetes objects are texts.
+            _ if field.is_map() => Json::Text,
+            Kind::String => Json::Text,
+            Kind::Bool => Json::Bool,
+            Kind::Int32 => Json::Integer(i32::MIN.into(), i32::MAX.into()),
+            Kind::Int64 => Json::Integer(i64::MIN, i64::MAX),
+            Kind::Message(message) => match message.full_name() {
+                "google.protobuf.Timestamp" => Json::Time,
+                "google.protobuf.Struct" => Json::Template,
+                "google.protobuf.Value" => Json::IntOrPercent,
+                name => Json::Message(*by_name.get(name)?),
+            },
+            _ => return None,
+        };
+        Some(Self {
+            number: field.number(),
+            name: field.json_name().to_owned(),
+            repeated,
+            value,
+        })
+    }
+}
