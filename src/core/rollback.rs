@@ -197,7 +197,7 @@ fn way_back(
     }
     let current = match deployment.is_native() {
         true => deployment.spec.template.value(),
-        // A ReplicaSet has defaults that a custom resource lacks: these are no changes.
+        // A ReplicaSet has defaults that a custom resource lacks: these are not changes.
         false => deployment.spec.template.defaulted(),
     };
     rollback.changes = changes(current, &template, interrupt);

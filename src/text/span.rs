@@ -10,7 +10,7 @@ const MINUTE: u64 = 60;
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let wrong = || "not a duration, for example 90s, 10m or 1h30m".to_owned();
     if text.starts_with('-') {
-        return Err("may not be negative: without a duration there is no limit".to_owned());
+        return Err("may not be negative; leave it out for no limit".to_owned());
     }
     let part = |number: &str, unit: f64| {
         let number = Some(number)

@@ -77,7 +77,7 @@ pub fn plan_rollout_until(
     let reports = options.as_ref().is_some_and(|it| it.report);
     let (snapshot, options, horizon) = parse::request(snapshot, options, interrupt)?;
     let plan = plan(&snapshot, options, horizon, interrupt)?;
-    // Without all ReplicaSets, it is the whole answer, and says why there is no plan.
+    // Without all ReplicaSets, it is the whole answer, and gives the reason why nothing is planned.
     let report = match reports || !snapshot.replica_sets_complete {
         true => Some(report_until(
             &snapshot,

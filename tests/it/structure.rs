@@ -1,4 +1,4 @@
-//! How the files of the crates may import each other: rings point inward, and there is no circle.
+//! How the files of the crates may import each other: imports point inward, and form no circle.
 //!
 //! A folder and the files in it may import each other: they are one subject.
 

@@ -58,6 +58,6 @@ func check(t *testing.T, listed map[string]string, name, theirs, expected, ours 
 func checkAll(t *testing.T, listed map[string]string) {
 	t.Helper()
 	for name := range listed {
-		t.Errorf("%s lists %s, and there is no such case", page, name)
+		t.Errorf("%s lists %s, which is not a case", page, name)
 	}
 }

@@ -97,7 +97,7 @@ export class Api {
     if (kubeconfig === undefined) config.loadFromDefault();
     else config.loadFromFile(kubeconfig);
     const cluster = config.getCurrentCluster();
-    if (!cluster) throw new ApiError("read the kubeconfig", 0, "there is no current cluster");
+    if (!cluster) throw new ApiError("read the kubeconfig", 0, "no current cluster");
     if (cluster.server.startsWith("http:")) {
       // The client refuses HTTP, as "kubectl proxy" speaks it, unless certificates are not to be verified. There are none.
       config.clusters = config.clusters.map((it) => (it.name === cluster.name ? { ...it, skipTLSVerify: true } : it));

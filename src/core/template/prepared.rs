@@ -57,7 +57,7 @@ impl Prepared {
         };
         let entries = match value.map(T::node) {
             Some(Node::Map(entries)) => Some(entries),
-            // There is no template at all.
+            // The template is missing.
             Some(Node::Null) if path.len() + 1 == HASH_LABEL.len() => {
                 return self.json.push_str("null");
             }
