@@ -51,10 +51,12 @@ export class CancelledError extends RollplanError {
 
 /** The Deployment controller of kube-controller-manager manages the same Deployment: the two would overwrite each other. */
 export class NativeControllerError extends RollplanError {
-  constructor() {
+  /** `how` it was noticed, if not by what it wrote to the Deployment itself. */
+  constructor(how = "") {
     super(
       "the Deployment controller of kube-controller-manager also writes to this Deployment: " +
-        "disable it (--controllers=*,-deployment-controller) or use PlannedDeployments",
+        "disable it (--controllers=*,-deployment-controller) or use PlannedDeployments" +
+        (how && ` (${how})`),
     );
   }
 }

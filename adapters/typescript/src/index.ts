@@ -3,12 +3,24 @@
 export { connectTransport, grpcTransport, type ConnectOptions } from "./connect.js";
 export * from "./errors.js";
 export { fetchTransport, type FetchOptions } from "./fetch.js";
-export { Answer, Api, type ApiRequest, type Connection, type ListOptions, type Status } from "./kubernetes.js";
+export {
+  Answer,
+  Api,
+  type ApiOptions,
+  type ApiRequest,
+  type Connection,
+  type Limiter,
+  type ListOptions,
+  type Status,
+  type WatchOptions,
+} from "./kubernetes.js";
 export {
   DEPLOYMENT,
   EVENT,
+  keyText,
   parseList,
   parseObject,
+  pathOf,
   PLANNED_DEPLOYMENT,
   POD,
   REPLICA_SET,
@@ -17,6 +29,7 @@ export {
   type Kind,
   type KubeObject,
   type Page,
+  type WatchEvent,
 } from "./objects.js";
 export type {
   FailureRules,

@@ -4,13 +4,29 @@ import http from "node:http";
 import https from "node:https";
 
 import { ApiError, CancelledError } from "./errors.js";
-import { parseList, parseObject, pathOf, REPLICA_SET, type Key, type Kind, type KubeObject } from "./objects.js";
+import {
+  keyText,
+  parseEvent,
+  parseList,
+  parseObject,
+  pathOf,
+  REPLICA_SET,
+  WatchError,
+  type Key,
+  type Kind,
+  type KubeObject,
+  type Page,
+  type WatchEvent,
+} from "./objects.js";
 
 // The API server ends a request after a minute.
 const REQUEST_TIMEOUT_MS = 60_000;
+// How much later than it should a watch may end.
+const WATCH_GRACE_MS = 30_000;
 // Objects in a page of a list.
 const PAGE = 500;
 const SOCKETS_MAX = 64;
+const LINE_FEED = 0x0a;
 
 /** An answer of the API server. Without one, the code is 0. */
 export class Answer {
@@ -60,6 +76,20 @@ export interface ApiRequest {
   readonly query?: string;
   readonly contentType?: string;
   readonly body?: string;
+  /** When to give up. By default after the minute in which the API server ends a request. */
+  readonly timeoutMs?: number;
+}
+
+/** Limits the rate of requests. */
+export interface Limiter {
+  /** Returns when a request may be made. */
+  wait(signal?: AbortSignal): Promise<void>;
+}
+
+/** How requests are made. */
+export interface ApiOptions {
+  readonly userAgent?: string;
+  readonly limiter?: Limiter;
 }
 
 /** Where the API server is, and what authenticates a request to it. */
@@ -71,26 +101,41 @@ export interface Connection {
 
 /** What a list is limited to. */
 export interface ListOptions {
-  readonly namespace?: string;
-  readonly labelSelector?: string;
-  readonly fieldSelector?: string;
+  readonly namespace?: string | undefined;
+  readonly labelSelector?: string | undefined;
+  readonly fieldSelector?: string | undefined;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** What to watch, from which resourceVersion, and for how long. */
+export interface WatchOptions extends ListOptions {
+  readonly version: string;
+  readonly seconds: number;
 }
 
 /** An API server. */
 export class Api {
   readonly #connection: Connection;
+  readonly #server: string;
+  readonly #userAgent: string;
+  readonly #limiter: Limiter | undefined;
   readonly #client: typeof http | typeof https;
   readonly #agent: http.Agent;
+  // Each watch has a connection of its own, so that those of requests do not run out.
+  readonly #watchAgent: http.Agent;
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, options: ApiOptions = {}) {
     this.#connection = connection;
+    this.#server = connection.server.replace(/\/+$/, "");
+    this.#userAgent = options.userAgent ?? "rollplan-typescript";
+    this.#limiter = options.limiter;
     this.#client = connection.server.startsWith("https:") ? https : http;
     this.#agent = new this.#client.Agent({ keepAlive: true, maxSockets: SOCKETS_MAX });
+    this.#watchAgent = new this.#client.Agent();
   }
 
   /** The cluster of a kubeconfig, or of KUBECONFIG or ~/.kube/config; inside a cluster without one, that cluster. */
-  static async fromConfig(kubeconfig?: string): Promise<Api> {
+  static async fromConfig(kubeconfig?: string, options: ApiOptions = {}): Promise<Api> {
     // Loaded when it is needed: it takes longer than all of the rest.
     const { KubeConfig } = await import("@kubernetes/client-node");
     const config = new KubeConfig();
@@ -102,15 +147,13 @@ export class Api {
       // The client refuses HTTP, as "kubectl proxy" speaks it, unless certificates are not to be verified. There are none.
       config.clusters = config.clusters.map((it) => (it.name === cluster.name ? { ...it, skipTLSVerify: true } : it));
     }
-    return new Api({
-      server: cluster.server,
-      authenticate: async (options) => {
-        const { agent } = options;
-        await config.applyToHTTPSOptions(options);
-        // Its agents do not keep connections. A proxy needs one of them.
-        if (!cluster.proxyUrl) options.agent = agent;
-      },
-    });
+    const authenticate = async (request: https.RequestOptions): Promise<void> => {
+      const { agent } = request;
+      await config.applyToHTTPSOptions(request);
+      // Its agents do not keep connections. A proxy needs one of them.
+      if (!cluster.proxyUrl) request.agent = agent;
+    };
+    return new Api({ server: cluster.server, authenticate }, options);
   }
 
   /**
@@ -120,24 +163,10 @@ export class Api {
    */
   async request(request: ApiRequest, signal?: AbortSignal): Promise<Answer> {
     if (signal?.aborted) throw new CancelledError();
-    const deadline = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
-    const body = Buffer.from(request.body ?? "");
-    const options: https.RequestOptions = {
-      method: request.method,
-      headers: {
-        Accept: "application/json",
-        "User-Agent": "rollplan-typescript",
-        // Node.js does not frame the body of a DELETE by itself.
-        "Content-Length": body.length,
-        ...(request.contentType && { "Content-Type": request.contentType }),
-      },
-      agent: this.#agent,
-      signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
-    };
-    await this.#connection.authenticate?.(options);
-    const url = this.#connection.server.replace(/\/+$/, "") + request.path + (request.query ? `?${request.query}` : "");
+    await this.#limiter?.wait(signal);
     try {
-      return await this.#send(url, options, body);
+      const response = await this.#send(request, this.#agent, request.timeoutMs ?? REQUEST_TIMEOUT_MS, signal);
+      return await readAll(response);
     } catch {
       if (signal?.aborted) throw new CancelledError();
       return new Answer(0);
@@ -146,7 +175,7 @@ export class Api {
 
   /** Reads an object. Undefined if it does not exist. */
   async get(kind: Kind, key: Key, signal?: AbortSignal): Promise<KubeObject | undefined> {
-    const what = `read ${kind.kind} ${key.namespace}/${key.name}`;
+    const what = `read ${kind.kind} ${keyText(key)}`;
     const answer = await this.request({ method: "GET", path: pathOf(kind, key.namespace, key.name) }, signal);
     if (answer.code === 404 && answer.status.kind === "Status") return undefined;
     if (!answer.ok) throw new ApiError(what, answer.code, answer.message);
@@ -155,23 +184,53 @@ export class Api {
 
   /** Reads all objects of a kind. */
   async list(kind: Kind, options: ListOptions = {}): Promise<KubeObject[]> {
+    return (await this.listPage(kind, options)).objects;
+  }
+
+  /** Reads all objects of a kind, and the resourceVersion of the list, from which a watch can start. */
+  async listPage(kind: Kind, options: ListOptions = {}): Promise<Page> {
     const what = `list ${kind.plural}`;
+    const { namespace, labelSelector, fieldSelector, signal } = options;
     const objects: KubeObject[] = [];
     let next = "";
-    do {
-      const query = queryOf({
-        limit: String(PAGE),
-        labelSelector: options.labelSelector,
-        fieldSelector: options.fieldSelector,
-        continue: next,
-      });
-      const answer = await this.request({ method: "GET", path: pathOf(kind, options.namespace), query }, options.signal);
+    for (;;) {
+      const query = queryOf({ limit: String(PAGE), labelSelector, fieldSelector, continue: next });
+      const answer = await this.request({ method: "GET", path: pathOf(kind, namespace), query }, signal);
       if (!answer.ok) throw new ApiError(what, answer.code, answer.message);
       const page = readAnswer(what, answer, (text) => parseList(text, kind));
       objects.push(...page.objects);
       next = page.next;
-    } while (next);
-    return objects;
+      if (!next) return { ...page, objects };
+    }
+  }
+
+  /**
+   * Follows a watch, which the API server ends after a time.
+   *
+   * @throws ApiError if it does not start, or ends with an error; with 410, the objects must be listed again.
+   */
+  async *watch(kind: Kind, options: WatchOptions): AsyncGenerator<WatchEvent> {
+    const what = `watch ${kind.plural}`;
+    const query = queryOf({
+      watch: "true",
+      resourceVersion: options.version,
+      labelSelector: options.labelSelector,
+      allowWatchBookmarks: "true",
+      timeoutSeconds: String(options.seconds),
+    });
+    const request = { method: "GET", path: pathOf(kind, options.namespace), query };
+    let response: http.IncomingMessage;
+    try {
+      response = await this.#send(request, this.#watchAgent, options.seconds * 1000 + WATCH_GRACE_MS, options.signal);
+    } catch (error) {
+      if (options.signal?.aborted) throw new CancelledError();
+      throw new ApiError(what, 0, error instanceof Error ? error.message : String(error));
+    }
+    if (response.statusCode !== 200) {
+      const answer = await readAll(response).catch(() => new Answer(response.statusCode ?? 0));
+      throw new ApiError(what, answer.code, answer.message);
+    }
+    for await (const line of linesOf(response)) yield readEvent(what, line, kind);
   }
 
   /** The objects that these control; undefined stands for those that nobody does. */
@@ -193,21 +252,74 @@ export class Api {
   /** Closes the connections. */
   close(): void {
     this.#agent.destroy();
+    this.#watchAgent.destroy();
   }
 
-  #send(url: string, options: https.RequestOptions, body: Uint8Array): Promise<Answer> {
+  /** Sends a request, and returns when the head of the answer has arrived. */
+  async #send(
+    request: ApiRequest,
+    agent: http.Agent,
+    timeoutMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<http.IncomingMessage> {
+    const body = Buffer.from(request.body ?? "");
+    const options: https.RequestOptions = {
+      method: request.method,
+      headers: {
+        Accept: "application/json",
+        "User-Agent": this.#userAgent,
+        // Node.js does not frame the body of a DELETE by itself.
+        "Content-Length": body.length,
+        ...(request.contentType && { "Content-Type": request.contentType }),
+      },
+      agent,
+      ...(signal && { signal }),
+    };
+    await this.#connection.authenticate?.(options);
+    const url = this.#server + request.path + (request.query ? `?${request.query}` : "");
     return new Promise((resolve, reject) => {
-      const request = this.#client.request(url, options, (response) => {
-        const chunks: Buffer[] = [];
-        response.on("data", (chunk: Buffer) => chunks.push(chunk));
-        response.on("error", reject);
-        response.on("end", () => {
-          resolve(new Answer(response.statusCode ?? 0, Buffer.concat(chunks)));
-        });
+      const sent = this.#client.request(url, options, resolve);
+      const timer = setTimeout(() => sent.destroy(new Error("no answer within the deadline")), timeoutMs);
+      sent.on("close", () => {
+        clearTimeout(timer);
       });
-      request.on("error", reject);
-      request.end(body);
+      sent.on("error", reject);
+      sent.end(body);
     });
+  }
+}
+
+async function readAll(response: http.IncomingMessage): Promise<Answer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  return new Answer(response.statusCode ?? 0, Buffer.concat(chunks));
+}
+
+/** The lines of an answer. Ends without an error when the connection does: a watch is then repeated from where it was. */
+async function* linesOf(response: http.IncomingMessage): AsyncGenerator<string> {
+  let rest: Buffer[] = [];
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      let start = 0;
+      for (let end = chunk.indexOf(LINE_FEED); end >= 0; end = chunk.indexOf(LINE_FEED, start)) {
+        const line = Buffer.concat([...rest, chunk.subarray(start, end)]).toString();
+        rest = [];
+        start = end + 1;
+        if (line) yield line;
+      }
+      rest.push(chunk.subarray(start));
+    }
+  } catch {
+    return;
+  }
+}
+
+function readEvent(what: string, line: string, kind: Kind): WatchEvent {
+  try {
+    return parseEvent(line, kind);
+  } catch (error) {
+    if (error instanceof WatchError) throw new ApiError(what, error.code, error.message);
+    throw new ApiError(what, 200, error instanceof Error ? error.message : String(error));
   }
 }
 

@@ -8,6 +8,11 @@ export interface Key {
   readonly name: string;
 }
 
+/** A key as people write it, and as maps have it. */
+export function keyText({ namespace, name }: Key): string {
+  return `${namespace}/${name}`;
+}
+
 /** A kind of objects, and the name that its path has. */
 export interface Kind {
   readonly apiVersion: string;
@@ -117,6 +122,46 @@ export function parseList(text: string, kind: Kind): Page {
     version: readString(metadata, "resourceVersion"),
     next: readString(metadata, "continue"),
   };
+}
+
+/** An event of a watch. */
+export interface WatchEvent {
+  /** "ADDED", "MODIFIED", "DELETED", or "BOOKMARK", which has no object. */
+  readonly type: string;
+  readonly object?: KubeObject | undefined;
+  /** The resourceVersion up to which everything is known. */
+  readonly version: string;
+}
+
+/**
+ * Reads a line of a watch.
+ *
+ * @throws SyntaxError if it is not an event, and WatchError if it is the event of one.
+ */
+export function parseEvent(text: string, kind: Kind): WatchEvent {
+  const parts = members(text);
+  const type = readString(parts, "type");
+  const body = parts.get("object") ?? "{}";
+  if (type === "ERROR") {
+    const { code = 0, message = "" } = JSON.parse(body) as { code?: number; message?: string };
+    throw new WatchError(code, message);
+  }
+  if (type === "BOOKMARK") {
+    const version = readString(readMembers(members(body), "metadata"), "resourceVersion");
+    return { type, version };
+  }
+  const object = parseObject(body, kind);
+  return { type, object, version: String(object.version) };
+}
+
+/** The event that ends a watch, with the code of its Status. */
+export class WatchError extends Error {
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
 }
 
 type Parts = ReadonlyMap<string, string>;

@@ -33,6 +33,8 @@ const FIRST_DELAY_MS = 100;
 export interface PlannerOptions {
   /** The deadline of one attempt. */
   readonly timeoutMs?: number | undefined;
+  /** Is told how long each attempt took, and its code: "ok", or that of the error. */
+  readonly observer?: ((ms: number, code: string) => void) | undefined;
 }
 
 /** What cancels a call. */
@@ -49,9 +51,11 @@ export interface CallOptions {
 export class Planner {
   readonly #transport: Transport;
   readonly #timeoutMs: number;
+  readonly #observer: PlannerOptions["observer"];
 
   constructor(transport: Transport, options: PlannerOptions = {}) {
     this.#transport = transport;
+    this.#observer = options.observer;
     this.#timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   }
 
@@ -96,6 +100,21 @@ export class Planner {
     return this.#call(RolloutPlanner.method.listRevisions, request, options);
   }
 
+  /**
+   * Asks whether the service is reachable.
+   *
+   * @throws PlannerError unless it answers in time.
+   */
+  async check(timeoutMs: number): Promise<void> {
+    const { listRevisions } = RolloutPlanner.method;
+    try {
+      await this.#transport.unary(listRevisions, create(listRevisions.input), { timeoutMs });
+    } catch (error) {
+      // It answers: the request is empty.
+      if (!(error instanceof PlannerError && error.code === "invalid_argument")) throw error;
+    }
+  }
+
   /** Closes the connections. */
   close(): void {
     this.#transport.close();
@@ -110,11 +129,28 @@ export class Planner {
     for (let attempt = 1; ; attempt++) {
       if (signal?.aborted) throw new CancelledError();
       try {
-        return await this.#transport.unary(method, request, { timeoutMs: this.#timeoutMs, signal });
+        return await this.#attempt(method, request, signal);
       } catch (error) {
         if (!(error instanceof PlannerError && error.retryable) || attempt === ATTEMPTS_MAX) throw error;
         await pause(retryDelayMs(error, attempt), signal);
       }
+    }
+  }
+
+  async #attempt<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    request: MessageShape<I>,
+    signal: AbortSignal | undefined,
+  ): Promise<MessageShape<O>> {
+    const start = performance.now();
+    let code = "ok";
+    try {
+      return await this.#transport.unary(method, request, { timeoutMs: this.#timeoutMs, signal });
+    } catch (error) {
+      code = error instanceof PlannerError ? error.code : "canceled";
+      throw error;
+    } finally {
+      this.#observer?.(performance.now() - start, code);
     }
   }
 }

@@ -2,7 +2,7 @@
 
 import { NativeControllerError } from "./errors.js";
 import type { StepAnswer } from "./gen/rollplan/v1/plan_pb.js";
-import { REPLICA_SET, type Key, type KubeObject } from "./objects.js";
+import { keyText, REPLICA_SET, type Key, type KubeObject } from "./objects.js";
 
 // How long a created object is assumed to exist although the cache does not show it. If it is deleted while the watch is
 // interrupted, the cache never shows it.
@@ -115,22 +115,22 @@ export class States {
 
   /** The state of a Deployment. A new one if the Deployment has another UID than before. */
   of(key: Key, uid?: string): OwnerState {
-    let state = this.#states.get(nameOf(key));
+    let state = this.#states.get(keyText(key));
     if (!state || (uid !== undefined && state.uid !== uid)) {
       state = new OwnerState(uid ?? "");
-      this.#states.set(nameOf(key), state);
+      this.#states.set(keyText(key), state);
     }
     return state;
   }
 
   /** Discards the state of a Deployment. */
   forget(key: Key): void {
-    this.#states.delete(nameOf(key));
+    this.#states.delete(keyText(key));
   }
 
   /** Runs when everything before has ended that was run for the same Deployment. */
   async exclusively<T>(key: Key, run: () => Promise<T>): Promise<T> {
-    const name = nameOf(key);
+    const name = keyText(key);
     const before = this.#last.get(name) ?? Promise.resolve();
     const result = before.then(run, run);
     this.#last.set(name, result);
@@ -140,8 +140,4 @@ export class States {
       if (this.#last.get(name) === result) this.#last.delete(name);
     }
   }
-}
-
-function nameOf(key: Key): string {
-  return `${key.namespace}/${key.name}`;
 }

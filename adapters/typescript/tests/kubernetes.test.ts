@@ -110,3 +110,74 @@ test("a request can be cancelled while it is under way", async (context) => {
   await assert.rejects(api.request({ method: "GET", path: "/x" }, abort.signal), CancelledError);
   api.close();
 });
+
+interface WatchEventSummary {
+  type: string;
+  version: string;
+  json: string;
+}
+
+/** Follows a watch to its end, which may be that an event aborts it. */
+async function follow(api: Api, signal?: AbortSignal, seen?: () => void): Promise<WatchEventSummary[]> {
+  const events: WatchEventSummary[] = [];
+  const options = { namespace: "shop", version: "7", seconds: 300, labelSelector: "a=b", signal };
+  for await (const { type, version, object } of api.watch(REPLICA_SET, options)) {
+    events.push({ type, version, json: Buffer.from(object?.json ?? []).toString() });
+    seen?.();
+  }
+  return events;
+}
+
+test("a watch gives events however they arrive, and ends with its connection", async (context) => {
+  const big = replicaSet("ä").replace('"resourceVersion":"1"', '"resourceVersion":"8"');
+  const lines = Buffer.from(
+    `{"type":"MODIFIED","object":${big}}\n{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}\n{"type":"ADDED","obj`,
+  );
+  const requests: Received[] = [];
+  const url = await serve(context, (request, response) => {
+    requests.push(request);
+    const middle = lines.indexOf("ä") + 1; // within a character
+    response.write(lines.subarray(0, middle));
+    setImmediate(() => response.end(lines.subarray(middle)));
+  });
+  const events = await follow(await apiOf(context, url));
+  assert.deepEqual(events.map(({ type, version }) => `${type} ${version}`), ["MODIFIED 8", "BOOKMARK 9"]);
+  assert.match(events[0]?.json ?? "", /"name":"ä".*"big":9007199254740993/);
+  assert.match(requests[0]?.url ?? "", /\?watch=true&resourceVersion=7&labelSelector=a%3Db&allowWatchBookmarks=true&timeoutSeconds=300$/);
+});
+
+test("a watch that fails says how", async (context) => {
+  const answers: [number, string][] = [
+    [200, '{"type":"ERROR","object":{"code":410,"message":"too old resource version"}}\n'],
+    [410, '{"kind":"Status","message":"expired"}'],
+    [200, "<html>\n"],
+  ];
+  const url = await serve(context, (_, response) => {
+    const [code, body] = answers.shift() ?? [500, ""];
+    response.writeHead(code).end(body);
+  });
+  const api = await apiOf(context, url);
+  for (const [code, message] of [[410, /watch replicasets: too old/], [410, /expired/], [200, /unexpected text/]] as const) {
+    await assert.rejects(follow(api), (error) => error instanceof ApiError && error.code === code && message.test(error.message));
+  }
+});
+
+test("a watch ends when it is aborted, also before its answer", async (context) => {
+  const abort = new AbortController();
+  const url = await serve(context, (request, response) => {
+    if (request.url.includes("early")) return;
+    response.write(`{"type":"ADDED","object":${replicaSet("a")}}\n`);
+  });
+  const events = await follow(await apiOf(context, url), abort.signal, () => { abort.abort(); });
+  assert.equal(events.length, 1);
+  const early = new AbortController();
+  const hanging = follow(await apiOf(context, `${url}/early`), early.signal);
+  setImmediate(() => { early.abort(); });
+  await assert.rejects(hanging, CancelledError);
+});
+
+test("a request is given up after its time", async (context) => {
+  const url = await serve(context, () => undefined);
+  const answer = await (await apiOf(context, url)).request({ method: "GET", path: "/x", timeoutMs: 20 });
+  assert.equal(answer.code, 0);
+});

@@ -8,14 +8,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test, type TestContext } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-
-import { Api, Planner, Rollouts } from "../src/index.js";
 
 const HERE = join(import.meta.dirname, "../..");
 const ROOT = join(HERE, "../..");
 const EXAMPLE = join(ROOT, "examples/mid-rollout.json");
+const PIPELINE = join(ROOT, "examples/pipelines/deploy.mts");
+// Other values than the defaults, so that a test neither waits for long nor binds ports that somebody else has.
+const QUICKLY = ["--native-controller-probe=1s", "--metrics-bind-address=0", "--health-probe-bind-address=0"];
 // An API server of the Python adapter's tests, whose pods are ready at once.
 const CLUSTER = `
 import json, sys
@@ -46,6 +46,27 @@ async function start(context: TestContext, program: string, options: string[], p
     throw new Error(`${program} printed nothing like ${pattern.source}`);
   });
   return Promise.any(found);
+}
+
+/** A program under way, and its log. */
+class Program {
+  log = "";
+  readonly #child: ChildProcess;
+
+  constructor(program: string, args: string[], env: NodeJS.ProcessEnv) {
+    this.#child = spawn(program, args, { env, stdio: ["ignore", "ignore", "pipe"] });
+    this.#child.stderr?.on("data", (chunk: Buffer) => (this.log += chunk.toString()));
+  }
+
+  get exitCode(): number | null {
+    return this.#child.exitCode;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null) return;
+    this.#child.kill("SIGTERM");
+    await once(this.#child, "exit");
+  }
 }
 
 async function kubeconfig(directory: string, server: string): Promise<string> {
@@ -88,32 +109,27 @@ test("the package installs in an empty project, and the examples of the README r
 
   const written = examples.join("\n").replaceAll("127.0.0.1:50051", address);
   await writeFile(join(directory, "example.ts"), written);
-  const compile = ["--strict", "--target", "es2023", "--module", "nodenext", "--types", "node", "example.ts"];
+  await copyFile(PIPELINE, join(directory, "deploy.mts"));
+  const compile = ["--strict", "--target", "es2023", "--module", "nodenext", "--types", "node", "example.ts", "deploy.mts"];
   const compiler = join(HERE, "node_modules/typescript/bin/tsc");
   await run(process.execPath, [compiler, ...compile, "--skipLibCheck"], { cwd: directory });
 
-  // The controller of the cluster. The example may lose a race against it, but its calls never break the rollout.
-  const planner = Planner.grpc(`http://${address}`);
-  const api = await Api.fromConfig(config);
-  const rollouts = new Rollouts(planner, api);
-  const stop = new AbortController();
-  const controller = (async () => {
-    while (!stop.signal.aborted) {
-      await rollouts.sync({ namespace: "shop", name: "web" });
-      await sleep(50);
-    }
-  })();
+  const environment = { ...process.env, KUBECONFIG: config };
+  const command = /^npx (.*--mode=.*)$/m.exec(readme)?.[1]?.replace("127.0.0.1:50051", address).split(" ") ?? [];
+  const controller = new Program(join(directory, "node_modules/.bin", command.shift() ?? ""), [...command, ...QUICKLY], environment);
   try {
-    const environment = { ...process.env, KUBECONFIG: config };
+    // The example may lose a race against the controller, but its calls never break the rollout.
     const { stdout } = await run(process.execPath, ["example.js"], { cwd: directory, env: environment, timeout: 60_000 });
     assert.match(stdout, /deployment "web" successfully rolled out/);
     assert.match(stdout, /registry\.example\/web.* → /);
     assert.match(stdout, /^\d calls failed$/m);
     assert.match(stdout, /^(UNDECIDED|NEEDS_CHANGE)$/m);
+  } catch (error) {
+    console.error(controller.log);
+    throw error;
   } finally {
-    stop.abort();
-    await controller;
-    planner.close();
-    api.close();
+    await controller.stop();
   }
+  assert.equal(controller.exitCode, 0, controller.log);
+  assert.match(controller.log, /The native Deployment controller is not running/);
 });

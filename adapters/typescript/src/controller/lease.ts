@@ -1,0 +1,178 @@
+/** Leader election with a Lease, as client-go does it: only one adapter writes. */
+
+import { CancelledError } from "../errors.js";
+import { members, writeMembers } from "../json.js";
+import type { Answer, ApiRequest } from "../kubernetes.js";
+import { pathOf, type Kind } from "../objects.js";
+import { sleep, type Clock } from "./clock.js";
+import type { Log } from "./log.js";
+
+const LEASE: Kind = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", plural: "leases" };
+
+interface LeaseSpec {
+  holderIdentity?: string;
+  leaseDurationSeconds?: number;
+  acquireTime?: string;
+  renewTime?: string;
+  leaseTransitions?: number;
+}
+
+/** What a lease needs of an API server. */
+export interface LeaseApi {
+  request(request: ApiRequest, signal?: AbortSignal): Promise<Answer>;
+}
+
+/** Which lease, and who wants it. */
+export interface ElectionOptions {
+  readonly api: LeaseApi;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly namespace: string;
+  readonly name: string;
+  readonly identity: string;
+  readonly durationMs: number;
+}
+
+/** Holds a lease, or waits for it. */
+export class Election {
+  readonly #options: ElectionOptions;
+  readonly #retryMs: number;
+  readonly #renewWithinMs: number;
+  // What was seen of the lease last, and when: clocks of other machines do not matter.
+  #seen = "";
+  #seenAt = 0;
+  #held = false;
+
+  constructor(options: ElectionOptions) {
+    this.#options = options;
+    this.#retryMs = (options.durationMs * 2) / 15;
+    this.#renewWithinMs = (options.durationMs * 2) / 3;
+  }
+
+  /** Waits for the lease. False if the signal was aborted before. */
+  async acquire(signal: AbortSignal): Promise<boolean> {
+    const { clock, log, identity } = this.#options;
+    while (!signal.aborted) {
+      if (await this.#try()) {
+        log.info(`became the leader: ${identity}`);
+        return true;
+      }
+      await sleep(clock, this.#retryMs, signal).catch(() => undefined);
+    }
+    return false;
+  }
+
+  /** Renews the lease. False if it is lost, which must end all writes; true if the signal was aborted. */
+  async keep(signal: AbortSignal): Promise<boolean> {
+    const { clock } = this.#options;
+    let renewed = clock.now();
+    for (;;) {
+      try {
+        await sleep(clock, this.#retryMs, signal);
+      } catch {
+        return true;
+      }
+      const started = clock.now();
+      if (await this.#tryBefore(renewed + this.#renewWithinMs)) {
+        renewed = started;
+      } else if (clock.now() - renewed >= this.#renewWithinMs) {
+        this.#held = false;
+        return false;
+      }
+    }
+  }
+
+  /** Lets another adapter take over at once. */
+  async release(): Promise<void> {
+    if (!this.#held) return;
+    const answer = await this.#read();
+    if (!answer.ok) return;
+    const { lease, spec } = readLease(answer.text);
+    if (spec.holderIdentity !== this.#options.identity) return;
+    await this.#write("PUT", lease, { ...spec, holderIdentity: "", leaseDurationSeconds: 1, renewTime: microTime() });
+  }
+
+  /** Tries until a time at most: without an answer, the lease ends all the same. */
+  async #tryBefore(end: number): Promise<boolean> {
+    const { clock } = this.#options;
+    const controller = new AbortController();
+    const stop = clock.after(Math.max(0, end - clock.now()), () => {
+      controller.abort();
+    });
+    try {
+      return await this.#try(controller.signal);
+    } catch (error) {
+      if (error instanceof CancelledError) return false;
+      throw error;
+    } finally {
+      stop();
+    }
+  }
+
+  async #try(signal?: AbortSignal): Promise<boolean> {
+    const { namespace, name, identity, durationMs, clock } = this.#options;
+    const answer = await this.#read(signal);
+    if (answer.code === 404) {
+      const lease = new Map([
+        ["apiVersion", JSON.stringify(LEASE.apiVersion)],
+        ["kind", JSON.stringify(LEASE.kind)],
+        ["metadata", JSON.stringify({ namespace, name })],
+      ]);
+      this.#held = await this.#write("POST", lease, this.#mine({}), signal);
+      return this.#held;
+    }
+    if (!answer.ok) return false;
+    const { lease, spec } = readLease(answer.text);
+    const { holderIdentity: holder = "", renewTime = "", leaseDurationSeconds: seconds } = spec;
+    const now = clock.now();
+    if (this.#seen !== `${holder} ${renewTime}`) {
+      this.#seen = `${holder} ${renewTime}`;
+      this.#seenAt = now;
+    }
+    const heldMs = seconds === undefined ? durationMs : seconds * 1000;
+    if (holder !== "" && holder !== identity && now < this.#seenAt + heldMs) {
+      this.#held = false;
+      return false;
+    }
+    this.#held = await this.#write("PUT", lease, this.#mine(spec), signal);
+    return this.#held;
+  }
+
+  #mine(spec: LeaseSpec): LeaseSpec {
+    const { identity, durationMs } = this.#options;
+    const changed = spec.holderIdentity !== identity;
+    const now = microTime();
+    return {
+      ...spec,
+      holderIdentity: identity,
+      leaseDurationSeconds: Math.max(1, Math.round(durationMs / 1000)),
+      acquireTime: changed ? now : (spec.acquireTime ?? now),
+      renewTime: now,
+      leaseTransitions: spec.renewTime === undefined ? 0 : (spec.leaseTransitions ?? 0) + (changed ? 1 : 0),
+    };
+  }
+
+  #read(signal?: AbortSignal): Promise<Answer> {
+    const { api, namespace, name } = this.#options;
+    return api.request({ method: "GET", path: pathOf(LEASE, namespace, name), timeoutMs: this.#renewWithinMs }, signal);
+  }
+
+  async #write(method: "POST" | "PUT", lease: Map<string, string>, spec: LeaseSpec, signal?: AbortSignal): Promise<boolean> {
+    const { api, namespace, name } = this.#options;
+    const body = writeMembers(lease.set("spec", JSON.stringify(spec)));
+    const path = pathOf(LEASE, namespace, method === "PUT" ? name : "");
+    const request = { method, path, contentType: "application/json", body, timeoutMs: this.#renewWithinMs };
+    return (await api.request(request, signal)).ok;
+  }
+}
+
+/** The members of a lease as text, and its spec. */
+function readLease(text: string): { lease: Map<string, string>; spec: LeaseSpec } {
+  const lease = members(text);
+  return { lease, spec: JSON.parse(lease.get("spec") ?? "{}") as LeaseSpec };
+}
+
+/** Now, as a MicroTime of Kubernetes, which has six digits. */
+function microTime(): string {
+  return new Date().toISOString().replace("Z", "000Z");
+}

@@ -1,0 +1,18 @@
+/** The log: a line of JSON for each message, so that no text from a cluster can pass for another one. */
+
+const LEVELS = ["debug", "info", "warn", "error"] as const;
+
+/** Writes messages by their level. */
+export type Log = Record<(typeof LEVELS)[number], (message: string) => void>;
+
+/** A log of this level and above. */
+export function createLog(level: string, write: (line: string) => void): Log {
+  const least = Math.max(
+    0,
+    LEVELS.findIndex((it) => it === level.toLowerCase()),
+  );
+  const writerOf = (name: string, index: number) => (message: string) => {
+    if (index >= least) write(`${JSON.stringify({ time: new Date().toISOString(), level: name, message })}\n`);
+  };
+  return Object.fromEntries(LEVELS.map((name, index) => [name, writerOf(name, index)])) as Log;
+}

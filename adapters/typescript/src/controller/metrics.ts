@@ -1,0 +1,81 @@
+/** Metrics, under the names that the Go adapter has. */
+
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
+
+import { Phase, type RolloutReport } from "../gen/rollplan/v1/report_pb.js";
+import { keyText, type Key } from "../objects.js";
+
+/** The metrics of one controller. */
+export class Metrics {
+  readonly registry = new Registry();
+  readonly #registers = [this.registry];
+  readonly #plannerSeconds = new Histogram({
+    name: "rollplan_controller_planner_request_duration_seconds",
+    help: "Duration of attempts to call the rollplan service, by code.",
+    labelNames: ["code"],
+    buckets: Array.from({ length: 8 }, (_, i) => 0.0005 * 4 ** i),
+    registers: this.#registers,
+  });
+  readonly #syncs = new Counter({
+    name: "rollplan_controller_syncs_total",
+    help: "Syncs of Deployments, by outcome.",
+    labelNames: ["outcome"],
+    registers: this.#registers,
+  });
+  readonly #rejectedCalls = new Counter({
+    name: "rollplan_controller_rejected_calls_total",
+    help: "Calls that the API server rejected, by the reason of its answer.",
+    labelNames: ["reason"],
+    registers: this.#registers,
+  });
+  readonly #rollouts = new Gauge({
+    name: "rollplan_controller_rollouts",
+    help: "Deployments by the phase of their rollout in the last plan.",
+    labelNames: ["phase"],
+    registers: this.#registers,
+  });
+  readonly #phases = new Map<string, string>();
+
+  /** Measures a queue whenever the metrics are read. */
+  measureQueue(length: () => number): void {
+    new Gauge({
+      name: "rollplan_controller_queue_length",
+      help: "Deployments that are waiting to be synced.",
+      registers: this.#registers,
+      collect() {
+        this.set(length());
+      },
+    });
+  }
+
+  /** Adds those of the process. */
+  collectProcess(): void {
+    collectDefaultMetrics({ register: this.registry });
+  }
+
+  /** Measures an attempt to call the service. Codes have the names that they have in Go. */
+  readonly observePlanner = (ms: number, code: string): void => {
+    const words = code.split("_").map((it) => it.charAt(0).toUpperCase() + it.slice(1));
+    this.#plannerSeconds.observe({ code: code === "ok" ? "OK" : words.join("") }, ms / 1000);
+  };
+
+  countSync(outcome: string): void {
+    this.#syncs.inc({ outcome });
+  }
+
+  countRejection(reason: string): void {
+    this.#rejectedCalls.inc({ reason: reason || "Unknown" });
+  }
+
+  /** Records the phase of a Deployment, or that it does not exist any more. */
+  setPhase(key: Key, report: RolloutReport | undefined): void {
+    const name = keyText(key);
+    const before = this.#phases.get(name);
+    if (before !== undefined) this.#rollouts.dec({ phase: before });
+    this.#phases.delete(name);
+    if (!report) return;
+    const phase = Phase[report.phase].toLowerCase();
+    this.#phases.set(name, phase);
+    this.#rollouts.inc({ phase });
+  }
+}

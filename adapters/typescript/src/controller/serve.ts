@@ -1,0 +1,65 @@
+/** The endpoints: /metrics, and the probes /healthz and /readyz. */
+
+import { once } from "node:events";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** Host and port to listen on. */
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What a path returns: a text, or an error that the caller is to see. */
+export interface Page {
+  readonly type?: string;
+  readonly read: () => Promise<string>;
+}
+
+/** A server under way. */
+export class Endpoint {
+  readonly #server: Server;
+
+  private constructor(server: Server) {
+    this.#server = server;
+  }
+
+  /** Serves pages by their path. */
+  static async listen({ host, port }: Address, pages: Readonly<Record<string, Page>>): Promise<Endpoint> {
+    const server = createServer((request, response) => {
+      const path = new URL(request.url ?? "/", "http://localhost").pathname;
+      void respond(response, Object.hasOwn(pages, path) ? pages[path] : undefined);
+    });
+    server.listen(port, host || undefined);
+    await once(server, "listening");
+    return new Endpoint(server);
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  close(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+}
+
+async function respond(response: ServerResponse, page: Page | undefined): Promise<void> {
+  const type = page?.type ?? "text/plain; charset=utf-8";
+  try {
+    const [code, text] = page ? [200, await page.read()] : [404, "not found"];
+    response.writeHead(code, { "Content-Type": type }).end(text);
+  } catch (error) {
+    response.writeHead(500, { "Content-Type": "text/plain; charset=utf-8" }).end(String(error));
+  }
+}
+
+/** The probes. Readiness fails while the service is not reachable. */
+export function probes(check: () => Promise<void>): Record<string, Page> {
+  const ok = "ok";
+  return {
+    "/healthz": { read: () => Promise.resolve(ok) },
+    "/readyz": { read: () => check().then(() => ok) },
+  };
+}
