@@ -1,4 +1,4 @@
-"""An API server for the examples of the README, with ReplicaSets whose pods are ready at once."""
+"""An API server for the examples of the READMEs and their controllers, with ReplicaSets whose pods are ready at once."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import copy
 import json
 import sys
 import threading
+import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/conformance"))
 
-from world import World  # noqa: E402
+from world import KINDS, World  # noqa: E402
+
+# How often a watch looks for changes, in seconds.
+WATCH_POLL = 0.02
 
 
 class Cluster:
@@ -23,11 +28,21 @@ class Cluster:
     def __init__(self, objects: list[dict[str, Any]]) -> None:
         self._world = World([it for it in objects if it["kind"] != "Pod"], "2026-11-20T23:30:30Z")
         self._lock = threading.Lock()
+        self._closed = threading.Event()
         cluster = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"  # for chunks
+
             def _serve(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                if "watch=true" in self.path:
+                    self.send_response(200)
+                    self.send_header("Transfer-Encoding", "chunked")
+                    self.end_headers()
+                    cluster.watch(self.path, lambda line: self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line)))
+                    self.close_connection = True
+                    return
                 code, text = cluster.answer(self.command, self.path, self.headers.get("Content-Type", ""), body)
                 self.send_response(code)
                 self.send_header("Content-Type", "application/json")
@@ -50,10 +65,36 @@ class Cluster:
                 return 201, body
             if resource in ("pods", "events"):
                 return 200, json.dumps({"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}).encode()
-            answer = self._world.call(method, path, content_type, body)
+            if content_type == "application/merge-patch+json" and "resourceVersion" not in body.decode():
+                # That of the probe for the native controller, which does not run here. The world wants preconditions.
+                return 200, json.dumps({"metadata": {"generation": 1}, "status": {}}).encode()
+            if resource == "rollplan-native-controller-probe":
+                return 200, json.dumps({"metadata": {"generation": 1}, "status": {}}).encode()
+            answer = self._world.call(method, _in_namespace(path), content_type, body)
             if method != "GET":
                 self._start_pods()
             return answer.code, answer.body
+
+    def watch(self, path: str, write: Callable[[bytes], object]) -> None:
+        """Writes a line for each change after the resourceVersion of the query, until the connection ends."""
+        kind = KINDS.get(urlsplit(path).path.rpartition("/")[2])
+        since = int(parse_qs(urlsplit(path).query)["resourceVersion"][0])
+        known = {uid: it for uid, it in self._objects(kind).items() if int(it["metadata"]["resourceVersion"]) <= since}
+        try:
+            while not self._closed.is_set():
+                found = self._objects(kind)
+                events = [("MODIFIED" if uid in known else "ADDED", it) for uid, it in found.items() if it != known.get(uid)]
+                events += [("DELETED", it) for uid, it in known.items() if uid not in found]
+                known = found
+                for event, it in events:
+                    write(json.dumps({"type": event, "object": it}).encode() + b"\n")
+                time.sleep(WATCH_POLL)
+        except OSError:
+            return
+
+    def _objects(self, kind: str | None) -> dict[str, dict[str, Any]]:
+        with self._lock:
+            return {it["metadata"]["uid"]: it for it in self._world.all() if it["kind"] == kind}
 
     def _start_pods(self) -> None:
         for it in self._world.all():
@@ -64,5 +105,11 @@ class Cluster:
                 self._world.put({**copy.deepcopy(it), "status": status})
 
     def close(self) -> None:
+        self._closed.set()
         self._server.shutdown()
         self._server.server_close()
+
+
+def _in_namespace(path: str) -> str:
+    """The path of a list, in a namespace: all objects are in the same one."""
+    return path if "/namespaces/" in path else "/namespaces/shop/".join(path.rsplit("/", 1))

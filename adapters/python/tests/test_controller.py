@@ -6,6 +6,7 @@ import argparse
 import json
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -13,11 +14,12 @@ from urllib.request import urlopen
 import pytest
 
 from rollplan import Key, Object, PlannerError
-from rollplan._errors import ApiError
+from rollplan._errors import ApiError, CancelledError
 from rollplan.controller import _health
 from rollplan.controller.__main__ import address, boolean, duration, options_of, parse
 from rollplan.controller._cache import Cache
 from rollplan.controller._lease import Election
+from rollplan.controller._probe import POLL, Probe
 from rollplan.controller._queue import BACKOFF_MAX, Queue
 from rollplan.kubernetes import Answer
 from rollplan.objects import REPLICA_SET
@@ -183,6 +185,92 @@ def test_a_lease_that_is_not_renewed_is_taken_over_and_lost() -> None:
     assert not first.acquire(stop)
 
 
+class Probed:
+    """An API server with the probe, and a clock that only the test moves. The native controller may be running."""
+
+    def __init__(self) -> None:
+        self.generation = self.observed = self.created = 0
+        self.native = self.down = False
+        self.now = 0.0
+        # What happens at which time.
+        self.plan: list[tuple[float, Callable[[], object]]] = []
+
+    def request(
+        self, method: str, path: str, query: str = "", content_type: str = "", body: bytes = b"", cancel: Any = None
+    ) -> Answer:
+        if self.down:
+            return Answer(0)
+        if method == "POST":
+            assert json.loads(body)["spec"]["replicas"] == 0
+            self.generation, self.created = 1, self.created + 1
+        elif self.generation == 0:
+            return Answer(404)
+        elif method == "PATCH":
+            self.generation += 1
+        if self.native:
+            self.observed = self.generation
+        managed = [{"manager": "kube-controller-manager", "subresource": "status"}]
+        metadata = {"generation": self.generation, "managedFields": managed}
+        return Answer(200, json.dumps({"metadata": metadata, "status": {"observedGeneration": self.observed}}).encode())
+
+    # --- the clock, as a Cancellation
+
+    cancelled = False
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds == POLL
+        self.now += seconds
+        while self.plan and self.plan[0][0] <= self.now:
+            self.plan.pop(0)[1]()
+        if not self.plan:
+            raise CancelledError("cancelled")
+
+
+def probed(server: Probed, *plan: tuple[float, Callable[[], object]]) -> Probe:
+    """Runs a probe, and everything that is planned meanwhile."""
+    probe = Probe(server, "system", 25.0, now=lambda: server.now)  # type: ignore[arg-type]
+    server.plan = list(plan)
+    return probe
+
+
+def test_the_probe_waits_through_a_change_of_the_leader(caplog: pytest.LogCaptureFixture) -> None:
+    server, clear = Probed(), []
+    probe = probed(
+        server,
+        (24.0, lambda: (clear.append(probe.clear), setattr(server, "native", True))),
+        (28.0, lambda: (clear.append(probe.clear), setattr(server, "native", False))),
+        (60.0, lambda: clear.append(probe.clear)),
+    )
+    probe.run(server)  # type: ignore[arg-type]
+    assert clear == [False, False, True]
+    assert "Stopped the work on all Deployments" in caplog.text
+    assert "kube-controller-manager has written the status of system/" in caplog.text
+
+
+def test_the_probe_notices_a_native_controller_that_starts_later() -> None:
+    server, clear = Probed(), []
+    probe = probed(
+        server,
+        (600.0, lambda: (clear.append(probe.clear), setattr(server, "native", True))),
+        (604.0, lambda: clear.append(probe.clear)),
+    )
+    probe.run(server)  # type: ignore[arg-type]
+    assert clear == [True, False]
+    assert server.created == 1
+
+
+def test_the_probe_is_not_clear_without_an_answer() -> None:
+    server, clear = Probed(), []
+    server.down = True
+    probe = probed(
+        server,
+        (300.0, lambda: (clear.append(probe.clear), setattr(server, "down", False))),
+        (360.0, lambda: clear.append(probe.clear)),
+    )
+    probe.run(server)  # type: ignore[arg-type]
+    assert clear == [False, True]
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("100ms", 0.1), ("1m30s", 90), ("2h", 7200), ("0", 0), ("1.5s", 1.5)])
 def test_durations(text: str, seconds: float) -> None:
     assert duration(text) == pytest.approx(seconds)
@@ -196,13 +284,19 @@ def test_values_of_flags_that_are_not_valid(parse_value: Any, text: str) -> None
 
 def test_flags() -> None:
     arguments = parse(
-        ["--mode=takeover", "--planner", "p:1", "--leader-elect=false", "--namespaces=a, b", "--metrics-bind-address", "0"]
+        ["--mode=custom-resource", "--planner", "p:1", "--leader-elect=false", "--namespaces=a, b", "--metrics-bind-address=0"]
     )
-    assert options_of(arguments).namespaces == ("a", "b")
+    assert options_of(arguments, object()).namespaces == ("a", "b")  # type: ignore[arg-type]
     assert arguments.metrics_bind_address is None
     assert arguments.health_probe_bind_address == ("0.0.0.0", 8081)
     with pytest.raises(SystemExit):
         parse(["--mode=takeover", "--planner=p:1"])
+    # The probe needs a namespace too.
+    with pytest.raises(SystemExit):
+        parse(["--mode=takeover", "--planner=p:1", "--leader-elect=false"])
+    assert parse(["--mode=takeover", "--planner=p:1", "--leader-elect=false", "--native-controller-probe=0"])
+    arguments = parse(["--mode=takeover", "--planner=p:1", "--leader-elect-namespace=system"])
+    assert options_of(arguments, object()).probe is not None  # type: ignore[arg-type]
 
 
 def test_readiness_follows_the_service() -> None:

@@ -1,6 +1,9 @@
-"""The wheel and the sdist install into a clean virtual environment, as a new user would do."""
+"""The wheel and the sdist install into a clean virtual environment, where the README runs as a new user would run it."""
 
+import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -8,8 +11,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
+from cluster import ROOT, Cluster
 
 PROJECT = Path(__file__).resolve().parents[1]
+README = (PROJECT / "README.md").read_text()
+EXAMPLE = ROOT / "examples/mid-rollout.json"
+# Another default than that of the README, so that a test neither waits for long nor binds ports that somebody else has.
+QUICKLY = ["--native-controller-probe=1s", "--metrics-bind-address=0", "--health-probe-bind-address=0"]
 
 
 @pytest.fixture(scope="module")
@@ -33,22 +42,88 @@ def test_both_have_the_types_and_the_generated_code(distributions: Path) -> None
         assert name in sources
 
 
-@pytest.mark.parametrize("pattern", ["*.whl", "*.tar.gz"])
-def test_installs_into_a_clean_environment(distributions: Path, pattern: str, tmp_path: Path) -> None:
-    [distribution] = distributions.glob(pattern)
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    python = tmp_path / "venv/bin/python"
+def install(distribution: Path, directory: Path) -> dict[str, str]:
+    """Installs into a clean virtual environment, and returns the environment of its programs."""
+    subprocess.run([sys.executable, "-m", "venv", directory / "venv"], check=True)
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environment["PATH"] = f"{directory / 'venv/bin'}:{environment['PATH']}"
     # What the package itself asks for, at the versions of the lock file.
     locked = (PROJECT / "requirements.lock").read_text()
-    constraints = tmp_path / "constraints.txt"
+    constraints = directory / "constraints.txt"
     pins = [line.split()[0] for line in locked.splitlines() if "==" in line and not line.startswith((" ", "#"))]
     constraints.write_text("\n".join(pins))
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", constraints]
-    subprocess.run([*pip, distribution], check=True, env=environment)
-    check = "import rollplan, rollplan.v1.service_pb2_grpc; print(rollplan.Rollouts.__name__)"
-    done = subprocess.run([python, "-c", check], check=True, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    assert done.stdout == "Rollouts\n"
-    controller = [python, "-m", "rollplan.controller", "--help"]
-    done = subprocess.run(controller, check=True, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    assert "--mode" in done.stdout
+    pip = ["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", constraints]
+    subprocess.run([directory / "venv/bin/python", *pip[1:], distribution], check=True, env=environment)
+    return environment
+
+
+def write_kubeconfig(server: str, file: Path) -> None:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {"server": server}}],
+        "users": [{"name": "test", "user": {"token": "secret"}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+    }
+    file.write_text(yaml.safe_dump(config))
+
+
+def written(language: str) -> list[str]:
+    """The blocks of the README in a language."""
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("pattern", ["*.whl", "*.tar.gz"])
+def test_the_readme_runs_as_written_in_a_clean_environment(
+    distributions: Path, pattern: str, tmp_path: Path, address: str
+) -> None:
+    [distribution] = distributions.glob(pattern)
+    environment = install(distribution, tmp_path)
+    examples = written("python")
+    assert len(examples) == 6
+    [command] = [it for it in written("sh") if "rollplan.controller" in it]
+    cluster = Cluster(json.loads(EXAMPLE.read_text())["items"])
+    write_kubeconfig(cluster.url, tmp_path / "kubeconfig")
+    (tmp_path / "shop.json").write_text(EXAMPLE.read_text())
+    environment["KUBECONFIG"] = str(tmp_path / "kubeconfig")
+    program, *arguments = shlex.split(command.replace("127.0.0.1:50051", address))
+    # Of the clean environment: subprocess searches the path of this process.
+    controller = subprocess.Popen(
+        [tmp_path / "venv/bin" / program, *arguments, *QUICKLY],
+        env=environment,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        # The examples may lose a race against the controller, but their calls never break the rollout.
+        code = "\n".join(examples).replace("127.0.0.1:50051", address).replace("timeout=600", "timeout=60, interval=0.05")
+        (tmp_path / "examples.py").write_text(code)
+        done = subprocess.run(
+            [tmp_path / "venv/bin/python", "-W", "error", "examples.py"],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+    finally:
+        controller.terminate()
+        _, log = controller.communicate(timeout=30)
+        cluster.close()
+    assert done.returncode == 0, done.stderr + log
+    assert 'deployment "web" successfully rolled out' in done.stdout
+    assert "registry.example/web" in done.stdout  # what the rollback changes
+    assert "outlook:" in done.stdout
+    assert controller.returncode == 0, log
+    assert "The native Deployment controller is not running" in log
+    script = subprocess.run(
+        [tmp_path / "venv/bin/rollplan-controller-python", "--help"],
+        check=True,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert "--native-controller-probe" in script.stdout

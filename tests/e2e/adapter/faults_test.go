@@ -17,7 +17,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
@@ -41,8 +43,17 @@ const (
 // TestFaults kills the service, adapters and the API server at random times during many rollouts, and pauses or overloads
 // the service temporarily. The limits must hold at all times, and every rollout must complete.
 func TestFaults(t *testing.T) {
+	runFaults(t, controlplane.Options{}, Takeover)
+}
+
+// TestFaultsOfCustomResources does the same with PlannedDeployments, next to the native controller.
+func TestFaultsOfCustomResources(t *testing.T) {
+	runFaults(t, controlplane.Options{NativeController: true}, CustomResource)
+}
+
+func runFaults(t *testing.T, options controlplane.Options, mode Mode) {
 	ctx := withTimeout(t, 60*time.Minute)
-	s := install(ctx, t, controlplane.Options{}, Takeover)
+	s := install(ctx, t, options, mode)
 	overload := startOverload(t, s.Address())
 	for _, name := range []string{"adapter-1", "adapter-2"} {
 		// A short lease makes the standby take over soon.
@@ -151,9 +162,33 @@ func newFleet(ctx context.Context, t *testing.T, s *System) *fleet {
 		t.Fatal(err)
 	}
 	for i := range fleetSize {
-		f.run(ctx, t, "create", "deployment", f.name(i), "--image="+f.image(i, 1), "--replicas="+strconv.Itoa(replicas))
+		name, image := f.name(i), f.image(i, 1)
+		if s.mode == CustomResource {
+			plannedKubectl{f.kubectl}.create(ctx, t, name, map[string]any{"replicas": replicas}, map[string]any{"name": name, "image": image})
+		} else {
+			f.run(ctx, t, "create", "deployment", name, "--image="+image, "--replicas="+strconv.Itoa(replicas))
+		}
 	}
 	return f
+}
+
+// owners returns the Deployments or PlannedDeployments of the fleet.
+func (f *fleet) owners() dynamic.ResourceInterface {
+	resource := appsv1.SchemeGroupVersion.WithResource("deployments")
+	if f.mode == CustomResource {
+		resource = plannedDeployments
+	}
+	return f.Dynamic.Resource(resource).Namespace(f.namespace)
+}
+
+// get reads one of them. A PlannedDeployment has the fields of a Deployment.
+func (f *fleet) get(ctx context.Context, name string) (*appsv1.Deployment, error) {
+	object, err := f.owners().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	d := &appsv1.Deployment{}
+	return d, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, d)
 }
 
 func envNumber(t *testing.T, name string, defaultValue int) int {
@@ -181,7 +216,7 @@ func (f *fleet) setImage(ctx context.Context, t *testing.T, version int) {
 	for i := range fleetSize {
 		patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":%q,"image":%q}]}}}}`, f.name(i), f.image(i, version))
 		await(ctx, t, "the image of "+f.name(i), func(ctx context.Context) error {
-			_, err := f.Typed.AppsV1().Deployments(f.namespace).Patch(ctx, f.name(i), types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+			_, err := f.owners().Patch(ctx, f.name(i), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 			return err
 		})
 	}
@@ -192,7 +227,7 @@ func (f *fleet) settle(ctx context.Context, t *testing.T, version int) int {
 	t.Helper()
 	for i := range fleetSize {
 		await(ctx, t, fmt.Sprintf("version %d of %s", version, f.name(i)), func(ctx context.Context) error {
-			d, err := f.Typed.AppsV1().Deployments(f.namespace).Get(ctx, f.name(i), metav1.GetOptions{})
+			d, err := f.get(ctx, f.name(i))
 			if err != nil {
 				return err
 			}
@@ -212,7 +247,7 @@ func (f *fleet) checkFinalState(ctx context.Context, t *testing.T, versions int)
 	t.Helper()
 	const historyLimit = 10
 	for i := range fleetSize {
-		d, err := f.Typed.AppsV1().Deployments(f.namespace).Get(ctx, f.name(i), metav1.GetOptions{})
+		d, err := f.get(ctx, f.name(i))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -203,10 +203,8 @@ func (s *System) Service() *controlplane.Program { return s.service }
 // StartAdapter starts an adapter. The name identifies it in this package only.
 func (s *System) StartAdapter(name string, flags ...string) (err error) {
 	s.flags[name] = flags
-	if len(s.binaries.AdapterArgs) == 0 { // other adapters have no probe
-		flags = append([]string{"--native-controller-probe=0"}, flags...)
-	}
 	s.adapters[name], err = s.Run(name, s.binaries.Adapter, slices.Concat(s.binaries.AdapterArgs, []string{
+		"--native-controller-probe=0",
 		"--mode", string(s.mode), "--planner", s.address, "--kubeconfig", s.kubeconfig,
 		"--leader-elect-namespace", systemNamespace, "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
 		"--kube-api-qps", "500", "--kube-api-burst", "1000"}, flags)...)

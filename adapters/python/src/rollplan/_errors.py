@@ -39,15 +39,20 @@ class NativeControllerError(RollplanError):
     """The Deployment controller of kube-controller-manager manages the same Deployment: the two would overwrite each other."""
 
     def __str__(self) -> str:
+        # How it was noticed, if not by what it wrote to the Deployment itself.
+        how = f" ({self.args[0]})" if self.args else ""
         return (
             "the Deployment controller of kube-controller-manager also writes to this Deployment: "
-            "disable it (--controllers=*,-deployment-controller) or use PlannedDeployments"
+            f"disable it (--controllers=*,-deployment-controller) or use PlannedDeployments{how}"
         )
 
 
 @dataclass
 class ApiError(RollplanError):
-    """The API server did not answer a request to read, or refused it. Without an answer, the code is 0."""
+    """The API server did not answer a request to read, refused it, or answered with something else than an object.
+
+    Without an answer, the code is 0.
+    """
 
     what: str
     code: int

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rollplan._cancel import Cancellation
-from rollplan._errors import CancelledError
+from rollplan._errors import ApiError, CancelledError
 from rollplan._state import OwnerState
-from rollplan.kubernetes import Answer, Api
+from rollplan.kubernetes import Answer, Api, read_answer
 from rollplan.objects import REPLICA_SET, Key, Kind, Object
 from rollplan.v1 import plan_pb2
 
@@ -127,4 +127,9 @@ def _record(call: plan_pb2.ApiCall, answer: Answer, state: OwnerState) -> None:
         state.record_write(gone, deleted=True)
         return
     kind = Kind(call.api_version, call.kind, "")
-    state.record_write(Object.from_text(answer.body, kind), created=call.verb == plan_pb2.VERB_CREATE)
+    try:
+        written = read_answer(f"write {call.kind} {call.name}", answer, lambda body: Object.from_text(body, kind))
+    except ApiError:
+        state.verified = False  # whatever was written is not known
+        raise
+    state.record_write(written, created=call.verb == plan_pb2.VERB_CREATE)

@@ -6,9 +6,9 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import kubernetes.client
@@ -18,6 +18,8 @@ import urllib3
 from rollplan._cancel import Cancellation, interruptible
 from rollplan._errors import ApiError
 from rollplan.objects import REPLICA_SET, Json, Key, Kind, Object
+
+T = TypeVar("T")
 
 # In seconds. The API server ends a request after a minute.
 REQUEST_TIMEOUT = 60.0
@@ -125,26 +127,27 @@ class Api:
         answer = self.request("GET", kind.path(key.namespace, key.name))
         if answer.code == 404 and answer.json().get("kind") == "Status":
             return None
+        what = f"read {kind.kind} {key}"
         if not answer.ok:
-            raise ApiError(f"read {kind.kind} {key}", answer.code, answer.message)
-        return Object.from_text(answer.body, kind)
+            raise ApiError(what, answer.code, answer.message)
+        return read_answer(what, answer, lambda body: Object.from_text(body, kind))
 
     def list_objects(
         self, kind: Kind, namespace: str = "", selector: str = "", fields: str = "", cancel: Cancellation | None = None
     ) -> tuple[list[Object], str]:
         """Reads all objects of a kind, and the resourceVersion of the list."""
+        what = f"list {kind.plural}"
         objects: list[Object] = []
         token = ""
         while True:
             query = _query(limit=str(PAGE), labelSelector=selector, fieldSelector=fields, **{"continue": token})
             answer = self.request("GET", kind.path(namespace), query, cancel=cancel)
             if not answer.ok:
-                raise ApiError(f"list {kind.plural}", answer.code, answer.message)
-            page = answer.json()
-            objects += [Object.parse(it, kind) for it in page.get("items") or []]
-            token = page["metadata"].get("continue", "")
+                raise ApiError(what, answer.code, answer.message)
+            page, token, version = read_answer(what, answer, lambda body: _read_page(body, kind))
+            objects += page
             if not token:
-                return objects, page["metadata"]["resourceVersion"]
+                return objects, version
 
     def controlled_by(self, kind: Kind, namespace: str, uids: set[str | None]) -> list[Object]:
         """The objects that these control; None stands for those that nobody does."""
@@ -213,12 +216,15 @@ class Watch:
 
     def __iter__(self) -> Iterator[tuple[str, Object | None, str]]:
         for line in self._lines():
-            event = json.loads(line)
-            it: Any = event["object"]
-            if event["type"] == "ERROR":
-                raise ApiError(f"watch {self._kind.plural}", int(it.get("code", 0)), str(it.get("message", "")))
-            version = it["metadata"]["resourceVersion"]
-            yield event["type"], None if event["type"] == "BOOKMARK" else Object.parse(it, self._kind), version
+            yield read_answer(f"watch {self._kind.plural}", Answer(200, line), self._read)
+
+    def _read(self, line: bytes) -> tuple[str, Object | None, str]:
+        event = json.loads(line)
+        it: Any = event["object"]
+        if event["type"] == "ERROR":
+            raise ApiError(f"watch {self._kind.plural}", int(it.get("code", 0)), str(it.get("message", "")))
+        version = it["metadata"]["resourceVersion"]
+        return event["type"], None if event["type"] == "BOOKMARK" else Object.parse(it, self._kind), version
 
     def _lines(self) -> Iterator[bytes]:
         rest = b""
@@ -232,6 +238,21 @@ class Watch:
     def close(self) -> None:
         """Ends the watch, also for a thread that is waiting for its next event."""
         self._response.shutdown()
+
+
+def read_answer(what: str, answer: Answer, read: Callable[[bytes], T]) -> T:
+    """Reads a body. Raises ApiError if it is not what was expected, for example the page of a proxy."""
+    try:
+        return read(answer.body)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ApiError(what, answer.code, f"unreadable body: {type(error).__name__}: {error}") from error
+
+
+def _read_page(body: bytes, kind: Kind) -> tuple[list[Object], str, str]:
+    """The objects of a list, the token of the next page, and the resourceVersion."""
+    page = json.loads(body)
+    objects = [Object.parse(it, kind) for it in page.get("items") or []]
+    return objects, page["metadata"].get("continue", ""), page["metadata"]["resourceVersion"]
 
 
 def _query(**parameters: str) -> str:

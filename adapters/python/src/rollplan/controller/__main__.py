@@ -20,6 +20,7 @@ from prometheus_client import start_http_server
 from rollplan.controller import _health, _metrics
 from rollplan.controller._controller import Controller, Options
 from rollplan.controller._lease import Election
+from rollplan.controller._probe import Probe
 from rollplan.kubernetes import Api, Limiter
 from rollplan.objects import DEPLOYMENT, PLANNED_DEPLOYMENT
 from rollplan.planner import Planner
@@ -110,21 +111,34 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         **boolean_flag,  # type: ignore[arg-type]
         help="work only while holding a lease, so that several replicas can run (true)",
     )
-    add("--leader-elect-namespace", default="", help="namespace of the lease; defaults to that of the pod")
+    add("--leader-elect-namespace", default="", help="namespace of the lease and of the probe; defaults to that of the pod")
     add(
         "--leader-elect-lease-duration",
         type=duration,
         default=15.0,
         help="how long other replicas wait before they take over a lease that is not renewed (15s)",
     )
+    add(
+        "--native-controller-probe",
+        type=duration,
+        default=25.0,
+        help="in takeover mode, how long to wait whether the native Deployment controller writes the status of a Deployment"
+        " without pods, before the first write; 0 disables the probe (25s)",
+    )
     parsed = parser.parse_args(arguments)
-    if parsed.leader_elect and not parsed.leader_elect_namespace:
+    if (parsed.leader_elect or has_probe(parsed)) and not parsed.leader_elect_namespace:
         if not NAMESPACE_FILE.exists():
             parser.error(
-                "outside a cluster, set --leader-elect-namespace, or set --leader-elect=false if no other replica runs"
+                "outside a cluster, set --leader-elect-namespace, which has the lease and the probe for the native Deployment"
+                " controller; or set --leader-elect=false if no other replica runs, and --native-controller-probe=0"
             )
         parsed.leader_elect_namespace = NAMESPACE_FILE.read_text().strip()
     return parsed
+
+
+def has_probe(arguments: argparse.Namespace) -> bool:
+    """Whether there is a probe: it says nothing about PlannedDeployments."""
+    return bool(arguments.mode == "takeover" and arguments.native_controller_probe > 0)
 
 
 def planner_of(arguments: argparse.Namespace) -> Planner:
@@ -134,8 +148,11 @@ def planner_of(arguments: argparse.Namespace) -> Planner:
     return connect(arguments.planner, ca_file=arguments.planner_ca, timeout=arguments.planner_timeout, observer=observer)
 
 
-def options_of(arguments: argparse.Namespace) -> Options:
+def options_of(arguments: argparse.Namespace, api: Api) -> Options:
     """The options of the controller."""
+    probe = None
+    if has_probe(arguments):
+        probe = Probe(api, arguments.leader_elect_namespace, arguments.native_controller_probe)
     namespaces = tuple(it.strip() for it in arguments.namespaces.split(",") if it.strip())
     return Options(
         namespaces=namespaces or ("",),
@@ -145,6 +162,7 @@ def options_of(arguments: argparse.Namespace) -> Options:
         status_interval=arguments.status_interval,
         resync_interval=arguments.resync_interval,
         plan=plan_pb2.PlanOptions(terminating_replicas=arguments.terminating_replicas),
+        probe=probe,
     )
 
 
@@ -166,7 +184,7 @@ def run(arguments: argparse.Namespace, stop: threading.Event) -> int:
             start_http_server(port, host)
         if arguments.health_probe_bind_address:
             _health.serve(arguments.health_probe_bind_address, lambda: planner.check(READINESS_TIMEOUT))
-        controller = Controller(api, planner, kind, options_of(arguments))
+        controller = Controller(api, planner, kind, options_of(arguments, api))
         controller.start_caches(stop)
         if not arguments.leader_elect:
             controller.start_workers()

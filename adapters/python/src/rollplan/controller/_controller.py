@@ -13,6 +13,7 @@ from rollplan._errors import ApiError, CancelledError, NativeControllerError, Pl
 from rollplan.controller._cache import Cache
 from rollplan.controller._events import Events
 from rollplan.controller._metrics import QUEUE_LENGTH, REJECTED_CALLS, SYNCS, Phases
+from rollplan.controller._probe import LABEL, POLL, Probe
 from rollplan.controller._queue import BACKOFF_MAX, BACKOFF_MIN, Queue
 from rollplan.kubernetes import Api
 from rollplan.objects import POD, REPLICA_SET, Key, Kind, Object
@@ -25,8 +26,6 @@ log = logging.getLogger("rollplan.controller")
 # The delay while the service is unavailable in seconds. The keys that wait for it are spread over as long again, so that a
 # service that returns is not called by all of them at once.
 PLANNER_BACKOFF = 1.0
-# Marks a Deployment that no adapter works on.
-PROBE_LABEL = "rollplan.dev/probe"
 # How long syncs may take to end by themselves when the controller stops, in seconds.
 STOP_GRACE = 5.0
 
@@ -44,6 +43,8 @@ class Options:
     # How often every Deployment is synced though nothing changes.
     resync_interval: float = 3600.0
     plan: plan_pb2.PlanOptions | None = None
+    # Nothing is written until it is clear.
+    probe: Probe | None = None
 
 
 class Controller:
@@ -56,8 +57,7 @@ class Controller:
         self._phases = Phases()
         self._events = Events(api)
         self._last_sync: dict[Key, float] = {}
-        # The Go adapter has a Deployment of its own that shows whether the native controller is running.
-        selector = ",".join(it for it in (options.selector, f"!{PROBE_LABEL}") if it)
+        selector = ",".join(it for it in (options.selector, f"!{LABEL}") if it)
         self._owners = [Cache(api, kind, it, self._owner_changed, selector) for it in options.namespaces]
         self._sets = [Cache(api, REPLICA_SET, it, self._set_changed) for it in options.namespaces]
         self._pods = [Cache(api, POD, it, self._pod_changed) for it in options.namespaces]
@@ -80,6 +80,8 @@ class Controller:
     def start_workers(self) -> None:
         """Starts to work. Deployments that changed before are in the queue."""
         targets = [self._work] * self._options.workers + [self._resync]
+        if self._options.probe:
+            targets.append(self._watch_native)
         self._workers = [threading.Thread(target=it, name=f"{it.__name__}-{i}", daemon=True) for i, it in enumerate(targets)]
         for worker in self._workers:
             worker.start()
@@ -90,7 +92,7 @@ class Controller:
         if at_once:
             self._cancel.cancel()
         end = time.monotonic() + STOP_GRACE
-        for worker in self._workers[:-1]:
+        for worker in self._workers[: self._options.workers]:
             worker.join(max(0.0, end - time.monotonic()))
         self._cancel.cancel()
         for worker in self._workers:
@@ -151,6 +153,10 @@ class Controller:
             for owner in self._all_owners():
                 self._queue.add(owner.key)
 
+    def _watch_native(self) -> None:
+        if self._options.probe:
+            self._options.probe.run(self._cancel)
+
     def _work(self) -> None:
         while (key := self._queue.get()) is not None:
             QUEUE_LENGTH.set(len(self._queue))
@@ -171,6 +177,9 @@ class Controller:
         wait = self._last_sync.get(key, float("-inf")) + self._options.min_interval - time.monotonic()
         if wait > 0:
             return wait
+        if self._options.probe and not self._options.probe.clear:
+            SYNCS.labels("native_controller").inc()
+            return POLL * (1 + random.random())
         outcome, delay = self._sync(key)
         SYNCS.labels(outcome).inc()
         return delay

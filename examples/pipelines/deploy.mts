@@ -1,0 +1,101 @@
+#!/usr/bin/env node
+/**
+ * Applies a manifest, waits for the rollout, prints why it is stuck, and undoes it if the failure is certain.
+ *
+ *     node deploy.mts MANIFEST NAMESPACE DEPLOYMENT
+ *
+ * The manifest has the Deployment alone, as YAML or JSON. It requires Node.js 22.18 or later, which runs TypeScript, the package
+ * rollplan (adapters/typescript) and the service, at ROLLPLAN_SERVER. Set TIMEOUT to how long to wait in seconds (600), and
+ * IMAGE_PULL to how long an image may be missing. The exit codes are those of `rollplan wait`: docs/ci.md.
+ */
+
+import { readFile } from "node:fs/promises";
+
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  Api,
+  DEPLOYMENT,
+  pathOf,
+  Planner,
+  PlannerError,
+  Rollouts,
+  StalledError,
+  WaitTimeoutError,
+  type FailureRules,
+  type Key,
+} from "rollplan";
+import { Outlook, type RolloutReport } from "rollplan/v1";
+
+const { ROLLPLAN_SERVER = "127.0.0.1:50051", TIMEOUT = "600", INTERVAL = "2", IMAGE_PULL } = process.env;
+
+/** Prints a line whenever something changes. */
+function progress(): (report: RolloutReport) => void {
+  let last = "";
+  return ({ message }) => {
+    if (message !== last) console.log(message);
+    last = message;
+  };
+}
+
+function rules(): FailureRules {
+  if (!IMAGE_PULL) return [];
+  return [{ failure: "image-pull", limit: { case: "grace", value: durationFromMs(Number(IMAGE_PULL) * 1000) } }];
+}
+
+function explain(report: RolloutReport): void {
+  console.log(report.verdict?.message);
+  for (const { message, remedy } of report.blockers) console.log(`${message} → ${remedy || "wait"}`);
+}
+
+async function deploy(rollouts: Rollouts, api: Api, manifest: string, key: Key): Promise<number> {
+  const applied = await api.request({
+    method: "PATCH",
+    path: pathOf(DEPLOYMENT, key.namespace, key.name),
+    query: "fieldManager=pipeline&force=true",
+    contentType: "application/apply-patch+yaml",
+    body: manifest,
+  });
+  if (!applied.ok) {
+    console.error(`the API server rejects the manifest: ${applied.message}`);
+    return 2;
+  }
+  const times = { timeoutMs: Number(TIMEOUT) * 1000, intervalMs: Number(INTERVAL) * 1000 };
+  try {
+    await rollouts.wait(key, { ...times, failOn: rules(), progress: progress() });
+    return 0;
+  } catch (error) {
+    if (error instanceof WaitTimeoutError) {
+      explain(error.report);
+      return 3;
+    }
+    if (!(error instanceof StalledError)) throw error;
+    explain(error.report);
+    // A deadline that has passed is not a reason to undo: the rollout may still complete.
+    const { verdict } = error.report;
+    if (verdict?.certain && verdict.outlook === Outlook.NEEDS_CHANGE) {
+      console.log("The failure is certain: rolling back.");
+      const { steps } = await rollouts.rollback(key);
+      for (const failure of await rollouts.apply(key, steps)) console.log(String(failure));
+    }
+    return 1;
+  }
+}
+
+const [file, namespace, name] = process.argv.slice(2);
+if (!file || !namespace || !name) {
+  console.error("usage: deploy.mts MANIFEST NAMESPACE DEPLOYMENT");
+  process.exit(2);
+}
+const planner = Planner.grpc(`http://${ROLLPLAN_SERVER}`);
+const api = await Api.fromConfig(undefined, { userAgent: "pipeline" });
+try {
+  const manifest = await readFile(file, "utf8");
+  process.exitCode = await deploy(new Rollouts(planner, api), api, manifest, { namespace, name });
+} catch (error) {
+  if (!(error instanceof PlannerError)) throw error;
+  console.error(error.message);
+  process.exitCode = 4;
+} finally {
+  planner.close();
+  api.close();
+}
