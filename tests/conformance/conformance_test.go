@@ -60,6 +60,7 @@ func TestWrongClientsAreNoticed(t *testing.T) {
 			"unknown-fields": "is 9007199254740992, want 9007199254740993",
 		}},
 		{"reorders-calls", map[string]string{"update": "want PATCH", "failed-precondition": "want PATCH"}},
+		{"drops-bodies", map[string]string{"proxy-page": "body is \"\""}},
 	} {
 		t.Run(test.wrong, func(t *testing.T) {
 			found := deviations(t, "--wrong", test.wrong)

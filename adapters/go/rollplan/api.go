@@ -46,7 +46,7 @@ func NewAPI(config *rest.Config, client *http.Client) (*API, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
 	config.NegotiatedSerializer = negotiated
-	unversioned, err := rest.UnversionedRESTClientForConfigAndClient(config, client)
+	unversioned, err := rest.UnversionedRESTClientForConfigAndClient(config, recordBodies(client))
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +147,11 @@ func (a *API) Call(ctx context.Context, call *rollplanv1.ApiCall) (Answer, error
 		request = request.Param(key, query.Get(key))
 	}
 	var answer Answer
+	ctx, failed := withBody(ctx)
 	result := request.Do(ctx).StatusCode(&answer.Code)
-	answer.Body, _ = result.Raw()
+	if answer.Body, err = result.Raw(); err != nil {
+		answer.Body = *failed
+	}
 	err = result.Error()
 	if response, ok := statusOf(err); ok && answer.Code == 0 {
 		answer.Code = int(response.Code) // of an answer that is not JSON, client-go returns nothing else
