@@ -18,29 +18,39 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// pythonEnv is the Python interpreter of a virtual environment with what adapters/python requires.
-const pythonEnv = "ROLLPLAN_PYTHON"
+const (
+	// pythonEnv is the Python interpreter of a virtual environment with what adapters/python requires.
+	pythonEnv = "ROLLPLAN_PYTHON"
+	// nodeEnv is the program of Node.js. The package of adapters/typescript must have been built.
+	nodeEnv = "ROLLPLAN_NODE"
+)
 
 // TestPipelines runs the scripts of examples/pipelines: a rollout that succeeds, one that certainly fails and is undone, and
 // two that are not undone, because they may succeed yet.
 func TestPipelines(t *testing.T) {
-	python := os.Getenv(pythonEnv)
-	if python == "" {
-		t.Fatalf("set %s to a Python interpreter with what adapters/python/requirements.lock has", pythonEnv)
+	python, node := os.Getenv(pythonEnv), os.Getenv(nodeEnv)
+	if python == "" || node == "" {
+		t.Fatalf("set %s to a Python interpreter with what adapters/python/requirements.lock has, and %s to Node.js 22.18 or later", pythonEnv, nodeEnv)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cp := controlplane.ForTest(t, controlplane.Options{NativeController: true})
 	p := newPipelines(ctx, t, cp)
-	scripts := map[string][]string{"deploy.sh": {"bash"}, "deploy.py": {python}, "deploy-curl.sh": {"bash"}}
-	for script, interpreter := range scripts {
+	directory := filepath.Join(p.root, "examples/pipelines")
+	scripts := map[string][]string{
+		"deploy.sh":      {"bash", filepath.Join(directory, "deploy.sh")},
+		"deploy.py":      {python, filepath.Join(directory, "deploy.py")},
+		"deploy.mts":     {node, installScript(t, p.root, filepath.Join(directory, "deploy.mts"))},
+		"deploy-curl.sh": {"bash", filepath.Join(directory, "deploy-curl.sh")},
+	}
+	for script, command := range scripts {
 		namespace := strings.NewReplacer(".", "-").Replace(script)
 		if err := cp.CreateNamespace(ctx, namespace); err != nil {
 			t.Fatal(err)
 		}
 		run := func(t *testing.T, tag string, wantCode int, wantOutput string) string {
 			t.Helper()
-			return p.run(ctx, t, append(interpreter, filepath.Join(p.root, "examples/pipelines", script)), namespace, tag, wantCode, wantOutput)
+			return p.run(ctx, t, command, namespace, tag, wantCode, wantOutput)
 		}
 		// Each step stands on the one before.
 		t.Run(script, func(t *testing.T) {
@@ -69,10 +79,9 @@ func TestPipelines(t *testing.T) {
 	if err := cp.SetNativeController(ctx, false); err != nil {
 		t.Fatal(err)
 	}
-	for script, interpreter := range scripts {
+	for script, command := range scripts {
 		namespace := strings.NewReplacer(".", "-").Replace(script)
 		t.Run(script+" without a controller", func(t *testing.T) {
-			command := append(interpreter, filepath.Join(p.root, "examples/pipelines", script))
 			p.timeout = 3
 			out := p.run(ctx, t, command, namespace, "3.0", 3, "controller")
 			if strings.Contains(out, "rolling back") {
@@ -81,6 +90,30 @@ func TestPipelines(t *testing.T) {
 			p.image(ctx, t, namespace, "3.0")
 		})
 	}
+}
+
+// installScript copies a TypeScript program into a project with the package of this repository, and returns its path: Node.js
+// searches for packages in the directories above a program.
+func installScript(t *testing.T, root, script string) string {
+	t.Helper()
+	project := t.TempDir()
+	text, err := os.ReadFile(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	adapter := filepath.Join(root, "adapters/typescript")
+	installed := filepath.Join(project, filepath.Base(script))
+	for _, err := range []error{
+		os.WriteFile(installed, text, 0o600),
+		os.MkdirAll(filepath.Join(project, "node_modules"), 0o700),
+		os.Symlink(adapter, filepath.Join(project, "node_modules/rollplan")),
+		os.Symlink(filepath.Join(adapter, "node_modules/@bufbuild"), filepath.Join(project, "node_modules/@bufbuild")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return installed
 }
 
 // pipelines has what the scripts need.
@@ -174,7 +207,7 @@ spec:
 	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, command[0], append(command[1:], manifest, namespace, "web")...)
+	cmd := exec.CommandContext(ctx, command[0], slices.Concat(command[1:], []string{manifest, namespace, "web"})...)
 	unit, server := "", p.address
 	switch filepath.Base(command[1]) {
 	case "deploy.sh":
