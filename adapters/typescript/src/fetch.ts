@@ -22,6 +22,9 @@ export interface FetchOptions {
   readonly fetch?: typeof fetch;
 }
 
+// Why a call is aborted.
+const LATE = new Error("no answer within the deadline");
+
 /** A transport with fetch. */
 export function fetchTransport(url: string, options: FetchOptions = {}): Transport {
   return new FetchTransport(url, options.json ?? false, options.fetch ?? fetch);
@@ -43,7 +46,16 @@ class FetchTransport implements Transport {
     request: MessageShape<I>,
     { timeoutMs, signal }: AttemptOptions,
   ): Promise<MessageShape<O>> {
-    const deadline = AbortSignal.timeout(timeoutMs);
+    // A timer of its own: that of AbortSignal.timeout would outlive the call.
+    const abort = new AbortController();
+    const cancel = (): void => {
+      abort.abort();
+    };
+    const timer = setTimeout(() => {
+      abort.abort(LATE);
+    }, timeoutMs);
+    signal?.addEventListener("abort", cancel);
+    if (signal?.aborted) cancel();
     try {
       const response = await this.#fetch(`${this.#url}/${method.parent.typeName}/${method.name}`, {
         method: "POST",
@@ -55,14 +67,17 @@ class FetchTransport implements Transport {
         body: this.#json ? toJsonString(method.input, request) : Buffer.from(toBinary(method.input, request)),
         // A redirect is not an answer of the service.
         redirect: "manual",
-        signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+        signal: abort.signal,
       });
       const body = new Uint8Array(await response.arrayBuffer());
       if (response.status !== 200) throw responseError(response.status, body);
       return this.#decode(method.output, body);
     } catch (error) {
-      const late = deadline.aborted && !(error instanceof ConnectError);
-      throw attemptError(late ? new ConnectError("no answer within the deadline", Code.DeadlineExceeded) : error, signal);
+      const expired = abort.signal.reason === LATE && !(error instanceof ConnectError);
+      throw attemptError(expired ? new ConnectError(LATE.message, Code.DeadlineExceeded) : error, signal);
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", cancel);
     }
   }
 

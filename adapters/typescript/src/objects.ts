@@ -74,31 +74,35 @@ export function pathOf(kind: Kind, namespace = "", name = ""): string {
  * @throws SyntaxError if it is not the text of an object.
  */
 export function parseObject(text: string, kind: Kind): KubeObject {
-  // A member that the text has replaces the one that is passed.
-  const parts = new Map([
-    ["apiVersion", JSON.stringify(kind.apiVersion)],
-    ["kind", JSON.stringify(kind.kind)],
-    ...members(text),
-  ]);
+  const parts = members(text);
   const metadata = members(parts.get("metadata") ?? "{}");
-  const managed = metadata.get("managedFields");
-  metadata.delete("managedFields");
-  parts.set("metadata", writeMembers(metadata));
   const spec = readMembers(parts, "spec");
-  if (kind.kind === POD.kind) parts.delete("spec");
   return {
-    apiVersion: requireString(parts, "apiVersion"),
-    kind: requireString(parts, "kind"),
+    apiVersion: parts.has("apiVersion") ? requireString(parts, "apiVersion") : kind.apiVersion,
+    kind: parts.has("kind") ? requireString(parts, "kind") : kind.kind,
     key: { namespace: readString(metadata, "namespace"), name: requireString(metadata, "name") },
     uid: requireString(metadata, "uid"),
     version: BigInt(requireString(metadata, "resourceVersion")),
-    json: Buffer.from(writeMembers(parts)),
+    json: Buffer.from(keptText(text, parts, metadata, kind)),
     controller: controllerOf(metadata),
     deleting: metadata.has("deletionTimestamp"),
     recreate: readString(readMembers(spec, "strategy"), "type") === "Recreate",
     selector: spec.has("template") ? selectorQuery(read(spec, "selector") as LabelSelector | undefined) : "",
-    nativeStatusWrite: nativeStatusWrite(managed),
+    nativeStatusWrite: nativeStatusWrite(metadata.get("managedFields")),
   };
+}
+
+/** The text that goes on to the service. It is written again only if something is missing or left out. */
+function keptText(text: string, parts: Parts, metadata: Parts, kind: Kind): string {
+  const complete = parts.has("apiVersion") && parts.has("kind") && !metadata.has("managedFields");
+  if (complete && kind.kind !== POD.kind) return text;
+  // A member that the text has replaces the one that is passed.
+  const kept = new Map([["apiVersion", JSON.stringify(kind.apiVersion)], ["kind", JSON.stringify(kind.kind)], ...parts]);
+  const keptMetadata = new Map(metadata);
+  keptMetadata.delete("managedFields");
+  kept.set("metadata", writeMembers(keptMetadata));
+  if (kind.kind === POD.kind) kept.delete("spec");
+  return writeMembers(kept);
 }
 
 /** The objects of a list, their resourceVersion, and the token of the next page. */

@@ -18,6 +18,7 @@ import {
   type KubeObject,
   type Reader,
 } from "../src/index.js";
+import { members } from "../src/json.js";
 import { PlanOptionsSchema } from "../src/v1.js";
 
 interface Start {
@@ -43,9 +44,9 @@ class Cache implements Reader {
 
   replace(texts: string[]): void {
     this.#objects = texts.map((text) => {
-      const { kind } = JSON.parse(text) as { kind: string };
+      const kind = JSON.parse(members(text).get("kind") ?? "null") as unknown;
       const known = this.#kinds.find((it) => it.kind === kind);
-      if (!known) throw new Error(`unknown kind ${kind}`);
+      if (!known) throw new Error(`unknown kind ${String(kind)}`);
       return parseObject(text, known);
     });
   }
