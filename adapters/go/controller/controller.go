@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -91,6 +92,17 @@ func Add(mgr manager.Manager, rollouts *rollplan.Rollouts, cache *rollplan.Cache
 type watcher struct{ *rollplan.Cache }
 
 func (watcher) NeedLeaderElection() bool { return false }
+
+// Start watches until the context ends. Once all objects have been read, memory goes back to the system: the lists at the start
+// leave as much garbage as is kept of them.
+func (w watcher) Start(ctx context.Context) error {
+	go func() {
+		if w.WaitForSync(ctx) == nil {
+			debug.FreeOSMemory()
+		}
+	}()
+	return w.Cache.Start(ctx)
+}
 
 // untilNextSync returns how long a key must wait for its next sync.
 func (t *throttle) untilNextSync(request reconcile.Request) time.Duration {

@@ -2,9 +2,11 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -129,6 +132,24 @@ func TestUnavailableServiceIsNoReasonForAnExponentialBackoff(t *testing.T) {
 	})
 }
 
+func TestStopWhileTheCacheIsReadIsNotAnError(t *testing.T) {
+	r, _ := newReconciler()
+	cache, err := rollplan.NewCache(r.rollouts.API, rollplan.Deployment, labels.Everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (&source{r, cache}).WaitForSync(canceled); err != nil {
+		t.Errorf("canceled: %v", err)
+	}
+	expired, cancel := context.WithDeadline(t.Context(), time.Time{})
+	defer cancel()
+	if err := (&source{r, cache}).WaitForSync(expired); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("expired: %v", err)
+	}
+}
+
 func TestMinIntervalDelaysSyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plan := &rollplanv1.PlanRolloutResponse{}
@@ -152,7 +173,9 @@ func TestMinIntervalDelaysSyncs(t *testing.T) {
 
 func TestSyncsAreCountedByOutcomeAndPhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		complete := &rollplanv1.PlanRolloutResponse{Report: &rollplanv1.RolloutReport{Phase: rollplanv1.Phase_PHASE_COMPLETE}}
+		complete := &rollplanv1.PlanRolloutResponse{Report: &rollplanv1.RolloutReport{
+			Phase: rollplanv1.Phase_PHASE_COMPLETE, Verdict: &rollplanv1.Verdict{Outlook: rollplanv1.Outlook_OUTLOOK_COMPLETE, Certain: true},
+		}}
 		r, p := newReconciler(rejectedPlan(), complete, complete)
 		before := map[string]float64{}
 		outcomes := []string{outcomeRejected, outcomeRetry, outcomeSynced, outcomeUnavailable}
@@ -177,12 +200,23 @@ func TestSyncsAreCountedByOutcomeAndPhase(t *testing.T) {
 		if n := testutil.ToFloat64(rejectedCalls.WithLabelValues("NotFound")) - notFound; n != 1 {
 			t.Errorf("%v rejected calls, want 1", n)
 		}
-		if n := testutil.ToFloat64(rollouts.WithLabelValues("complete")); n != 1 {
+		if n := testutil.ToFloat64(rollouts.WithLabelValues("complete", "complete", "true")); n != 1 {
 			t.Errorf("%v rollouts are complete, want 1", n)
 		}
 		r.phases.set(request, nil)
-		if n := testutil.ToFloat64(rollouts.WithLabelValues("complete")); n != 0 {
+		if n := testutil.ToFloat64(rollouts.WithLabelValues("complete", "complete", "true")); n != 0 {
 			t.Errorf("%v rollouts are complete after the Deployment was deleted", n)
+		}
+		blocked := &rollplanv1.RolloutReport{Phase: rollplanv1.Phase_PHASE_PROGRESSING, Verdict: &rollplanv1.Verdict{Outlook: rollplanv1.Outlook_OUTLOOK_NEEDS_CHANGE}}
+		for _, certain := range []bool{false, true} {
+			blocked.Verdict.Certain = certain
+			r.phases.set(request, blocked)
+			for _, value := range []bool{false, true} {
+				n := testutil.ToFloat64(rollouts.WithLabelValues("progressing", "needs_change", strconv.FormatBool(value)))
+				if want := map[bool]float64{true: 1}[value == certain]; n != want {
+					t.Errorf("the verdict is certain: %t; %v rollouts have certain=%t, want %v", certain, n, value, want)
+				}
+			}
 		}
 	})
 }

@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -35,8 +37,8 @@ var (
 	}, []string{"reason"})
 	rollouts = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "rollplan_controller_rollouts",
-		Help: "Deployments by the phase of their rollout in the last plan.",
-	}, []string{"phase"})
+		Help: "Deployments by the phase and the verdict of their rollout in the last plan, and whether the verdict is certain.",
+	}, []string{"phase", "verdict", "certain"})
 )
 
 func init() {
@@ -98,31 +100,33 @@ func countRejections(err error) {
 	}
 }
 
-// phases keeps the gauge of rollouts by phase.
+// phases keeps the gauge of rollouts by phase and verdict.
 type phases struct {
 	mu     sync.Mutex
-	latest map[reconcile.Request]rollplanv1.Phase
+	latest map[reconcile.Request]prometheus.Gauge
 }
 
-// set records the phase of a Deployment, or that it does not exist any more.
+// set records the report of a Deployment, or that it does not exist any more.
 func (p *phases) set(request reconcile.Request, report *rollplanv1.RolloutReport) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if before, ok := p.latest[request]; ok {
-		rollouts.WithLabelValues(label(before)).Dec()
+		before.Dec()
 		delete(p.latest, request)
 	}
 	if report == nil {
 		return
 	}
 	if p.latest == nil {
-		p.latest = map[reconcile.Request]rollplanv1.Phase{}
+		p.latest = map[reconcile.Request]prometheus.Gauge{}
 	}
-	p.latest[request] = report.GetPhase()
-	rollouts.WithLabelValues(label(report.GetPhase())).Inc()
+	verdict := report.GetVerdict()
+	gauge := rollouts.WithLabelValues(label(report.GetPhase(), "PHASE_"), label(verdict.GetOutlook(), "OUTLOOK_"), strconv.FormatBool(verdict.GetCertain()))
+	gauge.Inc()
+	p.latest[request] = gauge
 }
 
-// label is a phase as a label has it, for example "progressing".
-func label(phase rollplanv1.Phase) string {
-	return strings.ToLower(strings.TrimPrefix(phase.String(), "PHASE_"))
+// label is a value of an enum as a label has it, for example "progressing".
+func label(value fmt.Stringer, prefix string) string {
+	return strings.ToLower(strings.TrimPrefix(value.String(), prefix))
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,8 +48,13 @@ func (s *source) Start(_ context.Context, q queue) error {
 	})
 }
 
-// WaitForSync waits until the cache has read all objects.
-func (s *source) WaitForSync(ctx context.Context) error { return s.cache.WaitForSync(ctx) }
+// WaitForSync waits until the cache has read all objects. A stop meanwhile is not an error, which the manager would log.
+func (s *source) WaitForSync(ctx context.Context) error {
+	if err := s.cache.WaitForSync(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
 
 // enqueue adds a Deployment to the queue.
 func (s *source) enqueue(q queue, namespace, name string) {

@@ -167,14 +167,15 @@ func (s *System) Grant(ctx context.Context, mode Mode) (string, error) {
 	if out, err := s.KubectlInput(ctx, rights(string(manifests)), "apply", "-f", "-"); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
-	var commands [][]string
 	if mode == CustomResource {
-		commands = append(commands,
-			[]string{"apply", "-f", filepath.Join(root, "adapters/config/planneddeployment-crd.yaml")},
-			[]string{"wait", "--for=condition=Established", "--timeout=60s", "crd/planneddeployments.apps.rollplan.dev"})
-	}
-	for _, command := range commands {
-		if _, err := s.Kubectl(ctx, command...); err != nil {
+		if _, err := s.Kubectl(ctx, "apply", "-f", filepath.Join(root, "adapters/config/planneddeployment-crd.yaml")); err != nil {
+			return "", err
+		}
+		// kubectl fails if the definition has no conditions yet.
+		if err := controlplane.Poll(ctx, "the custom resource definition", func(ctx context.Context) error {
+			_, err := s.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd/planneddeployments.apps.rollplan.dev")
+			return err
+		}); err != nil {
 			return "", err
 		}
 	}

@@ -130,7 +130,8 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) (err error) {
 		if err := os.WriteFile(c.path("audit-policy.yaml"), []byte(auditPolicy), 0o644); err != nil {
 			return err
 		}
-		args = append(args, "--audit-policy-file", c.path("audit-policy.yaml"), "--audit-log-path", c.AuditLog())
+		args = append(args, "--audit-policy-file", c.path("audit-policy.yaml"), "--audit-log-path", c.AuditLog(),
+			"--audit-log-maxsize=100000") // MB: AuditLog is one file
 	}
 	c.apiserver, err = c.spawn("kube-apiserver", args...)
 	if err != nil {

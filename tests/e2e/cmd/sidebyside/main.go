@@ -50,6 +50,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&size.large, "large", 190, fmt.Sprintf("number of Deployments with %d replicas and a template of %d bytes", replicas, templateBytes))
 	flag.IntVar(&size.revisions, "revisions", 8, "number of revisions of the Deployments with large templates")
 	document := flag.String("write", "../docs/benchmarks.md", "document to update. If empty, the comparison is only printed.")
+	pprof := flag.String("pprof", "", "address of the pprof endpoint of the adapter. If empty, it has none.")
 	flag.Parse()
 
 	programs, err := controlplane.Build(ctx, os.Stderr)
@@ -70,7 +71,7 @@ func run(ctx context.Context) error {
 	}
 	var results []result
 	for _, native := range []bool{true, false} {
-		r, err := measure(ctx, programs, binaries, native, size)
+		r, err := measure(ctx, programs, binaries, native, size, "--pprof-bind-address="+*pprof)
 		if err != nil {
 			return err
 		}
@@ -85,7 +86,7 @@ func run(ctx context.Context) error {
 }
 
 // measure runs all phases with one of the controllers on a new control plane.
-func measure(ctx context.Context, programs controlplane.Programs, binaries adapter.Binaries, native bool, size sizes) (r result, err error) {
+func measure(ctx context.Context, programs controlplane.Programs, binaries adapter.Binaries, native bool, size sizes, flags ...string) (r result, err error) {
 	cp, err := controlplane.Start(ctx, programs, controlplane.Options{NativeController: native, Audit: true})
 	if err != nil {
 		return r, err
@@ -97,7 +98,7 @@ func measure(ctx context.Context, programs controlplane.Programs, binaries adapt
 	}
 	if !native {
 		defer func() { err = errors.Join(err, s.Stop()) }()
-		if err := errors.Join(s.StartService(), s.StartAdapter("adapter", "--leader-elect=false")); err != nil {
+		if err := errors.Join(s.StartService(), s.StartAdapter("adapter", append(flags, "--leader-elect=false")...)); err != nil {
 			return r, err
 		}
 	}
@@ -151,7 +152,7 @@ func measure(ctx context.Context, programs controlplane.Programs, binaries adapt
 		if err != nil {
 			return r, err
 		}
-		r.phases = append(r.phases, phase{p.name, len(p.names), duration, calls, after.since(before)})
+		r.phases = append(r.phases, phase{p.name, p.names[0] == "large-0", len(p.names), duration, calls, after.since(before)})
 		before = after
 	}
 	if r.whole, err = usageOf(s, native); err != nil || native {

@@ -21,7 +21,9 @@ type result struct {
 
 // phase is the measurement of one change to all Deployments of a kind.
 type phase struct {
-	name     string
+	name string
+	// large is true for templates of 7 KiB.
+	large    bool
 	rollouts int
 	duration time.Duration
 	calls    calls
@@ -59,6 +61,20 @@ func render(native, ours result, size sizes, version string) string {
 		}
 		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f | %s |\n", n.name, adds, adapter, service, ratio)
 	}
+	sum := func(group string, belongs func(phase) bool) {
+		var adds, adapterAndService time.Duration
+		for i, n := range native.phases {
+			if o := ours.phases[i]; belongs(n) {
+				adds += n.usage.controllers.CPU - o.usage.controllers.CPU
+				adapterAndService += o.usage.adapter.CPU + o.usage.service.CPU
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.2f |\n", group, adds.Seconds(), adapterAndService.Seconds(), adapterAndService.Seconds()/adds.Seconds())
+	}
+	b.WriteString("\nProcessor time of all phases, in seconds:\n\n| | native adds | adapter and service | ratio |\n| --- | --- | --- | --- |\n")
+	sum("small templates", func(p phase) bool { return !p.large })
+	sum("templates of 7 KiB", func(p phase) bool { return p.large })
+	sum("all", func(phase) bool { return true })
 	b.WriteString("\nFor the whole run:\n\n| | processor time, s | peak memory, MiB |\n| --- | --- | --- |\n")
 	for _, line := range []struct {
 		name  string

@@ -19,7 +19,11 @@ SYNCS = Counter("rollplan_controller_syncs", "Syncs of Deployments, by outcome."
 REJECTED_CALLS = Counter(
     "rollplan_controller_rejected_calls", "Calls that the API server rejected, by the reason of its answer.", ["reason"]
 )
-ROLLOUTS = Gauge("rollplan_controller_rollouts", "Deployments by the phase of their rollout in the last plan.", ["phase"])
+ROLLOUTS = Gauge(
+    "rollplan_controller_rollouts",
+    "Deployments by the phase and the verdict of their rollout in the last plan.",
+    ["phase", "verdict", "certain"],
+)
 QUEUE_LENGTH = Gauge("rollplan_controller_queue_length", "Deployments that are waiting to be synced.")
 
 
@@ -29,19 +33,21 @@ def observe_planner(seconds: float, code: str) -> None:
 
 
 class Phases:
-    """Keeps the gauge of rollouts by phase."""
+    """Keeps the gauge of rollouts by phase and verdict."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._latest: dict[Key, str] = {}
+        self._latest: dict[Key, tuple[str, str, str]] = {}
 
     def set(self, key: Key, report: report_pb2.RolloutReport | None) -> None:
-        """Records the phase of a Deployment, or that it does not exist any more."""
+        """Records the report of a Deployment, or that it does not exist any more."""
         with self._lock:
             before = self._latest.pop(key, None)
             if before:
-                ROLLOUTS.labels(before).dec()
+                ROLLOUTS.labels(*before).dec()
             if report is not None:
                 phase = report_pb2.Phase.Name(report.phase).removeprefix("PHASE_").lower()
-                self._latest[key] = phase
-                ROLLOUTS.labels(phase).inc()
+                outlook = report_pb2.Outlook.Name(report.verdict.outlook).removeprefix("OUTLOOK_").lower()
+                labels = (phase, outlook, str(report.verdict.certain).lower())
+                self._latest[key] = labels
+                ROLLOUTS.labels(*labels).inc()
