@@ -41,17 +41,25 @@ func differences(t *testing.T, section string) map[string]string {
 // check fails for a difference that is not listed, and for a listed one that is none.
 func check(t *testing.T, listed map[string]string, name, theirs, expected, ours string) {
 	t.Helper()
-	got := fmt.Sprintf("%s, %s", theirs, ours)
 	row, isListed := listed[name]
 	delete(listed, name)
+	if text := problem(row, isListed, name, theirs, expected, ours); text != "" {
+		t.Error(text)
+	}
+}
+
+// problem tells what is wrong about a case, with its row on the page if it has one.
+func problem(row string, isListed bool, name, theirs, expected, ours string) string {
+	got := fmt.Sprintf("%s, %s", theirs, ours)
 	switch {
 	case ours == expected && isListed:
-		t.Errorf("%s is listed as a difference and is none", name)
+		return fmt.Sprintf("%s is listed as a difference and is none", name)
 	case ours != expected && !isListed:
-		t.Errorf("%s is a difference that %s does not list: %s", name, page, got)
+		return fmt.Sprintf("%s is a difference that %s does not list: %s", name, page, got)
 	case ours != expected && row != got:
-		t.Errorf("%s is listed as %q and is %q", name, row, got)
+		return fmt.Sprintf("%s is listed as %q and is %q", name, row, got)
 	}
+	return ""
 }
 
 // checkAll fails for rows about cases that do not exist.

@@ -1,4 +1,4 @@
-// Package verdict holds what rollplan reports about objects against what kstatus reports about the same objects.
+// Package verdict holds what rollplan reports about objects against what kstatus and kubectl report about the same objects.
 package verdict
 
 import (
