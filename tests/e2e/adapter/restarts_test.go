@@ -299,8 +299,7 @@ func xingExample(ctx context.Context, t *testing.T, r *restarts) {
 
 	// Two changes within the grace period of five seconds are one restart.
 	changed := time.Now()
-	r.apply(ctx, t, configMap("config-one", "2"))
-	r.apply(ctx, t, secret("secret-two", "t"))
+	r.apply(ctx, t, configMap("config-one", "2"), secret("secret-two", "t"))
 	marks := map[string]string{}
 	for _, object := range []string{"deployment/web", "statefulset/db"} {
 		marks[object] = r.restarted(ctx, t, object, xingMark, "")
