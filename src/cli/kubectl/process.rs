@@ -2,12 +2,13 @@
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Read};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread;
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::relay::Relay;
@@ -16,9 +17,12 @@ use crate::cli::stderr::EscapedWriter;
 /// How often to ask whether the program has ended while it prints nothing.
 const TICK: Duration = Duration::from_millis(5);
 
-/// How long to read on once the program has ended. All that it printed is there then; but a process that it left behind
-/// may keep the pipes open indefinitely.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// How much to read at once.
+const CHUNK_BYTES: usize = 1 << 16;
+
+/// How much a pipe holds at most. All that a program printed is there once it has ended; but a process that it left behind
+/// may print on indefinitely.
+const PIPE_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes that a program may print: a list of about 100,000 pods.
 pub(super) const OUTPUT_BYTES_MAX: usize = if cfg!(test) { 4 << 20 } else { 512 << 20 };
@@ -30,12 +34,6 @@ pub(super) struct Finished {
     pub(super) stdout: Vec<u8>,
     /// Lines that tell why it failed.
     pub(super) diagnostics: Vec<String>,
-}
-
-/// What comes from one of its streams.
-enum Event {
-    Stdout(Vec<u8>),
-    Stderr(Vec<u8>),
 }
 
 /// How a program has ended, or been made to end: it is killed then, with the processes that it has started.
@@ -64,7 +62,7 @@ pub(super) fn run(program: &OsStr, args: &[String], limit: Duration) -> io::Resu
         command.process_group(0);
     }
     let mut child = command.spawn()?;
-    let mut output = Output::of(&mut child);
+    let mut output = Output::of(&mut child)?;
     let status = loop {
         output.take(TICK);
         if let Some(status) = child.try_wait()? {
@@ -79,9 +77,12 @@ pub(super) fn run(program: &OsStr, args: &[String], limit: Duration) -> io::Resu
             return Ok(Ended::TooLarge);
         }
     };
-    let end = Instant::now();
-    while !output.is_read && end.elapsed() < DRAIN_TIMEOUT {
-        output.take(TICK);
+    let mut rest = 0;
+    while rest < 2 * PIPE_BYTES_MAX {
+        match output.take(Duration::ZERO) {
+            0 => break,
+            count => rest += count,
+        }
     }
     let Output { stdout, relay, .. } = output;
     Ok(Ended::Finished(Finished {
@@ -102,60 +103,70 @@ fn kill(child: &mut Child, has_group: bool) {
     let _ = child.wait();
 }
 
-/// What a program prints, read by a thread for each stream: one that is held open must not keep us waiting.
+/// What a program prints. Reading never waits for the end of a stream, which a process that it left behind may hold open, nor
+/// for a thread, which may get no turn on a busy machine: what was printed before the end is complete at the end.
 struct Output {
-    events: Receiver<Event>,
+    /// `None` once it has ended.
+    out: Option<ChildStdout>,
+    err: Option<ChildStderr>,
     stdout: Vec<u8>,
     relay: Relay<EscapedWriter>,
-    /// Whether both streams have ended.
-    is_read: bool,
+    buffer: Vec<u8>,
 }
 
 // === impl Output ===
 
 impl Output {
-    fn of(child: &mut Child) -> Self {
-        let (sender, events) = mpsc::channel();
-        if let Some(stdout) = child.stdout.take() {
-            let sender = sender.clone();
-            thread::spawn(move || forward(stdout, &sender, Event::Stdout));
+    fn of(child: &mut Child) -> io::Result<Self> {
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        let fds = [out.as_ref().map(AsFd::as_fd), err.as_ref().map(AsFd::as_fd)];
+        for fd in fds.into_iter().flatten() {
+            ioctl_fionbio(fd, true)?;
         }
-        if let Some(stderr) = child.stderr.take() {
-            thread::spawn(move || forward(stderr, &sender, Event::Stderr));
-        }
-        Self {
-            events,
+        Ok(Self {
+            out,
+            err,
             stdout: Vec::new(),
             relay: Relay::new(EscapedWriter::default()),
-            is_read: false,
-        }
+            buffer: vec![0; CHUNK_BYTES],
+        })
     }
 
-    /// Takes what has been read, or waits a moment for it.
-    fn take(&mut self, moment: Duration) {
-        match self.events.recv_timeout(moment) {
-            Ok(Event::Stdout(bytes)) => self.stdout.extend_from_slice(&bytes),
-            Ok(Event::Stderr(bytes)) => self.relay.write(&bytes),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                self.is_read = true;
-                thread::sleep(moment);
-            }
+    /// Takes what can be read, or waits a moment for it. Returns the number of bytes.
+    fn take(&mut self, moment: Duration) -> usize {
+        self.wait(moment);
+        let printed = read(&mut self.out, &mut self.buffer);
+        self.stdout.extend_from_slice(&self.buffer[..printed]);
+        let told = read(&mut self.err, &mut self.buffer);
+        if told > 0 {
+            self.relay.write(&self.buffer[..told]);
         }
+        printed + told
+    }
+
+    /// Waits a moment for something to read.
+    fn wait(&self, moment: Duration) {
+        let fds = [
+            self.out.as_ref().map(AsFd::as_fd),
+            self.err.as_ref().map(AsFd::as_fd),
+        ];
+        let poll_fd = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut fds: Vec<_> = fds.into_iter().flatten().map(poll_fd).collect();
+        let moment = Timespec::try_from(moment).ok();
+        // A signal ends it early, which does no harm.
+        let _ = poll(&mut fds, moment.as_ref());
     }
 }
 
-/// Reads a stream to its end. One that fails has ended, too.
-fn forward(mut stream: impl Read, events: &Sender<Event>, event: fn(Vec<u8>) -> Event) {
-    let mut buffer = vec![0; 1 << 16];
+/// Reads what is there. A stream that fails has ended, too.
+fn read(stream: &mut Option<impl Read>, buffer: &mut [u8]) -> usize {
     loop {
-        let bytes = match stream.read(&mut buffer) {
-            Ok(count @ 1..) => buffer[..count].to_vec(),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Ok(_) | Err(_) => return,
-        };
-        if events.send(event(bytes)).is_err() {
-            return;
+        let Some(open) = stream else { return 0 };
+        match open.read(buffer) {
+            Ok(count @ 1..) => return count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return 0,
+            Ok(_) | Err(_) => *stream = None,
         }
     }
 }
@@ -184,6 +195,18 @@ mod tests {
         assert_eq!(finished.diagnostics, ["error: no"]);
         let missing = run("/no/such/program".as_ref(), &[], LONG).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn what_is_left_behind_holds_nothing_up() {
+        // It keeps both streams open, or prints on until they are closed.
+        for left in ["sleep 5", "yes", "yes >&2"] {
+            let script = format!("head -c 60000 /dev/zero; {left} &");
+            let finished = sh(&script, LONG).unwrap();
+            assert_eq!(finished.status.code(), Some(0));
+            assert!(finished.stdout.len() >= 60_000);
+            assert!(finished.stdout[..60_000].iter().all(|byte| *byte == 0));
+        }
     }
 
     #[test]
