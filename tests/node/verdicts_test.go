@@ -25,8 +25,8 @@ import (
 const (
 	// interval is how often `wait` polls.
 	interval = 5 * time.Second
-	// slack is how long a poll may take on a busy machine.
-	slack = 15 * time.Second
+	// slack is how long a poll may take on a busy machine: it runs kubectl five times.
+	slack = 30 * time.Second
 	// patience is how long the other programs may wait.
 	patience = 200 * time.Second
 	// limit is how long ours may: five restarts take half of it on a quiet machine.
@@ -316,7 +316,24 @@ func (c *cluster) wait(t *testing.T, in string, limit time.Duration) ([]response
 	if code := command.ProcessState.ExitCode(); code != 0 && code != 1 && code != 3 {
 		t.Fatalf("wait ended with %d: %s", code, &stderr)
 	}
+	if stderr.Len() > 0 {
+		t.Logf("wait: %s", &stderr)
+	}
 	return responses, command.ProcessState.ExitCode()
+}
+
+// statusMessage returns the first line of `rollplan status`.
+func (c *cluster) statusMessage(t *testing.T, in string) string {
+	t.Helper()
+	command := exec.Command(filepath.Join(env(t, "IMAGES"), "rollplan"), "status", "deploy/web", "-n", in, "-o", "json")
+	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"), "KUBECTL="+filepath.Join(c.bin, "kubectl"))
+	out, err := command.Output()
+	var one response
+	if json.Unmarshal(out, &one) != nil {
+		t.Fatalf("status: %v %s", err, out)
+	}
+	first, _, _ := strings.Cut(one.Report.Message, "\n")
+	return first
 }
 
 // check compares the responses of `wait` with what the state requires.
@@ -332,8 +349,14 @@ func (c *cluster) check(t *testing.T, s state, in string, responses []response, 
 	if s.want == complete {
 		return
 	}
+	cause := regexp.MustCompile(s.cause)
 	first, _, _ := strings.Cut(last.Report.Message, "\n")
-	if !regexp.MustCompile(s.cause).MatchString(first) {
+	if !cause.MatchString(first) {
+		// An event may come later than the status that it explains.
+		time.Sleep(interval)
+		first = c.statusMessage(t, in)
+	}
+	if !cause.MatchString(first) {
 		t.Errorf("the first line does not name the cause, %s:\n%s", s.cause, first)
 	}
 	if s.want == deadline {
