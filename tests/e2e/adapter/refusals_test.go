@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
@@ -192,12 +194,21 @@ func (r refusals) readiness(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	returned := time.Now()
-	ready(http.StatusOK)
-	for i := range deployments {
-		k.rolledOut(ctx, t, fmt.Sprintf("web-%d", i))
-	}
+	await(ctx, t, "the rollouts", func(ctx context.Context) error {
+		list, err := r.Typed.AppsV1().Deployments(k.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, d := range list.Items {
+			if d.Status.AvailableReplicas != 1 {
+				return fmt.Errorf("the status of %s is %+v", d.Name, d.Status)
+			}
+		}
+		return nil
+	})
 	// Each is tried again within two seconds, connecting takes up to three, and the rest is for a busy machine.
 	if waited := time.Since(returned); waited > 20*time.Second {
 		t.Errorf("the rollouts were complete %s after the service had returned", waited)
 	}
+	ready(http.StatusOK)
 }
