@@ -548,6 +548,8 @@ func (c *cluster) judgeKstatus(t *testing.T, in string, begin time.Time) string 
 		return "waits"
 	case strings.HasPrefix(out, "Failed"):
 		return ended("failed", begin)
+	case !strings.HasPrefix(out, "Current"):
+		t.Errorf("kstatus: %.300s", out)
 	}
 	return ended("complete", begin)
 }

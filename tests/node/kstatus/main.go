@@ -16,7 +16,12 @@ func main() {
 	decoder := json.NewDecoder(os.Stdin)
 	// One line for each version of the object, as `kubectl get --watch -o json` prints them.
 	for decoder.More() {
-		if err := decoder.Decode(&object.Object); err != nil {
+		var text json.RawMessage
+		if err := decoder.Decode(&text); err != nil {
+			log.Fatal(err)
+		}
+		// Integers are integers, unlike those of encoding/json.
+		if err := object.UnmarshalJSON(text); err != nil {
 			log.Fatal(err)
 		}
 		result, err := status.Compute(&object)
@@ -24,6 +29,5 @@ func main() {
 			log.Fatal(err)
 		}
 		fmt.Printf("%s %s\n", result.Status, result.Message)
-		object.Object = nil
 	}
 }
