@@ -57,7 +57,7 @@ func viewerCases(t *testing.T) (names []string, cases map[string]map[string]any)
 	return names, cases
 }
 
-// evaluate gives the literals of an expression as JSON has them. What is no literal is nil.
+// evaluate gives the literals of an expression as JSON has them. Anything else is nil.
 func evaluate(expression ast.Expr) any {
 	switch expression := expression.(type) {
 	case *ast.CompositeLit:

@@ -451,7 +451,7 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
                 let shape = SHAPES.at(shape);
                 let mut seen = Seen::default();
                 while let Some(key) = map.next_key_seed(Key)? {
-                    let Some(inner) = shape.get(&*key) else {
+                    let Some(inner) = shape.get(&key) else {
                         map.next_value::<IgnoredAny>()?;
                         continue;
                     };
