@@ -1,14 +1,12 @@
 //! The decision on one workload, apart from those that depend on other workloads.
 
-use std::time::Duration;
-
 use crate::template::parse_time;
-use crate::time::Time;
 
 use super::compare::{Change, ChangeKind};
 use super::configuration::ConfigurationKind;
-use super::drift::{Drift, Found, Source};
-use super::duration::parse_duration;
+use super::draft::{Draft, HOUR, condition};
+use super::drift::{Drift, Found};
+use super::duration::{parse_duration, span};
 use super::marker::{PAUSE_PERIOD, PAUSED_AT, marker_is_stripped};
 use super::options::{Options, Profile};
 use super::plan::{Condition, Counts, Decision, Input, Use};
@@ -16,36 +14,6 @@ use super::selection::{Index, Tracked, select};
 use super::state::{State, from_millis, millis};
 use super::window::Window;
 use super::workload::{Rollout, Started, Workload, WorkloadKind};
-
-pub(super) const HOUR: i64 = 3_600_000;
-
-/// A decision, and what writes are made from.
-#[derive(Debug)]
-pub(super) struct Draft<'a> {
-    pub(super) index: usize,
-    pub(super) workload: &'a Workload,
-    pub(super) decision: Decision,
-    pub(super) changes: Vec<Change>,
-    pub(super) conditions: Vec<Condition>,
-    pub(super) due: Option<Time>,
-    /// When a paused Deployment is to be resumed, and whether that is now.
-    pub(super) resume_at: Option<Time>,
-    pub(super) resumes: bool,
-    pub(super) uses: Vec<Use>,
-    /// The state as it is stored, without a restart, and with one.
-    pub(super) state: State,
-    pub(super) recorded: State,
-    pub(super) restarted: State,
-    /// What the restart is for: tracked configurations with their checksums, for Reloader's markers.
-    pub(super) sources: Vec<Source<'a>>,
-    /// Configurations with changes, and those that are applied as they are.
-    pub(super) drifting: Vec<(ConfigurationKind, &'a str)>,
-    pub(super) settled: Vec<(ConfigurationKind, &'a str)>,
-    /// Since when the workload has been waiting, in milliseconds.
-    pub(super) since: i64,
-    /// Whether a restart of ours is under way.
-    pub(super) is_restarting: bool,
-}
 
 /// Decides about a workload. `None` if it is not selected.
 pub(super) fn decide<'a>(
@@ -157,19 +125,6 @@ fn uses(tracked: &Tracked<'_>) -> Use {
     }
 }
 
-pub(super) fn condition(reason: &'static str, message: String, until: Option<Time>) -> Condition {
-    Condition {
-        reason,
-        message,
-        until,
-    }
-}
-
-/// Milliseconds.
-pub(super) fn span(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
-}
-
 fn is_restarting(workload: &Workload, state: &State, is_stripped: bool, now: i64) -> bool {
     let is_rolling = matches!(workload.rollout, Rollout::Progressing | Rollout::Stuck);
     let last = state.restarts.last();
@@ -252,7 +207,7 @@ impl Draft<'_> {
         self.recorded.pending = is_ever_restarted.then_some(pending);
     }
 
-    /// What holds the restart, whatever the time window.    /// Reloader pauses a Deployment for a while after it has restarted it.
+    /// Reloader pauses a Deployment for a while after it has restarted it.
     fn resume(&mut self, input: &Input) {
         let annotations = &self.workload.annotations;
         let paused_at = annotations.get(PAUSED_AT).and_then(|it| parse_time(it));

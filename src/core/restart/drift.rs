@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::compare::{Change, ChangeKind, Current, Difference, Reading};
 use super::configuration::{Configuration, ConfigurationKind, Content};
-use super::decide::span;
+use super::duration::span;
 use super::marker::applied_marker;
 use super::options::{Options, Profile};
 use super::plan::Input;

@@ -1,4 +1,4 @@
-//! Durations in annotations, in the notation of Go.
+//! Durations: in annotations, in the notation of Go, and in milliseconds.
 
 use std::time::Duration;
 
@@ -35,6 +35,11 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     (!text.is_empty())
         .then(|| Duration::try_from_secs_f64(total).ok())
         .flatten()
+}
+
+/// A duration in milliseconds.
+pub(super) fn span(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
 }
 
 #[cfg(test)]

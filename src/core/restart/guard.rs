@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::configuration::ConfigurationKind;
-use super::decide::Draft;
+use super::draft::Draft;
 use super::options::Options;
 use super::plan::{Condition, Decision};
 use super::workload::Rollout;

@@ -15,6 +15,7 @@ mod checksum;
 mod compare;
 mod configuration;
 mod decide;
+mod draft;
 mod drift;
 mod duration;
 mod guard;

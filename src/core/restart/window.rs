@@ -7,8 +7,8 @@ use crate::template::parse_time;
 
 use super::checksum::digest;
 use super::compare::ChangeKind;
-use super::decide::{Draft, HOUR, condition, span};
-use super::duration::parse_duration;
+use super::draft::{Draft, HOUR, condition};
+use super::duration::{parse_duration, span};
 use super::options::Profile;
 use super::plan::{Condition, Input};
 use super::state::{Pending, from_millis, millis};

@@ -11,7 +11,7 @@ use crate::template::Value;
 use crate::time::Time;
 
 use super::checksum::digest;
-use super::decide::Draft;
+use super::draft::Draft;
 use super::drift::Source;
 use super::duration::parse_duration;
 use super::marker::{
