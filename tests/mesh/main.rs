@@ -130,7 +130,8 @@ async fn call(
                 if attempt < tries
                     && (status.code() == Code::Unavailable || is_of_the_connection(&status)) =>
             {
-                sleep(Duration::from_millis(20)).await;
+                // Long enough in all for a server that starts on a busy machine.
+                sleep(Duration::from_millis(50 << attempt)).await;
             }
             Err(status) => panic!("attempt {attempt}: {status:?}"),
         }
