@@ -104,7 +104,7 @@ const WORK_TEMPLATE_BYTE: u64 = 8;
 const WORK_JSON_BYTE: u64 = 6;
 /// Bytes in memory for each byte of Kubernetes JSON, and for each object in it; what Kubernetes writes has an object for so
 /// many bytes, and more than that may be lists of empty messages.
-const JSON_MEMORY: usize = 3;
+const JSON_MEMORY: usize = 8;
 const JSON_MAP_MEMORY: usize = 300;
 const JSON_BYTES_PER_MAP: usize = 40;
 const JSON_DENSE_MEMORY: usize = 700;

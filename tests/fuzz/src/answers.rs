@@ -114,7 +114,7 @@ fn with_objects_json(request: &PlanRolloutRequest) -> Option<PlanRolloutRequest>
 }
 
 /// An object as Kubernetes prints it: with its kind, and whole numbers without a fraction.
-fn printed(object: &(impl Message + Name), api_version: &str, kind: &str) -> Option<Value> {
+fn printed(object: &impl Name, api_version: &str, kind: &str) -> Option<Value> {
     let text = json::to_kubernetes_json(object).ok()?;
     let mut printed: Value = serde_json::from_str(&text).ok()?;
     for (name, default) in [("apiVersion", api_version), ("kind", kind)] {
