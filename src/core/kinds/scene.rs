@@ -8,8 +8,9 @@ use crate::pass::quote;
 use crate::report::examiner::{Examiner, by_object};
 use crate::report::pods::Finding;
 use crate::report::text::{KUBERNETES_MAX, because, one_line, word};
-use crate::report::verdict::failure::{Finality, Group, is_terminating};
+use crate::report::verdict::failure::{Group, is_terminating};
 use crate::report::verdict::judgement::Judgement;
+use crate::report::verdict::weighing::Weighing;
 use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Blocker, Cause, Counter, Phase, Report};
 use crate::snapshot::{Condition, Pod};
@@ -254,34 +255,19 @@ impl<'a> Scene<'a> {
         group: &Group,
     ) -> Verdict {
         let find = |cause| blockers.iter().find(|blocker| blocker.cause == cause);
-        let (mut lead, mut since, mut pending) = (blockers.first(), None, None);
+        let mut weighing = Weighing::new(blockers.first());
         if let Some(blocker) = find(Cause::PodsRefused) {
             let uid = &self.observed.metadata.uid;
-            match self.examiner.refusal(uid, "FailedCreate", group.makes_room) {
-                Finality::Certain => {
-                    return Verdict::new(Outlook::NeedsChange, true, Some(blocker));
-                }
-                Finality::Pending(at) => pending = at,
-                Finality::Open => {}
+            let finality = self.examiner.refusal(uid, "FailedCreate", group.makes_room);
+            if let Some(verdict) = weighing.add_refusal(blocker, finality) {
+                return verdict;
             }
         }
         if let Some((cause, finality, reported)) = self.examiner.weigh(findings, group, None)
             && let Some(blocker) = find(cause)
+            && let Some(verdict) = weighing.add_failure(blocker, finality, reported)
         {
-            match finality {
-                Finality::Certain => {
-                    return Verdict {
-                        since: Some(reported),
-                        ..Verdict::new(Outlook::NeedsChange, true, Some(blocker))
-                    };
-                }
-                Finality::Pending(at) => {
-                    since = Some(reported);
-                    lead = Some(blocker);
-                    pending = pending.or(at);
-                }
-                Finality::Open => {}
-            }
+            return verdict;
         }
         let only_time = !blockers.is_empty()
             && blockers
@@ -292,9 +278,9 @@ impl<'a> Scene<'a> {
             false => Outlook::Undecided,
         };
         Verdict {
-            decided_after: pending,
-            since,
-            ..Verdict::new(outlook, false, lead)
+            decided_after: weighing.certain_at,
+            since: weighing.since,
+            ..Verdict::new(outlook, false, weighing.lead)
         }
     }
 }

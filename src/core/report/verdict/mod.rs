@@ -9,6 +9,7 @@ pub(super) mod definite;
 pub(crate) mod evidence;
 pub(crate) mod failure;
 pub mod judgement;
+pub(crate) mod weighing;
 
 use super::pods::Finding;
 use super::{Blocker, Cause, Survey};
@@ -18,6 +19,7 @@ use crate::time::Time;
 
 use self::definite::Refusal;
 use self::failure::{Finality, Group, is_terminating};
+use self::weighing::Weighing;
 
 /// The verdict about a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,40 +96,28 @@ impl Survey<'_> {
             return Verdict::new(Outlook::NeedsChange, true, Some(paused));
         }
         // A pause that holds nothing back is not what is missing.
-        let mut lead = blockers
+        let lead = blockers
             .iter()
             .find(|blocker| blocker.cause != Cause::Paused);
-        let mut pending = None;
+        let mut weighing = Weighing::new(lead);
         for cause in [Cause::ReplicaSetRefused, Cause::PodsRefused] {
-            let Some(blocker) = find(cause) else { continue };
-            match self.refusal(cause) {
-                Finality::Certain => {
-                    return Verdict::new(Outlook::NeedsChange, true, Some(blocker));
-                }
-                Finality::Pending(at) => pending = pending.or(at),
-                Finality::Open => {}
+            if let Some(blocker) = find(cause)
+                && let Some(verdict) = weighing.add_refusal(blocker, self.refusal(cause))
+            {
+                return verdict;
             }
         }
-        let mut since = None;
         if let Some((cause, finality, reported)) = self.weigh(findings)
             && let Some(blocker) = find(cause)
+            && let Some(verdict) = weighing.add_failure(blocker, finality, reported)
         {
-            match finality {
-                Finality::Certain => {
-                    return Verdict {
-                        since: Some(reported),
-                        ..Verdict::new(Outlook::NeedsChange, true, Some(blocker))
-                    };
-                }
-                Finality::Pending(at) => {
-                    since = Some(reported);
-                    // The caller sends this reason back.
-                    lead = Some(blocker);
-                    pending = pending.or(at);
-                }
-                Finality::Open => {}
-            }
+            return verdict;
         }
+        let Weighing {
+            lead,
+            since,
+            certain_at,
+        } = weighing;
         let startup = startup_ends(findings);
         if find(Cause::DeadlineExceeded).is_some() && startup.is_none() {
             // Kubernetes has given up waiting, and nothing leaves no doubt.
@@ -160,7 +150,7 @@ impl Survey<'_> {
             Some(end) => deadline.map(|deadline| deadline.max(end)),
             None => deadline,
         };
-        let decided_after = [pending, deadline].into_iter().flatten().min();
+        let decided_after = [certain_at, deadline].into_iter().flatten().min();
         Verdict {
             decided_after,
             since,
