@@ -37,7 +37,7 @@ const (
 	// It is complete.
 	RolloutState_ROLLOUT_STATE_COMPLETE RolloutState = 2
 	// It does not complete without a change, for example by the verdict of ComputeStatus.
-	RolloutState_ROLLOUT_STATE_STUCK RolloutState = 3
+	RolloutState_ROLLOUT_STATE_STALLED RolloutState = 3
 )
 
 // Enum value maps for RolloutState.
@@ -46,13 +46,13 @@ var (
 		0: "ROLLOUT_STATE_UNSPECIFIED",
 		1: "ROLLOUT_STATE_PROGRESSING",
 		2: "ROLLOUT_STATE_COMPLETE",
-		3: "ROLLOUT_STATE_STUCK",
+		3: "ROLLOUT_STATE_STALLED",
 	}
 	RolloutState_value = map[string]int32{
 		"ROLLOUT_STATE_UNSPECIFIED": 0,
 		"ROLLOUT_STATE_PROGRESSING": 1,
 		"ROLLOUT_STATE_COMPLETE":    2,
-		"ROLLOUT_STATE_STUCK":       3,
+		"ROLLOUT_STATE_STALLED":     3,
 	}
 )
 
@@ -1056,7 +1056,7 @@ type RestartOptions struct {
 	AllWorkloads bool `protobuf:"varint,14,opt,name=all_workloads,json=allWorkloads,proto3" json:"all_workloads,omitempty"`
 	// Whether image pull secrets count.
 	ImagePullSecrets bool `protobuf:"varint,15,opt,name=image_pull_secrets,json=imagePullSecrets,proto3" json:"image_pull_secrets,omitempty"`
-	// Whether a workload that is stuck after a restart holds the restarts of others for the same configuration. Defaults to
+	// Whether a workload that is stalled after a restart holds the restarts of others for the same configuration. Defaults to
 	// true.
 	Breaker *bool `protobuf:"varint,16,opt,name=breaker,proto3,oneof" json:"breaker,omitempty"`
 	// Whether steps contain their events as calls too (Step.event_calls).
@@ -2210,12 +2210,12 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\rItemViolation\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12 \n" +
-	"\vdescription\x18\x03 \x01(\tR\vdescription*\x81\x01\n" +
+	"\vdescription\x18\x03 \x01(\tR\vdescription*\x83\x01\n" +
 	"\fRolloutState\x12\x1d\n" +
 	"\x19ROLLOUT_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19ROLLOUT_STATE_PROGRESSING\x10\x01\x12\x1a\n" +
-	"\x16ROLLOUT_STATE_COMPLETE\x10\x02\x12\x17\n" +
-	"\x13ROLLOUT_STATE_STUCK\x10\x03*\xa7\x01\n" +
+	"\x16ROLLOUT_STATE_COMPLETE\x10\x02\x12\x19\n" +
+	"\x15ROLLOUT_STATE_STALLED\x10\x03*\xa7\x01\n" +
 	"\x11ConfigurationKind\x12\"\n" +
 	"\x1eCONFIGURATION_KIND_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dCONFIGURATION_KIND_CONFIG_MAP\x10\x01\x12\x1d\n" +

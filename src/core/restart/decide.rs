@@ -126,7 +126,7 @@ fn uses(tracked: &Tracked<'_>) -> Use {
 }
 
 fn is_restarting(workload: &Workload, state: &State, is_stripped: bool, now: i64) -> bool {
-    let is_rolling = matches!(workload.rollout, Rollout::Progressing | Rollout::Stuck);
+    let is_rolling = matches!(workload.rollout, Rollout::Progressing | Rollout::Stalled);
     let last = state.restarts.last();
     is_rolling && !is_stripped && last.is_some_and(|last| now.saturating_sub(*last) < HOUR)
 }

@@ -11,10 +11,10 @@ use super::workload::Rollout;
 /// A configuration in a namespace.
 type Id<'a> = (&'a str, ConfigurationKind, &'a str);
 
-/// Holds the restarts that are too many, and those for a configuration with which another workload got stuck.
+/// Holds the restarts that are too many, and those for a configuration with which another workload is stalled.
 pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
-    let stuck = match options.breaker {
-        true => stuck(drafts),
+    let stalled = match options.breaker {
+        true => stalled(drafts),
         false => HashMap::new(),
     };
     let under_way = drafts.iter().filter(|it| it.is_restarting).count();
@@ -34,13 +34,13 @@ pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
         let namespace = draft.workload.namespace.as_str();
         let drifting = draft.drifting.iter();
         let breaker = drifting
-            .filter_map(|(kind, name)| stuck.get(&(namespace, *kind, *name)))
+            .filter_map(|(kind, name)| stalled.get(&(namespace, *kind, *name)))
             .next();
         // One that is under way itself takes no further place.
         let needs_place = !draft.is_restarting;
-        if let Some(stuck) = breaker {
+        if let Some(stalled) = breaker {
             let message =
-                format!("{stuck} was restarted for the same configuration, and is stalled");
+                format!("{stalled} was restarted for the same configuration, and is stalled");
             hold(draft, "BREAKER", message);
         } else if needs_place && free == 0 {
             let message = format!("{} restarts may be under way", options.max_concurrent);
@@ -51,12 +51,12 @@ pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
     }
 }
 
-/// The configurations with which workloads were restarted that are stuck now, and one of these workloads.
-fn stuck<'a>(drafts: &[Draft<'a>]) -> HashMap<Id<'a>, String> {
+/// The configurations with which workloads were restarted that are stalled now, and one of these workloads.
+fn stalled<'a>(drafts: &[Draft<'a>]) -> HashMap<Id<'a>, String> {
     let mut found = HashMap::new();
     for draft in drafts {
         let workload = draft.workload;
-        if !draft.is_restarting || workload.rollout != Rollout::Stuck {
+        if !draft.is_restarting || workload.rollout != Rollout::Stalled {
             continue;
         }
         let name = format!("{} {}/{}", workload.kind, workload.namespace, workload.name);

@@ -60,7 +60,7 @@ pub enum Rollout {
     /// It is complete.
     Complete,
     /// It will not complete without a change.
-    Stuck,
+    Stalled,
 }
 
 /// When the pods of the current revision have started.

@@ -219,7 +219,7 @@ pub(super) fn rollout(
         .any(|it| it["reason"] == "ProgressDeadlineExceeded");
     match is_complete {
         true => proto::RolloutState::Complete,
-        false if is_late || is_failing => proto::RolloutState::Stuck,
+        false if is_late || is_failing => proto::RolloutState::Stalled,
         false => proto::RolloutState::Progressing,
     }
 }

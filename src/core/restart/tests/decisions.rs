@@ -268,7 +268,7 @@ fn a_change_before_the_pods_started_is_folded_into_the_rollout() {
 
 #[test]
 fn a_change_during_a_rollout_is_held_until_it_ends_or_is_stuck() {
-    for end in [Rollout::Complete, Rollout::Stuck] {
+    for end in [Rollout::Complete, Rollout::Stalled] {
         let mut world = recorded(env_from(&["app"]));
         world.workloads.get_mut("web").unwrap().rollout = Rollout::Progressing;
         world.set(ConfigMap, "app", &[("DB_HOST", "z")]);

@@ -100,7 +100,7 @@ fn a_stuck_workload_holds_the_others_until_the_configuration_is_fixed() {
     world.now += 60;
     let steps = world.steps();
     world.carry_out(&steps[0]).unwrap();
-    world.workloads.get_mut("web-00").unwrap().rollout = Rollout::Stuck;
+    world.workloads.get_mut("web-00").unwrap().rollout = Rollout::Stalled;
     world.options.max_concurrent = 0;
     world.now += 60;
     assert_eq!(restarting(&world), 0);

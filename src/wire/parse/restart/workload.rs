@@ -110,7 +110,7 @@ impl Parser<'_> {
             Ok(proto::RolloutState::Unspecified) => Rollout::Unknown,
             Ok(proto::RolloutState::Progressing) => Rollout::Progressing,
             Ok(proto::RolloutState::Complete) => Rollout::Complete,
-            Ok(proto::RolloutState::Stuck) => Rollout::Stuck,
+            Ok(proto::RolloutState::Stalled) => Rollout::Stalled,
             Err(_) => self.unknown("rollout", rollout, path),
         };
         let started_path = path.field("oldest_pod_started_at");

@@ -36,7 +36,7 @@ class _RolloutStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RolloutS
     """It is in progress."""
     ROLLOUT_STATE_COMPLETE: _RolloutState.ValueType  # 2
     """It is complete."""
-    ROLLOUT_STATE_STUCK: _RolloutState.ValueType  # 3
+    ROLLOUT_STATE_STALLED: _RolloutState.ValueType  # 3
     """It does not complete without a change, for example by the verdict of ComputeStatus."""
 
 class RolloutState(_RolloutState, metaclass=_RolloutStateEnumTypeWrapper):
@@ -48,7 +48,7 @@ ROLLOUT_STATE_PROGRESSING: RolloutState.ValueType  # 1
 """It is in progress."""
 ROLLOUT_STATE_COMPLETE: RolloutState.ValueType  # 2
 """It is complete."""
-ROLLOUT_STATE_STUCK: RolloutState.ValueType  # 3
+ROLLOUT_STATE_STALLED: RolloutState.ValueType  # 3
 """It does not complete without a change, for example by the verdict of ComputeStatus."""
 Global___RolloutState: _TypeAlias = RolloutState  # noqa: Y015
 
@@ -675,7 +675,7 @@ class RestartOptions(_message.Message):
     image_pull_secrets: _builtins.bool
     """Whether image pull secrets count."""
     breaker: _builtins.bool
-    """Whether a workload that is stuck after a restart holds the restarts of others for the same configuration. Defaults to
+    """Whether a workload that is stalled after a restart holds the restarts of others for the same configuration. Defaults to
     true.
     """
     events_as_calls: _builtins.bool
