@@ -72,7 +72,7 @@ func start(t *testing.T) {
 		t.Fatal(err)
 	}
 	terminating := utilfeature.DefaultFeatureGate.Enabled(features.DeploymentReplicaSetTerminatingReplicas)
-	running = exec.Command(os.Getenv(AdapterEnv), "--mode=takeover", "--planner", os.Getenv(PlannerEnv), "--kubeconfig", kubeconfig,
+	running = exec.Command(os.Getenv(AdapterEnv), "--mode=takeover", "--native-controller-probe=0", "--planner", os.Getenv(PlannerEnv), "--kubeconfig", kubeconfig,
 		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0",
 		// The tests assume that a complete status already covers their latest change.
 		"--min-interval=0", "--status-interval=0",
