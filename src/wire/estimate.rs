@@ -179,6 +179,19 @@ pub fn estimate<M: Name>(encoded: &[u8]) -> Result<Estimate, Error> {
     estimate_named(&M::full_name(), encoded, &Never)
 }
 
+/// Refuses a request that takes more bytes in memory than one may.
+pub(super) fn check_memory(bytes: usize) -> Result<(), Error> {
+    if bytes > MEMORY_BYTES_MAX {
+        return Err(Error::TooLarge {
+            what: "request",
+            unit: "bytes in memory",
+            count: bytes,
+            max: MEMORY_BYTES_MAX,
+        });
+    }
+    Ok(())
+}
+
 /// Estimates what it takes to find the objects in a text of Kubernetes JSON.
 #[must_use]
 pub fn estimate_objects(json: &[u8]) -> Estimate {
@@ -298,14 +311,7 @@ impl<'i> Walk<'i> {
         if !self.violations.is_empty() {
             return Err(Error::InvalidArgument(self.violations));
         }
-        if estimate.memory > MEMORY_BYTES_MAX {
-            return Err(Error::TooLarge {
-                what: "request",
-                unit: "bytes in memory",
-                count: estimate.memory,
-                max: MEMORY_BYTES_MAX,
-            });
-        }
+        check_memory(estimate.memory)?;
         Ok(estimate)
     }
 

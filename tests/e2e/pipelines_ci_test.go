@@ -184,7 +184,7 @@ func exports(t *testing.T, variables, defaults map[string]string) string {
 			name := match[1] + match[2]
 			fallback, known := defaults[name]
 			if !known {
-				t.Fatalf("there is no input %s", name)
+				t.Fatalf("unknown input %s", name)
 			}
 			if value = inputs[name]; value == "" {
 				value = fmt.Sprintf("%q", fallback)

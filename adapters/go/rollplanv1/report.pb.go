@@ -182,7 +182,7 @@ type RolloutReport struct {
 	Revision string `protobuf:"bytes,6,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Name of the ReplicaSet with the current template. Empty if it does not exist yet.
 	ReplicaSet string `protobuf:"bytes,7,opt,name=replica_set,json=replicaSet,proto3" json:"replica_set,omitempty"`
-	// Time at which the progress deadline expires. Absent if there is no deadline, or if the rollout is not waiting for
+	// Time at which the progress deadline expires. Absent without a deadline, or if the rollout is not waiting for
 	// progress.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// Whether the rollout completes by itself or needs a change.

@@ -103,7 +103,7 @@ type RollbackResponse struct {
 	Changes []*TemplateChange `protobuf:"bytes,5,rep,name=changes,proto3" json:"changes,omitempty"`
 	// Settings that the rollback does not restore, and other things to consider.
 	Warnings []string `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	// Why there are no steps. Empty if there are steps.
+	// Reason why nothing is to be done. Empty if the response has steps.
 	Reason        string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

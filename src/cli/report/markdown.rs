@@ -79,10 +79,7 @@ fn escaped(text: &str) -> String {
 /// The text on one line as code, so that a command can be copied.
 fn code(text: &str) -> String {
     let text = one_line(text);
-    let mut longest = 0;
-    for run in text.split(|c| c != '`') {
-        longest = longest.max(run.len());
-    }
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     match longest {
         0 => format!("`{text}`"),

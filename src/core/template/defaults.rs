@@ -175,7 +175,7 @@ fn downward_items(source: &mut Fields) {
     });
 }
 
-/// `latest` stands for no tag where there is no digest either.
+/// An image without a tag and without a digest counts as `latest`.
 fn pull_policy(image: &str) -> &'static str {
     let (name, digest) = match image.split_once('@') {
         Some((name, digest)) => (name, Some(digest)),

@@ -159,6 +159,27 @@ impl From<BTreeMap<String, Value>> for Value {
     }
 }
 
+/// Recurses to the depth of the JSON, which its parser limits.
+impl From<&serde_json::Value> for Value {
+    fn from(json: &serde_json::Value) -> Self {
+        match json {
+            serde_json::Value::Null => Self::Null,
+            serde_json::Value::Bool(value) => Self::Bool(*value),
+            serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                (Some(integer), _) => Self::from(integer),
+                (None, Some(float)) => Self::from(Number::from(float)),
+                (None, None) => Self::Null,
+            },
+            serde_json::Value::String(text) => Self::from(text.as_str()),
+            serde_json::Value::Array(items) => Self::List(items.iter().map(Self::from).collect()),
+            serde_json::Value::Object(entries) => {
+                let entries = entries.iter();
+                Self::Map(entries.map(|(key, it)| (key.clone(), it.into())).collect())
+            }
+        }
+    }
+}
+
 impl<K: Into<String>, V: Into<Value>, const N: usize> From<[(K, V); N]> for Value {
     fn from(entries: [(K, V); N]) -> Self {
         Self::Map(

@@ -10,7 +10,7 @@ use super::transcode::{Fault, Transcoder};
 use super::{Object, Reader};
 use crate::proto;
 use crate::wire::error::{Error, Reason, Violations};
-use crate::wire::estimate::{self, MEMORY_BYTES_MAX, OBJECT_BYTES_MAX};
+use crate::wire::estimate::{self, OBJECT_BYTES_MAX};
 use crate::wire::origin::Origin;
 
 /// Reads a text with exactly one ReplicaSet. The path of an error is relative to the text.
@@ -103,15 +103,7 @@ impl Reader<'_> {
 
     pub(super) fn take_memory(&mut self, bytes: usize) -> Result<(), Error> {
         self.memory = self.memory.saturating_add(bytes);
-        if self.memory > MEMORY_BYTES_MAX {
-            return Err(Error::TooLarge {
-                what: "request",
-                unit: "bytes in memory",
-                count: self.memory,
-                max: MEMORY_BYTES_MAX,
-            });
-        }
-        Ok(())
+        estimate::check_memory(self.memory)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rollplan_core::template::{Number, Value, parse_time};
+use rollplan_core::template::parse_time;
 use rollplan_core::time::Time;
 use serde_json::Value as Json;
 
@@ -29,22 +29,4 @@ pub(super) fn integer(json: &Json, pointer: &str) -> Option<i64> {
 /// A time.
 pub(super) fn time(json: &Json, pointer: &str) -> Option<Time> {
     parse_time(text(json, pointer))
-}
-
-/// The same value for the planner.
-pub(super) fn value(json: &Json) -> Value {
-    match json {
-        Json::Null => Value::Null,
-        Json::Bool(value) => Value::Bool(*value),
-        Json::Number(number) => Value::Number(match number.as_i64() {
-            Some(integer) => Number::from(integer),
-            None => Number::from(number.as_f64().unwrap_or_default()),
-        }),
-        Json::String(text) => Value::from(text.as_str()),
-        Json::Array(items) => Value::List(items.iter().map(value).collect()),
-        Json::Object(entries) => {
-            let entries = entries.iter().map(|(key, it)| (key.clone(), value(it)));
-            Value::Map(entries.collect())
-        }
-    }
 }

@@ -9,7 +9,7 @@ use rollplan_core::selector::LabelSelector;
 use rollplan_core::time::Time;
 use serde_json::Value as Json;
 
-use super::json::{integer, strings, text, time, value};
+use super::json::{integer, strings, text, time};
 use super::started::{Pods, rollout};
 use crate::proto;
 use crate::wire::error::{Error, Reason, Violations};
@@ -273,7 +273,7 @@ impl Reader<'_, '_> {
             let mut whole = String::new();
             object.write_json(&mut whole);
             let whole: Json = serde_json::from_str(&whole).unwrap_or_default();
-            value(&whole)
+            (&whole).into()
         });
         let owner = |key: &str| text(&all, key).to_owned();
         let message = proto::Workload {
@@ -300,7 +300,7 @@ impl Reader<'_, '_> {
         };
         let item = WorkloadItem {
             message,
-            template: Some(value(template)),
+            template: Some(template.into()),
             object: whole,
         };
         self.items

@@ -110,17 +110,8 @@ func (p installation) runContainers(ctx context.Context, t *testing.T) {
 	}
 	for _, probe := range probes {
 		await(ctx, t, probe.what, func(ctx context.Context) error {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, probe.url, nil)
-			if err != nil {
-				return err
-			}
-			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				return err
-			}
-			defer response.Body.Close()
-			if response.StatusCode != http.StatusOK {
-				return fmt.Errorf("response is %s; see %s", response.Status, probe.log)
+			if err := answers(ctx, probe.url, http.StatusOK); err != nil {
+				return fmt.Errorf("%w; see %s", err, probe.log)
 			}
 			return nil
 		})

@@ -164,19 +164,7 @@ func (r refusals) readiness(ctx context.Context, t *testing.T) {
 	ready := func(want int) {
 		t.Helper()
 		await(ctx, t, fmt.Sprintf("the answer %d to /readyz", want), func(ctx context.Context) error {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+"/readyz", nil)
-			if err != nil {
-				return err
-			}
-			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				return err
-			}
-			defer response.Body.Close()
-			if response.StatusCode != want {
-				return fmt.Errorf("the answer is %s", response.Status)
-			}
-			return nil
+			return answers(ctx, "http://"+r.health+"/readyz", want)
 		})
 	}
 	ready(http.StatusOK)

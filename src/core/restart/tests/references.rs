@@ -1,11 +1,10 @@
 use serde_json::{Value as Json, json};
 
 use super::super::*;
-use super::world::value;
 
 /// Kind, name, keys, usage, optional, container.
 fn found(template: &Json) -> Vec<String> {
-    let list = references(&value(template)).into_iter().map(|it| {
+    let list = references(&template.into()).into_iter().map(|it| {
         let keys = it.keys.map_or("*".to_owned(), |keys| keys.join("+"));
         let container = it.container.map(|it| format!("{}[{}]", it.list, it.index));
         format!(

@@ -8,7 +8,6 @@ use rollplan_core::restart::{
     Configuration, ConfigurationKind, Content, Data, Decision, Hasher, Input, Options, Plan,
     Profile, Rollout, Started, Step, Workload, WorkloadPlan, plan_restarts, references,
 };
-use rollplan_core::template::Value;
 use rollplan_core::time::Time;
 use serde_json::{Map, Value as Json, json};
 
@@ -294,7 +293,7 @@ impl World {
             template_annotations: strings(&template["metadata"]["annotations"]),
             has_template_metadata: !template["metadata"].is_null(),
             template_path: path,
-            references: references(&value(template)),
+            references: references(&template.into()),
             rollout: *rollout,
             started: match (self.tells_times, started) {
                 (false, _) => Started::Unknown,
@@ -306,8 +305,8 @@ impl World {
             is_on_delete: object["spec"]["updateStrategy"]["type"] == "OnDelete",
             is_deleting: false,
             disruptions_allowed: *disruptions_allowed,
-            template: Some(value(template)),
-            object: Some(value(object)),
+            template: Some(template.into()),
+            object: Some(object.into()),
         }
     }
 
@@ -362,21 +361,6 @@ fn strings(json: &Json) -> BTreeMap<String, String> {
     entries
         .map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned()))
         .collect()
-}
-
-/// The same value for the planner.
-pub(crate) fn value(json: &Json) -> Value {
-    match json {
-        Json::Null => Value::Null,
-        Json::Bool(value) => Value::from(*value),
-        Json::Number(number) => Value::from(number.as_i64().unwrap()),
-        Json::String(text) => Value::from(text.as_str()),
-        Json::Array(items) => Value::List(items.iter().map(value).collect()),
-        Json::Object(entries) => {
-            let entries = entries.iter().map(|(key, it)| (key.clone(), value(it)));
-            Value::Map(entries.collect())
-        }
-    }
 }
 
 /// Applies a JSON Patch as the API server does: all of it or nothing, and a test for null passes where nothing is.

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use rollplan_core::size::IntOrPercent;
-use rollplan_core::template::{Number, Value};
+use rollplan_core::template::Value;
 use rollplan_core::time::Time;
 use serde_json::value::RawValue;
 
@@ -199,26 +199,7 @@ impl<'a, 'f> Field<'a, 'f> {
 
     /// Whatever it has, as it is. `None` if it is not JSON of a depth that can be read.
     pub(super) fn value(&self) -> Option<Value> {
-        serde_json::from_str(self.text?).ok().map(value)
-    }
-}
-
-fn value(json: serde_json::Value) -> Value {
-    match json {
-        serde_json::Value::Null => Value::Null,
-        serde_json::Value::Bool(it) => Value::Bool(it),
-        serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(integer), _) => Value::from(Number::from(integer)),
-            (None, Some(float)) => Value::from(Number::from(float)),
-            (None, None) => Value::Null,
-        },
-        serde_json::Value::String(text) => Value::String(text),
-        serde_json::Value::Array(items) => Value::List(items.into_iter().map(value).collect()),
-        serde_json::Value::Object(entries) => Value::Map(
-            entries
-                .into_iter()
-                .map(|(key, entry)| (key, value(entry)))
-                .collect(),
-        ),
+        let json: serde_json::Value = serde_json::from_str(self.text?).ok()?;
+        Some((&json).into())
     }
 }

@@ -158,7 +158,7 @@ class RolloutReport(_message.Message):
 
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
-        """Time at which the progress deadline expires. Absent if there is no deadline, or if the rollout is not waiting for
+        """Time at which the progress deadline expires. Absent without a deadline, or if the rollout is not waiting for
         progress.
         """
 

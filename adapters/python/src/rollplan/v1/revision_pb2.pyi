@@ -74,7 +74,7 @@ class RollbackResponse(_message.Message):
     replica_set: _builtins.str
     """Name of the ReplicaSet whose template is restored."""
     reason: _builtins.str
-    """Why there are no steps. Empty if there are steps."""
+    """Reason why nothing is to be done. Empty if the response has steps."""
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[_plan_pb2.Step]:
         """Steps to carry out. Empty if the Deployment already has the template of the revision."""

@@ -74,7 +74,7 @@ export type RolloutReport = Message<"rollplan.v1.RolloutReport"> & {
   replicaSet: string;
 
   /**
-   * Time at which the progress deadline expires. Absent if there is no deadline, or if the rollout is not waiting for
+   * Time at which the progress deadline expires. Absent without a deadline, or if the rollout is not waiting for
    * progress.
    *
    * @generated from field: google.protobuf.Timestamp deadline = 8;

@@ -102,7 +102,7 @@ export type RollbackResponse = Message<"rollplan.v1.RollbackResponse"> & {
   warnings: string[];
 
   /**
-   * Why there are no steps. Empty if there are steps.
+   * Reason why nothing is to be done. Empty if the response has steps.
    *
    * @generated from field: string reason = 7;
    */
