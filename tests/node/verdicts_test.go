@@ -523,7 +523,12 @@ func (c *cluster) follow(script string, args ...string) (string, bool, error) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	out, err := command.CombinedOutput()
-	return string(out), ctx.Err() == nil, err
+	isDone := ctx.Err() == nil
+	// What the script has left behind.
+	if command.Process != nil {
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+	}
+	return string(out), isDone, err
 }
 
 func ended(word string, begin time.Time) string {
@@ -542,7 +547,8 @@ func (c *cluster) judgeKubectl(in string, begin time.Time) string {
 }
 
 func (c *cluster) judgeKstatus(t *testing.T, in string, begin time.Time) string {
-	out, isDone, _ := c.follow(`kubectl get deployment web -n "$1" --watch -o json | "$2" | grep --line-buffered -m 1 -E '^(Current|Failed) '`, in, env(t, "KSTATUS"))
+	// Not a pipeline, which would wait for kubectl, and so for another change after the last one.
+	out, isDone, _ := c.follow(`exec 2>/dev/null; exec grep -m 1 -E '^(Current|Failed) ' < <(kubectl get deployment web -n "$1" --watch -o json | "$2")`, in, env(t, "KSTATUS"))
 	switch {
 	case !isDone:
 		return "waits"
