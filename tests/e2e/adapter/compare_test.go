@@ -49,6 +49,7 @@ var scenarios = []struct {
 // TestSameAsNative runs the scenarios with the native controller, and then with the adapter. After each step, the objects
 // must become the same, apart from names, times and what only the API server decides.
 func TestSameAsNative(t *testing.T) {
+	t.Parallel()
 	ctx := withTimeout(t, 20*time.Minute)
 	var want [][]string // by step and scenario
 	for _, native := range []bool{true, false} {

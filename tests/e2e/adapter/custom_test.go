@@ -22,6 +22,7 @@ var plannedDeployments = schema.GroupVersionResource{Group: "apps.rollplan.dev",
 
 // TestCustomResource manages PlannedDeployments while the native controller manages Deployments.
 func TestCustomResource(t *testing.T) {
+	t.Parallel()
 	ctx := withTimeout(t, 12*time.Minute)
 	s := start(ctx, t, controlplane.Options{NativeController: true}, CustomResource)
 	c := plannedKubectl{kubectl{s, "default"}}

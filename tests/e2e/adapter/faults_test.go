@@ -43,11 +43,13 @@ const (
 // TestFaults kills the service, adapters and the API server at random times during many rollouts, and pauses or overloads
 // the service temporarily. The limits must hold at all times, and every rollout must complete.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	runFaults(t, controlplane.Options{}, Takeover)
 }
 
 // TestFaultsOfCustomResources does the same with PlannedDeployments, next to the native controller.
 func TestFaultsOfCustomResources(t *testing.T) {
+	t.Parallel()
 	runFaults(t, controlplane.Options{NativeController: true}, CustomResource)
 }
 
@@ -125,6 +127,7 @@ func runFaults(t *testing.T, options controlplane.Options, mode Mode) {
 // TestTwoActiveAdapters runs two adapters without leader election. The limits only hold with a single writer, but every
 // rollout must still complete without losing anything.
 func TestTwoActiveAdapters(t *testing.T) {
+	t.Parallel()
 	ctx := withTimeout(t, 15*time.Minute)
 	s := install(ctx, t, controlplane.Options{}, Takeover)
 	for _, name := range []string{"adapter-1", "adapter-2"} {

@@ -19,6 +19,7 @@ import (
 
 // TestSwitchControllers checks that each controller finishes a rollout that the other one has started.
 func TestSwitchControllers(t *testing.T) {
+	t.Parallel()
 	ctx := withTimeout(t, 10*time.Minute)
 	s := install(ctx, t, controlplane.Options{NativeController: true}, Takeover)
 	h := controllerSwitch{kubectl{s, "default"}}
@@ -61,6 +62,7 @@ func TestSwitchControllers(t *testing.T) {
 // TestNativeControllerConflict starts an adapter although the native controller is running. The adapter must report the
 // conflict and leave the Deployment alone.
 func TestNativeControllerConflict(t *testing.T) {
+	t.Parallel()
 	ctx := withTimeout(t, 5*time.Minute)
 	s := start(ctx, t, controlplane.Options{NativeController: true}, Takeover)
 	k := kubectl{s, "default"}
@@ -83,6 +85,7 @@ func TestNativeControllerConflict(t *testing.T) {
 // TestNativeControllerProbe starts an adapter beside the native controller. It must not write anything until the native
 // controller is disabled, and stop when that is enabled again.
 func TestNativeControllerProbe(t *testing.T) {
+	t.Parallel()
 	ctx := withTimeout(t, 5*time.Minute)
 	s := install(ctx, t, controlplane.Options{NativeController: true}, Takeover)
 	// The native controller has no leader here, so the wait may be shorter than a change of it.

@@ -23,6 +23,7 @@ const integrationCases = 17
 // TestUpstreamIntegration runs the integration tests of Kubernetes for Deployments, with the adapter in place of the
 // Deployment controller. The tests start their own API server and ReplicaSet controller.
 func TestUpstreamIntegration(t *testing.T) {
+	t.Parallel()
 	ctx := withTimeout(t, 25*time.Minute)
 	programs, err := controlplane.Build(ctx, t.Output())
 	if err != nil {

@@ -20,6 +20,7 @@ const waitTimeout = "120s"
 
 // TestKubectl checks that all kubectl commands for Deployments work as they do with the native controller.
 func TestKubectl(t *testing.T) {
+	t.Parallel()
 	ctx := withTimeout(t, 10*time.Minute)
 	s := start(ctx, t, controlplane.Options{}, Takeover)
 	k := kubectl{s, "default"}

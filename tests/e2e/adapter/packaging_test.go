@@ -19,6 +19,7 @@ import (
 // in the simulated pods. The test therefore runs the commands of their containers as local processes with the rights of
 // the service account, and sends the probes.
 func TestManifests(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []Mode{CustomResource, Takeover, Restarts} {
 		t.Run(string(mode), func(t *testing.T) {
 			ctx := withTimeout(t, 5*time.Minute)

@@ -18,6 +18,7 @@ import (
 // TestRefusals checks how often an adapter repeats calls that the API server rejects, and what it reports while the service is
 // away.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	ctx := withTimeout(t, 6*time.Minute)
 	s := install(ctx, t, controlplane.Options{}, Takeover)
 	metrics, err := freeAddress()

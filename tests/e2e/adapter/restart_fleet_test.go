@@ -60,6 +60,7 @@ const cacheLag = 10 * time.Second
 // have started with the newest contents, no workload was restarted more often or sooner than the rules allow, and no value
 // of a configuration is in anything that was emitted.
 func TestRestartFleet(t *testing.T) {
+	t.Parallel()
 	ctx := withTimeout(t, 40*time.Minute)
 	workloads, configurations := envNumber(t, restartWorkloadsEnv, 12), envNumber(t, restartConfigurationsEnv, 18)
 	seed := uint64(envNumber(t, seedEnv, 1))

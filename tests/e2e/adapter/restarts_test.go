@@ -182,6 +182,7 @@ func get(ctx context.Context, t *testing.T, url string) string {
 // TestRestarts runs the adapter in the mode "restarts" beside the native Deployment controller and an adapter for custom
 // resources.
 func TestRestarts(t *testing.T) {
+	t.Parallel()
 	ctx := withTimeout(t, 20*time.Minute)
 	s := start(ctx, t, controlplane.Options{NativeController: true}, CustomResource)
 	kubeconfig := grantRestarts(ctx, t, s)
@@ -195,6 +196,7 @@ func TestRestarts(t *testing.T) {
 
 // TestRestartsInTakeoverMode runs it beside an adapter that has taken over all Deployments.
 func TestRestartsInTakeoverMode(t *testing.T) {
+	t.Parallel()
 	ctx := withTimeout(t, 6*time.Minute)
 	s := start(ctx, t, controlplane.Options{}, Takeover)
 	kubeconfig, err := s.Grant(ctx, Restarts)

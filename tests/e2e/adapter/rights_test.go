@@ -26,6 +26,7 @@ import (
 // TestRights checks who may get the metrics of an adapter, and what an adapter can do with the rights of the chart in one
 // namespace.
 func TestRights(t *testing.T) {
+	t.Parallel()
 	ctx := withTimeout(t, 5*time.Minute)
 	s := install(ctx, t, controlplane.Options{}, CustomResource)
 	t.Run("metrics", func(t *testing.T) { secureMetrics(ctx, t, s) })

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // Programs outside the Kubernetes module. They are installed with `go install`, independently of our go.mod.
@@ -66,9 +67,13 @@ type program struct {
 	test bool
 }
 
+var building sync.Mutex
+
 // Build builds the programs that are missing in the cache or have another version. Extra lists additional programs that
-// the control plane itself does not need: E2ETest, Kubelet and KubeProxy.
+// the control plane itself does not need: E2ETest, Kubelet and KubeProxy. Concurrent calls wait for each other.
 func Build(ctx context.Context, progress io.Writer, extra ...string) (Programs, error) {
+	building.Lock()
+	defer building.Unlock()
 	k8s, err := pinned(ctx, k8sModule)
 	if err != nil {
 		return Programs{}, err
