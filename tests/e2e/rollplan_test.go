@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -62,4 +64,20 @@ func runPlan(t *testing.T, binary string, args ...string) plan {
 		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out.String())
 	}
 	return p
+}
+
+const examplesDir = "../../examples"
+
+// exampleTime returns the value of --now for an example, from the README.
+func exampleTime(t *testing.T, name string) string {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join(examplesDir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`(?m)^\| \[` + regexp.QuoteMeta(name) + `\].*\| ` + "`([^`]+)`" + ` \|$`).FindSubmatch(readme)
+	if row == nil {
+		t.Fatalf("the README does not list %s", name)
+	}
+	return string(row[1])
 }
