@@ -9,6 +9,7 @@ extern crate self as rollplan_core;
 
 pub mod action;
 mod call;
+pub mod diagnosis;
 mod history;
 pub mod interrupt;
 pub mod kinds;

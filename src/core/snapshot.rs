@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub use crate::object::{ObjectMeta, OwnerReference, StringMap};
 
 use crate::call::ApiCall;
-use crate::report::verdict::judgement::Judgement;
+use crate::diagnosis::failure::judgement::Judgement;
 use crate::selector::LabelSelector;
 use crate::size::IntOrPercent;
 use crate::template::Template;

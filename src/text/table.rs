@@ -1,6 +1,6 @@
 //! Plans and status for people.
 
-use rollplan_core::report::Cause;
+use rollplan_core::diagnosis::Cause;
 
 use super::page::{Columns, Page, Style};
 use super::span;

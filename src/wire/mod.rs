@@ -39,8 +39,9 @@ use bytes::Bytes;
 use interruptible::Interruptible;
 use prost::{Message, Name};
 use rollplan_core::Plan;
+use rollplan_core::diagnosis::diagnose_until;
 use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
-use rollplan_core::report::report_until;
+use rollplan_core::report::report;
 use rollplan_core::snapshot::{Options, Snapshot};
 
 use crate::proto;
@@ -79,13 +80,10 @@ pub fn plan_rollout_until(
     let plan = plan(&snapshot, options, horizon, interrupt)?;
     // Without all ReplicaSets, it is the whole answer, and gives the reason why nothing is planned.
     let report = match reports || !snapshot.replica_sets_complete {
-        true => Some(report_until(
-            &snapshot,
-            options,
-            &plan.status,
-            &plan.steps,
-            interrupt,
-        )?),
+        true => {
+            let diagnosis = diagnose_until(&snapshot, options, interrupt)?;
+            Some(report(&diagnosis, &plan.status, &plan.steps))
+        }
         false => None,
     };
     let mut answer = print::print_plan_until(plan, report, interrupt);
@@ -141,7 +139,8 @@ pub fn compute_status_until(
     let (snapshot, options) =
         parse::status(snapshot, options, previous_verdict, fail_on, interrupt)?;
     let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;
-    let report = report_until(&snapshot, options, &status, &[], interrupt)?;
+    let diagnosis = diagnose_until(&snapshot, options, interrupt)?;
+    let report = report(&diagnosis, &status, &[]);
     let answer = proto::ComputeStatusResponse {
         status: snapshot.replica_sets_complete.then(|| print_status(status)),
         report: Some(print_report(report)),

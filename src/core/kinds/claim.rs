@@ -1,8 +1,9 @@
 //! PersistentVolumeClaims.
 
 use super::scene::Scene;
-use crate::report::text::{KUBERNETES_MAX, because, one_line};
-use crate::report::{Blocker, Cause, Phase, Report};
+use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line};
+use crate::diagnosis::{Blocker, Cause};
+use crate::report::{Phase, Report};
 
 /// What is read of a PersistentVolumeClaim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use super::REVISION_LABEL;
 use super::scene::{Scene, counters, phase_of, rollout_words};
-use crate::report::pods::{Finding, condition};
-use crate::report::text::{NAME_MAX, agree, count, one_line, word};
-use crate::report::verdict::evidence::was_ready;
-use crate::report::verdict::failure::Group;
+use crate::diagnosis::failure::Group;
+use crate::diagnosis::failure::evidence::was_ready;
+use crate::diagnosis::pods::{Finding, condition};
+use crate::diagnosis::text::{NAME_MAX, agree, count, one_line, word};
+use crate::diagnosis::{BlockedPod, Blocker, Cause};
 use crate::report::verdict::{Outlook, Verdict};
-use crate::report::{BlockedPod, Blocker, Cause, Phase, Report};
+use crate::report::{Phase, Report};
 use crate::size::IntOrPercent;
 use crate::snapshot::Pod;
 
@@ -120,7 +121,7 @@ pub(super) fn report(set: &DaemonSet, scene: &Scene<'_>) -> Report {
         // Where nothing tells them apart, all are new once all are updated.
         .filter(|pod| is_new(set, scene, pod).unwrap_or(is_updated))
         .collect();
-    let findings = scene.findings(new.iter().copied());
+    let findings = scene.examiner.examine_all(new.iter().copied());
     let mut blockers = scene.examiner.blockers(&findings, desired.into());
     for blocker in &mut blockers {
         name_nodes(blocker, &findings);

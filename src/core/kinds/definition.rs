@@ -1,7 +1,8 @@
 //! CustomResourceDefinitions: usable once they are established.
 
 use super::scene::Scene;
-use crate::report::{Blocker, Cause, Phase, Report};
+use crate::diagnosis::{Blocker, Cause};
+use crate::report::{Phase, Report};
 
 pub(super) fn report(scene: &Scene<'_>) -> Report {
     let refused = scene

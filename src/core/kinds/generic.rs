@@ -2,8 +2,9 @@
 //! Stalled. They are those of kstatus, which Flux and Helm use.
 
 use super::scene::Scene;
+use crate::diagnosis::Cause;
 use crate::report::verdict::{Outlook, Verdict};
-use crate::report::{Cause, Phase, Report};
+use crate::report::{Phase, Report};
 
 pub(super) fn report(scene: &Scene<'_>) -> Report {
     let Some(ready) = scene.condition("Ready") else {

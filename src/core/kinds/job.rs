@@ -2,11 +2,12 @@
 //! fail, so that crashes of theirs are never certain failures here.
 
 use super::scene::{Scene, counters, explained, phase_of};
-use crate::report::pods::Finding;
-use crate::report::text::{KUBERNETES_MAX, agree, because, count, last_line, one_line, word};
-use crate::report::verdict::failure::Group;
+use crate::diagnosis::failure::Group;
+use crate::diagnosis::pods::Finding;
+use crate::diagnosis::text::{KUBERNETES_MAX, agree, because, count, last_line, one_line, word};
+use crate::diagnosis::{BlockedPod, Blocker, Cause};
 use crate::report::verdict::{Outlook, Verdict};
-use crate::report::{BlockedPod, Blocker, Cause, Counter, Phase, Report};
+use crate::report::{Counter, Phase, Report};
 use crate::snapshot::{Condition, ContainerState, Pod};
 use crate::time::Time;
 
@@ -146,7 +147,7 @@ fn suspended(job: &Job, scene: &Scene<'_>) -> Report {
 fn running(job: &Job, scene: &Scene<'_>) -> Report {
     let pods = scene.observed.pods.iter();
     let active = pods.filter(|pod| !matches!(pod.phase.as_str(), "Failed" | "Succeeded"));
-    let mut findings = scene.findings(active);
+    let mut findings = scene.examiner.examine_all(active);
     findings.retain(|finding| !is_running_well(finding));
     for finding in &mut findings {
         // How often a pod may fail is for the limits of the Job.

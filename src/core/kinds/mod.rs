@@ -24,9 +24,9 @@ pub use self::replica_set::ReplicaSetView;
 pub use self::service::Service;
 pub use self::stateful_set::StatefulSet;
 
+use crate::diagnosis::failure::judgement::Judgement;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::report::Report;
-use crate::report::verdict::judgement::Judgement;
 use crate::snapshot::{Condition, ObjectMeta, ObservedEvent, Pod};
 use crate::template::Template;
 use crate::time::Time;

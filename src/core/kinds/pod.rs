@@ -1,10 +1,11 @@
 //! A pod by itself: nobody replaces it once it has failed.
 
 use super::scene::{Scene, phase_of};
-use crate::report::text::{KUBERNETES_MAX, because, one_line, word};
-use crate::report::verdict::evidence::was_ready;
-use crate::report::verdict::failure::Group;
-use crate::report::{Blocker, Cause, Phase, Report};
+use crate::diagnosis::failure::Group;
+use crate::diagnosis::failure::evidence::was_ready;
+use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line, word};
+use crate::diagnosis::{Blocker, Cause};
+use crate::report::{Phase, Report};
 use crate::snapshot::{ContainerState, Pod};
 
 /// What is read of a pod besides what is read of every pod.
@@ -23,7 +24,7 @@ pub(super) fn report(single: &SinglePod, scene: &Scene<'_>) -> Report {
         "Failed" => return scene.failed("has failed", failed(pod, scene), Vec::new()),
         _ => {}
     }
-    let mut findings = scene.findings(std::iter::once(pod));
+    let mut findings = scene.examiner.examine_all(std::iter::once(pod));
     if !single.is_always_restarted {
         // A container that has ended successfully is done.
         findings.retain(|finding| {
@@ -36,7 +37,7 @@ pub(super) fn report(single: &SinglePod, scene: &Scene<'_>) -> Report {
         });
     }
     let is_ready =
-        crate::report::pods::condition(pod, "Ready").is_some_and(|ready| ready.status == "True");
+        crate::diagnosis::pods::condition(pod, "Ready").is_some_and(|ready| ready.status == "True");
     if is_ready {
         return scene.complete("is ready", Vec::new());
     }

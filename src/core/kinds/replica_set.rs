@@ -1,11 +1,12 @@
 //! ReplicaSets.
 
 use super::scene::{Scene, counters, explained, phase_of};
-use crate::report::pods::condition;
-use crate::report::text::{agree, count, word};
-use crate::report::verdict::evidence::was_ready;
-use crate::report::verdict::failure::Group;
-use crate::report::{Blocker, Cause, Phase, Report, refused_remedy};
+use crate::diagnosis::failure::Group;
+use crate::diagnosis::failure::evidence::was_ready;
+use crate::diagnosis::pods::condition;
+use crate::diagnosis::text::{agree, count, word};
+use crate::diagnosis::{Blocker, Cause, remedy};
+use crate::report::{Phase, Report};
 
 /// What is read of a ReplicaSet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub(super) fn report(set: &ReplicaSetView, scene: &Scene<'_>) -> Report {
         let message = format!("the API server rejects the pods{}", explained(condition));
         let remedy = match scene.pods_terminate() {
             true => String::new(),
-            false => refused_remedy(
+            false => remedy::refused(
                 &condition.message,
                 &word(&scene.observed.metadata.namespace),
             ),
@@ -52,7 +53,7 @@ pub(super) fn report(set: &ReplicaSetView, scene: &Scene<'_>) -> Report {
     }
     let findings = match set.available >= set.replicas {
         true => Vec::new(),
-        false => scene.findings(scene.observed.pods.iter()),
+        false => scene.examiner.examine_all(scene.observed.pods.iter()),
     };
     let mut blockers = scene.examiner.blockers(&findings, set.replicas.into());
     blockers.extend(refused);

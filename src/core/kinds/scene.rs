@@ -3,17 +3,18 @@
 use std::fmt;
 
 use super::{Observed, View};
+use crate::diagnosis::examiner::{Examiner, by_object};
+use crate::diagnosis::failure::judgement::Judgement;
+use crate::diagnosis::failure::{Group, is_terminating};
+use crate::diagnosis::pods::Finding;
+use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line, word};
+use crate::diagnosis::{Blocker, Cause, remedy};
 use crate::interrupt::Interrupt;
 use crate::pass::quote;
-use crate::report::examiner::{Examiner, by_object};
-use crate::report::pods::Finding;
-use crate::report::text::{KUBERNETES_MAX, because, one_line, word};
-use crate::report::verdict::failure::{Group, is_terminating};
-use crate::report::verdict::judgement::Judgement;
 use crate::report::verdict::weighing::Weighing;
 use crate::report::verdict::{Outlook, Verdict};
-use crate::report::{Blocker, Cause, Counter, Phase, Report};
-use crate::snapshot::{Condition, Pod};
+use crate::report::{Counter, Phase, Report};
+use crate::snapshot::Condition;
 use crate::time::Time;
 
 /// An object, and what its pods are examined with.
@@ -210,14 +211,6 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The reasons why some pods are not available.
-    pub(super) fn findings(&self, pods: impl Iterator<Item = &'a Pod>) -> Vec<Finding<'a>> {
-        pods.filter(|pod| pod.metadata.deletion_timestamp.is_none())
-            .take_while(|_| !self.examiner.interrupt.is_interrupted())
-            .filter_map(|pod| self.examiner.examine(pod))
-            .collect()
-    }
-
     /// Whether own pods are terminating within their time.
     pub(super) fn pods_terminate(&self) -> bool {
         let mut pods = self.observed.pods.iter();
@@ -236,10 +229,7 @@ impl<'a> Scene<'a> {
         let message = format!("the API server rejects the pods (FailedCreate{age}){why}");
         let remedy = match self.pods_terminate() {
             true => String::new(),
-            false => crate::report::refused_remedy(
-                &latest.message,
-                &word(&self.observed.metadata.namespace),
-            ),
+            false => remedy::refused(&latest.message, &word(&self.observed.metadata.namespace)),
         };
         let mut blocker = Blocker::new(Cause::PodsRefused, message, remedy);
         blocker.since = latest.first;
@@ -263,9 +253,9 @@ impl<'a> Scene<'a> {
                 return verdict;
             }
         }
-        if let Some((cause, finality, reported)) = self.examiner.weigh(findings, group, None)
-            && let Some(blocker) = find(cause)
-            && let Some(verdict) = weighing.add_failure(blocker, finality, reported)
+        if let Some(failure) = self.examiner.shared_failure(findings, group, None)
+            && let Some(blocker) = find(failure.cause)
+            && let Some(verdict) = weighing.add_failure(blocker, &failure)
         {
             return verdict;
         }

@@ -2,12 +2,13 @@
 
 use super::REVISION_LABEL;
 use super::scene::{Scene, counters, phase_of, rollout_words};
-use crate::report::pods::{Finding, condition};
-use crate::report::text::{agree, count, word};
-use crate::report::verdict::evidence::was_ready;
-use crate::report::verdict::failure::{Finality, Group};
+use crate::diagnosis::failure::evidence::was_ready;
+use crate::diagnosis::failure::{Failure, Finality, Group};
+use crate::diagnosis::pods::{Finding, condition};
+use crate::diagnosis::text::{agree, count, word};
+use crate::diagnosis::{BlockedPod, Blocker, Cause};
 use crate::report::verdict::{Outlook, Verdict};
-use crate::report::{BlockedPod, Blocker, Cause, Phase, Report};
+use crate::report::{Phase, Report};
 use crate::size::IntOrPercent;
 use crate::snapshot::Pod;
 
@@ -133,7 +134,7 @@ pub(super) fn report(set: &StatefulSet, scene: &Scene<'_>) -> Report {
     let new = scene.observed.pods.iter().filter(|pod| set.is_new(pod));
     let findings = match set.available() >= set.replicas {
         true => Vec::new(),
-        false => scene.findings(new.clone()),
+        false => scene.examiner.examine_all(new.clone()),
     };
     let mut blockers = scene.examiner.blockers(&findings, set.replicas.into());
     let (blocking, finality) = blocking_old_pod(set, scene);
@@ -270,24 +271,28 @@ fn blocking_old_pod(set: &StatefulSet, scene: &Scene<'_>) -> (Option<Blocker>, O
         makes_room: false,
     };
     let findings: [Finding<'_>; 1] = [finding];
-    let weighed = scene
+    let failure = scene
         .examiner
-        .weigh(&findings, &group, Some(Cause::OldPodBlocks))
+        .shared_failure(&findings, &group, Some(Cause::OldPodBlocks))
         .filter(|_| set.is_ordered);
     let [finding] = findings;
     blocker = blocker.with_pods(vec![finding.pod]);
-    let verdict = weighed.and_then(|(_, finality, reported)| match finality {
-        Finality::Certain => Some(Verdict {
-            since: Some(reported),
-            ..Verdict::new(Outlook::NeedsChange, true, Some(&blocker))
-        }),
-        Finality::Pending(at) => Some(Verdict {
-            since: Some(reported),
-            decided_after: at,
-            ..Verdict::new(Outlook::Undecided, false, Some(&blocker))
-        }),
-        Finality::Open => None,
-    });
+    let verdict = failure.and_then(
+        |Failure {
+             finality, since, ..
+         }| match finality {
+            Finality::Certain => Some(Verdict {
+                since: Some(since),
+                ..Verdict::new(Outlook::NeedsChange, true, Some(&blocker))
+            }),
+            Finality::Pending(at) => Some(Verdict {
+                since: Some(since),
+                decided_after: at,
+                ..Verdict::new(Outlook::Undecided, false, Some(&blocker))
+            }),
+            Finality::Open => None,
+        },
+    );
     (Some(blocker), verdict)
 }
 

@@ -3,6 +3,7 @@
 mod absurd;
 mod action;
 mod create;
+mod diagnosis;
 mod exhaustive;
 mod lint;
 mod random;

@@ -7,15 +7,16 @@ use super::world::{
     rolling, strings,
 };
 use crate::action::{Action, Step, apply};
-use crate::plan::{compute_status, plan_pass};
+use crate::diagnosis::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Cause, diagnose};
+use crate::plan::{Plan, compute_status, plan_pass};
 use crate::plan_settled;
-use crate::report::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Cause, Phase, Report, report};
+use crate::report::{Phase, Report, report};
 use crate::revision::{DESIRED_REPLICAS, REVISION, ROLLBACK_TO};
 use crate::selector::LabelSelector;
 use crate::size::IntOrPercent;
 use crate::snapshot::{
-    Container, ContainerState, Deployment, Options, Pod, PodCondition, Snapshot, StepFailure,
-    Strategy,
+    Container, ContainerState, Deployment, DeploymentStatus, Options, Pod, PodCondition, Snapshot,
+    StepFailure, Strategy,
 };
 use crate::time::Span;
 
@@ -41,7 +42,16 @@ pub(super) fn with_pods(pods: impl IntoIterator<Item = Pod>) -> Snapshot {
 
 pub(super) fn reported(snapshot: &Snapshot) -> Report {
     let status = compute_status(snapshot, Options::default());
-    report(snapshot, Options::default(), &status, &[])
+    of_status(snapshot, &status)
+}
+
+fn of_status(snapshot: &Snapshot, status: &DeploymentStatus) -> Report {
+    report(&diagnose(snapshot, Options::default()), status, &[])
+}
+
+fn of_plan(snapshot: &Snapshot, plan: &Plan) -> Report {
+    let diagnosis = diagnose(snapshot, Options::default());
+    report(&diagnosis, &plan.status, &plan.steps)
 }
 
 /// A Deployment that completed ten minutes ago, and then these pods.
@@ -724,11 +734,11 @@ fn rejected_replica_set_is_explained() {
     snapshot.failures.clear();
     let mut kept = mk_condition("Progressing", "False", "ReplicaSetCreateError", at(-30));
     kept.message = "admission denied it".to_owned();
-    let status = crate::snapshot::DeploymentStatus {
+    let status = DeploymentStatus {
         conditions: vec![kept],
         ..compute_status(&snapshot, Options::default())
     };
-    let report = report(&snapshot, Options::default(), &status, &[]);
+    let report = of_status(&snapshot, &status);
     assert_eq!(
         report.blockers[0].message,
         "the API server rejects the new ReplicaSet: admission denied it"
@@ -742,7 +752,7 @@ fn rejected_replica_set_is_explained() {
 fn rollout_with_a_rejected_replica_set_is_not_complete() {
     let denied = "admission webhook \"x\" denied the request: no";
     let mut snapshot = refused_create("Forbidden", denied);
-    snapshot.deployment.status = crate::snapshot::DeploymentStatus {
+    snapshot.deployment.status = DeploymentStatus {
         observed_generation: 1,
         replicas: 4,
         updated_replicas: 4,
@@ -751,7 +761,7 @@ fn rollout_with_a_rejected_replica_set_is_not_complete() {
         ..Default::default()
     };
     let status = snapshot.deployment.status.clone();
-    let report = report(&snapshot, Options::default(), &status, &[]);
+    let report = of_status(&snapshot, &status);
     assert_eq!(report.phase, Phase::Stalled);
     assert_eq!(report.blockers[0].cause, Cause::ReplicaSetRefused);
 }
@@ -1027,7 +1037,8 @@ fn a_rollout_is_not_complete_before_its_generation_is_observed() {
 fn a_plan_that_publishes_the_generation_reports_as_observed() {
     let snapshot = complete_but_unobserved();
     let plan = plan_settled(&snapshot, Options::default());
-    let of_plan = |steps: &[Step]| report(&snapshot, Options::default(), &plan.status, steps);
+    let diagnosis = diagnose(&snapshot, Options::default());
+    let of_plan = |steps: &[Step]| report(&diagnosis, &plan.status, steps);
     assert_eq!(of_plan(&plan.steps).phase, Phase::Complete);
     let (last, others) = plan.steps.split_last().unwrap();
     assert!(matches!(
@@ -1092,7 +1103,7 @@ fn causes_to_fix_come_before_their_consequences() {
         .conditions
         .retain(|condition| condition.kind != "Progressing");
     status.conditions.push(late);
-    let found = report(&snapshot, Options::default(), &status, &[]);
+    let found = of_status(&snapshot, &status);
     let causes: Vec<_> = found.blockers.iter().map(|blocker| blocker.cause).collect();
     assert_eq!(
         causes,
@@ -1214,7 +1225,7 @@ fn report_of_a_plan_describes_the_planned_sizes() {
     let mut snapshot = half_way();
     snapshot.replica_sets.remove(0);
     let plan = plan_pass(&snapshot, Options::default());
-    let report = report(&snapshot, Options::default(), &plan.status, &plan.steps);
+    let report = of_plan(&snapshot, &plan);
     assert_eq!(report.revision, "2");
     assert!(
         report.replica_set.starts_with("web-"),
@@ -1226,7 +1237,7 @@ fn report_of_a_plan_describes_the_planned_sizes() {
     let mut back = half_way();
     back.deployment.spec.template = mk_template("v1").into();
     let plan = plan_settled(&back, Options::default());
-    let told = crate::report::report(&back, Options::default(), &plan.status, &plan.steps);
+    let told = of_plan(&back, &plan);
     assert_eq!(
         (told.revision.as_str(), told.replica_set.as_str()),
         ("3", "web-v1")
@@ -1243,8 +1254,7 @@ fn report_of_a_plan_describes_the_planned_sizes() {
 fn every_write_has_a_reason() {
     let planned = |world: &Snapshot| {
         let plan = plan_settled(world, Options::default());
-        let report = report(world, Options::default(), &plan.status, &plan.steps);
-        let reasons = report.reasons.into_iter();
+        let reasons = of_plan(world, &plan).reasons.into_iter();
         reasons.map(|reason| reason.reason).collect::<Vec<_>>()
     };
     // The third old pod makes room for the fourth new one.
@@ -1275,8 +1285,8 @@ fn every_write_has_a_reason() {
 fn scaling_is_explained_by_what_decided_it() {
     let planned = |world: &Snapshot| {
         let plan = plan_settled(world, Options::default());
-        let report = report(world, Options::default(), &plan.status, &plan.steps);
-        let reasons = report.reasons.into_iter().map(|reason| reason.reason);
+        let reasons = of_plan(world, &plan).reasons.into_iter();
+        let reasons = reasons.map(|reason| reason.reason);
         reasons
             .filter(|reason| *reason != "STATUS")
             .collect::<Vec<_>>()
@@ -1348,7 +1358,7 @@ fn incomplete_sets_give_a_phase_and_nothing_else() {
                 assert_eq!(plan.steps, []);
                 assert_eq!(plan.requeue_after, None);
                 assert!(!plan.settled);
-                let report = report(&world, Options::default(), &plan.status, &plan.steps);
+                let report = of_plan(&world, &plan);
                 let causes: Vec<_> = report.blockers.iter().map(|it| it.cause).collect();
                 assert_eq!(
                     (report.phase, causes),

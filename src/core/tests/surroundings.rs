@@ -9,8 +9,9 @@ use super::verdict::{
     check_decided, check_never, crash, missing_config, past_the_deadline, verdict, young,
 };
 use super::world::{at, mk_pod, mk_set, mk_set_status, mk_template};
+use crate::diagnosis::Cause;
+use crate::report::Phase;
 use crate::report::verdict::Outlook;
-use crate::report::{Cause, Phase};
 use crate::snapshot::{Container, DeploymentStatus, OwnerReference, Pod, Snapshot};
 
 /// The rollout of [`half_way`] after its end.

@@ -8,11 +8,12 @@ use super::report::{
     waiting, with_conditions, with_pods,
 };
 use super::world::{at, mk_condition, mk_set, mk_set_status};
+use crate::diagnosis::failure::class::{Class, Limit, Rules};
+use crate::diagnosis::failure::judgement::Judgement;
+use crate::diagnosis::{Cause, diagnose};
 use crate::plan::compute_status;
-use crate::report::verdict::class::{Class, Limit, Rules};
-use crate::report::verdict::judgement::Judgement;
 use crate::report::verdict::{Outlook, Verdict};
-use crate::report::{Cause, Phase, Report, report};
+use crate::report::{Phase, Report, report};
 use crate::snapshot::{Container, ContainerState, ObservedEvent, Options, Pod, Snapshot};
 use crate::template::Value;
 use crate::time::Time;
@@ -28,7 +29,7 @@ fn judged(snapshot: &Snapshot, judgement: Judgement) -> Report {
         ..Options::default()
     };
     let status = compute_status(snapshot, options);
-    report(snapshot, options, &status, &[])
+    report(&diagnose(snapshot, options), &status, &[])
 }
 
 pub(super) fn verdict(snapshot: &Snapshot) -> Verdict {

@@ -1,8 +1,8 @@
 //! How a rollout is to be judged.
 
-use rollplan_core::report::Cause;
-use rollplan_core::report::verdict::class::{Class, Limit, Rules, TABLE};
-use rollplan_core::report::verdict::judgement::Judgement;
+use rollplan_core::diagnosis::Cause;
+use rollplan_core::diagnosis::failure::class::{Class, Limit, Rules, TABLE};
+use rollplan_core::diagnosis::failure::judgement::Judgement;
 
 use super::Parser;
 use super::path::Path;

@@ -1,8 +1,8 @@
 //! Workloads of other kinds than Deployments.
 
+use rollplan_core::diagnosis::failure::judgement::Judgement;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::kinds::Observed;
-use rollplan_core::report::verdict::judgement::Judgement;
 use rollplan_core::snapshot::StringMap;
 use rollplan_core::time::Time;
 

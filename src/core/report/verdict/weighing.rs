@@ -1,8 +1,7 @@
 //! Weighing what blocks: a cause that is certain is the verdict, and the others are remembered.
 
-use super::failure::Finality;
 use super::{Outlook, Verdict};
-use crate::report::Blocker;
+use crate::diagnosis::{Blocker, Failure, Finality};
 use crate::time::Time;
 
 /// What was weighed so far, of which nothing is certain.
@@ -36,17 +35,16 @@ impl<'b> Weighing<'b> {
         None
     }
 
-    /// Adds a failure of pods that was first reported at this time. Returns the verdict if it is certain.
+    /// Adds a failure of pods. Returns the verdict if it is certain.
     pub(crate) fn add_failure(
         &mut self,
         blocker: &'b Blocker,
-        finality: Finality,
-        reported: Time,
+        failure: &Failure,
     ) -> Option<Verdict> {
-        match finality {
-            Finality::Certain => return Some(certain(blocker, Some(reported))),
+        match failure.finality {
+            Finality::Certain => return Some(certain(blocker, Some(failure.since))),
             Finality::Pending(at) => {
-                self.since = Some(reported);
+                self.since = Some(failure.since);
                 // The caller sends this reason back.
                 self.lead = Some(blocker);
                 self.certain_at = self.certain_at.or(at);

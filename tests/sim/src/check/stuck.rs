@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use rollplan_core::report::{Cause, Phase, report};
+use rollplan_core::diagnosis::{Cause, diagnose};
+use rollplan_core::report::{Phase, report};
 use rollplan_core::revision::ROLLBACK_TO;
 use rollplan_core::snapshot::{Deployment, Options, Strategy};
 
@@ -25,7 +26,8 @@ impl World {
             return;
         };
         let plan = self.flaw.plan(&snapshot, Options::default());
-        let report = report(&snapshot, Options::default(), &plan.status, &plan.steps);
+        let diagnosis = diagnose(&snapshot, Options::default());
+        let report = report(&diagnosis, &plan.status, &plan.steps);
         let truth = self.truth(&deployment);
         let wanted = deployment.spec.replicas;
         let rejected = self.is_create_rejected(&deployment);

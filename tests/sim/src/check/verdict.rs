@@ -1,10 +1,11 @@
 //! Checks verdicts: what is certainly stuck never completes without a change, and what is stuck is decided when promised.
 
 use rollplan_core::compute_status;
-use rollplan_core::report::verdict::class::{Class, Limit, Rules};
-use rollplan_core::report::verdict::judgement::Judgement;
+use rollplan_core::diagnosis::failure::class::{Class, Limit, Rules};
+use rollplan_core::diagnosis::failure::judgement::Judgement;
+use rollplan_core::diagnosis::{Cause, diagnose};
+use rollplan_core::report::report;
 use rollplan_core::report::verdict::{Outlook, Verdict};
-use rollplan_core::report::{Cause, report};
 use rollplan_core::snapshot::{Options, Snapshot};
 
 use crate::clock;
@@ -24,7 +25,7 @@ fn judge(snapshot: &Snapshot, judgement: Judgement) -> Verdict {
         ..Options::default()
     };
     let status = compute_status(snapshot, options);
-    report(snapshot, options, &status, &[]).verdict
+    report(&diagnose(snapshot, options), &status, &[]).verdict
 }
 
 impl World {

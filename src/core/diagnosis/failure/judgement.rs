@@ -1,7 +1,7 @@
 //! How a caller wants rollouts to be judged.
 
 use super::class::Rules;
-use crate::report::cause::Cause;
+use crate::diagnosis::cause::Cause;
 use crate::time::Time;
 
 /// How a caller wants rollouts to be judged.

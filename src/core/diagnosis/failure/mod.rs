@@ -1,21 +1,41 @@
 //! How final a failure is: that which all unready pods with the same template share, and the rejection of pods.
 
-use super::class::{Class, Limit};
-use super::definite::{self, Refusal};
-use super::evidence::was_ready;
-use crate::report::Cause;
-use crate::report::examiner::Examiner;
-use crate::report::pods::Finding;
+pub mod class;
+pub(crate) mod definite;
+pub(crate) mod evidence;
+pub mod judgement;
+
+use super::Cause;
+use super::examiner::Examiner;
+use super::pods::Finding;
 use crate::snapshot::Pod;
 use crate::time::Time;
+
+use self::class::{Class, Limit};
+use self::definite::Refusal;
+use self::evidence::was_ready;
 
 /// How long a pod still counts as terminating after the end of its grace period: the kubelet takes a while to report, and
 /// clocks differ.
 const TERMINATING_MARGIN_SECONDS: i64 = 360;
 
-/// What is known about a failure.
+/// A failure that all pods share that are not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Finality {
+pub struct Failure {
+    /// The kind of the cause.
+    pub cause: Cause,
+    /// The class, which decides when the failure is certain.
+    pub class: Class,
+    /// Whether it is certain that the failure persists.
+    pub finality: Finality,
+    /// When the caller was told first: the time of this snapshot, unless [`Judgement::previous`](judgement::Judgement::previous)
+    /// is about the same cause.
+    pub since: Time,
+}
+
+/// Whether it is certain that a failure persists unless somebody changes an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finality {
     /// It is certain.
     Certain,
     /// It will be certain at this time, if that is known.
@@ -36,20 +56,23 @@ pub(crate) struct Group {
 }
 
 impl Examiner<'_> {
-    /// How final the failure is that all unready pods share, with its cause, and when the caller was told first: with this
-    /// cause, or with `told` instead of it.
-    pub(crate) fn weigh(
+    /// The failure that all unready pods share. The caller was told of it with its cause, or with `told` instead.
+    pub(crate) fn shared_failure(
         &self,
         findings: &[Finding<'_>],
         group: &Group,
         told: Option<Cause>,
-    ) -> Option<(Cause, Finality, Time)> {
+    ) -> Option<Failure> {
         let (finding, class) = self.shared(findings, group)?;
         let previous = self.judgement.previous;
         let reported = previous.filter(|(cause, _)| *cause == told.unwrap_or(finding.cause));
-        let reported = reported.map_or(self.now, |(_, since)| since.min(self.now));
-        let finality = self.finality(class, findings, reported);
-        Some((finding.cause, finality, reported))
+        let since = reported.map_or(self.now, |(_, since)| since.min(self.now));
+        Some(Failure {
+            cause: finding.cause,
+            class,
+            finality: self.finality(class, findings, since),
+            since,
+        })
     }
 
     /// The class of a failure that all unready pods share, while none of the pods was ever ready: what one node has, or
@@ -125,12 +148,7 @@ impl Examiner<'_> {
     }
 
     /// How final a failure is that all unready pods share. `reported` is when the caller was told first.
-    pub(crate) fn finality(
-        &self,
-        class: Class,
-        findings: &[Finding<'_>],
-        reported: Time,
-    ) -> Finality {
+    fn finality(&self, class: Class, findings: &[Finding<'_>], reported: Time) -> Finality {
         let unready = || unready(findings);
         let is_definite = unready().all(|finding| finding.is_definite);
         match self.judgement.rules.limit(class, is_definite) {

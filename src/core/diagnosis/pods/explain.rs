@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::super::examiner::Examiner;
-use super::super::template;
-use super::super::text::{NAME_MAX, agree, because, count, one_line, word};
-use super::super::verdict::class::Class;
-use super::super::verdict::definite::{is_image, missing_object};
-use super::super::{BlockedPod, Blocker, Cause};
 use super::{Finding, GATED, NODE_LOST, OOM_KILLED};
+use crate::diagnosis::examiner::Examiner;
+use crate::diagnosis::failure::class::Class;
+use crate::diagnosis::failure::definite::{is_image, missing_object};
+use crate::diagnosis::text::{NAME_MAX, agree, because, count, one_line, word};
+use crate::diagnosis::{BlockedPod, Blocker, Cause, remedy, template};
 use crate::snapshot::ContainerState;
 use crate::time::Span;
 
@@ -182,7 +181,7 @@ impl Examiner<'_> {
             Cause::Unschedulable if reason == GATED => {
                 "check which controller must remove the gate".to_owned()
             }
-            Cause::Unschedulable => unschedulable_remedy(message, &namespace),
+            Cause::Unschedulable => remedy::unschedulable(message, &namespace),
             Cause::NotReady if reason == NODE_LOST => {
                 format!("check the node: kubectl describe node {}", word(&finding.source.node_name))
             }
@@ -192,26 +191,6 @@ impl Examiner<'_> {
             Cause::NotReady => format!("check why its readiness probe fails: {}", log("")),
             _ => String::new(),
         }
-    }
-}
-
-/// What to change so that a node can run the pods.
-fn unschedulable_remedy(message: &str, namespace: &str) -> String {
-    let has = |text: &str| message.contains(text);
-    if has("PersistentVolumeClaim") || has("persistentvolumeclaim") {
-        format!("create or bind the claims: kubectl get pvc -n {namespace}")
-    } else if has("Insufficient ") {
-        "add or free resources, or lower the requests of the pods".to_owned()
-    } else if has("free ports") {
-        "set maxSurge to 0, or remove hostPort".to_owned()
-    } else if has("untolerated taint") {
-        "add a toleration to the template, or remove the taint of a node".to_owned()
-    } else if has("node affinity") || has("node selector") {
-        "label a node as the template demands, or correct its nodeSelector or affinity".to_owned()
-    } else if has("were unschedulable") {
-        "uncordon a node".to_owned()
-    } else {
-        "add or free resources, or lower the requests of the pods".to_owned()
     }
 }
 

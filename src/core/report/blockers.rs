@@ -1,30 +1,28 @@
-//! Blockers that are caused by the Deployment itself: its limits, its deadline, and rejected calls.
+//! The blockers of a rollout: those that the snapshot shows, and those of its limits, its deadline and its conditions, which
+//! depend on the plan.
 
-use super::pods::Finding;
-use super::text::{KUBERNETES_MAX, because, count, one_line, word};
-use super::{Blocker, Cause, Counts, Survey, is_unobserved};
+use super::assessment::{Assessment, is_unobserved};
 use crate::action::Verb;
+use crate::diagnosis::text::{KUBERNETES_MAX, agree, because, count, one_line, word};
+use crate::diagnosis::{Blocker, Cause, remedy};
 use crate::revision;
+use crate::snapshot::Condition;
 use crate::status;
 
-impl Survey<'_> {
-    pub(super) fn blockers(&self, findings: &[Finding<'_>]) -> Vec<Blocker> {
-        let deployment = &self.snapshot.deployment;
-        if deployment.spec.selector.is_empty() {
-            let message = "the selector is empty and would select all pods".to_owned();
-            let remedy = "give the Deployment a selector that matches its template's labels";
-            return vec![Blocker::new(Cause::SelectorEmpty, message, remedy)];
+impl Assessment<'_> {
+    pub(super) fn blockers(&self) -> Vec<Blocker> {
+        let mut blockers = self.diagnosis.blockers();
+        if self.deployment.spec.selector.is_empty() {
+            return blockers;
         }
-        if deployment.metadata.deletion_timestamp.is_some() || self.is_complete() {
+        if self.deployment.metadata.deletion_timestamp.is_some() || self.is_complete() {
             return Vec::new();
         }
-        let mut blockers = Vec::new();
         blockers.extend(self.paused());
         blockers.extend(self.replica_set_refused());
         blockers.extend(self.pods_refused());
-        blockers.extend(self.new_pods(findings));
+        blockers.extend(self.unexplained());
         blockers.extend(self.old_pods_running());
-        blockers.extend(self.replica_set_unobserved());
         // The limits hold pods back in every rollout. They are the cause only where nothing else is.
         let is_unexplained = |blocker: &Blocker| blocker.cause == Cause::NotAvailable;
         if blockers.iter().all(is_unexplained) {
@@ -34,12 +32,15 @@ impl Survey<'_> {
         blockers.extend(self.stale_annotation());
         blockers.extend(self.deadline_exceeded());
         blockers.extend(self.generation_unobserved());
+        // A rejected call of the caller is why it has not published the generation yet.
+        let is_consequence = |cause| cause == Cause::GenerationUnobserved && self.may_be_stalled();
+        blockers.sort_by_key(|blocker| (is_consequence(blocker.cause), blocker.cause));
         blockers
     }
 
     fn paused(&self) -> Option<Blocker> {
-        self.snapshot.deployment.spec.paused.then(|| {
-            let deployment = &self.snapshot.deployment;
+        self.deployment.spec.paused.then(|| {
+            let deployment = self.deployment;
             let remedy = if deployment.is_native() {
                 let name = word(&deployment.metadata.name);
                 let namespace = word(&deployment.metadata.namespace);
@@ -54,7 +55,7 @@ impl Survey<'_> {
                 .filter(|condition| condition.reason == "DeploymentPaused")
                 .and_then(|condition| condition.last_update_time);
             if let Some(since) = blocker.since {
-                let age = self.snapshot.now.since(since);
+                let age = self.diagnosis.snapshot.now.since(since);
                 blocker.message = format!("the rollout has been paused for {age}");
             }
             blocker
@@ -62,13 +63,15 @@ impl Survey<'_> {
     }
 
     pub(super) fn replica_set_refused(&self) -> Option<Blocker> {
-        let failure = self.snapshot.failures.iter().find(|failure| {
+        let failures = &self.diagnosis.snapshot.failures;
+        let failure = failures.iter().find(|failure| {
             failure.call.verb == Verb::Create
                 && failure.call.kind == "ReplicaSet"
                 && failure.reason != "AlreadyExists"
         });
         let condition = status::condition(self.status, status::PROGRESSING)
-            .filter(|condition| condition.reason == "ReplicaSetCreateError" && self.new.is_none());
+            .filter(|condition| condition.reason == "ReplicaSetCreateError")
+            .filter(|_| self.diagnosis.new_set().is_none());
         let (reason, message) = match (failure, condition) {
             (Some(failure), _) => (&failure.reason, &failure.message),
             (None, Some(condition)) => (&condition.reason, &condition.message),
@@ -87,29 +90,66 @@ impl Survey<'_> {
     }
 
     fn pods_refused(&self) -> Option<Blocker> {
-        let condition = status::condition(self.status, status::REPLICA_FAILURE)
-            .filter(|condition| condition.status == "True")?;
+        let condition = self.replica_failure()?;
         let what = match condition.reason.as_str() {
             "FailedDelete" => "pods cannot be deleted".to_owned(),
             "" => "the API server rejects the pods".to_owned(),
             reason => format!("the API server rejects the pods ({reason})"),
         };
         let why = because(&one_line(&condition.message, KUBERNETES_MAX));
-        let namespace = word(&self.snapshot.deployment.metadata.namespace);
-        let remedy = match self.own_pods_terminate() {
+        let namespace = word(&self.deployment.metadata.namespace);
+        let remedy = match self.diagnosis.own_pods_terminate() {
             true => String::new(),
-            false => refused_remedy(&condition.message, &namespace),
+            false => remedy::refused(&condition.message, &namespace),
         };
         let mut blocker = Blocker::new(Cause::PodsRefused, format!("{what}{why}"), remedy);
         blocker.since = condition.last_transition_time;
         Some(blocker)
     }
 
+    fn replica_failure(&self) -> Option<&Condition> {
+        status::condition(self.status, status::REPLICA_FAILURE)
+            .filter(|condition| condition.status == "True")
+    }
+
+    /// The blocker for new pods that are not available without a pod or a rejection that shows why.
+    fn unexplained(&self) -> Option<Blocker> {
+        let diagnosis = self.diagnosis;
+        let missing = diagnosis.missing_pods();
+        if missing == 0 || !diagnosis.findings().is_empty() || self.replica_failure().is_some() {
+            return None;
+        }
+        let size = diagnosis.new_set().map_or(0, |new| new.replicas.into());
+        let are = agree(format!("{missing} of {}", count(size, "new pod")), missing);
+        let alive = diagnosis.new_pods().iter();
+        let alive = alive.filter(|pod| pod.metadata.deletion_timestamp.is_none());
+        let alive = i64::try_from(alive.count()).unwrap_or(i64::MAX);
+        let (message, remedy) = if alive >= size {
+            (
+                format!("{are} not counted as available yet, although all pods are ready"),
+                "",
+            )
+        } else if diagnosis.snapshot.pods_complete {
+            (
+                format!("{are} not available: {alive} exist, the others have not been created yet"),
+                "",
+            )
+        } else {
+            (
+                format!(
+                    "{are} not available, and the snapshot does not contain the pods that would show why"
+                ),
+                "include the pods of the ReplicaSets in the snapshot",
+            )
+        };
+        Some(Blocker::new(Cause::NotAvailable, message, remedy))
+    }
+
     fn held_by_surge(&self) -> Option<Blocker> {
         let total = self.new_size + self.old_size;
         let max = i64::from(self.limits.max_total());
         let held = !self.strategy.awaits_old_pods()
-            && !self.snapshot.deployment.spec.paused
+            && !self.deployment.spec.paused
             && self.new_size < i64::from(self.limits.replicas)
             && total >= max;
         held.then(|| {
@@ -129,7 +169,7 @@ impl Survey<'_> {
         let available = i64::from(self.status.available_replicas);
         let min = i64::from(self.min_available());
         let held = !self.strategy.awaits_old_pods()
-            && !self.snapshot.deployment.spec.paused
+            && !self.deployment.spec.paused
             && self.old_size > 0
             && available <= min;
         held.then(|| {
@@ -145,14 +185,13 @@ impl Survey<'_> {
     }
 
     fn stale_annotation(&self) -> Option<Blocker> {
-        if self.snapshot.deployment.spec.paused {
-            return None; // A paused Deployment does not wait for scaling events to pass.
-        }
-        if is_unobserved(&self.snapshot.deployment) {
-            return None; // The Deployment has just been scaled, so its ReplicaSets must be scaled too.
+        // A paused Deployment does not wait for scaling events to pass. One that has just been scaled is to be scaled.
+        if self.deployment.spec.paused || is_unobserved(self.deployment) {
+            return None;
         }
         let wanted = self.limits.replicas;
-        let mut sets = self.new.iter().chain(&self.old);
+        let (new, old) = (self.diagnosis.new_set(), self.diagnosis.old_sets());
+        let mut sets = new.iter().chain(old);
         let set = sets.find(|set| {
             revision::is_scaled_for_another(&set.metadata.annotations, set.replicas, wanted)
                 && (set.replicas == wanted || self.strategy.awaits_old_pods())
@@ -167,9 +206,8 @@ impl Survey<'_> {
     }
 
     fn deadline_exceeded(&self) -> Option<Blocker> {
-        let condition = status::condition(self.status, status::PROGRESSING)
-            .filter(|condition| condition.reason == status::TIMED_OUT)?;
-        let seconds = self.snapshot.deployment.spec.progress_deadline_seconds;
+        let condition = self.timed_out()?;
+        let seconds = self.deployment.spec.progress_deadline_seconds;
         let mut blocker = Blocker::new(
             Cause::DeadlineExceeded,
             format!("no progress within the deadline of {seconds} s"),
@@ -183,7 +221,7 @@ impl Survey<'_> {
     }
 
     fn generation_unobserved(&self) -> Option<Blocker> {
-        let deployment = &self.snapshot.deployment;
+        let deployment = self.deployment;
         let (observed, generation) = (
             deployment.status.observed_generation,
             deployment.metadata.generation,
@@ -196,42 +234,9 @@ impl Survey<'_> {
         })
     }
 
-    /// The counters of a ReplicaSet are of an earlier size, so that nothing can be concluded from them.
-    fn replica_set_unobserved(&self) -> Option<Blocker> {
-        let mut sets = self.new.iter().chain(&self.old);
-        let set = sets.find(|set| set.status.observed_generation < set.metadata.generation)?;
-        let message = format!(
-            "the ReplicaSet controller has not observed the latest change of ReplicaSet {} yet",
-            set.metadata.name
-        );
-        Some(Blocker::new(Cause::ReplicaSetUnobserved, message, ""))
-    }
-
-    pub(super) fn counts(&self) -> Counts {
-        let status = self.status;
-        Counts {
-            desired: self.limits.replicas,
-            total: status.replicas,
-            updated: status.updated_replicas,
-            ready: status.ready_replicas,
-            available: status.available_replicas,
-            unavailable: status.unavailable_replicas,
-            terminating: status.terminating_replicas,
-            max_total: self.limits.max_total(),
-            min_available: self.min_available(),
-            max_total_arithmetic: self.arithmetic.max_total.clone(),
-            min_available_arithmetic: self.arithmetic.min_available.clone(),
-        }
-    }
-
-    /// `MinAvailable`. Recreate does not preserve any minimum.
-    fn min_available(&self) -> i32 {
-        self.strategy.min_available(self.limits).unwrap_or(0)
-    }
-
     /// The command that rolls the Deployment back to its previous revision.
     fn undo_command(&self) -> String {
-        let deployment = &self.snapshot.deployment;
+        let deployment = self.deployment;
         let metadata = &deployment.metadata;
         let kind = if deployment.is_native() {
             "deploy".to_owned()
@@ -242,29 +247,5 @@ impl Survey<'_> {
             "rollplan undo {kind}/{} -n {}",
             metadata.name, metadata.namespace
         )
-    }
-}
-
-/// What to change so that the API server accepts the pods.
-pub(crate) fn refused_remedy(message: &str, namespace: &str) -> String {
-    let has = |text: &str| message.contains(text);
-    if has("exceeded quota") {
-        format!("raise the quota, or free some of it: kubectl describe quota -n {namespace}")
-    } else if has("violates PodSecurity") {
-        "set the securityContext that the message demands, or change the label pod-security.kubernetes.io/enforce of the \
-         namespace"
-            .to_owned()
-    } else if has("usage per") {
-        format!(
-            "change the resources of the containers, or the limits: kubectl describe limitrange -n {namespace}"
-        )
-    } else if has("error looking up service account") {
-        "create the ServiceAccount, or correct serviceAccountName".to_owned()
-    } else if has("PriorityClass") {
-        "create the PriorityClass, or correct priorityClassName".to_owned()
-    } else if has("failed calling webhook") {
-        "check that the webhook answers".to_owned()
-    } else {
-        "fix what the message reports".to_owned()
     }
 }

@@ -1,7 +1,7 @@
 //! Texts of Kubernetes and of registries that leave no doubt. Every other text is taken for a passing problem, also one that
 //! is not known here.
 
-use crate::report::text::one_line;
+use crate::diagnosis::text::one_line;
 use crate::template::Quantity;
 
 /// What makes a text of any kind doubtful: the other side may answer differently next time.
@@ -71,7 +71,7 @@ const REFUSED_FOR_MISSING: [(&str, &str); 3] = [
 
 /// How definite a rejection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(in crate::diagnosis) enum Refusal {
     /// It will be repeated.
     Definite,
     /// It will be repeated unless somebody creates an object.
@@ -90,17 +90,17 @@ fn has(text: &str, patterns: &[&str]) -> bool {
 }
 
 /// Whether an image will not be pulled at the next attempt either.
-pub(in crate::report) fn is_image(text: &str) -> bool {
+pub(in crate::diagnosis) fn is_image(text: &str) -> bool {
     has(text, &IMAGE)
 }
 
 /// Whether a container will not be created from its configuration at the next attempt either.
-pub(in crate::report) fn is_config(text: &str) -> bool {
+pub(in crate::diagnosis) fn is_config(text: &str) -> bool {
     missing_object(text).is_some() || has(text, &CONFIG)
 }
 
 /// Kind and name of the ConfigMap or Secret that a text reports as missing.
-pub(in crate::report) fn missing_object(text: &str) -> Option<(&'static str, String)> {
+pub(in crate::diagnosis) fn missing_object(text: &str) -> Option<(&'static str, String)> {
     for (word, kind) in [("configmap \"", "configmap"), ("secret \"", "secret")] {
         // The last one is the cause.
         let Some((_, rest)) = text.rsplit_once(word) else {
@@ -116,7 +116,7 @@ pub(in crate::report) fn missing_object(text: &str) -> Option<(&'static str, Str
 }
 
 /// How definite a rejection by the API server is.
-pub(super) fn refusal(text: &str) -> Refusal {
+pub(in crate::diagnosis) fn refusal(text: &str) -> Refusal {
     let lower = text.to_lowercase();
     if is_doubtful(&lower) {
         Refusal::Doubtful

@@ -1,8 +1,8 @@
 //! How long a failure has lasted. Clocks differ: what counts are times of one clock, and the difference of two clocks only
 //! with a margin.
 
-use crate::report::examiner::Examiner;
-use crate::report::pods::{Finding, GATES_NOT_READY, condition};
+use crate::diagnosis::examiner::Examiner;
+use crate::diagnosis::pods::{Finding, GATES_NOT_READY, condition};
 use crate::snapshot::{Container, ContainerState, ObservedEvent, Pod};
 use crate::time::{Span, Time};
 
@@ -100,7 +100,7 @@ pub(crate) fn was_ready(pod: &Pod) -> bool {
 }
 
 /// Whether a pod is not ready although its containers are: its node has stopped reporting.
-pub(in crate::report) fn is_node_lost(pod: &Pod) -> bool {
+pub(in crate::diagnosis) fn is_node_lost(pod: &Pod) -> bool {
     let is_ready = |container: &Container| {
         let is_done = matches!(
             container.state,

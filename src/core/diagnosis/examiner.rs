@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::verdict::judgement::Judgement;
+use super::failure::judgement::Judgement;
 use crate::interrupt::Interrupt;
 use crate::snapshot::ObservedEvent;
 use crate::template::Template;
 use crate::time::Time;
 
-/// Examines pods: why they are not available, and how final that is.
+/// Examines pods: why they are not available, and how certain it is that this persists.
 pub(crate) struct Examiner<'a> {
     /// The time of the snapshot.
     pub(crate) now: Time,

@@ -184,7 +184,7 @@ impl Rules {
     }
 
     /// When a failure of the class is certain. `is_definite` is whether its text leaves no doubt.
-    pub(in crate::report) fn limit(&self, class: Class, is_definite: bool) -> Limit {
+    pub(in crate::diagnosis) fn limit(&self, class: Class, is_definite: bool) -> Limit {
         let by_default = || match is_definite {
             true => class.row().limit,
             false => Limit::Never,

@@ -1,0 +1,262 @@
+//! The diagnosis of a rollout: what a snapshot shows of it before anything is planned.
+//!
+//! [`diagnose`] tells new ReplicaSets and pods from old ones, and finds out why new pods are not available and how certain it
+//! is that their failure persists. A policy that holds a rollout or rolls it back can decide by it. A
+//! [report](crate::report) adds the status and the steps of a plan.
+//!
+//! ```
+//! use rollplan_core::diagnosis::{Finality, diagnose};
+//! use rollplan_core::snapshot::{Options, Snapshot};
+//! use rollplan_core::{Plan, plan_settled};
+//!
+//! /// Holds a rollout as soon as a failure of its new pods is certain.
+//! fn plan(mut snapshot: Snapshot, options: Options) -> Plan {
+//!     let failure = diagnose(&snapshot, options).failure();
+//!     if failure.is_some_and(|failure| failure.finality == Finality::Certain) {
+//!         snapshot.deployment.spec.paused = true;
+//!     }
+//!     plan_settled(&snapshot, options)
+//! }
+//! ```
+
+mod blocker;
+mod cause;
+pub(crate) mod examiner;
+pub mod failure;
+pub(crate) mod pods;
+pub(crate) mod remedy;
+mod template;
+pub(crate) mod text;
+
+pub use self::blocker::{BLOCKED_PODS_MAX, BlockedPod, Blocker};
+pub use self::cause::Cause;
+pub use self::failure::{Failure, Finality};
+pub use self::pods::Finding;
+
+use std::collections::BTreeSet;
+
+use crate::interrupt::{Interrupt, Interrupted, Never};
+use crate::pass;
+use crate::snapshot::{Options, Pod, ReplicaSet, Snapshot};
+
+use self::examiner::Examiner;
+use self::failure::definite::{self, Refusal};
+use self::failure::{Group, is_terminating};
+
+/// What a snapshot shows of a rollout.
+pub struct Diagnosis<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    new_set: Option<&'a ReplicaSet>,
+    old_sets: Vec<&'a ReplicaSet>,
+    new_pods: Vec<&'a Pod>,
+    old_pods: Vec<&'a Pod>,
+    examiner: Examiner<'a>,
+    findings: Vec<Finding<'a>>,
+}
+
+/// Examines a rollout.
+#[must_use]
+pub fn diagnose(snapshot: &Snapshot, options: Options) -> Diagnosis<'_> {
+    Diagnosis::new(snapshot, options, &Never)
+}
+
+/// [`diagnose`], unless it is interrupted.
+///
+/// # Errors
+///
+/// [`Interrupted`].
+pub fn diagnose_until<'a>(
+    snapshot: &'a Snapshot,
+    options: Options,
+    interrupt: &'a dyn Interrupt,
+) -> Result<Diagnosis<'a>, Interrupted> {
+    let diagnosis = Diagnosis::new(snapshot, options, interrupt);
+    interrupt.check().map(|()| diagnosis)
+}
+
+// === impl Diagnosis ===
+
+impl<'a> Diagnosis<'a> {
+    fn new(snapshot: &'a Snapshot, options: Options, interrupt: &'a dyn Interrupt) -> Self {
+        let deployment = &snapshot.deployment;
+        let (new_set, old_sets) = match snapshot.replica_sets_complete {
+            true => pass::roles(snapshot, options, interrupt),
+            // One that is missing may have any role.
+            false => (None, Vec::new()),
+        };
+        let created = old_sets
+            .iter()
+            .filter_map(|set| set.metadata.creation_timestamp);
+        let examiner = Examiner {
+            now: snapshot.now,
+            interrupt,
+            namespace: &deployment.metadata.namespace,
+            template: Some(&deployment.spec.template),
+            min_ready_seconds: deployment.spec.min_ready_seconds,
+            // After a rollback to a ReplicaSet that still has pods, an old ReplicaSet is younger than these.
+            rollout_began: created.max(),
+            events: examiner::by_object(&snapshot.events),
+            judgement: options.judgement,
+            noun: "new pod",
+        };
+        let new_pods = pods_of(snapshot, new_set.as_slice());
+        let findings = match new_set.map_or(0, missing) > 0 {
+            true => examiner.examine_all(new_pods.iter().copied()),
+            false => Vec::new(),
+        };
+        Self {
+            snapshot,
+            old_pods: pods_of(snapshot, &old_sets),
+            new_set,
+            old_sets,
+            new_pods,
+            examiner,
+            findings,
+        }
+    }
+
+    /// The ReplicaSet with the current template. `None` before it exists, and if the list of ReplicaSets may be incomplete.
+    #[must_use]
+    pub fn new_set(&self) -> Option<&'a ReplicaSet> {
+        self.new_set
+    }
+
+    /// The other ReplicaSets of the Deployment, oldest first. Empty if the list of ReplicaSets may be incomplete.
+    #[must_use]
+    pub fn old_sets(&self) -> &[&'a ReplicaSet] {
+        &self.old_sets
+    }
+
+    /// The pods of the new ReplicaSet that the snapshot contains.
+    #[must_use]
+    pub fn new_pods(&self) -> &[&'a Pod] {
+        &self.new_pods
+    }
+
+    /// The pods of the old ReplicaSets that the snapshot contains.
+    #[must_use]
+    pub fn old_pods(&self) -> &[&'a Pod] {
+        &self.old_pods
+    }
+
+    /// The number of new pods that are not available, as the new ReplicaSet counts them.
+    #[must_use]
+    pub fn missing_pods(&self) -> i64 {
+        self.new_set.map_or(0, missing).max(0)
+    }
+
+    /// Why new pods are not available, pod by pod. Empty if all of them are available.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding<'a>] {
+        &self.findings
+    }
+
+    /// The causes that the snapshot shows, the one to fix first at the beginning. Those that depend on a plan are not among
+    /// them: the limits of the rollout, the progress deadline, and conditions that a plan changes.
+    #[must_use]
+    pub fn blockers(&self) -> Vec<Blocker> {
+        if let Some(blocker) = self.replica_sets_incomplete() {
+            return vec![blocker];
+        }
+        if self.snapshot.deployment.spec.selector.is_empty() {
+            let message = "the selector is empty and would select all pods".to_owned();
+            let remedy = "give the Deployment a selector that matches its template's labels";
+            return vec![Blocker::new(Cause::SelectorEmpty, message, remedy)];
+        }
+        let size = self.new_set.map_or(0, |set| set.replicas.into());
+        let mut blockers = self.examiner.blockers(&self.findings, size);
+        blockers.extend(self.replica_set_unobserved());
+        blockers.sort_by_key(|blocker| blocker.cause);
+        blockers
+    }
+
+    /// The failure that all new pods share that are not ready. `None` if they have different ones, if the snapshot does not
+    /// contain all of them, if one of the new pods is or was ready, or if room is being made that may resolve it.
+    #[must_use]
+    pub fn failure(&self) -> Option<Failure> {
+        let new = self.new_set?;
+        let group = Group {
+            existing: new.status.replicas.into(),
+            has_ready: new.status.ready_replicas > 0,
+            makes_room: self.own_pods_terminate(),
+        };
+        self.examiner.shared_failure(&self.findings, &group, None)
+    }
+
+    /// Whether it is certain that the API server keeps rejecting the new pods, as far as events show that it does.
+    #[must_use]
+    pub fn refusal_of_pods(&self) -> Finality {
+        self.new_set.map_or(Finality::Open, |new| {
+            self.refusal(&new.metadata.uid, "FailedCreate")
+        })
+    }
+
+    /// Whether it is certain that the API server keeps rejecting the new ReplicaSet, as far as events or the calls of the
+    /// last plan show that it does.
+    #[must_use]
+    pub fn refusal_of_replica_set(&self) -> Finality {
+        let mut failures = self.snapshot.failures.iter();
+        let is_definite = failures.any(|failure| {
+            failure.call.kind == "ReplicaSet"
+                && failure.http_code < 500
+                && definite::refusal(&failure.message) == Refusal::Definite
+        });
+        match is_definite {
+            true => Finality::Certain,
+            false => self.refusal(
+                &self.snapshot.deployment.metadata.uid,
+                "ReplicaSetCreateError",
+            ),
+        }
+    }
+
+    fn refusal(&self, uid: &str, reason: &str) -> Finality {
+        let makes_room = self.own_pods_terminate();
+        self.examiner.refusal(uid, reason, makes_room)
+    }
+
+    /// Whether pods of the Deployment are terminating within their time. One that is far past it is lost.
+    pub(crate) fn own_pods_terminate(&self) -> bool {
+        let mut pods = self.new_pods.iter().chain(&self.old_pods);
+        pods.any(|pod| is_terminating(pod, self.snapshot.now))
+    }
+
+    /// Nothing can be counted without all ReplicaSets.
+    pub(crate) fn replica_sets_incomplete(&self) -> Option<Blocker> {
+        (!self.snapshot.replica_sets_complete).then(|| {
+            Blocker::new(
+                Cause::ReplicaSetsIncomplete,
+                "the list of ReplicaSets may be incomplete, so nothing is planned or counted"
+                    .to_owned(),
+                "send all ReplicaSets of the Deployment, and set replicaSetsComplete",
+            )
+        })
+    }
+
+    /// The counters of a ReplicaSet are of an earlier size, so that nothing can be concluded from them.
+    fn replica_set_unobserved(&self) -> Option<Blocker> {
+        let mut sets = self.new_set.iter().chain(&self.old_sets);
+        let set = sets.find(|set| set.status.observed_generation < set.metadata.generation)?;
+        let message = format!(
+            "the ReplicaSet controller has not observed the latest change of ReplicaSet {} yet",
+            set.metadata.name
+        );
+        Some(Blocker::new(Cause::ReplicaSetUnobserved, message, ""))
+    }
+}
+
+/// How many pods of a ReplicaSet are not available. Negative if its status is older than its size.
+fn missing(set: &ReplicaSet) -> i64 {
+    i64::from(set.replicas) - i64::from(set.status.available_replicas)
+}
+
+/// The pods of some ReplicaSets. UIDs are looked up in a set, because there may be ten thousand ReplicaSets and pods.
+fn pods_of<'a>(snapshot: &'a Snapshot, sets: &[&ReplicaSet]) -> Vec<&'a Pod> {
+    let uids: BTreeSet<&str> = sets.iter().map(|set| set.metadata.uid.as_str()).collect();
+    let pods = snapshot.pods.iter();
+    pods.filter(|pod| {
+        let owner = pod.metadata.controller();
+        owner.is_some_and(|owner| uids.contains(owner.uid.as_str()))
+    })
+    .collect()
+}

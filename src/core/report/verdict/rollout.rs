@@ -1,0 +1,151 @@
+//! The verdict about the rollout of a Deployment.
+
+use super::weighing::Weighing;
+use super::{Outlook, Verdict};
+use crate::diagnosis::{Blocker, Cause, Finding};
+use crate::pass;
+use crate::report::assessment::Assessment;
+use crate::status;
+use crate::time::Time;
+
+impl Assessment<'_> {
+    pub(in crate::report) fn verdict(&self, blockers: &[Blocker]) -> Verdict {
+        self.without_failures(blockers)
+            .unwrap_or_else(|| self.by_failures(blockers))
+    }
+
+    /// The verdict about a rollout that nothing about its pods can change.
+    fn without_failures(&self, blockers: &[Blocker]) -> Option<Verdict> {
+        let find = |cause| find(blockers, cause);
+        if self.deployment.metadata.deletion_timestamp.is_some() {
+            return Some(Verdict {
+                reason: "DELETING",
+                message: "the Deployment is being deleted".to_owned(),
+                ..Verdict::new(Outlook::NeedsChange, true, None)
+            });
+        }
+        if let Some(empty) = find(Cause::SelectorEmpty) {
+            return Some(Verdict::new(Outlook::NeedsChange, true, Some(empty)));
+        }
+        if self.is_complete() {
+            return Some(Verdict::new(Outlook::Complete, true, None));
+        }
+        // The stored status may be of another spec, and the counters of another size.
+        let generation = find(Cause::GenerationUnobserved).filter(|_| !self.may_be_stalled());
+        let unobserved = generation.or_else(|| find(Cause::ReplicaSetUnobserved));
+        if let Some(unobserved) = unobserved {
+            return Some(Verdict::new(Outlook::Undecided, false, Some(unobserved)));
+        }
+        let paused = find(Cause::Paused).filter(|_| self.waits_for_resume())?;
+        Some(Verdict::new(Outlook::NeedsChange, true, Some(paused)))
+    }
+
+    /// The verdict by what the API server rejects and by why new pods are not available.
+    fn by_failures(&self, blockers: &[Blocker]) -> Verdict {
+        let diagnosis = self.diagnosis;
+        let find = |cause| find(blockers, cause);
+        // A pause that holds nothing back is not what is missing.
+        let lead = blockers
+            .iter()
+            .find(|blocker| blocker.cause != Cause::Paused);
+        let mut weighing = Weighing::new(lead);
+        let refusals = [
+            (Cause::ReplicaSetRefused, diagnosis.refusal_of_replica_set()),
+            (Cause::PodsRefused, diagnosis.refusal_of_pods()),
+        ];
+        for (cause, finality) in refusals {
+            if let Some(blocker) = find(cause)
+                && let Some(verdict) = weighing.add_refusal(blocker, finality)
+            {
+                return verdict;
+            }
+        }
+        if let Some(failure) = diagnosis.failure()
+            && let Some(blocker) = find(failure.cause)
+            && let Some(verdict) = weighing.add_failure(blocker, &failure)
+        {
+            return verdict;
+        }
+        self.undecided(blockers, weighing)
+    }
+
+    /// The verdict if no failure is certain.
+    fn undecided(&self, blockers: &[Blocker], weighing: Weighing<'_>) -> Verdict {
+        let Weighing {
+            lead,
+            since,
+            certain_at,
+        } = weighing;
+        let startup = startup_ends(self.diagnosis.findings());
+        if find(blockers, Cause::DeadlineExceeded).is_some() && startup.is_none() {
+            // Kubernetes has given up waiting, and nothing leaves no doubt.
+            return Verdict {
+                since,
+                ..Verdict::new(Outlook::NeedsChange, false, lead)
+            };
+        }
+        let wanted = self.limits.replicas;
+        let only_time = match blockers {
+            // Old pods are still to be removed.
+            [] => self
+                .diagnosis
+                .new_set()
+                .is_some_and(|new| new.status.available_replicas >= wanted),
+            all => all
+                .iter()
+                .all(|blocker| blocker.cause == Cause::MinReadySeconds),
+        };
+        let outlook = match only_time && !self.deployment.spec.paused {
+            true => Outlook::CompletesByItself,
+            false => Outlook::Undecided,
+        };
+        // A rejected ReplicaSet ends each sync before the deadline is looked at.
+        let deadline = match find(blockers, Cause::ReplicaSetRefused) {
+            Some(_) => None,
+            None => status::progress_deadline(self.deployment, self.status),
+        };
+        // A container that may still be starting is given its time.
+        let deadline = match startup {
+            Some(end) => deadline.map(|deadline| deadline.max(end)),
+            None => deadline,
+        };
+        let decided_after = [certain_at, deadline].into_iter().flatten().min();
+        Verdict {
+            decided_after,
+            since,
+            ..Verdict::new(outlook, false, lead)
+        }
+    }
+
+    /// Whether the rollout of a paused Deployment is waiting for its end. A Deployment of which all pods have the current
+    /// template is scaled although it is paused.
+    fn waits_for_resume(&self) -> bool {
+        // One with this template that nobody controls may still be adopted.
+        let may_be_adopted = || {
+            let mut sets = self.diagnosis.snapshot.replica_sets.iter();
+            sets.any(|set| {
+                set.metadata.controller().is_none() && pass::has_template_of(set, self.deployment)
+            })
+        };
+        // The last old pods are removed in spite of a pause once all new ones are available.
+        let is_sized = self.new_size >= i64::from(self.limits.replicas);
+        self.old_size > 0 && !is_sized
+            || self.diagnosis.new_set().is_none() && self.limits.replicas > 0 && !may_be_adopted()
+    }
+}
+
+fn find(blockers: &[Blocker], cause: Cause) -> Option<&Blocker> {
+    blockers.iter().find(|blocker| blocker.cause == cause)
+}
+
+/// When the last of the containers that may still pass their startup probe is killed otherwise. `None` unless all
+/// unready pods have one.
+fn startup_ends(findings: &[Finding<'_>]) -> Option<Time> {
+    let mut unready = findings
+        .iter()
+        .filter(|finding| finding.cause != Cause::PodFailed);
+    unready.try_fold(None, |latest: Option<Time>, finding| {
+        let end = finding.startup_ends?;
+        Some(Some(latest.map_or(end, |latest| latest.max(end))))
+    })?
+}
