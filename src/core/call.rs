@@ -1,9 +1,9 @@
 //! Calls of the Kubernetes API.
 
-/// What kind of call to make.
+/// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// POST to the collection.
+    /// POST of the object to its collection.
     Create,
     /// PATCH of the object or its subresource.
     Patch,
@@ -11,10 +11,10 @@ pub enum Verb {
     Delete,
 }
 
-/// A call of the Kubernetes API, with its preconditions in the body.
+/// A call of the Kubernetes API. Its body contains the preconditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiCall {
-    /// What kind of call.
+    /// The kind of the call.
     pub verb: Verb,
     /// Group and version of the object.
     pub api_version: String,
@@ -24,10 +24,10 @@ pub struct ApiCall {
     pub namespace: String,
     /// Name of the object.
     pub name: String,
-    /// Subresource; empty for the object itself.
+    /// Subresource. Empty for the object itself.
     pub subresource: String,
     /// Content type of the body.
     pub content_type: String,
-    /// The body as JSON text.
+    /// The body as JSON.
     pub body_json: String,
 }

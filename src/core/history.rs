@@ -3,7 +3,7 @@
 use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass;
 use crate::revision;
-use crate::snapshot::{Options, ReplicaSet, Snapshot};
+use crate::snapshot::{ReplicaSet, Snapshot};
 use crate::time::Time;
 
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
@@ -38,8 +38,8 @@ pub struct Revision {
 /// The revisions there are, oldest first. Without all ReplicaSets, those of the ones that are there; fewer are then found
 /// to be deleted next.
 #[must_use]
-pub fn list_revisions(snapshot: &Snapshot, options: Options) -> Vec<Revision> {
-    list(snapshot, options, &Never)
+pub fn list_revisions(snapshot: &Snapshot) -> Vec<Revision> {
+    list(snapshot, &Never)
 }
 
 /// [`list_revisions`], unless it is interrupted.
@@ -49,15 +49,14 @@ pub fn list_revisions(snapshot: &Snapshot, options: Options) -> Vec<Revision> {
 /// [`Interrupted`].
 pub fn list_revisions_until(
     snapshot: &Snapshot,
-    options: Options,
     interrupt: &dyn Interrupt,
 ) -> Result<Vec<Revision>, Interrupted> {
-    let revisions = list(snapshot, options, interrupt);
+    let revisions = list(snapshot, interrupt);
     interrupt.check().map(|()| revisions)
 }
 
-fn list(snapshot: &Snapshot, options: Options, interrupt: &dyn Interrupt) -> Vec<Revision> {
-    let (new, old) = pass::roles(snapshot, options, interrupt);
+fn list(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Vec<Revision> {
+    let (new, old) = pass::roles(snapshot, interrupt);
     let numbered = old.into_iter().take_while(|_| !interrupt.is_interrupted());
     let mut old: Vec<(Option<i64>, &ReplicaSet)> = numbered
         .map(|set| (revision::revision_of(&set.metadata.annotations), set))

@@ -1,4 +1,4 @@
-//! Plans: what is to be done now, and what comes of it.
+//! Plans: the writes to make now, and the status after them.
 
 use crate::action::Step;
 use crate::interrupt::{Interrupt, Interrupted, Never};
@@ -7,25 +7,24 @@ use crate::snapshot::{DeploymentStatus, Options, Snapshot};
 use crate::status;
 use crate::time::Span;
 
-/// What is to be done now.
+/// The writes to make now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The writes, in order.
+    /// The steps in order.
     pub steps: Vec<Step>,
-    /// The status of the Deployment once they are done. Without all ReplicaSets, that which is stored.
+    /// The status of the Deployment after the steps. If the list of ReplicaSets may be incomplete, the stored status.
     pub status: DeploymentStatus,
-    /// When to ask again even if nothing changes.
+    /// The time after which to plan again even if nothing changes.
     pub requeue_after: Option<Span>,
-    /// Whether nothing more is left to do before the world moves: planning again once the steps are done
-    /// writes nothing.
+    /// Whether planning again after the steps would write nothing, until the cluster changes.
     pub settled: bool,
     /// Whether the look-ahead ended at its limit of passes. The next plan may then reverse a size of this one.
     pub exhausted: bool,
 }
 
 impl Plan {
-    /// The plan for a list of ReplicaSets that may be incomplete: nothing. With an old one missing, the new one would grow
-    /// past the surge, its revision would be wrong, and the status would count too low.
+    /// The plan for a list of ReplicaSets that may be incomplete, which is empty. If an old ReplicaSet is missing, the new one
+    /// would exceed the surge, its revision would be wrong, and the status would count too few pods.
     pub(crate) fn without_all_sets(snapshot: &Snapshot) -> Self {
         Self {
             steps: Vec::new(),
@@ -37,8 +36,7 @@ impl Plan {
     }
 }
 
-/// Exactly what one sync of the Deployment controller does: the same writes in the same order, up to its
-/// first error.
+/// Plans exactly what one sync of the Deployment controller does: the same writes in the same order, up to its first error.
 #[must_use]
 pub fn plan_pass(snapshot: &Snapshot, options: Options) -> Plan {
     pass(snapshot, options, &Never)
@@ -64,7 +62,7 @@ fn pass(snapshot: &Snapshot, options: Options, interrupt: &dyn Interrupt) -> Pla
     }
     let (outcome, status) = pass::run_to_status(snapshot, options, Rules::Exact, interrupt);
     let requeue_after = match outcome.stop {
-        // Nothing will ever be created in this namespace again.
+        // Nothing can be created in this namespace again.
         Some(Stop::NamespaceTerminating) => None,
         _ => status::requeue_after(&snapshot.deployment, &status, snapshot.now),
     };
@@ -77,8 +75,8 @@ fn pass(snapshot: &Snapshot, options: Options, interrupt: &dyn Interrupt) -> Pla
     }
 }
 
-/// The status that the controller would publish for this snapshot if it wrote nothing else. Without all ReplicaSets, that
-/// which is stored.
+/// The status that the controller would publish for this snapshot if it made no other write. If the list of ReplicaSets may
+/// be incomplete, the stored status.
 #[must_use]
 pub fn compute_status(snapshot: &Snapshot, options: Options) -> DeploymentStatus {
     observe(snapshot, options, &Never)

@@ -10,7 +10,7 @@ use crate::action::{Action, OnFailure, OwnerChange, Step, Target};
 use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass;
 use crate::revision::{self, ROLLBACK_TO};
-use crate::snapshot::{Options, ReplicaSet, Snapshot};
+use crate::snapshot::{ReplicaSet, Snapshot};
 use crate::template::Value;
 
 /// A rollback to an earlier revision.
@@ -106,12 +106,8 @@ fn list(revisions: &[i64]) -> String {
 /// # Errors
 ///
 /// [`RollbackError`]: the Deployment is paused, the revision does not exist, or ReplicaSets may be missing.
-pub fn rollback(
-    snapshot: &Snapshot,
-    options: Options,
-    to_revision: i64,
-) -> Result<Rollback, RollbackError> {
-    way_back(snapshot, options, to_revision, &Never)
+pub fn rollback(snapshot: &Snapshot, to_revision: i64) -> Result<Rollback, RollbackError> {
+    way_back(snapshot, to_revision, &Never)
 }
 
 /// [`rollback`], unless it is interrupted.
@@ -121,17 +117,15 @@ pub fn rollback(
 /// [`Interrupted`].
 pub fn rollback_until(
     snapshot: &Snapshot,
-    options: Options,
     to_revision: i64,
     interrupt: &dyn Interrupt,
 ) -> Result<Result<Rollback, RollbackError>, Interrupted> {
-    let rollback = way_back(snapshot, options, to_revision, interrupt);
+    let rollback = way_back(snapshot, to_revision, interrupt);
     interrupt.check().map(|()| rollback)
 }
 
 fn way_back(
     snapshot: &Snapshot,
-    options: Options,
     to_revision: i64,
     interrupt: &dyn Interrupt,
 ) -> Result<Rollback, RollbackError> {
@@ -140,7 +134,7 @@ fn way_back(
     if !snapshot.replica_sets_complete {
         return Err(RollbackError::Incomplete { name: name() });
     }
-    let (new, old) = pass::roles(snapshot, options, interrupt);
+    let (new, old) = pass::roles(snapshot, interrupt);
     let all = old.into_iter().chain(new);
     let unless_interrupted = all.take_while(|_| !interrupt.is_interrupted());
     let owned = unless_interrupted.filter(|set| {
@@ -215,13 +209,9 @@ fn way_back(
     if interrupt.is_interrupted() {
         return Ok(rollback);
     }
-    rollback.steps.push(Step {
-        call: Some(action.call()),
-        action: Some(action),
-        events: Vec::new(),
-        on_failure: OnFailure::Stop,
-        reason: None,
-    });
+    rollback
+        .steps
+        .push(Step::of(action, OnFailure::Stop).with_call());
     Ok(rollback)
 }
 

@@ -1,19 +1,19 @@
-//! Why a plan gives a ReplicaSet another size. Recorded where it is decided.
+//! Why a plan changes the size of a ReplicaSet. The reason is recorded where the change is decided.
 
-/// Why a ReplicaSet gets another size.
+/// Why the size of a ReplicaSet changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleReason {
     /// A rolling update starts new pods.
     RoomForNewPods,
     /// A rolling update removes old pods.
     SparePods,
-    /// A rolling update removes old pods that are not available before others.
+    /// A rolling update first removes old pods that are not available.
     UnhealthyPods,
     /// Recreate removes all old pods before it starts new ones.
     OldPodsFirst,
-    /// Recreate starts the new pods: no old ones are left.
+    /// Recreate starts the new pods because no old pods are left.
     NoOldPods,
-    /// `spec.replicas` of the Deployment is another number.
+    /// `spec.replicas` of the Deployment differs from the size.
     ReplicasChanged,
     /// The Deployment was scaled in the middle of a rollout: each ReplicaSet keeps its share.
     Proportional,
@@ -36,7 +36,7 @@ impl ScaleReason {
         }
     }
 
-    /// The reason for people.
+    /// The human-readable reason.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::RoomForNewPods => "the limits allow more new pods",

@@ -174,8 +174,8 @@ pub fn rollback_until(
         options,
     } = request;
     let calls = Calls::of(snapshot.as_ref(), options.as_ref());
-    let (snapshot, options) = parse::rollback(snapshot, to_revision, options, interrupt)?;
-    let rollback = rollplan_core::rollback_until(&snapshot, options, to_revision, interrupt)?;
+    let snapshot = parse::rollback(snapshot, to_revision, options, interrupt)?;
+    let rollback = rollplan_core::rollback_until(&snapshot, to_revision, interrupt)?;
     let mut answer = print_revision::print_rollback_until(rollback?, interrupt);
     calls.complete(&mut answer.steps, &snapshot);
     interrupt.check()?;
@@ -203,8 +203,8 @@ pub fn list_revisions_until(
     interrupt: &dyn Interrupt,
 ) -> Result<proto::ListRevisionsResponse, Error> {
     let proto::ListRevisionsRequest { snapshot } = request;
-    let (snapshot, options, _) = parse::request(snapshot, None, interrupt)?;
-    let revisions = rollplan_core::list_revisions_until(&snapshot, options, interrupt)?;
+    let (snapshot, _, _) = parse::request(snapshot, None, interrupt)?;
+    let revisions = rollplan_core::list_revisions_until(&snapshot, interrupt)?;
     let answer = print_revisions(revisions);
     interrupt.check()?;
     Ok(answer)

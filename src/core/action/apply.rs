@@ -1,4 +1,4 @@
-//! What an action does to the world. Planners use it to look past their own writes, tests to compare results.
+//! The effect of an action on a snapshot. A look-ahead applies its own writes with it, and tests compare results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +9,15 @@ use crate::revision::REVISION;
 use crate::snapshot::{ReplicaSet, Snapshot};
 use crate::template::Template;
 
-/// Does to the snapshot what the action does to the world, as far as the API server answers for it. Pods
-/// start, end and are counted by others. An action on an object that the snapshot does not have does nothing.
+/// Changes the snapshot as the API server changes its objects when the action is carried out. What other controllers do
+/// about it, such as creating and counting pods, is not applied. An action on an object that the snapshot does not contain
+/// has no effect.
 pub fn apply(snapshot: &mut Snapshot, action: &Action) {
     apply_all(snapshot, &[action], &Never);
 }
 
-/// [`apply`] of one after the other. ReplicaSets are looked up once for all of them: there may be thousands of
-/// either. Interrupted, it leaves some actions out.
+/// [`apply`] of each action in order. ReplicaSets are looked up once for all actions, because there may be thousands of
+/// both. If it is interrupted, some actions are not applied.
 pub(crate) fn apply_all(snapshot: &mut Snapshot, actions: &[&Action], interrupt: &dyn Interrupt) {
     let written = actions.iter().filter_map(|action| target(action));
     let written: BTreeSet<&str> = written.map(|set| set.uid.as_str()).collect();
@@ -33,7 +34,7 @@ pub(crate) fn apply_all(snapshot: &mut Snapshot, actions: &[&Action], interrupt:
         if interrupt.is_interrupted() {
             return;
         }
-        // What is not among them may have been created meanwhile.
+        // An earlier action may have created the ReplicaSet.
         let index = index.or_else(|| {
             let uid = &target(action)?.uid;
             let mut sets = snapshot.replica_sets.iter();
@@ -51,7 +52,7 @@ pub(crate) fn apply_all(snapshot: &mut Snapshot, actions: &[&Action], interrupt:
     snapshot.replica_sets.retain(|_| stays());
 }
 
-/// The ReplicaSet that an action writes, if it was there before.
+/// The existing ReplicaSet that an action writes.
 fn target(action: &Action) -> Option<&Target> {
     match action {
         Action::AdoptReplicaSet { set, .. }
@@ -66,7 +67,7 @@ fn target(action: &Action) -> Option<&Target> {
     }
 }
 
-/// All but deletions, which the caller does together.
+/// Applies an action other than a deletion, all of which the caller applies together.
 fn apply_to(snapshot: &mut Snapshot, action: &Action, index: Option<usize>) {
     let set = index.and_then(|index| snapshot.replica_sets.get_mut(index));
     match (action, set) {
@@ -111,8 +112,8 @@ fn apply_to(snapshot: &mut Snapshot, action: &Action, index: Option<usize>) {
     }
 }
 
-/// The server counts a generation for every change of the spec, not for annotations. Pods that were once
-/// ordered away do not come back as available ones when the size grows again.
+/// The server increments the generation when the spec changes, but not for annotations. Pods that a smaller size removed
+/// are not available again when the size grows.
 fn change_set(set: &mut ReplicaSet, change: &SetChange, replicas: i32) {
     let seconds = change.min_ready_seconds.unwrap_or(set.min_ready_seconds);
     if set.replicas != replicas || set.min_ready_seconds != seconds {

@@ -1,8 +1,8 @@
-//! The API call that carries an action, with the preconditions that make it safe to send.
+//! The API call that carries out an action, with the preconditions that make it safe to send.
 //!
-//! A write to a ReplicaSet's size or annotations tests uid and generation: its resourceVersion moves with
-//! every status update. Writes to lists of owners and to the Deployment carry uid and resourceVersion in a
-//! merge patch, which the server answers with 409 when they are stale.
+//! A write of the size or the annotations of a ReplicaSet tests UID and generation, because the resourceVersion changes with
+//! every update of the status. Writes of owner references and of the Deployment contain UID and resourceVersion in a merge
+//! patch, which the server rejects with 409 if they are stale.
 
 use super::json::Json;
 use super::{Action, NewReplicaSet, OwnerChange, SetChange, Target};
@@ -17,7 +17,7 @@ const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
 impl Action {
-    /// The call that carries this action.
+    /// The call that carries out this action.
     #[must_use]
     pub fn call(&self) -> ApiCall {
         match self {
@@ -86,8 +86,8 @@ fn patch(target: &Target, subresource: &str, content_type: &str, body: Json<'_>)
     call(target, Verb::Patch, subresource, content_type, body)
 }
 
-/// A merge patch of metadata, and of the status where there is one, that holds only for the object as the
-/// snapshot has it.
+/// A merge patch of metadata, and of the status if one is given, with the UID and the version of the object as
+/// preconditions.
 fn merge_patch<'a>(
     target: &'a Target,
     metadata: Option<(&'a str, Json<'a>)>,
@@ -102,10 +102,10 @@ fn merge_patch<'a>(
     Json::Object(body)
 }
 
-/// A JSON Patch of size, annotations and `minReadySeconds` that holds only for this ReplicaSet at this
-/// generation.
+/// A JSON Patch of size, annotations and `minReadySeconds`, with the UID and the generation of the ReplicaSet as
+/// preconditions.
 fn set_patch<'a>(set: &'a Target, change: &'a SetChange, replicas: Option<i32>) -> Json<'a> {
-    // A generation that the snapshot does not have is absent on the server too.
+    // A generation that is absent in the snapshot is absent on the server too.
     let generation = Some(set.generation).filter(|&generation| generation != 0);
     let mut operations = vec![
         operation("test", "/metadata/uid", set.uid.as_str()),
@@ -199,7 +199,7 @@ fn update_owner(owner: &Target, change: &OwnerChange) -> ApiCall {
         let body = merge_patch(owner, Some(("annotations", annotations)), None);
         return patch(owner, "", MERGE_PATCH, body);
     };
-    // As `kubectl rollout undo`: a merge patch would leave keys of the newer template behind.
+    // As `kubectl rollout undo` does: a merge patch would keep the keys that only the newer template has.
     let mut operations = vec![operation("test", "/metadata/uid", owner.uid.as_str())];
     if let Some(version) = owner.resource_version.as_deref() {
         operations.push(operation("test", "/metadata/resourceVersion", version));
@@ -211,7 +211,7 @@ fn update_owner(owner: &Target, change: &OwnerChange) -> ApiCall {
     patch(owner, "", JSON_PATCH, Json::List(operations))
 }
 
-// Values as the Kubernetes API has them.
+// Values in the format of the Kubernetes API.
 
 fn owners_json(owners: &[OwnerReference]) -> Json<'_> {
     if owners.is_empty() {
@@ -267,8 +267,7 @@ fn expression_json(requirement: &Requirement) -> Json<'_> {
     Json::Object(json)
 }
 
-/// The whole status: zeros by name and `null` for what is gone, since a merge patch keeps what it does not
-/// name.
+/// All fields of the status, with `null` for those that are absent: a merge patch keeps the fields that it does not contain.
 fn status_json<'a>(
     status: &'a DeploymentStatus,
     selector: Option<&'a str>,

@@ -1,27 +1,27 @@
-//! Events on the Deployment.
+//! Events about the Deployment.
 
-/// An event to record on the Deployment.
+/// An event to record about the Deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Whether it is a warning.
+    /// The type.
     pub kind: EventType,
-    /// Stable reason.
+    /// The machine-readable reason.
     pub reason: &'static str,
-    /// Text for people.
+    /// A human-readable sentence.
     pub message: String,
 }
 
-/// Whether an event is a warning.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventType {
-    /// Something was done.
+    /// An operation succeeded.
     Normal,
-    /// Something could not be done.
+    /// An operation failed.
     Warning,
 }
 
 impl EventType {
-    /// The word that Kubernetes uses.
+    /// The name of the type in the Kubernetes API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl EventType {
 }
 
 impl Event {
-    /// The event that tells of a change of size, if it is one.
+    /// The event for a change of size. `None` if the size stays the same.
     pub(crate) fn scaled(name: &str, from: i32, to: i32) -> Option<Self> {
         let direction = match from.cmp(&to) {
             std::cmp::Ordering::Less => "up",
@@ -43,7 +43,7 @@ impl Event {
         Some(Self::normal("ScalingReplicaSet", message))
     }
 
-    /// An event that tells of something done.
+    /// An event of type Normal.
     pub(crate) fn normal(reason: &'static str, message: String) -> Self {
         Self {
             kind: EventType::Normal,
@@ -52,7 +52,7 @@ impl Event {
         }
     }
 
-    /// An event that tells of something that could not be done.
+    /// An event of type Warning.
     pub(crate) fn warning(reason: &'static str, message: String) -> Self {
         Self {
             kind: EventType::Warning,

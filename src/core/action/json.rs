@@ -1,4 +1,4 @@
-//! JSON of what others hold, written once: the bodies of API calls.
+//! JSON for the bodies of API calls, which borrows its strings and copies templates from their bytes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::snapshot::StringMap;
 use crate::template::{Template, Value, write_list, write_map, write_string};
 
-/// A JSON value that borrows its texts.
+/// A JSON value that borrows its strings.
 #[derive(Clone, Debug)]
 pub(super) enum Json<'a> {
     Null,
@@ -14,16 +14,16 @@ pub(super) enum Json<'a> {
     Integer(i64),
     Text(Cow<'a, str>),
     List(Vec<Json<'a>>),
-    /// Each key once, in any order.
+    /// Entries in any order, with unique keys.
     Object(Vec<(&'a str, Json<'a>)>),
     /// A pod template.
     Template(&'a Template),
-    /// The same, decoded.
+    /// A decoded pod template.
     Value(&'a Value),
 }
 
 impl<'a> Json<'a> {
-    /// Texts by texts.
+    /// A map of strings.
     pub(super) fn strings(map: &'a StringMap) -> Self {
         let entries = map.iter();
         Self::Object(
@@ -33,7 +33,7 @@ impl<'a> Json<'a> {
         )
     }
 
-    /// Compact text, the keys in byte order, as [`Value::to_json`] has it.
+    /// Compact JSON with keys in byte order, as [`Value::to_json`] returns it.
     pub(super) fn into_text(mut self) -> String {
         // Most bodies are patches of a few fields.
         let mut text = String::with_capacity(512);
@@ -92,7 +92,7 @@ impl From<String> for Json<'_> {
 }
 
 impl<T: Into<Self>> From<Option<T>> for Json<'_> {
-    /// `null` where there is nothing.
+    /// `None` becomes `null`.
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Null, Into::into)
     }

@@ -1,5 +1,4 @@
-//! What a plan is made of: one action for each write, the API call that carries it, and what it does to the
-//! world.
+//! The steps of a plan: an action for each write, the API call that makes it, and its effect on a snapshot.
 
 mod apply;
 mod call;
@@ -18,46 +17,46 @@ use crate::snapshot::{
 };
 use crate::template::{Template, Value};
 
-/// One write, or one check, decided down to its last number.
+/// A write or a check, with all values that are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Makes sure that the Deployment is still as the snapshot has it.
+    /// Checks that the Deployment has not changed since the snapshot.
     CheckOwner {
         /// The Deployment.
         owner: Target,
     },
-    /// Takes a ReplicaSet that matches and that nobody owns.
+    /// Adopts a ReplicaSet that the selector matches and that has no controller.
     AdoptReplicaSet {
         /// The ReplicaSet.
         set: Target,
-        /// Its owners afterwards.
+        /// Its owner references after the action.
         owner_references: Vec<OwnerReference>,
     },
-    /// Lets go of a ReplicaSet that no longer matches.
+    /// Releases a ReplicaSet that the selector no longer matches.
     ReleaseReplicaSet {
         /// The ReplicaSet.
         set: Target,
-        /// Its owners afterwards.
+        /// Its owner references after the action.
         owner_references: Vec<OwnerReference>,
     },
-    /// Creates a ReplicaSet for the template of the Deployment.
+    /// Creates a ReplicaSet with the template of the Deployment.
     CreateReplicaSet(Box<NewReplicaSet>),
     /// Changes annotations or `minReadySeconds` of a ReplicaSet.
     UpdateReplicaSet {
         /// The ReplicaSet.
         set: Target,
-        /// What changes besides the size.
+        /// The change.
         change: SetChange,
     },
     /// Changes the size of a ReplicaSet.
     ScaleReplicaSet {
         /// The ReplicaSet.
         set: Target,
-        /// Its size before.
+        /// Its size before the action.
         from: i32,
-        /// Its size after.
+        /// Its size after the action.
         to: i32,
-        /// What changes along with the size.
+        /// The change in addition to the size.
         change: SetChange,
     },
     /// Deletes an old ReplicaSet.
@@ -65,30 +64,30 @@ pub enum Action {
         /// The ReplicaSet.
         set: Target,
     },
-    /// Changes template or annotations of the Deployment.
+    /// Changes the template or the annotations of the Deployment.
     UpdateDeployment {
         /// The Deployment.
         owner: Target,
-        /// What changes.
+        /// The change.
         change: OwnerChange,
     },
     /// Publishes the status of the Deployment.
     UpdateDeploymentStatus {
         /// The Deployment.
         owner: Target,
-        /// The whole new status.
+        /// The new status.
         status: DeploymentStatus,
-        /// The revision to write along with it, where it changes.
+        /// The new revision annotation, if it changes.
         revision: Option<String>,
-        /// The selector as text, for an owner other than Kubernetes' own Deployment: its scale subresource reads
-        /// it from the status, and autoscalers find the pods by it.
+        /// The selector as text, for a custom resource: its scale subresource reads the selector from the status, and
+        /// autoscalers find the pods by it.
         selector: Option<String>,
-        /// Ready and wanted pods as a text, "2/3", for such an owner: kubectl prints it.
+        /// The numbers of ready and desired pods as text, for example "2/3", for a custom resource: kubectl prints it.
         ready: Option<String>,
     },
 }
 
-/// The object of an action, and the version that it must have.
+/// The object that an action is about, and the version that it must have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// Group and version.
@@ -99,22 +98,22 @@ pub struct Target {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// Uid.
+    /// UID.
     pub uid: String,
     /// Generation before the action.
     pub generation: i64,
-    /// Stored version before the action. Absent after an earlier write of the same plan: only the server
-    /// knows it then.
+    /// Resource version before the action. Absent if an earlier step of the plan writes the object: only the server knows
+    /// the version then.
     pub resource_version: Option<String>,
 }
 
 impl Target {
-    /// A ReplicaSet, as the snapshot has it.
+    /// A ReplicaSet of the snapshot.
     pub(crate) fn set(set: &ReplicaSet) -> Self {
         Self::new("apps/v1", "ReplicaSet", &set.metadata)
     }
 
-    /// The Deployment, as the snapshot has it.
+    /// The Deployment of the snapshot.
     pub(crate) fn owner(deployment: &Deployment) -> Self {
         Self::new(
             &deployment.api_version,
@@ -135,7 +134,7 @@ impl Target {
         }
     }
 
-    /// The reference by which this object manages others.
+    /// The owner reference to this object as the controller of another one.
     pub(crate) fn controller_reference(self) -> OwnerReference {
         OwnerReference {
             api_version: self.api_version,
@@ -148,32 +147,32 @@ impl Target {
     }
 }
 
-/// What changes in a ReplicaSet besides its size.
+/// A change of a ReplicaSet in addition to its size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetChange {
-    /// Annotations that are added or changed. None is ever removed.
+    /// The annotations that are added or changed. No annotation is ever removed.
     pub annotations: StringMap,
-    /// Whether the ReplicaSet has no annotation yet.
+    /// Whether the ReplicaSet has no annotations before the action.
     pub first_annotations: bool,
-    /// New `minReadySeconds`.
+    /// The new `minReadySeconds`, if it changes.
     pub min_ready_seconds: Option<i32>,
 }
 
-/// What changes in a Deployment.
+/// A change of a Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnerChange {
-    /// Annotations that are added or changed.
+    /// The annotations that are added or changed.
     pub annotations: StringMap,
-    /// Annotations that are removed.
+    /// The annotations that are removed.
     pub removed_annotations: Vec<String>,
-    /// Annotations afterwards, all of them.
+    /// All annotations after the action.
     pub all_annotations: StringMap,
-    /// The new template.
+    /// The new template, if it changes.
     pub template: Option<Value>,
 }
 
 impl OwnerChange {
-    /// The change from some annotations to others, and to a template if one is given.
+    /// The change from one set of annotations to another, and to a template if one is given.
     pub(crate) fn between(before: &StringMap, after: StringMap, template: Option<Value>) -> Self {
         Self {
             annotations: after
@@ -190,54 +189,59 @@ impl OwnerChange {
             template,
         }
     }
+
+    /// Whether the change carries out a rollback, or only removes the request for one.
+    pub(crate) fn is_rollback(&self) -> bool {
+        self.template.is_some() || !self.removed_annotations.is_empty()
+    }
 }
 
 /// A ReplicaSet to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewReplicaSet {
-    /// Name, namespace, labels, annotations and owner.
+    /// Name, namespace, labels, annotations and owner reference.
     pub metadata: ObjectMeta,
-    /// Its first size.
+    /// The initial size.
     pub replicas: i32,
-    /// Carried over from the Deployment.
+    /// `minReadySeconds` of the Deployment.
     pub min_ready_seconds: i32,
-    /// The Deployment's selector with the hash label added.
+    /// The selector of the Deployment with the label `pod-template-hash`.
     pub selector: LabelSelector,
-    /// The Deployment's template with the hash label added.
+    /// The template of the Deployment with the label `pod-template-hash`.
     pub template: Template,
-    /// Its revision.
+    /// The revision.
     pub revision: i64,
 }
 
-/// One thing to do.
+/// A step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What is done. Absent: a step of events only.
+    /// The action. Absent if the step only records events.
     pub action: Option<Action>,
-    /// The call that does it.
+    /// The API call that carries out the action.
     pub call: Option<ApiCall>,
-    /// Events to record on the Deployment once the call succeeded.
+    /// The events to record on the Deployment after the call has succeeded.
     pub events: Vec<Event>,
-    /// What to do when the call fails.
+    /// What to do if the call fails.
     pub on_failure: OnFailure,
     /// Why a size changes, if it does.
     pub reason: Option<ScaleReason>,
 }
 
-/// What to do when a call fails.
+/// What to do if a call fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFailure {
-    /// Nothing more of this plan.
+    /// Stop carrying out the plan.
     #[default]
     Stop,
-    /// Go on with the next step when the server answers with one of these codes; stop otherwise.
+    /// Continue with the next step if the server answers with one of these codes, and stop otherwise.
     Tolerate(&'static [i32]),
-    /// Go on with the next step, whatever the failure.
+    /// Continue with the next step, whatever the failure is.
     Continue,
 }
 
 impl OnFailure {
-    /// Whether the plan goes on after an answer with this code.
+    /// Whether the plan continues after an answer with this code.
     pub(crate) fn tolerates(self, http_code: i32) -> bool {
         match self {
             Self::Stop => false,
@@ -248,7 +252,38 @@ impl OnFailure {
 }
 
 impl Step {
-    /// The same step, with the call that carries its action.
+    /// A step that carries out an action. Its call is added when the plan is complete: most actions of a look-ahead are
+    /// merged into others.
+    pub(crate) fn of(action: Action, on_failure: OnFailure) -> Self {
+        Self {
+            action: Some(action),
+            call: None,
+            events: Vec::new(),
+            on_failure,
+            reason: None,
+        }
+    }
+
+    /// A step that only records an event.
+    pub(crate) fn of_event(event: Event) -> Self {
+        Self {
+            action: None,
+            call: None,
+            events: vec![event],
+            on_failure: OnFailure::Stop,
+            reason: None,
+        }
+    }
+
+    /// The same step with these events.
+    pub(crate) fn with_events(self, events: impl IntoIterator<Item = Event>) -> Self {
+        Self {
+            events: events.into_iter().collect(),
+            ..self
+        }
+    }
+
+    /// The same step with the call that carries out its action.
     pub(crate) fn with_call(self) -> Self {
         Self {
             call: self.action.as_ref().map(Action::call),
@@ -256,7 +291,7 @@ impl Step {
         }
     }
 
-    /// One line for people.
+    /// A human-readable line.
     #[must_use]
     pub fn summary(&self) -> String {
         match &self.action {
@@ -270,6 +305,14 @@ impl Step {
 }
 
 impl Action {
+    /// Whether the action changes which ReplicaSets the Deployment owns, or is the check before it.
+    pub(crate) fn is_claim(&self) -> bool {
+        matches!(
+            self,
+            Self::CheckOwner { .. } | Self::AdoptReplicaSet { .. } | Self::ReleaseReplicaSet { .. }
+        )
+    }
+
     fn summary(&self) -> String {
         match self {
             Self::CheckOwner { owner } => {

@@ -80,7 +80,7 @@ impl<'a> Diagnosis<'a> {
     fn new(snapshot: &'a Snapshot, options: Options, interrupt: &'a dyn Interrupt) -> Self {
         let deployment = &snapshot.deployment;
         let (new_set, old_sets) = match snapshot.replica_sets_complete {
-            true => pass::roles(snapshot, options, interrupt),
+            true => pass::roles(snapshot, interrupt),
             // One that is missing may have any role.
             false => (None, Vec::new()),
         };

@@ -2,16 +2,18 @@
 //!
 //! Kubernetes source: `cleanupDeployment` in `pkg/controller/deployment/sync.go`.
 
-use super::{Pass, Stop, SyncResult, WorkingCopy};
+use super::sets::{Sets, WorkingCopy};
+use super::{Pass, Stop, SyncResult};
 use crate::action::{Action, OnFailure};
+use crate::interrupt::Interrupt;
 use crate::revision;
 
 /// Go sorts no more than this many by insertion (`pdqsort` in package sort).
 const INSERTION_SORTED_MAX: usize = 12;
 
 impl Pass<'_> {
-    /// `cleanupDeployment`. The lowest revisions are looked at; those that still have pods are passed over,
-    /// not replaced by others.
+    /// `cleanupDeployment`. Of the lowest revisions beyond the limit, those that still have pods are kept, and no others are
+    /// deleted instead.
     pub(super) fn clean_up(&mut self, old: &[WorkingCopy]) -> SyncResult<()> {
         let limit = self.owner.deployment.spec.revision_history_limit;
         if limit == i32::MAX {
@@ -19,7 +21,7 @@ impl Pass<'_> {
         }
         let mut alive: Vec<&WorkingCopy> = old
             .iter()
-            .filter(|set| self.cached(set).metadata.deletion_timestamp.is_none())
+            .filter(|set| self.sets.cached(set).metadata.deletion_timestamp.is_none())
             .collect();
         let surplus = alive
             .len()
@@ -27,72 +29,76 @@ impl Pass<'_> {
         if surplus == 0 {
             return Ok(());
         }
-        self.sort_by_revision(&mut alive)?;
+        sort_by_revision(&self.sets, &mut alive, self.interrupt)?;
         for set in &alive[..surplus] {
             self.checkpoint()?;
-            if self.is_deletable(set) {
-                let action = Action::DeleteReplicaSet {
-                    set: self.sets[set.index].target(),
-                };
-                let gone = OnFailure::Tolerate(&[404]);
-                if let Err(failure) = self.act(action, gone)
-                    && !gone.tolerates(failure.http_code)
-                {
-                    return Err(Stop::Refused);
-                }
+            if !is_deletable(&self.sets, set) {
+                continue;
+            }
+            let set = self.sets.target(set);
+            let on_failure = OnFailure::Tolerate(&[404]);
+            let written = self
+                .writes
+                .act(Action::DeleteReplicaSet { set }, on_failure);
+            if written.is_err_and(|failure| !on_failure.tolerates(failure.http_code)) {
+                return Err(Stop::Refused);
             }
         }
         Ok(())
     }
+}
 
-    fn is_deletable(&self, set: &WorkingCopy) -> bool {
-        let managed = &self.sets[set.index];
-        let cached = &managed.cached;
-        let idle = cached.status.replicas == 0
-            && set.replicas == 0
-            && cached.metadata.generation <= cached.status.observed_generation;
-        // Kubernetes deletes a set that this very pass has scaled up (a listed difference).
-        idle && managed.stored.replicas == 0
-    }
+fn is_deletable(sets: &Sets<'_>, set: &WorkingCopy) -> bool {
+    let cached = sets.cached(set);
+    let idle = cached.status.replicas == 0
+        && set.replicas == 0
+        && cached.metadata.generation <= cached.status.observed_generation;
+    // Kubernetes deletes a ReplicaSet that the same pass has scaled up (a listed difference).
+    idle && sets.stored_replicas(set) == 0
+}
 
-    /// `ReplicaSetsByRevision`. ReplicaSets whose revision is not a number are compared by age alone. This comparison is not
-    /// transitive, so the result depends on the input and on the algorithm. Go sorts up to twelve items by insertion, and so
-    /// do we. For more of them, Go starts from the order of a map; any result is as good in which each item is in the right
-    /// order with the next one. (The standard library's sort may panic if the comparison is not transitive.)
-    fn sort_by_revision(&self, sets: &mut [&WorkingCopy]) -> SyncResult<()> {
-        let mut numbered: Vec<(Option<i64>, &WorkingCopy)> = sets
-            .iter()
-            .map(|set| (revision::revision_of(self.annotations(set)), *set))
-            .collect();
-        let is_less = |(a_number, a): &(Option<i64>, &WorkingCopy),
-                       (b_number, b): &(Option<i64>, &WorkingCopy)| {
-            let by_age = || revision::by_age(self.cached(a), self.cached(b));
-            let order = match (a_number, b_number) {
-                (Some(a), Some(b)) => a.cmp(b).then_with(by_age),
-                _ => by_age(),
-            };
-            order.is_lt()
+/// `ReplicaSetsByRevision`. ReplicaSets whose revision is not a number are compared by age alone. This comparison is not
+/// transitive, so the result depends on the input and on the algorithm. Go sorts up to twelve items by insertion, and so
+/// do we. For more of them, Go starts from the order of a map; any result is as good in which each item is in the right
+/// order with the next one. (The standard library's sort may panic if the comparison is not transitive.)
+fn sort_by_revision(
+    sets: &Sets<'_>,
+    copies: &mut [&WorkingCopy],
+    interrupt: &dyn Interrupt,
+) -> SyncResult<()> {
+    let checkpoint = || interrupt.check().map_err(|_| Stop::Interrupted);
+    let mut numbered: Vec<(Option<i64>, &WorkingCopy)> = copies
+        .iter()
+        .map(|set| (revision::revision_of(sets.annotations(set)), *set))
+        .collect();
+    let is_less = |(a_number, a): &(Option<i64>, &WorkingCopy),
+                   (b_number, b): &(Option<i64>, &WorkingCopy)| {
+        let by_age = || revision::by_age(sets.cached(a), sets.cached(b));
+        let order = match (a_number, b_number) {
+            (Some(a), Some(b)) => a.cmp(b).then_with(by_age),
+            _ => by_age(),
         };
-        for run in numbered.chunks_mut(INSERTION_SORTED_MAX) {
-            self.checkpoint()?;
-            insertion_sort(run, is_less);
-        }
-        let mut sorted = INSERTION_SORTED_MAX;
-        while sorted < numbered.len() {
-            let mut merged = Vec::with_capacity(numbered.len());
-            for runs in numbered.chunks(2 * sorted) {
-                self.checkpoint()?;
-                let (left, right) = runs.split_at(sorted.min(runs.len()));
-                merge(left, right, is_less, &mut merged);
-            }
-            numbered = merged;
-            sorted *= 2;
-        }
-        for (place, (_, set)) in sets.iter_mut().zip(numbered) {
-            *place = set;
-        }
-        Ok(())
+        order.is_lt()
+    };
+    for run in numbered.chunks_mut(INSERTION_SORTED_MAX) {
+        checkpoint()?;
+        insertion_sort(run, is_less);
     }
+    let mut sorted = INSERTION_SORTED_MAX;
+    while sorted < numbered.len() {
+        let mut merged = Vec::with_capacity(numbered.len());
+        for runs in numbered.chunks(2 * sorted) {
+            checkpoint()?;
+            let (left, right) = runs.split_at(sorted.min(runs.len()));
+            merge(left, right, is_less, &mut merged);
+        }
+        numbered = merged;
+        sorted *= 2;
+    }
+    for (place, (_, set)) in copies.iter_mut().zip(numbered) {
+        *place = set;
+    }
+    Ok(())
 }
 
 fn insertion_sort<T>(items: &mut [T], is_less: impl Fn(&T, &T) -> bool) {

@@ -1,16 +1,17 @@
-//! Creating the new ReplicaSet: its name, labels, owner and first size, and what becomes of a refusal.
+//! Creating the new ReplicaSet: its name, labels, owner and initial size, and what follows if the server rejects it.
 
 use std::borrow::Cow;
 
-use super::{Managed, Pass, Stop, SyncResult, WorkingCopy, conditions, quote};
+use super::sets::{WorkingCopy, total};
+use super::{Pass, Stop, SyncResult, has_template_of, publish, quote};
 use crate::action::{Action, Event, NewReplicaSet, OnFailure, Target};
 use crate::revision::{self, POD_TEMPLATE_HASH, TEMPLATE_DIGEST};
 use crate::snapshot::{ObjectMeta, ReplicaSet, ReplicaSetStatus, StepFailure, StringMap};
 
-/// The longest name of an object (Kubernetes: DNS1123SubdomainMaxLength).
+/// The maximum length of the name of an object (Kubernetes: DNS1123SubdomainMaxLength).
 const NAME_BYTES_MAX: usize = 253;
 
-impl Pass<'_> {
+impl<'a> Pass<'a> {
     /// The second half of `getNewReplicaSet`.
     pub(super) fn create_new_set(
         &mut self,
@@ -33,21 +34,25 @@ impl Pass<'_> {
             return Err(Stop::Unselectable);
         }
         if let Some(existing) = self.taken(&name) {
-            return self.use_or_avoid(existing, new_revision);
+            // If the Deployment controls it, this pass has released it, and the cache does not show that yet: one that the
+            // selector matches would have been found by its template.
+            let is_written = self.is_owned(existing);
+            return self.use_or_avoid(existing, is_written, new_revision);
         }
         let created = as_created(&set, self.snapshot.now);
         let size = set.replicas;
-        if let Err(failure) = self.act(Action::CreateReplicaSet(Box::new(set)), OnFailure::Stop) {
+        let create = Action::CreateReplicaSet(Box::new(set));
+        if let Err(failure) = self.writes.act(create, OnFailure::Stop) {
             return self.create_refused(&name, failure, new_revision);
         }
         if let Some(event) = Event::scaled(&name, 0, size) {
-            self.attach(event);
+            self.writes.attach(event);
         }
-        let copy = self.add_set(Managed::current(self.sets.len(), Cow::Owned(created)));
-        let mut needs_update = self.set_revision(new_revision.to_string());
-        if self.has_deadline() {
+        let copy = self.sets.add_new(Cow::Owned(created), false);
+        let mut needs_update = self.owner.set_revision(new_revision.to_string());
+        if self.owner.has_deadline() {
             let message = format!("Created new replica set {}", quote(&name));
-            self.set_progressing("True", conditions::NEW_SET_CREATED, message);
+            self.set_progressing("True", publish::NEW_SET_CREATED, message);
             needs_update = true;
         }
         if needs_update {
@@ -56,7 +61,7 @@ impl Pass<'_> {
         Ok(copy)
     }
 
-    /// Asks between the parts of the work whether to go on: the template may be large.
+    /// Checks for an interruption between the parts of the work, because the template may be large.
     fn new_set(&self, old: &[WorkingCopy], new_revision: i64) -> SyncResult<NewReplicaSet> {
         let deployment = self.owner.deployment;
         let collisions = self.owner.status.collision_count;
@@ -93,7 +98,7 @@ impl Pass<'_> {
                 owner_references: vec![Target::owner(deployment).controller_reference()],
                 ..ObjectMeta::default()
             },
-            replicas: self.strategy.initial_size(self.limits, self.total(old)),
+            replicas: self.strategy.initial_size(self.limits, total(old)),
             min_ready_seconds: deployment.spec.min_ready_seconds,
             selector,
             template: deployment.spec.template.labelled(&hash),
@@ -101,39 +106,28 @@ impl Pass<'_> {
         })
     }
 
-    /// The ReplicaSet of the snapshot that has this name: the create would be refused.
-    fn taken(&self, name: &str) -> Option<Managed<'static>> {
+    /// The ReplicaSet of the snapshot that has this name, so that the server would reject the creation.
+    fn taken(&self, name: &str) -> Option<&'a ReplicaSet> {
         let namespace = &self.owner.deployment.metadata.namespace;
-        let set = self
-            .snapshot
-            .replica_sets
-            .iter()
-            .find(|set| set.metadata.name == name && set.metadata.namespace == *namespace)?;
-        let managed = Managed::current(self.sets.len(), Cow::Owned(set.clone()));
-        // One that was ours and matched would have been found by its template. If it was ours and did not
-        // match, this pass has released it, and the cache does not know yet.
-        Some(if self.is_ours(set) {
-            managed.written()
-        } else {
-            managed
-        })
+        let mut sets = self.snapshot.replica_sets.iter();
+        sets.find(|set| set.metadata.name == name && set.metadata.namespace == *namespace)
     }
 
-    fn is_ours(&self, set: &ReplicaSet) -> bool {
+    fn is_owned(&self, set: &ReplicaSet) -> bool {
         let controller = set.metadata.controller();
         controller.is_some_and(|owner| owner.uid == self.owner.deployment.metadata.uid)
     }
 
-    /// The name is taken: by our own new ReplicaSet after all, or else by another one, and then the next
-    /// pass tries another name.
+    /// Uses the ReplicaSet that has the name if it is the new one after all. Otherwise, the next pass tries another name.
     fn use_or_avoid(
         &mut self,
-        existing: Managed<'static>,
+        existing: &'a ReplicaSet,
+        is_written: bool,
         new_revision: i64,
     ) -> SyncResult<WorkingCopy> {
-        if self.is_ours(&existing.cached) && self.has_current_template(&existing.cached) {
-            let copy = self.add_set(existing);
-            if self.set_revision(new_revision.to_string()) {
+        if self.is_owned(existing) && has_template_of(existing, self.owner.deployment) {
+            let copy = self.sets.add_new(Cow::Borrowed(existing), is_written);
+            if self.owner.set_revision(new_revision.to_string()) {
                 self.write_status()?;
             }
             return Ok(copy);
@@ -144,23 +138,20 @@ impl Pass<'_> {
         Err(Stop::NameTaken)
     }
 
+    /// What follows if the server rejected the creation when the last plan was carried out.
     fn create_refused(
         &mut self,
         name: &str,
-        failure: &StepFailure,
+        failure: &'a StepFailure,
         new_revision: i64,
     ) -> SyncResult<WorkingCopy> {
         if failure.reason == "AlreadyExists" {
-            // Without the object there is nothing to decide by.
-            let existing = failure.existing.clone().ok_or(Stop::NameTaken)?;
-            let existing = Managed::current(self.sets.len(), Cow::Owned(existing));
-            return self.use_or_avoid(existing, new_revision);
+            // Nothing can be decided without the object.
+            let existing = failure.existing.as_ref().ok_or(Stop::NameTaken)?;
+            return self.use_or_avoid(existing, false, new_revision);
         }
-        if failure
-            .causes
-            .iter()
-            .any(|cause| cause == "NamespaceTerminating")
-        {
+        let mut causes = failure.causes.iter();
+        if causes.any(|cause| cause == "NamespaceTerminating") {
             return Err(Stop::NamespaceTerminating);
         }
         self.report_create_error(name, &failure.message)?;
@@ -169,20 +160,13 @@ impl Pass<'_> {
 
     fn report_create_error(&mut self, name: &str, error: &str) -> SyncResult<()> {
         let message = format!("Failed to create new replica set {}: {error}", quote(name));
-        self.record(Event::warning(conditions::CREATE_FAILED, message.clone()));
-        if self.has_deadline() {
-            self.set_progressing("False", conditions::CREATE_FAILED, message);
+        let event = Event::warning(publish::CREATE_FAILED, message.clone());
+        self.writes.record(event);
+        if self.owner.has_deadline() {
+            self.set_progressing("False", publish::CREATE_FAILED, message);
             self.write_status()?;
         }
         Ok(())
-    }
-
-    /// Takes a ReplicaSet into the list, as the cache has it.
-    fn add_set(&mut self, set: Managed<'static>) -> WorkingCopy {
-        let index = self.sets.len();
-        self.sets.push(set);
-        self.current = Some(index);
-        self.look_up(index)
     }
 }
 
@@ -191,7 +175,7 @@ pub(crate) fn as_created(set: &NewReplicaSet, now: crate::time::Time) -> Replica
     let mut metadata = set.metadata.clone();
     metadata.generation = 1;
     metadata.creation_timestamp = Some(now.whole_seconds());
-    // The server chooses uid and resourceVersion; nothing written in this plan needs them.
+    // The server chooses UID and resourceVersion, and no write of this plan needs them.
     metadata.uid = format!("uid of {}", metadata.name);
     ReplicaSet {
         metadata,
@@ -203,7 +187,7 @@ pub(crate) fn as_created(set: &NewReplicaSet, now: crate::time::Time) -> Replica
     }
 }
 
-/// `generateReplicaSetName`: the owner's name is cut where the whole would be too long.
+/// `generateReplicaSetName`: the name of the owner is cut if the result would be too long.
 fn set_name(owner: &str, hash: &str) -> String {
     let max = NAME_BYTES_MAX.saturating_sub(1 + hash.len());
     let owner = &owner[..owner.floor_char_boundary(max)];

@@ -1,129 +1,123 @@
-//! One pass: what a single sync of Kubernetes' Deployment controller does with this snapshot.
+//! A pass: what a single sync of the Deployment controller of Kubernetes does with a snapshot.
 //!
-//! Kubernetes source: `pkg/controller/deployment/` of v1.36.3; each function names the one it mirrors. A pass
-//! runs against a server that enforces resourceVersion, and ends at its first error. The controller looks its
-//! objects up several times within a sync, from a cache that has not seen its own writes; a second write
-//! from such a look-up is refused as stale. [`WorkingCopy`] keeps track of that, so that a pass is exactly the writes
+//! Kubernetes source: `pkg/controller/deployment/` of v1.36.3; each function names the one that it mirrors. A pass runs
+//! against a server that enforces resourceVersion, and ends at its first error. The controller looks up its objects several
+//! times within a sync, from a cache that does not contain its own writes, and the server rejects a second write from such a
+//! look-up as stale. A [`WorkingCopy`](sets::WorkingCopy) knows whether it is stale, so a pass consists of exactly the writes
 //! that succeed.
 
-mod claim;
+mod claims;
 mod cleanup;
-mod conditions;
 mod create;
 mod find;
+mod owner;
 mod proportional;
 mod publish;
 mod rollback_annotation;
 mod rollout;
-mod working_copy;
-mod write;
+mod scale;
+mod sets;
+mod writes;
 
 pub(crate) use create::as_created;
 pub(crate) use find::has_template_of;
 pub(crate) use rollback_annotation::{restored, without_hash};
-use working_copy::{Found, Managed, WorkingCopy};
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
-use crate::action::{Event, Step};
+use crate::action::{Action, Event, Step};
 use crate::interrupt::{Interrupt, Never};
-use crate::revision::{self, REVISION};
+use crate::revision;
 use crate::size::Limits;
-use crate::snapshot::{Deployment, DeploymentStatus, Options, ReplicaSet, Snapshot, StepFailure};
+use crate::snapshot::{DeploymentStatus, Options, ReplicaSet, Snapshot};
 use crate::strategy::{self, RolloutStrategy};
 
-/// By which rules a pass decides.
+use self::claims::claim_all;
+use self::owner::Owner;
+use self::sets::Sets;
+use self::writes::Writes;
+
+/// The rules by which a pass decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rules {
-    /// Exactly Kubernetes'.
+    /// Exactly those of Kubernetes.
     Exact,
-    /// Kubernetes', and two more. No more pods count as available than their ReplicaSet still wants: a
-    /// look-ahead must not count pods that it has taken away. (Published numbers are the observed ones all the
-    /// same.) And a stale `desired-replicas` is refreshed where Kubernetes would see a scaling event indefinitely.
+    /// Those of Kubernetes and two more. No more pods of a ReplicaSet count as available than its size, because a look-ahead
+    /// must not count pods that it has removed. (The published numbers are the observed ones.) And a stale
+    /// `desired-replicas` is updated if Kubernetes would detect a scaling event indefinitely.
     LookAhead,
 }
 
-/// What one pass comes to.
+/// The result of a pass.
 pub(crate) struct Outcome {
-    /// The writes, in order, their calls yet to be made.
+    /// The steps in order, without their calls.
     pub(crate) steps: Vec<Step>,
     /// Why the pass ended early, if it did.
     pub(crate) stop: Option<Stop>,
-    /// Whether a call of the pass was refused when it was last tried.
+    /// Whether a call of the pass was rejected when the last plan was carried out.
     pub(crate) refused: bool,
 }
 
-/// Why a pass ends before its end. None of these is a failure of ours to report: the next pass sees a newer
-/// world.
+// === impl Outcome ===
+
+impl Outcome {
+    /// The writes without events.
+    pub(crate) fn actions(&self) -> impl Iterator<Item = &Action> {
+        self.steps.iter().filter_map(|step| step.action.as_ref())
+    }
+}
+
+/// Why a pass ends early. None of these is an error to report, because the next pass has a newer snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The next write would be made from a stale look-up.
+    /// The next write would be made from a stale copy.
     Stale,
-    /// The next write was refused when the last plan was carried out.
+    /// The next write was rejected when the last plan was carried out.
     Refused,
-    /// The namespace is being deleted: nothing can be created in it any more.
+    /// The namespace is being deleted, so nothing can be created in it.
     NamespaceTerminating,
-    /// The name of the new ReplicaSet is taken; another one is tried next time.
+    /// The name of the new ReplicaSet is taken. The next pass tries another one.
     NameTaken,
-    /// A ReplicaSet for this template could never be selected by the Deployment.
+    /// The selector of the Deployment would not match a ReplicaSet with this template.
     Unselectable,
-    /// Nobody waits for the plan any more.
+    /// The caller no longer waits for the plan.
     Interrupted,
 }
 
-/// What a step of a pass returns: nothing more is done after a [`Stop`].
-pub(crate) type SyncResult<T> = Result<T, Stop>;
+/// The result of a part of a pass. After a [`Stop`], nothing more is done.
+type SyncResult<T> = Result<T, Stop>;
 
 /// The state of a pass.
-pub(crate) struct Pass<'a> {
-    pub(crate) snapshot: &'a Snapshot,
+struct Pass<'a> {
+    snapshot: &'a Snapshot,
     options: Options,
     rules: Rules,
     interrupt: &'a dyn Interrupt,
-    /// What was refused when the last plan was carried out, by the name of the object. There may be a thousand.
-    failures: BTreeMap<&'a str, Vec<&'a StepFailure>>,
     strategy: Box<dyn RolloutStrategy>,
     limits: Limits,
     owner: Owner<'a>,
-    /// The ReplicaSets of this Deployment, oldest first; one that this pass creates comes last.
-    pub(crate) sets: Vec<Managed<'a>>,
-    /// Which of them has the current template.
-    current: Option<usize>,
-    steps: Vec<Step>,
-    /// Whether a call of this pass was refused when it was last tried.
-    refused: bool,
+    sets: Sets<'a>,
+    writes: Writes<'a>,
 }
 
-/// The Deployment, as the controller holds it in memory and as the server has it.
-struct Owner<'a> {
-    deployment: &'a Deployment,
-    revision: Option<Cow<'a, str>>,
-    status: Cow<'a, DeploymentStatus>,
-    stored_revision: Option<Cow<'a, str>>,
-    stored_status: Cow<'a, DeploymentStatus>,
-    /// Whether this pass has written it: what the controller holds is stale from then on.
-    written: bool,
-}
-
-/// The status that a pass would publish if it wrote nothing else.
+/// The status that a pass would publish if it made no other write.
 pub(crate) fn observe(
     snapshot: &Snapshot,
     options: Options,
     interrupt: &dyn Interrupt,
 ) -> DeploymentStatus {
-    // What a pass writes besides the status is thrown away.
+    // The other writes of the pass are dropped.
     let mut pass = Pass::new(snapshot, options, Rules::Exact, interrupt);
     let deployment = &snapshot.deployment;
     if deployment.spec.selector.is_empty() || pass.claim().is_err() {
         return pass.owner.status.into_owned();
     }
     let deleting = deployment.metadata.deletion_timestamp.is_some();
-    // In memory, the condition is set even where its write is refused.
+    // In memory, the condition is set even if its write is rejected.
     if !deleting {
         _ = pass.check_paused_conditions();
     }
-    let found = pass.look_up_all();
+    let found = pass.sets.look_up_all();
     if deleting || deployment.spec.paused {
         pass.calculate_status(&found)
     } else {
@@ -134,33 +128,20 @@ pub(crate) fn observe(
 /// The new ReplicaSet, if there is one, and the old ones by age.
 pub(crate) fn roles<'a>(
     snapshot: &'a Snapshot,
-    options: Options,
-    interrupt: &'a dyn Interrupt,
+    interrupt: &dyn Interrupt,
 ) -> (Option<&'a ReplicaSet>, Vec<&'a ReplicaSet>) {
-    let mut pass = Pass::new(snapshot, options, Rules::Exact, interrupt);
-    // A refused claim leaves a shorter list, and a report on that.
-    _ = pass.claim();
-    let current = pass.current;
-    let sets = pass.sets.into_iter().enumerate();
-    let (new, old): (Vec<_>, Vec<_>) = sets
-        .filter_map(|(index, set)| match set.cached {
-            Cow::Borrowed(set) => Some((index, set)),
-            // Created by the pass, and this one creates nothing.
-            Cow::Owned(_) => None,
-        })
-        .partition(|(index, _)| Some(*index) == current);
-    (
-        new.into_iter().map(|(_, set)| set).next(),
-        old.into_iter().map(|(_, set)| set).collect(),
-    )
+    let mut sets = Sets::default();
+    // After a rejected claim, the list is shorter.
+    _ = claim_all(snapshot, &mut sets, &mut Writes::new(snapshot), interrupt);
+    sets.into_roles()
 }
 
-/// Runs one pass.
+/// Makes a pass.
 pub(crate) fn run(snapshot: &Snapshot, options: Options, rules: Rules) -> Outcome {
     run_until(snapshot, options, rules, &Never)
 }
 
-/// Runs one pass, or stops with [`Stop::Interrupted`].
+/// Makes a pass, or stops with [`Stop::Interrupted`].
 pub(crate) fn run_until(
     snapshot: &Snapshot,
     options: Options,
@@ -170,7 +151,7 @@ pub(crate) fn run_until(
     run_to_status(snapshot, options, rules, interrupt).0
 }
 
-/// Runs one pass, and says which status the server has after it.
+/// Makes a pass, and returns the status that the server has after it.
 pub(crate) fn run_to_status<'a>(
     snapshot: &'a Snapshot,
     options: Options,
@@ -178,14 +159,10 @@ pub(crate) fn run_to_status<'a>(
     interrupt: &'a dyn Interrupt,
 ) -> (Outcome, Cow<'a, DeploymentStatus>) {
     let mut pass = Pass::new(snapshot, options, rules, interrupt);
-    let stop = pass.sync().err();
-    if pass.refused {
-        pass.put_status_first();
-    }
     let outcome = Outcome {
-        steps: pass.steps,
-        stop,
-        refused: pass.refused,
+        stop: pass.sync().err(),
+        refused: pass.writes.refused,
+        steps: pass.writes.into_steps(),
     };
     (outcome, pass.owner.stored_status)
 }
@@ -201,38 +178,21 @@ impl<'a> Pass<'a> {
     ) -> Self {
         let deployment = &snapshot.deployment;
         let strategy = strategy::of(deployment);
-        let revision = deployment.metadata.annotations.get(REVISION);
-        let revision = revision.map(|revision| Cow::Borrowed(revision.as_str()));
-        let mut failures = BTreeMap::<_, Vec<_>>::new();
-        for failure in &snapshot.failures {
-            let name = failure.call.name.as_str();
-            failures.entry(name).or_default().push(failure);
-        }
         Self {
             snapshot,
             options,
             rules,
             interrupt,
-            failures,
             limits: strategy.limits(deployment.spec.replicas),
             strategy,
-            owner: Owner {
-                deployment,
-                revision: revision.clone(),
-                status: Cow::Borrowed(&deployment.status),
-                stored_revision: revision,
-                stored_status: Cow::Borrowed(&deployment.status),
-                written: false,
-            },
-            sets: Vec::new(),
-            current: None,
-            steps: Vec::new(),
-            refused: false,
+            owner: Owner::new(deployment),
+            sets: Sets::default(),
+            writes: Writes::new(snapshot),
         }
     }
 
-    /// Between the objects that a pass looks at: whether to go on.
-    pub(crate) fn checkpoint(&self) -> SyncResult<()> {
+    /// Checks for an interruption, between the objects that a pass reads.
+    fn checkpoint(&self) -> SyncResult<()> {
         self.interrupt.check().map_err(|_| Stop::Interrupted)
     }
 
@@ -260,10 +220,19 @@ impl<'a> Pass<'a> {
         self.roll_out()
     }
 
+    fn claim(&mut self) -> SyncResult<()> {
+        claim_all(
+            self.snapshot,
+            &mut self.sets,
+            &mut self.writes,
+            self.interrupt,
+        )
+    }
+
     fn refuse_empty_selector(&mut self) -> SyncResult<()> {
         let message =
             "This deployment is selecting all pods. A non-empty selector is required.".to_owned();
-        self.record(Event::warning("SelectingAll", message));
+        self.writes.record(Event::warning("SelectingAll", message));
         let generation = self.owner.deployment.metadata.generation;
         if self.owner.status.observed_generation < generation {
             self.owner.status.to_mut().observed_generation = generation;
@@ -272,7 +241,7 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// `sync`: sizes and status, for Deployments that are paused or were scaled.
+    /// `sync`: sizes and status of Deployments that are paused or were scaled.
     fn sync_sizes(&mut self) -> SyncResult<()> {
         let mut found = self.find_and_sync_revision(false)?;
         self.scale_all(&mut found)?;
@@ -283,13 +252,13 @@ impl<'a> Pass<'a> {
         self.sync_status(&found)
     }
 
-    /// `isScalingEvent`: whether an active ReplicaSet was last scaled for another number of wanted pods.
+    /// `isScalingEvent`: whether an active ReplicaSet was last scaled for another number of desired pods.
     fn is_scaling_event(&mut self) -> SyncResult<bool> {
         let found = self.find_and_sync_revision(false)?;
         let wanted = self.limits.replicas;
         for set in found.all() {
             self.checkpoint()?;
-            if revision::is_scaled_for_another(self.annotations(set), set.replicas, wanted) {
+            if revision::is_scaled_for_another(self.sets.annotations(set), set.replicas, wanted) {
                 return Ok(true);
             }
         }
@@ -297,7 +266,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// A name in quotes, as Go's `%q` prints it. Names are DNS names: nothing in them needs an escape.
+/// A name in quotes, as Go's `%q` prints it. Names are DNS names, so nothing in them needs an escape.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{name}\"")
 }

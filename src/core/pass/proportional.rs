@@ -1,18 +1,19 @@
-//! Scaling in the middle of a rollout, or while paused: every active ReplicaSet keeps its share, so that
-//! scaling does not hasten the rollout of a template that may be bad.
+//! Scaling in the middle of a rollout or while it is paused: every active ReplicaSet keeps its share, so that scaling does
+//! not accelerate the rollout of a template that may be bad.
 //!
 //! Kubernetes source: `scale` in `pkg/controller/deployment/sync.go`.
 
 use std::cmp::Reverse;
 
-use super::{Found, Pass, Rules, SyncResult, WorkingCopy};
+use super::sets::{Found, WorkingCopy, total};
+use super::{Pass, Rules, SyncResult};
 use crate::action::OnFailure;
 use crate::revision;
 use crate::scaling::ScaleReason;
 use crate::size::{self, Share};
 
 impl Pass<'_> {
-    /// `scale`. Leaves the old ReplicaSets newest first, and clean-up goes on in that order.
+    /// `scale`. Puts the newest of the old ReplicaSets first, which is the order that clean-up starts from.
     pub(super) fn scale_all(&mut self, found: &mut Found) -> SyncResult<()> {
         found.old.reverse();
         let wanted = self.limits.replicas;
@@ -43,7 +44,7 @@ impl Pass<'_> {
     fn refresh_wedged(&mut self, found: &Found) -> SyncResult<()> {
         for set in found.all() {
             if self.is_wedged(set) {
-                // Its annotations alone.
+                // Only its annotations.
                 self.scale_set(
                     set,
                     set.replicas,
@@ -56,22 +57,22 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Whether Kubernetes would see a scaling event in a ReplicaSet indefinitely: its `desired-replicas` is stale,
-    /// and Kubernetes writes that annotation only along with another size. It becomes stale after a crash between
-    /// two scaling writes, and when an edit makes several active ReplicaSets Recreate's. While the Deployment is
-    /// paused, nothing waits for the event to pass: the annotation is refreshed once the rollout resumes.
+    /// Whether Kubernetes would detect a scaling event in a ReplicaSet indefinitely: its `desired-replicas` is stale, and
+    /// Kubernetes writes that annotation only together with another size. It becomes stale after a crash between two scaling
+    /// writes, and if an edit changes the strategy to Recreate while several ReplicaSets are active. While the Deployment is
+    /// paused, nothing waits for the event to pass: the annotation is updated when the rollout resumes.
     fn is_wedged(&self, set: &WorkingCopy) -> bool {
         let wanted = self.limits.replicas;
         self.rules == Rules::LookAhead
             && !self.owner.deployment.spec.paused
-            && revision::is_scaled_for_another(self.annotations(set), set.replicas, wanted)
+            && revision::is_scaled_for_another(self.sets.annotations(set), set.replicas, wanted)
     }
 
     fn scale_proportionally(&mut self, found: &Found) -> SyncResult<()> {
         let mut active: Vec<&WorkingCopy> = found.all().filter(|set| set.replicas > 0).collect();
-        let total = self.total(active.iter().copied());
+        let total = total(active.iter().copied());
         let allowed = self.limits.scaled_total();
-        // `look_up` order is by age, so the index stands for it.
+        // The indices are in the order of age.
         if total < allowed {
             active.sort_by_key(|set| (Reverse(set.replicas), Reverse(set.index)));
         } else if total > allowed {
@@ -79,8 +80,8 @@ impl Pass<'_> {
         }
         let mut shares: Vec<Share> = active.iter().map(|set| self.share(set)).collect();
         if self.rules == Rules::LookAhead && total > allowed {
-            // Somebody has resized a ReplicaSet whose annotation tells of a smaller whole: Kubernetes would let it
-            // grow, beyond all bounds, while the whole is to shrink.
+            // Somebody has resized a ReplicaSet, and its annotation is about a smaller total: Kubernetes would let it grow
+            // without bounds while the total is to shrink.
             for share in &mut shares {
                 share.max_total_before = share.max_total_before.max(size::clamp(allowed));
             }
@@ -88,7 +89,7 @@ impl Pass<'_> {
         let sizes = size::proportional(self.limits, &shares);
         let mut scaled: Vec<(&WorkingCopy, i32)> = active.into_iter().zip(sizes).collect();
         if self.rules == Rules::LookAhead {
-            // Growth counts on the room that the others make: where one of these was refused, nothing grows.
+            // Scale-ups count on the room that the others make: if one of those was rejected, nothing grows.
             scaled.sort_by_key(|(set, size)| *size > set.replicas);
         }
         for (set, size) in scaled {
@@ -98,20 +99,19 @@ impl Pass<'_> {
     }
 
     fn share(&self, set: &WorkingCopy) -> Share {
-        let annotated = revision::max_replicas(self.annotations(set)).filter(|&max| max != 0);
+        let annotated = revision::max_replicas(self.sets.annotations(set)).filter(|&max| max != 0);
         Share {
             size: set.replicas,
-            // Somebody may have removed the annotation: the present size stands in for it.
+            // Somebody may have removed the annotation: the current size replaces it.
             max_total_before: annotated.unwrap_or(self.owner.status.replicas),
         }
     }
 
-    /// `IsSaturated`: both the Deployment and the ReplicaSet hold that it can carry all wanted pods, and they
-    /// are available.
+    /// `IsSaturated`: by its size and its annotation, the ReplicaSet has all desired pods, and they are available.
     fn is_saturated(&self, new: &WorkingCopy) -> bool {
         let wanted = self.limits.replicas;
         new.replicas == wanted
-            && revision::desired_replicas_lenient(self.annotations(new)) == Some(wanted)
+            && revision::desired_replicas_lenient(self.sets.annotations(new)) == Some(wanted)
             && self.available(new) == wanted
     }
 }

@@ -1,9 +1,10 @@
-//! The rollback that an annotation asks for: what API versions that are gone left behind.
+//! The rollback that an annotation requests, which API versions that no longer exist have left behind.
 //!
 //! Kubernetes source: `pkg/controller/deployment/rollback.go`.
 
-use super::{Pass, Stop, SyncResult, WorkingCopy, quote};
-use crate::action::{Action, Event, OnFailure, OwnerChange, Target};
+use super::sets::WorkingCopy;
+use super::{Pass, SyncResult, has_template_of, quote};
+use crate::action::{Action, Event, OwnerChange, Target};
 use crate::revision::{self, POD_TEMPLATE_HASH, ROLLBACK_TO};
 use crate::snapshot::{Deployment, StringMap};
 use crate::template::Value;
@@ -12,8 +13,8 @@ const NOT_FOUND: &str = "DeploymentRollbackRevisionNotFound";
 const UNCHANGED: &str = "DeploymentRollbackTemplateUnchanged";
 const DONE: &str = "DeploymentRollback";
 
-/// `getRollbackTo`: the revision that the annotation names, 0 meaning the one before. A text that is not a
-/// number counts as no request.
+/// `getRollbackTo`: the revision that the annotation names, or 0 for the previous one. A text that is not a number is not a
+/// request.
 pub(super) fn requested(deployment: &Deployment) -> Option<i64> {
     deployment
         .metadata
@@ -24,49 +25,49 @@ pub(super) fn requested(deployment: &Deployment) -> Option<i64> {
 }
 
 impl Pass<'_> {
-    /// `rollback`. Whatever comes of it, the request is removed.
+    /// `rollback`. The request is removed, whatever the result is.
     pub(super) fn roll_back(&mut self, requested: i64) -> SyncResult<()> {
         let found = self.find_and_sync_revision(true)?;
         let all: Vec<WorkingCopy> = found.all().cloned().collect();
         let mut wanted = requested;
         if wanted == 0 {
-            wanted = revision::last_revision(all.iter().map(|set| self.annotations(set)));
+            wanted = revision::last_revision(all.iter().map(|set| self.sets.annotations(set)));
             if wanted == 0 {
                 let message = "Unable to find last revision.".to_owned();
-                self.record(Event::warning(NOT_FOUND, message));
-                return self.write_owner(self.without_request(None));
+                self.writes.record(Event::warning(NOT_FOUND, message));
+                return self.update_owner(self.without_request(None));
             }
         }
         let target = all
             .iter()
-            .find(|set| revision::revision_of(self.annotations(set)) == Some(wanted));
+            .find(|set| revision::revision_of(self.sets.annotations(set)) == Some(wanted));
         let Some(target) = target else {
             let message = "Unable to find the revision to rollback to.".to_owned();
-            self.record(Event::warning(NOT_FOUND, message));
-            return self.write_owner(self.without_request(None));
+            self.writes.record(Event::warning(NOT_FOUND, message));
+            return self.update_owner(self.without_request(None));
         };
         let name = quote(&self.owner.deployment.metadata.name);
-        if self.has_current_template(self.cached(target)) {
+        if has_template_of(self.sets.cached(target), self.owner.deployment) {
             let message = format!(
                 "The rollback revision contains the same template as current deployment {name}"
             );
-            self.record(Event::warning(UNCHANGED, message));
-            return self.write_owner(self.without_request(None));
+            self.writes.record(Event::warning(UNCHANGED, message));
+            return self.update_owner(self.without_request(None));
         }
-        self.write_owner(self.without_request(Some(target)))?;
+        self.update_owner(self.without_request(Some(target)))?;
         let message = format!("Rolled back deployment {name} to revision {wanted}");
-        self.attach(Event::normal(DONE, message));
+        self.writes.attach(Event::normal(DONE, message));
         Ok(())
     }
 
-    /// The change that removes the request, and takes template and annotations from a ReplicaSet if one is
-    /// given (`SetFromReplicaSetTemplate`).
+    /// The change that removes the request, and restores template and annotations from a ReplicaSet if one is given
+    /// (`SetFromReplicaSetTemplate`).
     fn without_request(&self, target: Option<&WorkingCopy>) -> OwnerChange {
         let before = &self.owner.deployment.metadata.annotations;
         let (mut after, template) = match target {
             Some(target) => (
-                restored(before, self.annotations(target)),
-                Some(without_hash(self.cached(target).template.value())),
+                restored(before, self.sets.annotations(target)),
+                Some(without_hash(self.sets.cached(target).template.value())),
             ),
             None => (before.clone(), None),
         };
@@ -75,34 +76,24 @@ impl Pass<'_> {
     }
 
     /// `updateDeploymentAndClearRollbackTo`.
-    fn write_owner(&mut self, change: OwnerChange) -> SyncResult<()> {
-        if self.owner.written {
-            return Err(Stop::Stale);
-        }
-        let action = Action::UpdateDeployment {
-            owner: Target::owner(self.owner.deployment),
-            change,
-        };
-        self.act(action, OnFailure::Stop)
-            .map_err(|_| Stop::Refused)?;
-        self.owner.written = true;
-        Ok(())
+    fn update_owner(&mut self, change: OwnerChange) -> SyncResult<()> {
+        let owner = Target::owner(self.owner.deployment);
+        self.write_owner(Action::UpdateDeployment { owner, change })
     }
 }
 
-/// `SetDeploymentAnnotationsTo`: the annotations of a Deployment that goes back to a ReplicaSet's template. What
-/// stays with each object stays; the rest comes with the template.
+/// `SetDeploymentAnnotationsTo`: the annotations of a Deployment that is rolled back to the template of a ReplicaSet. Those
+/// that belong to each object are kept, and the others are restored with the template.
 pub(crate) fn restored(deployment: &StringMap, set: &StringMap) -> StringMap {
-    let stays = deployment.iter();
-    let stays = stays.filter(|(key, _)| revision::is_skipped(key));
-    let comes = set.iter().filter(|(key, _)| !revision::is_skipped(key));
-    stays
-        .chain(comes)
+    let kept = deployment.iter();
+    let kept = kept.filter(|(key, _)| revision::is_skipped(key));
+    let restored = set.iter().filter(|(key, _)| !revision::is_skipped(key));
+    kept.chain(restored)
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
 }
 
-/// The template of a ReplicaSet without the label that tells it from others.
+/// The template of a ReplicaSet without the label `pod-template-hash`.
 pub(crate) fn without_hash(template: &Value) -> Value {
     let mut template = template.clone();
     let labels = template

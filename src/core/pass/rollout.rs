@@ -1,8 +1,9 @@
-//! Carries out what the strategy of the Deployment wants: `rolloutRolling` and `rolloutRecreate`.
+//! Carries out the decisions of the strategy: `rolloutRolling` and `rolloutRecreate`.
 
 use std::collections::BTreeSet;
 
-use super::{Found, Pass, SyncResult, WorkingCopy};
+use super::sets::{Found, WorkingCopy};
+use super::{Pass, Rules, SyncResult};
 use crate::action::OnFailure;
 use crate::scaling::ScaleReason;
 use crate::snapshot::Pod;
@@ -10,7 +11,7 @@ use crate::status;
 use crate::strategy::{Next, Role, Scale, SetView, View};
 
 impl Pass<'_> {
-    /// Takes the rollout as far as one pass may.
+    /// Continues the rollout as far as one pass may.
     pub(super) fn roll_out(&mut self) -> SyncResult<()> {
         let mut found = self.find_and_sync_revision(false)?;
         let mut next = self.ask_strategy(&found);
@@ -51,7 +52,17 @@ impl Pass<'_> {
         })
     }
 
-    /// Whether a size has changed. If a write fails that may fail, none counts as changed, although some may be.
+    /// The available pods of a ReplicaSet, as decisions count them.
+    pub(super) fn available(&self, set: &WorkingCopy) -> i32 {
+        let cached = self.sets.cached(set);
+        let observed = cached.status.available_replicas;
+        match self.rules {
+            Rules::Exact => observed,
+            Rules::LookAhead => observed.min(cached.replicas).min(cached.available_max),
+        }
+    }
+
+    /// Returns whether a size has changed. If a write fails that may fail, no size counts as changed, although some may be.
     fn scale(&mut self, found: &Found, sizes: Vec<Scale>) -> SyncResult<bool> {
         if sizes.is_empty() {
             return Ok(false);
@@ -87,11 +98,10 @@ impl Pass<'_> {
         Ok(changed)
     }
 
-    /// `oldPodsRunning`, and two reasons more to wait that Kubernetes does not have: a list of pods that may
-    /// be incomplete proves nothing, and an old ReplicaSet whose controller has not seen its latest size may
-    /// still start pods.
+    /// `oldPodsRunning`, and two more reasons to wait that Kubernetes does not have: a list of pods that may be incomplete
+    /// proves nothing, and an old ReplicaSet whose controller has not observed its latest size may still start pods.
     fn old_pods_may_run(&self, old: &[WorkingCopy]) -> bool {
-        let old: Vec<_> = old.iter().map(|set| self.cached(set)).collect();
+        let old: Vec<_> = old.iter().map(|set| self.sets.cached(set)).collect();
         if old.iter().any(|set| set.status.replicas > 0) {
             return true;
         }
@@ -115,7 +125,7 @@ impl Pass<'_> {
     }
 }
 
-/// Whether a pod may still run something. A pod being deleted does, until it is gone.
+/// Whether containers of a pod may still run. Those of a pod that is being deleted may.
 fn is_running(pod: &Pod) -> bool {
     !matches!(pod.phase.as_str(), "Failed" | "Succeeded")
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::world::{at, mk_deployment, mk_set, mk_snapshot, mk_template, strings};
 use crate::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
-use crate::snapshot::{Options, Snapshot};
+use crate::snapshot::Snapshot;
 use crate::template::{Template, Value};
 use crate::{RollbackError, list_revisions, rollback};
 
@@ -40,7 +40,7 @@ fn main_container(template: &mut Value) -> &mut BTreeMap<String, Value> {
 }
 
 fn undo(world: &Snapshot, revision: i64) -> Result<crate::Rollback, RollbackError> {
-    rollback(world, Options::default(), revision)
+    rollback(world, revision)
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn nothing_is_rolled_back_while_sets_may_be_missing() {
     }
     // The list has what is there.
     world.replica_sets.remove(0);
-    let revisions = list_revisions(&world, Options::default());
+    let revisions = list_revisions(&world);
     let numbers: Vec<i64> = revisions.iter().map(|revision| revision.revision).collect();
     assert_eq!(numbers, [2, 3]);
 }
@@ -167,7 +167,7 @@ fn defaults_are_no_changes_for_a_custom_resource() {
     let back = undo(&world, 1).unwrap();
     let paths: Vec<&str> = back.changes.iter().map(|it| it.path.as_str()).collect();
     assert_eq!(paths, ["spec.containers[name=main].image"]);
-    let current = list_revisions(&world, Options::default());
+    let current = list_revisions(&world);
     let current: Vec<i64> = current
         .iter()
         .filter(|it| it.current)
@@ -390,7 +390,7 @@ fn the_list_says_what_is_current_and_what_goes_next() {
         "new colour".to_owned(),
     );
     assert!(annotations.contains_key(DESIRED_REPLICAS) && annotations.contains_key(MAX_REPLICAS));
-    let list = list_revisions(&world, Options::default());
+    let list = list_revisions(&world);
     let told: Vec<_> = list
         .iter()
         .map(|revision| {
@@ -417,7 +417,7 @@ fn the_list_says_what_is_current_and_what_goes_next() {
     assert_eq!(list[2].change_cause, "new colour");
     assert_eq!(list[2].earlier_revisions, [1]);
     world.deployment.spec.revision_history_limit = i32::MAX;
-    let list = list_revisions(&world, Options::default());
+    let list = list_revisions(&world);
     assert!(list.iter().all(|revision| !revision.cleaned_up_next));
 }
 
@@ -428,7 +428,7 @@ fn clean_up_counts_the_current_revision_and_waits_for_pods() {
     let next = |world: &Snapshot, limit| {
         let mut world = world.clone();
         world.deployment.spec.revision_history_limit = limit;
-        let list = list_revisions(&world, Options::default()).into_iter();
+        let list = list_revisions(&world).into_iter();
         let going = list.filter(|revision| revision.cleaned_up_next);
         going.map(|revision| revision.revision).collect::<Vec<_>>()
     };

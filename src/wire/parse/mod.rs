@@ -51,11 +51,11 @@ pub(super) fn rollback(
     to_revision: i64,
     options: Option<proto::PlanOptions>,
     interrupt: &dyn Interrupt,
-) -> Result<(Snapshot, Options), Error> {
+) -> Result<Snapshot, Error> {
     let parsed = request(snapshot, options, interrupt);
     let mut parser = Parser::new(&Never);
     parser.count(to_revision, &Path::Root("to_revision"));
-    combined(parsed, parser.finish(())).map(|((snapshot, options, _), ())| (snapshot, options))
+    combined(parsed, parser.finish(())).map(|((snapshot, ..), ())| snapshot)
 }
 
 /// Takes in a snapshot, and how to judge its rollout.

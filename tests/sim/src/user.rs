@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rollplan_core::revision::ROLLBACK_TO;
 use rollplan_core::rollback;
-use rollplan_core::snapshot::{Deployment, DeploymentSpec, Options, Snapshot};
+use rollplan_core::snapshot::{Deployment, DeploymentSpec, Snapshot};
 
 use crate::clock;
 use crate::script::{Event, Propagation};
@@ -110,7 +110,7 @@ impl World {
             failures: Vec::new(),
             events: Arc::new([]),
         };
-        let Ok(rollback) = rollback(&snapshot, Options::default(), revision) else {
+        let Ok(rollback) = rollback(&snapshot, revision) else {
             return;
         };
         for call in rollback.steps.iter().filter_map(|step| step.call.as_ref()) {

@@ -1,0 +1,97 @@
+//! The Deployment of a pass: as the controller holds it in memory, and as the server has it.
+
+use std::borrow::Cow;
+
+use crate::action::{Action, OwnerChange, Target};
+use crate::revision::REVISION;
+use crate::snapshot::{Condition, Deployment, DeploymentStatus};
+use crate::status;
+use crate::time::Time;
+
+/// The Deployment.
+pub(super) struct Owner<'a> {
+    pub(super) deployment: &'a Deployment,
+    /// The revision annotation in memory.
+    revision: Option<Cow<'a, str>>,
+    /// The status in memory.
+    pub(super) status: Cow<'a, DeploymentStatus>,
+    pub(super) stored_status: Cow<'a, DeploymentStatus>,
+    /// Whether the pass has written it: what the controller holds in memory is stale from then on.
+    pub(super) is_written: bool,
+}
+
+// === impl Owner ===
+
+impl<'a> Owner<'a> {
+    pub(super) fn new(deployment: &'a Deployment) -> Self {
+        let revision = deployment.metadata.annotations.get(REVISION);
+        Self {
+            deployment,
+            revision: revision.map(|revision| Cow::Borrowed(revision.as_str())),
+            status: Cow::Borrowed(&deployment.status),
+            stored_status: Cow::Borrowed(&deployment.status),
+            is_written: false,
+        }
+    }
+
+    pub(super) fn has_deadline(&self) -> bool {
+        status::has_progress_deadline(self.deployment)
+    }
+
+    pub(super) fn progressing(&self) -> Option<&Condition> {
+        status::condition(&self.status, status::PROGRESSING)
+    }
+
+    pub(super) fn set_progressing(
+        &mut self,
+        value: &str,
+        reason: &str,
+        message: String,
+        now: Time,
+    ) {
+        let condition = status::new_condition(status::PROGRESSING, value, reason, message, now);
+        status::set_condition(self.status.to_mut(), condition);
+    }
+
+    /// `SetDeploymentRevision`, in memory. Returns whether it changes the revision.
+    pub(super) fn set_revision(&mut self, revision: String) -> bool {
+        // Go reads an absent annotation as "".
+        let changed = self.revision.as_deref().unwrap_or_default() != revision;
+        if changed {
+            self.revision = Some(Cow::Owned(revision));
+        }
+        changed
+    }
+
+    /// The action that writes status and revision as they are in memory. `None` if the server has them. The API server
+    /// drops metadata from a write of the status of a custom resource, so its revision has a write of its own, and the next
+    /// plan writes the status.
+    pub(super) fn difference(&self) -> Option<Action> {
+        let deployment = self.deployment;
+        let stored = deployment.metadata.annotations.get(REVISION);
+        let revision = self.revision.as_deref();
+        let revision = revision.filter(|revision| stored.is_none_or(|stored| stored != revision));
+        if revision.is_none() && self.status == self.stored_status {
+            return None;
+        }
+        let owner = Target::owner(deployment);
+        let is_native = deployment.is_native();
+        if let Some(revision) = revision.filter(|_| !is_native) {
+            let before = &deployment.metadata.annotations;
+            let mut after = before.clone();
+            after.insert(REVISION.to_owned(), revision.to_owned());
+            let change = OwnerChange::between(before, after, None);
+            return Some(Action::UpdateDeployment { owner, change });
+        }
+        Some(Action::UpdateDeploymentStatus {
+            owner,
+            status: self.status.clone().into_owned(),
+            revision: revision.map(str::to_owned),
+            selector: (!is_native).then(|| deployment.spec.selector.to_string()),
+            ready: (!is_native).then(|| {
+                let (ready, wanted) = (self.status.ready_replicas, deployment.spec.replicas);
+                format!("{ready}/{wanted}")
+            }),
+        })
+    }
+}
