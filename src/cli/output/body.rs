@@ -1,8 +1,6 @@
 //! Bodies of API calls as lines of JSON that a shell leaves as they are.
 
-use std::str::Chars;
-
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
 use crate::cli::error::{Error, chain};
 
@@ -12,18 +10,23 @@ const COLUMNS: usize = 116;
 /// The same JSON in lines, all of printable ASCII. Texts have no quote, backquote, dollar sign, exclamation mark
 /// or backslash: such characters and all that are not ASCII are escaped.
 pub(super) fn lines(json: &str) -> Result<String, Error> {
-    let valid: Result<Value, _> = serde_json::from_str(json);
-    valid.map_err(|error| Error::Bug(format!("the body of a call: {}", chain(&error))))?;
+    let bug =
+        |error: serde_json::Error| Error::Bug(format!("the body of a call: {}", chain(&error)));
+    let _: IgnoredAny = serde_json::from_str(json).map_err(bug)?;
     // kubectl reads what begins with a brace as JSON and all else, such as a JSON Patch, as YAML, which has no
     // surrogate pairs.
     let is_yaml = json.trim_start().starts_with('[');
     let mut lines = Lines::default();
-    let mut chars = json.chars();
-    while let Some(c) = chars.next() {
+    let mut rest = json;
+    while let Some(c) = rest.chars().next() {
+        let mut end = c.len_utf8();
         match c {
             '"' => {
+                let mut texts = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+                let text = texts.next().transpose().map_err(bug)?.unwrap_or_default();
+                end = texts.byte_offset();
                 lines.token.push('"');
-                while let Some(c) = next_of_text(&mut chars) {
+                for c in text.chars() {
                     push(&mut lines.token, c, is_yaml);
                 }
                 lines.token.push('"');
@@ -39,45 +42,11 @@ pub(super) fn lines(json: &str) -> Result<String, Error> {
         if matches!(c, '{' | '[' | ',') {
             lines.end_token();
         }
+        rest = &rest[end..];
     }
     lines.end_token();
     lines.end_line();
     Ok(lines.text)
-}
-
-/// The next character of a text in JSON, up to its closing quote.
-fn next_of_text(chars: &mut Chars<'_>) -> Option<char> {
-    match chars.next()? {
-        '"' => None,
-        '\\' => Some(match chars.next()? {
-            'u' => escaped_char(chars)?,
-            'b' => '\u{8}',
-            'f' => '\u{c}',
-            'n' => '\n',
-            'r' => '\r',
-            't' => '\t',
-            c => c,
-        }),
-        c => Some(c),
-    }
-}
-
-/// What follows `\u`: one code unit, or a pair.
-fn escaped_char(chars: &mut Chars<'_>) -> Option<char> {
-    let first = code_unit(chars)?;
-    if let Some(c) = char::from_u32(first.into()) {
-        return Some(c);
-    }
-    // Past the backslash and the u of the second.
-    chars.nth(1)?;
-    char::decode_utf16([first, code_unit(chars)?]).next()?.ok()
-}
-
-/// Four hexadecimal digits.
-fn code_unit(chars: &mut Chars<'_>) -> Option<u16> {
-    let mut digits = chars.by_ref().take(4).map(|digit| digit.to_digit(16));
-    let unit = digits.try_fold(0, |unit, digit| Some(unit << 4 | digit?))?;
-    u16::try_from(unit).ok()
 }
 
 fn push(token: &mut String, c: char, is_yaml: bool) {
@@ -130,7 +99,7 @@ impl Lines {
 #[cfg(test)]
 #[allow(clippy::expect_used, reason = "a test that fails may panic")]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

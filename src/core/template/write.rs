@@ -127,38 +127,14 @@ pub(super) fn write_entry(json: &mut impl JsonSink, key: &str, is_first: bool) {
 /// Appends a JSON string. Only the characters that RFC 8259 requires are escaped: quotes, backslashes and control
 /// characters below U+0020.
 pub(crate) fn write_string(json: &mut impl JsonSink, text: &str) {
-    json.push("\"");
     let is_escaped = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-    // Hardly any string is. Without an early end, several bytes are compared at once.
-    match text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
-        false => json.push(text),
-        true => write_escaped(json, text),
+    // Hardly any string needs escapes. Without an early end, several bytes are compared at once.
+    if text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
+        return json.push(&serde_json::Value::from(text).to_string());
     }
-    json.push("\"");
-}
-
-fn write_escaped(json: &mut impl JsonSink, text: &str) {
-    let mut plain = 0;
-    for (i, byte) in text.bytes().enumerate() {
-        let short = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0x08 => "\\b",
-            0x0c => "\\f",
-            0x00..0x20 => "",
-            _ => continue,
-        };
-        json.push(&text[plain..i]);
-        plain = i + 1;
-        match short {
-            "" => json.push(&format!("\\u{byte:04x}")),
-            short => json.push(short),
-        }
+    for part in ["\"", text, "\""] {
+        json.push(part);
     }
-    json.push(&text[plain..]);
 }
 
 // === impl Value ===
