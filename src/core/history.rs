@@ -1,4 +1,4 @@
-//! The revisions of a Deployment, as `kubectl rollout history` lists them, and a little more.
+//! The revisions of a Deployment, as `kubectl rollout history` lists them, with more details.
 
 use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass;
@@ -8,35 +8,35 @@ use crate::time::Time;
 
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
 
-/// One revision of a Deployment.
+/// A revision of a Deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
-    /// Its number, 0 when the ReplicaSet has none that is a number.
+    /// The number. 0 if the ReplicaSet does not have one.
     pub revision: i64,
-    /// Name of its ReplicaSet.
+    /// The name of the ReplicaSet.
     pub replica_set: String,
-    /// Why it was made, as a user has noted.
+    /// The annotation `kubernetes.io/change-cause`.
     pub change_cause: String,
-    /// Images of its containers, in the order of the template.
+    /// The images of the containers, in the order of the template.
     pub images: Vec<String>,
-    /// When its ReplicaSet was created.
+    /// When the ReplicaSet was created.
     pub creation_timestamp: Option<Time>,
-    /// Wanted pods of its ReplicaSet.
+    /// The number of desired pods of the ReplicaSet.
     pub replicas: i32,
-    /// Ready pods of its ReplicaSet.
+    /// The number of ready pods of the ReplicaSet.
     pub ready_replicas: i32,
-    /// Available pods of its ReplicaSet.
+    /// The number of available pods of the ReplicaSet.
     pub available_replicas: i32,
     /// Whether it has the current template.
     pub current: bool,
-    /// Whether history clean-up would delete it now, or when the next revision comes.
+    /// Whether the history clean-up would delete it now or after the next revision.
     pub cleaned_up_next: bool,
-    /// Numbers that it had before, oldest first.
+    /// The earlier numbers of the ReplicaSet, the oldest first.
     pub earlier_revisions: Vec<i64>,
 }
 
-/// The revisions there are, oldest first. Without all ReplicaSets, those of the ones that are there; fewer are then found
-/// to be deleted next.
+/// The revisions of a Deployment, the oldest first. If the list of ReplicaSets may be incomplete, revisions may be missing,
+/// and fewer are expected to be cleaned up.
 #[must_use]
 pub fn list_revisions(snapshot: &Snapshot) -> Vec<Revision> {
     list(snapshot, &Never)
@@ -61,11 +61,11 @@ fn list(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Vec<Revision> {
     let mut old: Vec<(Option<i64>, &ReplicaSet)> = numbered
         .map(|set| (revision::revision_of(&set.metadata.annotations), set))
         .collect();
-    // They come by age.
+    // Stable: of equal numbers, the oldest comes first.
     old.sort_by_key(|(number, _)| *number);
     let limit = snapshot.deployment.spec.revision_history_limit;
     let alive = |set: &ReplicaSet| set.metadata.deletion_timestamp.is_none();
-    // The current revision will be an old one then.
+    // The next revision makes the current one old.
     let kept = old.iter().filter(|(_, set)| alive(set)).count() + usize::from(new.is_some());
     let mut surplus = match limit {
         i32::MAX => 0,
@@ -82,7 +82,7 @@ fn list(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Vec<Revision> {
         revisions.push(describe(set, false, counted && idle));
     }
     revisions.extend(new.map(|set| describe(set, true, false)));
-    // The current template may be an older one that came back a moment ago, its number not raised yet.
+    // The current template may be an older one that was just restored, and that does not have its new number yet.
     revisions.sort_by_key(|revision| revision.revision);
     revisions
 }

@@ -1,14 +1,14 @@
-//! Giving up work whose result nobody waits for any more.
+//! Stopping work whose result is no longer needed.
 
-/// Tells between parts of the work whether to go on.
+/// Decides between parts of the work whether to continue.
 ///
-/// The planner has no clock and does not know its caller: the caller decides. It is asked for each object, so the answer
-/// must be cheap. Interrupted work ends early with whatever it has, and its result is thrown away.
+/// The planner has no clock and does not know its caller, so the caller decides. This is called for each object and must be
+/// cheap. Interrupted work ends early with a partial result, which is dropped.
 pub trait Interrupt {
-    /// Whether to stop here. Once true, it must stay true.
+    /// Whether to stop. Once true, it must stay true.
     fn is_interrupted(&self) -> bool;
 
-    /// Fails with [`Interrupted`] if the work is to stop.
+    /// Fails with [`Interrupted`] if the work is interrupted.
     ///
     /// # Errors
     ///
@@ -25,7 +25,7 @@ pub trait Interrupt {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Never;
 
-/// The work was given up.
+/// The work was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the work was interrupted")]
 pub struct Interrupted;

@@ -1,8 +1,8 @@
-//! What must hold of every settled plan, checked on the plan itself: the sum of sizes stays within the
-//! surge, scaling down leaves the minimum available, and nothing is left to do once the plan was applied.
+//! Checks the rules of every settled plan: the sum of all sizes stays within the surge, scaling down preserves the minimum of
+//! available pods, and nothing is left to do after the plan.
 //!
-//! The numbers are computed from snapshot and steps, not taken from the planner. Every test that makes a settled
-//! plan runs this.
+//! The numbers are computed from the snapshot and the steps, independently of the planner. Every test that makes a settled plan
+//! runs these checks.
 
 use std::collections::BTreeMap;
 
@@ -15,56 +15,56 @@ use crate::settle::plan_settled;
 use crate::snapshot::{Options, ReplicaSet, Snapshot};
 use crate::strategy;
 
-/// Something that must not be.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// How many steps were done when it came about; 0 when the snapshot itself has it.
+    /// The number of steps after which the rule is violated.
     pub after_steps: usize,
-    /// What it is.
+    /// The rule.
     pub rule: Rule,
-    /// Whether the snapshot already had it, and the plan did not make it worse.
+    /// Whether the snapshot already violates the rule, and the plan does not make it worse.
     pub inherited: bool,
 }
 
-/// What must hold.
+/// The rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The sum of sizes is at most the wanted pods and the surge.
+    /// The sum of all sizes is at most the number of desired pods and the surge.
     MaxTotal {
-        /// The sum of sizes.
+        /// The sum of all sizes.
         total: i64,
-        /// The most it may be.
+        /// The maximum.
         max: i64,
     },
-    /// Scaling down leaves the minimum of available pods.
+    /// Scaling down preserves the minimum of available pods.
     MinAvailable {
-        /// Available pods that are certain to be left.
+        /// The number of pods that are certainly available.
         available: i64,
-        /// The fewest there may be.
+        /// The minimum.
         min: i64,
     },
     /// At most one write for each object.
     OneWrite {
-        /// Name of the object.
+        /// The name of the object.
         name: String,
     },
     /// Planning again after the plan writes nothing.
     Settled {
-        /// Steps of the next plan.
+        /// The steps of the next plan.
         steps: Vec<String>,
     },
-    /// Planning again after a plan that is not settled reverses none of its sizes: no pod is started only to be
-    /// removed, or the other way round. Outside the promise are refusals, a look-ahead that ended at its limit of
-    /// passes, and the rollback annotation, for which a missing ReplicaSet is created before all else.
+    /// Planning again after a plan that is not settled reverses none of its sizes: no pod is created only to be removed, or
+    /// the other way round. Exceptions are rejected calls, a look-ahead that ended at its limit of passes, and the rollback
+    /// annotation, for which a missing ReplicaSet is created first.
     Reversed {
-        /// Name of the ReplicaSet.
+        /// The name of the ReplicaSet.
         name: String,
-        /// Its sizes before and after this plan, and after the next one.
+        /// The sizes before and after this plan, and after the next one.
         sizes: [i32; 3],
     },
 }
 
-/// Everything that a settled plan violates.
+/// All violations of a settled plan.
 #[must_use]
 pub fn lint(snapshot: &Snapshot, options: Options, plan: &Plan) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -74,7 +74,7 @@ pub fn lint(snapshot: &Snapshot, options: Options, plan: &Plan) -> Vec<Violation
     violations
 }
 
-/// The ReplicaSets that are the Deployment's, or will be once it has adopted them.
+/// The ReplicaSets that belong to the Deployment, or will after their adoption.
 fn claimed(snapshot: &Snapshot) -> impl Iterator<Item = &ReplicaSet> {
     let deployment = &snapshot.deployment;
     snapshot.replica_sets.iter().filter(|set| {
@@ -88,7 +88,7 @@ fn claimed(snapshot: &Snapshot) -> impl Iterator<Item = &ReplicaSet> {
     })
 }
 
-/// Whether the server has answered that there is no such ReplicaSet, as when it was to be adopted.
+/// Whether the server has answered that the ReplicaSet does not exist, for example when it was adopted.
 fn is_gone(snapshot: &Snapshot, set: &ReplicaSet) -> bool {
     snapshot.failures.iter().any(|failure| {
         let call = &failure.call;
@@ -96,7 +96,7 @@ fn is_gone(snapshot: &Snapshot, set: &ReplicaSet) -> bool {
     })
 }
 
-/// The sizes of a Deployment's ReplicaSets and what is available of them, by name.
+/// The sizes and available pods of the ReplicaSets of a Deployment, by name.
 struct Pods {
     sizes: BTreeMap<String, (i64, i64)>,
 }
@@ -113,7 +113,7 @@ impl Pods {
         }
     }
 
-    /// Unavailable pods go first when a ReplicaSet shrinks; new ones are not available yet.
+    /// A smaller size removes pods that are not available first. New pods are not available yet.
     fn resize(&mut self, name: &str, size: i32) {
         let entry = self.sizes.entry(name.to_owned()).or_default();
         let size = i64::from(size);
@@ -177,16 +177,16 @@ fn lint_bounds(
     }
 }
 
-/// Outside the promise, as in Kubernetes: the rollback annotation creates a missing ReplicaSet before all else,
-/// whatever runs.
+/// Whether the sum of all sizes is limited. As in Kubernetes, the rollback annotation creates a missing ReplicaSet first,
+/// whatever the other sizes are.
 fn promises_total(snapshot: &Snapshot) -> bool {
     let metadata = &snapshot.deployment.metadata;
     !metadata.annotations.contains_key(ROLLBACK_TO)
 }
 
-/// The available pods that scaling down must leave. Outside the promise, as in Kubernetes, are Recreate, a paused
-/// Deployment, and what a user has asked for by scaling: that alone may leave fewer than the minimum, and the
-/// rolling update that follows it in the same plan may then take no more.
+/// The number of available pods that scaling down must preserve. As in Kubernetes, this does not apply to Recreate, to a paused
+/// Deployment, and to scaling by a user: that alone may leave fewer than the minimum, and the rolling update that follows in
+/// the same plan then removes no more.
 fn promised_available(snapshot: &Snapshot, options: Options) -> Option<i64> {
     let deployment = &snapshot.deployment;
     if deployment.spec.paused {
@@ -198,20 +198,19 @@ fn promised_available(snapshot: &Snapshot, options: Options) -> Option<i64> {
     if !is_scaling(snapshot) {
         return Some(min);
     }
-    // While a pass sees a scaling event it does nothing but scale, and does not look at what is available.
+    // A pass that detects a scaling event only scales, whatever is available.
     let mut pods = Pods::of(snapshot);
     let mut world = snapshot.clone();
     while is_scaling(&world) {
         let outcome = pass::run(&world, options, Rules::Exact);
-        let actions = outcome.steps.iter().filter_map(|step| step.action.as_ref());
-        let actions: Vec<&Action> = actions.collect();
+        let actions: Vec<&Action> = outcome.actions().collect();
         for action in &actions {
             if let Action::ScaleReplicaSet { set, to, .. } = action {
                 pods.resize(&set.name, *to);
             }
         }
         apply_all(&mut world, &actions, &Never);
-        // Kubernetes may see the scaling event forever, and a rejected call is rejected again.
+        // Kubernetes may detect the scaling event indefinitely, and a rejected call is rejected again.
         if actions.is_empty() || outcome.refused {
             break;
         }
@@ -219,7 +218,7 @@ fn promised_available(snapshot: &Snapshot, options: Options) -> Option<i64> {
     Some(min.min(pods.available()))
 }
 
-/// Whether an active ReplicaSet was sized for another number of wanted pods.
+/// Whether an active ReplicaSet was scaled for another number of desired pods.
 fn is_scaling(snapshot: &Snapshot) -> bool {
     let wanted = snapshot.deployment.spec.replicas;
     claimed(snapshot)
@@ -249,7 +248,7 @@ fn lint_one_write(plan: &Plan, violations: &mut Vec<Violation>) {
     }
 }
 
-/// The next plan, nothing having moved but by this one.
+/// Checks the next plan if nothing but this one changes the cluster.
 fn lint_next(snapshot: &Snapshot, options: Options, plan: &Plan, violations: &mut Vec<Violation>) {
     let mut world = snapshot.clone();
     world.failures.clear();

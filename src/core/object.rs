@@ -1,13 +1,13 @@
-//! What all objects of Kubernetes have: metadata and owners.
+//! Metadata and owners of Kubernetes objects.
 
 use std::collections::BTreeMap;
 
 use crate::time::Time;
 
-/// Ordered map of strings: labels, annotations.
+/// An ordered map of strings, for labels and annotations.
 pub type StringMap = BTreeMap<String, String>;
 
-/// Metadata of an object, as far as plans need it.
+/// The metadata of an object that plans need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectMeta {
     /// Name within the namespace.
@@ -16,24 +16,24 @@ pub struct ObjectMeta {
     pub namespace: String,
     /// UID of the object.
     pub uid: String,
-    /// Opaque version of the stored object.
+    /// The opaque version of the stored object.
     pub resource_version: String,
-    /// Counts changes of the spec.
+    /// The number that increases with each change of the spec.
     pub generation: i64,
-    /// When it was created; absent sorts first.
+    /// When it was created. Objects without this time sort first.
     pub creation_timestamp: Option<Time>,
-    /// When its deletion was asked for.
+    /// When it is deleted at the latest, if its deletion was requested.
     pub deletion_timestamp: Option<Time>,
     /// Labels.
     pub labels: StringMap,
     /// Annotations.
     pub annotations: StringMap,
-    /// Owners, all of them.
+    /// All owners.
     pub owner_references: Vec<OwnerReference>,
 }
 
 impl ObjectMeta {
-    /// The owner that manages the object, if any. Kubernetes takes the first that says so.
+    /// The owner that manages the object, if any. Of several, Kubernetes uses the first.
     #[must_use]
     pub fn controller(&self) -> Option<&OwnerReference> {
         self.owner_references
@@ -51,7 +51,7 @@ pub struct OwnerReference {
     pub kind: String,
     /// Name of the owner.
     pub name: String,
-    /// Uid of the owner: what ownership is decided by.
+    /// UID of the owner, which decides ownership.
     pub uid: String,
     /// Whether this owner manages the object.
     pub controller: Option<bool>,

@@ -1,4 +1,4 @@
-//! Revisions of a Deployment, and the annotations that its ReplicaSets carry for it.
+//! Revisions of a Deployment, and the annotations of its ReplicaSets.
 //!
 //! Kubernetes source: `pkg/controller/deployment/util/deployment_util.go`.
 
@@ -6,28 +6,27 @@ use std::borrow::Cow;
 
 use crate::snapshot::{ReplicaSet, StringMap};
 
-/// Number of the rollout that a ReplicaSet last served, and that a Deployment is at.
+/// The number of the current rollout of a Deployment, or of the last rollout of a ReplicaSet.
 pub const REVISION: &str = "deployment.kubernetes.io/revision";
-/// Numbers that a ReplicaSet had before, by commas, oldest first.
+/// The earlier numbers of a ReplicaSet, separated by commas, the oldest first.
 pub const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// Wanted pods of the Deployment when the ReplicaSet was last scaled.
+/// The number of desired pods of the Deployment when the ReplicaSet was last scaled.
 pub const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
-/// What the sizes could add up to when the ReplicaSet was last scaled.
+/// The maximum sum of all sizes when the ReplicaSet was last scaled.
 pub const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
-/// Asks for a rollback; written by clients of API versions that are gone.
+/// Requests a rollback. Clients of API versions that no longer exist wrote it.
 pub const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
-/// What `kubectl apply` last sent.
+/// The object that `kubectl apply` last sent.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Digest of the owner's template, on ReplicaSets made for an owner that is not Kubernetes' own Deployment.
+/// The digest of the template of a custom resource, on ReplicaSets that were created for it.
 pub const TEMPLATE_DIGEST: &str = "rollplan.dev/template-digest";
-/// Label that tells pods of one template from those of another.
+/// The label that distinguishes the pods of one template from those of another.
 pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// The longest `revision-history`, in bytes: about a hundred numbers.
+/// The maximum length of `revision-history` in bytes, which is about a hundred numbers.
 const REVISION_HISTORY_BYTES_MAX: usize = 2000;
 
-/// Whether an annotation stays with the object it is on, rather than going from the Deployment to its new
-/// ReplicaSet or back.
+/// Whether an annotation belongs to its object, and is not copied between the Deployment and its ReplicaSets.
 #[must_use]
 pub fn is_skipped(annotation: &str) -> bool {
     matches!(
@@ -42,7 +41,7 @@ pub fn is_skipped(annotation: &str) -> bool {
     )
 }
 
-/// The revision in some annotations: 0 when there is none, `None` when it is not a number.
+/// The revision in some annotations: 0 if it is absent, and `None` if it is not a number.
 #[must_use]
 pub fn revision_of(annotations: &StringMap) -> Option<i64> {
     annotations
@@ -50,7 +49,7 @@ pub fn revision_of(annotations: &StringMap) -> Option<i64> {
         .map_or(Some(0), |text| text.parse().ok())
 }
 
-/// The highest revision of some ReplicaSets; those without a number count as 0.
+/// The highest revision of some ReplicaSets. Those without a number count as 0.
 #[must_use]
 pub fn max_revision<'a>(annotations: impl IntoIterator<Item = &'a StringMap>) -> i64 {
     annotations
@@ -59,8 +58,8 @@ pub fn max_revision<'a>(annotations: impl IntoIterator<Item = &'a StringMap>) ->
         .fold(0, i64::max)
 }
 
-/// The second highest revision of some ReplicaSets, 0 when there is none: what a rollback to "the one
-/// before" means.
+/// The second highest revision of some ReplicaSets, which is the target of a rollback to the previous revision. 0 if there is
+/// none.
 #[must_use]
 pub fn last_revision<'a>(annotations: impl IntoIterator<Item = &'a StringMap>) -> i64 {
     let (mut highest, mut second) = (0, 0);
@@ -75,18 +74,17 @@ pub fn last_revision<'a>(annotations: impl IntoIterator<Item = &'a StringMap>) -
     second
 }
 
-/// The number after the highest. The largest number has none after it and stays (Kubernetes wraps around, a
-/// listed difference).
+/// The number after the highest. The largest number stays (Kubernetes wraps around, which is a listed difference).
 #[must_use]
 pub fn next_revision(highest: i64) -> i64 {
     highest.saturating_add(1)
 }
 
-/// Carries the Deployment's annotations and the new revision over to the annotations of its new ReplicaSet;
-/// says whether that counts as a change.
+/// Copies the annotations of the Deployment and the new revision to the annotations of its new ReplicaSet. Returns whether
+/// that counts as a change.
 ///
-/// A revision that is not a number is left alone, and then nothing counts as changed, although other
-/// annotations were copied: they are written along with the next change. Kubernetes does just so.
+/// A revision that is not a number is kept, and then nothing counts as changed, although other annotations were copied. They
+/// are written together with the next change, as in Kubernetes.
 pub fn sync_annotations(
     deployment: &StringMap,
     set: &mut Cow<'_, StringMap>,
@@ -125,7 +123,7 @@ pub(crate) fn earlier_revisions(annotations: &StringMap) -> impl Iterator<Item =
     numbers.filter_map(|number| number.parse().ok())
 }
 
-/// Appends a number to the history, dropping the oldest ones to keep its length.
+/// Appends a number to the history, and drops the oldest ones to limit its length.
 fn remember_revision(set: &mut StringMap, old_revision: &str) {
     let history = set.get(REVISION_HISTORY).map_or("", String::as_str);
     let mut numbers: Vec<&str> = history.split(',').collect();
@@ -133,7 +131,7 @@ fn remember_revision(set: &mut StringMap, old_revision: &str) {
         set.insert(REVISION_HISTORY.to_owned(), old_revision.to_owned());
         return;
     }
-    // The length is signed as in Kubernetes: dropping every number takes off one comma more than there is.
+    // The length is signed as in Kubernetes: dropping every number subtracts one comma more than there is.
     let limit = REVISION_HISTORY_BYTES_MAX as i64;
     let mut length = (history.len() + old_revision.len() + 1) as i64;
     let mut dropped = 0;
@@ -149,7 +147,7 @@ fn remember_revision(set: &mut StringMap, old_revision: &str) {
     }
 }
 
-/// Writes the sizes that a ReplicaSet is scaled for; says whether that is a change.
+/// Sets the numbers that a ReplicaSet is scaled for. Returns whether that is a change.
 pub fn set_replicas_annotations(set: &mut Cow<'_, StringMap>, desired: i32, max: i32) -> bool {
     let mut changed = false;
     for (key, number) in [(DESIRED_REPLICAS, desired), (MAX_REPLICAS, max)] {
@@ -162,34 +160,34 @@ pub fn set_replicas_annotations(set: &mut Cow<'_, StringMap>, desired: i32, max:
     changed
 }
 
-/// The wanted pods that a ReplicaSet was last scaled for, where that is a number without a sign.
+/// The number of desired pods that a ReplicaSet was last scaled for. `None` unless it is a number without a sign.
 #[must_use]
 pub fn desired_replicas(annotations: &StringMap) -> Option<i32> {
     unsigned(annotations.get(DESIRED_REPLICAS)?)
 }
 
-/// Whether a ReplicaSet of this size was last scaled for another number of wanted pods. One without pods, or
-/// whose annotation is not a number, was not.
+/// Whether a ReplicaSet of this size was last scaled for another number of desired pods. False if its size is 0 or its
+/// annotation is not a number.
 pub(crate) fn is_scaled_for_another(annotations: &StringMap, size: i32, wanted: i32) -> bool {
     size > 0 && desired_replicas(annotations).is_some_and(|desired| desired != wanted)
 }
 
-/// What the sizes could add up to when a ReplicaSet was last scaled, where that is a number without a sign.
+/// The maximum sum of all sizes when a ReplicaSet was last scaled. `None` unless it is a number without a sign.
 #[must_use]
 pub fn max_replicas(annotations: &StringMap) -> Option<i32> {
     unsigned(annotations.get(MAX_REPLICAS)?)
 }
 
 fn unsigned(text: &str) -> Option<i32> {
-    // Rust's parser takes a plus sign that Go's ParseUint refuses.
+    // The parser of Rust accepts a plus sign, and ParseUint of Go does not.
     text.bytes()
         .all(|byte| byte.is_ascii_digit())
         .then(|| text.parse().ok())
         .flatten()
 }
 
-/// The wanted pods as the "saturated" check reads them: any 64-bit integer, its upper half cut off. Kubernetes
-/// reads the same annotation more strictly elsewhere.
+/// The number of desired pods as `IsSaturated` reads it: the lower half of a 64-bit integer. Kubernetes reads the same
+/// annotation more strictly elsewhere.
 #[must_use]
 pub fn desired_replicas_lenient(annotations: &StringMap) -> Option<i32> {
     annotations
@@ -199,7 +197,7 @@ pub fn desired_replicas_lenient(annotations: &StringMap) -> Option<i32> {
         .map(|number| number as i32)
 }
 
-/// Oldest first, by creation time, then name.
+/// The order by creation time and then name, the oldest first.
 #[must_use]
 pub fn by_age(a: &ReplicaSet, b: &ReplicaSet) -> std::cmp::Ordering {
     (a.metadata.creation_timestamp, &a.metadata.name)

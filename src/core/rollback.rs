@@ -1,4 +1,4 @@
-//! Going back to an earlier revision, as `kubectl rollout undo` does.
+//! Rolling back to an earlier revision, as `kubectl rollout undo` does.
 //!
 //! Kubernetes source: `pkg/polymorphichelpers/rollback.go` of kubectl.
 
@@ -16,41 +16,41 @@ use crate::template::Value;
 /// A rollback to an earlier revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rollback {
-    /// What to do; empty when the template is already that of the revision.
+    /// The steps. Empty if the Deployment already has the template of the revision.
     pub steps: Vec<Step>,
-    /// Revision of the Deployment now, 0 when it is not known.
+    /// The current revision of the Deployment. 0 if it is unknown.
     pub from_revision: i64,
-    /// The revision it goes back to.
+    /// The revision to roll back to.
     pub to_revision: i64,
-    /// Name of the ReplicaSet whose template is taken.
+    /// The name of the ReplicaSet whose template is restored.
     pub replica_set: String,
-    /// What changes in the template, by path.
+    /// The changes of the template, sorted by path.
     pub changes: Vec<TemplateChange>,
-    /// What will not come back with the template.
+    /// What the template does not restore.
     pub warnings: Vec<String>,
-    /// Why there is no step; empty when there is one.
+    /// Why there are no steps. Empty if there are.
     pub reason: String,
 }
 
-/// The longest path below which differences are listed one by one, in bytes. There may be twenty thousand, and each
-/// repeats the path: a map with a key of a megabyte would take gigabytes.
+/// The maximum length in bytes of a path below which differences are listed one by one. There may be twenty thousand of them,
+/// and each repeats the path, so a map with a key of a megabyte would take gigabytes.
 const PATH_BYTES_MAX: usize = 512;
 
-/// One difference of two templates.
+/// A difference between two templates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateChange {
-    /// Where, as "spec.containers[name=app].image".
+    /// The path, for example "spec.containers[name=app].image".
     pub path: String,
-    /// The value now; absent when there is none.
+    /// The current value, if there is one.
     pub from: Option<Value>,
-    /// The value afterwards; absent when there is none.
+    /// The value after the rollback, if there is one.
     pub to: Option<Value>,
 }
 
 /// Why a rollback is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RollbackError {
-    /// The revision to go back to may be one of a ReplicaSet that is missing.
+    /// The revision may be that of a ReplicaSet that is missing.
     #[error(
         "deployment {name:?} cannot be rolled back: the list of ReplicaSets may be incomplete; send all of them, and \
          set replicaSetsComplete"
@@ -65,22 +65,22 @@ pub enum RollbackError {
         /// Name of the Deployment.
         name: String,
     },
-    /// There is no revision before the current one.
+    /// No earlier revision exists.
     #[error("deployment {name:?} has no earlier revision")]
     NoHistory {
         /// Name of the Deployment.
         name: String,
     },
-    /// There is no such revision.
+    /// The revision does not exist.
     #[error("deployment {name:?} has no revision {revision}; it has {}{}", list(.existing), renumbered(*.revision, *.now))]
     NotFound {
         /// Name of the Deployment.
         name: String,
-        /// The revision that was asked for.
+        /// The requested revision.
         revision: i64,
-        /// The revision that its ReplicaSet has now, if that was rolled back to since.
+        /// The current revision of the ReplicaSet that had this revision, if there is one.
         now: Option<i64>,
-        /// The revisions that there are, in order.
+        /// The existing revisions in order.
         existing: Vec<i64>,
     },
 }
@@ -101,13 +101,13 @@ fn list(revisions: &[i64]) -> String {
     }
 }
 
-/// Goes back to a revision; 0 means the one before the current.
+/// Plans a rollback to a revision. 0 means the previous one.
 ///
 /// # Errors
 ///
 /// [`RollbackError`]: the Deployment is paused, the revision does not exist, or ReplicaSets may be missing.
 pub fn rollback(snapshot: &Snapshot, to_revision: i64) -> Result<Rollback, RollbackError> {
-    way_back(snapshot, to_revision, &Never)
+    plan(snapshot, to_revision, &Never)
 }
 
 /// [`rollback`], unless it is interrupted.
@@ -120,11 +120,11 @@ pub fn rollback_until(
     to_revision: i64,
     interrupt: &dyn Interrupt,
 ) -> Result<Result<Rollback, RollbackError>, Interrupted> {
-    let rollback = way_back(snapshot, to_revision, interrupt);
+    let rollback = plan(snapshot, to_revision, interrupt);
     interrupt.check().map(|()| rollback)
 }
 
-fn way_back(
+fn plan(
     snapshot: &Snapshot,
     to_revision: i64,
     interrupt: &dyn Interrupt,
@@ -191,7 +191,7 @@ fn way_back(
     }
     let current = match deployment.is_native() {
         true => deployment.spec.template.value(),
-        // A ReplicaSet has defaults that a custom resource lacks: these are not changes.
+        // A ReplicaSet has defaults that a custom resource does not have, and these are not changes.
         false => deployment.spec.template.defaulted(),
     };
     rollback.changes = changes(current, &template, interrupt);
@@ -215,7 +215,7 @@ fn way_back(
     Ok(rollback)
 }
 
-/// As kubectl finds "the revision before": of equal numbers, the first seen counts as the higher.
+/// The previous revision, as kubectl finds it: of equal numbers, the first one counts as the higher.
 fn second_highest<'a>(numbered: &[(i64, &'a ReplicaSet)]) -> Option<(i64, &'a ReplicaSet)> {
     let number = |entry: Option<(i64, _)>| entry.map_or(-1, |(revision, _)| revision);
     let (mut highest, mut second) = (None, None);
@@ -235,8 +235,8 @@ fn existing(numbered: &[(i64, &ReplicaSet)]) -> Vec<i64> {
     revisions.into_iter().collect()
 }
 
-/// What differs between two templates, in the order of the paths. List items that have names are matched by
-/// them. Values of environment variables may be secret and are not shown.
+/// The differences between two templates in the order of their paths. List items that have names are matched by them. Values
+/// of environment variables may be secret and are not shown.
 fn changes(from: &Value, to: &Value, interrupt: &dyn Interrupt) -> Vec<TemplateChange> {
     let mut changes = Changes {
         found: Vec::new(),
@@ -246,7 +246,7 @@ fn changes(from: &Value, to: &Value, interrupt: &dyn Interrupt) -> Vec<TemplateC
     changes.found
 }
 
-/// What was found so far.
+/// The differences that were found so far.
 struct Changes<'i> {
     found: Vec<TemplateChange>,
     interrupt: &'i dyn Interrupt,
@@ -290,7 +290,7 @@ impl Changes<'_> {
     }
 }
 
-/// The value with values of environment variables left out.
+/// The value without the values of environment variables.
 fn hidden(value: &Value, in_env: bool) -> Value {
     match value {
         Value::Map(map) => Value::Map(
@@ -307,7 +307,7 @@ fn hidden(value: &Value, in_env: bool) -> Value {
     }
 }
 
-/// The items by their names, if all have one and no two the same.
+/// The items by name, if all of them have one and the names are unique.
 fn by_name(items: &[Value]) -> Option<BTreeMap<&str, &Value>> {
     let named = items
         .iter()
@@ -316,7 +316,7 @@ fn by_name(items: &[Value]) -> Option<BTreeMap<&str, &Value>> {
     named.filter(|named| named.len() == items.len())
 }
 
-/// What a template alone does not bring back.
+/// What the template alone does not restore.
 fn warnings(snapshot: &Snapshot, template: &Value) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut refers = BTreeSet::new();

@@ -4,39 +4,39 @@ use std::fmt;
 
 use crate::object::StringMap;
 
-/// A selector whose requirements all must hold.
+/// A selector. Labels must meet all of its requirements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
     /// Labels that must have exactly these values.
     pub match_labels: StringMap,
-    /// Further requirements.
+    /// Other requirements.
     pub match_expressions: Vec<Requirement>,
 }
 
-/// One requirement on a label.
+/// A requirement on a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// The label it is about.
+    /// The key of the label.
     pub key: String,
-    /// What must hold of it.
+    /// The operator, with its values.
     pub operator: Operator,
 }
 
-/// What must hold of a label.
+/// The operator of a requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// The label is there with one of these values.
+    /// The label exists and has one of these values.
     In(Vec<String>),
-    /// The label is not there, or has none of these values.
+    /// The label does not exist, or has none of these values.
     NotIn(Vec<String>),
-    /// The label is there.
+    /// The label exists.
     Exists,
-    /// The label is not there.
+    /// The label does not exist.
     DoesNotExist,
 }
 
 impl LabelSelector {
-    /// Whether there is no requirement at all. Kubernetes refuses such a Deployment.
+    /// Whether the selector has no requirements. Kubernetes rejects such a Deployment.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self {
@@ -59,7 +59,7 @@ impl LabelSelector {
     }
 }
 
-/// The text by which Kubernetes' clients list what a selector matches: requirements by key, values by name.
+/// The format of the parameter `labelSelector` of the Kubernetes API, with sorted requirements and values.
 impl fmt::Display for LabelSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

@@ -1,26 +1,26 @@
-//! The arithmetic of sizes, and nothing else. Sums are taken in 64 bits and held within `i32` at the end, so
-//! that nothing overflows: Kubernetes multiplies and adds in 32 bits (a listed difference).
+//! The arithmetic of sizes. Sums have 64 bits and are clamped to `i32` at the end, so that nothing overflows. (Kubernetes
+//! multiplies and adds in 32 bits, which is a listed difference.)
 
-/// A number of pods, or a percentage of the wanted ones.
+/// A number of pods, or a percentage of the desired pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntOrPercent {
-    /// This many pods, zero or more.
+    /// A number of pods. Not negative.
     Int(i32),
-    /// This many hundredths of the wanted pods, zero or more.
+    /// A percentage of the desired pods. Not negative.
     Percent(i32),
 }
 
 impl IntOrPercent {
-    /// What Kubernetes fills in for an absent surge or unavailability.
+    /// The default of Kubernetes for maxSurge and maxUnavailable.
     pub const DEFAULT: Self = Self::Percent(25);
 
-    /// The number of pods of `total`, a fraction counting as one more.
+    /// The number of pods out of `total`, rounded up.
     #[must_use]
     pub fn rounded_up(self, total: i32) -> i32 {
         self.scaled(total, 99)
     }
 
-    /// The number of pods of `total`, a fraction counting as nothing.
+    /// The number of pods out of `total`, rounded down.
     #[must_use]
     pub fn rounded_down(self, total: i32) -> i32 {
         self.scaled(total, 0)
@@ -36,20 +36,20 @@ impl IntOrPercent {
     }
 }
 
-/// The limits of a rollout, resolved for the wanted number of pods.
+/// The limits of a rollout, resolved for the number of desired pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Wanted pods.
+    /// The number of desired pods.
     pub replicas: i32,
-    /// Pods that may exist above the wanted ones.
+    /// The number of pods that may exist above the desired number.
     pub max_surge: i32,
-    /// Pods that may be unavailable, at most the wanted ones.
+    /// The number of pods that may be unavailable. At most the number of desired pods.
     pub max_unavailable: i32,
 }
 
 impl Limits {
-    /// The limits of a rolling update. Surge is rounded up and unavailability down; both zero means that one
-    /// pod may be unavailable, for surge might not work under a quota.
+    /// The limits of a rolling update. The surge is rounded up, and the unavailability is rounded down. If both are zero, one
+    /// pod may be unavailable, because a surge might exceed a quota.
     #[must_use]
     pub fn rolling(replicas: i32, surge: IntOrPercent, unavailable: IntOrPercent) -> Self {
         let max_surge = surge.rounded_up(replicas);
@@ -64,7 +64,7 @@ impl Limits {
         }
     }
 
-    /// The limits under Recreate: neither surge nor unavailability is counted.
+    /// The limits of Recreate, which has neither surge nor unavailability.
     #[must_use]
     pub fn recreate(replicas: i32) -> Self {
         Self {
@@ -74,13 +74,13 @@ impl Limits {
         }
     }
 
-    /// The most pods that the sizes may add up to.
+    /// The maximum sum of all sizes.
     #[must_use]
     pub fn max_total(self) -> i32 {
         clamp(i64::from(self.replicas) + i64::from(self.max_surge))
     }
 
-    /// What the sizes add up to after proportional scaling: the most they may, and nothing when nothing is wanted.
+    /// The sum of all sizes after proportional scaling: the maximum, or 0 if no pods are desired.
     pub(crate) fn scaled_total(self) -> i64 {
         match self.replicas {
             0 => 0,
@@ -88,14 +88,14 @@ impl Limits {
         }
     }
 
-    /// The fewest available pods that scaling down may leave.
+    /// The minimum number of available pods that scaling down preserves.
     #[must_use]
     pub fn min_available(self) -> i32 {
         self.replicas - self.max_unavailable
     }
 
-    /// The size of the new ReplicaSet in a rolling update: as much as the surge leaves room for beside the
-    /// `total` of all sizes, never more than wanted.
+    /// The next size of the new ReplicaSet in a rolling update: its size and the room that the surge leaves above the `total`
+    /// of all sizes, and at most the number of desired pods.
     #[must_use]
     pub fn new_set_size(self, size: i32, total: i64) -> i32 {
         let room = i64::from(self.max_total()) - total;
@@ -106,8 +106,8 @@ impl Limits {
         clamp(i64::from(size) + room.min(missing))
     }
 
-    /// How many pods of old ReplicaSets may be taken away, healthy or not: what all sizes add up to beyond the
-    /// minimum and beyond the pods of the new ReplicaSet that are not available yet.
+    /// The number of pods of old ReplicaSets that may be removed, healthy or not: the sum of all sizes less the minimum and less
+    /// the pods of the new ReplicaSet that are not available yet.
     #[must_use]
     pub fn max_scaled_down(self, total: i64, new_set_unavailable: i64) -> i64 {
         total - i64::from(self.min_available()) - new_set_unavailable
@@ -119,14 +119,13 @@ impl Limits {
 pub struct Share {
     /// Its size, above zero.
     pub size: i32,
-    /// What the sizes could add up to when it was last scaled: its annotation, or what stands in for it.
-    /// Zero when not known.
+    /// The maximum sum of all sizes when it was last scaled, by its annotation or a replacement for it. 0 if it is unknown.
     pub max_total_before: i32,
 }
 
-/// New sizes of active ReplicaSets when the wanted number changes mid-rollout: each keeps its share of the
-/// whole, and the first takes what rounding leaves. The order of `shares` decides who is served first: from
-/// the largest, newer ones first when growing and older ones first when shrinking.
+/// The new sizes of active ReplicaSets if the number of desired pods changes during a rollout: each ReplicaSet keeps its share
+/// of the total, and the first one gets what rounding leaves. `shares` begin with the largest. Of equal ones, newer
+/// ReplicaSets come first in scaling up, and older ones in scaling down.
 #[must_use]
 pub fn proportional(limits: Limits, shares: &[Share]) -> Vec<i32> {
     let to_add = limits.scaled_total()
@@ -160,7 +159,7 @@ fn portion(limits: Limits, share: Share, to_add: i64, added: i64) -> i64 {
     }
 }
 
-/// By how much the ReplicaSet grows to keep its share, rounded to the nearest, halves up.
+/// The change of size with which the ReplicaSet keeps its share. Halves are rounded up.
 fn fraction(limits: Limits, share: Share) -> i64 {
     let size = i64::from(share.size);
     if limits.replicas == 0 {
@@ -173,11 +172,11 @@ fn fraction(limits: Limits, share: Share) -> i64 {
     let scaled = i128::from(size * i64::from(limits.max_total()));
     let before = i128::from(before);
     let rounded = (2 * scaled + before).div_euclid(2 * before);
-    // Held within `i32` before anything is added up: an annotation may say that all sizes together were 1.
+    // Clamped to `i32` before anything is added, because an annotation may claim that the sum of all sizes was 1.
     i64::from(i32::try_from(rounded).unwrap_or(i32::MAX)) - size
 }
 
-/// The number held within `i32`.
+/// The number clamped to `i32`.
 #[must_use]
 pub fn clamp(number: i64) -> i32 {
     i32::try_from(number).unwrap_or(if number < 0 { i32::MIN } else { i32::MAX })

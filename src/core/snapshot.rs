@@ -1,8 +1,7 @@
-//! What a caller sees: a Deployment, its ReplicaSets and pods, and the time. Validated before it comes here:
-//! counts and sizes are not negative, every ReplicaSet is of the Deployment's namespace, absent fields of the spec have
-//! the defaults of the Kubernetes API. No other object of its kind has the uid or the name of a selected one: one that
-//! the Deployment owns or may adopt, or a pod of such a ReplicaSet. ReplicaSets of others are here for their names alone,
-//! and are not checked.
+//! What a caller observes: a Deployment, its ReplicaSets and pods, and the time. It is validated before: counts and sizes are
+//! not negative, every ReplicaSet is in the namespace of the Deployment, and absent fields of the spec have the defaults of the
+//! Kubernetes API. Of the ReplicaSets that the Deployment owns or may adopt, and of their pods, no two have the same UID or
+//! name. Other ReplicaSets are present for their names alone, and are not validated.
 
 use std::sync::Arc;
 
@@ -15,120 +14,120 @@ use crate::size::IntOrPercent;
 use crate::template::Template;
 use crate::time::Time;
 
-/// Everything a plan is made from.
+/// The input of a plan.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The time of the decision.
     pub now: Time,
     /// The Deployment, or the custom resource that acts as one.
     pub deployment: Deployment,
-    /// ReplicaSets of its namespace; more than its own are fine.
+    /// ReplicaSets of its namespace. There may be more than its own.
     pub replica_sets: Vec<ReplicaSet>,
-    /// Whether `replica_sets` holds every ReplicaSet of the Deployment. Nothing is planned or counted otherwise.
+    /// Whether `replica_sets` contains all ReplicaSets of the Deployment. Otherwise, nothing is planned or counted.
     pub replica_sets_complete: bool,
-    /// Pods; more than its own are fine. Shared, for a look-ahead copies the rest.
+    /// Pods. There may be more than its own. They are shared, because a look-ahead copies the snapshot.
     pub pods: Arc<[Pod]>,
-    /// Whether `pods` holds every pod of the ReplicaSets.
+    /// Whether `pods` contains all pods of the ReplicaSets.
     pub pods_complete: bool,
-    /// What was refused when the last plan was carried out.
+    /// The calls that were rejected when the last plan was carried out.
     pub failures: Vec<StepFailure>,
-    /// Events about the Deployment, its ReplicaSets and their pods, as far as the caller has read them.
+    /// Events about the Deployment, its ReplicaSets and their pods, if the caller has read them.
     pub events: Arc<[ObservedEvent]>,
 }
 
 /// The object that is rolled out.
 #[derive(Clone, Debug)]
 pub struct Deployment {
-    /// Group and version, "apps/v1" for Kubernetes' own.
+    /// Group and version: "apps/v1", or those of a custom resource.
     pub api_version: String,
-    /// Kind, "Deployment" for Kubernetes' own.
+    /// Kind: "Deployment", or that of a custom resource.
     pub kind: String,
     /// Metadata.
     pub metadata: ObjectMeta,
-    /// What is wanted.
+    /// The desired state.
     pub spec: DeploymentSpec,
-    /// What was published last.
+    /// The stored status.
     pub status: DeploymentStatus,
 }
 
 impl Deployment {
-    /// Whether this is Kubernetes' own Deployment rather than a custom resource.
+    /// Whether this is a Deployment of Kubernetes rather than a custom resource.
     #[must_use]
     pub fn is_native(&self) -> bool {
         self.api_version == "apps/v1" && self.kind == "Deployment"
     }
 }
 
-/// What is wanted of a Deployment.
+/// The desired state of a Deployment.
 #[derive(Clone, Debug)]
 pub struct DeploymentSpec {
-    /// Wanted pods, zero or more.
+    /// The number of desired pods.
     pub replicas: i32,
-    /// Which ReplicaSets belong to it.
+    /// The selector of its ReplicaSets and pods.
     pub selector: LabelSelector,
-    /// The pods to run.
+    /// The template of its pods.
     pub template: Template,
     /// How old pods are replaced.
     pub strategy: Strategy,
-    /// Seconds a pod must be ready before it counts as available.
+    /// The number of seconds that a pod must be ready before it counts as available.
     pub min_ready_seconds: i32,
-    /// Old ReplicaSets to keep; `i32::MAX` keeps all.
+    /// The number of old ReplicaSets to keep. `i32::MAX` keeps all.
     pub revision_history_limit: i32,
-    /// Whether rollouts are held.
+    /// Whether rollouts are paused.
     pub paused: bool,
-    /// Seconds without progress after which a rollout counts as failed; `i32::MAX` for no deadline.
+    /// The number of seconds without progress after which a rollout counts as failed. `i32::MAX` means no deadline.
     pub progress_deadline_seconds: i32,
 }
 
 /// How old pods are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// Step by step, within limits.
+    /// Gradually, within limits.
     RollingUpdate {
-        /// Pods that may exist above the wanted number.
+        /// The number of pods that may exist above the desired number.
         max_surge: IntOrPercent,
-        /// Pods that may be unavailable.
+        /// The number of pods that may be unavailable.
         max_unavailable: IntOrPercent,
     },
-    /// All old pods end before the first new one starts.
+    /// All old pods terminate before the first new pod is created.
     Recreate,
 }
 
-/// What was last published about a Deployment.
+/// The status of a Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeploymentStatus {
-    /// Generation that the status speaks of.
+    /// The generation that the status is about.
     pub observed_generation: i64,
-    /// Pods that are not terminating.
+    /// The number of pods that are not terminating.
     pub replicas: i32,
-    /// Of these, pods of the current template.
+    /// The number of these that have the current template.
     pub updated_replicas: i32,
-    /// Of these, ready pods.
+    /// The number of these that are ready.
     pub ready_replicas: i32,
-    /// Of these, available pods.
+    /// The number of these that are available.
     pub available_replicas: i32,
-    /// Pods wanted by the ReplicaSets and not available.
+    /// The sizes of the ReplicaSets less the available pods.
     pub unavailable_replicas: i32,
-    /// Terminating pods, where every ReplicaSet reports them.
+    /// The number of terminating pods, if every ReplicaSet reports them.
     pub terminating_replicas: Option<i32>,
-    /// How often the name of a new ReplicaSet collided.
+    /// The number of collisions of the name of a new ReplicaSet.
     pub collision_count: Option<i32>,
-    /// Conditions, in the order of their last change.
+    /// The conditions in the order of their last change.
     pub conditions: Vec<Condition>,
 }
 
 /// A condition of a Deployment or ReplicaSet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
-    /// What it is about, as "Progressing".
+    /// The type, for example "Progressing".
     pub kind: String,
     /// "True", "False" or "Unknown".
     pub status: String,
-    /// Stable reason.
+    /// The machine-readable reason.
     pub reason: String,
-    /// Text for people.
+    /// A human-readable sentence.
     pub message: String,
-    /// When it was last updated. ReplicaSets have no such time.
+    /// When it was last updated. Absent in ReplicaSets.
     pub last_update_time: Option<Time>,
     /// When its status last changed.
     pub last_transition_time: Option<Time>,
@@ -139,59 +138,59 @@ pub struct Condition {
 pub struct ReplicaSet {
     /// Metadata.
     pub metadata: ObjectMeta,
-    /// Wanted pods, zero or more.
+    /// The size: the number of desired pods.
     pub replicas: i32,
-    /// Seconds a pod must be ready before it counts as available.
+    /// The number of seconds that a pod must be ready before it counts as available.
     pub min_ready_seconds: i32,
-    /// The pods it runs.
+    /// The template of its pods.
     pub template: Template,
-    /// What its controller last reported.
+    /// The stored status.
     pub status: ReplicaSetStatus,
-    /// The most available pods that a look-ahead may still count on: the smallest size that it has given the
+    /// The maximum number of available pods that a look-ahead may count on: the smallest size that it has given the
     /// ReplicaSet so far. [`ReplicaSet::UNTOUCHED`] in a snapshot.
     pub available_max: i32,
 }
 
 impl ReplicaSet {
-    /// No look-ahead has given the ReplicaSet a size yet.
+    /// No look-ahead has changed the size of the ReplicaSet.
     pub const UNTOUCHED: i32 = i32::MAX;
 }
 
-/// What was last reported about a ReplicaSet.
+/// The status of a ReplicaSet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicaSetStatus {
-    /// Pods that are not terminating.
+    /// The number of pods that are not terminating.
     pub replicas: i32,
-    /// Of these, ready pods.
+    /// The number of these that are ready.
     pub ready_replicas: i32,
-    /// Of these, available pods.
+    /// The number of these that are available.
     pub available_replicas: i32,
-    /// Terminating pods, where the server keeps the field.
+    /// The number of terminating pods, if the API server keeps the field.
     pub terminating_replicas: Option<i32>,
-    /// Generation that the status speaks of.
+    /// The generation that the status is about.
     pub observed_generation: i64,
     /// Conditions.
     pub conditions: Vec<Condition>,
 }
 
-/// A pod. Only Recreate decides by pods, by owner and phase; the rest is for reports.
+/// A pod. Recreate decides by the owners and phases of pods. The rest is for diagnoses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
     /// Metadata.
     pub metadata: ObjectMeta,
-    /// Phase, as "Running".
+    /// The phase, for example "Running".
     pub phase: String,
-    /// Why it is in this phase, one word.
+    /// The machine-readable reason for the phase.
     pub reason: String,
-    /// Why it is in this phase, for people.
+    /// The human-readable reason for the phase.
     pub message: String,
     /// Conditions.
     pub conditions: Vec<PodCondition>,
-    /// Its containers, those that initialise it first.
+    /// The init containers, and then the other containers.
     pub containers: Vec<Container>,
     /// The node that it is scheduled to. Empty if it is not.
     pub node_name: String,
-    /// The node on which the scheduler frees room for it. Empty if it does not.
+    /// The node on which the scheduler preempts other pods for it. Empty if it does not.
     pub nominated_node_name: String,
     /// When the kubelet acknowledged it.
     pub start_time: Option<Time>,
@@ -200,66 +199,66 @@ pub struct Pod {
 /// A condition of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodCondition {
-    /// What it is about, as "Ready".
+    /// The type, for example "Ready".
     pub kind: String,
     /// "True", "False" or "Unknown".
     pub status: String,
-    /// Stable reason.
+    /// The machine-readable reason.
     pub reason: String,
-    /// Text for people.
+    /// A human-readable sentence.
     pub message: String,
     /// When its status last changed.
     pub last_transition_time: Option<Time>,
 }
 
-/// A container of a pod, as its node reports it.
+/// The status of a container, as the kubelet reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Container {
-    /// Name.
+    /// The name.
     pub name: String,
-    /// Whether it initialises the pod.
+    /// Whether it is an init container.
     pub init: bool,
-    /// Image.
+    /// The image.
     pub image: String,
-    /// Whether it passes its readiness check.
+    /// Whether it is ready.
     pub ready: bool,
-    /// Whether it has passed its startup probe, once the kubelet reports that.
+    /// Whether it has passed its startup probe, if the kubelet reports that.
     pub started: Option<bool>,
-    /// How often it was started again.
+    /// The number of times it has been restarted.
     pub restarts: i32,
-    /// What it does now.
+    /// The current state.
     pub state: ContainerState,
-    /// How it last ended, where it did.
+    /// The state at its last termination, if there was one.
     pub last_state: ContainerState,
 }
 
-/// What a container does.
+/// The state of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ContainerState {
     /// Nothing is reported.
     #[default]
     Unknown,
-    /// It waits to run.
+    /// It is waiting.
     Waiting {
-        /// Why, one word.
+        /// The machine-readable reason.
         reason: String,
-        /// Why, for people.
+        /// The human-readable reason.
         message: String,
     },
-    /// It runs.
+    /// It is running.
     Running {
-        /// Since when.
+        /// When it was started.
         started_at: Option<Time>,
     },
-    /// It has ended.
+    /// It has terminated.
     Terminated {
-        /// Exit status.
+        /// The exit code.
         exit_code: i32,
-        /// Why, one word.
+        /// The machine-readable reason.
         reason: String,
-        /// Why, for people.
+        /// The human-readable reason.
         message: String,
-        /// When.
+        /// When it terminated.
         finished_at: Option<Time>,
     },
 }
@@ -296,34 +295,34 @@ impl ObservedEvent {
     }
 }
 
-/// A call of the last plan that the API server definitely refused.
+/// A call of the last plan that the API server certainly rejected.
 #[derive(Clone, Debug)]
 pub struct StepFailure {
-    /// The call, as the plan gave it.
+    /// The call of the plan.
     pub call: ApiCall,
-    /// HTTP status of the answer.
+    /// The HTTP status code of the answer.
     pub http_code: i32,
-    /// `reason` of the answer's Status.
+    /// `reason` of the Status in the answer.
     pub reason: String,
-    /// `message` of the answer's Status.
+    /// `message` of the Status in the answer.
     pub message: String,
-    /// Reasons of the answer's causes.
+    /// The reasons of the causes in the answer.
     pub causes: Vec<String>,
-    /// The object that has the name, after an AlreadyExists.
+    /// The object that has the name, if the answer was AlreadyExists.
     pub existing: Option<ReplicaSet>,
 }
 
-/// What a plan is made by besides the snapshot.
+/// Options of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Whether the API server keeps `status.terminatingReplicas` of Deployments.
     pub terminating_replicas: bool,
-    /// How a report judges the rollout. No plan depends on it.
+    /// How a diagnosis judges failures. No plan depends on it.
     pub judgement: Judgement,
 }
 
 impl Default for Options {
-    /// As Kubernetes 1.36 is by default.
+    /// The defaults of Kubernetes 1.36.
     fn default() -> Self {
         Self {
             terminating_replicas: true,

@@ -10,24 +10,24 @@ use crate::snapshot::{
 };
 use crate::time::{Span, Time};
 
-/// Type of the condition that tells of progress.
+/// The type of the condition that reports progress.
 pub const PROGRESSING: &str = "Progressing";
-/// Type of the condition that tells of availability.
+/// The type of the condition that reports availability.
 pub const AVAILABLE: &str = "Available";
-/// Type of the condition that tells of pods that cannot be created.
+/// The type of the condition that reports pods that cannot be created.
 pub const REPLICA_FAILURE: &str = "ReplicaFailure";
-/// Reason of a rollout that made no progress within its deadline.
+/// The reason for a rollout that made no progress within its deadline.
 pub const TIMED_OUT: &str = "ProgressDeadlineExceeded";
-/// Reason of a rollout that is done.
+/// The reason for a rollout that is complete.
 pub const NEW_SET_AVAILABLE: &str = "NewReplicaSetAvailable";
-/// Reason of a rollout that goes on.
+/// The reason for a rollout that makes progress.
 pub const SET_UPDATED: &str = "ReplicaSetUpdated";
 
 /// A ReplicaSet, as the status counts it.
 pub(crate) struct Sizes<'a> {
-    /// Its size in the controller's hands.
+    /// The size of the controller's copy.
     pub(crate) wanted: i32,
-    /// What its controller last reported.
+    /// The stored status.
     pub(crate) status: &'a ReplicaSetStatus,
     /// Whether it has the current template.
     pub(crate) is_new: bool,
@@ -61,7 +61,7 @@ pub(crate) fn calculate<'a>(
         available += i64::from(status.available_replicas);
         terminating = match (terminating, status.terminating_replicas) {
             (Some(sum), Some(count)) => Some(sum + i64::from(count)),
-            // A set that its controller has never seen has no pods yet.
+            // A ReplicaSet that its controller has not observed yet has no pods.
             (sum, None) if status.observed_generation == 0 => sum,
             (None, _) | (_, None) => None,
         };
@@ -72,7 +72,7 @@ pub(crate) fn calculate<'a>(
         updated_replicas: clamp(updated),
         ready_replicas: clamp(ready),
         available_replicas: clamp(available),
-        // More may be available than wanted, as right after scaling down.
+        // After scaling down, more pods may be available than desired.
         unavailable_replicas: clamp((wanted - available).max(0)),
         terminating_replicas: terminating
             .filter(|_| options.terminating_replicas)
@@ -97,21 +97,21 @@ pub(crate) fn calculate<'a>(
     status
 }
 
-/// What the conditions of a rollout depend on.
+/// The input of the conditions of a rollout.
 pub(crate) struct Rollout<'a> {
     pub(crate) deployment: &'a Deployment,
-    /// The status as the controller holds it.
+    /// The status in the memory of the controller.
     pub(crate) before: &'a DeploymentStatus,
     /// Old ReplicaSets by age, then the new one.
     pub(crate) all: &'a [&'a ReplicaSet],
     /// The new ReplicaSet.
     pub(crate) new: Option<&'a ReplicaSet>,
     pub(crate) now: Time,
-    /// Asked for each ReplicaSet: all of them together may have a million conditions.
+    /// Checked for each ReplicaSet: all of them together may have a million conditions.
     pub(crate) interrupt: &'a dyn Interrupt,
 }
 
-/// The second half of `syncRolloutStatus`: progress, the deadline, and failures of ReplicaSets carried up.
+/// The second half of `syncRolloutStatus`: progress, the deadline, and failures of ReplicaSets.
 pub(crate) fn with_rollout_conditions(
     rollout: &Rollout<'_>,
     mut status: DeploymentStatus,
@@ -128,8 +128,7 @@ pub(crate) fn with_rollout_conditions(
     if !has_progress_deadline(deployment) {
         remove_condition(&mut status, PROGRESSING);
     }
-    // Only the new template has pods, and its rollout was complete before: nothing is rolled out, and no
-    // progress is to be expected.
+    // Only the new template has pods, and its rollout was complete before, so that no progress is expected.
     let at_rest = status.replicas == status.updated_replicas
         && current.is_some_and(|condition| condition.reason == NEW_SET_AVAILABLE);
     if has_progress_deadline(deployment) && !at_rest {
@@ -145,7 +144,7 @@ pub(crate) fn with_rollout_conditions(
             set_condition(&mut status, progressing("True", NEW_SET_AVAILABLE, end));
         } else if has_progressed(before, &status) {
             let mut condition = progressing("True", SET_UPDATED, "is progressing.");
-            // Progress moves the update time even where status and reason stay.
+            // Progress changes the update time even if status and reason stay the same.
             if let Some(current) = current {
                 if current.status == "True" {
                     condition.last_transition_time = current.last_transition_time;
@@ -165,7 +164,7 @@ pub(crate) fn with_rollout_conditions(
     status
 }
 
-/// `getReplicaFailures`: the new ReplicaSet's failure goes before those of others.
+/// `getReplicaFailures`: the failure of the new ReplicaSet comes before those of others.
 fn replica_failure(
     all: &[&ReplicaSet],
     new: Option<&ReplicaSet>,
@@ -183,7 +182,7 @@ fn replica_failure(
     })
 }
 
-/// `DeploymentComplete`: all wanted pods are updated and available, and no old one is left.
+/// `DeploymentComplete`: all desired pods are updated and available, and no old pods are left.
 pub(crate) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
     let wanted = deployment.spec.replicas;
     status.updated_replicas == wanted
@@ -205,7 +204,7 @@ fn has_progressed(before: &DeploymentStatus, after: &DeploymentStatus) -> bool {
 /// `DeploymentTimedOut`.
 fn has_timed_out(deployment: &Deployment, status: &DeploymentStatus, now: Time) -> bool {
     condition(status, PROGRESSING).is_some_and(|condition| match condition.reason.as_str() {
-        // A new rollout may begin before its condition is seen: the finished one has no deadline.
+        // A new rollout may begin before its condition is written, and a complete one has no deadline.
         NEW_SET_AVAILABLE => false,
         TIMED_OUT => true,
         _ => deadline_of(deployment, condition) < now,
@@ -219,13 +218,13 @@ fn deadline_of(deployment: &Deployment, progressing: &Condition) -> Time {
         .plus_seconds(i64::from(deployment.spec.progress_deadline_seconds))
 }
 
-/// Whether lack of progress is to be reported at all.
+/// Whether the Deployment has a progress deadline.
 pub(crate) fn has_progress_deadline(deployment: &Deployment) -> bool {
     deployment.spec.progress_deadline_seconds != i32::MAX
 }
 
-/// When the progress deadline passes, if it is running: the rollout goes on, is not paused, and has not been
-/// found late.
+/// The time at which the progress deadline passes. `None` if the rollout is complete, paused or deleted, or if the deadline
+/// has been reported as exceeded.
 #[must_use]
 pub fn progress_deadline(deployment: &Deployment, status: &DeploymentStatus) -> Option<Time> {
     let idle = deployment.spec.paused
@@ -233,13 +232,13 @@ pub fn progress_deadline(deployment: &Deployment, status: &DeploymentStatus) -> 
         || !has_progress_deadline(deployment)
         || is_complete(deployment, status);
     let progressing = condition(status, PROGRESSING).filter(|_| !idle)?;
-    // After a complete rollout no deadline runs until the next one shows progress. Kubernetes asks again and
-    // again here once the old deadline has passed.
+    // After a complete rollout, there is no deadline until the next rollout makes progress. Kubernetes requeues the
+    // Deployment repeatedly here after the old deadline has passed.
     (progressing.reason != TIMED_OUT && progressing.reason != NEW_SET_AVAILABLE)
         .then(|| deadline_of(deployment, progressing))
 }
 
-/// How long until the deadline must be looked at, with a second added for clocks that differ.
+/// The time until the deadline must be checked, with a second added because clocks differ.
 pub(crate) fn requeue_after(
     deployment: &Deployment,
     status: &DeploymentStatus,
@@ -260,7 +259,7 @@ pub fn condition<'a>(status: &'a DeploymentStatus, kind: &str) -> Option<&'a Con
         .find(|condition| condition.kind == kind)
 }
 
-/// A condition that holds since now.
+/// A condition that is new at this time.
 pub(crate) fn new_condition(
     kind: &str,
     value: &str,
@@ -279,8 +278,7 @@ pub(crate) fn new_condition(
     }
 }
 
-/// `SetDeploymentCondition`: one with the same status and reason stays as it is; a changed one moves to the
-/// end.
+/// `SetDeploymentCondition`: a condition with the same status and reason stays as it is, and a changed one moves to the end.
 pub(crate) fn set_condition(status: &mut DeploymentStatus, mut new: Condition) {
     if let Some(current) = condition(status, &new.kind)
         && current.status == new.status

@@ -1,7 +1,7 @@
-//! Where a workload of another kind than a Deployment stands: the same report and verdict, from the status that its
-//! controller publishes, its pods and their events. Nothing is planned for these kinds.
+//! Reports on workloads of other kinds than Deployments: the same report and verdict, from the status that their controller
+//! publishes, their pods and the events. Nothing is planned for these kinds.
 //!
-//! One kind a file, each a function from a typed view to a [`Report`]. What several kinds share is in `scene.rs`.
+//! Each kind is a file with a function from a typed view to a [`Report`]. `scene.rs` has what several kinds share.
 
 mod claim;
 mod cron_job;
@@ -33,10 +33,10 @@ use crate::time::Time;
 
 use self::scene::Scene;
 
-/// The label of a pod that names the revision of its StatefulSet or DaemonSet.
+/// The label of a pod with the revision of its StatefulSet or DaemonSet.
 pub const REVISION_LABEL: &str = "controller-revision-hash";
 
-/// What a caller sees of an object.
+/// What a caller observes of an object.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The time of the observation.
@@ -51,21 +51,21 @@ pub struct Observed {
     pub observed_generation: Option<i64>,
     /// `status.conditions`.
     pub conditions: Vec<Condition>,
-    /// What is particular to the kind.
+    /// The fields of the kind.
     pub view: View,
     /// The template of its pods, or of the pod itself.
     pub template: Option<Template>,
     /// `spec.minReadySeconds`.
     pub min_ready_seconds: i32,
-    /// The pods that it controls, or the pod itself. Of their labels, only those that tell revisions are needed.
+    /// The pods that it controls, or the pod itself. Of their labels, only those with revisions are needed.
     pub pods: Vec<Pod>,
-    /// Whether `pods` holds every one.
+    /// Whether `pods` contains all of them.
     pub pods_complete: bool,
     /// Events about the object and its pods.
     pub events: Vec<ObservedEvent>,
 }
 
-/// What is particular to a kind.
+/// The fields of a kind.
 #[derive(Clone, Debug)]
 pub enum View {
     /// An apps/v1 StatefulSet.
@@ -92,7 +92,7 @@ pub enum View {
     Other,
 }
 
-/// Reports where an object stands.
+/// Reports on an object.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Strategies: how old pods are replaced. Each is a file in this folder, a pure function from what it sees of the sizes
-//! to what they should become; `pass::rollout` carries that out.
+//! Strategies: how old pods are replaced. Each strategy is a file in this folder with a pure function from the observed sizes
+//! to the next ones, which `pass::rollout` writes.
 
 mod recreate;
 mod rolling_update;
@@ -10,7 +10,7 @@ use crate::scaling::ScaleReason;
 use crate::size::Limits;
 use crate::snapshot::{Deployment, Strategy};
 
-/// The strategy of a Deployment. This is the list of all strategies.
+/// The strategy of a Deployment. This is the list of strategies.
 pub(crate) fn of(deployment: &Deployment) -> Box<dyn RolloutStrategy> {
     match deployment.spec.strategy {
         Strategy::RollingUpdate {
@@ -24,34 +24,34 @@ pub(crate) fn of(deployment: &Deployment) -> Box<dyn RolloutStrategy> {
     }
 }
 
-/// One way of replacing old pods.
+/// A way to replace old pods.
 pub(crate) trait RolloutStrategy {
-    /// The limits of the rollout for this number of wanted pods.
+    /// The limits of the rollout for this number of desired pods.
     fn limits(&self, replicas: i32) -> Limits;
 
-    /// The size that the new ReplicaSet is created with, beside old ones with `total` pods.
+    /// The initial size of the new ReplicaSet if the sizes of the old ones add up to `total`.
     fn initial_size(&self, limits: Limits, total: i64) -> i32;
 
-    /// What to do next.
+    /// The next decision.
     fn next(&self, view: &View<'_>) -> Next;
 
-    /// The available pods that scaling down preserves, if it preserves any.
+    /// The minimum number of available pods that scaling down preserves, if it preserves any.
     fn min_available(&self, limits: Limits) -> Option<i32>;
 
-    /// Whether new pods wait until all old pods have ended.
+    /// Whether new pods wait until all old pods have terminated.
     fn awaits_old_pods(&self) -> bool;
 
     /// Whether every active ReplicaSet keeps its share when the Deployment is scaled during a rollout.
     fn scales_proportionally(&self) -> bool;
 
-    /// How the limits result from what the user wrote.
+    /// How the limits result from the spec.
     fn explain(&self, limits: Limits) -> Arithmetic;
 }
 
-/// What a strategy decides by.
+/// The input of a strategy.
 pub(crate) struct View<'a> {
     pub(crate) limits: Limits,
-    /// Whether pods of old ReplicaSets may still run. Expensive.
+    /// Returns whether pods of old ReplicaSets may still run. Expensive.
     pub(crate) old_pods_may_run: &'a dyn Fn() -> bool,
     /// The ReplicaSet with the current template, if it exists.
     pub(crate) new: Option<SetView>,
@@ -68,39 +68,39 @@ pub(crate) struct SetView {
     pub(crate) available: i32,
 }
 
-/// What a strategy wants next.
+/// The decision of a strategy.
 pub(crate) enum Next {
-    /// Create the new ReplicaSet, and ask again.
+    /// Create the new ReplicaSet, and decide again.
     Create,
-    /// Nothing until the cluster has changed.
+    /// Wait until the cluster has changed.
     Wait,
-    /// Change these sizes, in this order. If none of them changes, the sizes are as they should be.
+    /// Change these sizes in this order. If none of them changes, all sizes are final.
     Scale(Vec<Scale>),
-    /// Change these sizes, and then do as if they were as they should be: what others should be cannot be told.
+    /// Change these sizes, and then continue as if all sizes were final, because the others cannot be decided.
     ScaleBlindly(Vec<Scale>),
-    /// Give the new ReplicaSet this size. All sizes are as they should be then.
+    /// Give the new ReplicaSet this size. All sizes are final then.
     Finish(i32),
 }
 
-/// A size that a strategy gives a ReplicaSet.
+/// A change of the size of a ReplicaSet.
 pub(crate) struct Scale {
     pub(crate) set: Role,
     pub(crate) to: i32,
-    /// Why.
+    /// Why the size changes.
     pub(crate) reason: ScaleReason,
-    /// Whether the rollout goes on if the write fails. The sizes after this one are not written in any case.
+    /// Whether the pass continues if the write fails. The sizes after this one are not written in any case.
     pub(crate) may_fail: bool,
 }
 
-/// Which ReplicaSet of a view is meant.
+/// A ReplicaSet of a view.
 #[derive(Clone, Copy)]
 pub(crate) enum Role {
     New,
-    /// The one with this index among the old ones.
+    /// The old ReplicaSet with this index.
     Old(usize),
 }
 
-/// How the limits of a rollout result from what the user wrote, for people.
+/// How the limits of a rollout result from the spec, for humans.
 pub(crate) struct Arithmetic {
     /// "4 + 25% rounded up = 5".
     pub(crate) max_total: String,
@@ -115,13 +115,13 @@ pub(crate) struct Arithmetic {
 // === impl View ===
 
 impl View<'_> {
-    /// All sizes added up.
+    /// The sum of all sizes.
     pub(crate) fn total(&self) -> i64 {
         let sets = self.old.iter().chain(&self.new);
         sets.map(|set| i64::from(set.replicas)).sum()
     }
 
-    /// The old ReplicaSets that have a size, with their indices.
+    /// The old ReplicaSets with a size above 0, with their indices.
     pub(crate) fn active(&self) -> impl Iterator<Item = (usize, SetView)> {
         let old = self.old.iter().copied().enumerate();
         old.filter(|(_, set)| set.replicas > 0)

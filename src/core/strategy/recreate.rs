@@ -1,4 +1,4 @@
-//! Recreate: all old pods end before the first new one starts.
+//! Recreate: all old pods terminate before the first new pod is created.
 //!
 //! Kubernetes source: `pkg/controller/deployment/recreate.go`.
 

@@ -1,5 +1,5 @@
-//! Rolling update: scale the new ReplicaSet up as far as the surge allows, then the old ones down as far as
-//! availability allows, one of the two in each pass.
+//! Rolling update: scales the new ReplicaSet up as far as the surge allows, and then the old ones down as far as the
+//! availability allows. Each pass does one of the two.
 //!
 //! Kubernetes source: `pkg/controller/deployment/rolling.go`.
 
@@ -82,7 +82,7 @@ fn new_size(view: &View<'_>, new: SetView) -> i32 {
     }
 }
 
-/// `reconcileOldReplicaSets`. A failure ends the scaling down, not the pass.
+/// `reconcileOldReplicaSets`. A failure ends the scale-down, but not the pass.
 fn scale_old(view: &View<'_>, new: SetView) -> Next {
     let unavailable = i64::from(new.replicas) - i64::from(new.available);
     let room = view.limits.max_scaled_down(view.total(), unavailable);
@@ -97,8 +97,8 @@ fn scale_old(view: &View<'_>, new: SetView) -> Next {
     Next::Scale(sizes)
 }
 
-/// `cleanupUnhealthyReplicas`: pods that are not available go first, or they would block the rollout that
-/// fixes them. The ReplicaSet controller deletes such pods before others.
+/// `cleanupUnhealthyReplicas`: pods that are not available are removed first, because they would block the rollout that fixes
+/// them. The ReplicaSet controller deletes such pods before others.
 fn remove_unhealthy(old: &mut [(usize, SetView)], room: i64, sizes: &mut Vec<Scale>) -> Option<()> {
     let mut removed = 0;
     for (index, set) in old {
@@ -121,8 +121,8 @@ fn remove_unhealthy(old: &mut [(usize, SetView)], room: i64, sizes: &mut Vec<Sca
     Some(())
 }
 
-/// `scaleDownOldReplicaSetsForRollingUpdate`: takes away what is available beyond the minimum, from the
-/// oldest ReplicaSet on.
+/// `scaleDownOldReplicaSetsForRollingUpdate`: removes the pods that are available beyond the minimum, beginning with the oldest
+/// ReplicaSet.
 fn remove_healthy(view: &View<'_>, old: &[(usize, SetView)], new: SetView, sizes: &mut Vec<Scale>) {
     let all = old.iter().map(|(_, set)| set).chain([&new]);
     let available: i64 = all.map(|set| i64::from(set.available)).sum();
@@ -166,7 +166,7 @@ impl RollingUpdate {
         }
     }
 
-    /// maxUnavailable as the user wrote it, or as the number that it resolves to where the two limits differ.
+    /// maxUnavailable as in the spec, or as the resolved number if the two differ.
     fn unavailable(&self, limits: Limits) -> String {
         let resolved = limits.max_unavailable;
         match self.max_unavailable {
