@@ -271,6 +271,11 @@ mod tests {
         check("a\nb\n", &["a", "b"]);
         // Each of these takes two columns.
         check("漢字漢字漢字 漢字", &["漢字漢字漢", "字 漢字"]);
+        // So does each sequence of a character of one column and a selector of none.
+        check(
+            "❤\u{fe0f} ❤\u{fe0f} ❤\u{fe0f} ❤\u{fe0f}",
+            &["❤\u{fe0f} ❤\u{fe0f} ❤\u{fe0f}", "❤\u{fe0f}"],
+        );
     }
 
     #[test]

@@ -10,16 +10,10 @@ use super::{answered, path, read, rollplan};
 type Printed = (&'static str, &'static [&'static str], &'static str);
 
 /// What every example is printed as.
-const TEXTS: [Printed; 2] = [
-    ("plan", &[], "plan.txt"),
-    ("status", &[], "status.txt"),
-];
+const TEXTS: [Printed; 2] = [("plan", &[], "plan.txt"), ("status", &[], "status.txt")];
 
 /// What the examples are printed as that differ in their revisions.
-const REVISIONS: [Printed; 2] = [
-    ("history", &[], "history.txt"),
-    ("undo", &[], "undo.txt"),
-];
+const REVISIONS: [Printed; 2] = [("history", &[], "history.txt"), ("undo", &[], "undo.txt")];
 const WITH_REVISIONS: [&str; 6] = [
     "adopt-orphan",
     "after-undo",

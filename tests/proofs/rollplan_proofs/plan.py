@@ -1,4 +1,4 @@
-"""Computes plans with the proved arithmetic: `pass/proportional.rs` and `settle.rs`.
+"""Computes plans with the proved arithmetic: `pass/proportional.rs` and `settle/`.
 
 The model covers only the sizes that a plan writes, in their order.
 """
@@ -16,7 +16,7 @@ from .size import Limits, clamp, fraction, proportional, rolling_limits, rounded
 WORD = 2**31 - 1
 PASSES_MAX = 64
 PASSES_TIMES_SETS_MAX = 1024
-"""As in `settle.rs`."""
+"""As in `settle/budget.rs`."""
 EXACT = replace(PLANNER, counts_at_most_the_size=False)
 """The rules of `HORIZON_PASS`, which are those of Kubernetes."""
 
