@@ -350,7 +350,7 @@ impl Server {
             beside.spawn(Admin::new(health, metrics).serve(listener, descriptors.http));
         }
         health.serving().await;
-        // Programs find the port by this line: docs/api.md promises it.
+        // Programs find the port by this line: docs/operations.md promises it.
         tracing::info!("listening on {local_addr}");
         tokio::select! {
             () = &mut serving => return Err(Error::Serve),

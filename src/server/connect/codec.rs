@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use http::HeaderMap;
 use prost::Message as _;
 use prost_reflect::{DeserializeOptions, DynamicMessage, SerializeOptions};
 use rollplan_core::interrupt::Interrupt;
@@ -15,6 +16,7 @@ use serde_json::value::Serializer;
 use tonic::Status;
 
 use super::endpoint::{Format, Query};
+use super::headers::media_type;
 use super::methods::Method;
 use crate::server::call::errors;
 use crate::server::call::framing::{PREFIX_BYTES, frame};
@@ -50,6 +52,19 @@ struct Malformed {
     problem: String,
 }
 
+// === impl Encoding ===
+
+impl Encoding {
+    /// That of a content type of Connect.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+        match media_type(headers)?.as_str() {
+            "application/json" => Some(Self::Json),
+            "application/proto" => Some(Self::Proto),
+            _ => None,
+        }
+    }
+}
+
 // === impl Call ===
 
 impl Call {
@@ -74,6 +89,7 @@ impl Call {
         !matches!(self.encoding, Encoding::Proto)
     }
 
+    /// Whether tonic compresses its answer. JSON is compressed where it is encoded.
     pub(super) fn is_compressed_by_tonic(&self) -> bool {
         !self.is_transcoded() && self.compress_min.is_some()
     }

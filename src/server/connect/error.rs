@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use http::header::CONTENT_TYPE;
 use http::response::Parts;
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
 use http_body_util::Full;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage};
@@ -16,7 +16,9 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::pb;
 
-use super::carry;
+use super::codec::Encoding;
+use super::endpoint::{Endpoint, Format};
+use super::headers::carry;
 use crate::server::call::errors::failure;
 use crate::text::printable;
 use crate::wire::json::descriptors;
@@ -32,8 +34,48 @@ static DETAILS: LazyLock<Option<DescriptorPool>> = LazyLock::new(|| {
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
+/// How a client is told of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ErrorForm {
+    /// As Connect has it.
+    Json,
+    /// For people.
+    Text,
+    /// For clients of gRPC, whose requests are not even calls.
+    HttpStatus,
+}
+
+// === impl ErrorForm ===
+
+impl ErrorForm {
+    pub(super) fn of(request: &Request<Body>) -> Self {
+        let headers = request.headers();
+        match Endpoint::of(request.uri().path()) {
+            Some(_) if Format::of(headers) == Format::Text => Self::Text,
+            Some(_) => Self::Json,
+            // Clients of gRPC, whatever they send, would not know what to do with an error of Connect.
+            None if request.version() == Version::HTTP_2 && Encoding::of(headers).is_none() => {
+                Self::HttpStatus
+            }
+            None => Self::Json,
+        }
+    }
+
+    pub(super) fn response(
+        self,
+        parts: &Parts,
+        trailers: &HeaderMap,
+        status: &Status,
+    ) -> Response<Body> {
+        match self {
+            Self::Text => text(parts, trailers, status),
+            Self::Json | Self::HttpStatus => response(parts, trailers, status),
+        }
+    }
+}
+
 /// The response for a status: `parts` is what gRPC would have sent before it, `trailers` after it.
-pub(super) fn response(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Body> {
+fn response(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Body> {
     let code = match parts.status {
         // What clients make of these statuses without an error.
         StatusCode::METHOD_NOT_ALLOWED
@@ -54,7 +96,7 @@ pub(super) fn response(parts: &Parts, trailers: &HeaderMap, status: &Status) -> 
 }
 
 /// The same for people who ask for text.
-pub(super) fn text(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Body> {
+fn text(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Body> {
     let text = format!("error: {}\n", printable(status.message()));
     let mut response = response(parts, trailers, status);
     *response.body_mut() = Body::new(Full::from(text.into_bytes()));
@@ -106,7 +148,7 @@ fn debug(name: &str, value: &[u8]) -> Option<Value> {
 }
 
 /// The code of HTTP that Connect has for one of gRPC.
-pub(super) fn http_status(code: Code) -> StatusCode {
+fn http_status(code: Code) -> StatusCode {
     let status = match code {
         Code::Ok => 200,
         Code::Cancelled => 499,

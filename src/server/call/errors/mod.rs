@@ -1,26 +1,23 @@
 //! Errors as clients see them: a status code, a line for people, and details for programs.
-//!
-//! Details travel in a header, and proxies refuse calls whose headers pass 8 KiB: whatever could be long is cut.
 
-use std::collections::BTreeMap;
+mod details;
+mod framework;
+
 use std::error::Error as _;
 use std::time::Duration;
 
-use http::Response;
-use prost::{Message, Name};
-use tonic::body::Body;
 use tonic::{Code, Status};
-use tonic_types::{BadRequest, ErrorDetails, FieldViolation, QuotaFailure, StatusExt as _, pb};
+use tonic_types::{BadRequest, ErrorDetails, FieldViolation, StatusExt as _};
 
 use rollplan_core::RollbackError;
 
+pub use self::details::DOMAIN;
+pub(crate) use self::details::{CUT, refusal};
+pub(crate) use self::framework::{complete, completed, failure};
+
+use self::details::{MESSAGE_BYTES_MAX, cut_end, cut_middle, failed, over_quota};
 use crate::wire::{self, REQUEST_BYTES_MAX, Violations};
 
-/// The domain of every `ErrorInfo`.
-pub const DOMAIN: &str = "rollplan.dev";
-
-/// Bytes of a message. Each may take three in the header, being percent-encoded, and one in the details.
-const MESSAGE_BYTES_MAX: usize = 512;
 /// Bytes of a name. Kubernetes has none that is longer.
 const NAME_BYTES_MAX: usize = 253;
 /// Bytes of the details before base64: 5.3 KiB in the header, which leaves room for the message and the rest.
@@ -38,22 +35,6 @@ pub(crate) const INVALID_JSON: &str = "INVALID_JSON";
 
 /// After what time a call that was shed may be tried again, to begin with.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-
-/// `google.rpc.ErrorInfo` with its metadata in order: the same request gives the same bytes, errors too.
-#[derive(Clone, PartialEq, Message)]
-struct ErrorInfo {
-    #[prost(string, tag = "1")]
-    reason: String,
-    #[prost(string, tag = "2")]
-    domain: String,
-    #[prost(btree_map = "string, string", tag = "3")]
-    metadata: BTreeMap<String, String>,
-}
-
-impl Name for ErrorInfo {
-    const NAME: &'static str = "ErrorInfo";
-    const PACKAGE: &'static str = "google.rpc";
-}
 
 /// The one mapping of errors to what clients see.
 #[must_use]
@@ -214,100 +195,6 @@ pub(crate) fn request_too_large() -> Status {
     too_large("request", "bytes", None, REQUEST_BYTES_MAX)
 }
 
-/// An error with an `ErrorInfo` and no further details.
-pub(crate) fn refusal(
-    code: Code,
-    message: &str,
-    reason: &str,
-    metadata: &[(&str, &str)],
-) -> Status {
-    let message = cut_end(message, MESSAGE_BYTES_MAX);
-    failed(code, &message, reason, metadata, ErrorDetails::new())
-}
-
-/// An error with an `ErrorInfo`, which every error has, and these details.
-fn failed(
-    code: Code,
-    message: &str,
-    reason: &str,
-    metadata: &[(&str, &str)],
-    details: ErrorDetails,
-) -> Status {
-    let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    let info = ErrorInfo {
-        reason: reason.to_owned(),
-        domain: DOMAIN.to_owned(),
-        metadata: metadata.iter().map(own).collect(),
-    };
-    let info = prost_types::Any {
-        type_url: format!("type.googleapis.com/{}", ErrorInfo::full_name()),
-        value: info.encode_to_vec(),
-    };
-    let others = Status::with_error_details(code, message, details);
-    // Just encoded, it can be decoded.
-    let mut status = pb::Status::decode(others.details()).unwrap_or_default();
-    status.details.insert(0, info);
-    Status::with_details(code, message, status.encode_to_vec().into())
-}
-
-/// Gives an error that the framework made the code and the details that all errors have. Other headers stay:
-/// some say which compressions are accepted.
-pub(crate) fn complete(mut response: Response<Body>) -> Response<Body> {
-    let Some(status) = failure(&response) else {
-        return response;
-    };
-    if !status.details().is_empty() {
-        return response;
-    }
-    let completed = if is_unsupported_encoding(&response, &status) {
-        refusal(status.code(), status.message(), "UNSUPPORTED_ENCODING", &[])
-    } else {
-        completed(&status)
-    };
-    // Base64 and percent-encoding make sure that the headers are valid.
-    if completed.add_header(response.headers_mut()).is_ok() {
-        response.extensions_mut().insert(completed);
-    }
-    response
-}
-
-/// The status of a call that failed before anything of its answer was sent.
-pub(crate) fn failure(response: &Response<Body>) -> Option<Status> {
-    let status = match response.extensions().get::<Status>() {
-        Some(status) => status.clone(),
-        None => Status::from_header_map(response.headers())?,
-    };
-    (status.code() != Code::Ok).then_some(status)
-}
-
-/// Of what is not implemented, only compression comes with a list of what is.
-fn is_unsupported_encoding(response: &Response<Body>, status: &Status) -> bool {
-    status.code() == Code::Unimplemented && response.headers().contains_key("grpc-accept-encoding")
-}
-
-/// The same error with the code and the details that all errors have.
-pub(crate) fn completed(status: &Status) -> Status {
-    let (code, reason) = match status.code() {
-        // Longer than the limit once decompressed. What is sent too long to the planner has not come this far.
-        Code::ResourceExhausted => return request_too_large(),
-        // Longer than is taken by what is served beside the planner.
-        Code::OutOfRange => {
-            return over_quota("REQUEST_TOO_LARGE", "request", status.message(), &[]);
-        }
-        // Bytes that cannot be decoded as a message or as a frame.
-        Code::Internal => (Code::InvalidArgument, "MALFORMED_REQUEST"),
-        code @ Code::Unimplemented => (code, "UNKNOWN_METHOD"),
-        code @ Code::NotFound => (code, "NOT_FOUND"),
-        code @ Code::Cancelled => (code, "CANCELLED"),
-        code => (code, "UNKNOWN"),
-    };
-    let message = match status.message() {
-        "" => status.code().description(),
-        message => message,
-    };
-    refusal(code, message, reason, &[])
-}
-
 fn too_large(what: &str, unit: &str, count: Option<usize>, max: usize) -> Status {
     let message = match count {
         Some(count) => format!("{what}: {count} {unit} exceed the limit of {max}"),
@@ -328,12 +215,6 @@ fn answer_too_large(bytes: usize, max: usize) -> Status {
     let (max, bytes) = (max.to_string(), bytes.to_string());
     let metadata = [("what", "answer"), ("max", &max), ("count", &bytes)];
     over_quota("ANSWER_TOO_LARGE", "answer", &message, &metadata)
-}
-
-fn over_quota(reason: &str, what: &str, message: &str, metadata: &[(&str, &str)]) -> Status {
-    let quota = QuotaFailure::with_violation(what, message);
-    let details = ErrorDetails::with_quota_failure(quota.violations);
-    failed(Code::ResourceExhausted, message, reason, metadata, details)
 }
 
 fn invalid_request(violations: &Violations) -> Status {
@@ -372,31 +253,10 @@ fn with_source(error: &wire::Error) -> String {
     }
 }
 
-/// Marks where text was cut.
-pub(crate) const CUT: &str = "...";
-
-/// Cut between characters, to at most so many bytes.
-fn cut_end(text: &str, bytes_max: usize) -> String {
-    if text.len() <= bytes_max {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(bytes_max.saturating_sub(CUT.len()));
-    format!("{}{CUT}", &text[..end])
-}
-
-/// As [`cut_end`]. Of a path both ends say most.
-fn cut_middle(text: &str, bytes_max: usize) -> String {
-    if text.len() <= bytes_max {
-        return text.to_owned();
-    }
-    let keep = bytes_max.saturating_sub(CUT.len());
-    let end = text.floor_char_boundary(keep / 2);
-    let start = text.ceil_char_boundary(text.len() - keep / 2);
-    format!("{}{CUT}{}", &text[..end], &text[start..])
-}
-
 #[cfg(test)]
 mod tests {
+    use tonic::body::Body;
+
     use super::*;
     use crate::wire::{LISTED_VIOLATIONS_MAX, Reason, Violation};
 
@@ -484,16 +344,6 @@ mod tests {
     }
 
     #[test]
-    fn text_is_cut_between_characters() {
-        assert_eq!(cut_end("größer", 8), "größer");
-        assert_eq!(cut_end("größer", 6), "gr...");
-        assert_eq!(cut_end("größer", 2), "...");
-        assert_eq!(cut_middle("snapshot.pods.name", 18), "snapshot.pods.name");
-        assert_eq!(cut_middle("snapshot.pods.name", 13), "snaps....name");
-        assert_eq!(cut_middle("ööööö", 8), "ö...ö");
-    }
-
-    #[test]
     fn rollbacks_of_any_name_and_history_fit_a_header() {
         let name = "🦀".repeat(1000);
         let errors = [
@@ -535,31 +385,5 @@ mod tests {
         assert_eq!(info.reason, "REQUEST_TOO_LARGE");
         assert_eq!(info.metadata["count"], "20001");
         assert_eq!(info.metadata["max"], "20000");
-    }
-
-    #[test]
-    fn errors_of_the_framework_get_details_and_keep_their_headers() {
-        let mut response = Status::unimplemented("Content is compressed with `br`").into_http();
-        response.headers_mut().insert(
-            "grpc-accept-encoding",
-            http::HeaderValue::from_static("gzip"),
-        );
-        let response = complete(response);
-        assert_eq!(response.headers()["grpc-accept-encoding"], "gzip");
-        let status = Status::from_header_map(response.headers()).unwrap();
-        assert_eq!(status.code(), Code::Unimplemented);
-        assert_eq!(status.message(), "Content is compressed with `br`");
-        let info = status.get_details_error_info().unwrap();
-        assert_eq!(info.reason, "UNSUPPORTED_ENCODING");
-        assert_eq!(info.domain, DOMAIN);
-    }
-
-    #[test]
-    fn answers_and_errors_with_details_stay_as_they_are() {
-        let ours = refusal(Code::ResourceExhausted, "busy", "BUSY", &[]);
-        let status = failure(&complete(ours.into_http())).unwrap();
-        assert_eq!(status.message(), "busy");
-        assert_eq!(status.get_details_error_info().unwrap().reason, "BUSY");
-        assert!(failure(&complete(Response::default())).is_none());
     }
 }

@@ -1,0 +1,100 @@
+//! Errors that the framework makes, with the codes and details that all errors have.
+
+use http::Response;
+use tonic::body::Body;
+use tonic::{Code, Status};
+
+use super::details::{over_quota, refusal};
+use super::request_too_large;
+
+/// Gives an error that the framework made the code and the details that all errors have. Other headers stay:
+/// some say which compressions are accepted.
+pub(crate) fn complete(mut response: Response<Body>) -> Response<Body> {
+    let Some(status) = failure(&response) else {
+        return response;
+    };
+    if !status.details().is_empty() {
+        return response;
+    }
+    let completed = if is_unsupported_encoding(&response, &status) {
+        refusal(status.code(), status.message(), "UNSUPPORTED_ENCODING", &[])
+    } else {
+        completed(&status)
+    };
+    // Base64 and percent-encoding make sure that the headers are valid.
+    if completed.add_header(response.headers_mut()).is_ok() {
+        response.extensions_mut().insert(completed);
+    }
+    response
+}
+
+/// The status of a call that failed before anything of its answer was sent.
+pub(crate) fn failure(response: &Response<Body>) -> Option<Status> {
+    let status = match response.extensions().get::<Status>() {
+        Some(status) => status.clone(),
+        None => Status::from_header_map(response.headers())?,
+    };
+    (status.code() != Code::Ok).then_some(status)
+}
+
+/// Of what is not implemented, only compression comes with a list of what is.
+fn is_unsupported_encoding(response: &Response<Body>, status: &Status) -> bool {
+    status.code() == Code::Unimplemented && response.headers().contains_key("grpc-accept-encoding")
+}
+
+/// The same error with the code and the details that all errors have.
+pub(crate) fn completed(status: &Status) -> Status {
+    let (code, reason) = match status.code() {
+        // Longer than the limit once decompressed. What is sent too long to the planner has not come this far.
+        Code::ResourceExhausted => return request_too_large(),
+        // Longer than is taken by what is served beside the planner.
+        Code::OutOfRange => {
+            return over_quota("REQUEST_TOO_LARGE", "request", status.message(), &[]);
+        }
+        // Bytes that cannot be decoded as a message or as a frame.
+        Code::Internal => (Code::InvalidArgument, "MALFORMED_REQUEST"),
+        code @ Code::Unimplemented => (code, "UNKNOWN_METHOD"),
+        code @ Code::NotFound => (code, "NOT_FOUND"),
+        code @ Code::Cancelled => (code, "CANCELLED"),
+        code => (code, "UNKNOWN"),
+    };
+    let message = match status.message() {
+        "" => status.code().description(),
+        message => message,
+    };
+    refusal(code, message, reason, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic_types::StatusExt as _;
+
+    use super::*;
+    use crate::server::call::errors::DOMAIN;
+
+    #[test]
+    fn errors_of_the_framework_get_details_and_keep_their_headers() {
+        let mut response = Status::unimplemented("Content is compressed with `br`").into_http();
+        response.headers_mut().insert(
+            "grpc-accept-encoding",
+            http::HeaderValue::from_static("gzip"),
+        );
+        let response = complete(response);
+        assert_eq!(response.headers()["grpc-accept-encoding"], "gzip");
+        let status = Status::from_header_map(response.headers()).unwrap();
+        assert_eq!(status.code(), Code::Unimplemented);
+        assert_eq!(status.message(), "Content is compressed with `br`");
+        let info = status.get_details_error_info().unwrap();
+        assert_eq!(info.reason, "UNSUPPORTED_ENCODING");
+        assert_eq!(info.domain, DOMAIN);
+    }
+
+    #[test]
+    fn answers_and_errors_with_details_stay_as_they_are() {
+        let ours = refusal(Code::ResourceExhausted, "busy", "BUSY", &[]);
+        let status = failure(&complete(ours.into_http())).unwrap();
+        assert_eq!(status.message(), "busy");
+        assert_eq!(status.get_details_error_info().unwrap().reason, "BUSY");
+        assert!(failure(&complete(Response::default())).is_none());
+    }
+}

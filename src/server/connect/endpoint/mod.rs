@@ -1,0 +1,212 @@
+//! The two calls that people make with curl: `/v1/status` and `/v1/plan`. The body is what kubectl printed, whatever
+//! its content type, and everything else is in the query. The answer is JSON, or the text that the command line prints.
+//!
+//! Each is a method of the planner in other clothes: the request is written where work is estimated, and the answer is laid
+//! out where it was computed, as with JSON.
+
+mod query;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::header::ACCEPT;
+use http::{HeaderMap, Uri};
+use prost::Message as _;
+use rollplan_core::interrupt::Interrupt;
+use tonic::Status;
+
+pub(super) use self::query::Query;
+
+use super::headers::weighted;
+use crate::proto::{
+    ComputeStatusRequest, ComputeStatusResponse, PlanOptions, PlanRolloutRequest,
+    PlanRolloutResponse, Snapshot,
+};
+use crate::server::call::errors::to_status;
+use crate::text::{self, Page};
+use crate::wire::{self, summarize_objects};
+
+/// Tells the time where a request does not.
+pub(crate) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// Which of the two calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Endpoint {
+    Status,
+    Plan,
+}
+
+/// How a person wants an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Json,
+    Text,
+}
+
+// === impl Endpoint ===
+
+impl Endpoint {
+    pub(super) fn of(path: &str) -> Option<Self> {
+        match path {
+            "/v1/status" => Some(Self::Status),
+            "/v1/plan" => Some(Self::Plan),
+            _ => None,
+        }
+    }
+
+    /// The path of the method that answers.
+    pub(super) fn method(self) -> Uri {
+        Uri::from_static(match self {
+            Self::Status => "/rollplan.v1.RolloutPlanner/ComputeStatus",
+            Self::Plan => "/rollplan.v1.RolloutPlanner/PlanRollout",
+        })
+    }
+
+    fn parameters(self) -> &'static str {
+        match self {
+            Self::Status => {
+                "deployment, namespace, api_version, kind, resource, replica_sets_complete, pods_complete and now"
+            }
+            Self::Plan => {
+                "deployment, namespace, api_version, kind, resource, replica_sets_complete, pods_complete, now and \
+                 horizon"
+            }
+        }
+    }
+}
+
+// === impl Format ===
+
+impl Format {
+    /// What a client accepts most, and of two with the same weight the first. JSON if neither is asked for.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let values = headers.get_all(ACCEPT).into_iter();
+        let values = values.filter_map(|value| value.to_str().ok());
+        let mut best = (Self::Json, 0.0);
+        for range in values.flat_map(|value| value.split(',')) {
+            let (media_type, weight) = weighted(range);
+            let format = match &*media_type.to_ascii_lowercase() {
+                "text/plain" | "text/*" => Self::Text,
+                "application/json" | "application/*" | "*/*" => Self::Json,
+                _ => continue,
+            };
+            if weight > best.1 {
+                best = (format, weight);
+            }
+        }
+        best.0
+    }
+
+    pub(super) fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Text => "text/plain; charset=utf-8",
+        }
+    }
+}
+
+// === impl Query ===
+
+impl Query {
+    /// The request of the method, with the body in it.
+    pub(super) fn request(
+        &self,
+        body: &[u8],
+        interrupt: &dyn Interrupt,
+    ) -> Result<Vec<u8>, Status> {
+        let mut snapshot = Snapshot {
+            now: Some(self.now),
+            objects_json: vec![Bytes::copy_from_slice(body)],
+            target: self.target.clone(),
+            ..Snapshot::default()
+        };
+        let summary = summarize_objects(&snapshot, interrupt);
+        let summary = summary.map_err(|error| to_status(&by_parameter(error)))?;
+        snapshot.replica_sets_complete = self
+            .replica_sets_complete
+            .unwrap_or(summary.replica_sets_complete);
+        snapshot.pods_complete = self.pods_complete.unwrap_or(summary.pods_complete);
+        // Set once: a call is decoded once.
+        _ = self.subject.set(summary.subject());
+        snapshot.target = Some(summary.target);
+        let snapshot = Some(snapshot);
+        Ok(match self.endpoint {
+            Endpoint::Status => ComputeStatusRequest {
+                snapshot,
+                ..ComputeStatusRequest::default()
+            }
+            .encode_to_vec(),
+            Endpoint::Plan => PlanRolloutRequest {
+                snapshot,
+                options: Some(PlanOptions {
+                    horizon: self.horizon.into(),
+                    report: true,
+                    ..PlanOptions::default()
+                }),
+            }
+            .encode_to_vec(),
+        })
+    }
+
+    /// The answer as the command line prints it, and the time that it is about. `None` if the bytes are not an answer.
+    pub(super) fn text(&self, message: Bytes) -> Option<String> {
+        let subject = self.subject.get().map_or("", String::as_str);
+        let mut page = Page::new(false);
+        match self.endpoint {
+            Endpoint::Status => {
+                let response = ComputeStatusResponse::decode(message).ok()?;
+                text::status(&mut page, subject, &response);
+            }
+            Endpoint::Plan => {
+                let response = PlanRolloutResponse::decode(message).ok()?;
+                text::plan(&mut page, subject, &response);
+            }
+        }
+        Some(format!("{}\nAs of {}.\n", page.into_text(), self.now))
+    }
+}
+
+/// The same error, in which the target has the name that the query has for it.
+fn by_parameter(error: wire::Error) -> wire::Error {
+    let wire::Error::InvalidArgument(mut violations) = error else {
+        return error;
+    };
+    for violation in &mut violations.listed {
+        violation.field = match &*violation.field {
+            "snapshot.target" => "deployment".to_owned(),
+            "snapshot.target.resource" => "resource".to_owned(),
+            _ => continue,
+        };
+    }
+    wire::Error::InvalidArgument(violations)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn text_is_for_who_prefers_it() {
+        for (accept, expected) in [
+            ("", Format::Json),
+            ("*/*", Format::Json),
+            ("text/plain", Format::Text),
+            ("Text/Plain; charset=utf-8", Format::Text),
+            ("text/*", Format::Text),
+            ("text/plain, */*", Format::Text),
+            ("application/json, text/plain", Format::Json),
+            ("application/json;q=0.5, text/plain;q=0.9", Format::Text),
+            ("text/plain;q=0.1, application/json", Format::Json),
+            ("text/plain;q=0", Format::Json),
+            ("text/html", Format::Json),
+        ] {
+            let accept = HeaderValue::from_static(accept);
+            let headers = HeaderMap::from_iter([(ACCEPT, accept.clone())]);
+            assert_eq!(Format::of(&headers), expected, "{accept:?}");
+        }
+        assert_eq!(Format::of(&HeaderMap::new()), Format::Json);
+    }
+}

@@ -1,0 +1,168 @@
+//! The headers of Connect, and what gRPC has for them.
+
+use http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TE, TRAILER, TRANSFER_ENCODING,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::refusal;
+use crate::server::call::deadline::GRPC_TIMEOUT;
+use crate::server::call::protocol::Refused;
+
+const GRPC_ENCODING: &str = "grpc-encoding";
+const GRPC_ACCEPT_ENCODING: &str = "grpc-accept-encoding";
+
+const PROTOCOL_VERSION: &str = "connect-protocol-version";
+const TIMEOUT: &str = "connect-timeout-ms";
+
+/// Renames the headers of a call. `accepts_gzip`: whether tonic is to compress the answer.
+pub(super) fn to_grpc(headers: &mut HeaderMap, accepts_gzip: bool) -> Result<(), Refused> {
+    let timeout = timeout(headers)?;
+    for name in [GRPC_TIMEOUT, GRPC_ENCODING, GRPC_ACCEPT_ENCODING] {
+        headers.remove(name);
+    }
+    if let Some(timeout) = timeout {
+        headers.insert(GRPC_TIMEOUT, timeout);
+    }
+    if let Some(encoding) = headers.remove(CONTENT_ENCODING) {
+        headers.insert(GRPC_ENCODING, encoding);
+    }
+    if accepts_gzip {
+        headers.insert(GRPC_ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    Ok(())
+}
+
+/// The client's deadline, as gRPC writes it.
+fn timeout(headers: &HeaderMap) -> Result<Option<HeaderValue>, Refused> {
+    /// gRPC has eight digits, Connect ten: a day is enough.
+    const MAX: u64 = 99_999_999;
+    let Some(text) = headers.get(TIMEOUT) else {
+        return Ok(None);
+    };
+    let is_number =
+        |text: &&str| text.len() <= 10 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let milliseconds = text.to_str().ok().filter(is_number);
+    let milliseconds: Option<u64> = milliseconds.and_then(|text| text.parse().ok());
+    let written = milliseconds.and_then(|it| format!("{}m", it.min(MAX)).parse().ok());
+    written.map(Some).ok_or_else(refusal::malformed_timeout)
+}
+
+/// The version of the protocol. Without one anybody may call with curl.
+pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
+    match headers.get(PROTOCOL_VERSION).map(HeaderValue::as_bytes) {
+        None | Some(b"1") => Ok(()),
+        Some(_) => Err(refusal::unsupported_version()),
+    }
+}
+
+/// The compression of the message.
+pub(super) fn check_encoding(headers: &HeaderMap) -> Result<(), Refused> {
+    match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+        None | Some(b"identity" | b"gzip" | b"zstd") => Ok(()),
+        Some(_) => Err(refusal::unsupported_encoding()),
+    }
+}
+
+/// The content type in lower case, without its parameters.
+pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let (media_type, _) = value.split_once(';').unwrap_or((value, ""));
+    Some(media_type.trim().to_ascii_lowercase())
+}
+
+/// Whether the client takes a compressed answer.
+pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT_ENCODING).into_iter();
+    let values = values.filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|coding| {
+        let (name, weight) = weighted(coding);
+        name.eq_ignore_ascii_case("gzip") && weight > 0.0
+    })
+}
+
+/// An entry of a list of what a client accepts, and its weight. RFC 9110, 12.4.2: one of 0 is "not acceptable".
+pub(super) fn weighted(entry: &str) -> (&str, f32) {
+    let mut parts = entry.split(';').map(str::trim);
+    let name = parts.next().unwrap_or_default();
+    let weight = parts.find_map(|part| {
+        let weight = part.strip_prefix("q=").or_else(|| part.strip_prefix("Q="));
+        weight?.parse().ok()
+    });
+    (name, weight.unwrap_or(1.0))
+}
+
+/// Metadata of an answer. What gRPC sends after the message goes before it, with a prefix.
+pub(super) fn carry(leading: &HeaderMap, trailing: &HeaderMap, to: &mut HeaderMap) {
+    for (name, value) in leading.iter().filter(|(name, _)| is_metadata(name)) {
+        to.append(name, value.clone());
+    }
+    for (name, value) in trailing.iter().filter(|(name, _)| is_metadata(name)) {
+        let prefixed = HeaderName::try_from(format!("trailer-{name}"));
+        if let Ok(name) = prefixed {
+            to.append(name, value.clone());
+        }
+    }
+}
+
+/// Whether a header is neither of HTTP nor of gRPC itself.
+fn is_metadata(name: &HeaderName) -> bool {
+    let of_http = [CONTENT_TYPE, CONTENT_LENGTH, TRANSFER_ENCODING, TE, TRAILER];
+    !of_http.contains(name) && !name.as_str().starts_with("grpc-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mk_headers(name: &'static str, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        )])
+    }
+
+    #[test]
+    fn timeouts_are_up_to_ten_digits() {
+        let read = |text| {
+            let timeout = timeout(&mk_headers(TIMEOUT, text)).map_err(|_| "refused");
+            timeout.map(|it| it.unwrap().to_str().unwrap().to_owned())
+        };
+        assert_eq!(read("0").as_deref(), Ok("0m"));
+        assert_eq!(read("1500").as_deref(), Ok("1500m"));
+        assert_eq!(read("0000001500").as_deref(), Ok("1500m"));
+        assert_eq!(read("9999999999").as_deref(), Ok("99999999m"));
+        for wrong in ["", "-1", "+1", "1.5", "1s", " 1", "10000000000"] {
+            assert_eq!(read(wrong), Err("refused"), "{wrong}");
+        }
+        assert!(timeout(&HeaderMap::new()).is_ok_and(|it| it.is_none()));
+    }
+
+    #[test]
+    fn gzip_is_accepted_unless_its_weight_is_zero() {
+        for (value, expected) in [
+            ("gzip", true),
+            ("GZIP", true),
+            ("br, gzip;q=0.5", true),
+            ("deflate, gzip , br", true),
+            ("gzip;q=0", false),
+            ("gzip; q=0.000", false),
+            ("identity", false),
+            ("x-gzip", false),
+            ("", false),
+        ] {
+            let headers = mk_headers("accept-encoding", value);
+            assert_eq!(accepts_gzip(&headers), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn parameters_of_content_types_are_ignored() {
+        let read = |value| media_type(&mk_headers("content-type", value));
+        let json = Some("application/json".to_owned());
+        assert_eq!(read("application/json"), json);
+        assert_eq!(read("Application/JSON; charset=utf-8"), json);
+        assert_ne!(read("application/jsonx"), json);
+        assert_eq!(media_type(&HeaderMap::new()), None);
+    }
+}

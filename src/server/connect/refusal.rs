@@ -1,0 +1,72 @@
+//! Why a request is not a call.
+
+use http::header::{ACCEPT_ENCODING, ALLOW};
+use http::{HeaderName, HeaderValue, StatusCode};
+use tonic::Code;
+
+use crate::server::call::errors::refusal;
+use crate::server::call::protocol::{self, Refused};
+
+/// What a method of the planner takes.
+pub(super) const ACCEPT_POST: &str =
+    "application/json, application/proto, application/grpc, application/grpc+proto";
+/// What a method that is served beside it takes.
+pub(super) const ACCEPT_POST_GRPC: &str = "application/grpc, application/grpc+proto";
+
+pub(super) fn malformed_timeout() -> Refused {
+    let message = "malformed Connect-Timeout-Ms: must be up to 10 digits";
+    Refused::new(protocol::malformed_timeout(message))
+}
+
+pub(super) fn unsupported_version() -> Refused {
+    let message = "Connect-Protocol-Version must be 1";
+    let reason = "UNSUPPORTED_PROTOCOL_VERSION";
+    Refused::new(refusal(Code::InvalidArgument, message, reason, &[]))
+}
+
+pub(super) fn unsupported_encoding() -> Refused {
+    let message = "unsupported Content-Encoding: use gzip, zstd or identity";
+    let status = refusal(Code::Unimplemented, message, "UNSUPPORTED_ENCODING", &[]);
+    let accepted = HeaderValue::from_static("gzip, zstd, identity");
+    Refused::new(status).with_header(ACCEPT_ENCODING, accepted)
+}
+
+/// Nothing is served at this path.
+pub(super) fn unknown(path: &str) -> Refused {
+    let message = match path {
+        "/" => {
+            "nothing is served here: POST to /rollplan.v1.RolloutPlanner/PlanRollout, or what kubectl prints to /v1/plan"
+        }
+        _ => {
+            "unknown path: there are /v1/status, /v1/plan and the methods at /rollplan.v1.RolloutPlanner/"
+        }
+    };
+    Refused::new(refusal(Code::Unimplemented, message, "UNKNOWN_METHOD", &[]))
+        .with_http(StatusCode::NOT_FOUND)
+}
+
+pub(super) fn not_post() -> Refused {
+    let message = "methods are called with POST";
+    let status = refusal(Code::Unimplemented, message, "METHOD_NOT_ALLOWED", &[]);
+    Refused::new(status)
+        .with_http(StatusCode::METHOD_NOT_ALLOWED)
+        .with_header(ALLOW, HeaderValue::from_static("POST"))
+}
+
+pub(super) fn needs_http2() -> Refused {
+    let message = "gRPC needs HTTP/2: use application/json or application/proto with HTTP/1.1";
+    let status = refusal(Code::Unimplemented, message, "HTTP2_REQUIRED", &[]);
+    Refused::new(status).with_http(StatusCode::HTTP_VERSION_NOT_SUPPORTED)
+}
+
+pub(super) fn unsupported_content_type(accepted: &'static str) -> Refused {
+    let message = format!("the content type must be one of {accepted}");
+    let code = Code::InvalidArgument;
+    let status = refusal(code, &message, "UNSUPPORTED_CONTENT_TYPE", &[]);
+    Refused::new(status)
+        .with_http(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+        .with_header(
+            HeaderName::from_static("accept-post"),
+            HeaderValue::from_static(accepted),
+        )
+}

@@ -1,0 +1,92 @@
+//! What a scrape says of each metric.
+
+use metrics::{describe_counter, describe_gauge, describe_histogram};
+
+/// Registers the descriptions with the recorder of this thread.
+pub(super) fn describe() {
+    describe_counter!("grpc_server_started_total", "Calls started.");
+    describe_counter!(
+        "grpc_server_handled_total",
+        "Calls ended, by the code sent to the client; Canceled if the client gave up."
+    );
+    describe_counter!(
+        "grpc_server_msg_received_total",
+        "Messages received from clients."
+    );
+    describe_counter!("grpc_server_msg_sent_total", "Messages sent to clients.");
+    describe_histogram!(
+        "grpc_server_handling_seconds",
+        "Time from the first byte of a call to the last of its response."
+    );
+    describe_gauge!(
+        "rollplan_build_info",
+        "1, with the version and the commit that are running."
+    );
+    describe_counter!(
+        "rollplan_plans_total",
+        "Plans made, by strategy and by the phase of the rollout; unspecified for plans without a report."
+    );
+    describe_histogram!(
+        "rollplan_plan_seconds",
+        "Time to validate a snapshot and plan for it."
+    );
+    describe_histogram!("rollplan_plan_steps", "Steps of plans.");
+    describe_histogram!(
+        "rollplan_snapshot_pods",
+        "Pods of the snapshots planned for."
+    );
+    describe_gauge!(
+        "rollplan_inflight_requests",
+        "Calls to the planner in flight, including those still being sent."
+    );
+    describe_counter!(
+        "rollplan_shed_total",
+        "Calls refused for lack of room; clients may retry them."
+    );
+    describe_gauge!(
+        "rollplan_buffer_bytes",
+        "Memory held for requests, for large plans and for answers."
+    );
+    describe_histogram!(
+        "rollplan_request_bytes",
+        "Bytes of requests to the planner, as they were sent."
+    );
+    describe_gauge!(
+        "rollplan_large_plans_running",
+        "Large plans that are being computed."
+    );
+    describe_gauge!(
+        "rollplan_large_plans_waiting",
+        "Large plans that wait until others have been computed."
+    );
+    describe_counter!(
+        "rollplan_connections_closed_total",
+        "Connections closed because the client was silent, or did not read its responses."
+    );
+    describe_gauge!("rollplan_open_connections", "Connections that are open.");
+    describe_gauge!(
+        "rollplan_connections_max",
+        "Connections that may be open at once."
+    );
+    describe_counter!(
+        "rollplan_tls_handshake_failures_total",
+        "TLS handshakes that failed or timed out."
+    );
+    describe_counter!(
+        "rollplan_internal_errors_total",
+        "Calls that failed because of a bug in rollplan."
+    );
+    describe_counter!("rollplan_panics_total", "Panics of this process.");
+    describe_counter!(
+        "rollplan_log_lines_dropped_total",
+        "Log lines not written because nobody reads the log, or left out by the rate limit."
+    );
+    describe_counter!(
+        "rollplan_tls_reloads_total",
+        "Reloads of changed certificate files, and seconds in which the files were unusable."
+    );
+    describe_gauge!(
+        "rollplan_tls_certificate_expiry_timestamp_seconds",
+        "When the first certificate of the chain in use expires, in Unix time. 0 without encryption."
+    );
+}
