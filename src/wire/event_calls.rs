@@ -110,7 +110,9 @@ fn name(owner: &str, hash: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::name;
+    use std::collections::BTreeSet;
+
+    use super::*;
 
     #[test]
     fn names_of_events_are_valid() {
@@ -122,5 +124,39 @@ mod tests {
             format!("{}.0000000000000001", "a".repeat(234))
         );
         assert_eq!(name(&"a".repeat(253), 1).len(), 253);
+    }
+
+    /// The name is made of all that tells events apart, and of nothing else.
+    #[test]
+    fn every_event_of_a_plan_has_its_name() {
+        let owner = |uid| Involved {
+            api_version: "apps/v1",
+            kind: "Deployment",
+            namespace: "shop",
+            name: "web",
+            uid,
+            resource_version: "7",
+        };
+        let event = |reason: &str, message: &str| proto::Event {
+            r#type: "Normal".to_owned(),
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        };
+        let now = |seconds| Time::new(seconds, 0).unwrap();
+        let scaled = event("Scaled", "up");
+        let name = |event: &proto::Event, step, uid, seconds| {
+            call(event, step, &owner(uid), now(seconds)).name
+        };
+        let names = [
+            name(&scaled, 0, "u", 0),
+            name(&scaled, 1, "u", 0),
+            name(&scaled, 0, "v", 0),
+            name(&scaled, 0, "u", 1),
+            name(&event("Scaled", "down"), 0, "u", 0),
+            name(&event("Created", "up"), 0, "u", 0),
+        ];
+        assert_eq!(names[0], name(&scaled, 0, "u", 0));
+        assert_eq!(BTreeSet::from(names.clone()).len(), names.len());
+        assert!(names.iter().all(|name| name.starts_with("web.")));
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Found<'a> {
     pub(super) fields: Vec<FoundField<'a>>,
     /// Whether it is in a list that gives it its kind.
     pub(super) is_typed_by_list: bool,
+    /// A key that it has twice. It is refused if it is read.
+    pub(super) duplicate_key: Option<Cow<'a, str>>,
 }
 
 /// A field of an object.
@@ -76,6 +78,11 @@ impl<'a> Found<'a> {
             for part in [",\"", name, "\":", text] {
                 json.push_str(part);
             }
+        }
+        // One that is not read has no text, and yet the object is to be refused as it would be where it came from.
+        if let Some(key) = &self.duplicate_key {
+            let entry = format!(",{}:null", text(key));
+            json.push_str(&entry.repeat(2));
         }
         json.push('}');
     }

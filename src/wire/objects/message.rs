@@ -5,6 +5,7 @@ use prost::{Message, Name};
 use rollplan_core::interrupt::Interrupt;
 
 use super::found::Found;
+use super::key::DUPLICATE_KEY;
 use super::scan::{path_in_text, scan};
 use super::transcode::{Fault, Transcoder};
 use super::{Object, Reader};
@@ -115,11 +116,24 @@ enum Unread {
     Error(Error),
 }
 
+/// Refuses an object that has a key twice, whether or not anything reads it.
+pub(in crate::wire) fn check_keys(object: &Found<'_>) -> Result<(), Fault> {
+    match &object.duplicate_key {
+        None => Ok(()),
+        Some(key) => Err(Fault {
+            path: format!("[{key:?}]"),
+            reason: Reason::DuplicateKey,
+            description: DUPLICATE_KEY.to_owned(),
+        }),
+    }
+}
+
 /// The message of an object, and the bytes that it takes in memory.
 fn message_of<M: Message + Name + Default>(
     object: &Found<'_>,
     interrupt: &dyn Interrupt,
 ) -> Result<(M, usize), Unread> {
+    check_keys(object).map_err(|fault| Unread::Faults(vec![fault]))?;
     let name = M::full_name();
     let bytes = Transcoder::default()
         .message(&name, &object.api_version, &object.kind, object.fields())

@@ -17,13 +17,14 @@ use rollplan_core::interrupt::Interrupt;
 pub(crate) use self::complete::Listed;
 pub(crate) use self::found::{Found, Metadata};
 pub(crate) use self::kinds::is_deployment;
-pub(super) use self::message::read_replica_set;
+pub(super) use self::message::{check_keys, read_replica_set};
 pub(crate) use self::scan::{scan, scan_field};
 use self::select::matches;
 pub use self::summary::{ObjectsSummary, summarize_objects};
 pub(super) use self::transcode::Fault;
 use super::error::{Error, Reason, Violations};
 use super::origin::Origin;
+use super::parse::name::is_dns_label;
 use crate::proto;
 
 /// Objects that the texts of a request may have, those that are not selected included.
@@ -127,8 +128,7 @@ fn check_target(snapshot: &proto::Snapshot, violations: &mut Violations) {
     let Some(target) = &snapshot.target else {
         return;
     };
-    let is_resource = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if target.resource.len() > 63 || !target.resource.bytes().all(is_resource) {
+    if !target.resource.is_empty() && !is_dns_label(&target.resource) {
         let description = "must be the plural name of a resource, for example \"deployments\"";
         violations.add("snapshot.target.resource", Reason::InvalidName, description);
     }

@@ -47,6 +47,9 @@ const FIELDS: [&str; 25] = [
     "object",
 ];
 
+/// Fields that say which object it is.
+const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
 /// Fields that are read one level deeper: only a part of what is in them is ever needed.
 const DEEP: [&str; 3] = ["metadata", "spec", "status"];
 
@@ -130,6 +133,9 @@ pub(crate) fn scan_field<'a>(
 
 /// The offset of an error in a text.
 fn offset(text: &str, error: &serde_json::Error) -> usize {
+    if error.is_eof() {
+        return text.len();
+    }
     let lines = text
         .split_inclusive('\n')
         .take(error.line().saturating_sub(1));
@@ -283,13 +289,6 @@ impl<'a> Visitor<'a> for Item<'_, '_, 'a> {
             let pair = others.windows(2).find(|pair| pair[0] == pair[1])?;
             Some(pair[0].clone())
         });
-        if let Some(key) = twice {
-            let field = format!("{}[{key:?}]", self.at);
-            self.scanner
-                .violations
-                .add(field, Reason::DuplicateKey, DUPLICATE_KEY);
-            return Ok(());
-        }
         let text = |name: &str| {
             let field = fields.iter().find(|field| field.name == name);
             field
@@ -298,6 +297,17 @@ impl<'a> Visitor<'a> for Item<'_, '_, 'a> {
         };
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let is_list = has_items && (kind.ends_with("List") || kind.is_empty());
+        // Who can be taken for another object may not be a stranger. What else is odd matters if the object is selected.
+        if let Some(key) = twice
+            .as_deref()
+            .filter(|key| is_list || IDENTITY.contains(key))
+        {
+            let field = format!("{}[{key:?}]", self.at);
+            self.scanner
+                .violations
+                .add(field, Reason::DuplicateKey, DUPLICATE_KEY);
+            return Ok(());
+        }
         if !is_list {
             self.scanner.found.truncate(before);
         }
@@ -353,6 +363,7 @@ impl<'a> Visitor<'a> for Item<'_, '_, 'a> {
             kind,
             fields,
             is_typed_by_list: false,
+            duplicate_key: twice,
         });
         Ok(())
     }

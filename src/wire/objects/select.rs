@@ -134,20 +134,22 @@ impl Reader<'_> {
             })
             .collect();
         let [first, rest @ ..] = matching.as_slice() else {
-            let description = match (candidates.as_slice(), target) {
-                ([], None) => "has no apps/v1 Deployment; name another owner in target".to_owned(),
-                (_, None) => "has no Deployment".to_owned(),
-                (candidates, Some(_)) => {
-                    let deployments = candidates
-                        .iter()
-                        .filter(|(object, _)| !is_read_for_owners(object));
-                    let deployments: Vec<_> = deployments.copied().collect();
-                    format!("not found; there {}", list(&deployments))
-                }
+            let owners = |objects: &mut dyn Iterator<Item = Object<'f, 'a>>| {
+                let owners = objects.filter(|(object, _)| !is_read_for_owners(object));
+                list(&owners.collect::<Vec<_>>())
             };
-            let field = match target {
-                None => "snapshot.objects_json",
-                Some(_) => "snapshot.target",
+            let (field, description) = match target {
+                Some(_) => {
+                    let there = owners(&mut candidates.into_iter());
+                    ("snapshot.target", format!("not found; there {there}"))
+                }
+                None => {
+                    let there = owners(&mut found.iter());
+                    let description = format!(
+                        "has no apps/v1 Deployment, and target does not name another owner; there {there}"
+                    );
+                    ("snapshot.objects_json", description)
+                }
             };
             self.violations.add(field, Reason::NotFound, description);
             return None;

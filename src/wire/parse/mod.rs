@@ -6,7 +6,7 @@ mod deployment;
 mod event;
 mod judgement;
 mod meta;
-mod name;
+pub(super) mod name;
 pub(super) mod path;
 mod pod;
 mod replica_set;

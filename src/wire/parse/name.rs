@@ -117,7 +117,7 @@ pub(crate) fn is_dns_subdomain(name: &str) -> bool {
 }
 
 /// Kubernetes: IsDNS1123Label.
-fn is_dns_label(name: &str) -> bool {
+pub(in crate::wire) fn is_dns_label(name: &str) -> bool {
     name.len() <= 63 && is_word(name)
 }
 

@@ -13,7 +13,7 @@ use super::json::{integer, strings, text, time};
 use super::started::{Pods, rollout};
 use crate::proto;
 use crate::wire::error::{Error, Reason, Violations};
-use crate::wire::objects::{Found, Metadata, scan_field};
+use crate::wire::objects::{Found, Metadata, check_keys, scan_field};
 use crate::wire::parse::path::Path;
 use crate::wire::parse::restart::{Items, RestartOptions, WorkloadItem};
 use crate::wire::parse::selector::parse_selector;
@@ -37,6 +37,12 @@ pub(super) fn read(
     for (index, text) in texts.iter().enumerate() {
         interrupt.check()?;
         is_continued |= scan_field(FIELD, index, text, &mut found, &mut violations)?;
+    }
+    for object in &found {
+        if let Err(fault) = check_keys(object) {
+            let field = format!("{}{}", object.origin(&object.metadata()), fault.path);
+            violations.add(field, fault.reason, fault.description);
+        }
     }
     if !violations.is_empty() {
         return Err(Error::InvalidArgument(violations));

@@ -242,30 +242,6 @@ fn a_call_is_printed_whole() {
     );
 }
 
-/// The API server keeps the unknown fields of a custom resource, and would drop them from its ReplicaSets.
-#[test]
-fn replica_sets_of_custom_resources_are_validated_strictly() {
-    let mut strict = 0;
-    for (name, list) in examples() {
-        for is_native in [true, false] {
-            let mut request = request(&list);
-            if !is_native {
-                let deployment = request.snapshot().deployment.as_mut().unwrap();
-                deployment.api_version = "apps.rollplan.dev/v1alpha1".to_owned();
-                deployment.kind = "PlannedDeployment".to_owned();
-            }
-            let response = wire::plan_rollout(request).unwrap();
-            for call in response.steps.iter().filter_map(|it| it.call.as_ref()) {
-                let is_create = call.verb() == proto::Verb::Create && call.kind == "ReplicaSet";
-                let is_strict = call.query == "fieldManager=rollplan&fieldValidation=Strict";
-                assert_eq!(is_strict, is_create && !is_native, "{name}: {}", call.query);
-                strict += usize::from(is_strict);
-            }
-        }
-    }
-    assert!(strict > 0);
-}
-
 #[test]
 fn the_time_to_ask_again_is_that_of_the_deadline() {
     // The deadline of 600 s counts from the progress that this plan sees, and a second is added.
@@ -350,72 +326,6 @@ fn whether_the_server_keeps_terminating_replicas_is_an_option() {
     assert_eq!(terminating(None), Some(3));
     assert_eq!(terminating(Some(true)), Some(3));
     assert_eq!(terminating(Some(false)), None);
-}
-
-#[test]
-fn events_are_calls_on_request() {
-    let list = example("fresh-create");
-    let mut request = request(&list);
-    let mut later = request.clone();
-    let without = wire::plan_rollout(request.clone()).unwrap();
-    assert!(without.steps.iter().all(|step| step.event_calls.is_empty()));
-    request.options.get_or_insert_default().events_as_calls = true;
-    let with = wire::plan_rollout(request.clone()).unwrap();
-    assert_eq!(wire::plan_rollout(request.clone()).unwrap(), with);
-    for (step, plain) in with.steps.iter().zip(&without.steps) {
-        assert_eq!((&step.call, &step.events), (&plain.call, &plain.events));
-        assert_eq!(step.event_calls.len(), step.events.len());
-    }
-    let owner = request
-        .snapshot
-        .unwrap()
-        .deployment
-        .unwrap()
-        .metadata
-        .unwrap();
-    let step = with
-        .steps
-        .iter()
-        .find(|step| !step.events.is_empty())
-        .unwrap();
-    let (event, call) = (&step.events[0], &step.event_calls[0]);
-    assert_eq!(call.verb(), proto::Verb::Create);
-    assert_eq!(
-        call.path,
-        format!("/api/v1/namespaces/{}/events", owner.namespace)
-    );
-    let body: serde_json::Value = serde_json::from_str(&call.body_json).unwrap();
-    assert_eq!(body["metadata"]["name"], call.name.as_str());
-    assert!(
-        call.name.starts_with(&format!("{}.", owner.name)),
-        "{}",
-        call.name
-    );
-    assert_eq!(body["involvedObject"]["uid"], owner.uid.as_str());
-    assert_eq!(body["reason"], event.reason.as_str());
-    assert_eq!(body["message"], event.message.as_str());
-    assert_eq!(body["type"], event.r#type.as_str());
-    assert_eq!(
-        (&body["count"], &body["firstTimestamp"]),
-        (&1.into(), &body["lastTimestamp"])
-    );
-    // Another time is another event.
-    later.options.get_or_insert_default().events_as_calls = true;
-    later
-        .snapshot
-        .as_mut()
-        .unwrap()
-        .now
-        .as_mut()
-        .unwrap()
-        .seconds += 60;
-    let later = wire::plan_rollout(later).unwrap();
-    let later = later
-        .steps
-        .iter()
-        .find(|step| !step.events.is_empty())
-        .unwrap();
-    assert_ne!(later.event_calls[0].name, call.name);
 }
 
 #[test]
@@ -558,42 +468,4 @@ fn rules_of_a_verdict_are_validated() {
     ];
     let expected = expected.map(|(field, reason)| (field.to_owned(), reason));
     assert_eq!(violations(wrong, Some(previous)), expected);
-}
-
-#[test]
-fn the_plural_of_the_target_is_that_of_its_paths() {
-    let list = example("mid-rollout");
-    let mut request = request(&list);
-    let deployment = request
-        .snapshot
-        .as_mut()
-        .unwrap()
-        .deployment
-        .as_mut()
-        .unwrap();
-    deployment.api_version = "example.com/v1".to_owned();
-    deployment.kind = "Fleet".to_owned();
-    let paths = |resource: &str| -> Vec<String> {
-        let mut request = request.clone();
-        request.snapshot.as_mut().unwrap().target = Some(proto::Target {
-            resource: resource.to_owned(),
-            ..proto::Target::default()
-        });
-        let steps = wire::plan_rollout(request).unwrap().steps;
-        let calls = steps.into_iter().filter_map(|step| step.call);
-        calls
-            .filter(|call| call.kind == "Fleet")
-            .map(|call| call.path)
-            .collect()
-    };
-    let (derived, given) = (paths(""), paths("fleet"));
-    assert!(
-        derived.iter().any(|path| path.contains("/fleets/web")),
-        "{derived:?}"
-    );
-    let expected: Vec<String> = derived
-        .iter()
-        .map(|path| path.replace("/fleets/", "/fleet/"))
-        .collect();
-    assert_eq!(given, expected);
 }

@@ -3,12 +3,14 @@
 mod absurd;
 mod answers;
 mod baseline;
+mod calls;
 mod capacity;
 mod fixtures;
 mod interrupts;
 mod kinds;
 mod objects;
 mod random;
+mod refused_objects;
 mod restarts;
 mod summary;
 mod templates;

@@ -14,7 +14,9 @@ use rollplan_core::time::Time;
 use self::field::{Faults, Field};
 use self::views::{Known, conditions, template};
 use super::found::{Found, Metadata};
+use super::message::check_keys;
 use super::select::{events_about, near};
+use super::transcode::Fault;
 use super::{Object, Origin, Reader};
 use crate::proto;
 use crate::wire::error::{Error, Reason, Violations};
@@ -81,7 +83,7 @@ pub(in crate::wire) fn read(
     if is_deployment(object) {
         return Ok(None);
     }
-    check_size(object, metadata)?;
+    check(object, metadata)?;
     let known = Known::of(&object.api_version, &object.kind);
     let faults = Faults::new(known.is_none());
     let (spec, status) = (
@@ -191,20 +193,27 @@ pub(crate) fn is_deployment(object: &Found<'_>) -> bool {
         && !spec.get("workloadRef").is_present()
 }
 
-/// The API server stores no larger ones.
-fn check_size(object: &Found<'_>, metadata: &Metadata<'_>) -> Result<(), Error> {
+/// What is wrong with an object whatever its fields are. The API server stores no larger ones.
+fn check(object: &Found<'_>, metadata: &Metadata<'_>) -> Result<(), Error> {
     let bytes: usize = object.fields().map(|field| field.text.len()).sum();
-    if bytes <= OBJECT_BYTES_MAX {
-        return Ok(());
-    }
-    let origin = object.origin(metadata);
-    let description = format!(
-        "{bytes} bytes exceed the limit of {OBJECT_BYTES_MAX} for an object ({})",
-        origin.object
-    );
-    let mut violations = Violations::default();
-    violations.add(origin, Reason::ObjectTooLarge, description);
-    Err(Error::InvalidArgument(violations))
+    let checked = match bytes > OBJECT_BYTES_MAX {
+        true => Err(Fault {
+            path: String::new(),
+            reason: Reason::ObjectTooLarge,
+            description: format!(
+                "{bytes} bytes exceed the limit of {OBJECT_BYTES_MAX} for an object"
+            ),
+        }),
+        false => check_keys(object),
+    };
+    checked.map_err(|fault| {
+        let origin = object.origin(metadata);
+        let field = format!("{origin}{}", fault.path);
+        let description = format!("{} ({})", fault.description, origin.object);
+        let mut violations = Violations::default();
+        violations.add(field, fault.reason, description);
+        Error::InvalidArgument(violations)
+    })
 }
 
 /// The pods that the target controls, or the target itself.
