@@ -7,7 +7,7 @@ use prost_types::Timestamp;
 use serde_json::Value;
 
 use super::complete::Complete;
-use super::object::{Dependents, Object};
+use super::object::{Dependents, Object, Objects};
 use crate::cli::error::Error;
 use crate::cli::resource::Resource;
 use crate::proto;
@@ -60,6 +60,15 @@ pub(super) fn refuse_manifest(owner: &Object<'_>) -> Result<(), Error> {
          let rollplan read it: rollplan status {word}{namespace}"
     );
     Err(Error::input(owner.place(), text))
+}
+
+/// A list that is only a page of one that goes on.
+pub(super) fn note_continued(objects: &Objects<'_>, note: &mut dyn FnMut(&dyn Display)) {
+    if let Some(place) = objects.continued {
+        note(&format_args!(
+            "{place}: metadata.continue is set: objects are missing from the list"
+        ));
+    }
 }
 
 /// Objects that are skipped.

@@ -29,6 +29,8 @@ pub(in crate::cli) struct Objects<'t> {
     pub(super) all: Vec<Object<'t>>,
     /// Indices of the objects that an owner controls, by its UID.
     owned: HashMap<String, Vec<usize>>,
+    /// Where a list is only a page of one that goes on.
+    pub(super) continued: Option<&'t str>,
 }
 
 /// An object, not looked into but for what it is.
@@ -84,14 +86,14 @@ impl<'t> Objects<'t> {
     pub(in crate::cli) fn find(texts: &'t Texts<'_>) -> Result<Self, Error> {
         let mut all = Vec::new();
         let mut diagnostics = Vec::new();
+        let mut continued = None;
         for Document { place, json } in &texts.0 {
             let mut found = Vec::new();
             let mut violations = wire::Violations::default();
             let is_continued = scan(0, json.as_bytes(), &mut found, &mut violations)
                 .map_err(|error| Error::input(place, chain(&error)))?;
             if is_continued {
-                let text = "incomplete list: metadata.continue is set, and the rest is missing";
-                return Err(Error::input(place, text));
+                continued = Some(place.as_str());
             }
             diagnostics.extend(violations.listed.into_iter().map(|violation| {
                 let (place, field) = split(place, &violation.field);
@@ -129,7 +131,22 @@ impl<'t> Objects<'t> {
                 }
             }
         }
-        Ok(Self { all, owned })
+        Ok(Self {
+            all,
+            owned,
+            continued,
+        })
+    }
+
+    /// Refuses a page of a list that goes on, where nothing else would notice that objects are missing.
+    pub(super) fn check_whole(&self) -> Result<(), Error> {
+        match self.continued {
+            None => Ok(()),
+            Some(place) => {
+                let text = "incomplete list: metadata.continue is set, and the rest is missing";
+                Err(Error::input(place, text))
+            }
+        }
     }
 
     /// What belongs to objects of this kind in a cluster.

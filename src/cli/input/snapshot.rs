@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::answers::Answers;
 use super::choice::{Wanted, choose};
 use super::complete::Complete;
-use super::notes::{note_doubts, note_early_time, note_odd_limits, note_skipped, refuse_manifest};
+use super::notes::{
+    note_continued, note_doubts, note_early_time, note_odd_limits, note_skipped, refuse_manifest,
+};
 use super::object::{Dependents, Object, Objects, Role, list};
 use super::selection::Selection;
 use super::source_map::SourceMap;
@@ -43,7 +45,10 @@ pub(in crate::cli) fn request(
     note: &mut dyn FnMut(&dyn Display),
 ) -> Result<Request, Error> {
     let is_from_cluster = wanted.is_some_and(Wanted::is_in_cluster);
-    if !is_from_cluster {
+    if is_from_cluster {
+        objects.check_whole()?;
+    } else {
+        note_continued(objects, note);
         note_skipped(
             objects.all.iter().filter(|it| it.role() == Role::Other),
             note,
@@ -68,6 +73,7 @@ pub(in crate::cli) fn requests(
     now: Timestamp,
     note: &mut dyn FnMut(&dyn Display),
 ) -> Result<Vec<Request>, Error> {
+    note_continued(objects, note);
     let skipped = objects.all.iter();
     note_skipped(
         skipped.filter(|it| it.role() == Role::Other && it.is_inert() && !it.is_revision()),
@@ -93,12 +99,14 @@ pub(in crate::cli) fn requests(
 
 /// The objects that somebody may wait for, to be looked up in a cluster.
 pub(in crate::cli) fn targets(objects: &Objects<'_>) -> Result<Vec<Target>, Error> {
+    objects.check_whole()?;
     let roots = objects.roots().into_iter();
     roots.map(|index| target_of(&objects.all[index])).collect()
 }
 
 /// All objects, to be looked up in a cluster.
 pub(in crate::cli) fn listed(objects: &Objects<'_>) -> Result<Vec<Target>, Error> {
+    objects.check_whole()?;
     objects.all.iter().map(target_of).collect()
 }
 
@@ -136,15 +144,16 @@ fn about(
     let selected: Vec<&Object<'_>> = selection.selected().collect();
     let listed = selection.listed();
     let is_deployment = owner.dependents() == Dependents::ReplicaSetsAndPods;
+    let is_whole = objects.continued.is_none();
     let shows_every_pod = || match is_deployment {
-        true => listed.shows_every_pod(),
-        false => listed.shows_own_pods(),
+        true => is_whole && listed.shows_every_pod(),
+        false => is_whole && listed.shows_own_pods(),
     };
     let snapshot = proto::Snapshot {
         now: Some(now),
         replica_sets_complete: complete
             .replica_sets
-            .unwrap_or_else(|| listed.shows_every_replica_set()),
+            .unwrap_or_else(|| is_whole && listed.shows_every_replica_set()),
         pods_complete: complete.pods.unwrap_or_else(shows_every_pod),
         objects_json: vec![list(selected.iter().copied())],
         target: Some(target(owner)),

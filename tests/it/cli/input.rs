@@ -443,6 +443,37 @@ fn nothing_is_planned_from_an_input_that_may_lack_replica_sets() {
     );
 }
 
+/// A page of a list that goes on may lack anything, whatever adds up.
+#[test]
+fn a_list_with_a_continue_token_is_not_complete() {
+    const CONTINUED: &str = "note: standard input, document 1: metadata.continue is set: objects are missing from the list\n";
+    let page = "apiVersion: apps/v1\nkind: ReplicaSetList\nmetadata: {continue: next}\nitems: []\n";
+    let input = [page, DEPLOYMENT, REPLICA_SET].join("\n---\n");
+    let run = rollplan(&plan_args(&[]), &input);
+    assert_eq!(run.exit, 2, "{run:?}");
+    assert!(run.err.starts_with(CONTINUED), "{run:?}");
+    assert!(
+        run.err.contains("note: the input may lack ReplicaSets"),
+        "{run:?}"
+    );
+    assert!(run.out.contains("REPLICA_SETS_INCOMPLETE"), "{run:?}");
+    // Who has the rest elsewhere may say so.
+    let run = rollplan(&plan_args(&["--replica-sets-complete"]), &input);
+    assert_eq!((run.exit, run.err.as_str()), (0, CONTINUED));
+    assert_eq!(super::summaries(&run.out), CREATED);
+    // The last page has an empty token.
+    let last = input.replace("continue: next", "continue: \"\"");
+    assert_eq!(planned(&[], &last), CREATED);
+    // What was applied is looked up: nothing would notice what is missing.
+    let run = rollplan(&["wait", "-f", "-"], &input);
+    assert_eq!(run.exit, 2, "{run:?}");
+    assert!(
+        run.err
+            .contains("incomplete list: metadata.continue is set"),
+        "{run:?}"
+    );
+}
+
 #[test]
 fn answers_are_taken_into_account() {
     let answer: Value = serde_json::from_str(&answered(&plan_args(&[]), DEPLOYMENT)).unwrap();

@@ -223,10 +223,6 @@ fn text_that_is_neither_json_nor_yaml() {
         "[{\"kind\": \"List\", \"items\": 5}]",
         &["standard input, [0]: items: must be a list"],
     );
-    check(
-        "{\"kind\": \"PodList\", \"metadata\": {\"continue\": \"x\"}, \"items\": []}",
-        &["standard input: incomplete list: metadata.continue is set, and the rest is missing"],
-    );
 }
 
 /// A few lines that would stand for more than a machine can hold, or for more than a stack can.
