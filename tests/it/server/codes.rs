@@ -1,196 +1,283 @@
-//! The table of docs/api.md: every reason with its code of gRPC, its code of Connect and its status of HTTP, each as a
-//! server answers.
+//! The table of docs/api.md, row by row: the codes of gRPC, Connect and HTTP, the reason and the details that it states are
+//! those that a server answers with, and there is a case for every row.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::net::SocketAddr;
 
-use bytes::Bytes;
+use bytes::{BufMut as _, Bytes, BytesMut};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use prost::{Message, Name};
 use rcgen::SanType;
-use rollplan::proto::{ComputeStatusRequest, PlanRolloutRequest, RollbackRequest};
+use rollplan::proto::{
+    ComputeStatusRequest, LabelSelectorRequirement, ObservedEvent, PlanRolloutRequest, Pod,
+    ReplicaSet, RollbackRequest, Snapshot, StepAnswer,
+};
 use rollplan::server::{Config, Shutdown};
-use rollplan::wire::json;
-use serde_json::Value;
+use rollplan::wire::{REQUEST_BYTES_MAX, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
-use tonic_types::StatusExt as _;
 
 use super::certificates::Authority;
 use super::connect::{ask_json, ask_proto};
-use super::http::{Ask, Reply};
-use super::raw::{self, Answer, PLAN, framed};
+use super::http::Ask;
+use super::raw::{self, PLAN, Raw, framed};
+use super::table::Table;
 use super::tls::{Directory, open_tls, serve_with, with_tls};
-use super::{
-    Serving, Staged, mk_config, mk_request, mk_request_with_long_answer, mk_request_with_pods,
-    start,
-};
+use super::{Serving, Staged, mk_config, mk_request, mk_request_with_long_answer, start};
 
 const STATUS: &str = "/rollplan.v1.RolloutPlanner/ComputeStatus";
 const ROLLBACK: &str = "/rollplan.v1.RolloutPlanner/Rollback";
 
-/// Codes of gRPC and Connect, and the status of HTTP. Empty where a protocol has no such error.
-type Codes = [String; 3];
-
-/// What docs/api.md says, by reason.
-fn documented() -> BTreeMap<String, Codes> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/api.md");
-    let text = std::fs::read_to_string(path).unwrap();
-    let rows = text
-        .lines()
-        .skip_while(|line| !line.starts_with("| cause |"));
-    let mut documented = BTreeMap::new();
-    for row in rows.skip(2).take_while(|line| line.starts_with('|')) {
-        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let codes = [cells[2], cells[3], cells[4]].map(|it| it.trim_matches('–').to_owned());
-        let Some(reason) = cells[5].split('`').nth(1) else {
-            assert_eq!(cells[5], "none", "{row}");
-            continue;
-        };
-        let before = documented.insert(reason.to_owned(), codes.clone());
-        assert!(before.is_none_or(|before| before == codes), "{reason}");
-    }
-    assert!(documented.len() > 15);
-    documented
+/// A server, a connection to it, and the table that its answers are held against.
+struct Checks {
+    table: Table,
+    address: SocketAddr,
+    raw: Raw,
 }
 
-#[derive(Default)]
-struct Observed {
-    grpc: BTreeMap<String, String>,
-    http: BTreeMap<String, (String, String)>,
-}
+// === impl Checks ===
 
-impl Observed {
-    fn grpc(&mut self, answer: &Answer) {
-        let status = &answer.status;
-        let info = status.get_details_error_info();
-        let reason = info.unwrap_or_else(|| panic!("{status:?}")).reason;
-        let code = match status.code() {
-            Code::InvalidArgument => "INVALID_ARGUMENT",
-            Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-            Code::NotFound => "NOT_FOUND",
-            Code::PermissionDenied => "PERMISSION_DENIED",
-            Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-            Code::FailedPrecondition => "FAILED_PRECONDITION",
-            Code::Unimplemented => "UNIMPLEMENTED",
-            Code::Internal => "INTERNAL",
-            Code::Unavailable => "UNAVAILABLE",
-            other => panic!("{other:?}"),
-        };
-        self.grpc.insert(reason, code.to_owned());
+impl Checks {
+    async fn grpc(
+        &mut self,
+        cause: &str,
+        path: &str,
+        headers: &[(&'static str, &str)],
+        body: Bytes,
+    ) {
+        let call = self.raw.call(raw::request(path, headers), body);
+        self.table.grpc(cause, &call.await.unwrap());
     }
 
-    fn http(&mut self, reply: &Reply) {
-        let error: Value = reply.json();
-        let reason = error["details"][0]["debug"]["reason"].as_str();
-        let reason = reason.unwrap_or_else(|| panic!("{reply:?}"));
-        let code = error["code"].as_str().unwrap().to_owned();
-        let status = reply.status.to_string();
-        self.http.insert(reason.to_owned(), (code, status));
+    async fn http(&mut self, cause: &str, ask: &Ask) {
+        self.table.http(cause, &ask.over_http1(self.address).await);
+    }
+
+    /// The same message with every protocol: gRPC, and Connect with both codecs over both versions of HTTP.
+    async fn message<M: Message + Name>(&mut self, cause: &str, path: &str, message: &M) {
+        self.grpc(cause, path, &[], framed(message)).await;
+        for ask in [
+            Ask::post(path, "application/json", json::to_json(message).unwrap()),
+            Ask::post(path, "application/proto", message.encode_to_vec()),
+        ] {
+            self.http(cause, &ask).await;
+            let reply = ask.over_http2(&mut self.raw).await;
+            self.table.http(cause, &reply);
+        }
     }
 }
 
-fn ask<M: Message + Name>(path: &str, message: &M) -> Ask {
-    Ask::post(path, "application/json", json::to_json(message).unwrap())
-}
-
-fn mk_rollback(change: impl FnOnce(&mut RollbackRequest)) -> RollbackRequest {
+fn mk_rollback(change: impl FnOnce(&mut Snapshot)) -> RollbackRequest {
     let PlanRolloutRequest { snapshot, options } = mk_request();
     let mut request = RollbackRequest {
         snapshot,
         to_revision: 0,
         options,
     };
-    change(&mut request);
+    change(request.snapshot.as_mut().unwrap());
     request
 }
 
 #[tokio::test]
-async fn every_reason_has_the_codes_of_the_table() {
-    let mut observed = Observed::default();
+async fn every_row_of_the_table_is_what_a_server_answers() {
     let Serving { address, .. } = start().await;
-    let mut raw = raw::connect(address).await;
-
-    // The same message with both protocols.
-    let paused = mk_rollback(|it| {
-        let deployment = it.snapshot.as_mut().unwrap().deployment.as_mut();
-        deployment.unwrap().spec.as_mut().unwrap().paused = true;
-    });
-    let missing = mk_rollback(|it| it.to_revision = 99);
-    let first = mk_rollback(|it| it.snapshot.as_mut().unwrap().replica_sets.clear());
-    let plans = [
-        PlanRolloutRequest::default(),
-        mk_request_with_pods(20_001),
-        mk_request_with_long_answer(5 << 20),
-    ];
-    let calls = plans.iter().map(|it| (framed(it), ask_proto(it), PLAN));
-    let incomplete = mk_rollback(|it| it.snapshot.as_mut().unwrap().replica_sets_complete = false);
-    let rollbacks = [paused, missing, first, incomplete];
-    let rollbacks = rollbacks
-        .iter()
-        .map(|it| (framed(it), ask(ROLLBACK, it), ROLLBACK));
-    for (message, ask, path) in calls.chain(rollbacks) {
-        observed.grpc(&raw.call(raw::request(path, &[]), message).await.unwrap());
-        observed.http(&ask.over_http1(address).await);
-    }
-
-    // What is wrong with the protocol.
-    let plan = framed(&mk_request());
-    let health = HealthCheckRequest {
-        service: "unknown".to_owned(),
+    let mut checks = Checks {
+        table: Table::read(),
+        address,
+        raw: raw::connect(address).await,
     };
-    for (path, headers, body) in [
-        (PLAN, &[][..], Bytes::from_static(&[0, 0, 0, 0, 1, 7])),
-        (PLAN, &[("grpc-encoding", "br")], plan.clone()),
-        (PLAN, &[("grpc-timeout", "1s")], plan.clone()),
-        (PLAN, &[], plan.repeat(2).into()),
-        ("/unknown/Unknown", &[], plan.clone()),
-        ("/grpc.health.v1.Health/Check", &[], framed(&health)),
-    ] {
-        let request = raw::request(path, headers);
-        observed.grpc(&raw.call(request, body).await.unwrap());
-    }
-    let plan = ask_json(&mk_request());
-    for ask in [
-        Ask::post(PLAN, "application/proto", &b"\x07"[..]),
-        Ask::post(PLAN, "application/json", "{"),
-        plan.clone().with("content-encoding", "br"),
-        plan.clone().with("connect-timeout-ms", "1s"),
-        plan.clone().with("connect-protocol-version", "2"),
-        plan.clone().with("content-type", "text/html"),
-        plan.clone().with("content-type", "application/grpc"),
-        Ask {
-            method: "GET",
-            ..plan.clone()
+    requests(&mut checks).await;
+    rollbacks(&mut checks).await;
+    protocols(&mut checks).await;
+    let Checks { mut table, .. } = checks;
+    overloaded_and_bugs(&mut table).await;
+    not_allowed(&mut table).await;
+    stopping(&mut table).await;
+    table.check_complete();
+}
+
+/// What is wrong with the content of a request.
+async fn requests(checks: &mut Checks) {
+    let cause = "the request contradicts the contract";
+    let empty = PlanRolloutRequest::default();
+    checks.message(cause, PLAN, &empty).await;
+
+    let cause = "more than 10,000 ReplicaSets";
+    let changes: [fn(&mut Snapshot); 7] = [
+        |it| it.replica_sets = vec![ReplicaSet::default(); 10_001],
+        |it| it.pods = vec![Pod::default(); 20_001],
+        |it| it.events = vec![ObservedEvent::default(); 20_001],
+        |it| it.answers = vec![StepAnswer::default(); 1_001],
+        |it| *requirements(it) = vec![requirement(0); 101],
+        |it| *requirements(it) = vec![requirement(1_001)],
+        |it| {
+            let metadata = it.pods[0].metadata.as_mut().unwrap();
+            let annotations = (0..10_001).map(|index| (format!("a{index}"), String::new()));
+            metadata.annotations = annotations.collect();
         },
-        Ask {
-            path: "/unknown".to_owned(),
-            ..plan.clone()
-        },
-        Ask {
-            path: "/v1/plan?unknown".to_owned(),
-            ..plan.clone()
-        },
-    ] {
-        observed.http(&ask.over_http1(address).await);
+    ];
+    for change in changes {
+        let mut request = mk_request();
+        change(request.snapshot.as_mut().unwrap());
+        checks.message(cause, PLAN, &request).await;
     }
 
-    overloaded_and_bugs(&mut observed).await;
-    not_allowed(&mut observed).await;
-    stopping(&mut observed).await;
+    let cause = "more than 16 MiB";
+    let bomb = gzip(&vec![0; REQUEST_BYTES_MAX + 1]);
+    let mut compressed = BytesMut::new();
+    compressed.put_u8(1);
+    compressed.put_u32(u32::try_from(bomb.len()).unwrap());
+    compressed.put_slice(&bomb);
+    let headers = [("grpc-encoding", "gzip")];
+    checks
+        .grpc(cause, PLAN, &headers, compressed.freeze())
+        .await;
+    for content_type in ["application/json", "application/proto"] {
+        let ask = Ask::post(PLAN, content_type, bomb.clone()).with("content-encoding", "gzip");
+        checks.http(cause, &ask).await;
+        let ask = Ask::post(PLAN, content_type, vec![b' '; REQUEST_BYTES_MAX + 1]);
+        checks.http(cause, &ask).await;
+    }
+    // Of few bytes, and more than 256 MiB in memory.
+    let values = "0,".repeat(2 << 20);
+    let template = format!(r#"{{"a":[{values}0]}}"#);
+    let text = format!(r#"{{"snapshot":{{"deployment":{{"spec":{{"template":{template}}}}}}}}}"#);
+    let ask = Ask::post(PLAN, "application/json", text);
+    checks.http(cause, &ask).await;
 
-    let documented = documented();
-    let reasons = observed.grpc.keys().chain(observed.http.keys());
-    let reasons: BTreeSet<_> = reasons.collect();
-    assert_eq!(reasons, documented.keys().collect::<BTreeSet<_>>());
-    for (reason, codes) in &documented {
-        let grpc = observed.grpc.get(reason).cloned().unwrap_or_default();
-        let (connect, http) = observed.http.get(reason).cloned().unwrap_or_default();
-        assert_eq!(&[grpc, connect, http], codes, "{reason}");
+    let cause = "an answer of more than 4 MiB";
+    let long = mk_request_with_long_answer(5 << 20);
+    checks.message(cause, PLAN, &long).await;
+
+    let cause = "bytes that cannot be decoded";
+    let garbage = Bytes::from_static(&[0, 0, 0, 0, 1, 7]);
+    checks.grpc(cause, PLAN, &[], garbage).await;
+    let garbage = Ask::post(PLAN, "application/proto", &b"\x07"[..]);
+    checks.http(cause, &garbage).await;
+
+    let cause = "text that is not the JSON of a request";
+    checks
+        .http(cause, &Ask::post(PLAN, "application/json", "{"))
+        .await;
+}
+
+fn requirements(snapshot: &mut Snapshot) -> &mut Vec<LabelSelectorRequirement> {
+    let deployment = snapshot.deployment.as_mut().unwrap();
+    let selector = deployment.spec.as_mut().unwrap().selector.as_mut();
+    &mut selector.unwrap().match_expressions
+}
+
+/// A requirement with so many values.
+fn requirement(values: usize) -> LabelSelectorRequirement {
+    LabelSelectorRequirement {
+        key: "app".to_owned(),
+        operator: if values == 0 { "Exists" } else { "In" }.to_owned(),
+        values: vec!["web".to_owned(); values],
     }
 }
 
-async fn overloaded_and_bugs(observed: &mut Observed) {
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+async fn rollbacks(checks: &mut Checks) {
+    let paused = mk_rollback(|it| {
+        let deployment = it.deployment.as_mut().unwrap();
+        deployment.spec.as_mut().unwrap().paused = true;
+    });
+    let incomplete = mk_rollback(|it| it.replica_sets_complete = false);
+    let first = mk_rollback(|it| it.replica_sets.clear());
+    let mut missing = mk_rollback(|_| {});
+    missing.to_revision = 99;
+    for (cause, request) in [
+        ("rollback of a paused Deployment", paused),
+        ("rollback without `replica_sets_complete`", incomplete),
+        ("rollback with no earlier revision", first),
+        ("rollback to a revision that is not there", missing),
+    ] {
+        checks.message(cause, ROLLBACK, &request).await;
+    }
+}
+
+/// What is wrong with a call, whatever its message is.
+async fn protocols(checks: &mut Checks) {
+    let plan = framed(&mk_request());
+    let cause = "a compression that is neither";
+    let headers = [("grpc-encoding", "br")];
+    checks.grpc(cause, PLAN, &headers, plan.clone()).await;
+    let ask = ask_json(&mk_request());
+    let with = |name: &'static str, value: &str| ask.clone().with(name, value);
+    checks.http(cause, &with("content-encoding", "br")).await;
+
+    let cause = "no message in a request";
+    for messages in [Bytes::new(), plan.repeat(2).into()] {
+        checks.grpc(cause, PLAN, &[], messages).await;
+    }
+
+    let cause = "a `grpc-timeout`";
+    let headers = [("grpc-timeout", "1s")];
+    checks.grpc(cause, PLAN, &headers, plan.clone()).await;
+    checks.http(cause, &with("connect-timeout-ms", "1s")).await;
+
+    for (cause, ask) in [
+        (
+            "a `Connect-Protocol-Version`",
+            with("connect-protocol-version", "2"),
+        ),
+        ("a content type that", with("content-type", "text/html")),
+        (
+            "gRPC over HTTP/1.1",
+            with("content-type", "application/grpc"),
+        ),
+    ] {
+        checks.http(cause, &ask).await;
+    }
+    for method in ["GET", "PUT", "DELETE", "OPTIONS"] {
+        let cause = "a method of HTTP other than POST";
+        let ask = Ask {
+            method,
+            body: Bytes::new(),
+            ..ask.clone()
+        };
+        checks.http(cause, &ask).await;
+    }
+    for query in ["unknown", "now=yesterday", "deployment=a&deployment=b"] {
+        for path in ["/v1/status", "/v1/plan"] {
+            let cause = "a parameter of `/v1/status` or `/v1/plan`";
+            let ask = Ask::post(&format!("{path}?{query}"), "text/plain", "");
+            checks.http(cause, &ask).await;
+        }
+    }
+
+    let cause = "an unknown method";
+    checks.grpc(cause, "/unknown/Unknown", &[], plan).await;
+    for path in ["/unknown", "/rollplan.v1.RolloutPlanner/Unknown"] {
+        let ask = Ask {
+            path: path.to_owned(),
+            ..ask.clone()
+        };
+        checks.http(cause, &ask).await;
+    }
+
+    let cause = "a health check for an unknown service";
+    let health = HealthCheckRequest {
+        service: "unknown".to_owned(),
+    };
+    let path = "/grpc.health.v1.Health/Check";
+    checks.grpc(cause, path, &[], framed(&health)).await;
+
+    let cause = "headers of more than 16 KiB";
+    let long = with("long", &"x".repeat(17 << 10));
+    let reply = long.over_http2(&mut checks.raw).await;
+    checks.table.http(cause, &reply);
+    checks.http(cause, &long).await;
+}
+
+async fn overloaded_and_bugs(table: &mut Table) {
     let staged = Staged::default();
     let config = Config {
         concurrent_calls_max: 1,
@@ -198,31 +285,38 @@ async fn overloaded_and_bugs(observed: &mut Observed) {
     };
     let Serving { address, .. } = staged.start(config).await;
     let mut raw = raw::connect(address).await;
+
     // It panics.
+    let cause = "a bug";
     let status = ComputeStatusRequest::default();
     let call = raw.call(raw::request(STATUS, &[]), framed(&status)).await;
-    observed.grpc(&call.unwrap());
-    observed.http(&ask(STATUS, &status).over_http1(address).await);
+    table.grpc(cause, &call.unwrap());
+    let ask = Ask::post(STATUS, "application/json", "{}");
+    table.http(cause, &ask.over_http1(address).await);
+
     // It waits, for too long and for long enough.
-    let late = raw::request(PLAN, &[("grpc-timeout", "50m")]);
-    let call = raw.call(late, framed(&mk_request())).await;
-    observed.grpc(&call.unwrap());
-    let late = ask_proto(&mk_request()).with("connect-timeout-ms", "50");
-    observed.http(&late.over_http1(address).await);
-    staged.started.notified().await;
+    let cause = "not answered in time";
     let plan = mk_request();
+    let late = raw::request(PLAN, &[("grpc-timeout", "50m")]);
+    table.grpc(cause, &raw.call(late, framed(&plan)).await.unwrap());
+    let late = ask_proto(&plan).with("connect-timeout-ms", "50");
+    table.http(cause, &late.over_http1(address).await);
+    staged.started.notified().await;
+
+    let cause = "no room for another call";
     let running = ask_proto(&plan);
     let running = tokio::spawn(async move { running.over_http1(address).await });
     staged.started.notified().await;
     let call = raw.call(raw::request(PLAN, &[]), framed(&plan)).await;
-    observed.grpc(&call.unwrap());
-    observed.http(&ask_proto(&plan).over_http1(address).await);
+    table.grpc(cause, &call.unwrap());
+    table.http(cause, &ask_proto(&plan).over_http1(address).await);
     staged.go_on.notify_one();
     running.await.unwrap();
 }
 
 /// Also the one test that calls with HTTP/1 over TLS.
-async fn not_allowed(observed: &mut Observed) {
+async fn not_allowed(table: &mut Table) {
+    let cause = "a certificate without any of the names";
     let directory = Directory::new();
     let (servers, clients) = (Authority::new(), Authority::new());
     directory.rotate(&servers.sign());
@@ -239,26 +333,27 @@ async fn not_allowed(observed: &mut Observed) {
         let mut stream = open_tls(address, &servers, &named("web.apps.svc"), offered).await;
         assert_eq!(plan.on(&mut stream).await.status, 200);
         let mut stream = open_tls(address, &servers, &named("other.svc"), offered).await;
-        observed.http(&plan.on(&mut stream).await);
+        table.http(cause, &plan.on(&mut stream).await);
     }
     let offered = ["http/1.1", "h2"];
     let stream = open_tls(address, &servers, &named("other.svc"), &offered).await;
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     let mut raw = connect_on(stream).await;
     let call = raw.call(raw::request(PLAN, &[]), framed(&mk_request()));
-    observed.grpc(&call.await.unwrap());
-    observed.http(&plan.over_http2(&mut raw).await);
+    table.grpc(cause, &call.await.unwrap());
+    table.http(cause, &plan.over_http2(&mut raw).await);
 }
 
-async fn connect_on(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> raw::Raw {
+async fn connect_on(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Raw {
     let (send, connection) = h2::client::handshake(stream).await.unwrap();
     tokio::spawn(connection);
-    raw::Raw {
+    Raw {
         send: send.ready().await.unwrap(),
     }
 }
 
-async fn stopping(observed: &mut Observed) {
+async fn stopping(table: &mut Table) {
+    let cause = "the server is stopping";
     let Serving { address, stop, .. } = start().await;
     let mut raw = raw::connect(address).await;
     let request = raw::request("/grpc.health.v1.Health/Watch", &[]);
@@ -269,5 +364,5 @@ async fn stopping(observed: &mut Observed) {
     // The stream is open once it has answered.
     let (parts, body) = answer.await.unwrap().into_parts();
     stop.send(Shutdown::Graceful).unwrap();
-    observed.grpc(&raw::read(parts, body).await.unwrap());
+    table.grpc(cause, &raw::read(parts, body).await.unwrap());
 }

@@ -22,6 +22,7 @@ mod secrets;
 mod settings;
 mod signals;
 mod stop;
+mod table;
 mod tls;
 mod traces;
 mod traps;
