@@ -7,12 +7,14 @@ betterproto2 (plan_betterproto2.py), with connect-es (es/plan.js), and with grpc
 answer that all must have is that of the command line. Each client also sends an empty request, and must see what is wrong
 with it.
 
+Runs the commands with curl and jq that docs/api.md prints, as they are, with the example in the place of what kubectl prints.
 Measures what Python pays to convert, too, beside what it pays to parse the example.
 """
 
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -85,6 +87,35 @@ def curl(address: str) -> Iterator[Seen]:
         sys.exit("curl, /v1/plan: another time")
     error = {"code": nothing["code"].title().replace("_", ""), "details": [it["type"] for it in nothing["details"]]}
     yield "curl, /v1/plan", printed, error
+
+
+def documented(address: str, expected: Any) -> None:
+    """The commands of docs/api.md."""
+    text = (ROOT / "docs/api.md").read_text()
+    blocks = [it for it in re.findall(r"```bash\n(.*?)```", text, re.DOTALL) if "curl" in it]
+    trimming = re.search(r"`(jq -c '[^`]*)`", text)
+    if len(blocks) != 2 or not trimming:
+        sys.exit("docs/api.md: expected two commands with curl, and one of jq alone")
+
+    def run(command: str) -> str:
+        script = f"kubectl() {{ cat '{EXAMPLE}'; }}\nset -eo pipefail\n{command.replace('127.0.0.1:50051', address)}"
+        return subprocess.run(["bash", "-c", script], check=True, text=True, stdout=subprocess.PIPE).stdout
+
+    status, plan = (run(block) for block in blocks)
+    if not status.startswith("Deployment shop/web: "):
+        sys.exit(f"docs/api.md: the answer of /v1/status is {status}")
+
+    def summaries(answer: str) -> list[str]:
+        return [step["summary"] for step in json.loads(answer).get("steps", [])]
+
+    # It has another time, and so another status.
+    if summaries(plan)[:-1] != [step["summary"] for step in expected["steps"]][:-1]:
+        sys.exit(f"docs/api.md: the plan is {plan}")
+    whole = run(f"kubectl | curl --silent --data-binary @- 'http://127.0.0.1:50051/v1/plan?now={NOW}'")
+    trimmed = run(f"kubectl | {trimming[1]} | curl --silent --data-binary @- 'http://127.0.0.1:50051/v1/plan?now={NOW}'")
+    if summaries(whole) != summaries(trimmed) or not summaries(whole):
+        sys.exit(f"docs/api.md: without the specs of pods the plan is {trimmed}")
+    print("the commands of docs/api.md: the same plan")
 
 
 def messages() -> Callable[[str], Callable[[], Any]]:
@@ -219,6 +250,7 @@ def main() -> None:
                     sys.exit(f"{name}: another error: {error}")
                 print(f"{name}: the same answer")
                 clients += 1
+        documented(address, expected)
         # Four ways of curl, two of Python's protobuf, one of betterproto2, five of connect-es, one of grpc-js.
         if clients != 13:
             sys.exit(f"{clients} clients, not 13")

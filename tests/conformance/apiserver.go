@@ -132,7 +132,19 @@ func sameCall(want *apiCall, r *http.Request, body []byte) error {
 	})
 }
 
-// recordEvent accepts an event that an adapter records by itself.
+// eventAnswers are the answers to events, in turn. A plan does not depend on any of them: 409 means that the event is recorded
+// already, and an adapter without the permission to create events carries out plans all the same.
+var eventAnswers = []struct {
+	code   int
+	reason string
+}{
+	{http.StatusForbidden, "Forbidden"},
+	{http.StatusConflict, "AlreadyExists"},
+	{http.StatusNotFound, "NotFound"},
+	{http.StatusCreated, ""},
+}
+
+// recordEvent answers an event that an adapter records by itself.
 func (s *script) recordEvent(w http.ResponseWriter, body []byte) {
 	var recorded event
 	if err := json.Unmarshal(body, &recorded); err != nil {
@@ -140,8 +152,14 @@ func (s *script) recordEvent(w http.ResponseWriter, body []byte) {
 	}
 	s.mu.Lock()
 	s.events = append(s.events, recorded)
+	answer := eventAnswers[s.recorded%len(eventAnswers)]
+	s.recorded++
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusCreated)
-	_, _ = w.Write(body)
+	w.WriteHeader(answer.code)
+	if answer.code == http.StatusCreated {
+		_, _ = w.Write(body)
+		return
+	}
+	_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, answer.reason, answer.code)
 }

@@ -25,6 +25,8 @@ type script struct {
 	attempts  int
 	notBefore time.Time
 	events    []event
+	// recorded counts the events of all syncs.
+	recorded  int
 	deviation string
 	// ended is closed when the transcript ends, so that no handler hangs any longer.
 	ended chan struct{}
