@@ -165,6 +165,20 @@ fn pods_are_complete() {
     );
 }
 
+/// After `kubectl delete rs --all`, for example: of a file, nobody would know that there are none.
+#[test]
+fn replica_sets_are_complete() {
+    let mut deployment = from_yaml(DEPLOYMENT);
+    deployment["status"] = json!({"replicas": 2});
+    let kubectl = Kubectl::new(&[poll(vec![deployment])]);
+    let run = kubectl.run(&["plan", "web", "-o", "json"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    assert_eq!(
+        super::summaries(&run.out),
+        ["create ReplicaSet web-79c545b47 with 2 replicas"]
+    );
+}
+
 #[test]
 fn a_planned_deployment() {
     let mut owner = from_yaml(DEPLOYMENT);
