@@ -117,6 +117,38 @@ fn items_of_lists_are_named() {
     assert_eq!(err, expected.join("\n") + "\n");
 }
 
+/// Of an object that is selected, whether or not anything reads the key; of another one if it is unclear what it is.
+#[test]
+fn duplicate_keys_are_named_with_their_object() {
+    let deployment = super::input::from_yaml(DEPLOYMENT).to_string();
+    let with =
+        |text: &str, entries: &str| format!("{},{entries}}}", text.strip_suffix('}').unwrap());
+    let config = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#;
+    let input = |first: &str, second: &str| {
+        format!(r#"{{"kind":"List","apiVersion":"v1","items":[{first},{second}]}}"#)
+    };
+    for key in ["spec", "x"] {
+        let twice = with(&deployment, &format!(r#""{key}":{{}},"{key}":{{}}"#));
+        let err = refused(&plan_args(&[]), &input(&twice, config));
+        let expected = format!(
+            "items[0] (Deployment shop/web): [\"{key}\"]: the key occurs twice in its object\n"
+        );
+        assert!(err.ends_with(&expected), "{err}");
+    }
+    let twice = with(config, r#""data":{},"data":{}"#);
+    let run = rollplan(&plan_args(&[]), &input(&deployment, &twice));
+    assert_eq!(
+        (run.exit, run.err.as_str()),
+        (0, "note: skipped: 1 ConfigMap (v1)\n")
+    );
+    let twice = with(config, r#""kind":"Pod""#);
+    let err = refused(&plan_args(&[]), &input(&deployment, &twice));
+    assert!(
+        err.ends_with("items[1]: [\"kind\"]: the key occurs twice in its object\n"),
+        "{err}"
+    );
+}
+
 /// A double has no room for them, and a rounded one would make another template.
 #[test]
 fn large_integers_of_templates_are_exact_or_refused() {
