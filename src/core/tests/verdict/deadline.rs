@@ -1,0 +1,82 @@
+//! What the progress deadline decides, and what it does not.
+
+use super::scheduling::unschedulable;
+use super::{both, verdict};
+use crate::report::Phase;
+use crate::report::verdict::Outlook;
+use crate::snapshot::Snapshot;
+use crate::template::Value;
+use crate::tests::report::{reported, running};
+use crate::tests::world::{at, mk_condition};
+
+pub(in crate::tests) fn past_the_deadline(mut snapshot: Snapshot) -> Snapshot {
+    let timed_out = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-5));
+    // The published counters have not changed since: the rollout has made no progress.
+    snapshot.deployment.status.replicas = 5;
+    snapshot.deployment.status.updated_replicas = 2;
+    snapshot.deployment.status.ready_replicas = 3;
+    snapshot.deployment.status.available_replicas = 3;
+    snapshot.deployment.status.conditions = vec![timed_out];
+    snapshot
+}
+
+#[test]
+fn passed_deadline_needs_a_change_unless_a_container_may_still_be_starting() {
+    let found = reported(&past_the_deadline(unschedulable()));
+    assert_eq!(found.phase, Phase::Stalled);
+    assert_eq!(
+        (found.verdict.outlook, found.verdict.is_certain),
+        (Outlook::NeedsChange, false)
+    );
+    assert_eq!(found.verdict.reason, "UNSCHEDULABLE");
+    // A startup probe of 30 minutes.
+    let mut slow = past_the_deadline(both(&running(700)));
+    let probe = Value::from([
+        (
+            "httpGet",
+            Value::from([("path", Value::from("/up")), ("port", Value::from("http"))]),
+        ),
+        ("initialDelaySeconds", Value::from(60)),
+        ("failureThreshold", Value::from(180)),
+    ]);
+    let port = Value::from([
+        ("name", Value::from("http")),
+        ("containerPort", Value::from(8080)),
+    ]);
+    let main = Value::from([
+        ("name", Value::from("main")),
+        ("image", Value::from("v2")),
+        ("ports", Value::from(vec![port])),
+        ("startupProbe", probe),
+    ]);
+    let spec = Value::from([("containers", Value::from(vec![main]))]);
+    let labels = Value::from([("labels", Value::from([("app", "web")]))]);
+    let template = Value::from([("metadata", labels), ("spec", spec)]);
+    slow.deployment.spec.template = template.clone().into();
+    slow.replica_sets[0].template = template.into();
+    let started = |snapshot: &mut Snapshot, started: Option<bool>, restarts: i32| {
+        let pods = snapshot.pods.iter().cloned().map(|mut pod| {
+            pod.containers[0].started = started;
+            pod.containers[0].restarts = restarts;
+            pod
+        });
+        snapshot.pods = pods.collect();
+    };
+    started(&mut slow, Some(false), 0);
+    let found = reported(&slow);
+    assert_eq!(found.phase, Phase::Stalled);
+    assert_eq!(found.verdict.outlook, Outlook::Undecided);
+    assert!(
+        found
+            .verdict
+            .message
+            .ends_with("startup probe GET :8080/up has not passed yet, 19m20s left"),
+        "{}",
+        found.verdict.message
+    );
+    // It was killed once, or has passed the probe.
+    for (passed, restarts) in [(Some(false), 1), (Some(true), 0), (None, 0)] {
+        started(&mut slow, passed, restarts);
+        assert_eq!(verdict(&slow).outlook, Outlook::NeedsChange);
+    }
+}

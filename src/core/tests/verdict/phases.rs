@@ -1,0 +1,171 @@
+//! Verdicts that no failure of a pod decides: phases, generations, and what only takes time.
+
+use super::crashes::crashed;
+use super::{verdict, young};
+use crate::diagnosis::Cause;
+use crate::report::Phase;
+use crate::report::verdict::Outlook;
+use crate::snapshot::Container;
+use crate::tests::report::{
+    completed, condition, container, half_way, pod, ready, reported, running, waiting,
+    with_conditions, with_pods,
+};
+use crate::tests::world::{at, mk_condition, mk_set_status, rolling};
+
+#[test]
+fn unobserved_changes_come_first_and_are_never_failures() {
+    let mut snapshot = crashed();
+    snapshot.deployment.metadata.generation = 2;
+    let timed_out = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-5));
+    snapshot.deployment.status.conditions = vec![timed_out];
+    let found = reported(&snapshot);
+    assert_eq!(found.blockers[0].cause, Cause::GenerationUnobserved);
+    assert_eq!(found.verdict.reason, "GENERATION_UNOBSERVED");
+    assert_eq!(found.verdict.outlook, Outlook::Undecided);
+    let mut snapshot = crashed();
+    snapshot.replica_sets[0].metadata.generation = 2;
+    let found = reported(&snapshot);
+    assert_eq!(found.blockers[0].cause, Cause::ReplicaSetUnobserved);
+    assert_eq!(found.verdict.outlook, Outlook::Undecided);
+    assert_eq!(found.phase, Phase::Progressing);
+    // Nor is a rollout complete by such counters.
+    let mut snapshot = with_pods(["a", "b", "c", "d"].map(|name| ready(name, 0)));
+    snapshot.replica_sets.truncate(1);
+    snapshot.replica_sets[0].replicas = 4;
+    snapshot.replica_sets[0].status = mk_set_status(4, 4);
+    assert_eq!(reported(&snapshot).phase, Phase::Complete);
+    snapshot.replica_sets[0].metadata.generation = 2;
+    let found = reported(&snapshot);
+    assert_eq!(found.phase, Phase::Progressing);
+    assert_eq!(found.verdict.reason, "REPLICA_SET_UNOBSERVED");
+    assert_eq!(found.verdict.outlook, Outlook::Undecided);
+}
+
+#[test]
+fn paused_deleting_and_refused_rollouts_need_a_change() {
+    let mut snapshot = half_way();
+    snapshot.deployment.spec.paused = true;
+    let found = verdict(&snapshot);
+    assert_eq!(
+        (found.outlook, found.is_certain, found.reason),
+        (Outlook::NeedsChange, true, "PAUSED")
+    );
+    assert_eq!(
+        found.remedy,
+        "resume it: kubectl rollout resume deploy/web -n default"
+    );
+    // All pods have the current template already: it is only scaled.
+    snapshot.replica_sets.truncate(1);
+    for replicas in [4, 2] {
+        snapshot.replica_sets[0].replicas = replicas;
+        assert_eq!(verdict(&snapshot).outlook, Outlook::Undecided);
+    }
+    // Nothing is missing of a Deployment without pods, nor of one whose pods may still be adopted.
+    let mut without_pods = snapshot.clone();
+    without_pods.deployment.spec.replicas = 0;
+    without_pods.replica_sets.clear();
+    assert_ne!(verdict(&without_pods).reason, "PAUSED");
+    snapshot.replica_sets[0].metadata.owner_references.clear();
+    snapshot.replica_sets[0].metadata.labels.clear();
+    assert!(!verdict(&snapshot).is_certain);
+    snapshot.replica_sets.clear();
+    assert!(verdict(&snapshot).is_certain);
+    let mut snapshot = half_way();
+    snapshot.deployment.metadata.deletion_timestamp = Some(at(0));
+    let found = verdict(&snapshot);
+    assert_eq!(
+        (found.outlook, found.is_certain, found.reason),
+        (Outlook::NeedsChange, true, "DELETING")
+    );
+    let mut snapshot = half_way();
+    snapshot.deployment.spec.selector = Default::default();
+    let found = verdict(&snapshot);
+    assert_eq!(
+        (found.outlook, found.is_certain),
+        (Outlook::NeedsChange, true)
+    );
+}
+
+#[test]
+fn degraded_is_a_deployment_whose_pods_were_ready_before() {
+    let lost = |seconds: i64| {
+        let up = Container {
+            ready: true,
+            ..container(running(900))
+        };
+        let mut pod = with_conditions(
+            pod("lost", "Running", vec![up]),
+            vec![condition("Ready", "False", "", "", seconds)],
+        );
+        pod.metadata.creation_timestamp = Some(at(-900));
+        pod.node_name = "real-0".to_owned();
+        pod
+    };
+    let found = completed([ready("a", 800), lost(157)], 2, 1);
+    assert_eq!(found.phase, Phase::Degraded);
+    assert_eq!(found.verdict.outlook, Outlook::Undecided);
+    assert!(
+        found.message.starts_with("deployment \"web\" is degraded")
+            && found
+                .verdict
+                .message
+                .ends_with("node real-0 may have stopped reporting"),
+        "{found:?}"
+    );
+    // A pod that was added is not degraded, but scaling.
+    let starting = young("new", vec![container(waiting("ContainerCreating", ""))]);
+    let found = completed([ready("a", 800), starting], 2, 1);
+    assert_eq!(found.phase, Phase::Progressing);
+}
+
+#[test]
+fn zero_replicas_and_one_without_surge_are_judged() {
+    let mut snapshot = half_way();
+    snapshot.deployment.spec.replicas = 0;
+    snapshot.replica_sets.truncate(1);
+    snapshot.replica_sets[0].replicas = 0;
+    snapshot.replica_sets[0].status = mk_set_status(0, 0);
+    assert_eq!(verdict(&snapshot).outlook, Outlook::Complete);
+    let mut snapshot = crashed();
+    snapshot.deployment.spec.replicas = 1;
+    snapshot.deployment.spec.strategy = rolling(0, 1);
+    snapshot.replica_sets.truncate(1);
+    snapshot.replica_sets[0].replicas = 1;
+    snapshot.replica_sets[0].status = mk_set_status(1, 0);
+    snapshot.pods = snapshot.pods.iter().take(1).cloned().collect();
+    assert!(verdict(&snapshot).is_certain);
+}
+
+#[test]
+fn completes_by_itself_if_only_time_is_missing() {
+    let mut snapshot = with_pods([ready("b", 10), ready("a", 40)]);
+    snapshot.deployment.spec.min_ready_seconds = 60;
+    let found = verdict(&snapshot);
+    assert_eq!(
+        (found.outlook, found.is_certain),
+        (Outlook::CompletesByItself, false)
+    );
+    assert!(
+        found.message.ends_with("a Ready for 40s, 20s left"),
+        "{}",
+        found.message
+    );
+}
+
+#[test]
+fn completes_by_itself_while_only_old_pods_are_left() {
+    let mut snapshot = half_way();
+    snapshot.replica_sets[0].replicas = 4;
+    snapshot.replica_sets[0].status = mk_set_status(4, 4);
+    snapshot.replica_sets[1].replicas = 0;
+    let found = verdict(&snapshot);
+    assert_eq!(
+        (found.outlook, found.reason),
+        (Outlook::CompletesByItself, "")
+    );
+    // Nobody knows what becomes of pods that do not exist yet.
+    let mut snapshot = half_way();
+    snapshot.replica_sets[0].replicas = 0;
+    snapshot.replica_sets[0].status = mk_set_status(0, 0);
+    assert_eq!(verdict(&snapshot).outlook, Outlook::Undecided);
+}
