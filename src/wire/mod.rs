@@ -37,6 +37,7 @@ pub use restart::{plan_restarts, plan_restarts_until};
 
 use bytes::Bytes;
 use interruptible::Interruptible;
+use objects::Subject;
 use prost::{Message, Name};
 use rollplan_core::Plan;
 use rollplan_core::diagnosis::diagnose_until;
@@ -116,28 +117,38 @@ pub fn compute_status_until(
     interrupt: &dyn Interrupt,
 ) -> Result<proto::ComputeStatusResponse, Error> {
     let proto::ComputeStatusRequest {
-        snapshot,
+        mut snapshot,
         options,
         previous_verdict,
         fail_on,
     } = request;
-    if let Some(snapshot) = snapshot
-        .as_ref()
-        .filter(|it| objects::kinds::may_be_meant(it))
-        && let Some(workload) = objects::kinds::read(snapshot, interrupt)?
-    {
-        let now = snapshot.now;
-        let (observed, judgement) =
-            parse::workload(workload, now, options, previous_verdict, fail_on, interrupt)?;
-        let report = rollplan_core::kinds::report_until(&observed, judgement, interrupt)?;
-        return Ok(proto::ComputeStatusResponse {
-            status: None,
-            report: Some(print_report(report)),
-            object: Some(print::observed_reference(&observed)),
-        });
-    }
-    let (snapshot, options) =
-        parse::status(snapshot, options, previous_verdict, fail_on, interrupt)?;
+    let subject = match &mut snapshot {
+        Some(snapshot) => objects::read_subject(snapshot, interrupt),
+        None => Ok(Subject::Deployment(None)),
+    };
+    let origins = match subject {
+        Ok(Subject::Workload(workload)) => {
+            let now = snapshot.and_then(|snapshot| snapshot.now);
+            let (observed, judgement) =
+                parse::workload(*workload, now, options, previous_verdict, fail_on, interrupt)?;
+            let report = rollplan_core::kinds::report_until(&observed, judgement, interrupt)?;
+            return Ok(proto::ComputeStatusResponse {
+                status: None,
+                report: Some(print_report(report)),
+                object: Some(print::observed_reference(&observed)),
+            });
+        }
+        Ok(Subject::Deployment(origins)) => Ok(origins),
+        Err(error) => Err(error),
+    };
+    let (snapshot, options) = parse::status(
+        snapshot,
+        origins,
+        options,
+        previous_verdict,
+        fail_on,
+        interrupt,
+    )?;
     let status = rollplan_core::compute_status_until(&snapshot, options, interrupt)?;
     let diagnosis = diagnose_until(&snapshot, options, interrupt)?;
     let report = report(&diagnosis, &status, &[]);

@@ -39,6 +39,41 @@ pub(super) struct Origins {
     pub(super) events: Vec<Origin>,
 }
 
+/// What a status is asked for.
+#[derive(Debug)]
+pub(super) enum Subject {
+    /// A Deployment, whose objects are filled in. The origins are there if they come from texts.
+    Deployment(Option<Origins>),
+    /// An object of another kind.
+    Workload(Box<kinds::Workload>),
+}
+
+/// Reads what a status is asked for. The texts are scanned once: only the spec of a custom resource tells whether it is a
+/// Deployment.
+pub(super) fn read_subject(
+    snapshot: &mut proto::Snapshot,
+    interrupt: &dyn Interrupt,
+) -> Result<Subject, Error> {
+    if !kinds::may_be_meant(snapshot) {
+        return read(snapshot, interrupt).map(Subject::Deployment);
+    }
+    let mut violations = Violations::default();
+    check_target(snapshot, &mut violations);
+    check_exclusive(snapshot, &mut violations);
+    let texts = std::mem::take(&mut snapshot.objects_json);
+    let (found, _) = scan_all(&texts, violations, interrupt)?;
+    let mut reader = Reader::new(interrupt);
+    let Some(target) = reader.choose(&found, snapshot.target.as_ref()) else {
+        return Err(Error::InvalidArgument(reader.violations));
+    };
+    if is_deployment(&target.0) {
+        let origins = reader.deployment(&found, snapshot)?;
+        return Ok(Subject::Deployment(Some(origins)));
+    }
+    let workload = kinds::read(reader, &found, target, snapshot)?;
+    Ok(Subject::Workload(Box::new(workload)))
+}
+
 /// Fills in the objects of a snapshot from its JSON texts. `None` if it has none.
 pub(super) fn read(
     snapshot: &mut proto::Snapshot,
@@ -56,16 +91,8 @@ pub(super) fn read(
     check_kind(snapshot, &mut violations);
     let texts = std::mem::take(&mut snapshot.objects_json);
     let (found, _) = scan_all(&texts, violations, interrupt)?;
-    let mut reader = Reader {
-        violations: Violations::default(),
-        memory: 0,
-        interrupt,
-    };
-    let origins = reader.select(&found, snapshot)?;
-    match (origins, reader.violations.is_empty()) {
-        (Some(origins), true) => Ok(Some(origins)),
-        _ => Err(Error::InvalidArgument(reader.violations)),
-    }
+    let origins = Reader::new(interrupt).deployment(&found, snapshot)?;
+    Ok(Some(origins))
 }
 
 /// All objects of all texts, and whether a list in them is a page of one that goes on.
@@ -161,6 +188,31 @@ struct Reader<'i> {
     /// Bytes that the messages take in memory.
     memory: usize,
     interrupt: &'i dyn Interrupt,
+}
+
+// === impl Reader ===
+
+impl<'i> Reader<'i> {
+    fn new(interrupt: &'i dyn Interrupt) -> Self {
+        Self {
+            violations: Violations::default(),
+            memory: 0,
+            interrupt,
+        }
+    }
+
+    /// Fills in what the Deployment is decided by.
+    fn deployment(
+        mut self,
+        found: &[(Found<'_>, Metadata<'_>)],
+        snapshot: &mut proto::Snapshot,
+    ) -> Result<Origins, Error> {
+        let origins = self.select(found, snapshot)?;
+        match (origins, self.violations.is_empty()) {
+            (Some(origins), true) => Ok(origins),
+            _ => Err(Error::InvalidArgument(self.violations)),
+        }
+    }
 }
 
 /// An object, with what tells whose it is.

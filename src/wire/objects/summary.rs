@@ -54,11 +54,7 @@ pub fn summarize_objects(
         ..
     } = snapshot;
     let (found, is_continued) = scan_all(objects_json, Violations::default(), interrupt)?;
-    let mut reader = Reader {
-        violations: Violations::default(),
-        memory: 0,
-        interrupt,
-    };
+    let mut reader = Reader::new(interrupt);
     let Some(owner) = reader.choose(&found, target.as_ref()) else {
         return Err(Error::InvalidArgument(reader.violations));
     };

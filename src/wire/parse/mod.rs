@@ -58,15 +58,16 @@ pub(super) fn rollback(
     combined(parsed, parser.finish(())).map(|((snapshot, ..), ())| snapshot)
 }
 
-/// Takes in a snapshot, and how to judge its rollout.
+/// Takes in a snapshot whose texts have been read, and how to judge its rollout.
 pub(super) fn status(
     snapshot: Option<proto::Snapshot>,
+    origins: Result<Option<Origins>, Error>,
     options: Option<proto::PlanOptions>,
     previous: Option<proto::Verdict>,
     rules: Vec<proto::FailureRule>,
     interrupt: &dyn Interrupt,
 ) -> Result<(Snapshot, Options), Error> {
-    let parsed = request(snapshot, options, interrupt);
+    let parsed = origins.and_then(|origins| parsed(snapshot, origins, options, interrupt));
     let mut parser = Parser::new(&Never);
     let judgement = parser.judgement(previous, rules);
     let options = combined(parsed, parser.finish(judgement));
@@ -116,17 +117,27 @@ pub fn parse_options(options: Option<proto::PlanOptions>) -> Result<(Options, Ho
 
 /// Takes in what requests are made of.
 pub(super) fn request(
+    mut snapshot: Option<proto::Snapshot>,
+    options: Option<proto::PlanOptions>,
+    interrupt: &dyn Interrupt,
+) -> Result<(Snapshot, Options, Horizon), Error> {
+    let origins = match &mut snapshot {
+        Some(snapshot) => objects::read(snapshot, interrupt)?,
+        None => None,
+    };
+    parsed(snapshot, origins, options, interrupt)
+}
+
+/// The same, once the texts have been read.
+fn parsed(
     snapshot: Option<proto::Snapshot>,
+    origins: Option<Origins>,
     options: Option<proto::PlanOptions>,
     interrupt: &dyn Interrupt,
 ) -> Result<(Snapshot, Options, Horizon), Error> {
     let snapshot_path = Path::Root("snapshot");
     let mut parser = Parser::new(interrupt);
-    let mut snapshot = parser.required(snapshot, &snapshot_path);
-    let origins = match &mut snapshot {
-        Some(snapshot) => objects::read(snapshot, interrupt)?,
-        None => None,
-    };
+    let snapshot = parser.required(snapshot, &snapshot_path);
     // Before anything is looked at: what is too large is not worth the work.
     if let Some(snapshot) = &snapshot {
         limit(

@@ -6,7 +6,6 @@ mod views;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use rollplan_core::interrupt::Interrupt;
 use rollplan_core::kinds::{Observed, REVISION_LABEL, View};
 use rollplan_core::snapshot::{ObjectMeta, StringMap};
 use rollplan_core::time::Time;
@@ -53,7 +52,7 @@ pub(super) fn is_of_kubernetes(api_version: &str) -> bool {
 }
 
 /// Whether a target is of another kind than a Deployment, as far as its kind tells.
-pub(in crate::wire) fn may_be_meant(snapshot: &proto::Snapshot) -> bool {
+pub(super) fn may_be_meant(snapshot: &proto::Snapshot) -> bool {
     let target = snapshot.target.as_ref();
     !snapshot.objects_json.is_empty()
         && target.is_some_and(|target| {
@@ -62,27 +61,14 @@ pub(in crate::wire) fn may_be_meant(snapshot: &proto::Snapshot) -> bool {
         })
 }
 
-/// Reads the target, its pods and their events. `None` if the target is a custom resource with the spec of a Deployment.
-pub(in crate::wire) fn read(
+/// Reads the pods of the target, and the events about these and about itself.
+pub(super) fn read(
+    mut reader: Reader<'_>,
+    found: &[(Found<'_>, Metadata<'_>)],
+    target: Object<'_, '_>,
     snapshot: &proto::Snapshot,
-    interrupt: &dyn Interrupt,
-) -> Result<Option<Workload>, Error> {
-    let mut violations = Violations::default();
-    super::check_target(snapshot, &mut violations);
-    super::check_exclusive(snapshot, &mut violations);
-    let (found, _) = super::scan_all(&snapshot.objects_json, violations, interrupt)?;
-    let mut reader = Reader {
-        violations: Violations::default(),
-        memory: 0,
-        interrupt,
-    };
-    let Some(target) = reader.choose(&found, snapshot.target.as_ref()) else {
-        return Err(Error::InvalidArgument(reader.violations));
-    };
+) -> Result<Workload, Error> {
     let (object, metadata) = target;
-    if is_deployment(object) {
-        return Ok(None);
-    }
     check(object, metadata)?;
     let known = Known::of(&object.api_version, &object.kind);
     let faults = Faults::new(known.is_none());
@@ -90,14 +76,14 @@ pub(in crate::wire) fn read(
         faults.field("spec", object.field("spec")),
         faults.field("status", object.field("status")),
     );
-    let pods = select_pods(&found, target, known)?;
+    let pods = select_pods(found, target, known)?;
     let pod_spec = match known {
         Some(Known::Pod) => spec.clone(),
         Some(known) if known.controls_pods() => spec.get("template").get("spec"),
         _ => faults.field("spec", None),
     };
     let view = match known {
-        Some(known) => known.view(&spec, &status, newest_revision(&found, target, known)),
+        Some(known) => known.view(&spec, &status, newest_revision(found, target, known)),
         None => View::Other,
     };
     let observed = Observed {
@@ -164,10 +150,10 @@ pub(in crate::wire) fn read(
             });
         }
     }
-    let events = events_about(&found, target, &pods);
+    let events = events_about(found, target, &pods);
     reader.messages(&events, &mut workload.events, &mut workload.event_origins)?;
     match reader.violations.is_empty() {
-        true => Ok(Some(workload)),
+        true => Ok(workload),
         false => Err(Error::InvalidArgument(reader.violations)),
     }
 }

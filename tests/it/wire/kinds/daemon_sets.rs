@@ -1,0 +1,153 @@
+//! DaemonSets: nodes, revisions and limits.
+
+use rollplan::proto::{Outlook, Phase};
+use serde_json::{Value, json};
+
+use super::{check, daemon_set, no_image, object, pod, ready, report};
+
+fn revision(owner: &Value, name: &str, number: i64) -> Value {
+    let mut object = object(
+        "apps/v1",
+        "ControllerRevision",
+        name,
+        Value::Null,
+        Value::Null,
+    );
+    object["revision"] = json!(number);
+    object["metadata"]["labels"] = json!({"controller-revision-hash": name});
+    object["metadata"]["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent",
+        "uid": owner["metadata"]["uid"], "controller": true}]);
+    object
+}
+
+#[test]
+fn daemon_set_without_nodes_is_complete_and_says_so() {
+    let set = daemon_set(
+        json!({}),
+        json!({"desiredNumberScheduled": 0, "currentNumberScheduled": 0,
+        "updatedNumberScheduled": 0, "numberReady": 0, "numberAvailable": 0}),
+    );
+    let message = "daemonset \"agent\" has no node to run on: its nodeSelector and tolerations fit none, or there is none";
+    check(
+        &report(60, &set, &[]),
+        Phase::Complete,
+        Outlook::Complete,
+        true,
+        "",
+        message,
+    );
+    let set = object(
+        "apps/v1",
+        "DaemonSet",
+        "agent",
+        json!({}),
+        json!({"observedGeneration": 1}),
+    );
+    let message = "daemonset \"agent\" is waiting: no controller has counted its nodes yet";
+    check(
+        &report(60, &set, &[]),
+        Phase::Progressing,
+        Outlook::Undecided,
+        false,
+        "GENERATION_UNOBSERVED",
+        message,
+    );
+}
+
+#[test]
+fn daemon_set_names_nodes_by_reason_and_one_bad_node_does_not_fail_it() {
+    let set = daemon_set(
+        json!({}),
+        json!({"updatedNumberScheduled": 2, "numberReady": 2, "numberAvailable": 2}),
+    );
+    let revisions = [revision(&set, "old", 1), revision(&set, "new", 10)];
+    let mut objects = vec![
+        pod("agent-a", &set, "new", "node-a", no_image()),
+        pod("agent-b", &set, "new", "node-b", ready()),
+        // A crash of the old template is not of this rollout.
+        pod("agent-c", &set, "old", "node-c", no_image()),
+    ];
+    objects.extend(revisions);
+    let message = "daemonset \"agent\" is rolling out (2 of 3 nodes updated, 2 of 3 available): image web:2 of container web \
+                   cannot be pulled (1 of 3 new pods: agent-a ImagePullBackOff for 1h0m): not found (node node-a)";
+    check(
+        &report(3600, &set, &objects),
+        Phase::Progressing,
+        Outlook::Undecided,
+        false,
+        "IMAGE_PULL",
+        message,
+    );
+    objects[1] = pod("agent-b", &set, "new", "node-b", no_image());
+    let verdict = report(3600, &set, &objects).verdict.unwrap();
+    assert_eq!(
+        (verdict.certain, verdict.outlook()),
+        (true, Outlook::NeedsChange)
+    );
+    assert!(
+        verdict.message.ends_with("(nodes node-a, node-b)"),
+        "{}",
+        verdict.message
+    );
+}
+
+#[test]
+fn daemon_set_tells_new_pods_by_the_number_of_the_template_too() {
+    let mut set = daemon_set(
+        json!({}),
+        json!({"updatedNumberScheduled": 1, "numberReady": 2, "numberAvailable": 2}),
+    );
+    set["metadata"]["annotations"] = json!({"deprecated.daemonset.template.generation": "2"});
+    let of = |name: &str, number: &str, status| {
+        let mut pod = pod(name, &set, "unknown", name, status);
+        pod["metadata"]["labels"] = json!({"pod-template-generation": number});
+        pod
+    };
+    let pods = [
+        of("agent-a", "2", no_image()),
+        of("agent-b", "1", ready()),
+        of("agent-c", "1", ready()),
+    ];
+    let report = report(3600, &set, &pods);
+    assert_eq!(report.blockers[0].pod_count, 1);
+    assert_eq!(report.phase(), Phase::Stalled);
+}
+
+#[test]
+fn daemon_set_explains_its_limits() {
+    let counts = json!({"updatedNumberScheduled": 1, "numberReady": 2, "numberAvailable": 2});
+    for (limits, expected) in [
+        (
+            json!({}),
+            "2 nodes are still to be updated: at most 1 node is unavailable at a time, 1 now",
+        ),
+        (
+            json!({"maxUnavailable": "50%"}),
+            "2 nodes are still to be updated: at most 2 nodes are unavailable at a time",
+        ),
+        (
+            json!({"maxSurge": 1, "maxUnavailable": 0}),
+            "2 nodes are still to be updated: at most 1 node with an additional pod at a time",
+        ),
+    ] {
+        let set = daemon_set(
+            json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": limits}}),
+            counts.clone(),
+        );
+        assert_eq!(report(60, &set, &[]).blockers[0].message, expected);
+    }
+    let set = daemon_set(
+        json!({"updateStrategy": {"type": "OnDelete"}}),
+        json!({"updatedNumberScheduled": 1}),
+    );
+    let message = "daemonset \"agent\" is waiting: 2 pods have an older revision, and updateStrategy OnDelete replaces a \
+                   pod only when it is deleted";
+    check(
+        &report(60, &set, &[]),
+        Phase::Paused,
+        Outlook::NeedsChange,
+        true,
+        "ON_DELETE",
+        message,
+    );
+}

@@ -1,0 +1,320 @@
+//! Jobs and CronJobs: their conditions, their limits, and hooks.
+
+use rollplan::proto::{Outlook, Phase};
+use rollplan::wire;
+use serde_json::{Value, json};
+
+use super::{
+    START, at, check, condition, container, job, no_image, object, pod, ready, report, request,
+};
+
+#[test]
+fn job_is_final_by_its_conditions() {
+    let done = job(
+        json!({}),
+        json!({"startTime": at(0), "succeeded": 1, "conditions": condition("Complete", "", "")}),
+    );
+    let message = "job \"migrate\" is complete (1 of 1 succeeded)";
+    check(
+        &report(60, &done, &[]),
+        Phase::Complete,
+        Outlook::Complete,
+        true,
+        "",
+        message,
+    );
+    // Its time to live has passed: the result stands while it is being deleted.
+    let mut deleted = done;
+    deleted["metadata"]["deletionTimestamp"] = json!(at(70));
+    deleted["spec"]["ttlSecondsAfterFinished"] = json!(0);
+    check(
+        &report(80, &deleted, &[]),
+        Phase::Complete,
+        Outlook::Complete,
+        true,
+        "",
+        message,
+    );
+    // One that has not finished is deleted by somebody.
+    let mut deleted = job(json!({}), json!({"startTime": at(0), "active": 1}));
+    deleted["metadata"]["deletionTimestamp"] = json!(at(70));
+    let report = report(80, &deleted, &[]);
+    check(
+        &report,
+        Phase::Deleting,
+        Outlook::NeedsChange,
+        true,
+        "DELETING",
+        "job \"migrate\" is being deleted",
+    );
+}
+
+#[test]
+fn job_that_is_not_yet_final_is_ending() {
+    let done = job(
+        json!({}),
+        json!({"startTime": at(0), "succeeded": 1, "terminating": 2,
+        "conditions": condition("SuccessCriteriaMet", "CompletionsReached", "")}),
+    );
+    let message = "job \"migrate\" is ending (1 of 1 succeeded): it has succeeded (CompletionsReached), and waits for 2 \
+                   pods to end";
+    let report_done = report(60, &done, &[]);
+    let message = message.replace(" (1 of 1 succeeded)", "");
+    check(
+        &report_done,
+        Phase::Progressing,
+        Outlook::CompletesByItself,
+        false,
+        "NOT_FINAL",
+        &message,
+    );
+    let failed = job(
+        json!({"backoffLimit": 2}),
+        json!({"startTime": at(0), "failed": 3, "terminating": 1,
+        "conditions": condition("FailureTarget", "BackoffLimitExceeded", "Job has reached the specified backoff limit")}),
+    );
+    let message = "job \"migrate\" fails: 3 pods failed, and backoffLimit 2 allows no more";
+    check(
+        &report(60, &failed, &[]),
+        Phase::Stalled,
+        Outlook::NeedsChange,
+        true,
+        "JOB_FAILED",
+        message,
+    );
+}
+
+#[test]
+fn failed_job_names_the_rule_or_the_container() {
+    let failed = job(
+        json!({"backoffLimit": 0}),
+        json!({"startTime": at(0), "failed": 1,
+        "conditions": condition("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")}),
+    );
+    let ended = json!({"phase": "Failed", "containerStatuses": container(json!({"terminated":
+        {"exitCode": 3, "reason": "Error", "message": "no such table\n", "finishedAt": at(40)}}))});
+    let pods = [pod("migrate-x", &failed, "", "n", ended)];
+    let report_failed = report(60, &failed, &pods);
+    let message = "job \"migrate\" has failed: 1 pod failed, and backoffLimit 0 allows no more; pod migrate-x, container web \
+                   exit code 3: no such table";
+    check(
+        &report_failed,
+        Phase::Stalled,
+        Outlook::NeedsChange,
+        true,
+        "JOB_FAILED",
+        message,
+    );
+    let remedy = "read its log: kubectl logs migrate-x -n shop -c web";
+    assert_eq!(report_failed.verdict.unwrap().remedy, remedy);
+    let by_policy = "Container web for pod shop/migrate-x failed with exit code 3 matching FailJob rule at index 0";
+    let failed = job(
+        json!({}),
+        json!({"startTime": at(0), "conditions": condition("Failed", "PodFailurePolicy", by_policy)}),
+    );
+    let message = format!("job \"migrate\" has failed: its podFailurePolicy ends it: {by_policy}");
+    check(
+        &report(60, &failed, &[]),
+        Phase::Stalled,
+        Outlook::NeedsChange,
+        true,
+        "JOB_FAILED",
+        &message,
+    );
+}
+
+#[test]
+fn suspended_job_waits_for_somebody_unless_it_is_queued() {
+    let mut suspended = job(
+        json!({"suspend": true}),
+        json!({"conditions": condition("Suspended", "JobSuspended", "")}),
+    );
+    let report_suspended = report(60, &suspended, &[]);
+    let message = "job \"migrate\" is suspended: spec.suspend is true, so it creates no pods";
+    check(
+        &report_suspended,
+        Phase::Paused,
+        Outlook::NeedsChange,
+        true,
+        "PAUSED",
+        message,
+    );
+    let remedy = "kubectl patch job/migrate -n shop -p '{\"spec\":{\"suspend\":false}}'";
+    assert_eq!(report_suspended.verdict.unwrap().remedy, remedy);
+    suspended["metadata"]["labels"] = json!({"kueue.x-k8s.io/queue-name": "batch"});
+    let verdict = report(60, &suspended, &[]).verdict.unwrap();
+    assert_eq!(
+        (verdict.outlook(), verdict.certain),
+        (Outlook::Undecided, false)
+    );
+}
+
+#[test]
+fn running_job_is_undecided_however_often_it_crashes_but_not_without_its_image() {
+    let running = job(
+        json!({"activeDeadlineSeconds": 600}),
+        json!({"startTime": at(0), "active": 1, "ready": 1}),
+    );
+    let report_running = report(60, &running, &[]);
+    let message = "job \"migrate\" is running (0 of 1 succeeded, 1 active): 1 pod is running, started 1m0s ago";
+    check(
+        &report_running,
+        Phase::Progressing,
+        Outlook::Undecided,
+        false,
+        "RUNNING",
+        message,
+    );
+    assert_eq!(
+        report_running
+            .verdict
+            .unwrap()
+            .decided_after
+            .unwrap()
+            .seconds,
+        START + 600
+    );
+    let crashing = json!({"phase": "Running", "containerStatuses": [{"name": "web", "restartCount": 9,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": at(3000)}}}]});
+    let active = job(json!({}), json!({"startTime": at(0), "active": 1}));
+    let verdict = report(
+        6000,
+        &active,
+        &[pod("migrate-x", &active, "", "n", crashing)],
+    )
+    .verdict
+    .unwrap();
+    assert_eq!(
+        (verdict.outlook(), &*verdict.reason),
+        (Outlook::Undecided, "CRASH_LOOP")
+    );
+    let report_stuck = report(
+        6000,
+        &active,
+        &[pod("migrate-x", &active, "", "n", no_image())],
+    );
+    assert_eq!(report_stuck.phase(), Phase::Stalled);
+    assert_eq!(report_stuck.verdict.unwrap().reason, "IMAGE_PULL");
+}
+
+/// A Job that Helm runs before the Deployment it belongs to, with the labels of that one on its pods.
+#[test]
+fn hook_job_has_a_status_of_its_own_and_its_pods_are_not_those_of_the_deployment() {
+    let deployment = object(
+        "apps/v1",
+        "Deployment",
+        "web",
+        json!({"replicas": 1, "selector": {"matchLabels": {"app": "web"}},
+               "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web"}]}}}),
+        json!({"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1}),
+    );
+    let mut set = object(
+        "apps/v1",
+        "ReplicaSet",
+        "web-1",
+        json!({"replicas": 1, "selector": {"matchLabels": {"app": "web", "pod-template-hash": "1"}},
+               "template": {"metadata": {"labels": {"app": "web", "pod-template-hash": "1"}},
+                            "spec": {"containers": [{"name": "web"}]}}}),
+        json!({"observedGeneration": 1, "replicas": 1, "readyReplicas": 1, "availableReplicas": 1}),
+    );
+    set["metadata"]["labels"] = json!({"app": "web", "pod-template-hash": "1"});
+    set["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "web-uid", "controller": true,
+    }]);
+    let hook = |status: Value| {
+        let template =
+            json!({"metadata": {"labels": {"app": "web"}}, "spec": {"restartPolicy": "Never"}});
+        let mut job = job(json!({"backoffLimit": 0, "template": template}), status);
+        job["metadata"]["annotations"] = json!({
+            "helm.sh/hook": "pre-install,pre-upgrade", "helm.sh/hook-weight": "-5",
+            "helm.sh/hook-delete-policy": "before-hook-creation",
+        });
+        job
+    };
+    let of = |job: &Value, status: Value| {
+        let mut pod = pod("migrate-x", job, "", "n", status);
+        pod["metadata"]["labels"] =
+            json!({"app": "web", "batch.kubernetes.io/job-name": "migrate"});
+        pod
+    };
+    let failed = json!({"phase": "Failed", "containerStatuses": container(json!({"terminated":
+        {"exitCode": 3, "reason": "Error", "finishedAt": at(40)}}))});
+    let conditions = |kind, reason| condition(kind, reason, "");
+    for (status, pod_status, phase, outlook, reason) in [
+        (
+            json!({"startTime": at(0), "active": 1}),
+            no_image(),
+            Phase::Stalled,
+            Outlook::NeedsChange,
+            "IMAGE_PULL",
+        ),
+        (
+            json!({"startTime": at(0), "active": 1, "ready": 1}),
+            ready(),
+            Phase::Progressing,
+            Outlook::Undecided,
+            "RUNNING",
+        ),
+        (
+            json!({"startTime": at(0), "failed": 1, "conditions": conditions("Failed", "BackoffLimitExceeded")}),
+            failed,
+            Phase::Stalled,
+            Outlook::NeedsChange,
+            "JOB_FAILED",
+        ),
+        (
+            json!({"startTime": at(0), "succeeded": 1, "conditions": conditions("Complete", "CompletionsReached")}),
+            json!({"phase": "Succeeded"}),
+            Phase::Complete,
+            Outlook::Complete,
+            "",
+        ),
+    ] {
+        let job = hook(status);
+        let pod = of(&job, pod_status);
+        let found = report(6000, &job, &[deployment.clone(), set.clone(), pod.clone()]);
+        let verdict = found.verdict.unwrap();
+        assert_eq!(
+            (found.phase, verdict.outlook(), &*verdict.reason),
+            (phase.into(), outlook, reason)
+        );
+        // Beside it, whatever becomes of it, the Deployment is complete.
+        let mut ask = request(6000, &deployment, &[set.clone(), job, pod]);
+        ask.snapshot.as_mut().unwrap().replica_sets_complete = true;
+        let answer = wire::compute_status(ask).unwrap();
+        assert_eq!(answer.report.unwrap().phase(), Phase::Complete, "{reason}");
+        assert_eq!(answer.status.unwrap().replicas, 1);
+    }
+}
+
+#[test]
+fn cron_job_is_complete_and_says_when_it_ran() {
+    let of = |spec, status| {
+        report(
+            3600,
+            &object("batch/v1", "CronJob", "backup", spec, status),
+            &[],
+        )
+    };
+    let status = json!({"lastScheduleTime": at(0), "lastSuccessfulTime": at(60)});
+    let message =
+        "cronjob \"backup\" is scheduled (last scheduled 1h0m ago, last success 59m0s ago)";
+    check(
+        &of(json!({}), status.clone()),
+        Phase::Complete,
+        Outlook::Complete,
+        true,
+        "",
+        message,
+    );
+    let message = "cronjob \"backup\" is suspended and schedules no Jobs (last scheduled 1h0m ago, last success 59m0s ago)";
+    check(
+        &of(json!({"suspend": true}), status),
+        Phase::Complete,
+        Outlook::Complete,
+        true,
+        "",
+        message,
+    );
+}

@@ -1,0 +1,170 @@
+//! Objects of other kinds than Deployments, as `objects_json` has them: one state after the other, with the report of each.
+
+mod daemon_sets;
+mod jobs;
+mod others;
+mod requests;
+mod stateful_sets;
+
+use prost_types::Timestamp;
+use rollplan::proto::{self, Outlook, Phase};
+use rollplan::wire;
+use serde_json::{Value, json};
+
+/// All times are so many seconds after this one.
+const START: i64 = 1_800_000_000;
+
+fn at(seconds: i64) -> String {
+    Timestamp {
+        seconds: START + seconds,
+        nanos: 0,
+    }
+    .to_string()
+}
+
+fn request(now: i64, target: &Value, others: &[Value]) -> proto::ComputeStatusRequest {
+    let text = |object: &Value| object["metadata"]["name"].as_str().unwrap_or("").to_owned();
+    let of = |name: &str| target[name].as_str().unwrap_or("").to_owned();
+    let all: Vec<&Value> = others.iter().chain([target]).collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": all});
+    proto::ComputeStatusRequest {
+        snapshot: Some(proto::Snapshot {
+            now: Some(Timestamp {
+                seconds: START + now,
+                nanos: 0,
+            }),
+            objects_json: vec![list.to_string().into()],
+            target: Some(proto::Target {
+                api_version: of("apiVersion"),
+                kind: of("kind"),
+                name: text(target),
+                ..Default::default()
+            }),
+            pods_complete: true,
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+fn report(now: i64, target: &Value, others: &[Value]) -> proto::RolloutReport {
+    let request = request(now, target, others);
+    let response = wire::compute_status(request).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(response.status, None);
+    let object = response.object.unwrap();
+    assert_eq!(target["kind"], *object.kind);
+    response.report.unwrap()
+}
+
+/// The phase, the outlook, whether it is certain, and the reason.
+#[track_caller]
+fn check(
+    report: &proto::RolloutReport,
+    phase: Phase,
+    outlook: Outlook,
+    certain: bool,
+    reason: &str,
+    message: &str,
+) {
+    let verdict = report.verdict.as_ref().unwrap();
+    assert_eq!(report.phase(), phase, "{report:#?}");
+    assert_eq!(verdict.outlook(), outlook, "{report:#?}");
+    assert_eq!(verdict.certain, certain, "{report:#?}");
+    assert_eq!(verdict.reason, reason, "{report:#?}");
+    assert_eq!(report.message, message);
+}
+
+fn counters(report: &proto::RolloutReport) -> Vec<(&str, i64)> {
+    let counters = report.counters.iter();
+    counters.map(|it| (it.name.as_str(), it.value)).collect()
+}
+
+/// An object with the fields that the API server sets.
+fn object(api_version: &str, kind: &str, name: &str, spec: Value, status: Value) -> Value {
+    json!({
+        "apiVersion": api_version, "kind": kind,
+        "metadata": {"name": name, "namespace": "shop", "uid": format!("{name}-uid"), "resourceVersion": "1", "generation": 1,
+                     "creationTimestamp": at(0)},
+        "spec": spec, "status": status,
+    })
+}
+
+/// A pod that was created and scheduled at 0.
+fn pod(name: &str, owner: &Value, revision: &str, node: &str, status: Value) -> Value {
+    let mut pod = object(
+        "v1",
+        "Pod",
+        name,
+        json!({"nodeName": node}),
+        json!({
+            "phase": "Pending", "startTime": at(0),
+            "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": at(0)}],
+        }),
+    );
+    pod["metadata"]["labels"] = json!({"controller-revision-hash": revision});
+    pod["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"], "controller": true,
+    }]);
+    for (key, value) in status.as_object().unwrap() {
+        pod["status"][key] = value.clone();
+    }
+    pod
+}
+
+fn container(state: Value) -> Value {
+    json!([{"name": "web", "image": "web:2", "ready": false, "restartCount": 0, "state": state}])
+}
+
+fn ready() -> Value {
+    json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": at(5)}],
+           "containerStatuses": [{"name": "web", "image": "web:2", "ready": true, "restartCount": 0,
+                                  "state": {"running": {"startedAt": at(3)}}}]})
+}
+
+fn no_image() -> Value {
+    let text = "Back-off pulling image \"web:2\": ErrImagePull: failed to resolve reference \"web:2\": not found";
+    json!({"containerStatuses": container(json!({"waiting": {"reason": "ImagePullBackOff", "message": text}}))})
+}
+
+fn running() -> Value {
+    json!({"phase": "Running",
+           "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": at(0)}],
+           "containerStatuses": container(json!({"running": {"startedAt": at(3)}}))})
+}
+
+fn warning(uid: &str, reason: &str, message: &str, first: i64, last: i64) -> Value {
+    json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "shop", "uid": "e"},
+           "involvedObject": {"uid": uid}, "type": "Warning", "reason": reason, "message": message, "count": 5,
+           "firstTimestamp": at(first), "lastTimestamp": at(last)})
+}
+
+fn stateful_set(spec: Value, status: Value) -> Value {
+    let mut all = json!({"replicas": 3, "template": {"spec": {"containers": [{"name": "web"}]}}});
+    for (key, value) in spec.as_object().unwrap() {
+        all[key] = value.clone();
+    }
+    let mut counts = json!({"observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "availableReplicas": 3,
+        "updatedReplicas": 3, "currentRevision": "web-new", "updateRevision": "web-new"});
+    for (key, value) in status.as_object().unwrap() {
+        counts[key] = value.clone();
+    }
+    object("apps/v1", "StatefulSet", "web", all, counts)
+}
+
+fn daemon_set(spec: Value, status: Value) -> Value {
+    let mut counts = json!({"observedGeneration": 1, "desiredNumberScheduled": 3, "currentNumberScheduled": 3,
+        "updatedNumberScheduled": 3, "numberReady": 3, "numberAvailable": 3, "numberMisscheduled": 0});
+    for (key, value) in status.as_object().unwrap() {
+        counts[key] = value.clone();
+    }
+    object("apps/v1", "DaemonSet", "agent", spec, counts)
+}
+
+fn job(spec: Value, status: Value) -> Value {
+    object("batch/v1", "Job", "migrate", spec, status)
+}
+
+fn condition(kind: &str, reason: &str, message: &str) -> Value {
+    json!([{"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": at(50)}])
+}

@@ -1,0 +1,269 @@
+//! Kinds of which little is known, and those without pods of their own.
+
+use rollplan::proto::{Outlook, Phase};
+use serde_json::{Value, json};
+
+use super::{
+    check, condition, container, no_image, object, pod, ready, report, running, stateful_set,
+    warning,
+};
+
+#[test]
+fn replica_set_counts_and_names_what_is_refused() {
+    let set = object(
+        "apps/v1",
+        "ReplicaSet",
+        "web",
+        json!({"replicas": 2}),
+        json!({"observedGeneration": 1, "replicas": 2,
+        "fullyLabeledReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}),
+    );
+    let message = "replicaset \"web\" is complete (2 of 2 available)";
+    check(
+        &report(60, &set, &[]),
+        Phase::Complete,
+        Outlook::Complete,
+        true,
+        "",
+        message,
+    );
+    let set = object(
+        "apps/v1",
+        "ReplicaSet",
+        "web",
+        json!({"replicas": 2}),
+        json!({"observedGeneration": 1,
+        "conditions": condition("ReplicaFailure", "FailedCreate", "exceeded quota: q")}),
+    );
+    let message = "replicaset \"web\" is not complete (0 of 2 available): the API server rejects the pods (FailedCreate): \
+                   exceeded quota: q";
+    check(
+        &report(60, &set, &[]),
+        Phase::Progressing,
+        Outlook::Undecided,
+        false,
+        "PODS_REFUSED",
+        message,
+    );
+}
+
+#[test]
+fn pod_by_itself() {
+    let of = |now, spec: Value, status| {
+        let owner = object("v1", "Other", "o", Value::Null, Value::Null);
+        let mut pod = pod("web", &owner, "", "n", status);
+        pod["metadata"]["ownerReferences"] = json!([]);
+        for (key, value) in spec.as_object().unwrap() {
+            pod["spec"][key] = value.clone();
+        }
+        report(now, &pod, &[])
+    };
+    check(
+        &of(60, json!({}), ready()),
+        Phase::Complete,
+        Outlook::Complete,
+        true,
+        "",
+        "pod \"web\" is ready",
+    );
+    let succeeded = json!({"phase": "Succeeded"});
+    check(
+        &of(60, json!({}), succeeded),
+        Phase::Complete,
+        Outlook::Complete,
+        true,
+        "",
+        "pod \"web\" has succeeded",
+    );
+    let failed = json!({"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."});
+    let message = "pod \"web\" has failed: Evicted: The node was low on resource: memory.";
+    check(
+        &of(60, json!({}), failed),
+        Phase::Stalled,
+        Outlook::NeedsChange,
+        true,
+        "POD_FAILED",
+        message,
+    );
+    let report = of(600, json!({}), no_image());
+    assert_eq!(
+        (report.phase(), &*report.blockers[0].reason),
+        (Phase::Stalled, "IMAGE_PULL")
+    );
+    // Its own template has its probes.
+    let probe = json!({"containers": [{"name": "web", "readinessProbe": {"httpGet": {"path": "/ok", "port": 8080}}}]});
+    let report = of(60, probe, running());
+    assert!(
+        report
+            .message
+            .contains("readiness probe GET :8080/ok fails"),
+        "{}",
+        report.message
+    );
+    let cut = json!({"phase": "Running", "containerStatuses": container(json!({"terminated": {"exitCode": 0}}))});
+    let message =
+        "pod \"web\" is not ready: its containers have ended or are running, and it is not ready";
+    let never = of(60, json!({"restartPolicy": "Never"}), cut);
+    check(
+        &never,
+        Phase::Progressing,
+        Outlook::Undecided,
+        false,
+        "NOT_READY",
+        message,
+    );
+}
+
+#[test]
+fn claims_and_services() {
+    let claim = |phase: &str| {
+        object(
+            "v1",
+            "PersistentVolumeClaim",
+            "data",
+            json!({}),
+            json!({"phase": phase}),
+        )
+    };
+    let report_of = |object: &Value, events: &[Value]| report(60, object, events);
+    let bound = report_of(&claim("Bound"), &[]);
+    check(
+        &bound,
+        Phase::Complete,
+        Outlook::Complete,
+        true,
+        "",
+        "persistentvolumeclaim \"data\" is bound",
+    );
+    let lost = report_of(&claim("Lost"), &[]);
+    let message = "persistentvolumeclaim \"data\" is lost: its PersistentVolume no longer exists";
+    check(
+        &lost,
+        Phase::Stalled,
+        Outlook::NeedsChange,
+        true,
+        "NOT_BOUND",
+        message,
+    );
+    let event = warning(
+        "data-uid",
+        "ProvisioningFailed",
+        "storageclass.storage.k8s.io \"fast\" not found",
+        0,
+        50,
+    );
+    let message = "persistentvolumeclaim \"data\" is not bound: ProvisioningFailed: storageclass.storage.k8s.io \"fast\" not \
+                   found";
+    let failed = report_of(&claim("Pending"), &[event]);
+    check(
+        &failed,
+        Phase::Progressing,
+        Outlook::Undecided,
+        false,
+        "NOT_BOUND",
+        message,
+    );
+    let service = |kind: &str, ingress| {
+        let spec = json!({"type": kind, "clusterIP": "10.0.0.1"});
+        object(
+            "v1",
+            "Service",
+            "web",
+            spec,
+            json!({"loadBalancer": {"ingress": ingress}}),
+        )
+    };
+    let ready = report_of(&service("ClusterIP", json!([])), &[]);
+    check(
+        &ready,
+        Phase::Complete,
+        Outlook::Complete,
+        true,
+        "",
+        "service \"web\" is ready",
+    );
+    let waiting = report_of(&service("LoadBalancer", json!([])), &[]);
+    let message = "service \"web\" is not ready: its load balancer has no address yet";
+    check(
+        &waiting,
+        Phase::Progressing,
+        Outlook::Undecided,
+        false,
+        "NO_ADDRESS",
+        message,
+    );
+    let ready = report_of(
+        &service("LoadBalancer", json!([{"hostname": "lb.example"}])),
+        &[],
+    );
+    let message = "service \"web\" has a load balancer at lb.example";
+    check(
+        &ready,
+        Phase::Complete,
+        Outlook::Complete,
+        true,
+        "",
+        message,
+    );
+}
+
+#[test]
+fn unknown_kinds_are_decided_by_generic_conditions_and_said_to_be() {
+    let of = |status| {
+        report(
+            60,
+            &object("example.com/v1", "Database", "main", json!({}), status),
+            &[],
+        )
+    };
+    for (status, phase, certain, reason) in [
+        (json!({}), Phase::Complete, false, ""),
+        (json!({"observedGeneration": 1}), Phase::Complete, true, ""),
+        (
+            json!({"observedGeneration": 0}),
+            Phase::Progressing,
+            false,
+            "GENERATION_UNOBSERVED",
+        ),
+        (
+            json!({"conditions": [{"type": "Ready", "status": "True"}]}),
+            Phase::Complete,
+            true,
+            "",
+        ),
+        (
+            json!({"conditions": [{"type": "Ready", "status": "False"}]}),
+            Phase::Progressing,
+            false,
+            "CONDITION_FALSE",
+        ),
+        (
+            json!({"conditions": [{"type": "Reconciling", "status": "True"}]}),
+            Phase::Progressing,
+            false,
+            "RECONCILING",
+        ),
+        (
+            json!({"conditions": [{"type": "Stalled", "status": "True"}]}),
+            Phase::Stalled,
+            false,
+            "STALLED",
+        ),
+        // What a stranger has there instead is not read.
+        (
+            json!({"conditions": {"Ready": "yes"}, "observedGeneration": "1"}),
+            Phase::Complete,
+            false,
+            "",
+        ),
+        (json!([1, 2]), Phase::Complete, false, ""),
+    ] {
+        let report = of(status.clone());
+        let verdict = report.verdict.clone().unwrap();
+        assert!(report.generic, "{status}");
+        let found = (report.phase(), verdict.certain, &*verdict.reason);
+        assert_eq!(found, (phase, certain, reason), "{status}");
+    }
+    let known = report(60, &stateful_set(json!({}), json!({})), &[]);
+    assert!(!known.generic);
+}

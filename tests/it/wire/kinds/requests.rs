@@ -1,0 +1,257 @@
+//! Requests about other kinds: what is refused, and that nothing panics.
+
+use std::cell::Cell;
+
+use rollplan::proto::{self, Phase};
+use rollplan::wire::{self, Error};
+use rollplan_core::interrupt::Interrupt;
+use serde_json::{Value, json};
+
+use super::{
+    at, daemon_set, job, no_image, object, pod, ready, report, request, running, stateful_set,
+    warning,
+};
+
+fn violations(request: proto::ComputeStatusRequest) -> Vec<(String, String)> {
+    match wire::compute_status(request) {
+        Ok(response) => panic!("{response:?}"),
+        Err(Error::InvalidArgument(all)) => {
+            let listed = all.listed.into_iter();
+            listed
+                .map(|it| (it.field, it.reason.as_str().to_owned()))
+                .collect()
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn violations_of_other_kinds_name_the_place() {
+    for (pointer, value, field, reason) in [
+        ("/spec", json!(1), "spec", "WRONG_TYPE"),
+        ("/spec/replicas", json!("3"), "spec.replicas", "WRONG_TYPE"),
+        ("/spec/replicas", json!(-1), "spec.replicas", "NEGATIVE"),
+        (
+            "/spec/replicas",
+            json!(1_i64 << 40),
+            "spec.replicas",
+            "OUT_OF_RANGE",
+        ),
+        (
+            "/status/conditions",
+            json!({}),
+            "status.conditions",
+            "WRONG_TYPE",
+        ),
+        (
+            "/metadata/deletionTimestamp",
+            json!("today"),
+            "metadata.deletionTimestamp",
+            "WRONG_TYPE",
+        ),
+        ("/metadata/name", json!(""), "metadata.name", "REQUIRED"),
+    ] {
+        let mut set = stateful_set(json!({}), json!({}));
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        set.pointer_mut(parent).unwrap()[key] = value;
+        let expected = (
+            format!("snapshot.objects_json[0].items[0].{field}"),
+            reason.to_owned(),
+        );
+        assert!(
+            violations(request(0, &set, &[])).contains(&expected),
+            "{field}"
+        );
+    }
+    let mut without_time = request(0, &stateful_set(json!({}), json!({})), &[]);
+    without_time.snapshot.as_mut().unwrap().now = None;
+    assert_eq!(
+        violations(without_time),
+        [("snapshot.now".to_owned(), "REQUIRED".to_owned())]
+    );
+    // What nobody needs may be odd.
+    let mut set = stateful_set(json!({}), json!({}));
+    set["spec"]["serviceName"] = json!({"odd": []});
+    set["status"]["collisionCount"] = json!("many");
+    let mut stranger = pod("x", &set, "", "n", json!({"phase": 7}));
+    stranger["metadata"]["ownerReferences"] = json!([]);
+    assert_eq!(report(0, &set, &[stranger]).phase(), Phase::Complete);
+}
+
+#[test]
+fn only_deployments_are_planned_for() {
+    let snapshot = request(0, &stateful_set(json!({}), json!({})), &[]).snapshot;
+    let plan = wire::plan_rollout(proto::PlanRolloutRequest {
+        snapshot: snapshot.clone(),
+        ..Default::default()
+    });
+    let rollback = wire::rollback(proto::RollbackRequest {
+        snapshot: snapshot.clone(),
+        ..Default::default()
+    });
+    let list = wire::list_revisions(proto::ListRevisionsRequest { snapshot });
+    for error in [plan.unwrap_err(), rollback.unwrap_err(), list.unwrap_err()] {
+        let Error::InvalidArgument(all) = error else {
+            panic!("{error}");
+        };
+        let first = &all.listed[0];
+        assert_eq!(
+            (&*first.field, first.reason.as_str()),
+            ("snapshot.target.kind", "WRONG_KIND")
+        );
+        assert!(
+            first
+                .description
+                .contains("ComputeStatus reports on every kind"),
+            "{first:?}"
+        );
+    }
+}
+
+/// Counts how often it is asked.
+struct Asked(Cell<usize>);
+
+impl Interrupt for Asked {
+    fn is_interrupted(&self) -> bool {
+        self.0.set(self.0.get() + 1);
+        false
+    }
+}
+
+#[test]
+fn texts_are_scanned_once_also_of_a_custom_resource_that_is_a_deployment() {
+    let of = |api_version: &str, kind: &str| {
+        let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web"}]}}});
+        let target = object(api_version, kind, "web", spec, json!({}));
+        let mut ask = request(0, &target, &[]);
+        let snapshot = ask.snapshot.as_mut().unwrap();
+        let other = object("v1", "ConfigMap", "other", json!({}), json!({}));
+        let texts = (0..100).map(|_| other.to_string().into());
+        snapshot.objects_json.extend(texts);
+        let asked = Asked(Cell::default());
+        let answer = wire::compute_status_until(ask, &asked).unwrap();
+        assert!(answer.report.unwrap().counters.is_empty());
+        asked.0.get()
+    };
+    let expected = of("apps/v1", "Deployment");
+    assert!((100..200).contains(&expected), "{expected}");
+    assert_eq!(of("example.com/v1", "Rollout"), expected);
+}
+
+/// Every number and text of every kind replaced by an absurd one: an answer or a violation, and never a panic.
+#[test]
+fn absurd_values_never_panic() {
+    let set = stateful_set(
+        json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1, "maxUnavailable": "50%"}},
+               "ordinals": {"start": 5}, "minReadySeconds": 10}),
+        json!({"updatedReplicas": 1, "currentRevision": "web-old", "readyReplicas": 1, "availableReplicas": 1}),
+    );
+    let daemon = daemon_set(
+        json!({"updateStrategy": {"rollingUpdate": {"maxSurge": "10%", "maxUnavailable": 2}}}),
+        json!({"updatedNumberScheduled": 1, "numberAvailable": 1}),
+    );
+    let targets = [
+        set.clone(),
+        daemon,
+        job(
+            json!({"completions": 3, "parallelism": 2, "backoffLimit": 1, "activeDeadlineSeconds": 60}),
+            json!({"startTime": at(0), "active": 1, "failed": 1, "succeeded": 1, "terminating": 1}),
+        ),
+        object(
+            "apps/v1",
+            "ReplicaSet",
+            "web",
+            json!({"replicas": 3}),
+            json!({"observedGeneration": 1, "replicas": 2}),
+        ),
+        object(
+            "batch/v1",
+            "CronJob",
+            "c",
+            json!({"suspend": true}),
+            json!({"lastScheduleTime": at(0), "active": []}),
+        ),
+        object(
+            "v1",
+            "Service",
+            "s",
+            json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1"}),
+            json!({"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}]}}),
+        ),
+        object(
+            "example.com/v1",
+            "Database",
+            "d",
+            json!({}),
+            json!({"conditions": [{"type": "Ready", "status": "False"}]}),
+        ),
+    ];
+    let absurd = [
+        json!(i64::MIN),
+        json!(i64::MAX),
+        json!(i32::MAX),
+        json!(-1),
+        json!(0),
+        json!(1e300),
+        json!(0.5),
+        json!(""),
+        json!("\u{0}\u{1b}[31m\u{202e}"),
+        json!("9999-12-31T23:59:59Z"),
+        json!("0001-01-01T00:00:00Z"),
+        json!("200%"),
+        json!("2147483647%"),
+        json!(null),
+        json!(true),
+        json!([]),
+        json!({}),
+        json!([[]]),
+        json!([null]),
+    ];
+    let mut tried = 0;
+    for target in &targets {
+        let others = [
+            pod("web-5", target, "web-old", "n", no_image()),
+            pod("web-6", target, "web-new", "n", ready()),
+            pod("web-99999999999999999999", target, "web-new", "", running()),
+            warning("web-uid", "FailedCreate", "no", 0, 9),
+        ];
+        for pointer in leaves(target, String::new()) {
+            if pointer.starts_with("/apiVersion")
+                || pointer.starts_with("/kind")
+                || pointer == "/metadata/name"
+            {
+                continue;
+            }
+            for value in &absurd {
+                let mut odd = target.clone();
+                *odd.pointer_mut(&pointer).unwrap() = value.clone();
+                for now in [-1 << 34, 0, 1000, 1 << 37] {
+                    _ = wire::compute_status(request(now, &odd, &others));
+                    tried += 1;
+                }
+            }
+        }
+    }
+    assert!(tried > 5000, "{tried}");
+}
+
+fn leaves(value: &Value, path: String) -> Vec<String> {
+    let mut all = vec![path.clone()];
+    match value {
+        Value::Object(entries) => {
+            for (key, inner) in entries {
+                let key = key.replace('~', "~0").replace('/', "~1");
+                all.extend(leaves(inner, format!("{path}/{key}")));
+            }
+        }
+        Value::Array(items) => {
+            for (index, inner) in items.iter().enumerate() {
+                all.extend(leaves(inner, format!("{path}/{index}")));
+            }
+        }
+        _ => {}
+    }
+    all.retain(|path| !path.is_empty());
+    all
+}
