@@ -234,7 +234,7 @@ impl<'a> Diagnosis<'a> {
     }
 
     /// The counters of a ReplicaSet are of an earlier size, so that nothing can be concluded from them.
-    fn replica_set_unobserved(&self) -> Option<Blocker> {
+    pub(crate) fn replica_set_unobserved(&self) -> Option<Blocker> {
         let mut sets = self.new_set.iter().chain(&self.old_sets);
         let set = sets.find(|set| set.status.observed_generation < set.metadata.generation)?;
         let message = format!(

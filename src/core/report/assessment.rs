@@ -127,11 +127,15 @@ impl<'a> Assessment<'a> {
     }
 
     /// A controller must have observed the latest generation: until then, the ReplicaSets may be complete for a
-    /// spec that is no longer the current one. A rejected create also ends the sync before the counters are updated:
-    /// the published ones may still be those of a rollout that was complete once.
+    /// spec that is no longer the current one. The same holds of the counters of the ReplicaSets. A rejected create also
+    /// ends the sync before the counters are updated: the published ones may still be those of a rollout that was complete
+    /// once.
     pub(super) fn is_complete(&self) -> bool {
         let refused = || self.diagnosis.new_set().is_none() && self.replica_set_refused().is_some();
-        status::is_complete(self.deployment, self.status) && !self.awaits_observation && !refused()
+        status::is_complete(self.deployment, self.status)
+            && !self.awaits_observation
+            && self.diagnosis.replica_set_unobserved().is_none()
+            && !refused()
     }
 
     /// What has stalled an earlier generation says nothing about a change that no controller has observed, unless

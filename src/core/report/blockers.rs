@@ -160,8 +160,7 @@ impl Assessment<'_> {
                 count(max, "pod"),
                 self.arithmetic.surge
             );
-            let remedy = "maxSurge limits how many pods may exist at once";
-            Blocker::new(Cause::HeldBySurge, message, remedy)
+            Blocker::new(Cause::HeldBySurge, message, "")
         })
     }
 
@@ -179,8 +178,7 @@ impl Assessment<'_> {
                 count(self.old_size, "old pod"),
                 self.arithmetic.unavailable
             );
-            let remedy = "maxUnavailable limits how many pods may be unavailable at once";
-            Blocker::new(Cause::HeldByAvailability, message, remedy)
+            Blocker::new(Cause::HeldByAvailability, message, "")
         })
     }
 

@@ -59,7 +59,12 @@ impl Assessment<'_> {
             "Recreate is waiting for {} to terminate{example}",
             count(number, "old pod")
         );
-        let remedy = "check what delays them: a long grace period, a container that does not stop or a lost node";
+        let mut pods = running.iter();
+        // Within the grace period, only time is missing.
+        let remedy = match pods.any(|pod| due(pod).is_some_and(|due| due <= now)) {
+            true => "check what delays them: a container that does not stop or a lost node",
+            false => "",
+        };
         let blocked = running.iter().map(|pod| BlockedPod {
             name: pod.metadata.name.clone(),
             reason: match due(pod) {
