@@ -22,6 +22,9 @@ pub(super) enum Error {
     /// The object was deleted while it was watched.
     #[error("deleted while waiting: {0}")]
     Gone(String),
+    /// The object was deleted while it was watched, perhaps because it had finished.
+    #[error("deleted while waiting: {0}")]
+    Vanished(String),
     /// The Deployment cannot be rolled back to the revision.
     #[error("{0}")]
     NoWayBack(String),
@@ -97,6 +100,7 @@ impl Error {
             | Self::Input(_)
             | Self::Absent(_)
             | Self::Gone(_)
+            | Self::Vanished(_)
             | Self::NoWayBack(_)
             | Self::Service { .. }
             | Self::Serve(_)
@@ -117,6 +121,7 @@ impl Error {
     pub(super) fn exit(&self) -> Exit {
         match self {
             Self::Gone(_) | Self::NoWayBack(_) => Exit::Failed,
+            Self::Vanished(_) => Exit::Going,
             Self::Usage(_) | Self::Input(_) | Self::Absent(_) => Exit::Usage,
             Self::Kubectl(failure) => match failure.cause() {
                 Cause::NotFound(_)

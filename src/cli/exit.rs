@@ -65,3 +65,79 @@ impl From<Exit> for ExitCode {
         Self::from(exit as u8)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::Verdict;
+
+    /// The table "Phases and exit codes" of docs/verdict.md.
+    #[test]
+    fn exit_codes_are_those_of_the_table() {
+        use Outlook::{Complete, CompletesByItself, NeedsChange, Undecided};
+        for (phase, outlook, certain, reason, expected) in [
+            (Phase::Complete, Complete, true, "", Exit::Done),
+            (
+                Phase::Progressing,
+                Undecided,
+                false,
+                "STARTING",
+                Exit::Going,
+            ),
+            (
+                Phase::Progressing,
+                CompletesByItself,
+                false,
+                "MIN_READY_SECONDS",
+                Exit::Going,
+            ),
+            (Phase::Degraded, Undecided, false, "NOT_READY", Exit::Going),
+            (
+                Phase::Stalled,
+                NeedsChange,
+                true,
+                "IMAGE_PULL",
+                Exit::Failed,
+            ),
+            (
+                Phase::Stalled,
+                NeedsChange,
+                false,
+                "UNSCHEDULABLE",
+                Exit::Failed,
+            ),
+            (
+                Phase::Stalled,
+                NeedsChange,
+                true,
+                "JOB_FAILED",
+                Exit::Failed,
+            ),
+            (Phase::Stalled, Undecided, false, "STARTING", Exit::Going),
+            (Phase::Paused, NeedsChange, true, "PAUSED", Exit::Going),
+            (Phase::Paused, NeedsChange, true, "ON_DELETE", Exit::Going),
+            (Phase::Paused, Undecided, false, "STARTING", Exit::Going),
+            (Phase::Deleting, NeedsChange, true, "DELETING", Exit::Failed),
+            (
+                Phase::Refused,
+                NeedsChange,
+                true,
+                "SELECTOR_EMPTY",
+                Exit::Failed,
+            ),
+        ] {
+            let report = RolloutReport {
+                phase: phase.into(),
+                verdict: Some(Verdict {
+                    outlook: outlook.into(),
+                    certain,
+                    reason: reason.to_owned(),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            };
+            let exit = Exit::of(Some(&report));
+            assert_eq!(exit, expected, "{phase:?} {outlook:?} {reason}");
+        }
+    }
+}

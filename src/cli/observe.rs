@@ -18,6 +18,8 @@ pub(super) struct Status {
     /// The object, for example "Deployment shop/web".
     pub(super) subject: String,
     pub(super) uid: String,
+    /// Why somebody deletes the object once it has finished.
+    pub(super) expiry: Option<String>,
     pub(super) response: proto::ComputeStatusResponse,
     /// What it has created, if somebody wants to see it.
     pub(super) tree: Vec<Node>,
@@ -72,6 +74,7 @@ pub(super) fn status_of(
     Ok(Status {
         subject: request.subject.clone(),
         uid: request.uid.clone(),
+        expiry: request.expiry.clone(),
         response,
         tree: Vec::new(),
     })

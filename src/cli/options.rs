@@ -7,7 +7,7 @@ use prost_types::Timestamp;
 
 use super::fail_on;
 use crate::proto;
-use crate::text::time;
+use crate::text::{DELETED, time};
 
 /// Where the objects are read from: files, or a cluster through kubectl.
 #[derive(Args, Debug)]
@@ -65,12 +65,12 @@ pub(super) struct WhichArgs {
     /// File or directory with Kubernetes objects, or - for standard input; may be repeated
     ///
     /// JSON or YAML, one or several documents, single objects or Lists. Of a directory, the files that end with .json, .yaml
-    /// or .yml.
+    /// or .yml. With names, status is about these of the objects.
     #[arg(
         short,
         long = "filename",
         value_name = "FILE",
-        conflicts_with_all = ["names", "selector", "all", "all_namespaces"]
+        conflicts_with_all = ["selector", "all", "all_namespaces"]
     )]
     pub(super) files: Vec<PathBuf>,
 }
@@ -78,7 +78,7 @@ pub(super) struct WhichArgs {
 /// Which cluster and namespace kubectl reads.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub(super) struct ClusterArgs {
-    /// The namespace of the objects (for kubectl)
+    /// The namespace of the objects (for kubectl, and for names among the objects of files)
     #[arg(short, long)]
     pub(super) namespace: Option<String>,
     /// The context of the kubeconfig to use (for kubectl)
@@ -253,6 +253,16 @@ pub(super) enum Goal {
 }
 
 impl Goal {
+    /// The word for it, as on the command line.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Available => "available",
+            Self::Updated => "updated",
+            Self::Deleted => DELETED,
+        }
+    }
+
     /// Why it cannot be waited for with a kind of objects.
     pub(super) fn refusal(self, kind: &dyn std::fmt::Display) -> String {
         match self {

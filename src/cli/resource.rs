@@ -142,16 +142,8 @@ impl Known {
     /// Whether a word such as "sts", "statefulsets.apps" or "StatefulSet.v1.apps" means this kind.
     fn is_named(&self, word: &str) -> bool {
         let (name, suffix) = word.split_once('.').unwrap_or((word, ""));
-        let group = suffix
-            .strip_suffix(self.group)
-            .map(|version| version.strip_suffix('.').unwrap_or(version));
-        let is_group = match group {
-            _ if suffix.is_empty() => true,
-            Some(version) => version.is_empty() || is_version(version),
-            None => false,
-        };
         let is_name = |one: &str| one.eq_ignore_ascii_case(name);
-        is_group
+        is_of_group(suffix, self.group)
             && [self.kind, self.plural, self.short]
                 .into_iter()
                 .any(is_name)
@@ -163,6 +155,13 @@ impl Known {
             label: self.kind.into(),
         }
     }
+}
+
+/// Whether what follows the name of a kind is nothing, a group, or a version and a group, for example "v1.apps".
+fn is_of_group(suffix: &str, group: &str) -> bool {
+    let version = suffix.strip_suffix(group);
+    let version = version.map(|version| version.strip_suffix('.').unwrap_or(version));
+    suffix.is_empty() || version.is_some_and(|it| it.is_empty() || is_version(it))
 }
 
 /// For example "v1" or "v1alpha1".
@@ -213,6 +212,24 @@ impl Resource {
             },
             label: kind.to_owned().into(),
         }
+    }
+
+    /// Whether it means objects of this version and kind. A word that is not known names its kind in the singular or the
+    /// plural, with or without its group.
+    pub(super) fn means(&self, api_version: &str, kind: &str) -> bool {
+        let is_known = KNOWN.iter().any(|known| known.argument == self.argument);
+        if is_known {
+            return *self == Self::of(api_version, kind);
+        }
+        let argument = self.argument.to_ascii_lowercase();
+        let (name, suffix) = argument.split_once('.').unwrap_or((&argument, ""));
+        let singular = kind.to_ascii_lowercase();
+        let stem = singular.strip_suffix('y').unwrap_or(&singular);
+        let is_name = name == singular
+            || name.strip_suffix('s') == Some(singular.as_str())
+            || name.strip_suffix("es") == Some(singular.as_str())
+            || name.strip_suffix("ies") == Some(stem);
+        is_name && is_of_group(suffix, group(api_version))
     }
 
     /// What kubectl is asked for.
@@ -324,6 +341,52 @@ mod tests {
             ),
         ] {
             assert_eq!(Resource::of(api_version, kind).argument(), argument);
+        }
+        for (word, api_version, kind, is_meant) in [
+            ("sts", "apps/v1", "StatefulSet", true),
+            ("sts", "example.com/v1", "StatefulSet", false),
+            ("svc", "serving.knative.dev/v1", "Service", false),
+            ("certificate", "cert-manager.io/v1", "Certificate", true),
+            (
+                "certificates.cert-manager.io",
+                "cert-manager.io/v1",
+                "Certificate",
+                true,
+            ),
+            (
+                "Certificate.v1.cert-manager.io",
+                "cert-manager.io/v1",
+                "Certificate",
+                true,
+            ),
+            (
+                "certificates.example.com",
+                "cert-manager.io/v1",
+                "Certificate",
+                false,
+            ),
+            (
+                "certificates.manager.io",
+                "cert-manager.io/v1",
+                "Certificate",
+                false,
+            ),
+            ("ingresses", "networking.k8s.io/v1", "Ingress", true),
+            (
+                "networkpolicies.networking.k8s.io",
+                "networking.k8s.io/v1",
+                "NetworkPolicy",
+                true,
+            ),
+            ("namespaces", "v1", "Namespace", true),
+            ("ing", "networking.k8s.io/v1", "Ingress", false),
+        ] {
+            let resource = Resource::named(word).unwrap();
+            assert_eq!(
+                resource.means(api_version, kind),
+                is_meant,
+                "{word} {api_version} {kind}"
+            );
         }
         assert!(is_inert("v1", "Secret") && !is_inert("example.com/v1", "Secret"));
     }

@@ -20,6 +20,6 @@ pub(crate) use self::page::{Page, Style, fit, padded, paint, width, wrapped};
 pub(crate) use self::printable::{is_unprintable, one_line, printable, printable_json};
 pub(crate) use self::restarts::{restarts, uses};
 pub(crate) use self::revision::{history, undo, undo_title};
-pub(crate) use self::rollouts::{RowWidths, causes, row, row_head};
-pub(crate) use self::state::{state, state_style};
+pub(crate) use self::rollouts::{RowWidths, causes, deleted_row, row, row_head};
+pub(crate) use self::state::{DELETED, state, state_style};
 pub(crate) use self::table::{lacks_sets, log, plan, status, summary};

@@ -1,9 +1,9 @@
 //! Rollouts in a row each, and their states in a word.
 
 use super::numbers::Numbers;
-use super::page::{Page, Style, padded, width};
+use super::page::{Page, Style, padded, width, wrapped};
 use super::printable::one_line;
-use super::state::state;
+use super::state::{DELETED, state};
 use super::table;
 use crate::proto::RolloutReport;
 
@@ -13,6 +13,9 @@ const GAP: &str = "  ";
 /// The longest state.
 const STATE: usize = "progressing".len();
 
+/// A message in fewer columns than these stands below its row.
+const MESSAGE_MIN: usize = 24;
+
 /// Columns of a count such as "1000/1000".
 const COUNT: usize = 9;
 
@@ -20,6 +23,8 @@ const COUNT: usize = 9;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RowWidths {
     name: usize,
+    /// Those of the terminal, if there is one: longer messages continue below.
+    columns: Option<usize>,
 }
 
 impl RowWidths {
@@ -27,7 +32,13 @@ impl RowWidths {
         let name = names.map(|name| width(&one_line(name))).max();
         Self {
             name: name.unwrap_or(0).max("NAME".len()),
+            columns: None,
         }
+    }
+
+    /// The same for a terminal.
+    pub(crate) fn within(self, columns: Option<usize>) -> Self {
+        Self { columns, ..self }
     }
 }
 
@@ -69,6 +80,14 @@ pub(crate) fn row(widths: &RowWidths, name: &str, report: &RolloutReport, is_wid
     )
 }
 
+/// A row about an object that no longer exists.
+pub(crate) fn deleted_row(widths: &RowWidths, name: &str, is_wide: bool) -> String {
+    let none = || "-".to_owned();
+    let wide = is_wide.then(|| [none(), none(), none()]);
+    let counts = [none(), none()];
+    line(widths, &one_line(name), DELETED, counts, wide, "")
+}
+
 fn line(
     widths: &RowWidths,
     name: &str,
@@ -80,9 +99,24 @@ fn line(
     let mut cells = vec![padded(name, widths.name), padded(state, STATE)];
     let wide = wide.into_iter().flatten();
     cells.extend(counts.into_iter().chain(wide).map(|it| padded(&it, COUNT)));
-    cells.push(message.to_owned());
-    let line = cells.join(GAP);
-    format!("{}\n", line.trim_end())
+    let begin = cells.join(GAP) + GAP;
+    let room = widths
+        .columns
+        .map(|columns| columns.saturating_sub(width(&begin)));
+    match room.filter(|room| width(message) > *room) {
+        None => format!("{}\n", (begin + message).trim_end()),
+        Some(MESSAGE_MIN..) => hanging(&begin, message, widths),
+        Some(_) => format!("{}\n", begin.trim_end()) + &hanging(GAP, message, widths),
+    }
+}
+
+/// Lines that continue below the first one.
+fn hanging(begin: &str, message: &str, widths: &RowWidths) -> String {
+    let indent = width(begin);
+    let columns = widths.columns.unwrap_or(usize::MAX);
+    let lines = wrapped(message, columns.saturating_sub(indent));
+    let separator = format!("\n{:indent$}", "");
+    format!("{begin}{}\n", lines.join(&separator))
 }
 
 /// What blocks a rollout, and how to fix it. With `is_first_known`, the first cause stands above.
@@ -136,11 +170,29 @@ mod tests {
              shop/web       stalled      5/10       8/10       image x\\u{1b} cannot be pulled\n\
              shop/漢字-api  unknown      -          -\n"
         );
-        let text = row_head(&widths, true) + &row(&widths, "shop/web", &report, true);
+        let narrow = widths.within(Some(70));
+        assert_eq!(
+            row_head(&narrow, false) + &row(&narrow, "shop/漢字-api", &report, false),
+            "NAME           STATE        UPDATED    AVAILABLE  MESSAGE\n\
+             shop/漢字-api  stalled      5/10       8/10\n\
+             \x20 image x\\u{1b} cannot be pulled\n"
+        );
+        let narrow = widths.within(Some(76));
+        assert_eq!(
+            row(&narrow, "shop/web", &report, false),
+            format!(
+                "shop/web       stalled      5/10       8/10       image x\\u{{1b}} cannot be\n{:50}pulled\n",
+                ""
+            )
+        );
+        let text = row_head(&widths, true)
+            + &row(&widths, "shop/web", &report, true)
+            + &deleted_row(&widths, "shop/web", true);
         assert_eq!(
             text,
             "NAME           STATE        UPDATED    AVAILABLE  READY      PODS       REVISION   MESSAGE\n\
-             shop/web       stalled      5/10       8/10       9/10       13         3          image x\\u{1b} cannot be pulled\n"
+             shop/web       stalled      5/10       8/10       9/10       13         3          image x\\u{1b} cannot be pulled\n\
+             shop/web       deleted      -          -          -          -          -\n"
         );
     }
 }

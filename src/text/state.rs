@@ -17,11 +17,28 @@ pub(crate) fn state(phase: Phase) -> &'static str {
     }
 }
 
+/// The state of an object that no longer exists. The contract has none: nobody can ask about it.
+pub(crate) const DELETED: &str = "deleted";
+
 pub(crate) fn state_style(phase: Phase) -> Style {
     match phase {
         Phase::Complete => Style::Good,
         Phase::Stalled | Phase::Refused | Phase::Deleting => Style::Bad,
         Phase::Paused | Phase::Degraded => Style::Warn,
         Phase::Unspecified | Phase::Progressing => Style::Plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_the_words_of_the_contract() {
+        for phase in (1..).map_while(|number| Phase::try_from(number).ok()) {
+            let name = phase.as_str_name();
+            assert_eq!(format!("PHASE_{}", state(phase).to_uppercase()), name);
+        }
+        assert!(Phase::try_from(7).is_ok(), "all are tried");
     }
 }

@@ -129,6 +129,14 @@ func TestTerminal(t *testing.T) {
 			t.Errorf("escape sequences on a dumb terminal: %q", out)
 		}
 	})
+	t.Run("no live", func(t *testing.T) {
+		cmd := watchCommand(t)
+		cmd.Args = append(cmd.Args, "--no-live")
+		out := runOnTerminal(t, cmd)
+		if strings.Contains(out, overwrite) || strings.Count(out, "is rolling out") != 1 {
+			t.Errorf("not lines: %q", out)
+		}
+	})
 	t.Run("log", func(t *testing.T) {
 		out, err := watchCommand(t).Output()
 		if err != nil {
@@ -151,8 +159,7 @@ func TestTerminal(t *testing.T) {
 		return cmd
 	}
 	// The rollout is stalled, so the exit code is 1; only the output matters here.
-	onTerminal := func(t *testing.T, env ...string) string {
-		cmd := status(t, env...)
+	exitsOnTerminal := func(t *testing.T, cmd *exec.Cmd) string {
 		cmd.Args = append([]string{"sh", "-c", `"$@" || [ $? = 1 ] || [ $? = 3 ]`, "sh"}, cmd.Args...)
 		path, err := exec.LookPath("sh")
 		if err != nil {
@@ -161,6 +168,20 @@ func TestTerminal(t *testing.T) {
 		cmd.Path = path
 		return runOnTerminal(t, cmd)
 	}
+	onTerminal := func(t *testing.T, env ...string) string { return exitsOnTerminal(t, status(t, env...)) }
+	t.Run("table", func(t *testing.T) {
+		cmd := status(t)
+		cmd.Args = append(cmd.Args, "-f", filepath.Join(examplesDir, "stuck-quota.json"))
+		out := exitsOnTerminal(t, cmd)
+		for _, line := range strings.Split(sequences.ReplaceAllString(out, ""), "\r\n") {
+			if columns := utf8.RuneCountInString(line); columns > 80 && !strings.HasPrefix(line, "note: ") {
+				t.Errorf("%d columns: %q", columns, line)
+			}
+		}
+		if strings.Count(out, "Deployment shop/web") != 1 || strings.Count(out, "shop/web  ") < 2 {
+			t.Errorf("not a row for each, with the causes of the one that is stalled: %q", out)
+		}
+	})
 	t.Run("colour", func(t *testing.T) {
 		if out := onTerminal(t); !strings.Contains(out, colour) {
 			t.Errorf("no colour: %q", out)

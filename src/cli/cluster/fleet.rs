@@ -10,7 +10,7 @@ use prost_types::Timestamp;
 use super::{Budget, Cluster, Needs, add_events};
 use crate::cli::error::Error;
 use crate::cli::input::{
-    self, Answers, Complete, Dependents, Objects, Request, Source, Texts, Wanted,
+    self, Answers, Complete, Dependents, JobEnd, Objects, Request, Source, Texts, Wanted,
 };
 use crate::cli::kubectl::{Cause, Kind};
 use crate::cli::now;
@@ -48,6 +48,7 @@ pub(in crate::cli) struct Fleet<'a> {
     everywhere: bool,
     /// Whether the user may not list objects, but perhaps get them.
     is_list_forbidden: bool,
+    needs: Needs,
 }
 
 /// Where an object is read.
@@ -79,7 +80,16 @@ impl<'a> Fleet<'a> {
             clusters: BTreeMap::new(),
             everywhere,
             is_list_forbidden: false,
+            needs: Needs::Rollout,
         }
+    }
+
+    /// Whether to read what only trees show, of objects that are read by name.
+    pub(in crate::cli) fn read_trees(&mut self, has_trees: bool) {
+        self.needs = match has_trees {
+            true => Needs::Tree,
+            false => Needs::Rollout,
+        };
     }
 
     /// The objects. The first call lists them, if they are not named.
@@ -160,8 +170,9 @@ impl<'a> Fleet<'a> {
                     Some(_) => Where::Namespace(target.namespace.clone()),
                     None => self.place(None),
                 };
+                let needs = self.needs;
                 let cluster = self.cluster(&place);
-                let read = cluster.read(&target, Needs::Rollout, limit(), now, Answers::default());
+                let read = cluster.read(&target, needs, limit(), now, Answers::default());
                 each(index, read, &mut |request| {
                     cluster.add_events(request, limit())
                 })?;
@@ -196,13 +207,14 @@ impl<'a> Fleet<'a> {
         };
         let mut sources = vec![owners];
         cluster.read_between(dependents, None, budget, &mut sources)?;
-        let pods = match dependents {
-            Dependents::None => None,
-            _ => cluster.pods(None, budget)?,
+        let has_pods = !matches!(dependents, Dependents::JobsAndPods | Dependents::None);
+        let pods = match has_pods {
+            true => cluster.pods(None, budget)?,
+            false => None,
         };
         let complete = Complete {
             replica_sets: Some(true),
-            pods: Some(pods.is_some() || dependents == Dependents::None),
+            pods: Some(pods.is_some() || !has_pods),
         };
         sources.extend(pods);
         let texts = Texts::read(&sources)?;
@@ -230,6 +242,17 @@ impl<'a> Fleet<'a> {
             })?;
         }
         Ok(())
+    }
+
+    /// How a Job with this UID has ended, which no longer exists. `None` if no event tells.
+    pub(in crate::cli) fn job_end(
+        &mut self,
+        index: usize,
+        uid: &str,
+        limit: Option<Duration>,
+    ) -> Result<Option<JobEnd>, Error> {
+        let place = Where::Namespace(self.targets[index].namespace.clone());
+        self.cluster(&place).job_end(uid, limit)
     }
 
     /// The last lines that a container of an object's pod has written.

@@ -18,7 +18,7 @@ pub(super) use self::fleet::{AddEvents, Fleet, Scope};
 
 use super::error::Error;
 use super::input::{
-    self, Answers, Complete, Dependents, Objects, Related, Request, Source, Texts, Wanted,
+    self, Answers, Complete, Dependents, JobEnd, Objects, Related, Request, Source, Texts, Wanted,
 };
 use super::kubectl::{Cause, Failure, Kind, Kubectl};
 use super::options::ClusterArgs;
@@ -32,14 +32,19 @@ pub(super) const PROCESS_TIMEOUT: Duration = Duration::from_secs(120);
 /// Bytes of a selector that fit into an argument of a program.
 const SELECTOR_BYTES_MAX: usize = 100_000;
 
+/// The label that all pods of Jobs have.
+const JOB_LABEL: &str = "batch.kubernetes.io/job-name";
+
 /// How messages name what kubectl printed.
 pub(super) const SOURCE: &str = "what kubectl printed";
 
 /// What a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
-    /// What the object has created.
+    /// What the object has created, as far as its status depends on it.
     Rollout,
+    /// The same, and what only people want to see: the Jobs of a CronJob, and their pods.
+    Tree,
     /// The same, and the other ReplicaSets of the namespace: one that is owned and no longer matches must be released, and
     /// the name of any may be taken.
     Plan,
@@ -141,6 +146,12 @@ impl Cluster {
         budget: Budget,
         sources: &mut Vec<Source>,
     ) -> Result<bool, Error> {
+        if related.dependents == Dependents::JobsAndPods {
+            if needs == Needs::Tree {
+                self.read_jobs(budget, sources)?;
+            }
+            return Ok(true);
+        }
         // Without a selector that selects something, nothing is the object's.
         let Some(selector) = &related.selector else {
             return Ok(true);
@@ -186,8 +197,16 @@ impl Cluster {
                     "ControllerRevisions, so that it may not tell which pods are updated",
                 )?);
             }
-            Dependents::Pods | Dependents::None => {}
+            Dependents::JobsAndPods | Dependents::Pods | Dependents::None => {}
         }
+        Ok(())
+    }
+
+    /// Reads the Jobs of the namespace and their pods. No selector tells those of a CronJob.
+    fn read_jobs(&mut self, budget: Budget, sources: &mut Vec<Source>) -> Result<(), Error> {
+        let what = "Jobs, so that those of the CronJob are not shown";
+        sources.extend(self.optional(Kind::Jobs, None, budget, what)?);
+        sources.extend(self.pods(Some(JOB_LABEL), budget)?);
         Ok(())
     }
 
@@ -265,6 +284,27 @@ impl Cluster {
             Some(events) => add_events(request, &events),
             None => Ok(false),
         }
+    }
+
+    /// How a Job with this UID has ended, which no longer exists. `None` if no event tells.
+    pub(super) fn job_end(
+        &mut self,
+        uid: &str,
+        limit: Option<Duration>,
+    ) -> Result<Option<JobEnd>, Error> {
+        let limit = limit.unwrap_or(PROCESS_TIMEOUT).min(PROCESS_TIMEOUT);
+        let events = match self.kubectl.list(Kind::EventsAbout(uid), None, limit) {
+            Ok(events) => [Source::new(SOURCE, events)?],
+            Err(failure) if failure.is_transient() => return Err(failure.into()),
+            Err(failure) => {
+                self.note(&format_args!(
+                    "no event tells how the Job has ended: {failure}"
+                ));
+                return Ok(None);
+            }
+        };
+        let texts = Texts::read(&events)?;
+        Ok(input::job_end(&Objects::find(&texts)?, uid))
     }
 
     /// The last lines that a container has written.

@@ -6,7 +6,7 @@ use prost_types::Timestamp;
 
 use crate::cli::cluster::{Cluster, Needs, Scope};
 use crate::cli::error::Error;
-use crate::cli::input::{self, Answers, Complete, Objects, Request, Texts, Wanted};
+use crate::cli::input::{self, Complete, Objects, Request, Texts, Wanted};
 use crate::cli::options::{
     ClusterArgs, CompleteArgs, Goal, InputArgs, ScopeArgs, SourceArgs, WhichArgs,
 };
@@ -53,28 +53,38 @@ pub(super) fn read(
     )
 }
 
-/// Reads what the objects in files are decided by: one Deployment, or all that somebody may wait for.
+/// Reads what the objects in files are decided by: one Deployment, those that are named, or all that somebody may wait for.
 pub(super) fn all(
     args: &ScopeArgs,
     deployment: Option<&str>,
     now: Option<Timestamp>,
     complete: &CompleteArgs,
 ) -> Result<Vec<Request>, Error> {
-    refuse_cluster(&args.cluster)?;
-    let sources = input::sources(&args.which.files)?;
+    let ScopeArgs { which, cluster } = args;
+    let named = target::parse(&which.names).map_err(Error::Usage)?;
+    refuse_cluster(&match named.is_empty() {
+        true => cluster.clone(),
+        // Of names, it tells which ones are meant.
+        false => ClusterArgs {
+            namespace: None,
+            ..cluster.clone()
+        },
+    })?;
+    let sources = input::sources(&which.files)?;
     let texts = Texts::read(&sources)?;
-    let wanted = deployment.map(Wanted::parse).transpose()?;
+    let namespace = cluster.namespace.as_deref();
+    let wanted = named.into_iter().map(|it| Wanted::in_files(it, namespace));
+    let wanted: Vec<Wanted> = match deployment {
+        Some(deployment) => vec![Wanted::parse(deployment)?],
+        None => wanted.collect(),
+    };
     let objects = Objects::find(&texts)?;
     let now = now.unwrap_or_else(now::read);
     let complete = self::complete(complete);
     let mut note = |note: &dyn std::fmt::Display| stderr::eprint_note(note);
-    match wanted {
-        Some(_) => {
-            let answers = Answers::default();
-            let one = input::request(&objects, wanted.as_ref(), complete, now, answers, &mut note);
-            Ok(vec![one?])
-        }
-        None => input::requests(&objects, complete, now, &mut note),
+    match wanted.is_empty() {
+        true => input::requests(&objects, complete, now, &mut note),
+        false => input::named(&objects, &wanted, complete, now, &mut note),
     }
 }
 

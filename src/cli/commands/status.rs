@@ -27,7 +27,7 @@ before 3, and 3 before 0.";
 pub(in crate::cli) struct StatusArgs {
     #[command(flatten)]
     pub(in crate::cli) scope: ScopeArgs,
-    /// The Deployment to answer about, if the files contain several objects [default: all of them]
+    /// The Deployment to answer about, if the files contain several objects; other kinds by NAME [default: all of them]
     #[arg(
         short,
         long,
@@ -65,7 +65,10 @@ pub(in crate::cli) struct StatusArgs {
 /// `rollplan status`.
 pub(in crate::cli) fn run(args: StatusArgs) -> Result<Exit, Error> {
     let is_text = args.answer.output.is_text();
-    let mut reporter = args.report.clone().begin("rollplan status", is_text)?;
+    let mut reporter = args
+        .report
+        .clone()
+        .begin("rollplan status", Goal::Complete, is_text)?;
     let result = answer(args, &mut reporter);
     reporter.end(result)
 }
@@ -120,6 +123,7 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
         return Group::new(&planner, cluster, scoped, wish, reporter).run();
     }
     let mut fleet = Fleet::new(cluster, scoped);
+    fleet.read_trees(output == StatusOutput::Wide);
     let all: Vec<usize> = (0..fleet.targets(None)?.len()).collect();
     let (mut statuses, mut errors) = (Vec::new(), Vec::new());
     fleet.read(&all, now, &|| None, &mut |_, request, events| {
@@ -200,7 +204,8 @@ fn row_names(statuses: &[Status]) -> Vec<String> {
 /// A row for each, and below what blocks those that are not complete.
 fn print_rows(statuses: &[Status], is_wide: bool) -> Result<(), Error> {
     let names = row_names(statuses);
-    let widths = RowWidths::new(names.iter().map(String::as_str));
+    let columns = output::terminal_size().map(|(columns, _)| columns);
+    let widths = RowWidths::new(names.iter().map(String::as_str)).within(columns);
     let mut rows = match statuses.is_empty() {
         true => String::new(),
         false => text::row_head(&widths, is_wide),

@@ -24,7 +24,7 @@ A poll that fails because the service, kubectl or the cluster does not answer is
 end the command, as does any other error.
 
 Exit codes: 0 complete; 1 stalled or refused, or deleted while waiting; 2 wrong command line or input, or missing \
-permission; 3 timeout expired, or no progress for ten minutes; 4 no answer from the service, kubectl or the cluster. Of \
+permission; 3 timeout expired, no progress for ten minutes, or a Job deleted after an end that nothing tells; 4 no answer from the service, kubectl or the cluster. Of \
 several, 1 comes before errors, these before 3, and 3 before 0.";
 
 #[derive(Args, Debug)]
@@ -80,7 +80,7 @@ pub(in crate::cli) fn run(args: WaitArgs) -> Result<Exit, Error> {
         output,
         live: is_live,
     };
-    let mut reporter = report.begin("rollplan wait", output.is_text())?;
+    let mut reporter = report.begin("rollplan wait", goal, output.is_text())?;
     let result = watch(&scope, server, wish, &mut reporter);
     reporter.end(result)
 }
@@ -94,7 +94,12 @@ fn watch(
     let planner = Planner::new(server)?;
     let scoped = match scope.which.files.is_empty() {
         true => read::scope(scope, wish.goal)?,
-        false => Scope::Named(read::applied(scope, wish.goal)?),
+        false if scope.which.names.is_empty() => Scope::Named(read::applied(scope, wish.goal)?),
+        false => {
+            let text = "names cannot be combined with --filename: the names alone are read from the cluster, and the \
+                        files alone are all that was applied";
+            return Err(Error::Usage(text.to_owned()));
+        }
     };
     Group::new(&planner, &scope.cluster, scoped, wish, reporter).run()
 }

@@ -10,7 +10,7 @@ use crate::cli::target::Target;
 /// Which object is asked for.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Wanted {
-    /// Its apiVersion and kind. `None` for a Deployment in files.
+    /// Its apiVersion and kind, as kubectl has printed them. `None` for an object in files.
     kind: Option<(String, String)>,
     resource: Resource,
     namespace: Option<String>,
@@ -33,12 +33,16 @@ pub(super) fn choose(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Result<u
     match (matching.as_slice(), wanted) {
         (&[one], _) => Ok(one),
         ([], Some(wanted)) if wanted.is_in_cluster() => Err(wanted.absent()),
-        ([], _) if candidates.is_empty() => Err(Error::input("", "no Deployment in the input")),
+        ([], _) if candidates.is_empty() => {
+            let kind = wanted.map_or_else(Resource::deployments, |it| it.resource.clone());
+            Err(Error::input("", format!("no {kind} in the input")))
+        }
         ([], Some(wanted)) => {
             let list = list(&candidates);
+            let kind = &wanted.resource;
             Err(Error::input(
                 "",
-                format!("Deployment {wanted} not found in the input, which has:{list}"),
+                format!("{kind} {wanted} not found in the input, which has:{list}"),
             ))
         }
         (several, None) => {
@@ -61,7 +65,13 @@ fn candidates(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Vec<usize> {
         Some((api_version, kind)) => {
             object.found.api_version == *api_version && object.found.kind == *kind
         }
-        None => object.role() == Role::Deployment,
+        None => {
+            wanted.is_none_or(Wanted::is_deployment) && object.role() == Role::Deployment
+                || wanted.is_some_and(|it| {
+                    it.resource
+                        .means(&object.found.api_version, &object.found.kind)
+                })
+        }
     };
     let all = objects.all.iter().enumerate();
     all.filter(|(_, object)| is_candidate(object))
@@ -117,6 +127,21 @@ impl Wanted {
             namespace: namespace.map(str::to_owned),
             name: target.name.clone(),
         }
+    }
+
+    /// One of those in files, in a namespace or in any.
+    pub(in crate::cli) fn in_files(target: Target, namespace: Option<&str>) -> Self {
+        Self {
+            kind: None,
+            resource: target.resource,
+            namespace: namespace.map(str::to_owned),
+            name: target.name,
+        }
+    }
+
+    /// Whether it is a Deployment, or what is one in all but name.
+    fn is_deployment(&self) -> bool {
+        self.resource == Resource::deployments()
     }
 
     pub(super) fn is_in_cluster(&self) -> bool {

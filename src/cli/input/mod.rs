@@ -5,6 +5,7 @@ mod choice;
 mod complete;
 mod document;
 mod fault;
+mod job_end;
 mod notes;
 mod object;
 mod selection;
@@ -17,8 +18,11 @@ mod yaml;
 pub(super) use self::answers::{Answers, answers};
 pub(super) use self::choice::{Wanted, absent};
 pub(super) use self::complete::Complete;
+pub(super) use self::job_end::{JobEnd, job_end};
 pub(super) use self::object::{Dependents, Objects, Texts};
-pub(super) use self::snapshot::{Related, Request, listed, related, request, requests, targets};
+pub(super) use self::snapshot::{
+    Related, Request, listed, named, related, request, requests, targets,
+};
 pub(super) use self::source::{Source, sources};
 pub(super) use self::source_map::SourceMap;
 pub(super) use self::tree::{Health, Node, tree};

@@ -33,30 +33,19 @@ pub(super) fn refuse_manifest(owner: &Object<'_>) -> Result<(), Error> {
     let name = &owner.metadata.name;
     let resource = Resource::of(&owner.found.api_version, &owner.found.kind);
     let argument = resource.argument();
-    let (lists, option, word) = match owner.dependents() {
-        Dependents::ReplicaSetsAndPods => (
-            "deploy,rs,pods".to_owned(),
-            format!(" --deployment {name}"),
-            name.to_string(),
-        ),
-        Dependents::RevisionsAndPods => (
-            format!("{argument},controllerrevisions,pods"),
-            String::new(),
-            format!("{argument}/{name}"),
-        ),
-        Dependents::Pods => (
-            format!("{argument},pods"),
-            String::new(),
-            format!("{argument}/{name}"),
-        ),
-        Dependents::None => (
-            argument.to_owned(),
-            String::new(),
-            format!("{argument}/{name}"),
-        ),
+    let others = match owner.dependents() {
+        Dependents::ReplicaSetsAndPods => ",rs,pods",
+        Dependents::RevisionsAndPods => ",controllerrevisions,pods",
+        Dependents::JobsAndPods => ",jobs,pods",
+        Dependents::Pods => ",pods",
+        Dependents::None => "",
+    };
+    let word = match resource == Resource::deployments() {
+        true => name.to_string(),
+        false => format!("{argument}/{name}"),
     };
     let text = format!(
-        "this is a manifest; pass the live object: kubectl get {lists}{namespace} -o json | rollplan status -f -{option}, or \
+        "this is a manifest; pass the live object: kubectl get {argument}{others}{namespace} -o json | rollplan status {word} -f -, or \
          let rollplan read it: rollplan status {word}{namespace}"
     );
     Err(Error::input(owner.place(), text))
@@ -133,6 +122,40 @@ pub(super) fn note_early_time(
     if let Some(last) = last.filter(|last| last.seconds > now.seconds + CLOCKS_DIFFER_SECONDS) {
         note(&format_args!(
             "{}: the time of the decision, {now}, is before its last change, {last}: pass --now with the time of the snapshot",
+            owner.label()
+        ));
+    }
+}
+
+/// A time of the decision long after the objects were read makes everything look old. That can be told while a rollout is
+/// in progress: its controller would have reported that the deadline has passed.
+pub(super) fn note_late_time(
+    owner: &Object<'_>,
+    now: Timestamp,
+    note: &mut dyn FnMut(&dyn Display),
+) {
+    let (spec, status) = (owner.value("spec"), owner.value("status"));
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    let mut conditions = conditions.into_iter().flatten();
+    let progressing = conditions.find(|condition| condition["type"] == "Progressing");
+    let is_in_progress = |condition: &&Value| {
+        condition["status"] == "True" && condition["reason"] != "NewReplicaSetAvailable"
+    };
+    let is_paused = spec.get("paused") == Some(&Value::Bool(true));
+    let Some(progressing) = progressing.filter(is_in_progress).filter(|_| !is_paused) else {
+        return;
+    };
+    let last = progressing["lastUpdateTime"].as_str();
+    let last = last.and_then(|time| time.parse::<Timestamp>().ok());
+    let seconds = spec.get("progressDeadlineSeconds").and_then(Value::as_i64);
+    let Some((last, seconds)) = last.zip(seconds) else {
+        return;
+    };
+    let latest = last.seconds.saturating_add(seconds.max(0));
+    if now.seconds > latest.saturating_add(CLOCKS_DIFFER_SECONDS) {
+        note(&format_args!(
+            "{}: the time of the decision, {now}, is long after its last progress, {last}, and it does not report that its \
+             deadline has passed: pass --now with the time of the snapshot",
             owner.label()
         ));
     }

@@ -58,6 +58,8 @@ pub(in crate::cli) enum Dependents {
     ReplicaSetsAndPods,
     /// ControllerRevisions tell which pods are of the current template.
     RevisionsAndPods,
+    /// No status depends on them, but people want to see them.
+    JobsAndPods,
     Pods,
     None,
 }
@@ -228,6 +230,7 @@ impl<'t> Object<'t> {
                 Dependents::ReplicaSetsAndPods
             }
             ("apps/v1", "DaemonSet") => Dependents::RevisionsAndPods,
+            ("batch/v1", "CronJob") => Dependents::JobsAndPods,
             ("apps/v1", "StatefulSet" | "ReplicaSet") | ("batch/v1", "Job") => Dependents::Pods,
             _ => Dependents::None,
         }

@@ -9,8 +9,10 @@ use serde_json::Value;
 use super::answers::Answers;
 use super::choice::{Wanted, choose};
 use super::complete::Complete;
+use super::job_end::expiry;
 use super::notes::{
-    note_continued, note_doubts, note_early_time, note_odd_limits, note_skipped, refuse_manifest,
+    note_continued, note_doubts, note_early_time, note_late_time, note_odd_limits, note_skipped,
+    refuse_manifest,
 };
 use super::object::{Dependents, Object, Objects, Role, list};
 use super::selection::Selection;
@@ -29,6 +31,8 @@ pub(in crate::cli) struct Request {
     pub(in crate::cli) subject: String,
     /// UID of the object.
     pub(in crate::cli) uid: String,
+    /// Why somebody deletes the object once it has finished.
+    pub(in crate::cli) expiry: Option<String>,
     /// UIDs of all objects in it.
     uids: BTreeSet<String>,
     pub(in crate::cli) snapshot: proto::Snapshot,
@@ -66,6 +70,36 @@ pub(in crate::cli) fn request(
     )
 }
 
+/// Makes a request about each of these objects in files. Nothing is skipped: somebody has named them.
+pub(in crate::cli) fn named(
+    objects: &Objects<'_>,
+    wanted: &[Wanted],
+    complete: Complete,
+    now: Timestamp,
+    note: &mut dyn FnMut(&dyn Display),
+) -> Result<Vec<Request>, Error> {
+    note_continued(objects, note);
+    let requests = wanted.iter().map(|wanted| {
+        let owner = choose(objects, Some(wanted))?;
+        status_about(objects, owner, complete, now, note)
+    });
+    requests.collect()
+}
+
+/// Makes a request about an object in files. What becomes of it depends on the time.
+fn status_about(
+    objects: &Objects<'_>,
+    owner: usize,
+    complete: Complete,
+    now: Timestamp,
+    note: &mut dyn FnMut(&dyn Display),
+) -> Result<Request, Error> {
+    let answers = Answers::default();
+    let request = about(objects, owner, false, complete, now, answers, note)?;
+    note_late_time(&objects.all[owner], now, note);
+    Ok(request)
+}
+
 /// Makes a request about each object that a status can be asked for.
 pub(in crate::cli) fn requests(
     objects: &Objects<'_>,
@@ -83,17 +117,8 @@ pub(in crate::cli) fn requests(
     if subjects.is_empty() {
         return Err(Error::input("", "the input has nothing to report on"));
     }
-    let requests = subjects.into_iter().map(|owner| {
-        about(
-            objects,
-            owner,
-            false,
-            complete,
-            now,
-            Answers::default(),
-            note,
-        )
-    });
+    let subjects = subjects.into_iter();
+    let requests = subjects.map(|owner| status_about(objects, owner, complete, now, note));
     requests.collect()
 }
 
@@ -172,6 +197,7 @@ fn about(
     Ok(Request {
         subject: owner.label(),
         uid: owner.metadata.uid.clone().into_owned(),
+        expiry: expiry(owner),
         uids: selection.uids().into_iter().map(str::to_owned).collect(),
         snapshot,
         source_map: SourceMap {

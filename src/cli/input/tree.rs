@@ -73,18 +73,32 @@ fn children(owned: &HashMap<String, Vec<Object>>, uid: &str, depth: usize) -> Ve
         return Vec::new();
     }
     objects.sort_by(|a, b| created(b).cmp(created(a)).then_with(|| a.name.cmp(&b.name)));
-    let mut nodes: Vec<Node> = objects
+    // Jobs stay in the order of their creation; of others, what fails comes first.
+    let mut nodes: Vec<(Health, Node)> = objects
         .into_iter()
-        .filter_map(|object| match object.kind.as_str() {
-            "Pod" => Some(pod(object)),
-            _ => owner(object, children(owned, &object.uid, depth + 1)),
+        .filter_map(|object| {
+            if object.kind == "Pod" {
+                let node = pod(object);
+                return Some((node.health, node));
+            }
+            let children = children(owned, &object.uid, depth + 1);
+            if object.kind == "Job" {
+                return Some((Health::Failing, job(object, children)));
+            }
+            let node = owner(object, children)?;
+            let is_empty = node.children.is_empty();
+            Some((
+                if is_empty {
+                    node.health
+                } else {
+                    Health::Failing
+                },
+                node,
+            ))
         })
         .collect();
-    nodes.sort_by_key(|node| match node.children.is_empty() {
-        true => node.health,
-        false => Health::Failing,
-    });
-    nodes
+    nodes.sort_by_key(|(rank, _)| *rank);
+    nodes.into_iter().map(|(_, node)| node).collect()
 }
 
 fn created(object: &Object) -> &str {
@@ -129,6 +143,60 @@ fn owner(object: &Object, children: Vec<Node>) -> Option<Node> {
     })
 }
 
+/// A Job of a CronJob.
+fn job(object: &Object, children: Vec<Node>) -> Node {
+    let (state, health) = job_state(&object.value);
+    let worst = children.iter().map(|child| child.health).min();
+    Node {
+        label: format!("{} {}", object.kind, object.name),
+        health: match health {
+            Health::Waiting => worst.unwrap_or(health),
+            health => health,
+        },
+        state,
+        children,
+    }
+}
+
+fn job_state(job: &Value) -> (String, Health) {
+    if is_terminating(job) {
+        return ("Terminating".to_owned(), Health::Ending);
+    }
+    let is_true = |kind: &str| condition(job, kind).filter(|it| text(it, "/status") == "True");
+    if is_true("Complete").is_some() {
+        return ("Complete".to_owned(), Health::Ready);
+    }
+    if let Some(failed) = is_true("Failed") {
+        return (
+            format!("Failed, {}", text(failed, "/reason")),
+            Health::Failing,
+        );
+    }
+    if job.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
+        return ("Suspended".to_owned(), Health::Waiting);
+    }
+    let failed = match number(job, "/status/failed") {
+        0 => String::new(),
+        count => format!(", {count} failed"),
+    };
+    let active = number(job, "/status/active");
+    (format!("Running, {active} active{failed}"), Health::Waiting)
+}
+
+fn is_terminating(object: &Value) -> bool {
+    let time = object.pointer("/metadata/deletionTimestamp");
+    time.is_some_and(|it| !it.is_null())
+}
+
+/// The condition of a type.
+fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    let conditions = object
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.find(|condition| text(condition, "/type") == kind)
+}
+
 fn pod(object: &Object) -> Node {
     let (state, health) = pod_state(&object.value);
     Node {
@@ -141,10 +209,7 @@ fn pod(object: &Object) -> Node {
 
 /// The state of a pod: of its first container that is not as it should be, or of all.
 fn pod_state(pod: &Value) -> (String, Health) {
-    if pod
-        .pointer("/metadata/deletionTimestamp")
-        .is_some_and(|it| !it.is_null())
-    {
+    if is_terminating(pod) {
         return ("Terminating".to_owned(), Health::Ending);
     }
     let phase = match text(pod, "/status/phase") {
@@ -176,15 +241,10 @@ fn pod_state(pod: &Value) -> (String, Health) {
         };
         return (reason.to_owned(), Health::Ending);
     }
-    let condition = |kind: &str| {
-        let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
-        let mut conditions = conditions.into_iter().flatten();
-        conditions.find(|condition| text(condition, "/type") == kind)
-    };
-    if condition("Ready").is_some_and(|ready| text(ready, "/status") == "True") {
+    if condition(pod, "Ready").is_some_and(|ready| text(ready, "/status") == "True") {
         return (format!("{phase}, ready{restarts}"), Health::Ready);
     }
-    let scheduled = condition("PodScheduled");
+    let scheduled = condition(pod, "PodScheduled");
     if let Some(scheduled) = scheduled.filter(|it| text(it, "/status") == "False") {
         let reason = text(scheduled, "/reason");
         return (format!("{phase}, {reason}"), Health::Failing);
@@ -278,6 +338,67 @@ mod tests {
             pod_state(&leaving),
             ("Terminating".to_owned(), Health::Ending)
         );
+    }
+
+    #[test]
+    fn jobs_of_a_cron_job_have_their_state_and_their_pods() {
+        let object = |kind: &str, name: &str, owner: &str, minute: usize, status: Value| {
+            let metadata = json!({
+                "name": name, "uid": name, "creationTimestamp": format!("2026-01-31T12:0{minute}:00Z"),
+                "ownerReferences": [{"uid": owner, "controller": true}],
+            });
+            json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": {}, "status": status})
+        };
+        let ended = |kind: &str, reason: &str| json!({"conditions": [{"type": kind, "status": "True", "reason": reason}]});
+        let mut suspended = object("Job", "four", "backup", 4, json!({}));
+        suspended["spec"]["suspend"] = json!(true);
+        let items = json!([
+            object("Job", "one", "backup", 1, ended("Complete", "")),
+            object(
+                "Job",
+                "two",
+                "backup",
+                2,
+                ended("Failed", "DeadlineExceeded")
+            ),
+            object(
+                "Job",
+                "three",
+                "backup",
+                3,
+                json!({"active": 1, "failed": 2})
+            ),
+            suspended,
+            object("Job", "other", "nightly", 5, json!({"active": 1})),
+            object("Pod", "one-x", "one", 1, json!({"phase": "Succeeded"})),
+            object(
+                "Pod",
+                "three-x",
+                "three",
+                3,
+                json!({"phase": "Pending", "conditions": [
+                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+                ]})
+            ),
+        ]);
+        let list = json!({"kind": "List", "items": items}).to_string();
+        let tree = tree(list.as_bytes(), "backup");
+        let jobs: Vec<_> = tree
+            .iter()
+            .map(|job| (job.label.as_str(), job.state.as_str(), job.health))
+            .collect();
+        // The newest first, whatever their state.
+        assert_eq!(
+            jobs,
+            [
+                ("Job four", "Suspended", Health::Waiting),
+                ("Job three", "Running, 1 active, 2 failed", Health::Failing),
+                ("Job two", "Failed, DeadlineExceeded", Health::Failing),
+                ("Job one", "Complete", Health::Ready),
+            ]
+        );
+        assert_eq!(tree[1].children[0].label, "three-x");
+        assert_eq!(tree[3].children[0].state, "Succeeded");
     }
 
     #[test]

@@ -39,10 +39,13 @@ pub(super) enum Kind<'r> {
     ReplicaSets,
     ControllerRevisions,
     Pods,
+    Jobs,
     /// Events that warn of something.
     Warnings,
     /// Events about PersistentVolumeClaims: those that do not warn say what a claim waits for.
     ClaimEvents,
+    /// Events about the object with this UID.
+    EventsAbout(&'r str),
 }
 
 // === impl Kubectl ===
@@ -77,9 +80,13 @@ impl Kubectl {
             Kind::ReplicaSets => "rs",
             Kind::ControllerRevisions => "controllerrevisions.apps",
             Kind::Pods => "pods",
+            Kind::Jobs => "jobs.batch",
             Kind::Warnings => return self.events("type=Warning", limit),
             Kind::ClaimEvents => {
                 return self.events("involvedObject.kind=PersistentVolumeClaim", limit);
+            }
+            Kind::EventsAbout(uid) => {
+                return self.events(&format!("involvedObject.uid={uid}"), limit);
             }
         };
         match selector {

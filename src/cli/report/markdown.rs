@@ -3,11 +3,13 @@
 use std::fmt::Write as _;
 
 use super::RolloutResult;
+use crate::cli::options::Goal;
 use crate::text::{Numbers, one_line};
 
-pub(super) fn document(command: &str, results: &[RolloutResult]) -> String {
+pub(super) fn document(command: &str, goal: Goal, results: &[RolloutResult]) -> String {
     let done = results.iter().filter(|result| result.is_done()).count();
-    let mut text = format!("### {command}: {done} of {} complete\n\n", results.len());
+    let (all, goal) = (results.len(), goal.word());
+    let mut text = format!("### {command}: {done} of {all} {goal}\n\n");
     text += "| Rollout | State | Updated | Available | |\n| --- | --- | --- | --- | --- |\n";
     for result in results {
         text += &row(result);
@@ -95,7 +97,7 @@ mod tests {
     #[test]
     fn rollouts_are_rows_and_causes_stand_below() {
         assert_eq!(
-            document("rollplan wait", &results()),
+            document("rollplan wait", Goal::Complete, &results()),
             r#"### rollplan wait: 1 of 4 complete
 
 | Rollout | State | Updated | Available | |
@@ -113,6 +115,18 @@ mod tests {
 "#
             .replace('~', "\u{fffe}")
         );
+    }
+
+    #[test]
+    fn headings_name_what_was_waited_for() {
+        for (goal, heading) in [
+            (Goal::Available, "### rollplan wait: 1 of 4 available\n"),
+            (Goal::Updated, "### rollplan wait: 1 of 4 updated\n"),
+            (Goal::Deleted, "### rollplan wait: 1 of 4 deleted\n"),
+        ] {
+            let text = document("rollplan wait", goal, &results());
+            assert!(text.starts_with(heading), "{text}");
+        }
     }
 
     #[test]

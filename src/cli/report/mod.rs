@@ -15,17 +15,17 @@ use self::log::Log;
 use super::error::Error;
 use super::exit::Exit;
 use super::observe::Status;
-use super::options::Output;
+use super::options::{Goal, Output};
 use super::{output, stderr};
 use crate::proto::{ComputeStatusResponse, RolloutReport};
-use crate::text::{self, Page, one_line, printable, state};
+use crate::text::{self, DELETED, Page, one_line, printable, state};
 
 /// What to report, besides what is printed.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ReportArgs {
     /// A report to write at the end: junit=FILE, markdown=FILE or json=FILE; may be repeated
     ///
-    /// JUnit XML has a test case for each rollout, which passes if the rollout is complete. Markdown is appended to the file,
+    /// JUnit XML has a test case for each rollout, which passes if it is complete, or what --for names is reached. Markdown is appended to the file,
     /// for example to the one that GITHUB_STEP_SUMMARY names. JSON is what -o json prints at last, a line for each rollout that
     /// could be read.
     #[arg(long = "report", value_name = "FORMAT=FILE", value_parser = destination)]
@@ -66,6 +66,8 @@ enum System {
 pub(super) struct Reporter {
     /// The command, for example "rollplan wait".
     command: &'static str,
+    /// What it waits for.
+    goal: Goal,
     destinations: Vec<Destination>,
     log: Log,
     results: Vec<RolloutResult>,
@@ -83,6 +85,8 @@ pub(super) struct RolloutResult {
     pub(super) errors: Vec<String>,
     /// How long it was watched. `None` if it was observed once.
     pub(super) elapsed: Option<Duration>,
+    /// Whether it no longer exists.
+    pub(super) is_deleted: bool,
 }
 
 // === impl ReportArgs ===
@@ -99,7 +103,12 @@ impl ReportArgs {
     /// # Errors
     ///
     /// Names the file that cannot be written.
-    pub(super) fn begin(self, command: &'static str, is_text: bool) -> Result<Reporter, Error> {
+    pub(super) fn begin(
+        self,
+        command: &'static str,
+        goal: Goal,
+        is_text: bool,
+    ) -> Result<Reporter, Error> {
         for Destination { file, .. } in &self.destinations {
             append(file).map_err(|error| {
                 Error::Usage(format!(
@@ -110,6 +119,7 @@ impl ReportArgs {
         }
         Ok(Reporter {
             command,
+            goal,
             destinations: self.destinations,
             log: Log::begin(self.ci, is_text)?,
             results: Vec::new(),
@@ -187,6 +197,7 @@ impl Reporter {
                 last: None,
                 errors,
                 elapsed: None,
+                is_deleted: false,
             });
         }
     }
@@ -200,7 +211,7 @@ impl Reporter {
                     junit::document(command, results).and_then(|document| fs::write(file, document))
                 }
                 Format::Markdown => append(file).and_then(|mut file| {
-                    file.write_all(markdown::document(command, results).as_bytes())
+                    file.write_all(markdown::document(command, self.goal, results).as_bytes())
                 }),
                 Format::Json => fs::write(file, lines(results)?),
             };
@@ -236,6 +247,7 @@ impl RolloutResult {
             last: Some(status.response),
             errors: Vec::new(),
             elapsed: None,
+            is_deleted: false,
         }
     }
 
@@ -247,16 +259,16 @@ impl RolloutResult {
         self.exit == Exit::Done
     }
 
-    /// The state in a word.
+    /// The state in a word, whatever was waited for.
     fn state(&self) -> &'static str {
         match self.report() {
-            _ if self.is_done() => "complete",
+            _ if self.is_deleted => DELETED,
             Some(report) => state(report.phase()),
             None => "unknown",
         }
     }
 
-    /// Why it is not complete, on one line.
+    /// Why it has not ended well, on one line.
     fn headline(&self) -> String {
         let report = self.report();
         let cause = report.and_then(|report| report.blockers.first());
@@ -269,7 +281,7 @@ impl RolloutResult {
         one_line(text)
     }
 
-    /// Why it is not complete, and what to do.
+    /// Why it has not ended well, and what to do.
     fn details(&self) -> String {
         let errors = self.errors.iter().map(|error| printable(error) + "\n");
         let mut page = Page::new(false);
@@ -283,7 +295,7 @@ impl RolloutResult {
     fn reason(&self) -> String {
         let verdict = self.report().and_then(|report| report.verdict.as_ref());
         match verdict.map(|verdict| verdict.reason.as_str()) {
-            Some(reason) if !reason.is_empty() => reason.to_owned(),
+            Some(reason) if !reason.is_empty() && !self.is_deleted => reason.to_owned(),
             _ => self.state().to_uppercase(),
         }
     }
@@ -318,6 +330,7 @@ mod tests {
                 }),
                 errors: errors.iter().map(|&error| error.to_owned()).collect(),
                 elapsed: Some(Duration::from_millis(12_340)),
+                is_deleted: false,
             };
         let failed = RolloutReport {
             blockers: vec![Blocker {
@@ -370,5 +383,21 @@ mod tests {
         for wrong in ["", "junit", "junit=", "html=x", "=x"] {
             assert!(destination(wrong).is_err(), "{wrong}");
         }
+    }
+    #[test]
+    fn states_are_those_that_were_observed() {
+        let mut results = results();
+        let states = |results: &[RolloutResult]| {
+            let states = results.iter().map(RolloutResult::state);
+            states.collect::<Vec<_>>()
+        };
+        let observed = ["stalled", "complete", "progressing", "unknown"];
+        assert_eq!(states(&results), observed);
+        // Whatever the exit code: available is not complete.
+        results[2].exit = Exit::Done;
+        assert_eq!(states(&results), observed);
+        results.iter_mut().for_each(|it| it.is_deleted = true);
+        assert_eq!(states(&results), ["deleted"; 4]);
+        assert_eq!(results[0].reason(), "DELETED");
     }
 }

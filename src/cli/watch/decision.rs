@@ -9,7 +9,7 @@ use crate::cli::observe::{Asked, Status};
 use crate::cli::options::{Goal, JudgementArgs, Switch};
 use crate::cli::report::RolloutResult;
 use crate::proto;
-use crate::text::{Numbers, counter};
+use crate::text::{DELETED, Numbers, Style, counter, state, state_style};
 
 /// How long a rollout without a deadline may stand still.
 pub(super) const STALLED_AFTER: Duration = Duration::from_secs(600);
@@ -37,7 +37,11 @@ pub(super) struct Member {
     pub(super) outcome: Option<Outcome>,
     /// When it was polled last, since the start.
     pub(super) elapsed: Duration,
-    goal: Goal,
+    /// Whether it no longer exists.
+    pub(super) is_deleted: bool,
+    /// How many polls have not found it.
+    pub(super) absences: usize,
+    pub(super) goal: Goal,
     fail_fast: Switch,
     failures: Failures,
     /// The last progress, and when it was made.
@@ -75,6 +79,8 @@ impl Member {
             last: None,
             outcome: None,
             elapsed: Duration::ZERO,
+            is_deleted: false,
+            absences: 0,
             goal,
             fail_fast: *fail_fast,
             failures: Failures::default(),
@@ -85,6 +91,7 @@ impl Member {
     /// Takes what was observed so long after the start.
     pub(super) fn take(&mut self, status: Status, elapsed: Duration) -> News {
         self.failures.reset();
+        self.absences = 0;
         let report = status.response.report.clone().unwrap_or_default();
         let last = self.last.as_ref();
         let former = last.map(|last| last.uid.clone()).unwrap_or_default();
@@ -104,7 +111,8 @@ impl Member {
         self.subject.clone_from(&status.subject);
         let lacks_goal = self.lacks_goal(&status, &report);
         self.last = Some(status);
-        self.outcome = match is_another && self.goal == Goal::Deleted {
+        self.is_deleted = is_another && self.goal == Goal::Deleted;
+        self.outcome = match self.is_deleted {
             true => Some(Outcome::Exit(Exit::Done)),
             false => self.exit(&report).map(Outcome::Exit),
         };
@@ -121,10 +129,14 @@ impl Member {
     pub(super) fn take_error(&mut self, error: Error, time: Time<'_>) -> Option<Error> {
         let error = match error {
             Error::Absent(_) if self.goal == Goal::Deleted => {
+                self.is_deleted = true;
                 self.outcome = Some(Outcome::Exit(Exit::Done));
                 return None;
             }
-            Error::Absent(text) if self.last.is_some() => Error::Gone(text),
+            Error::Absent(text) if self.last.is_some() => {
+                self.is_deleted = true;
+                Error::Gone(text)
+            }
             error => error,
         };
         match self.failures.take(error, time) {
@@ -156,6 +168,24 @@ impl Member {
                 _ => Vec::new(),
             },
             elapsed: Some(self.elapsed),
+            is_deleted: self.is_deleted,
+        }
+    }
+
+    /// The report on one that exists and has not reached the goal.
+    pub(super) fn unfinished(&self) -> Option<&proto::RolloutReport> {
+        self.report()
+            .filter(|_| !self.is_done() && !self.is_deleted)
+    }
+
+    /// Its state in a word, and how that is emphasised.
+    pub(super) fn state(&self) -> (&'static str, Style) {
+        match self.report().map(proto::RolloutReport::phase) {
+            _ if self.is_deleted => (DELETED, Style::Plain),
+            phase => {
+                let phase = phase.unwrap_or_default();
+                (state(phase), state_style(phase))
+            }
         }
     }
 
@@ -246,20 +276,4 @@ pub(in crate::cli) fn worst(exits: impl Iterator<Item = Exit>) -> Exit {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn failures_come_before_errors_and_these_before_what_goes_on() {
-        use Exit::{Done, Failed, Going, Unreachable, Usage};
-        for (exits, expected) in [
-            (&[Done, Done][..], Done),
-            (&[Done, Going], Going),
-            (&[Going, Unreachable, Done], Unreachable),
-            (&[Unreachable, Usage, Going], Usage),
-            (&[Usage, Failed, Going], Failed),
-        ] {
-            assert_eq!(worst(exits.iter().copied()), expected, "{exits:?}");
-        }
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::absence::Absence;
 use super::decision::{Member, News, Outcome, STALLED_AFTER, worst};
 use super::view::View;
 use super::{End, Limits, Observation, SystemClock, Time, watch};
@@ -112,7 +113,7 @@ impl<'a> Group<'a> {
         let is_live = self.view.is_live();
         let text = output::page(|page| {
             for member in &self.members {
-                let Some(report) = member.report().filter(|_| member.result() != Exit::Done) else {
+                let Some(report) = member.unfinished() else {
                     continue;
                 };
                 match is_several {
@@ -130,7 +131,7 @@ impl<'a> Group<'a> {
             return Ok(());
         }
         for (index, member) in self.members.iter().enumerate() {
-            let report = member.report().filter(|_| member.result() != Exit::Done);
+            let report = member.unfinished();
             let Some((pod, previous)) = report.and_then(blocking_container) else {
                 continue;
             };
@@ -215,8 +216,17 @@ impl Observation for Group<'_> {
             ..
         } = self;
         let is_several = members.len() > 1;
+        fleet.read_trees(view.shows_tree());
+        let mut absent = Vec::new();
         let read = fleet.read(&undecided, None, &|| time.limit(), &mut |index, read, events| {
             let member = &mut members[index];
+            let read = match read {
+                Err(Error::Absent(text)) if member.job_uid().is_some() => {
+                    absent.push((index, text));
+                    return Ok(());
+                }
+                read => read,
+            };
             let status = read.and_then(|request| {
                 observe(planner, request, &member.asked, view.shows_tree(), events)
             });
@@ -234,24 +244,21 @@ impl Observation for Group<'_> {
                     }
                     view.observed(index, member)
                 }
-                Err(error) => {
-                    if let Some(error) = member.take_error(error, time) {
-                        view.pause()?;
-                        stderr::eprint_note(format_args!("poll failed: {error}"));
-                    }
-                    match &member.outcome {
-                        Some(Outcome::Error(error)) if is_several => {
-                            view.pause()?;
-                            stderr::eprint_error(error);
-                            Ok(())
-                        }
-                        Some(_) => view.observed(index, member),
-                        None => Ok(()),
-                    }
-                }
+                Err(error) => take_error(member, error, time, view)
+                    .and_then(|()| show_end(index, member, is_several, view)),
             }
         });
         read?;
+        for (index, text) in absent {
+            let member = &mut members[index];
+            let uid = member.job_uid().unwrap_or_default().to_owned();
+            match fleet.job_end(index, &uid, time.limit()) {
+                Ok(end) => member.take_absence(Absence { text, end }),
+                Err(error) => take_error(member, error, time, view)?,
+            }
+            member.elapsed = time.elapsed();
+            show_end(index, member, is_several, view)?;
+        }
         self.view.draw(&self.members, time.elapsed())
     }
 
@@ -267,6 +274,34 @@ impl Observation for Group<'_> {
 
     fn tick(&mut self, elapsed: Duration) -> Result<(), Error> {
         self.view.draw(&self.members, elapsed)
+    }
+}
+
+/// Takes a poll of one object that failed, with a note if it is repeated.
+fn take_error(
+    member: &mut Member,
+    error: Error,
+    time: Time<'_>,
+    view: &mut View,
+) -> Result<(), Error> {
+    if let Some(error) = member.take_error(error, time) {
+        view.pause()?;
+        stderr::eprint_note(format_args!("poll failed: {error}"));
+    }
+    Ok(())
+}
+
+/// Shows how the watch of an object that could not be read has ended, if it has.
+fn show_end(index: usize, member: &Member, is_several: bool, view: &mut View) -> Result<(), Error> {
+    match &member.outcome {
+        Some(Outcome::Error(error)) if is_several => {
+            view.pause()?;
+            stderr::eprint_error(error);
+            Ok(())
+        }
+        // It is printed when the command ends.
+        Some(Outcome::Error(_)) | None => Ok(()),
+        Some(_) => view.observed(index, member),
     }
 }
 

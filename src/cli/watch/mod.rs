@@ -1,5 +1,6 @@
 //! Polling until rollouts end.
 
+mod absence;
 mod decision;
 mod group;
 mod view;

@@ -375,7 +375,10 @@ fn what_kubectl_prints_beside_errors_is_passed_on() {
 fn what_does_not_go_together() {
     let file = "examples/mid-rollout.json";
     for (args, expected) in [
-        (&["status", "web", "-f", file][..], "cannot be used with"),
+        (
+            &["wait", "web", "-f", file][..],
+            "names cannot be combined with --filename",
+        ),
         (&["status", "-f", file, "--watch"], "cannot be used with"),
         (&["status", "web", "--timeout=1s"], "--watch"),
         (

@@ -111,6 +111,37 @@ fn status_ends_as_the_rollout_stands() {
     }
 }
 
+/// What continues below is one sentence; conditions are printed as the API server has them.
+fn sentences(text: &str) -> Vec<String> {
+    let mut sentences: Vec<String> = Vec::new();
+    let lines = text
+        .lines()
+        .take_while(|line| !line.starts_with("CONDITION"));
+    for line in lines.filter(|line| !line.is_empty()) {
+        let is_new = !line.starts_with("   ") || line.trim_start().starts_with("remedy: ");
+        let part = line.trim().trim_start_matches("- ");
+        match sentences.last_mut() {
+            Some(last) if !is_new => *last = format!("{last} {part}"),
+            _ => sentences.push(part.to_owned()),
+        }
+    }
+    sentences
+}
+
+#[test]
+fn no_sentence_is_printed_twice() {
+    for example in examples() {
+        let text = read(&format!("tests/golden/{example}.status.txt"));
+        let sentences = sentences(&text);
+        for (index, sentence) in sentences.iter().enumerate() {
+            let others = sentences.iter().enumerate();
+            let mut others = others.filter(|(other, _)| *other != index);
+            let twice = others.find(|(_, other)| other.contains(sentence.as_str()));
+            assert!(twice.is_none(), "{example}: {sentence:?} is in {twice:?}");
+        }
+    }
+}
+
 #[test]
 fn tables_fit_100_columns() {
     for name in names("tests/golden")

@@ -92,7 +92,7 @@ fn manifest_is_no_live_object() {
         &manifest,
         &[
             "standard input (Deployment shop/web): this is a manifest; pass the live object: kubectl get deploy,rs,pods -n \
-             shop -o json | rollplan status -f - --deployment web, or let rollplan read it: rollplan status web -n shop",
+             shop -o json | rollplan status web -f -, or let rollplan read it: rollplan status web -n shop",
         ],
     );
 }

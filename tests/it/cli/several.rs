@@ -288,6 +288,24 @@ fn odd_limits_and_times_are_noted() {
         assert!(note.contains(expected), "{}", run.err);
     }
     assert_eq!(notes.len(), 3, "{}", run.err);
+    // Long after a rollout that has not passed its deadline.
+    let going = |condition: &str| {
+        let status = format!(
+            "  progressDeadlineSeconds: 600\nstatus:\n  observedGeneration: 1\n  conditions:\n  - {{type: Progressing, \
+             {condition}, lastUpdateTime: \"2026-11-20T11:44:59Z\"}}\n"
+        );
+        let input = DEPLOYMENT.to_owned() + &status;
+        super::rollplan(&["status", "-f", "-", "--now", NOW], &input).err
+    };
+    let note = "is long after its last progress, 2026-11-20T11:44:59Z";
+    let err = going("status: \"True\", reason: ReplicaSetUpdated");
+    assert!(err.contains(note) && err.contains("pass --now"), "{err}");
+    for condition in [
+        "status: \"True\", reason: NewReplicaSetAvailable",
+        "status: \"False\", reason: ProgressDeadlineExceeded",
+    ] {
+        assert!(!going(condition).contains(note), "{condition}");
+    }
     // Once, however often it is polled.
     let mut odd_poll = rollout(1);
     if let Answer::Out(text) = &mut odd_poll.deployment {

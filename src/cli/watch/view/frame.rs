@@ -12,7 +12,7 @@ use self::bars::{limits, small};
 use crate::cli::input::{Health, Node};
 use crate::cli::watch::decision::Member;
 use crate::proto::{Blocker, RolloutReport};
-use crate::text::{Style, fit, one_line, padded, span, state, state_style, width};
+use crate::text::{Style, fit, one_line, padded, span, width};
 
 /// A line in parts.
 type Line = Vec<(String, Style)>;
@@ -50,13 +50,11 @@ impl Frame<'_> {
             let text = format!("{}: no answer yet, {}", member.subject, self.elapsed());
             return vec![vec![plain(&text)]];
         };
+        let (state, style) = member.state();
         let mut head = vec![
             (one_line(&member.subject), Style::Strong),
             plain("  "),
-            (
-                state(report.phase()).to_owned(),
-                state_style(report.phase()),
-            ),
+            (state.to_owned(), style),
             plain(&format!("  {}", self.elapsed())),
         ];
         if let Some(left) = self.deadline(report) {
@@ -124,8 +122,8 @@ impl Frame<'_> {
             line.push(("no answer yet".to_owned(), Style::Faint));
             return line;
         };
-        let phase = report.phase();
-        line.push((padded(state(phase), 11), state_style(phase)));
+        let (state, style) = member.state();
+        line.push((padded(state, 11), style));
         line.extend(small(report, glyphs));
         if let Some(blocker) = report.blockers.first().filter(|_| !self.is_final) {
             line.push(plain(&format!("  {}", one_line(&blocker.message))));

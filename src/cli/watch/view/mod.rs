@@ -14,7 +14,7 @@ use crate::cli::observe::Status;
 use crate::cli::options::StatusOutput;
 use crate::cli::{now, output};
 use crate::proto::RolloutReport;
-use crate::text::{self, RowWidths, one_line};
+use crate::text::{self, DELETED, RowWidths, one_line};
 
 /// Shows what is observed.
 pub(super) struct View {
@@ -52,7 +52,8 @@ impl View {
 
     /// Takes the names of what is shown.
     pub(super) fn begin(&mut self, names: Vec<String>) -> Result<(), Error> {
-        self.widths = RowWidths::new(names.iter().map(String::as_str));
+        let columns = output::terminal_size().map(|(columns, _)| columns);
+        self.widths = RowWidths::new(names.iter().map(String::as_str)).within(columns);
         self.printed = vec![None; names.len()];
         self.names = names;
         if self.live.is_none() && self.output.is_text() && self.names.len() > 1 {
@@ -75,6 +76,9 @@ impl View {
         let Some(status) = &member.last else {
             return Ok(());
         };
+        if member.is_deleted && self.output.is_text() {
+            return self.deleted(index, status);
+        }
         let report = status.response.report.clone().unwrap_or_default();
         let line = self.line(index, status, &report);
         let key = without_times(&report);
@@ -89,6 +93,19 @@ impl View {
             None => output::write(line.as_bytes()),
             Some(format) => output::print_next(format, &status.response),
         }
+    }
+
+    /// Shows that an object no longer exists.
+    fn deleted(&self, index: usize, status: &Status) -> Result<(), Error> {
+        if self.live.is_some() {
+            return Ok(());
+        }
+        let is_wide = self.output == StatusOutput::Wide;
+        let line = match self.names.as_slice() {
+            [_] => one_line(&format!("{} is {DELETED}", status.subject)) + "\n",
+            names => text::deleted_row(&self.widths, &names[index], is_wide),
+        };
+        output::write(line.as_bytes())
     }
 
     fn line(&self, index: usize, status: &Status, report: &RolloutReport) -> String {

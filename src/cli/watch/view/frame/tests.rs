@@ -45,6 +45,7 @@ fn member(name: &str, updated: i32, pods: usize) -> Member {
     let status = Status {
         subject: format!("Deployment {name}"),
         uid: "u".to_owned(),
+        expiry: None,
         response: ComputeStatusResponse {
             report: Some(report),
             ..Default::default()

@@ -1,11 +1,14 @@
 //! Status and waiting for every kind of workload, read with kubectl or from files.
 
+mod files;
+mod jobs;
+
 use std::fs;
 
 use serde_json::{Value, json};
 
 use super::kubectl::{Answer, Kubectl, OPTIONS, Poll, forbidden, forbidden_text, poll, rollout};
-use super::{NOW, Scratch, refused};
+use super::{NOW, refused};
 
 /// An object of the namespace shop.
 fn object(api_version: &str, kind: &str, name: &str, spec: Value, status: Value) -> Value {
@@ -525,128 +528,6 @@ fn lists_of_kinds_are_read_together() {
 }
 
 #[test]
-fn all_that_was_applied_is_waited_for() {
-    let manifest = "\
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: db, namespace: shop}
----
-apiVersion: batch/v1
-kind: Job
-metadata: {name: db, namespace: shop}
----
-apiVersion: v1
-kind: Secret
-metadata: {name: db, namespace: shop}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: db, namespace: shop}
----
-apiVersion: cert-manager.io/v1
-kind: Certificate
-metadata: {name: db, namespace: shop}
-";
-    let file = Scratch::new(manifest);
-    // In the order of their namespaces and kinds.
-    let polls = [
-        alone(certificate("True")),
-        alone(ended_job("Complete", "CompletionsReached")),
-        alone(stateful_set(2)),
-    ];
-    let kubectl = Kubectl::new(&polls);
-    let run = kubectl.watch(&["wait", "-f", file.path(), "-o", "name"]);
-    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
-    let mut names: Vec<&str> = run.out.lines().collect();
-    names.sort_unstable();
-    assert_eq!(
-        names,
-        [
-            "certificate.cert-manager.io/db",
-            "job.batch/db",
-            "statefulset.apps/db"
-        ]
-    );
-    let reads = kubectl.calls().into_iter();
-    let mut reads: Vec<String> = reads.filter(|call| call.contains(" db ")).collect();
-    reads.sort_unstable();
-    let get = |what: &str| format!("get {what} db {OPTIONS} --namespace=shop");
-    assert_eq!(
-        reads,
-        [
-            get("certificate.v1.cert-manager.io"),
-            get("jobs.batch"),
-            get("statefulsets.apps")
-        ]
-    );
-    // A goal is only for those for which it means something.
-    let kubectl = Kubectl::new(&[alone(stateful_set(2))]);
-    let run = kubectl.watch(&["wait", "-f", file.path(), "--for=available", "-o", "name"]);
-    assert_eq!(
-        (run.exit, run.out.as_str()),
-        (0, "statefulset.apps/db\n"),
-        "{}",
-        run.err
-    );
-    let nameless = Scratch::new("apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: db-}\n");
-    let run = Kubectl::new(&[]).run(&["wait", "-f", nameless.path()]);
-    assert_eq!(run.exit, 2);
-    assert!(
-        run.err.contains("metadata.name: must be a name by which"),
-        "{}",
-        run.err
-    );
-}
-
-/// What `kubectl get all -o json` prints, and less.
-#[test]
-fn live_objects_of_every_kind_have_a_status() {
-    let set = stateful_set(2);
-    let ready = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
-    let objects = vec![
-        set.clone(),
-        pod(Some(&set), "db-0", ready.clone()),
-        pod(None, "debug", json!({"phase": "Failed"})),
-        daemon_set(2),
-        running_job(),
-        object("v1", "ConfigMap", "settings", json!({}), json!({})),
-    ];
-    let list = |objects: &[Value]| {
-        json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()
-    };
-    let args = ["status", "-f", "-", "--now", NOW];
-    let run = super::rollplan(&args, &list(&objects));
-    assert_eq!(run.exit, 3, "{}", run.err);
-    assert_eq!(run.err, "note: skipped: 1 ConfigMap (v1)\n");
-    let rows: Vec<Vec<&str>> = run
-        .out
-        .lines()
-        .map(|line| line.split_whitespace().take(5).collect())
-        .collect();
-    assert_eq!(
-        rows,
-        [
-            vec!["NAME", "STATE", "UPDATED", "AVAILABLE", "MESSAGE"],
-            vec!["StatefulSet", "shop/db", "complete", "2/2", "2/2"],
-            vec!["DaemonSet", "shop/db", "progressing", "3/3", "2/3"],
-            vec!["Job", "shop/db", "progressing", "-", "-"],
-        ]
-    );
-    // Pods by themselves have a status where there is nothing else.
-    let run = super::rollplan(&args, &list(&objects[1..3]));
-    assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
-    assert!(run.out.contains("shop/db-0   complete"), "{}", run.out);
-    assert!(run.out.contains("shop/debug  stalled"), "{}", run.out);
-    // A manifest is not an object of a cluster.
-    let manifest =
-        "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: db, namespace: shop}\nspec: {}\n";
-    let err = refused(&args, manifest);
-    let hint = "this is a manifest; pass the live object: kubectl get daemonsets.apps,controllerrevisions,pods -n shop -o \
-                json | rollplan status -f -, or let rollplan read it: rollplan status daemonsets.apps/db -n shop";
-    assert!(err.contains(hint), "{err}");
-}
-
-#[test]
 fn events_tell_what_only_they_tell() {
     let event = |kind: &str, reason: &str, message: &str| {
         json!({
@@ -723,19 +604,4 @@ fn answers_do_without_what_the_user_may_not_read() {
         run.err
     );
     assert!(notes[1].contains("does without pods"), "{}", run.err);
-}
-
-#[test]
-fn log_of_a_failed_job_is_printed() {
-    let failed = ended_job("Failed", "BackoffLimitExceeded");
-    let ended = json!({"terminated": {"exitCode": 3, "reason": "Error", "finishedAt": "2026-11-20T11:59:00Z"}});
-    let status = json!({"phase": "Failed", "containerStatuses": [{"name": "db", "image": "db:1", "state": ended}]});
-    let pod = pod(Some(&failed), "db-x", status);
-    let kubectl = Kubectl::new(&[read(failed, vec![pod])]);
-    fs::write(kubectl.file("log"), "no database\n").unwrap();
-    let run = kubectl.watch(&["wait", "job/db", "-n", "shop", "--logs"]);
-    assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
-    assert!(run.out.ends_with("  | no database\n"), "{}", run.out);
-    let call = kubectl.calls().pop().unwrap();
-    assert!(call.starts_with("logs db-x --container=db "), "{call}");
 }

@@ -1,0 +1,106 @@
+//! Objects that no longer exist. A Job may have finished before it was deleted: its events tell how.
+
+use super::decision::{Member, Outcome};
+use crate::cli::error::Error;
+use crate::cli::exit::Exit;
+use crate::cli::input::JobEnd;
+use crate::cli::options::Goal;
+use crate::proto::{self, Outlook, Phase, RolloutReport};
+
+/// How many polls find no event before a Job counts as undecided: its controller writes the event after the status.
+const POLLS_MAX: usize = 4;
+
+/// What is found instead of an object.
+#[derive(Debug)]
+pub(super) struct Absence {
+    /// What to report.
+    pub(super) text: String,
+    /// How it has ended, if it is a Job and an event tells.
+    pub(super) end: Option<JobEnd>,
+}
+
+impl Member {
+    /// The UID of a Job whose end may be found in events, once it no longer exists.
+    pub(super) fn job_uid(&self) -> Option<&str> {
+        let last = self.last.as_ref().filter(|_| self.goal == Goal::Complete)?;
+        let object = last.response.object.as_ref()?;
+        let is_job = object.kind == "Job" && object.api_version.starts_with("batch/");
+        (is_job && !last.uid.is_empty()).then_some(&*last.uid)
+    }
+
+    /// Takes the absence of a Job that has been observed.
+    pub(super) fn take_absence(&mut self, absence: Absence) {
+        let Absence { text, end } = absence;
+        let Some(last) = &mut self.last else {
+            return;
+        };
+        let report = last.response.report.get_or_insert_default();
+        let end = end.or_else(|| has_succeeded(report).then_some(JobEnd::Complete));
+        let name = last.response.object.as_ref().map_or("", |it| &it.name);
+        if let Some(end) = end {
+            self.outcome = Some(Outcome::Exit(match end {
+                JobEnd::Complete => Exit::Done,
+                JobEnd::Failed(_) => Exit::Failed,
+            }));
+            *report = ended(name, report, end);
+            return;
+        }
+        self.absences += 1;
+        // Somebody has deleted it before it had finished.
+        let is_interrupted = report.phase() == Phase::Deleting;
+        if !is_interrupted && self.absences < POLLS_MAX {
+            return;
+        }
+        let expiry = self.last.as_ref().and_then(|last| last.expiry.clone());
+        self.is_deleted = true;
+        self.outcome = Some(Outcome::Error(match expiry.filter(|_| !is_interrupted) {
+            Some(expiry) => Error::Vanished(format!(
+                "{text}; {expiry}, so that it may have finished, and no event tells whether it succeeded: let it exist for \
+                 longer than the polling interval"
+            )),
+            None => Error::Gone(text),
+        }));
+    }
+}
+
+/// Whether a Job was seen that had succeeded, and only waited for its last pods to end.
+fn has_succeeded(report: &RolloutReport) -> bool {
+    let verdict = report.verdict.as_ref();
+    verdict.is_some_and(|verdict| verdict.reason == "NOT_FINAL")
+}
+
+/// The report on a Job that has ended and was deleted after that. Its counters are not known.
+fn ended(name: &str, last: &RolloutReport, end: JobEnd) -> RolloutReport {
+    let verdict = |outlook: Outlook, reason: &str, message: String| proto::Verdict {
+        outlook: outlook.into(),
+        certain: true,
+        reason: reason.to_owned(),
+        message,
+        ..Default::default()
+    };
+    match end {
+        JobEnd::Complete => RolloutReport {
+            phase: Phase::Complete.into(),
+            message: format!("job \"{name}\" is complete, and was deleted after that"),
+            verdict: Some(verdict(Outlook::Complete, "", String::new())),
+            ..Default::default()
+        },
+        JobEnd::Failed(cause) => {
+            let reason = "JOB_FAILED";
+            let failure = proto::Blocker {
+                reason: reason.to_owned(),
+                message: cause.clone(),
+                ..Default::default()
+            };
+            // What kept its pods from running explains the failure.
+            let others = last.blockers.iter().filter(|it| it.reason != "RUNNING");
+            RolloutReport {
+                phase: Phase::Stalled.into(),
+                message: format!("job \"{name}\" has failed, and was deleted after that: {cause}"),
+                blockers: [failure].into_iter().chain(others.cloned()).collect(),
+                verdict: Some(verdict(Outlook::NeedsChange, reason, cause)),
+                ..Default::default()
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! When the watch of a rollout ends, without a cluster.
+
+use prost_types::Timestamp;
+
+use super::*;
+use crate::proto::{Blocker, Counter, Counts, Outlook, Phase, RolloutReport, Verdict};
+
+fn member(goal: Goal, fail_fast: Switch) -> Member {
+    let judgement = JudgementArgs {
+        fail_fast,
+        fail_on: Vec::new(),
+    };
+    Member::new("web", goal, &judgement)
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn verdict(outlook: Outlook, reason: &str) -> Option<Verdict> {
+    Some(Verdict {
+        outlook: outlook.into(),
+        reason: reason.to_owned(),
+        ..Default::default()
+    })
+}
+
+/// A rollout of which so many pods are available.
+fn rolling(available: i32) -> RolloutReport {
+    RolloutReport {
+        phase: Phase::Progressing.into(),
+        counts: Some(Counts {
+            desired: 4,
+            updated: 4,
+            available,
+            ..Default::default()
+        }),
+        verdict: verdict(Outlook::Undecided, "NOT_READY"),
+        ..Default::default()
+    }
+}
+
+fn status(report: RolloutReport) -> Status {
+    Status {
+        subject: "Deployment shop/web".to_owned(),
+        uid: "u".to_owned(),
+        expiry: None,
+        response: proto::ComputeStatusResponse {
+            report: Some(report),
+            ..Default::default()
+        },
+        tree: Vec::new(),
+    }
+}
+
+/// Whether the watch has ended because nothing happens, after reports at these times.
+fn is_stalled(goal: Goal, reports: &[(u64, RolloutReport)]) -> bool {
+    let mut member = member(goal, Switch::On);
+    for (time, report) in reports {
+        member.take(status(report.clone()), seconds(*time));
+    }
+    matches!(member.outcome, Some(Outcome::Stalled))
+}
+
+#[test]
+fn failures_come_before_errors_and_these_before_what_goes_on() {
+    use Exit::{Done, Failed, Going, Unreachable, Usage};
+    for (exits, expected) in [
+        (&[Done, Done][..], Done),
+        (&[Done, Going], Going),
+        (&[Going, Unreachable, Done], Unreachable),
+        (&[Unreachable, Usage, Going], Usage),
+        (&[Usage, Failed, Going], Failed),
+    ] {
+        assert_eq!(worst(exits.iter().copied()), expected, "{exits:?}");
+    }
+}
+
+#[test]
+fn rollout_without_a_deadline_ends_after_ten_minutes_without_progress() {
+    let twice = |last: u64| [(5, rolling(1)), (last, rolling(1))];
+    assert!(!is_stalled(Goal::Complete, &twice(604)));
+    assert!(is_stalled(Goal::Complete, &twice(605)));
+    // A pod that becomes available is progress.
+    let progress = [(5, rolling(1)), (600, rolling(2)), (1199, rolling(2))];
+    assert!(!is_stalled(Goal::Complete, &progress));
+    // Somebody waits for the deletion, however long it takes.
+    assert!(!is_stalled(Goal::Deleted, &twice(6000)));
+}
+
+#[test]
+fn rollout_with_an_end_of_its_own_is_waited_for() {
+    let time = Some(Timestamp {
+        seconds: 1,
+        nanos: 0,
+    });
+    let with_deadline = RolloutReport {
+        deadline: time,
+        ..rolling(1)
+    };
+    let with_decision = RolloutReport {
+        verdict: rolling(1).verdict.map(|verdict| Verdict {
+            decided_after: time,
+            ..verdict
+        }),
+        ..rolling(1)
+    };
+    let job = |active: i64| RolloutReport {
+        counts: None,
+        counters: vec![Counter {
+            name: "active".to_owned(),
+            value: active,
+        }],
+        verdict: verdict(Outlook::Undecided, "RUNNING"),
+        ..rolling(1)
+    };
+    for (report, expected) in [
+        (with_deadline, false),
+        (with_decision, false),
+        (job(1), false),
+        (job(0), true),
+    ] {
+        let reports = [(0, report.clone()), (6000, report)];
+        assert_eq!(is_stalled(Goal::Complete, &reports), expected);
+    }
+}
+
+#[test]
+fn passed_deadline_ends_the_watch_unless_a_startup_probe_has_time_left() {
+    let late = |outlook| RolloutReport {
+        phase: Phase::Stalled.into(),
+        verdict: verdict(outlook, "NOT_READY"),
+        blockers: vec![Blocker {
+            reason: "DEADLINE_EXCEEDED".to_owned(),
+            ..Default::default()
+        }],
+        ..rolling(1)
+    };
+    for fail_fast in [Switch::On, Switch::Off] {
+        for (outlook, expected) in [
+            (Outlook::NeedsChange, Exit::Failed),
+            (Outlook::Undecided, Exit::Going),
+        ] {
+            let mut member = member(Goal::Complete, fail_fast);
+            member.take(status(late(outlook)), seconds(1));
+            assert_eq!(member.result(), expected, "{fail_fast:?} {outlook:?}");
+        }
+    }
+}
+
+#[test]
+fn certain_failure_ends_the_watch_unless_it_is_to_wait_for_the_deadline() {
+    let failing = RolloutReport {
+        phase: Phase::Stalled.into(),
+        verdict: verdict(Outlook::NeedsChange, "IMAGE_PULL"),
+        ..rolling(1)
+    };
+    let paused = RolloutReport {
+        phase: Phase::Paused.into(),
+        verdict: verdict(Outlook::NeedsChange, "PAUSED"),
+        ..rolling(1)
+    };
+    let refused = RolloutReport {
+        phase: Phase::Refused.into(),
+        verdict: verdict(Outlook::NeedsChange, "SELECTOR_EMPTY"),
+        ..rolling(1)
+    };
+    let deleting = RolloutReport {
+        phase: Phase::Deleting.into(),
+        verdict: verdict(Outlook::NeedsChange, "DELETING"),
+        ..rolling(1)
+    };
+    for (report, fail_fast, expected) in [
+        (&failing, Switch::On, Exit::Failed),
+        (&failing, Switch::Off, Exit::Going),
+        // A pause is somebody's decision, and ends by another one.
+        (&paused, Switch::On, Exit::Going),
+        (&refused, Switch::Off, Exit::Failed),
+        (&deleting, Switch::On, Exit::Going),
+    ] {
+        let mut member = member(Goal::Complete, fail_fast);
+        member.take(status(report.clone()), seconds(1));
+        assert_eq!(member.result(), expected, "{report:?} {fail_fast:?}");
+    }
+}
