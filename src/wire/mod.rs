@@ -129,8 +129,14 @@ pub fn compute_status_until(
     let origins = match subject {
         Ok(Subject::Workload(workload)) => {
             let now = snapshot.and_then(|snapshot| snapshot.now);
-            let (observed, judgement) =
-                parse::workload(*workload, now, options, previous_verdict, fail_on, interrupt)?;
+            let (observed, judgement) = parse::workload(
+                *workload,
+                now,
+                options,
+                previous_verdict,
+                fail_on,
+                interrupt,
+            )?;
             let report = rollplan_core::kinds::report_until(&observed, judgement, interrupt)?;
             return Ok(proto::ComputeStatusResponse {
                 status: None,
