@@ -63,8 +63,14 @@ fn generate_service(descriptors: FileDescriptorSet, out: &Path) -> io::Result<()
             .extern_path(".rollplan.v1", "crate::proto")
             .out_dir(out);
         if side == "server" {
-            // Messages are weighed before they are decoded.
-            builder = builder.codec_path("crate::server::Codec");
+            builder = builder
+                // Messages are weighed before they are decoded.
+                .codec_path("crate::server::Codec")
+                // Decoded no further than its plan needs.
+                .extern_path(
+                    ".rollplan.v1.PlanRolloutRequest",
+                    "crate::wire::EncodedPlanRequest",
+                );
         }
         builder.compile_fds(descriptors.clone())?;
     }

@@ -15,7 +15,8 @@ use rollplan::proto::{
 };
 use rollplan::server::{Config, Server, Shutdown};
 use rollplan::server::{RolloutPlanner, RolloutPlannerServer};
-use rollplan::wire;
+use rollplan::wire::{self, EncodedPlanRequest};
+use rollplan_core::interrupt::Never;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::transport::server::TcpIncoming;
@@ -218,10 +219,11 @@ fn decode_templates(request: PlanRolloutRequest) {
 impl RolloutPlanner for Constant {
     async fn plan_rollout(
         &self,
-        request: Request<PlanRolloutRequest>,
+        request: Request<EncodedPlanRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
+        let request = request.into_inner().decode(&Never).unwrap();
         if self.is_eager {
-            decode_templates(request.into_inner());
+            decode_templates(request);
         }
         Ok(Response::new(self.answer.clone()))
     }

@@ -173,7 +173,8 @@ pub struct ReplicaSetStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// A pod. Recreate decides by the owners and phases of pods. The rest is for diagnoses.
+/// A pod. Recreate decides by the namespaces, owners and phases of pods. The rest is for diagnoses: a plan without a report may
+/// be made of pods that have nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
     /// Metadata.

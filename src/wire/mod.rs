@@ -14,6 +14,7 @@ pub(crate) mod objects;
 mod origin;
 mod parse;
 mod path;
+mod plan_request;
 mod print;
 mod print_report;
 mod print_revision;
@@ -30,6 +31,8 @@ pub use objects::{OBJECTS_MAX, ObjectsSummary, summarize_objects};
 pub(crate) use parse::is_object_name;
 pub use parse::selector::parse_selector;
 pub use parse::{Horizon, parse_options, parse_snapshot};
+pub(crate) use plan_request::PlanRequest;
+pub use plan_request::{Encoded, EncodedPlanRequest};
 pub use print::{print_plan, print_status, print_step};
 pub use print_report::print_report;
 pub use print_revision::{print_revisions, print_rollback};
@@ -74,13 +77,26 @@ pub fn plan_rollout_until(
     request: proto::PlanRolloutRequest,
     interrupt: &dyn Interrupt,
 ) -> Result<proto::PlanRolloutResponse, Error> {
-    let proto::PlanRolloutRequest { snapshot, options } = request;
+    plan_request_until(request.into(), interrupt)
+}
+
+/// [`plan_rollout_until`] of a request that may be decoded in part.
+pub(crate) fn plan_request_until(
+    request: PlanRequest,
+    interrupt: &dyn Interrupt,
+) -> Result<proto::PlanRolloutResponse, Error> {
+    let PlanRequest {
+        message: proto::PlanRolloutRequest { snapshot, options },
+        lean_pods,
+    } = request;
     let calls = Calls::of(snapshot.as_ref(), options.as_ref());
-    let reports = options.as_ref().is_some_and(|it| it.report);
-    let (snapshot, options, horizon) = parse::request(snapshot, options, interrupt)?;
+    let reports = plan_request::reports(snapshot.as_ref(), options.as_ref());
+    let (snapshot, options, horizon) = match reports {
+        true => parse::request(snapshot, options, interrupt)?,
+        false => parse::lean_request(snapshot, lean_pods, options, interrupt)?,
+    };
     let plan = plan(&snapshot, options, horizon, interrupt)?;
-    // Without all ReplicaSets, it is the whole answer, and gives the reason why nothing is planned.
-    let report = match reports || !snapshot.replica_sets_complete {
+    let report = match reports {
         true => {
             let diagnosis = diagnose_until(&snapshot, options, interrupt)?;
             Some(report(&diagnosis, &plan.status, &plan.steps))
@@ -289,7 +305,9 @@ pub fn plan_rollout_bytes_until(
     request: &[u8],
     interrupt: &dyn Interrupt,
 ) -> Result<Vec<u8>, Error> {
-    let answer = plan_rollout_until(decode_request(request, interrupt)?, interrupt)?;
+    check_request::<proto::PlanRolloutRequest>(request, interrupt)?;
+    let request = Encoded::new(Bytes::copy_from_slice(request));
+    let answer = plan_request_until(PlanRequest::decode(request, interrupt)?, interrupt)?;
     Ok(answer.encode_to_vec())
 }
 
@@ -306,6 +324,12 @@ fn decode_request<M: Message + Name + Default>(
     encoded: &[u8],
     interrupt: &dyn Interrupt,
 ) -> Result<M, Error> {
+    check_request::<M>(encoded, interrupt)?;
+    decode(Bytes::copy_from_slice(encoded), interrupt)
+}
+
+/// Refuses a request that is too large, or would be once it is decoded.
+fn check_request<M: Name>(encoded: &[u8], interrupt: &dyn Interrupt) -> Result<(), Error> {
     if encoded.len() > REQUEST_BYTES_MAX {
         return Err(Error::TooLarge {
             what: "request",
@@ -314,8 +338,7 @@ fn decode_request<M: Message + Name + Default>(
             max: REQUEST_BYTES_MAX,
         });
     }
-    estimate::estimate_named(&M::full_name(), encoded, interrupt)?;
-    decode(Bytes::copy_from_slice(encoded), interrupt)
+    estimate::estimate_named(&M::full_name(), encoded, interrupt).map(|_| ())
 }
 
 /// A message that has been found not to take too much memory. Pod templates in it are slices of `encoded`.

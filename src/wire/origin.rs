@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Where an object comes from.
 #[derive(Clone, Debug)]
@@ -11,6 +12,8 @@ pub(crate) struct Origin {
     pub(super) index: usize,
     /// For example "ReplicaSet shop/web-1".
     pub(super) object: String,
+    /// The text of its pod template, where this is not in its message.
+    pub(super) template: Option<Arc<str>>,
 }
 
 impl fmt::Display for Origin {

@@ -32,6 +32,7 @@ use rollplan::proto::{
     RollbackRequest, RollbackResponse,
 };
 use rollplan::server::{RolloutPlanner, RolloutPlannerServer};
+use rollplan::wire::EncodedPlanRequest;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::TcpListenerStream;
@@ -273,7 +274,7 @@ struct Misbehaving;
 impl RolloutPlanner for Misbehaving {
     async fn plan_rollout(
         &self,
-        _: Request<PlanRolloutRequest>,
+        _: Request<EncodedPlanRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         Err(Status::unavailable("staged"))
     }

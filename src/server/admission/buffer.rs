@@ -63,7 +63,8 @@ struct InFlightGuard {
 #[derive(Clone)]
 pub(crate) struct Buffer<S> {
     inner: S,
-    layer: BufferLayer,
+    /// Shared: each call takes it along.
+    layer: Arc<BufferLayer>,
 }
 
 /// Why a request did not arrive.
@@ -147,7 +148,7 @@ impl<S> Layer<S> for BufferLayer {
     type Service = Buffer<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let layer = self.clone();
+        let layer = Arc::new(self.clone());
         Buffer { inner, layer }
     }
 }
@@ -173,48 +174,48 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let Self { inner, layer } = self.clone();
-        let BufferLayer {
-            budget,
-            queue_time_max,
-            calls_max,
-            in_flight,
-            shed,
-            request_bytes,
-        } = layer;
         Box::pin(async move {
+            let BufferLayer {
+                budget,
+                queue_time_max,
+                calls_max,
+                in_flight,
+                shed,
+                request_bytes,
+            } = &*layer;
             let begun = request.extensions().get::<Begun>().copied();
-            let mut guard = in_flight.enter();
+            let mut guard = in_flight.clone().enter();
             let should_shed = |guard: &InFlightGuard| {
-                let is_late = begun.is_some_and(|Begun(at)| at.elapsed() > queue_time_max);
-                is_late && guard.others() >= calls_max
+                let is_late = begun.is_some_and(|Begun(at)| at.elapsed() > *queue_time_max);
+                is_late && guard.others() >= *calls_max
             };
             // Before its bytes are read, if it is known then.
             if should_shed(&guard) {
-                return Ok(overloaded(&shed));
+                return Ok(overloaded(shed));
             }
             let pending = request.extensions().get::<PendingResponses>().cloned();
             let (mut parts, body) = request.into_parts();
             let framing = Framing::of(&parts);
-            let arriving = arrive(body, framing, &budget, &mut guard, queue_time_max);
+            let arriving = arrive(body, framing, budget, &mut guard, *queue_time_max);
             let arrived = match arriving.await {
                 Ok(arrived) => arrived,
-                Err(NotArrived::Shed) => return Ok(overloaded(&shed)),
+                Err(NotArrived::Shed) => return Ok(overloaded(shed)),
                 Err(NotArrived::TooLarge) => return Ok(errors::request_too_large().into_http()),
                 Err(NotArrived::Gone) => return Ok(gone().into_http()),
             };
             if should_shed(&guard) {
-                return Ok(overloaded(&shed));
+                return Ok(overloaded(shed));
             }
             let (bytes, held) = arrived;
             request_bytes.record(bytes.len() as f64);
             let request = match BufferedRequest::new(&mut parts, bytes, budget.clone(), held) {
                 Ok(request) => Request::from_parts(parts, request),
-                Err(Refusal::Shed) => return Ok(overloaded(&shed)),
+                Err(Refusal::Shed) => return Ok(overloaded(shed)),
                 Err(Refusal::Status(status)) => return Ok(status.into_http()),
             };
             let answer = match inner.oneshot(request).await {
                 Ok(answer) => answer,
-                Err(error) if error.is::<Overloaded>() => return Ok(overloaded(&shed)),
+                Err(error) if error.is::<Overloaded>() => return Ok(overloaded(shed)),
                 // There is no other below.
                 Err(_) => return Ok(errors::bug().into_http()),
             };
@@ -225,7 +226,7 @@ where
             let bytes = answer.extensions().get::<AnswerBytes>();
             let mut held = Held::default();
             if !budget.hold(&mut held, bytes.map_or(0, |AnswerBytes(bytes)| *bytes)) {
-                return Ok(overloaded(&shed));
+                return Ok(overloaded(shed));
             }
             Ok(answer.map(|body| count(body, pending, held)))
         })

@@ -112,11 +112,7 @@ where
     }
 
     fn call(&mut self, request: Request<BufferedRequest>) -> Self::Future {
-        let Self {
-            inner,
-            turns,
-            observed,
-        } = self.clone();
+        let inner = self.inner.clone();
         if !request.body().is_large() {
             // Done before anybody could cancel it.
             return Box::pin(Cancellation::new(None).scope(async move {
@@ -129,6 +125,7 @@ where
                 .await
             }));
         }
+        let (turns, observed) = (Arc::clone(&self.turns), self.observed.clone());
         let cancellation = Cancellation::new(request.extensions().get::<Due>().copied());
         Box::pin(async move {
             let waiting = OneMore::of(&observed.waiting);

@@ -2,15 +2,46 @@
 
 use std::marker::PhantomData;
 
-use bytes::Buf as _;
+use bytes::{Buf as _, Bytes};
 use prost::{Message, Name};
+use rollplan_core::interrupt::Interrupt;
 use tonic::Status;
 use tonic::codec::{BufferSettings, DecodeBuf, Decoder};
 use tonic_prost::{ProstCodec, ProstEncoder};
 
 use crate::server::call::cancellation::Current;
 use crate::server::call::errors::to_status;
-use crate::wire;
+use crate::wire::{self, Encoded};
+
+/// What is made of the bytes of a request before its call is answered.
+pub trait Decodable: Send + Sized + 'static {
+    /// The message that the bytes are.
+    type Message: Name;
+
+    /// Decodes a message that does not take too much memory.
+    ///
+    /// # Errors
+    ///
+    /// [`wire::Error::Undecodable`], and [`wire::Error::Interrupted`].
+    fn decode(encoded: Bytes, interrupt: &dyn Interrupt) -> Result<Self, wire::Error>;
+}
+
+impl<M: Message + Name + Default + 'static> Decodable for M {
+    type Message = M;
+
+    fn decode(encoded: Bytes, interrupt: &dyn Interrupt) -> Result<Self, wire::Error> {
+        wire::decode(encoded, interrupt)
+    }
+}
+
+/// Decoded where the call is answered.
+impl<M: Message + Name + Default + 'static> Decodable for Encoded<M> {
+    type Message = M;
+
+    fn decode(encoded: Bytes, _: &dyn Interrupt) -> Result<Self, wire::Error> {
+        Ok(Self::new(encoded))
+    }
+}
 
 /// Protobuf, as any server has it, but for what takes too much memory.
 #[derive(Debug)]
@@ -29,7 +60,7 @@ impl<Encode, Decode> Default for Codec<Encode, Decode> {
 impl<Encode, Decode> tonic::codec::Codec for Codec<Encode, Decode>
 where
     Encode: Message + Send + 'static,
-    Decode: Message + Name + Default + Send + 'static,
+    Decode: Decodable,
 {
     type Encode = Encode;
     type Decode = Decode;
@@ -37,7 +68,7 @@ where
     type Decoder = SizeLimitedDecoder<Decode>;
 
     fn encoder(&mut self) -> Self::Encoder {
-        ProstCodec::<Encode, Decode>::raw_encoder(BufferSettings::default())
+        ProstCodec::<Encode, ()>::raw_encoder(BufferSettings::default())
     }
 
     fn decoder(&mut self) -> Self::Decoder {
@@ -45,7 +76,7 @@ where
     }
 }
 
-impl<M: Message + Name + Default> Decoder for SizeLimitedDecoder<M> {
+impl<M: Decodable> Decoder for SizeLimitedDecoder<M> {
     type Item = M;
     type Error = Status;
 
@@ -56,10 +87,10 @@ impl<M: Message + Name + Default> Decoder for SizeLimitedDecoder<M> {
         // In the service that has been seen to when the request arrived.
         let estimated = match current.is_call() {
             true => Ok(()),
-            false => wire::estimate::estimate::<M>(&encoded).map(|_| ()),
+            false => wire::estimate::estimate::<M::Message>(&encoded).map(|_| ()),
         };
         estimated
-            .and_then(|()| wire::decode(encoded, &current))
+            .and_then(|()| M::decode(encoded, &current))
             .map(Some)
             .map_err(|error| to_status(&error))
     }

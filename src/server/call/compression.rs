@@ -5,10 +5,11 @@ use tonic::{Request, Response, Status};
 
 use crate::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, RollbackResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutResponse, RollbackRequest,
+    RollbackResponse,
 };
 use crate::server::RolloutPlanner;
+use crate::wire::EncodedPlanRequest;
 
 /// Answers of a planner, of which those with fewer bytes than the minimum are not compressed. (tonic compresses all
 /// answers of a service to clients that accept it, or none.)
@@ -39,7 +40,7 @@ impl<P> LargeAnswersCompressed<P> {
 impl<P: RolloutPlanner> RolloutPlanner for LargeAnswersCompressed<P> {
     async fn plan_rollout(
         &self,
-        request: Request<PlanRolloutRequest>,
+        request: Request<EncodedPlanRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         self.decide(self.planner.plan_rollout(request).await)
     }

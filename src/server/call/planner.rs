@@ -10,15 +10,15 @@ use tracing::Span;
 
 use crate::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, RollbackResponse, Snapshot,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutResponse, RollbackRequest,
+    RollbackResponse, Snapshot,
 };
 use crate::server::RolloutPlanner;
 use crate::server::call::cancellation::Current;
 use crate::server::call::errors::to_status;
 use crate::server::observability::log::LoggedDeployment;
 use crate::server::observability::metrics::{Metrics, SnapshotLabels};
-use crate::wire;
+use crate::wire::{self, EncodedPlanRequest, PlanRequest};
 
 /// The planner of this crate.
 pub(crate) struct Planner {
@@ -37,12 +37,13 @@ impl Planner {
 impl RolloutPlanner for Planner {
     async fn plan_rollout(
         &self,
-        request: Request<PlanRolloutRequest>,
+        request: Request<EncodedPlanRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
-        let request = request.into_inner();
-        let asked = snapshot_labels(request.snapshot.as_ref());
+        let request = PlanRequest::decode(request.into_inner(), &Current::get())
+            .map_err(|error| to_status(&error))?;
+        let asked = snapshot_labels(&request);
         let start = Instant::now();
-        let answered = answer(request, |it| it.snapshot.as_ref(), wire::plan_rollout_until)?;
+        let answered = answer(request, PlanRequest::snapshot, wire::plan_request_until)?;
         self.metrics
             .series
             .planned(asked, answered.get_ref(), start.elapsed());
@@ -130,13 +131,14 @@ fn name(snapshot: Option<&Snapshot>) -> String {
     }
 }
 
-fn snapshot_labels(snapshot: Option<&Snapshot>) -> SnapshotLabels {
-    let spec = snapshot
+fn snapshot_labels(request: &PlanRequest) -> SnapshotLabels {
+    let spec = request
+        .snapshot()
         .and_then(|snapshot| snapshot.deployment.as_ref())
         .and_then(|deployment| deployment.spec.as_ref());
     let strategy = spec.and_then(|spec| spec.strategy.as_ref());
     SnapshotLabels {
         is_recreate: strategy.is_some_and(|strategy| strategy.r#type == "Recreate"),
-        pods: snapshot.map_or(0, |snapshot| snapshot.pods.len()),
+        pods: request.pods(),
     }
 }

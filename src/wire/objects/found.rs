@@ -9,10 +9,8 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::key::Key;
+use super::plain::{Json, TYPICAL_FIELDS};
 use crate::wire::origin::Origin;
-
-/// Fields that an object has room for at first.
-pub(super) const TYPICAL_FIELDS: usize = 8;
 
 /// An object, by the texts of its fields.
 #[derive(Debug)]
@@ -98,12 +96,9 @@ impl<'a> Found<'a> {
             return Metadata::default();
         };
         let text = |name: &str| metadata.text(name).unwrap_or_default();
-        let owners = metadata.get("ownerReferences");
-        let owners: Vec<&RawValue> = owners
-            .and_then(|owners| serde_json::from_str(owners).ok())
-            .unwrap_or_default();
-        let controller = owners.into_iter().find_map(|owner| {
-            let owner = Members::of(owner.get())?;
+        let owners = metadata.get("ownerReferences").and_then(items);
+        let controller = owners.unwrap_or_default().into_iter().find_map(|owner| {
+            let owner = Members::of(owner)?;
             let is_controller = owner.get("controller") == Some("true");
             is_controller.then(|| owner.text("uid").unwrap_or_default())
         });
@@ -142,6 +137,7 @@ impl<'a> Found<'a> {
             list: Rc::clone(&self.list),
             index: self.index,
             object: object.trim_end().to_owned(),
+            template: None,
         }
     }
 }
@@ -204,15 +200,36 @@ pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(inside))
 }
 
+/// The texts of the items of a list. `None` if the text is something else.
+fn items(text: &str) -> Option<Vec<&str>> {
+    if let Some(items) = Json::new(text).items() {
+        return Some(items);
+    }
+    let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+    Some(items.into_iter().map(RawValue::get).collect())
+}
+
 /// The fields of an object, with their texts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 // === impl Members ===
 
+impl<'a> From<Vec<(Cow<'a, str>, &'a str)>> for Members<'a> {
+    fn from(members: Vec<(Cow<'a, str>, &'a str)>) -> Self {
+        Self(members)
+    }
+}
+
 impl<'a> Members<'a> {
     /// `None` if the text is something else than an object.
     pub(super) fn of(text: &'a str) -> Option<Self> {
+        let mut plain = Json::new(text);
+        if let Some((_, members)) = plain.members(usize::MAX)
+            && plain.end().is_some()
+        {
+            return Some(Self(members));
+        }
         let mut json = serde_json::Deserializer::from_str(text);
         let read = MembersSeed(usize::MAX).deserialize(&mut json);
         read.ok().map(|(members, _)| members)
@@ -309,6 +326,7 @@ mod tests {
                     "\n{{ \"status\" : {{ }}\n, \"kind\" : \"Pod\",\"spec\"\t:\r\n {spec}\n}} "
                 ),
                 format!(r#"{{"\u006bind":"Pod","\u0073pec":{spec}}}"#),
+                format!(r#"{{"\u006bind":"Pod","spec":{spec},"status":{{}}}}"#),
             ] {
                 let found = found(&json);
                 assert_eq!(found.field("spec"), Some(spec), "{json}");

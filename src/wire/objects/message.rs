@@ -1,18 +1,24 @@
 //! The messages of selected objects.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use prost::{Message, Name};
 use rollplan_core::interrupt::Interrupt;
+use rollplan_core::snapshot::Pod;
 
 use super::found::Found;
 use super::key::DUPLICATE_KEY;
+use super::lean_pod::read_lean_pod;
 use super::scan::{path_in_text, scan};
-use super::transcode::{Fault, Transcoder};
+use super::transcode::{Fault, Transcoded, Transcoder};
 use super::{Object, Reader};
 use crate::proto;
+use crate::proto::RawStruct;
 use crate::wire::error::{Error, Reason, Violations};
 use crate::wire::estimate::{self, OBJECT_BYTES_MAX};
 use crate::wire::origin::Origin;
+use crate::wire::parse::lean_pod::lean_pod_memory;
 
 /// Reads a text with exactly one ReplicaSet. The path of an error is relative to the text.
 pub(in crate::wire) fn read_replica_set(
@@ -46,10 +52,10 @@ pub(in crate::wire) fn read_replica_set(
         );
         return Err(fault(Reason::WrongKind, description));
     }
-    match message_of::<proto::ReplicaSet>(object, interrupt) {
-        Ok((mut set, _)) => {
-            mark_template(&mut set);
-            Ok(set)
+    match message_of::<proto::ReplicaSet>(object, false, interrupt) {
+        Ok(Read { mut message, .. }) => {
+            mark_template(&mut message);
+            Ok(message)
         }
         Err(Unread::Faults(faults)) => Err(faults
             .into_iter()
@@ -57,6 +63,19 @@ pub(in crate::wire) fn read_replica_set(
             .unwrap_or_else(|| fault(Reason::MalformedJson, "cannot be read".to_owned()))),
         Err(Unread::Error(error)) => Err(fault(Reason::ObjectTooLarge, error.to_string())),
     }
+}
+
+/// Reads the text of a pod template. The path of an error is relative to it.
+pub(in crate::wire) fn read_template(text: &str) -> Result<RawStruct, Fault> {
+    let bytes = Transcoder::default().message_of_field(
+        &proto::ReplicaSetSpec::full_name(),
+        "template",
+        text,
+    )?;
+    let spec = proto::ReplicaSetSpec::decode(Bytes::from(bytes)).unwrap_or_default();
+    let mut template = spec.template.unwrap_or_default();
+    template.mark_as_json();
+    Ok(template)
 }
 
 impl Reader<'_> {
@@ -71,23 +90,53 @@ impl Reader<'_> {
         origins.reserve(objects.len());
         for object in objects {
             self.interrupt.check()?;
-            if let Some(message) = self.message(object)? {
+            if let Some((message, origin)) = self.message(object)? {
                 messages.push(message);
-                origins.push(object.0.origin(&object.1));
+                origins.push(origin);
             }
         }
         Ok(())
     }
 
-    /// The message of an object. `None` after a violation.
+    /// What decides a plan of selected pods, and where these come from. Whether it is that of all: if anything about one of
+    /// them is unusual, it is left to [`messages`](Self::messages).
+    pub(super) fn lean_pods(
+        &mut self,
+        objects: &[Object<'_, '_>],
+        pods: &mut Vec<Pod>,
+        origins: &mut Vec<Origin>,
+    ) -> Result<bool, Error> {
+        let before = self.memory;
+        for (object, metadata) in objects {
+            self.interrupt.check()?;
+            let Some((pod, bytes)) = read_lean_pod(object) else {
+                pods.clear();
+                origins.clear();
+                self.memory = before;
+                return Ok(false);
+            };
+            self.take_memory(lean_pod_memory(bytes))?;
+            pods.push(pod);
+            origins.push(object.origin(metadata));
+        }
+        Ok(true)
+    }
+
+    /// The message of an object, and where this comes from. `None` after a violation.
     pub(super) fn message<M: Message + Name + Default>(
         &mut self,
         (object, metadata): Object<'_, '_>,
-    ) -> Result<Option<M>, Error> {
-        match message_of(object, self.interrupt) {
-            Ok((message, memory)) => {
+    ) -> Result<Option<(M, Origin)>, Error> {
+        match message_of(object, true, self.interrupt) {
+            Ok(Read {
+                message,
+                template,
+                memory,
+            }) => {
                 self.take_memory(memory)?;
-                Ok(Some(message))
+                let mut origin = object.origin(metadata);
+                origin.template = template.map(Arc::from);
+                Ok(Some((message, origin)))
             }
             Err(Unread::Faults(faults)) => {
                 let origin = object.origin(metadata);
@@ -128,16 +177,37 @@ pub(in crate::wire) fn check_keys(object: &Found<'_>) -> Result<(), Fault> {
     }
 }
 
-/// The message of an object, and the bytes that it takes in memory.
-fn message_of<M: Message + Name + Default>(
-    object: &Found<'_>,
+/// An object that was read.
+struct Read<'a, M> {
+    message: M,
+    /// The text of its pod template, if this is not in the message.
+    template: Option<&'a str>,
+    /// The bytes that both take in memory.
+    memory: usize,
+}
+
+/// No value takes more bytes in protobuf than so many times those of its JSON: of numbers below ten, it is five and a half.
+const PROTOBUF_GROWTH: usize = 8;
+
+/// A text that is kept takes its bytes once, and again while its values are compared.
+const TEMPLATE_MEMORY: usize = 2;
+
+/// The message of an object. Its pod template may stay the text that it is, for which the message has no place.
+fn message_of<'a, M: Message + Name + Default>(
+    object: &Found<'a>,
+    keeps_template: bool,
     interrupt: &dyn Interrupt,
-) -> Result<(M, usize), Unread> {
+) -> Result<Read<'a, M>, Unread> {
     check_keys(object).map_err(|fault| Unread::Faults(vec![fault]))?;
     let name = M::full_name();
-    let bytes = Transcoder::default()
+    let Transcoded { bytes, template } = Transcoder::new(keeps_template)
         .message(&name, &object.api_version, &object.kind, object.fields())
         .map_err(|fault| Unread::Faults(vec![fault]))?;
+    let text = template.map_or(0, str::len);
+    if text > 0 && bytes.len() + text.saturating_mul(PROTOBUF_GROWTH) > OBJECT_BYTES_MAX {
+        // As a message, it may be too large.
+        return message_of(object, false, interrupt);
+    }
     if bytes.len() > OBJECT_BYTES_MAX {
         return Err(Unread::Faults(vec![Fault {
             path: String::new(),
@@ -163,9 +233,13 @@ fn message_of<M: Message + Name + Default>(
             ),
             error => Unread::Error(error),
         })?;
-    let memory = estimate.memory + bytes.len() + size_of::<M>();
+    let memory = estimate.memory + bytes.len() + size_of::<M>() + text * TEMPLATE_MEMORY;
     match M::decode(Bytes::from(bytes)) {
-        Ok(message) => Ok((message, memory)),
+        Ok(message) => Ok(Read {
+            message,
+            template,
+            memory,
+        }),
         Err(source) => Err(Unread::Error(Error::Undecodable {
             message: M::NAME,
             source,

@@ -1,11 +1,14 @@
 //! Kubernetes JSON as it is: finds the objects of a snapshot in it, selects those of its Deployment, and writes them as the
-//! messages that a client with generated types would have sent. What is not selected is never looked into.
+//! messages that a client with generated types would have sent. What is not selected is never looked into. Pod templates stay
+//! the text that they are, and of pods no more is read than a plan needs.
 
 mod complete;
 mod found;
 mod key;
 pub(super) mod kinds;
+mod lean_pod;
 mod message;
+mod plain;
 mod scan;
 mod select;
 mod summary;
@@ -13,11 +16,12 @@ mod transcode;
 
 use bytes::Bytes;
 use rollplan_core::interrupt::Interrupt;
+use rollplan_core::snapshot::Pod;
 
 pub(crate) use self::complete::Listed;
 pub(crate) use self::found::{Found, Metadata};
 pub(crate) use self::kinds::is_deployment;
-pub(super) use self::message::{check_keys, read_replica_set};
+pub(super) use self::message::{check_keys, read_replica_set, read_template};
 pub(crate) use self::scan::{scan, scan_field};
 use self::select::matches;
 pub use self::summary::{ObjectsSummary, summarize_objects};
@@ -55,7 +59,7 @@ pub(super) fn read_subject(
     interrupt: &dyn Interrupt,
 ) -> Result<Subject, Error> {
     if !kinds::may_be_meant(snapshot) {
-        return read(snapshot, interrupt).map(Subject::Deployment);
+        return read(snapshot, None, interrupt).map(Subject::Deployment);
     }
     let mut violations = Violations::default();
     check_target(snapshot, &mut violations);
@@ -67,16 +71,18 @@ pub(super) fn read_subject(
         return Err(Error::InvalidArgument(reader.violations));
     };
     if is_deployment(&target.0) {
-        let origins = reader.deployment(&found, snapshot)?;
+        let origins = reader.deployment(&found, snapshot, None)?;
         return Ok(Subject::Deployment(Some(origins)));
     }
     let workload = kinds::read(reader, &found, target, snapshot)?;
     Ok(Subject::Workload(Box::new(workload)))
 }
 
-/// Fills in the objects of a snapshot from its JSON texts. `None` if it has none.
+/// Fills in the objects of a snapshot from its JSON texts. `None` if it has none. Its pods are put into `lean_pods`, if this is
+/// given and nothing about them is unusual.
 pub(super) fn read(
     snapshot: &mut proto::Snapshot,
+    lean_pods: Option<&mut Vec<Pod>>,
     interrupt: &dyn Interrupt,
 ) -> Result<Option<Origins>, Error> {
     let mut violations = Violations::default();
@@ -91,7 +97,7 @@ pub(super) fn read(
     check_kind(snapshot, &mut violations);
     let texts = std::mem::take(&mut snapshot.objects_json);
     let (found, _) = scan_all(&texts, violations, interrupt)?;
-    let origins = Reader::new(interrupt).deployment(&found, snapshot)?;
+    let origins = Reader::new(interrupt).deployment(&found, snapshot, lean_pods)?;
     Ok(Some(origins))
 }
 
@@ -206,8 +212,9 @@ impl<'i> Reader<'i> {
         mut self,
         found: &[(Found<'_>, Metadata<'_>)],
         snapshot: &mut proto::Snapshot,
+        lean_pods: Option<&mut Vec<Pod>>,
     ) -> Result<Origins, Error> {
-        let origins = self.select(found, snapshot)?;
+        let origins = self.select(found, snapshot, lean_pods)?;
         match (origins, self.violations.is_empty()) {
             (Some(origins), true) => Ok(origins),
             _ => Err(Error::InvalidArgument(self.violations)),

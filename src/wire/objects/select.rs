@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
+use rollplan_core::snapshot::Pod;
+
 use super::found::{Found, Metadata};
 use super::message::mark_template;
 use super::{Object, Origins, Reader};
@@ -25,11 +27,12 @@ impl Reader<'_> {
         &mut self,
         found: &[(Found<'_>, Metadata<'_>)],
         snapshot: &mut proto::Snapshot,
+        lean_pods: Option<&mut Vec<Pod>>,
     ) -> Result<Option<Origins>, Error> {
         let Some(owner) = self.choose(found, snapshot.target.as_ref()) else {
             return Ok(None);
         };
-        let Some(mut deployment) = self.message::<proto::Deployment>(owner)? else {
+        let Some((mut deployment, origin)) = self.message::<proto::Deployment>(owner)? else {
             return Ok(None);
         };
         let spec = deployment.spec.as_mut();
@@ -77,7 +80,7 @@ impl Reader<'_> {
         });
         let events: Vec<Object<'_, '_>> = events.collect();
         let mut origins = Origins {
-            deployment: owner.0.origin(&owner.1),
+            deployment: origin,
             replica_sets: Vec::new(),
             pods: Vec::new(),
             events: Vec::new(),
@@ -91,7 +94,13 @@ impl Reader<'_> {
             snapshot.replica_sets.push(name_only(object, metadata));
             origins.replica_sets.push(object.origin(metadata));
         }
-        self.messages(&pods, &mut snapshot.pods, &mut origins.pods)?;
+        let are_lean = match lean_pods {
+            Some(lean_pods) => self.lean_pods(&pods, lean_pods, &mut origins.pods)?,
+            None => false,
+        };
+        if !are_lean {
+            self.messages(&pods, &mut snapshot.pods, &mut origins.pods)?;
+        }
         // Events may also come in their field, before those in the texts.
         let given = snapshot.events.len();
         if given > 0 {
@@ -100,6 +109,7 @@ impl Reader<'_> {
                 list: Rc::clone(&list),
                 index,
                 object: "Event".to_owned(),
+                template: None,
             }));
         }
         self.messages(&events, &mut snapshot.events, &mut origins.events)?;

@@ -10,8 +10,8 @@ use super::Parser;
 use super::meta::Needed;
 use super::name::{is_api_version, is_kind};
 use super::path::Path;
+use super::raw_template::RawTemplate;
 use crate::proto;
-use crate::proto::RawStruct;
 use crate::wire::error::Reason;
 use crate::wire::tree::Tape;
 
@@ -29,7 +29,7 @@ impl Parser<'_> {
     pub(super) fn deployment<'r>(
         &mut self,
         deployment: Option<proto::Deployment>,
-        template: &'r Option<RawStruct>,
+        template: &'r Option<RawTemplate>,
         path: &Path<'_>,
     ) -> (Deployment, Option<Tape<'r>>) {
         let Some(deployment) = deployment else {
@@ -105,7 +105,7 @@ impl Parser<'_> {
     fn deployment_spec<'r>(
         &mut self,
         spec: proto::DeploymentSpec,
-        template: &'r Option<RawStruct>,
+        template: &'r Option<RawTemplate>,
         path: &Path<'_>,
     ) -> (DeploymentSpec, Option<Tape<'r>>) {
         let proto::DeploymentSpec {

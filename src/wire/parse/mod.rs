@@ -5,10 +5,12 @@ mod answer;
 mod deployment;
 mod event;
 mod judgement;
+pub(super) mod lean_pod;
 mod meta;
 pub(super) mod name;
 pub(super) mod path;
 mod pod;
+mod raw_template;
 mod replica_set;
 pub(super) mod restart;
 mod scalar;
@@ -20,11 +22,12 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use rollplan_core::interrupt::{Interrupt, Never};
-use rollplan_core::snapshot::{Deployment, Options, ReplicaSet, Snapshot};
+use rollplan_core::snapshot::{Deployment, Options, Pod, ReplicaSet, Snapshot};
 use rollplan_core::time::Time;
 
 pub(crate) use self::name::is_dns_subdomain as is_object_name;
 pub(super) use self::path::Path;
+use self::raw_template::RawTemplate;
 pub(super) use self::workload::workload;
 use super::error::{Error, Reason, Violations};
 use super::limits::{
@@ -67,7 +70,7 @@ pub(super) fn status(
     rules: Vec<proto::FailureRule>,
     interrupt: &dyn Interrupt,
 ) -> Result<(Snapshot, Options), Error> {
-    let parsed = origins.and_then(|origins| parsed(snapshot, origins, options, interrupt));
+    let parsed = origins.and_then(|origins| parsed(snapshot, None, origins, options, interrupt));
     let mut parser = Parser::new(&Never);
     let judgement = parser.judgement(previous, rules);
     let options = combined(parsed, parser.finish(judgement));
@@ -117,20 +120,40 @@ pub fn parse_options(options: Option<proto::PlanOptions>) -> Result<(Options, Ho
 
 /// Takes in what requests are made of.
 pub(super) fn request(
+    snapshot: Option<proto::Snapshot>,
+    options: Option<proto::PlanOptions>,
+    interrupt: &dyn Interrupt,
+) -> Result<(Snapshot, Options, Horizon), Error> {
+    take_in(snapshot, None, options, interrupt)
+}
+
+/// Takes in what a plan without a report is made of. `pods` are those of the snapshot that are no longer in it.
+pub(super) fn lean_request(
+    snapshot: Option<proto::Snapshot>,
+    pods: Vec<Pod>,
+    options: Option<proto::PlanOptions>,
+    interrupt: &dyn Interrupt,
+) -> Result<(Snapshot, Options, Horizon), Error> {
+    take_in(snapshot, Some(pods), options, interrupt)
+}
+
+fn take_in(
     mut snapshot: Option<proto::Snapshot>,
+    mut lean_pods: Option<Vec<Pod>>,
     options: Option<proto::PlanOptions>,
     interrupt: &dyn Interrupt,
 ) -> Result<(Snapshot, Options, Horizon), Error> {
     let origins = match &mut snapshot {
-        Some(snapshot) => objects::read(snapshot, interrupt)?,
+        Some(snapshot) => objects::read(snapshot, lean_pods.as_mut(), interrupt)?,
         None => None,
     };
-    parsed(snapshot, origins, options, interrupt)
+    parsed(snapshot, lean_pods, origins, options, interrupt)
 }
 
 /// The same, once the texts have been read.
 fn parsed(
     snapshot: Option<proto::Snapshot>,
+    lean_pods: Option<Vec<Pod>>,
     origins: Option<Origins>,
     options: Option<proto::PlanOptions>,
     interrupt: &dyn Interrupt,
@@ -153,8 +176,13 @@ fn parsed(
             limit_selector(selector)?;
         }
     }
-    let snapshot =
-        snapshot.map(|snapshot| parser.snapshot(snapshot, origins.as_ref(), &snapshot_path));
+    let snapshot = snapshot.map(|mut snapshot| {
+        let pods = match lean_pods {
+            Some(pods) if snapshot.pods.is_empty() => Pods::Lean(pods),
+            _ => Pods::Whole(std::mem::take(&mut snapshot.pods)),
+        };
+        parser.snapshot(snapshot, pods, origins.as_ref(), &snapshot_path)
+    });
     let (options, horizon) = parser.options(options, &Path::Root("options"));
     match parser.finish(snapshot)? {
         Some(snapshot) => Ok((snapshot, options, horizon)),
@@ -185,6 +213,13 @@ struct Parser<'i> {
     interrupt: &'i dyn Interrupt,
 }
 
+/// The pods of a snapshot.
+enum Pods {
+    Whole(Vec<proto::Pod>),
+    /// What a plan is decided by.
+    Lean(Vec<Pod>),
+}
+
 /// What other objects are held against: which Deployment it is, and its template.
 struct Owner<'a> {
     deployment: &'a Deployment,
@@ -211,9 +246,8 @@ impl Owner<'_> {
 
     /// Whether the object is in its namespace. An absent namespace is the Deployment's. Without that one, which has been
     /// noted, every object is.
-    fn is_near(&self, metadata: &proto::ObjectMeta) -> bool {
-        let namespaces = [self.namespace(), &metadata.namespace];
-        namespaces.contains(&"") || metadata.namespace == self.namespace()
+    fn is_near(&self, namespace: &str) -> bool {
+        [self.namespace(), namespace].contains(&"") || namespace == self.namespace()
     }
 
     /// Whether the object says that this Deployment manages it. Without the Deployment's UID, which has been noted, this
@@ -227,7 +261,7 @@ impl Owner<'_> {
     fn relation(&self, metadata: &proto::ObjectMeta) -> Relation {
         let selector = &self.deployment.spec.selector;
         let is_orphan = || controller(metadata).is_none() && selector.matches(&metadata.labels);
-        if !self.is_near(metadata) {
+        if !self.is_near(&metadata.namespace) {
             Relation::Elsewhere
         } else if self.controls(metadata) || is_orphan() {
             Relation::Selected
@@ -312,6 +346,7 @@ impl<'i> Parser<'i> {
     fn snapshot(
         &mut self,
         snapshot: proto::Snapshot,
+        pods: Pods,
         origins: Option<&Origins>,
         path: &Path<'_>,
     ) -> Snapshot {
@@ -319,7 +354,8 @@ impl<'i> Parser<'i> {
             now,
             deployment,
             replica_sets,
-            pods,
+            // Taken out before.
+            pods: _,
             pods_complete,
             answers,
             events,
@@ -343,6 +379,7 @@ impl<'i> Parser<'i> {
         let spec = deployment.as_ref().and_then(|it| it.spec.as_ref());
         // Slices of the request: nothing is copied.
         let template = spec.and_then(|spec| spec.template.clone());
+        let template = RawTemplate::new(template, &deployment_path);
         let (deployment, template) = self.deployment(deployment, &template, &deployment_path);
         let owner = Owner {
             deployment: &deployment,
@@ -364,7 +401,11 @@ impl<'i> Parser<'i> {
         }
         let owners = replica_sets.iter().filter(|(selected, _)| *selected);
         let owners: HashSet<&str> = owners.map(|(_, set)| set.metadata.uid.as_str()).collect();
-        let pods = self.pods(pods, &owner, &owners, &list("pods", |it| &it.pods));
+        let pods_path = list("pods", |it| &it.pods);
+        let pods = match pods {
+            Pods::Whole(pods) => self.pods(pods, &owner, &owners, &pods_path),
+            Pods::Lean(pods) => self.lean_pods(pods, &owner, &owners, &pods_path),
+        };
         let failures = self.answers(answers, &owner, &path.field("answers"));
         let mut about = owners;
         if !events.is_empty() {

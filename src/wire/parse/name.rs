@@ -71,7 +71,7 @@ impl Parser<'_> {
 }
 
 /// Kubernetes: ValidateAnnotations.
-fn is_annotation_key(key: &str) -> bool {
+pub(super) fn is_annotation_key(key: &str) -> bool {
     // Nearly all are in lower case as they are.
     is_qualified_name(key) || is_qualified_name(&key.chars().map(lower_case).collect::<String>())
 }
@@ -86,12 +86,12 @@ fn lower_case(char: char) -> char {
 }
 
 /// Kubernetes: IsValidLabelValue.
-fn is_label_value(value: &str) -> bool {
+pub(super) fn is_label_value(value: &str) -> bool {
     value.is_empty() || is_name(value)
 }
 
 /// A name, or a DNS subdomain and a name (Kubernetes: validation.IsQualifiedName).
-fn is_qualified_name(key: &str) -> bool {
+pub(super) fn is_qualified_name(key: &str) -> bool {
     match key.split_once('/') {
         None => is_name(key),
         Some((prefix, name)) => is_dns_subdomain(prefix) && is_name(name),

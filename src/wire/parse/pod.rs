@@ -27,12 +27,37 @@ impl Parser<'_> {
             let metadata = self.required(pod.metadata.as_ref(), &path.field("metadata"));
             let is_selected = metadata.is_some_and(|metadata| {
                 let manager = controller(metadata);
-                owner.is_near(metadata) && manager.is_some_and(|it| owners.contains(&*it.uid))
+                owner.is_near(&metadata.namespace)
+                    && manager.is_some_and(|it| owners.contains(&*it.uid))
             });
             if is_selected {
                 parsed.push((index, self.pod(pod, owner.namespace(), &path)));
             }
         }
+        self.unique_pods(parsed, path)
+    }
+
+    /// The same pods, of which only what decides a plan was read.
+    pub(super) fn lean_pods(
+        &mut self,
+        pods: Vec<Pod>,
+        owner: &Owner<'_>,
+        owners: &HashSet<&str>,
+        path: &Path<'_>,
+    ) -> Vec<Pod> {
+        let selected = pods.into_iter().enumerate().filter_map(|(index, mut pod)| {
+            let manager = pod.metadata.controller()?;
+            let is_selected =
+                owner.is_near(&pod.metadata.namespace) && owners.contains(&*manager.uid);
+            if pod.metadata.namespace.is_empty() {
+                owner.namespace().clone_into(&mut pod.metadata.namespace);
+            }
+            is_selected.then_some((index, pod))
+        });
+        self.unique_pods(selected.collect(), path)
+    }
+
+    fn unique_pods(&mut self, parsed: Vec<(usize, Pod)>, path: &Path<'_>) -> Vec<Pod> {
         let uids = parsed.iter();
         let uids = uids.map(|(index, pod)| (*index, &*pod.metadata.uid, true));
         self.unique(uids, path, "uid");

@@ -4,6 +4,7 @@ use rollplan_core::snapshot::{Condition, ObjectMeta, ReplicaSet, ReplicaSetStatu
 
 use super::meta::owner_reference;
 use super::path::Path;
+use super::raw_template::RawTemplate;
 use super::{Owner, Parser, Relation};
 use crate::proto;
 
@@ -57,7 +58,7 @@ impl Parser<'_> {
         path: &Path<'_>,
     ) -> Option<ReplicaSet> {
         let metadata = self.required(set.metadata.as_ref(), &path.field("metadata"))?;
-        match (owner.is_near(metadata), owner.controls(metadata)) {
+        match (owner.is_near(&metadata.namespace), owner.controls(metadata)) {
             (true, true) => Some(self.replica_set(set, owner, path)),
             (true, false) => Some(name_only(set, owner)),
             (false, _) => None,
@@ -93,6 +94,7 @@ impl Parser<'_> {
         let min_ready_seconds = self.count(min_ready_seconds, &seconds_path);
         let template_path = spec_path.field("template");
         // The template tells the new ReplicaSet from the old ones.
+        let template = RawTemplate::new(template, path);
         let template = match self.required(template, &template_path) {
             Some(template) => self.set_template(template, owner, &template_path),
             None => Self::no_template(),

@@ -3,9 +3,10 @@
 use rollplan_core::template::{MAX_DEPTH, Template, Value, equal};
 
 use super::path::Path;
+use super::raw_template::RawTemplate;
 use super::{Owner, Parser};
-use crate::proto::RawStruct;
 use crate::wire::error::Reason;
+use crate::wire::objects::Fault;
 use crate::wire::tree::{Faults, Segment, TEMPLATE_VALUES_MAX, Tape};
 
 /// Notes what is wrong inside a template.
@@ -41,21 +42,37 @@ impl Parser<'_> {
     /// Reads a template. Reading is faster with the tape of a similar template as a baseline.
     pub(super) fn tape<'r>(
         &mut self,
-        raw: &'r RawStruct,
+        raw: &'r RawTemplate,
         baseline: Option<&'r Tape<'r>>,
         path: &Path<'_>,
     ) -> Tape<'r> {
         let mut faults = TemplateFaults { parser: self, path };
-        match baseline {
-            Some(baseline) => Tape::read_with_baseline(raw, baseline, &mut faults),
-            None => Tape::read(raw, &mut faults),
+        raw.tape(baseline, &mut faults).unwrap_or_else(|fault| {
+            self.template_fault(fault, path);
+            Tape::faulty()
+        })
+    }
+
+    fn template_fault(&mut self, fault: &Fault, path: &Path<'_>) {
+        let Fault {
+            path: inside,
+            reason,
+            description,
+        } = fault;
+        let field = format_args!("{path}{inside}");
+        match path.origin() {
+            Some(origin) => {
+                let description = format_args!("{description} ({})", origin.object);
+                self.violations.add(field, *reason, description);
+            }
+            None => self.violations.add(field, *reason, description),
         }
     }
 
     /// The template of a ReplicaSet. It is compared with the Deployment's here, where the tapes of both are available.
     pub(super) fn set_template(
         &mut self,
-        raw: RawStruct,
+        raw: RawTemplate,
         owner: &Owner<'_>,
         path: &Path<'_>,
     ) -> Template {

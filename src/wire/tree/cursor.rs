@@ -1,10 +1,9 @@
 //! Implements the planner's [`Tree`] for a tape.
 
-use rollplan_core::template::{Node, Prepared, Source, Tree, Value, equal, images, prepare};
+use rollplan_core::template::{Node, Tree, Value};
 
 use super::baseline::next_sibling;
-use super::{Cell, Segment, Tape};
-use crate::proto::RawStruct;
+use super::{Cell, Tape};
 
 /// A value on a [`Tape`].
 #[derive(Clone, Copy, Debug)]
@@ -89,29 +88,11 @@ impl<'t, 'a> Iterator for Entries<'t, 'a> {
     }
 }
 
-// === impl Source for RawStruct ===
-
-impl Source for RawStruct {
-    fn value(&self) -> Value {
-        to_value(tape(self).root())
+impl Tape<'_> {
+    /// The whole Struct, decoded.
+    pub(in crate::wire) fn to_value(&self) -> Value {
+        to_value(self.root())
     }
-
-    fn images(&self) -> Vec<String> {
-        images(tape(self).root())
-    }
-
-    fn equals(&self, other: &Value) -> bool {
-        equal(tape(self).root(), other)
-    }
-
-    fn prepared(&self) -> Prepared {
-        prepare(tape(self).root())
-    }
-}
-
-/// The request was validated when it was parsed, so faults are ignored here.
-fn tape(raw: &RawStruct) -> Tape<'_> {
-    Tape::read(raw, &mut |_: &[Segment<'_>], _| {})
 }
 
 fn to_value<'a>(tree: Cursor<'_, 'a>) -> Value {

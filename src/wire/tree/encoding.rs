@@ -109,15 +109,16 @@ impl<'a> Iterator for Repeated<'a> {
 }
 
 /// An encoded field. Groups are malformed: they were deprecated before Struct existed.
-enum Field<'a> {
+pub(in crate::wire) enum Field<'a> {
     Varint(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
     Fixed32,
 }
 
+/// The next field and its number.
 #[inline]
-fn field<'a>(bytes: &mut &'a [u8]) -> Option<(u64, Field<'a>)> {
+pub(in crate::wire) fn field<'a>(bytes: &mut &'a [u8]) -> Option<(u64, Field<'a>)> {
     let key = varint(bytes)?;
     let (tag, wire_type) = (key >> 3, key & 7);
     if tag == 0 || key > u64::from(u32::MAX) {

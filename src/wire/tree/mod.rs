@@ -7,17 +7,20 @@
 //! The templates of one Deployment differ only slightly. [`Tape::read_with_baseline`] therefore compares with another
 //! tape while it reads: a list or map whose bytes equal those of its counterpart is neither read nor compared again.
 //!
+//! [`Tape::read_json`] does the same with the text of a template in Kubernetes JSON.
+//!
 //! [`Value`]: rollplan_core::template::Value
 
 mod baseline;
 mod cursor;
 mod encoding;
+mod json;
 
 use rollplan_core::template::{MAX_DEPTH, Number};
 
 use self::baseline::Baseline;
 use self::cursor::Cursor;
-pub(super) use self::encoding::EXACT_INTEGER;
+pub(super) use self::encoding::{EXACT_INTEGER, Field, field};
 use self::encoding::{Kind, Repeated, split_entry, value_kind};
 use super::error::Reason;
 use crate::proto::RawStruct;
@@ -29,6 +32,8 @@ pub(super) struct Tape<'a> {
     /// The tape that this one refers to for lists and maps that are the same.
     baseline: Option<&'a Tape<'a>>,
     is_faulty: bool,
+    /// Whether it was read from JSON. Bytes are only compared with bytes of the same encoding.
+    is_json: bool,
 }
 
 /// One part of a Struct. The cell of a list or map is followed by the cells of its content, up to `end`. The content of
@@ -105,7 +110,7 @@ impl<'a> Tape<'a> {
         baseline: &'a Tape<'a>,
         faults: &mut impl Faults,
     ) -> Self {
-        if baseline.is_faulty {
+        if baseline.is_faulty || baseline.is_json {
             return Self::read(raw, faults);
         }
         Self::read_from(raw, Some(baseline), TYPICAL_CHANGED_CELLS, faults)
@@ -134,6 +139,17 @@ impl<'a> Tape<'a> {
             cells: reader.cells,
             baseline,
             is_faulty: reader.is_faulty,
+            is_json: false,
+        }
+    }
+
+    /// A tape in the place of one that cannot be read.
+    pub(super) fn faulty() -> Self {
+        Self {
+            cells: vec![Cell::Null],
+            baseline: None,
+            is_faulty: true,
+            is_json: false,
         }
     }
 
@@ -226,7 +242,7 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
                 }
             }
         }
-        let first = self.link(first_key);
+        let first = link(&mut self.cells, &mut self.keys, first_key);
         let end = self.cells.len();
         self.cells[start] = Cell::Map { end, first, bytes };
     }
@@ -240,27 +256,6 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
         self.path.push(Segment::Key(text));
         self.value(value, depth + 1, baseline.find_value(text));
         self.path.pop();
-    }
-
-    /// Links the keys of the innermost map in byte order, and returns the cell of the first one. The keys are sorted
-    /// rather than compared pairwise, because a map may have many.
-    fn link(&mut self, first_key: usize) -> usize {
-        let keys = &mut self.keys[first_key..];
-        // Most senders write sorted keys.
-        if !keys.is_sorted() {
-            keys.sort_unstable();
-        }
-        let mut next = NONE;
-        let mut last = None;
-        for &(text, at) in keys.iter().rev() {
-            // The last occurrence of a key wins.
-            if last != Some(text) {
-                self.cells[at] = Cell::Key { text, next };
-                (next, last) = (at, Some(text));
-            }
-        }
-        self.keys.truncate(first_key);
-        next
     }
 
     fn value(&mut self, value: Kind<'a>, depth: usize, counterpart: Option<usize>) {
@@ -333,4 +328,29 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
         let end = self.cells.len();
         self.cells[start] = Cell::List { end, bytes };
     }
+}
+
+/// Links the keys of the innermost map in byte order, and returns the cell of the first one. The keys are sorted
+/// rather than compared pairwise, because a map may have many.
+fn link<'a>(
+    cells: &mut [Cell<'a>],
+    all_keys: &mut Vec<(&'a str, usize)>,
+    first_key: usize,
+) -> usize {
+    let keys = &mut all_keys[first_key..];
+    // Most senders write sorted keys.
+    if !keys.is_sorted() {
+        keys.sort_unstable();
+    }
+    let mut next = NONE;
+    let mut last = None;
+    for &(text, at) in keys.iter().rev() {
+        // The last occurrence of a key wins.
+        if last != Some(text) {
+            cells[at] = Cell::Key { text, next };
+            (next, last) = (at, Some(text));
+        }
+    }
+    all_keys.truncate(first_key);
+    next
 }

@@ -30,7 +30,13 @@ pub fn check_request(request: &PlanRolloutRequest) {
         assert!(answer <= max, "{asked_bytes} bytes ask for {answer}");
     };
     let PlanRolloutRequest { snapshot, options } = request.clone();
-    if let Some(plan) = twice(request, wire::plan_rollout) {
+    let plan = twice(request, wire::plan_rollout);
+    // Bytes are decoded no further than their plan needs. They are also refused for what they would take in memory.
+    if let Ok(answer) = wire::plan_rollout_bytes(&request.encode_to_vec()) {
+        let plan = plan.as_ref().map(Message::encode_to_vec);
+        assert_eq!(Some(answer), plan, "bytes and message differ");
+    }
+    if let Some(plan) = plan {
         bound(plan.encoded_len());
         check_json(&plan);
     }

@@ -33,11 +33,12 @@ use std::time::Duration;
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, RollbackResponse,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutResponse, RollbackRequest,
+    RollbackResponse,
 };
 use rollplan::server::RolloutPlanner;
 use rollplan::server::{self, Config, Server, Shutdown};
+use rollplan::wire::EncodedPlanRequest;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -141,7 +142,7 @@ impl Staged {
 impl RolloutPlanner for Staged {
     async fn plan_rollout(
         &self,
-        _: Request<PlanRolloutRequest>,
+        _: Request<EncodedPlanRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         self.started.notify_one();
         // Never so long. But a timer ends with its runtime, and so does the thread of a large call: a test that

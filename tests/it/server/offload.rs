@@ -13,6 +13,7 @@ use rollplan::proto::{
 };
 use rollplan::server::RolloutPlanner;
 use rollplan::server::{Config, CurrentCall, Server};
+use rollplan::wire::EncodedPlanRequest;
 use rollplan_core::interrupt::Interrupt as _;
 use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinSet;
@@ -36,7 +37,7 @@ struct Watched {
 impl RolloutPlanner for Watched {
     async fn plan_rollout(
         &self,
-        _: Request<PlanRolloutRequest>,
+        _: Request<EncodedPlanRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(running, Ordering::SeqCst);
@@ -183,7 +184,7 @@ struct Endless(mpsc::UnboundedSender<()>);
 impl RolloutPlanner for Endless {
     async fn plan_rollout(
         &self,
-        _: Request<PlanRolloutRequest>,
+        _: Request<EncodedPlanRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         self.0.send(()).unwrap();
         let call = CurrentCall::get();

@@ -9,6 +9,7 @@ use rollplan_core::action::{
 use rollplan_core::snapshot::{DeploymentStatus, ObjectMeta, StringMap};
 use rollplan_core::template::Value;
 
+use super::random::Random;
 use super::{Parts as _, example, examples, mk_request, request};
 
 fn target(kind: &str) -> Target {
@@ -468,4 +469,55 @@ fn rules_of_a_verdict_are_validated() {
     ];
     let expected = expected.map(|(field, reason)| (field.to_owned(), reason));
     assert_eq!(violations(wrong, Some(previous)), expected);
+}
+
+/// Bytes are decoded no further than their plan needs. Whatever they are, the answer is that to the whole message.
+#[test]
+fn bytes_are_answered_as_the_message_that_they_are() {
+    let mut random = Random(11);
+    let mut requests: Vec<proto::PlanRolloutRequest> = examples()
+        .iter()
+        .map(|(_, example)| request(example))
+        .collect();
+    requests.push(mk_request());
+    let mut answered = 0;
+    for round in 0..3_000 {
+        let mut request = requests[random.below(requests.len())].clone();
+        let snapshot = request.snapshot.as_mut().unwrap();
+        snapshot.replica_sets_complete = random.below(8) > 0;
+        let mut bytes = request.encode_to_vec();
+        // In half of the rounds, in the pods, which come last.
+        let broken = random.below(2) * (bytes.len() - bytes.len() / 4);
+        let mut part = bytes.split_off(broken);
+        if random.below(4) > 0 {
+            random.break_bytes(&mut part, |_, bytes, at| bytes.truncate(at + 1));
+        }
+        bytes.append(&mut part);
+        if random.below(8) == 0 {
+            let options = proto::PlanRolloutRequest {
+                snapshot: None,
+                options: Some(proto::PlanOptions {
+                    report: true,
+                    ..Default::default()
+                }),
+            };
+            bytes.extend(options.encode_to_vec());
+        }
+        let whole = proto::PlanRolloutRequest::decode(&bytes[..]);
+        let given = wire::plan_rollout_bytes(&bytes);
+        match (given, whole) {
+            (Err(wire::Error::Undecodable { source, .. }), Err(error)) => {
+                assert_eq!(source, error, "{round}");
+            }
+            (Err(_), Err(_)) => {}
+            (given, Ok(message)) => {
+                answered += usize::from(given.is_ok());
+                let expected = wire::plan_rollout(message).map(|it| it.encode_to_vec());
+                let shown = |it: Result<Vec<u8>, wire::Error>| it.map_err(|it| it.to_string());
+                assert_eq!(shown(given), shown(expected), "{round}");
+            }
+            (Ok(_), Err(error)) => panic!("{round}: {error}"),
+        }
+    }
+    assert!(answered > 500, "{answered}");
 }

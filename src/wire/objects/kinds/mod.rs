@@ -147,6 +147,7 @@ pub(super) fn read(
                 list: Rc::clone(&list),
                 index,
                 object: "Event".to_owned(),
+                template: None,
             });
         }
     }

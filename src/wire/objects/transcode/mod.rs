@@ -3,7 +3,7 @@
 //! One pass over the text, which is never decoded into a tree: the message that comes out is what a client with generated
 //! types would have sent, so that everything behind it is the same for both.
 
-mod shape;
+pub(super) mod shape;
 mod template;
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use std::fmt::{self, Write as _};
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use self::shape::{Field, Json, Repeated, SHAPES};
+use self::shape::{Field, Json, Repeated, SHAPES, Seen};
 use self::template::template_map;
 use super::found::{FoundField, Members};
 use super::key::{DUPLICATE_KEY, Key};
@@ -43,11 +43,29 @@ pub(super) struct Transcoder<'de> {
     /// The keys of all maps that are being read. Those of the innermost one are last.
     keys: Vec<Cow<'de, str>>,
     fault: Option<(Reason, Cow<'static, str>)>,
+    /// Whether a pod template stays out of the message, as the text that it is.
+    keeps_template: bool,
+    template: Option<&'de str>,
+}
+
+/// A message that was written from JSON.
+#[derive(Debug)]
+pub(super) struct Transcoded<'de> {
+    pub(super) bytes: Vec<u8>,
+    /// The text of the pod template, if it was kept.
+    pub(super) template: Option<&'de str>,
 }
 
 // === impl Transcoder ===
 
 impl<'de> Transcoder<'de> {
+    pub(super) fn new(keeps_template: bool) -> Self {
+        Self {
+            keeps_template,
+            ..Self::default()
+        }
+    }
+
     /// Writes the message with this full name from the fields of a JSON object.
     pub(super) fn message<'f>(
         mut self,
@@ -55,7 +73,7 @@ impl<'de> Transcoder<'de> {
         api_version: &str,
         kind: &str,
         fields: impl Iterator<Item = &'f FoundField<'de>>,
-    ) -> Result<Vec<u8>, Fault>
+    ) -> Result<Transcoded<'de>, Fault>
     where
         'de: 'f,
     {
@@ -77,7 +95,24 @@ impl<'de> Transcoder<'de> {
             }
             self.path.pop();
         }
-        Ok(self.out)
+        Ok(Transcoded {
+            bytes: self.out,
+            template: self.template,
+        })
+    }
+
+    /// Writes the message with this full name from one of its fields. Paths of faults begin at that field.
+    pub(super) fn message_of_field(
+        mut self,
+        message: &str,
+        name: &str,
+        text: &'de str,
+    ) -> Result<Vec<u8>, Fault> {
+        let field = SHAPES.named(message).and_then(|shape| shape.get(name));
+        match field.map_or(Ok(()), |field| self.field(field, text)) {
+            Ok(()) => Ok(self.out),
+            Err(error) => Err(self.into_fault(&error)),
+        }
     }
 
     /// Writes a field from the fields of its JSON object. Those that the message does not have are not read again.
@@ -95,8 +130,13 @@ impl<'de> Transcoder<'de> {
                 continue;
             };
             self.path.push(Step::Field(&inner.name));
-            seen.add(inner, self)?;
-            self.field(inner, text)?;
+            self.check_first(&mut seen, inner)?;
+            match inner.value {
+                Json::Template if self.keeps_template && text.starts_with('{') => {
+                    self.template = Some(text);
+                }
+                _ => self.field(inner, text)?,
+            }
             self.path.pop();
         }
         self.close(start);
@@ -171,6 +211,18 @@ impl<'de> Transcoder<'de> {
         encode_varint(length as u64, &mut &mut self.out[start - 1..start + more]);
     }
 
+    /// Refuses a field that came before.
+    fn check_first<E: serde::de::Error>(
+        &mut self,
+        seen: &mut Seen,
+        field: &Field,
+    ) -> Result<(), E> {
+        match seen.add(field) {
+            true => Ok(()),
+            false => Err(self.wrong(Reason::DuplicateKey, DUPLICATE_KEY)),
+        }
+    }
+
     /// Refuses a map in which a key occurs twice. Its keys are those from `first` on.
     fn check_keys<E: serde::de::Error>(&mut self, first: usize) -> Result<(), E> {
         let keys = &mut self.keys[first..];
@@ -183,25 +235,6 @@ impl<'de> Transcoder<'de> {
             }
         }
         self.keys.truncate(first);
-        Ok(())
-    }
-}
-
-/// The fields of a message that came, by their numbers.
-#[derive(Default)]
-struct Seen(u64);
-
-impl Seen {
-    fn add<E: serde::de::Error>(
-        &mut self,
-        field: &Field,
-        to: &mut Transcoder<'_>,
-    ) -> Result<(), E> {
-        let bit = 1_u64 << (field.number % 64);
-        if self.0 & bit != 0 {
-            return Err(to.wrong(Reason::DuplicateKey, DUPLICATE_KEY));
-        }
-        self.0 |= bit;
         Ok(())
     }
 }
@@ -456,7 +489,7 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
                         continue;
                     };
                     to.path.push(Step::Field(&inner.name));
-                    seen.add(inner, to)?;
+                    to.check_first(&mut seen, inner)?;
                     map.next_value_seed(Value {
                         to: &mut *to,
                         field: inner,

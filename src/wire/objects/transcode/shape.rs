@@ -6,28 +6,32 @@ use std::sync::LazyLock;
 use prost_reflect::{FieldDescriptor, Kind};
 
 /// How the JSON of each message of the contract is written, by full name.
-pub(super) static SHAPES: LazyLock<Shapes> = LazyLock::new(Shapes::read);
+pub(in crate::wire::objects) static SHAPES: LazyLock<Shapes> = LazyLock::new(Shapes::read);
 
 #[derive(Debug, Default)]
-pub(super) struct Shapes {
+pub(in crate::wire::objects) struct Shapes {
     messages: Vec<Shape>,
     by_name: HashMap<String, usize>,
 }
 
 /// The fields of a message.
 #[derive(Debug, Default)]
-pub(super) struct Shape(Vec<Field>);
+pub(in crate::wire::objects) struct Shape(Vec<Field>);
 
 #[derive(Debug)]
-pub(super) struct Field {
-    pub(super) number: u32,
-    pub(super) name: String,
-    pub(super) repeated: Repeated,
-    pub(super) value: Json,
+pub(in crate::wire::objects) struct Field {
+    pub(in crate::wire::objects) number: u32,
+    pub(in crate::wire::objects) name: String,
+    pub(in crate::wire::objects) repeated: Repeated,
+    pub(in crate::wire::objects) value: Json,
 }
 
+/// The fields of a message that came, by their numbers.
+#[derive(Default)]
+pub(in crate::wire::objects) struct Seen(u64);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Repeated {
+pub(in crate::wire::objects) enum Repeated {
     No,
     List,
     Map,
@@ -35,7 +39,7 @@ pub(super) enum Repeated {
 
 /// What a field has in JSON.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Json {
+pub(in crate::wire::objects) enum Json {
     Text,
     Bool,
     /// With the bounds of its type.
@@ -51,12 +55,12 @@ pub(super) enum Json {
 
 impl Shapes {
     /// The fields of the message with this full name.
-    pub(super) fn named(&self, name: &str) -> Option<&Shape> {
+    pub(in crate::wire::objects) fn named(&self, name: &str) -> Option<&Shape> {
         self.by_name.get(name).map(|&at| &self.messages[at])
     }
 
     /// The fields of the message of a field.
-    pub(super) fn at(&self, index: usize) -> &Shape {
+    pub(in crate::wire::objects) fn at(&self, index: usize) -> &Shape {
         &self.messages[index]
     }
 
@@ -82,9 +86,27 @@ impl Shapes {
     }
 }
 
+impl Seen {
+    /// Whether a field comes for the first time.
+    pub(in crate::wire::objects) fn add(&mut self, field: &Field) -> bool {
+        let bit = 1_u64 << (field.number % 64);
+        let is_first = self.0 & bit == 0;
+        self.0 |= bit;
+        is_first
+    }
+}
+
 impl Shape {
+    /// The fields of the message of a field.
+    pub(in crate::wire::objects) fn message(&self, name: &str) -> Option<&'static Self> {
+        match self.get(name)?.value {
+            Json::Message(shape) => Some(SHAPES.at(shape)),
+            _ => None,
+        }
+    }
+
     /// A dozen names are compared faster than one is hashed.
-    pub(super) fn get(&self, name: &str) -> Option<&Field> {
+    pub(in crate::wire::objects) fn get(&self, name: &str) -> Option<&Field> {
         self.0.iter().find(|field| field.name == name)
     }
 }

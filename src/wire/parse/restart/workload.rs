@@ -14,6 +14,7 @@ use crate::wire::parse::Parser;
 use crate::wire::parse::meta::Needed;
 use crate::wire::parse::name::{is_api_version, is_kind};
 use crate::wire::parse::path::Path;
+use crate::wire::parse::raw_template::RawTemplate;
 
 impl Parser<'_> {
     pub(super) fn kind_of_workload(&mut self, api_version: &str, kind: &str, path: &Path<'_>) {
@@ -79,7 +80,7 @@ impl Parser<'_> {
         let metadata = self.metadata(metadata, needed, &path.field("metadata"));
         let is_typed = raw.is_some();
         let template = template.or_else(|| {
-            let raw = raw?;
+            let raw = RawTemplate::Struct(raw?);
             let template_path = path.field("template");
             _ = self.tape(&raw, None, &template_path);
             if !listed.is_empty() || !template_annotations.is_empty() {

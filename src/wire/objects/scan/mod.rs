@@ -1,0 +1,295 @@
+//! Finds the objects in JSON texts. Of each only its kind and the texts of its fields are taken, so that what is odd about
+//! one that is not selected refuses nothing.
+
+mod exact;
+mod plain;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::rc::Rc;
+
+use super::OBJECTS_MAX;
+use super::found::{Found, FoundField, string};
+use super::key::DUPLICATE_KEY;
+use super::plain::TYPICAL_FIELDS;
+use super::transcode::syntax;
+use crate::wire::error::{Error, Reason, Violations};
+
+/// Fields of an object or a list that are taken.
+const FIELDS: [&str; 25] = [
+    "apiVersion",
+    "kind",
+    "metadata",
+    "spec",
+    "status",
+    "items",
+    // Of a ConfigMap or Secret.
+    "data",
+    "binaryData",
+    "immutable",
+    // Of an Event.
+    "involvedObject",
+    "reason",
+    "message",
+    "type",
+    "count",
+    "firstTimestamp",
+    "lastTimestamp",
+    "eventTime",
+    "series",
+    "source",
+    "reportingComponent",
+    "reportingInstance",
+    "action",
+    "related",
+    // Of a ControllerRevision.
+    "revision",
+    // Of a watch event.
+    "object",
+];
+
+/// Fields that say which object it is.
+const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Fields that are read one level deeper: only a part of what is in them is ever needed.
+const DEEP: [&str; 3] = ["metadata", "spec", "status"];
+
+/// No object of Kubernetes has as many fields. What has more is read where it is needed, and takes no memory before.
+const MEMBERS_MAX: usize = 256;
+
+/// The field that the texts are in.
+const LIST: &str = "snapshot.objects_json";
+
+/// The path within the first text, of a path that [`scan`] has reported.
+pub(super) fn path_in_text(field: &str) -> &str {
+    let path = field.strip_prefix(LIST);
+    path.and_then(|path| path.strip_prefix("[0]"))
+        .unwrap_or(field)
+}
+
+/// Finds all objects of one text, which is the entry `index` of the field. Returns whether a list in it is a page of one that
+/// goes on.
+pub(crate) fn scan<'a>(
+    index: usize,
+    bytes: &'a [u8],
+    found: &mut Vec<Found<'a>>,
+    violations: &mut Violations,
+) -> Result<bool, Error> {
+    scan_field(LIST, index, bytes, found, violations)
+}
+
+/// [`scan`] for the texts of another field.
+pub(crate) fn scan_field<'a>(
+    field: &'static str,
+    index: usize,
+    bytes: &'a [u8],
+    found: &mut Vec<Found<'a>>,
+    violations: &mut Violations,
+) -> Result<bool, Error> {
+    let list: Rc<str> = Rc::from(field);
+    let place = format_args!("{list}[{index}]").to_string();
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let description = format_args!("byte {}: is not UTF-8", error.valid_up_to());
+            violations.add(place, Reason::InvalidUtf8, description);
+            return Ok(false);
+        }
+    };
+    let mut is_continued = false;
+    let mut scanner = Scanner {
+        text,
+        found,
+        violations,
+        is_full: false,
+        is_continued: &mut is_continued,
+    };
+    let at = At { list, index };
+    if scanner.read_plain(&at) {
+        return Ok(is_continued);
+    }
+    let read = exact::read(&mut scanner, at);
+    if scanner.is_full {
+        return Err(Error::TooLarge {
+            what: field,
+            unit: "objects",
+            count: OBJECTS_MAX + 1,
+            max: OBJECTS_MAX,
+        });
+    }
+    if let Err(error) = read {
+        let (reason, description) = syntax(&error);
+        let description = match &*description {
+            "trailing characters" => "more than one JSON document: each needs an entry of its own",
+            other => other,
+        };
+        let byte = offset(text, &error);
+        violations.add(place, reason, format_args!("byte {byte}: {description}"));
+    }
+    Ok(is_continued)
+}
+
+/// The offset of an error in a text.
+fn offset(text: &str, error: &serde_json::Error) -> usize {
+    if error.is_eof() {
+        return text.len();
+    }
+    let lines = text
+        .split_inclusive('\n')
+        .take(error.line().saturating_sub(1));
+    let start: usize = lines.map(str::len).sum();
+    (start + error.column().saturating_sub(1)).min(text.len())
+}
+
+struct Scanner<'s, 'a> {
+    text: &'a str,
+    found: &'s mut Vec<Found<'a>>,
+    violations: &'s mut Violations,
+    is_full: bool,
+    /// Whether a list is a page of one that goes on.
+    is_continued: &'s mut bool,
+}
+
+/// The position of an object in its list.
+#[derive(Clone, Debug)]
+struct At {
+    list: Rc<str>,
+    index: usize,
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]", self.list, self.index)
+    }
+}
+
+/// An object, once its text has been read.
+struct ReadObject<'a> {
+    fields: Vec<FoundField<'a>>,
+    has_items: bool,
+    /// How many objects were found before its items.
+    before: usize,
+    /// A key that it has twice.
+    duplicate_key: Option<Cow<'a, str>>,
+}
+
+// === impl ReadObject ===
+
+impl<'a> ReadObject<'a> {
+    fn new(before: usize) -> Self {
+        Self {
+            fields: Vec::with_capacity(TYPICAL_FIELDS),
+            has_items: false,
+            before,
+            duplicate_key: None,
+        }
+    }
+
+    fn field(&self, name: &str) -> Option<&FoundField<'a>> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// A field that is a string.
+    fn text(&self, name: &str) -> Cow<'a, str> {
+        let text = self.field(name).and_then(|field| string(field.text));
+        text.unwrap_or_default()
+    }
+}
+
+// === impl Scanner ===
+
+impl<'a> Scanner<'_, 'a> {
+    /// Reads a text that is as plain as API servers print it, and has nothing wrong in it. Otherwise nothing is read of it.
+    fn read_plain(&mut self, at: &At) -> bool {
+        let before = self.found.len();
+        let mut faults = Violations::default();
+        let mut is_continued = false;
+        let mut scanner = Scanner {
+            text: self.text,
+            found: &mut *self.found,
+            violations: &mut faults,
+            is_full: false,
+            is_continued: &mut is_continued,
+        };
+        let read = plain::read(&mut scanner, at.clone());
+        if read.is_none() || scanner.is_full || !faults.is_empty() {
+            self.found.truncate(before);
+            return false;
+        }
+        *self.is_continued |= is_continued;
+        true
+    }
+
+    /// Takes an object in, or the items of a list. `faults` are those of the items.
+    fn object(&mut self, at: At, object: ReadObject<'a>, faults: Violations) {
+        let (api_version, kind) = (object.text("apiVersion"), object.text("kind"));
+        let is_list = object.has_items && (kind.ends_with("List") || kind.is_empty());
+        // Who can be taken for another object may not be a stranger. What else is odd matters if the object is selected.
+        if let Some(key) = object
+            .duplicate_key
+            .as_deref()
+            .filter(|key| is_list || IDENTITY.contains(key))
+        {
+            let field = format!("{at}[{key:?}]");
+            self.violations
+                .add(field, Reason::DuplicateKey, DUPLICATE_KEY);
+            return;
+        }
+        if !is_list {
+            self.found.truncate(object.before);
+        }
+        let refused = match (&*api_version, &*kind) {
+            ("v1", "Status") => {
+                Some("is a Status, the answer to a call that failed or deleted something")
+            }
+            (_, "Table") => Some("is a Table, as people read it: ask for JSON with -o json"),
+            (_, "WatchEvent") => Some("is a watch event, and not an object"),
+            (_, "") if object.field("object").is_some() => {
+                Some("is a watch event, and not an object: send what is in its field object")
+            }
+            _ => None,
+        };
+        if let Some(refused) = refused {
+            self.violations.add(at, Reason::WrongKind, refused);
+        } else if is_list {
+            self.violations.extend(faults);
+            self.list(&object, api_version, &kind);
+        } else if self.found.len() >= OBJECTS_MAX {
+            self.is_full = true;
+        } else {
+            self.found.push(Found {
+                list: at.list,
+                index: at.index,
+                api_version,
+                kind,
+                fields: object.fields,
+                is_typed_by_list: false,
+                duplicate_key: object.duplicate_key,
+            });
+        }
+    }
+
+    /// Gives the items of a list their kind, where they have none of their own.
+    fn list(&mut self, list: &ReadObject<'a>, api_version: Cow<'a, str>, kind: &str) {
+        let metadata = list.field("metadata").and_then(FoundField::members);
+        *self.is_continued |=
+            metadata.is_some_and(|it| it.text("continue").is_some_and(|it| !it.is_empty()));
+        let of = kind.strip_suffix("List").unwrap_or_default();
+        for item in &mut self.found[list.before..] {
+            if item.kind.is_empty() && !item.is_typed_by_list {
+                item.is_typed_by_list = !of.is_empty();
+                item.kind = Cow::Owned(of.to_owned());
+                item.api_version = api_version.clone();
+            }
+        }
+        // Those of a List without kind.
+        for item in self
+            .found
+            .extract_if(list.before.., |item| item.kind.is_empty())
+        {
+            let field = format!("{}[{}].kind", item.list, item.index);
+            let description = "is required: neither the object nor its List has one";
+            self.violations.add(field, Reason::Required, description);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Templates in the text of Kubernetes JSON, where this is as plain as API servers print it.
+
+use rollplan_core::template::{MAX_DEPTH, Number};
+
+use super::baseline::Baseline;
+use super::{
+    Cell, NONE, TEMPLATE_VALUES_MAX, TYPICAL_CHANGED_CELLS, TYPICAL_OPEN_KEYS, Tape, link,
+};
+
+/// Kubernetes templates have about one cell for this many bytes.
+const BYTES_PER_CELL: usize = 8;
+
+impl<'a> Tape<'a> {
+    /// Reads an object, which has been found to be well-formed. `None` if it has escapes, a key twice, or whatever else is
+    /// refused in a template: for another reader to say.
+    ///
+    /// The baseline is a tape of a template that is probably similar.
+    pub(in crate::wire) fn read_json(text: &'a str, baseline: Option<&'a Self>) -> Option<Self> {
+        let baseline = baseline.filter(|baseline| baseline.is_json);
+        let cells = match baseline {
+            Some(_) => TYPICAL_CHANGED_CELLS,
+            None => text.len() / BYTES_PER_CELL + 1,
+        };
+        let mut reader = Reader {
+            text,
+            at: 0,
+            cells: Vec::with_capacity(cells),
+            keys: Vec::with_capacity(TYPICAL_OPEN_KEYS),
+            baseline: baseline.map_or(&[], |baseline| &baseline.cells),
+            values: 0,
+        };
+        reader.value(0, baseline.map(|_| 0))?;
+        Some(Self {
+            cells: reader.cells,
+            baseline,
+            is_faulty: false,
+            is_json: true,
+        })
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    cells: Vec<Cell<'a>>,
+    /// The keys of all maps that are being read, with their cells. Those of the innermost map are last.
+    keys: Vec<(&'a str, usize)>,
+    /// The cells of the baseline.
+    baseline: &'a [Cell<'a>],
+    /// Entries and items so far.
+    values: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// `counterpart` is the cell of the baseline at the same path.
+    fn value(&mut self, depth: usize, counterpart: Option<usize>) -> Option<()> {
+        let cell = match self.peek()? {
+            b'{' | b'[' => match counterpart.map(|at| (at, self.baseline[at])) {
+                // A text that begins with a whole list or map is that one.
+                Some((at, Cell::Map { bytes, .. } | Cell::List { bytes, .. }))
+                    if self.rest().starts_with(bytes) =>
+                {
+                    self.at += bytes.len();
+                    Cell::Same { at }
+                }
+                _ if depth >= MAX_DEPTH => return None,
+                _ => return self.content(depth, counterpart),
+            },
+            b'"' => Cell::String(self.string()?),
+            b't' => self.literal("true", Cell::Bool(true))?,
+            b'f' => self.literal("false", Cell::Bool(false))?,
+            b'n' => self.literal("null", Cell::Null)?,
+            _ => Cell::Number(self.number()?),
+        };
+        self.cells.push(cell);
+        Some(())
+    }
+
+    /// A list or map.
+    fn content(&mut self, depth: usize, counterpart: Option<usize>) -> Option<()> {
+        let (from, start) = (self.at, self.cells.len());
+        let is_map = self.peek()? == b'{';
+        self.cells.push(Cell::Null);
+        self.at += 1;
+        let first = match is_map {
+            true => self.map(depth, counterpart)?,
+            false => self.list(depth, counterpart)?,
+        };
+        let bytes = &self.text.as_bytes()[from..self.at];
+        let end = self.cells.len();
+        self.cells[start] = match is_map {
+            true => Cell::Map { end, first, bytes },
+            false => Cell::List { end, bytes },
+        };
+        Some(())
+    }
+
+    /// The entries of a map, and the cell of the first one.
+    fn map(&mut self, depth: usize, counterpart: Option<usize>) -> Option<usize> {
+        let mut baseline = Baseline::map(self.baseline, counterpart);
+        let first_key = self.keys.len();
+        let mut is_first = true;
+        while self.goes_on(is_first, b'}')? {
+            is_first = false;
+            let text = self.string()?;
+            if self.peek()? != b':' {
+                return None;
+            }
+            self.at += 1;
+            self.keys.push((text, self.cells.len()));
+            self.cells.push(Cell::Key { text, next: NONE });
+            self.value(depth + 1, baseline.find_value(text))?;
+        }
+        let keys = &mut self.keys[first_key..];
+        // Kubernetes prints sorted keys.
+        if !keys.is_sorted_by(|(key, _), (next, _)| key < next) {
+            keys.sort_unstable();
+            if keys.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+                return None;
+            }
+        }
+        Some(link(&mut self.cells, &mut self.keys, first_key))
+    }
+
+    fn list(&mut self, depth: usize, counterpart: Option<usize>) -> Option<usize> {
+        let mut baseline = Baseline::list(self.baseline, counterpart);
+        let mut is_first = true;
+        while self.goes_on(is_first, b']')? {
+            is_first = false;
+            self.value(depth + 1, baseline.next_item())?;
+        }
+        Some(NONE)
+    }
+
+    /// Whether another entry or item follows, and goes to it or beyond the end.
+    fn goes_on(&mut self, is_first: bool, end: u8) -> Option<bool> {
+        match self.peek()? {
+            byte if byte == end => {
+                self.at += 1;
+                return Some(false);
+            }
+            _ if is_first => {}
+            b',' => {
+                self.at += 1;
+                self.peek()?;
+            }
+            _ => return None,
+        }
+        self.values += 1;
+        (self.values <= TEMPLATE_VALUES_MAX).then_some(true)
+    }
+
+    /// The next byte that is not white space.
+    fn peek(&mut self) -> Option<u8> {
+        loop {
+            let byte = *self.text.as_bytes().get(self.at)?;
+            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+                return Some(byte);
+            }
+            self.at += 1;
+        }
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        &self.text.as_bytes()[self.at..]
+    }
+
+    /// A string without escapes.
+    fn string(&mut self) -> Option<&'a str> {
+        let inside = self.rest().strip_prefix(b"\"")?;
+        let length = inside
+            .iter()
+            .position(|byte| matches!(byte, b'"' | b'\\'))?;
+        if inside[length] != b'"' {
+            return None;
+        }
+        let start = self.at + 1;
+        self.at = start + length + 1;
+        Some(&self.text[start..start + length])
+    }
+
+    fn literal(&mut self, text: &str, cell: Cell<'a>) -> Option<Cell<'a>> {
+        self.rest().strip_prefix(text.as_bytes())?;
+        self.at += text.len();
+        Some(cell)
+    }
+
+    /// An integer, or a float that is neither too large nor to be mistaken for an integer that was rounded.
+    fn number(&mut self) -> Option<Number> {
+        let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+        let rest = self.rest();
+        let length = rest.iter().position(|byte| !is_part(byte));
+        let text = &self.text[self.at..self.at + length.unwrap_or(rest.len())];
+        self.at += text.len();
+        if let Ok(integer) = text.parse::<i64>() {
+            return Some(Number::from(integer));
+        }
+        // An integer of more than 64 bits is none of Kubernetes.
+        if !text.contains(['.', 'e', 'E']) {
+            return None;
+        }
+        let float: f64 = serde_json::from_str(text).ok()?;
+        (float.abs() <= Number::MAX_SAFE as f64).then(|| Number::from(float))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rollplan_core::template::{Value, equal};
+
+    use super::*;
+
+    fn value(text: &str) -> Value {
+        Value::from(&serde_json::from_str::<serde_json::Value>(text).unwrap())
+    }
+
+    #[test]
+    fn plain_json_has_its_values() {
+        for text in [
+            "{}",
+            "{ \"a\" : [ ] , \"b\":{\t}\n}",
+            r#"{"b":1,"a":[true,false,null,"x","ü",{"c":[[]]}]}"#,
+            r#"{"a":[0,-0,-7,1.0,1.5,-2.5e-3,1E3,9223372036854775807,-9223372036854775808]}"#,
+        ] {
+            let tape = Tape::read_json(text, None).unwrap();
+            assert_eq!(tape.to_value(), value(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_unusual_is_left_to_another_reader() {
+        let deep = |levels: usize| {
+            let open = r#"{"a":"#.repeat(levels);
+            format!("{open}1{}", "}".repeat(levels))
+        };
+        let long = |items: usize| format!(r#"{{"a":[{}]}}"#, vec!["1"; items].join(","));
+        for text in [&deep(MAX_DEPTH), &long(TEMPLATE_VALUES_MAX - 1)] {
+            assert!(Tape::read_json(text, None).is_some());
+        }
+        for text in [
+            r#"{"a":"\u003c"}"#,
+            r#"{"\n":1}"#,
+            r#"{"a":1,"b":2,"a":1}"#,
+            r#"{"a":9223372036854775808}"#,
+            r#"{"a":1e16}"#,
+            r#"{"a":1e999}"#,
+            // None of these is JSON.
+            "",
+            r#"{"a""#,
+            r#"{"a":"#,
+            r#"{"a" 1}"#,
+            r#"{"a":1 "b":2}"#,
+            r#"{"a":[1 2]}"#,
+            r#"{"a":tru}"#,
+            r#"{"a":x}"#,
+            "{a:1}",
+            &deep(MAX_DEPTH + 1),
+            &long(TEMPLATE_VALUES_MAX),
+        ] {
+            assert!(Tape::read_json(text, None).is_none(), "{text:.40}");
+        }
+    }
+
+    #[test]
+    fn parts_of_the_baseline_are_not_read_again() {
+        let own = r#"{"a":{"x":[1,2],"y":"z"},"b":[{"c":1},{"c":2}],"d":"e"}"#;
+        let baseline = Tape::read_json(own, None).unwrap();
+        for (text, is_same) in [
+            (own, true),
+            (
+                r#"{"d":"e","b":[{"c":1},{"c":2}],"a":{"y":"z","x":[1,2]}}"#,
+                true,
+            ),
+            (
+                r#"{"a":{"x":[1,2],"y":"z"},"b":[{"c":1},{"c":3}],"d":"e"}"#,
+                false,
+            ),
+            (r#"{"a":{"x":[1,2],"y":"z"},"b":[{"c":1}],"d":"e"}"#, false),
+            (r#"{"a":{"x":[1,2],"y":"z"},"d":"e"}"#, false),
+            (r#"{"a":[],"b":{},"d":{"e":1}}"#, false),
+            ("{}", false),
+        ] {
+            let tape = Tape::read_json(text, Some(&baseline)).unwrap();
+            assert_eq!(tape.to_value(), value(text), "{text}");
+            assert_eq!(equal(baseline.root(), tape.root()), is_same, "{text}");
+        }
+        let tape = Tape::read_json(own, Some(&baseline)).unwrap();
+        assert_eq!(tape.cells.len(), 1);
+    }
+}
