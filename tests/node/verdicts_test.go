@@ -31,6 +31,8 @@ const (
 	patience = 200 * time.Second
 	// limit is how long ours may: five restarts take half of it on a quiet machine.
 	limit = 5 * time.Minute
+	// recovery is how long a recovery may take: the ReplicaSet controller doubles its delays.
+	recovery = 12 * time.Minute
 	// glance is how long it is given where it is not to end.
 	glance = 30 * time.Second
 )
@@ -259,8 +261,11 @@ func (c *cluster) judge(t *testing.T, s state, compare bool) judgement {
 		others.Go(func() { result.Kubedog = c.judgeKubedog(t, in, begin) })
 	}
 	end := limit
-	if s.want == waiting {
+	switch s.want {
+	case waiting:
 		end = glance
+	case complete:
+		end = recovery
 	}
 	responses, code := c.wait(t, in, end)
 	took := time.Since(begin)

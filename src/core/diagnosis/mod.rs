@@ -38,6 +38,7 @@ use std::collections::BTreeSet;
 use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass;
 use crate::snapshot::{Options, Pod, ReplicaSet, Snapshot};
+use crate::time::Time;
 
 use self::examiner::Examiner;
 use self::failure::definite::{self, Refusal};
@@ -208,6 +209,26 @@ impl<'a> Diagnosis<'a> {
                 "ReplicaSetCreateError",
             ),
         }
+    }
+
+    /// Until when the new pods may become available as they are. `None` if one of them is not given more time, or if pods are
+    /// missing.
+    pub(crate) fn available_by(&self) -> Option<Time> {
+        let unready = self.findings.iter();
+        let unready = unready.filter(|finding| finding.cause != Cause::PodFailed);
+        let unready: Option<Vec<Time>> = unready.map(|finding| finding.available_by).collect();
+        if let Some(last) = unready?.into_iter().max() {
+            return Some(last);
+        }
+        // Pods without a finding are available, but the controllers may not have counted them yet.
+        let replaced = self.findings.len();
+        let pods = self.new_pods.iter();
+        let pods = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none());
+        let available = i64::try_from(pods.clone().count() - replaced).unwrap_or(i64::MAX);
+        let counted = pods.filter_map(|pod| self.examiner.counted_by(pod));
+        counted
+            .max()
+            .filter(|_| available >= self.new_set.map_or(0, |new| new.replicas.into()))
     }
 
     fn refusal(&self, uid: &str, reason: &str) -> Finality {

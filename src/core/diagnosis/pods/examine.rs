@@ -23,6 +23,8 @@ const IMAGE_PULL: [&str; 7] = [
 /// The number of seconds after which a running container no longer counts as crashing, because the kubelet resets its
 /// backoff.
 const BACKOFF_RESET_SECONDS: i64 = 600;
+/// How many seconds controllers may take to count a pod as available. A busy one takes several.
+const COUNTING_SECONDS: i64 = 60;
 const CONTAINER_CONFIG: [&str; 5] = [
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -55,8 +57,11 @@ impl<'a> Examiner<'a> {
             let min_ready = i64::from(self.min_ready_seconds);
             let since = condition.last_transition_time;
             let ready_for = since.map_or(Span::default(), |since| now.since(since));
-            return (ready_for < Span::from_seconds(min_ready))
-                .then(|| Finding::new(Cause::MinReadySeconds, pod, "Ready", "", since));
+            return (ready_for < Span::from_seconds(min_ready)).then(|| {
+                let mut finding = Finding::new(Cause::MinReadySeconds, pod, "Ready", "", since);
+                finding.available_by = self.counted_by(pod);
+                finding
+            });
         }
         if let Some(condition) =
             condition(pod, "PodScheduled").filter(|condition| condition.status == "False")
@@ -83,7 +88,7 @@ impl<'a> Examiner<'a> {
                 .since
                 .or_else(|| scheduled.and_then(|condition| condition.last_transition_time))
                 .or(created);
-            if finding.cause == Cause::Starting && finding.startup_ends.is_none() {
+            if finding.cause == Cause::Starting && finding.available_by.is_none() {
                 self.explain_start(&mut finding);
             }
             return Some(finding);
@@ -172,24 +177,31 @@ impl<'a> Examiner<'a> {
                     finding.detail = self.probe_failure(pod, container, class);
                     return Some(finding);
                 }
-                if let Some(probe) = self.probe(container, ProbeKind::Startup)
+                let startup = self.probe(container, ProbeKind::Startup);
+                let readiness = self.probe(container, ProbeKind::Readiness);
+                // Readiness is probed once the startup probe has passed, which may take all of its time.
+                let available_by = startup.as_ref().zip(*started_at).map(|(startup, started)| {
+                    let readiness = readiness.as_ref().map_or(0, |readiness| readiness.budget);
+                    started.plus_seconds(startup.budget.saturating_add(readiness))
+                });
+                let available_by = available_by.filter(|_| container.restarts == 0);
+                if let Some(probe) = startup
                     && container.started == Some(false)
                 {
                     let mut finding = finding(Cause::Starting, "Running", "", *started_at);
                     let action = probe.action;
                     finding.detail = format!("startup probe {action} has not passed yet");
-                    if container.restarts == 0 {
-                        let end = started_at.map(|started| started.plus_seconds(probe.budget));
-                        finding.startup_ends = end;
-                        let left = end.map(|end| end.since(self.now));
-                        if let Some(left) = left {
-                            finding.detail = format!("{}, {left} left", finding.detail);
-                        }
+                    finding.available_by = available_by;
+                    let end = started_at.map(|started| started.plus_seconds(probe.budget));
+                    if let Some(end) = end.filter(|_| container.restarts == 0) {
+                        let left = end.since(self.now);
+                        finding.detail = format!("{}, {left} left", finding.detail);
                     }
                     return Some(finding);
                 }
                 let mut finding = finding(Cause::NotReady, "Running", "", *started_at);
-                if let Some(probe) = self.probe(container, ProbeKind::Readiness) {
+                finding.available_by = available_by.filter(|end| *end > self.now);
+                if let Some(probe) = readiness {
                     let failure = self.unhealthy(pod, container, "Readiness");
                     let why = because(&failure);
                     finding.detail = format!("readiness probe {} fails{why}", probe.action);
@@ -203,6 +215,15 @@ impl<'a> Examiner<'a> {
             }
             ContainerState::Terminated { .. } | ContainerState::Unknown => None,
         }
+    }
+
+    /// When the controllers have counted a pod that is ready now as available. `None` if it is not ready, or has been for so
+    /// long that they should have done so.
+    pub(crate) fn counted_by(&self, pod: &Pod) -> Option<Time> {
+        let ready = condition(pod, "Ready").filter(|condition| condition.status == "True")?;
+        let wait = i64::from(self.min_ready_seconds).saturating_add(COUNTING_SECONDS);
+        let end = ready.last_transition_time?.plus_seconds(wait);
+        (end > self.now).then_some(end)
     }
 
     /// Whether the restarts of a pod are not of this rollout.

@@ -31,8 +31,8 @@ pub struct Finding<'a> {
     pub(crate) is_definite: bool,
     /// Whether only an event shows the failure, which may be outdated.
     pub(crate) is_from_event: bool,
-    /// When the kubelet kills the container unless it passes its startup probe.
-    pub(crate) startup_ends: Option<Time>,
+    /// Until when the pod may become available as it is: its startup probe, or `minReadySeconds`, gives it this time.
+    pub(crate) available_by: Option<Time>,
     /// The pod as the snapshot has it.
     pub source: &'a Pod,
     /// The container that causes the problem. `None` if the pod as a whole does.
@@ -56,7 +56,7 @@ impl<'a> Finding<'a> {
             class: None,
             is_definite: false,
             is_from_event: false,
-            startup_ends: None,
+            available_by: None,
             source,
             container: None,
             pod: BlockedPod {

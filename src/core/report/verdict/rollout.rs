@@ -2,11 +2,10 @@
 
 use super::weighing::Weighing;
 use super::{Outlook, Verdict};
-use crate::diagnosis::{Blocker, Cause, Finding};
+use crate::diagnosis::{Blocker, Cause};
 use crate::pass;
 use crate::report::assessment::Assessment;
 use crate::status;
-use crate::time::Time;
 
 impl Assessment<'_> {
     pub(in crate::report) fn verdict(&self, blockers: &[Blocker]) -> Verdict {
@@ -76,8 +75,8 @@ impl Assessment<'_> {
             since,
             certain_at,
         } = weighing;
-        let startup = startup_ends(self.diagnosis.findings());
-        if find(blockers, Cause::DeadlineExceeded).is_some() && startup.is_none() {
+        let available_by = self.diagnosis.available_by();
+        if find(blockers, Cause::DeadlineExceeded).is_some() && available_by.is_none() {
             // Kubernetes has given up waiting, and nothing leaves no doubt.
             return Verdict {
                 since,
@@ -104,8 +103,8 @@ impl Assessment<'_> {
             Some(_) => None,
             None => status::progress_deadline(self.deployment, self.status),
         };
-        // A container that may still be starting is given its time.
-        let deadline = match startup {
+        // Pods that may still become available as they are have their time.
+        let deadline = match available_by {
             Some(end) => deadline.map(|deadline| deadline.max(end)),
             None => deadline,
         };
@@ -136,16 +135,4 @@ impl Assessment<'_> {
 
 fn find(blockers: &[Blocker], cause: Cause) -> Option<&Blocker> {
     blockers.iter().find(|blocker| blocker.cause == cause)
-}
-
-/// When the last of the containers that may still pass their startup probe is killed otherwise. `None` unless all
-/// unready pods have one.
-fn startup_ends(findings: &[Finding<'_>]) -> Option<Time> {
-    let mut unready = findings
-        .iter()
-        .filter(|finding| finding.cause != Cause::PodFailed);
-    unready.try_fold(None, |latest: Option<Time>, finding| {
-        let end = finding.startup_ends?;
-        Some(Some(latest.map_or(end, |latest| latest.max(end))))
-    })?
 }

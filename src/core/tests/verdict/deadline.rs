@@ -6,7 +6,7 @@ use crate::report::Phase;
 use crate::report::verdict::Outlook;
 use crate::snapshot::Snapshot;
 use crate::template::Value;
-use crate::tests::report::{reported, running};
+use crate::tests::report::{ready, reported, running, with_pods};
 use crate::tests::world::{at, mk_condition};
 
 pub(in crate::tests) fn past_the_deadline(mut snapshot: Snapshot) -> Snapshot {
@@ -74,9 +74,35 @@ fn passed_deadline_needs_a_change_unless_a_container_may_still_be_starting() {
         "{}",
         found.verdict.message
     );
-    // It was killed once, or has passed the probe.
-    for (passed, restarts) in [(Some(false), 1), (Some(true), 0), (None, 0)] {
-        started(&mut slow, passed, restarts);
-        assert_eq!(verdict(&slow).outlook, Outlook::NeedsChange);
+    // Once it has passed the probe, it may become ready.
+    for passed in [Some(true), None] {
+        started(&mut slow, passed, 0);
+        assert_eq!(verdict(&slow).outlook, Outlook::Undecided);
     }
+    let mut late = slow.clone();
+    late.now = late.now.plus_seconds(1800);
+    assert_eq!(verdict(&late).outlook, Outlook::NeedsChange);
+    // It was killed once.
+    started(&mut slow, Some(false), 1);
+    assert_eq!(verdict(&slow).outlook, Outlook::NeedsChange);
+}
+
+#[test]
+fn passed_deadline_needs_no_change_while_ready_pods_are_not_counted_as_available() {
+    let outlook = |snapshot: &Snapshot, seconds: i64| {
+        let mut snapshot = snapshot.clone();
+        snapshot.now = snapshot.now.plus_seconds(seconds);
+        let found = reported(&snapshot);
+        assert_eq!(found.phase, Phase::Stalled);
+        found.verdict.outlook
+    };
+    let mut snapshot = past_the_deadline(with_pods([ready("a", 5), ready("b", 700)]));
+    assert_eq!(outlook(&snapshot, 0), Outlook::Undecided);
+    assert_eq!(outlook(&snapshot, 54), Outlook::Undecided);
+    assert_eq!(outlook(&snapshot, 55), Outlook::NeedsChange);
+    snapshot.deployment.spec.min_ready_seconds = 30;
+    assert_eq!(outlook(&snapshot, 84), Outlook::Undecided);
+    assert_eq!(outlook(&snapshot, 85), Outlook::NeedsChange);
+    let one = past_the_deadline(with_pods([ready("a", 5)]));
+    assert_eq!(outlook(&one, 0), Outlook::NeedsChange, "a pod is missing");
 }
