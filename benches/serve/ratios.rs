@@ -62,7 +62,7 @@ pub(super) fn measure() -> Vec<Ratio> {
             "plan from JSON / plan from typed fields",
             json,
             Some(1.0),
-            5.0,
+            3.0,
         ),
         of("plan with a create / plan", create, Some(1.2), 1.9),
         of("list of revisions / plan", list, None, 1.1),
