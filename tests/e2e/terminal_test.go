@@ -178,7 +178,7 @@ func TestTerminal(t *testing.T) {
 				t.Errorf("%d columns: %q", columns, line)
 			}
 		}
-		if strings.Count(out, "Deployment shop/web") != 1 || strings.Count(out, "shop/web  ") < 2 {
+		if strings.Count(out, "Deployment shop/web: stalled") != 1 || strings.Count(out, "shop/web  ") < 2 {
 			t.Errorf("not a row for each, with the causes of the one that is stalled: %q", out)
 		}
 	})
