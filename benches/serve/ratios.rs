@@ -57,7 +57,7 @@ pub(super) fn measure() -> Vec<Ratio> {
         max,
     };
     vec![
-        of("plan with its report / plan", reported, None, 1.3),
+        of("plan with its report / plan", reported, None, 1.5),
         of(
             "plan from JSON / plan from typed fields",
             json,
