@@ -53,6 +53,9 @@ type change struct {
 const (
 	neverReady = `readinessProbe: {httpGet: {path: /nope, port: 8080}, periodSeconds: 1}`
 	soon       = `progressDeadlineSeconds: 60`
+	// Each rejected pod doubles the delay of the ReplicaSet controller, which also tries again whenever the ReplicaSet or a pod
+	// changes: on a busy node, the delay passes the default deadline within seconds.
+	patient = `progressDeadlineSeconds: 1500`
 )
 
 // persistent are the states that need a change.
@@ -141,7 +144,7 @@ var recovering = []state{
 	{name: "quota that old pods free", objects: `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {pods: "4"}}}`,
 		spec:  "replicas: 3\nstrategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}",
 		first: `lifecycle: {preStop: {sleep: {seconds: 8}}}`, container: `lifecycle: {preStop: {sleep: {seconds: 8}}}`, pod: `terminationGracePeriodSeconds: 20`},
-	{name: "quota raised after 25 s", objects: `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {pods: "1"}}}`,
+	{name: "quota raised after 25 s", spec: patient, objects: `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {pods: "1"}}}`,
 		later: []change{{after: 25 * time.Second, args: []string{"patch", "resourcequota", "quota", "--patch", `{"spec": {"hard": {"pods": "10"}}}`}}}},
 	{name: "LimitRange removed after 15 s", objects: `{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 100m}}]}}`,
 		container: `resources: {requests: {cpu: 200m}, limits: {cpu: 200m}}`,
@@ -165,7 +168,7 @@ var recovering = []state{
 		namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAMESPACE}}, rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]}`,
 		later: []change{{after: 30 * time.Second, args: []string{"delete", "validatingwebhookconfiguration", "NAMESPACE"}}}},
 	{name: "pods evicted", container: `args: [serve, -ready-after=20s]`, later: []change{{after: 10 * time.Second, args: []string{"delete", "pods", "--all", "--wait=false"}}}},
-	{name: "quota that a Job frees", objects: `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {pods: "2"}}}
+	{name: "quota that a Job frees", spec: patient, objects: `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {pods: "2"}}}
 ---
 {apiVersion: batch/v1, kind: Job, metadata: {name: job}, spec: {activeDeadlineSeconds: 25, backoffLimit: 0, template: {spec: {restartPolicy: Never,
   terminationGracePeriodSeconds: 1, containers: [{name: job, image: "localhost/app:1", args: [sleep]}]}}}}`},

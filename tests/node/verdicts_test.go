@@ -31,8 +31,8 @@ const (
 	patience = 200 * time.Second
 	// limit is how long ours may: five restarts take half of it on a quiet machine.
 	limit = 5 * time.Minute
-	// recovery is how long a recovery may take: the ReplicaSet controller doubles its delays.
-	recovery = 12 * time.Minute
+	// recovery is how long a recovery may take: the ReplicaSet controller waits up to 1,000 s.
+	recovery = 20 * time.Minute
 	// glance is how long it is given where it is not to end.
 	glance = 30 * time.Second
 )
