@@ -283,6 +283,28 @@ fn json_that_is_no_message_is_refused_where_it_goes_wrong() {
     json::from_json::<proto::PlanRolloutRequest>(&deep).unwrap_err();
 }
 
+/// The fuzzer has found the first: printed and read again, it was another number.
+#[test]
+fn fractions_are_read_as_the_closest_number() {
+    for text in [
+        "1.6666666666666666660",
+        "0.1",
+        "2.2250738585072011e-308",
+        "9007199254740993.5",
+    ] {
+        let template = format!(r#"{{"spec": {{"fraction": {text}}}}}"#);
+        let request =
+            format!(r#"{{"snapshot": {{"deployment": {{"spec": {{"template": {template}}}}}}}}}"#);
+        let request: proto::PlanRolloutRequest = json::from_json(&request).unwrap();
+        let printed = json::to_json(&request).unwrap();
+        let read: proto::PlanRolloutRequest = json::from_json(&printed).unwrap();
+        assert_eq!(read, request, "{printed}");
+        let value: Value = serde_json::from_str(&printed).unwrap();
+        let number = &value["snapshot"]["deployment"]["spec"]["template"]["spec"]["fraction"];
+        assert_eq!(number.as_f64(), text.parse().ok(), "{printed}");
+    }
+}
+
 #[test]
 fn messages_survive_json_and_print_the_same_every_time() {
     for (name, example) in examples() {
