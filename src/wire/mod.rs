@@ -14,11 +14,14 @@ pub(crate) mod objects;
 mod origin;
 mod parse;
 mod path;
+mod plain_json;
 mod plan_request;
 mod print;
 mod print_report;
 mod print_revision;
 mod print_time;
+#[cfg(test)]
+mod random;
 mod restart;
 mod tree;
 

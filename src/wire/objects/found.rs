@@ -9,8 +9,8 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::key::Key;
-use super::plain::{Json, TYPICAL_FIELDS};
 use crate::wire::origin::Origin;
+use crate::wire::plain_json::{Json, TYPICAL_FIELDS};
 
 /// An object, by the texts of its fields.
 #[derive(Debug)]

@@ -8,12 +8,12 @@ use rollplan_core::snapshot::{ObjectMeta, OwnerReference, Pod};
 use rollplan_core::time::Time;
 
 use super::found::{Found, Members};
-use super::plain::Json;
 use super::transcode::shape::{Field, Json as Kind, Repeated, SHAPES, Seen, Shape};
 use crate::proto;
 use crate::wire::parse::lean_pod::{
     BYTES_MAX, OWNERS_MAX, is_usual_annotation, is_usual_label, lean_pod,
 };
+use crate::wire::plain_json::Json;
 
 /// A pod with owner and phase, and without a namespace where that is its Deployment's, and the bytes of its JSON that were
 /// read. `None` for what is unusual.
@@ -221,6 +221,7 @@ mod tests {
     use super::*;
     use crate::wire::error::Violations;
     use crate::wire::parse::lean_pod;
+    use crate::wire::random::Random;
 
     #[test]
     fn times_are_told_from_other_texts() {
@@ -281,15 +282,8 @@ mod tests {
                 pod.to_string()
             })
             .collect();
-        let mut state = 1_u64;
-        let mut below = |end: usize| {
-            // SplitMix64.
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = state;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((z ^ (z >> 31)) % end as u64) as usize
-        };
+        let mut random = Random(1);
+        let mut below = |end: usize| random.below(end);
         let words = [
             "null",
             "true",

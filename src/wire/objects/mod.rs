@@ -8,7 +8,6 @@ mod key;
 pub(super) mod kinds;
 mod lean_pod;
 mod message;
-mod plain;
 mod scan;
 mod select;
 mod summary;

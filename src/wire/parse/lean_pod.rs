@@ -246,6 +246,7 @@ mod tests {
     use super::*;
     use crate::proto;
     use crate::wire::json;
+    use crate::wire::random::Random;
 
     fn shapes_are_of(message: &MessageDescriptor, shapes: &[Shape]) {
         let name = message.full_name();
@@ -356,20 +357,11 @@ mod tests {
         }
     }
 
-    /// Bytes that look random and are the same every time: SplitMix64.
-    fn random(state: &mut u64) -> usize {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = *state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) as usize
-    }
-
     #[test]
     fn whatever_is_read_is_read_alike_by_the_decoder() {
         let pods = pods();
-        let mut state = 1;
-        let mut below = |end: usize| random(&mut state) % end;
+        let mut random = Random(1);
+        let mut below = |end: usize| random.below(end);
         let mut read = 0;
         for _ in 0..40_000 {
             let mut bytes = pods[below(pods.len())].clone();

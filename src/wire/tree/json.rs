@@ -6,6 +6,7 @@ use super::baseline::Baseline;
 use super::{
     Cell, NONE, TEMPLATE_VALUES_MAX, TYPICAL_CHANGED_CELLS, TYPICAL_OPEN_KEYS, Tape, link,
 };
+use crate::wire::plain_json::Json;
 
 /// Kubernetes templates have about one cell for this many bytes.
 const BYTES_PER_CELL: usize = 8;
@@ -22,8 +23,7 @@ impl<'a> Tape<'a> {
             None => text.len() / BYTES_PER_CELL + 1,
         };
         let mut reader = Reader {
-            text,
-            at: 0,
+            json: Json::new(text),
             cells: Vec::with_capacity(cells),
             keys: Vec::with_capacity(TYPICAL_OPEN_KEYS),
             baseline: baseline.map_or(&[], |baseline| &baseline.cells),
@@ -40,8 +40,7 @@ impl<'a> Tape<'a> {
 }
 
 struct Reader<'a> {
-    text: &'a str,
-    at: usize,
+    json: Json<'a>,
     cells: Vec<Cell<'a>>,
     /// The keys of all maps that are being read, with their cells. Those of the innermost map are last.
     keys: Vec<(&'a str, usize)>,
@@ -54,23 +53,25 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// `counterpart` is the cell of the baseline at the same path.
     fn value(&mut self, depth: usize, counterpart: Option<usize>) -> Option<()> {
-        let cell = match self.peek()? {
+        let cell = match self.json.peek()? {
             b'{' | b'[' => match counterpart.map(|at| (at, self.baseline[at])) {
                 // A text that begins with a whole list or map is that one.
                 Some((at, Cell::Map { bytes, .. } | Cell::List { bytes, .. }))
-                    if self.rest().starts_with(bytes) =>
+                    if self.json.rest().starts_with(bytes) =>
                 {
-                    self.at += bytes.len();
+                    self.json.skip(bytes.len());
                     Cell::Same { at }
                 }
                 _ if depth >= MAX_DEPTH => return None,
                 _ => return self.content(depth, counterpart),
             },
-            b'"' => Cell::String(self.string()?),
-            b't' => self.literal("true", Cell::Bool(true))?,
-            b'f' => self.literal("false", Cell::Bool(false))?,
-            b'n' => self.literal("null", Cell::Null)?,
-            _ => Cell::Number(self.number()?),
+            b'"' => Cell::String(self.json.string()?),
+            _ => match self.json.value()? {
+                "true" => Cell::Bool(true),
+                "false" => Cell::Bool(false),
+                "null" => Cell::Null,
+                text => Cell::Number(number(text)?),
+            },
         };
         self.cells.push(cell);
         Some(())
@@ -78,15 +79,14 @@ impl<'a> Reader<'a> {
 
     /// A list or map.
     fn content(&mut self, depth: usize, counterpart: Option<usize>) -> Option<()> {
-        let (from, start) = (self.at, self.cells.len());
-        let is_map = self.peek()? == b'{';
+        let (from, start) = (self.json.rest(), self.cells.len());
+        let is_map = from.starts_with(b"{");
         self.cells.push(Cell::Null);
-        self.at += 1;
         let first = match is_map {
             true => self.map(depth, counterpart)?,
             false => self.list(depth, counterpart)?,
         };
-        let bytes = &self.text.as_bytes()[from..self.at];
+        let bytes = &from[..from.len() - self.json.rest().len()];
         let end = self.cells.len();
         self.cells[start] = match is_map {
             true => Cell::Map { end, first, bytes },
@@ -99,14 +99,9 @@ impl<'a> Reader<'a> {
     fn map(&mut self, depth: usize, counterpart: Option<usize>) -> Option<usize> {
         let mut baseline = Baseline::map(self.baseline, counterpart);
         let first_key = self.keys.len();
-        let mut is_first = true;
-        while self.goes_on(is_first, b'}')? {
-            is_first = false;
-            let text = self.string()?;
-            if self.peek()? != b':' {
-                return None;
-            }
-            self.at += 1;
+        self.json.begin(b'{')?;
+        while self.goes_on(b'}')? {
+            let text = self.json.key()?;
             self.keys.push((text, self.cells.len()));
             self.cells.push(Cell::Key { text, next: NONE });
             self.value(depth + 1, baseline.find_value(text))?;
@@ -124,84 +119,32 @@ impl<'a> Reader<'a> {
 
     fn list(&mut self, depth: usize, counterpart: Option<usize>) -> Option<usize> {
         let mut baseline = Baseline::list(self.baseline, counterpart);
-        let mut is_first = true;
-        while self.goes_on(is_first, b']')? {
-            is_first = false;
+        self.json.begin(b'[')?;
+        while self.goes_on(b']')? {
             self.value(depth + 1, baseline.next_item())?;
         }
         Some(NONE)
     }
 
-    /// Whether another entry or item follows, and goes to it or beyond the end.
-    fn goes_on(&mut self, is_first: bool, end: u8) -> Option<bool> {
-        match self.peek()? {
-            byte if byte == end => {
-                self.at += 1;
-                return Some(false);
-            }
-            _ if is_first => {}
-            b',' => {
-                self.at += 1;
-                self.peek()?;
-            }
-            _ => return None,
-        }
-        self.values += 1;
-        (self.values <= TEMPLATE_VALUES_MAX).then_some(true)
+    /// Whether another entry or item follows. Goes beyond the end otherwise.
+    fn goes_on(&mut self, end: u8) -> Option<bool> {
+        let goes_on = self.json.goes_on(end)?;
+        self.values += usize::from(goes_on);
+        (self.values <= TEMPLATE_VALUES_MAX).then_some(goes_on)
     }
+}
 
-    /// The next byte that is not white space.
-    fn peek(&mut self) -> Option<u8> {
-        loop {
-            let byte = *self.text.as_bytes().get(self.at)?;
-            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
-                return Some(byte);
-            }
-            self.at += 1;
-        }
+/// An integer, or a float that is neither too large nor to be mistaken for an integer that was rounded.
+fn number(text: &str) -> Option<Number> {
+    if let Ok(integer) = text.parse::<i64>() {
+        return Some(Number::from(integer));
     }
-
-    fn rest(&self) -> &'a [u8] {
-        &self.text.as_bytes()[self.at..]
+    // An integer of more than 64 bits is none of Kubernetes.
+    if !text.contains(['.', 'e', 'E']) {
+        return None;
     }
-
-    /// A string without escapes.
-    fn string(&mut self) -> Option<&'a str> {
-        let inside = self.rest().strip_prefix(b"\"")?;
-        let length = inside
-            .iter()
-            .position(|byte| matches!(byte, b'"' | b'\\'))?;
-        if inside[length] != b'"' {
-            return None;
-        }
-        let start = self.at + 1;
-        self.at = start + length + 1;
-        Some(&self.text[start..start + length])
-    }
-
-    fn literal(&mut self, text: &str, cell: Cell<'a>) -> Option<Cell<'a>> {
-        self.rest().strip_prefix(text.as_bytes())?;
-        self.at += text.len();
-        Some(cell)
-    }
-
-    /// An integer, or a float that is neither too large nor to be mistaken for an integer that was rounded.
-    fn number(&mut self) -> Option<Number> {
-        let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-        let rest = self.rest();
-        let length = rest.iter().position(|byte| !is_part(byte));
-        let text = &self.text[self.at..self.at + length.unwrap_or(rest.len())];
-        self.at += text.len();
-        if let Ok(integer) = text.parse::<i64>() {
-            return Some(Number::from(integer));
-        }
-        // An integer of more than 64 bits is none of Kubernetes.
-        if !text.contains(['.', 'e', 'E']) {
-            return None;
-        }
-        let float: f64 = serde_json::from_str(text).ok()?;
-        (float.abs() <= Number::MAX_SAFE as f64).then(|| Number::from(float))
-    }
+    let float: f64 = serde_json::from_str(text).ok()?;
+    (float.abs() <= Number::MAX_SAFE as f64).then(|| Number::from(float))
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use std::rc::Rc;
 use super::OBJECTS_MAX;
 use super::found::{Found, FoundField, string};
 use super::key::DUPLICATE_KEY;
-use super::plain::TYPICAL_FIELDS;
 use super::transcode::syntax;
 use crate::wire::error::{Error, Reason, Violations};
+use crate::wire::plain_json::TYPICAL_FIELDS;
 
 /// Fields of an object or a list that are taken.
 const FIELDS: [&str; 25] = [

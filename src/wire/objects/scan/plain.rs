@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::{At, DEEP, FIELDS, MEMBERS_MAX, ReadObject, Scanner};
 use crate::wire::error::Violations;
 use crate::wire::objects::found::{FoundField, Members};
-use crate::wire::objects::plain::Json;
+use crate::wire::plain_json::Json;
 
 /// Lists in lists. Nobody prints more than one in another.
 const LISTS_MAX: usize = 16;
@@ -97,6 +97,7 @@ mod tests {
     use super::super::exact;
     use super::*;
     use crate::wire::objects::found::Found;
+    use crate::wire::random::Random;
 
     const TEXT: &str = r#"{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":"","continue":""},
         "items": [
@@ -144,15 +145,8 @@ mod tests {
         let plain_text = TEXT.replace(r#""items":[1,2],"#, "");
         let (all, is_continued) = plain(&plain_text).unwrap();
         assert_eq!((all.len(), is_continued), (4, false));
-        let mut state = 1_u64;
-        let mut below = |end: usize| {
-            // SplitMix64.
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = state;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((z ^ (z >> 31)) % end as u64) as usize
-        };
+        let mut random = Random(1);
+        let mut below = |end: usize| random.below(end);
         let marks = b"\"\\{}[]:,0eE.+-tfnu \n\x01a";
         let mut read = 0;
         for _ in 0..40_000 {

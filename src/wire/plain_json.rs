@@ -262,8 +262,13 @@ impl<'a> Json<'a> {
         Some(())
     }
 
+    /// Goes beyond bytes that are known.
+    pub(super) fn skip(&mut self, length: usize) {
+        self.at += length;
+    }
+
     #[inline]
-    fn rest(&self) -> &'a [u8] {
+    pub(super) fn rest(&self) -> &'a [u8] {
         &self.text.as_bytes()[self.at..]
     }
 }
