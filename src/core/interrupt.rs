@@ -1,4 +1,4 @@
-//! Stopping work whose result is no longer needed.
+//! Interruption of work whose result is not needed.
 
 /// Decides between parts of the work whether to continue.
 ///

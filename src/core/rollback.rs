@@ -28,7 +28,7 @@ pub struct Rollback {
     pub changes: Vec<TemplateChange>,
     /// What the template does not restore.
     pub warnings: Vec<String>,
-    /// Why there are no steps. Empty if there are.
+    /// The reason for a response without steps. Empty otherwise.
     pub reason: String,
 }
 

@@ -232,8 +232,8 @@ pub fn progress_deadline(deployment: &Deployment, status: &DeploymentStatus) -> 
         || !has_progress_deadline(deployment)
         || is_complete(deployment, status);
     let progressing = condition(status, PROGRESSING).filter(|_| !idle)?;
-    // After a complete rollout, there is no deadline until the next rollout makes progress. Kubernetes requeues the
-    // Deployment repeatedly here after the old deadline has passed.
+    // A completed rollout has no deadline until the next one makes progress. Kubernetes requeues the Deployment repeatedly
+    // here after the old deadline has passed.
     (progressing.reason != TIMED_OUT && progressing.reason != NEW_SET_AVAILABLE)
         .then(|| deadline_of(deployment, progressing))
 }

@@ -127,9 +127,8 @@ impl<'a> Assessment<'a> {
     }
 
     /// A controller must have observed the latest generation: until then, the ReplicaSets may be complete for a
-    /// spec that is no longer the current one. The same holds of the counters of the ReplicaSets. A rejected create also
-    /// ends the sync before the counters are updated: the published ones may still be those of a rollout that was complete
-    /// once.
+    /// spec of an earlier generation. The same applies to the counters of the ReplicaSets. A rejected create also ends the
+    /// sync before the counters are updated: the published ones may still be those of an earlier rollout that completed.
     pub(super) fn is_complete(&self) -> bool {
         let refused = || self.diagnosis.new_set().is_none() && self.replica_set_refused().is_some();
         status::is_complete(self.deployment, self.status)

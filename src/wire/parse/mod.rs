@@ -118,7 +118,7 @@ pub fn parse_options(options: Option<proto::PlanOptions>) -> Result<(Options, Ho
     parser.finish(parsed)
 }
 
-/// Takes in what requests are made of.
+/// Parses the parts of a request.
 pub(super) fn request(
     snapshot: Option<proto::Snapshot>,
     options: Option<proto::PlanOptions>,
@@ -127,7 +127,7 @@ pub(super) fn request(
     take_in(snapshot, None, options, interrupt)
 }
 
-/// Takes in what a plan without a report is made of. `pods` are those of the snapshot that are no longer in it.
+/// Parses the parts of a request for a plan without a report. `pods` were removed from the snapshot.
 pub(super) fn lean_request(
     snapshot: Option<proto::Snapshot>,
     pods: Vec<Pod>,
