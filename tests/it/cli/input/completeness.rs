@@ -1,0 +1,157 @@
+//! Inputs that may lack pods or ReplicaSets.
+
+use super::CREATED;
+use crate::cli::{DEPLOYMENT, NOW, POD, REPLICA_SET, plan_args, planned, rollplan, summaries};
+
+/// Under Recreate nothing is created before the input shows that no old pod is left.
+#[test]
+fn recreate_waits_if_the_input_may_lack_pods() {
+    const NOTE: &str = "note: the input may lack pods, so that strategy Recreate cannot tell whether old ones are \
+                        left, and waits: get deploy,rs,pods with kubectl, or pass --pods-complete if these are all\n";
+    let recreate = DEPLOYMENT.replace(
+        "  replicas: 2",
+        "  replicas: 2\n  strategy: {type: Recreate}",
+    );
+    let check = |set: &str, pod: &str, args: &[&str], expected: &[&str], note: &str| {
+        let run = rollplan(&plan_args(args), &[&recreate, set, pod].join("\n---\n"));
+        assert_eq!(
+            (run.exit, run.err.as_str()),
+            (0, note),
+            "{set}{pod}{args:?}"
+        );
+        assert_eq!(summaries(&run.out), expected, "{set}{pod}{args:?}");
+    };
+    // The sets say that they have none.
+    check(REPLICA_SET, "", &[], &CREATED, "");
+    // Nobody has said that there are none, or that they are gone.
+    let silent = REPLICA_SET.replace("  terminatingReplicas: 0\n", "");
+    let leaving = REPLICA_SET.replace("terminatingReplicas: 0", "terminatingReplicas: 1");
+    let stale = REPLICA_SET.replace("  generation: 1", "  generation: 2");
+    for set in [&silent, &leaving, &stale] {
+        check(set, "", &[], &[], NOTE);
+        check(set, "", &["--pods-complete=false"], &[], "");
+    }
+    check(REPLICA_SET, "", &["--pods-complete=false"], &[], "");
+    // Pods were asked for, or so it is said.
+    for set in [&silent, &leaving] {
+        check(set, "", &["--pods-complete"], &CREATED, "");
+        check(set, "", &["--pods-complete=true"], &CREATED, "");
+        check(set, POD, &["--pods-complete=false"], &[], "");
+        let far = POD.replace("namespace: shop", "namespace: far");
+        check(set, &far, &[], &[], NOTE);
+    }
+    check(&silent, POD, &[], &CREATED, "");
+    // The list has pods, but not the one that the ReplicaSet counts. Other pods do not matter.
+    check(&leaving, POD, &[], &[], NOTE);
+    check(
+        &leaving.replace("uid: d1", "uid: d9"),
+        POD,
+        &[],
+        &CREATED,
+        "",
+    );
+    // It is there, and so it is waited for; or it has come to its end.
+    let left = POD.replace(
+        "  uid: p1\n",
+        "  uid: p1\n  ownerReferences:\n  - {apiVersion: apps/v1, kind: ReplicaSet, name: web-1, uid: r1, controller: true}\n",
+    );
+    check(&leaving, &left, &[], &[], "");
+    check(
+        &leaving,
+        &left.replace("Running", "Failed"),
+        &[],
+        &CREATED,
+        "",
+    );
+}
+
+/// A list of ReplicaSets is complete if the pods that they report add up, and that of the revision is there.
+#[test]
+fn inputs_that_may_lack_replica_sets_have_no_plan() {
+    const NOTE: &str = "note: the input may lack ReplicaSets, so that nothing can be planned or counted: get deploy,rs,pods \
+                        with kubectl, or pass --replica-sets-complete if these are all\n";
+    let check = |deployment: &str, set: &str, args: &[&str], expected: &[&str], note: &str| {
+        let run = rollplan(&plan_args(args), &[deployment, set].join("\n---\n"));
+        let exit = if expected.is_empty() { 2 } else { 0 };
+        assert_eq!(
+            (run.exit, run.err.as_str()),
+            (exit, note),
+            "{deployment}{set}{args:?}"
+        );
+        assert_eq!(summaries(&run.out), expected, "{deployment}{set}{args:?}");
+        assert_eq!(
+            run.out.contains("REPLICA_SETS_INCOMPLETE"),
+            expected.is_empty()
+        );
+    };
+    check(DEPLOYMENT, "", &[], &CREATED, "");
+    check(DEPLOYMENT, REPLICA_SET, &[], &CREATED, "");
+    // The Deployment reports pods that no ReplicaSet reports.
+    let running = DEPLOYMENT.to_owned() + "status: {replicas: 2}\n";
+    check(&running, "", &[], &[], NOTE);
+    check(&running, REPLICA_SET, &[], &[], NOTE);
+    let reports = REPLICA_SET.replace("  replicas: 0\n  term", "  replicas: 2\n  term");
+    assert_ne!(reports, REPLICA_SET);
+    let far = reports.replace("namespace: shop", "namespace: far");
+    check(&running, &far, &[], &[], NOTE);
+    // The ReplicaSet of its revision is missing.
+    let annotated = DEPLOYMENT.replace(
+        "  uid: d1\n",
+        "  uid: d1\n  annotations: {deployment.kubernetes.io/revision: \"7\"}\n",
+    );
+    assert_ne!(annotated, DEPLOYMENT);
+    check(&annotated, REPLICA_SET, &[], &[], NOTE);
+    // Whoever knows better can say so.
+    check(&annotated, "", &["--replica-sets-complete"], &CREATED, "");
+    check(
+        &running,
+        "",
+        &["--replica-sets-complete=true"],
+        &CREATED,
+        "",
+    );
+    check(DEPLOYMENT, "", &["--replica-sets-complete=false"], &[], "");
+    // The status is that which the Deployment shows, and an undo is refused.
+    let args = ["-f", "-", "--now", NOW];
+    let status = rollplan(&[&["status"][..], &args].concat(), &running);
+    assert_eq!((status.exit, status.err.as_str()), (3, NOTE));
+    let undo = rollplan(&[&["undo"][..], &args].concat(), &running);
+    assert_eq!(undo.exit, 2, "{undo:?}");
+    assert!(undo.err.contains("may be incomplete"), "{undo:?}");
+    let plan = rollplan(&[&["plan"][..], &args].concat(), &running);
+    assert!(
+        plan.out.starts_with("Deployment shop/web: no plan\n"),
+        "{plan:?}"
+    );
+}
+
+/// A page of a list that goes on may lack anything, whatever adds up.
+#[test]
+fn lists_with_a_continue_token_are_incomplete() {
+    const CONTINUED: &str = "note: standard input, document 1: metadata.continue is set: objects are missing from the list\n";
+    let page = "apiVersion: apps/v1\nkind: ReplicaSetList\nmetadata: {continue: next}\nitems: []\n";
+    let input = [page, DEPLOYMENT, REPLICA_SET].join("\n---\n");
+    let run = rollplan(&plan_args(&[]), &input);
+    assert_eq!(run.exit, 2, "{run:?}");
+    assert!(run.err.starts_with(CONTINUED), "{run:?}");
+    assert!(
+        run.err.contains("note: the input may lack ReplicaSets"),
+        "{run:?}"
+    );
+    assert!(run.out.contains("REPLICA_SETS_INCOMPLETE"), "{run:?}");
+    // Who has the rest elsewhere may say so.
+    let run = rollplan(&plan_args(&["--replica-sets-complete"]), &input);
+    assert_eq!((run.exit, run.err.as_str()), (0, CONTINUED));
+    assert_eq!(summaries(&run.out), CREATED);
+    // The last page has an empty token.
+    let last = input.replace("continue: next", "continue: \"\"");
+    assert_eq!(planned(&[], &last), CREATED);
+    // What was applied is looked up: nothing would notice what is missing.
+    let run = rollplan(&["wait", "-f", "-"], &input);
+    assert_eq!(run.exit, 2, "{run:?}");
+    assert!(
+        run.err
+            .contains("incomplete list: metadata.continue is set"),
+        "{run:?}"
+    );
+}

@@ -1,0 +1,151 @@
+//! Which objects of the input a plan is made from.
+
+use serde_json::{Value, json};
+
+use super::CREATED;
+use crate::cli::{
+    DEPLOYMENT, POD, REPLICA_SET, answered, plan_args, planned, refused, rollplan, summaries,
+};
+
+#[test]
+fn other_kinds_are_skipped_with_a_note() {
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n";
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\nitems: [1]\n";
+    let old = "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n";
+    let input = [DEPLOYMENT, service, REPLICA_SET, map, service, old, POD].join("---\n");
+    let run = rollplan(&plan_args(&[]), &input);
+    assert_eq!(
+        (run.exit, run.err.as_str()),
+        (
+            0,
+            "note: skipped: 1 ConfigMap (v1), 1 Deployment (extensions/v1beta1), 2 Service (v1)\n"
+        )
+    );
+    assert_eq!(summaries(&run.out), CREATED);
+}
+
+#[test]
+fn objects_of_other_namespaces_are_ignored() {
+    let elsewhere = |text: &str| text.replace("namespace: shop", "namespace: other");
+    // Not even if they are broken.
+    let broken = elsewhere(REPLICA_SET).replace("replicas: 0", "replicas: -1");
+    let input = [DEPLOYMENT, REPLICA_SET, &broken, &elsewhere(POD), POD].join("---\n");
+    assert_eq!(planned(&[], &input), CREATED);
+}
+
+/// What others have is not looked at, however odd it is, and however much.
+#[test]
+fn objects_of_other_owners_are_ignored() {
+    let odd = REPLICA_SET
+        .replace("name: web-1", "name: theirs")
+        .replace("uid: r1", "uid: r9")
+        .replace("uid: d1", "uid: d9")
+        .replace("  replicas: 0\n  selector", "  replicas: two\n  selector")
+        .replace(
+            "    spec:\n",
+            "    spec:\n      tolerations: [{operator: Exists, tolerationSeconds: 9223372036854775807}]\n",
+        );
+    let orphan = odd
+        .replace("app: web", "app: api")
+        .replace("    controller: true", "");
+    let pod = POD.replace("uid: p1", "x: 1") + "  startTime: [yesterday]\n";
+    let pods: String = (0..20_001)
+        .map(|n| {
+            let metadata =
+                json!({"name": format!("p{n}"), "namespace": "shop", "uid": format!("p{n}")});
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}).to_string() + "\n"
+        })
+        .collect();
+    let input = [DEPLOYMENT, REPLICA_SET, &odd, &orphan, &pod, &pods].join("\n---\n");
+    assert_eq!(planned(&[], &input), CREATED);
+}
+
+/// Not even they may have the name that the new ReplicaSet would get.
+#[test]
+fn names_of_other_owners_are_not_reused() {
+    let theirs = REPLICA_SET
+        .replace("name: web-1", "name: web-79c545b47")
+        .replace("uid: r1", "uid: r9")
+        .replace("uid: d1", "uid: d9")
+        .replace("  replicas: 0\n  selector", "  replicas: two\n  selector");
+    let input = [DEPLOYMENT, REPLICA_SET, &theirs].join("---\n");
+    let steps = planned(&[], &input);
+    assert_ne!(steps, CREATED);
+    assert!(steps[0].starts_with("create ReplicaSet web-"), "{steps:?}");
+}
+
+#[test]
+fn one_of_several_deployments_is_chosen_by_name() {
+    let web = DEPLOYMENT.to_owned();
+    let far = DEPLOYMENT
+        .replace("namespace: shop", "namespace: far")
+        .replace("uid: d1", "uid: d2");
+    let api = DEPLOYMENT
+        .replace("name: web", "name: api")
+        .replace("uid: d1", "uid: d3");
+    let input = [web.as_str(), &far, &api].join("---\n");
+    let planned_for = |name: &str| {
+        let answer = answered(&plan_args(&["--deployment", name]), &input);
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let call = &answer["steps"][0]["call"];
+        format!(
+            "{}/{}",
+            call["namespace"].as_str().unwrap(),
+            call["name"].as_str().unwrap()
+        )
+    };
+    assert_eq!(planned_for("shop/web"), "shop/web-79c545b47");
+    assert_eq!(planned_for("far/web"), "far/web-79c545b47");
+    assert!(planned_for("api").starts_with("shop/api-"));
+
+    let list = "\n  standard input, document 1 (Deployment shop/web)\n  standard input, document 2 (Deployment far/web)";
+    let all = format!("{list}\n  standard input, document 3 (Deployment shop/api)\n");
+    assert_eq!(
+        refused(&plan_args(&[]), &input),
+        format!("error: several Deployments in the input; choose one with --deployment:{all}")
+    );
+    assert_eq!(
+        refused(&plan_args(&["-d", "web"]), &input),
+        format!("error: several Deployments web in the input:{list}\n")
+    );
+    assert_eq!(
+        refused(&plan_args(&["-d", "shop/db"]), &input),
+        format!("error: Deployment shop/db not found in the input, which has:{all}")
+    );
+    assert_eq!(
+        refused(&plan_args(&[]), POD),
+        "error: no Deployment in the input\n"
+    );
+    assert_eq!(
+        refused(&plan_args(&[]), ""),
+        "error: no Deployment in the input\n"
+    );
+    for wrong in ["", "/web", "shop/", "a/b/c"] {
+        assert_eq!(
+            refused(&plan_args(&["-d", wrong]), &input),
+            format!("error: --deployment {wrong}: must be [NAMESPACE/]NAME\n")
+        );
+    }
+}
+
+#[test]
+fn planned_deployments_are_planned_like_deployments() {
+    let input = DEPLOYMENT
+        .replace(
+            "apiVersion: apps/v1",
+            "apiVersion: apps.rollplan.dev/v1alpha1",
+        )
+        .replace("kind: Deployment", "kind: PlannedDeployment");
+    let answer = answered(&plan_args(&[]), &input);
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let body = answer["steps"][0]["call"]["bodyJson"].as_str().unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    let owner = &body["metadata"]["ownerReferences"][0];
+    assert_eq!(
+        (&owner["apiVersion"], &owner["kind"]),
+        (
+            &json!("apps.rollplan.dev/v1alpha1"),
+            &json!("PlannedDeployment")
+        )
+    );
+}

@@ -1,0 +1,152 @@
+//! JSON and protobuf, compressed or not, have the answer that gRPC has.
+
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+use prost::Message as _;
+use rollplan::proto::{PlanRolloutRequest, PlanRolloutResponse};
+use rollplan::server::Config;
+use rollplan::wire::{self, json};
+use serde_json::{Value, json};
+
+use super::{JSON, PROTO, ask_json, ask_proto, check_error, gzip};
+use crate::server::http::Ask;
+use crate::server::raw::{self, PLAN};
+use crate::server::{
+    Serving, mk_config, mk_large_request, mk_request, mk_request_with_long_answer, start,
+    start_with,
+};
+
+#[tokio::test]
+async fn json_and_protobuf_return_the_answer_of_grpc() {
+    let Serving {
+        address,
+        mut client,
+        ..
+    } = start().await;
+    let mut raw = raw::connect(address).await;
+    for request in [mk_request(), mk_large_request()] {
+        let expected = client.plan_rollout(request.clone()).await.unwrap();
+        let expected = expected.into_inner();
+        let ask = ask_proto(&request);
+        for reply in [
+            ask.over_http1(address).await,
+            ask.over_http2(&mut raw).await,
+        ] {
+            assert_eq!(reply.status, 200);
+            assert_eq!(reply.header("content-type"), Some(PROTO));
+            let answer = PlanRolloutResponse::decode(reply.body.clone()).unwrap();
+            assert_eq!(answer, expected);
+        }
+        let ask = ask_json(&request);
+        for reply in [
+            ask.over_http1(address).await,
+            ask.over_http2(&mut raw).await,
+        ] {
+            assert_eq!(reply.status, 200);
+            assert_eq!(reply.header("content-type"), Some(JSON));
+            assert_eq!(reply.text(), json::to_json(&expected).unwrap());
+            assert_eq!(reply.header("grpc-status"), None);
+        }
+    }
+}
+
+/// As curl sends it: nothing but a content type and the objects as kubectl prints them.
+#[tokio::test]
+async fn kubernetes_json_is_accepted_with_unknown_fields() {
+    let Serving { address, .. } = start().await;
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/mid-rollout.json");
+    let list: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let of_kind = |kind: &str| -> Vec<&Value> {
+        let items = list["items"].as_array().unwrap();
+        items.iter().filter(|item| item["kind"] == kind).collect()
+    };
+    let expected = wire::plan_rollout(mk_request()).unwrap();
+    for (replica_sets, sets_complete, pods_complete) in [
+        ("replicaSets", "replicaSetsComplete", "podsComplete"),
+        ("replica_sets", "replica_sets_complete", "pods_complete"),
+    ] {
+        let request = json!({"snapshot": {
+            "now": "2026-11-20T23:27:30Z",
+            "deployment": of_kind("Deployment")[0],
+            replica_sets: of_kind("ReplicaSet"),
+            "pods": of_kind("Pod"),
+            sets_complete: true,
+            pods_complete: true,
+        }});
+        let ask = Ask::post(PLAN, "application/json; charset=utf-8", request.to_string());
+        let reply = ask.over_http1(address).await;
+        assert_eq!(reply.text(), json::to_json(&expected).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn requests_may_be_compressed() {
+    let Serving { address, .. } = start().await;
+    for large in [false, true] {
+        let request = match large {
+            false => mk_request(),
+            true => mk_large_request(),
+        };
+        for ask in [ask_json(&request), ask_proto(&request)] {
+            let plain = ask.over_http1(address).await;
+            assert_eq!(plain.status, 200);
+            let compressed = [
+                ("gzip", gzip(&ask.body)),
+                ("zstd", zstd::stream::encode_all(&ask.body[..], 0).unwrap()),
+                ("identity", ask.body.to_vec()),
+            ];
+            for (encoding, body) in compressed {
+                let mut ask = ask.clone().with("content-encoding", encoding);
+                ask.body = body.into();
+                let reply = ask.over_http1(address).await;
+                assert_eq!(reply.status, 200, "{reply:?}");
+                assert_eq!(reply.body, plain.body, "{encoding}");
+            }
+        }
+    }
+    // An empty body is not compressed, whatever its headers say.
+    let empty = Ask::post(PLAN, PROTO, "").with("content-encoding", "gzip");
+    let reply = empty.over_http1(address).await;
+    check_error(&reply, 400, "invalid_argument", "INVALID_REQUEST");
+    let br = ask_json(&mk_request()).with("content-encoding", "br");
+    let reply = br.over_http1(address).await;
+    let said = check_error(&reply, 501, "unimplemented", "UNSUPPORTED_ENCODING");
+    assert!(said.contains("gzip, zstd or identity"), "{said}");
+    assert_eq!(
+        reply.header("accept-encoding"),
+        Some("gzip, zstd, identity")
+    );
+}
+
+#[tokio::test]
+async fn answers_are_compressed_if_configured_and_accepted() {
+    let config = Config {
+        compress_answers_min: Some(2_000),
+        ..mk_config()
+    };
+    let Serving { address, .. } = start_with(config).await;
+    let short = PlanRolloutRequest {
+        snapshot: None,
+        ..mk_request()
+    };
+    for ask in [ask_json, ask_proto] {
+        let long = ask(&mk_request_with_long_answer(10_000));
+        let plain = long.over_http1(address).await;
+        assert_eq!(plain.header("content-encoding"), None);
+        let refused = long.clone().with("accept-encoding", "br, gzip;q=0");
+        let refused = refused.over_http1(address).await;
+        assert_eq!(refused.header("content-encoding"), None);
+        let reply = long.with("accept-encoding", "br, gzip;q=0.5");
+        let reply = reply.over_http1(address).await;
+        assert_eq!(reply.header("content-encoding"), Some("gzip"));
+        let mut text = Vec::new();
+        GzDecoder::new(&reply.body[..])
+            .read_to_end(&mut text)
+            .unwrap();
+        assert_eq!(text, plain.body);
+        let error = ask(&short).with("accept-encoding", "gzip");
+        let error = error.over_http1(address).await;
+        check_error(&error, 400, "invalid_argument", "INVALID_REQUEST");
+    }
+}

@@ -1,0 +1,73 @@
+//! PlanRestarts: Kubernetes JSON and summaries in, pages of plans out.
+
+mod pages;
+mod plans;
+mod secrets;
+mod violations;
+
+use rollplan::proto::{PlanRestartsRequest, PlanRestartsResponse, RestartPlan};
+use rollplan::wire::{self, json};
+use serde_json::{Value, json};
+
+use crate::base64;
+
+const NOW: &str = "2026-01-01T01:00:00Z";
+
+const STATE: &str = "rollplan.dev/restart-state";
+
+fn request(request: &Value) -> PlanRestartsRequest {
+    json::from_json(&request.to_string()).unwrap()
+}
+
+fn plan(value: &Value) -> PlanRestartsResponse {
+    wire::plan_restarts(request(value)).unwrap()
+}
+
+/// A request with objects of Kubernetes.
+fn objects(objects: &[Value], options: Value) -> Value {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    json!({"now": NOW, "objectsJson": [base64(&list)], "configurationsComplete": true, "options": options})
+}
+
+fn config_map(name: &str, data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}, "data": data})
+}
+
+fn deployment(name: &str, state: Option<&str>) -> Value {
+    let mut annotations = json!({"rollplan.dev/restart": "enabled"});
+    if let Some(state) = state {
+        annotations[STATE] = json!(state);
+    }
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "shop", "uid": format!("uid-{name}"), "annotations": annotations},
+        "spec": {"template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{
+            "name": "app", "envFrom": [{"configMapRef": {"name": "app"}}]}]}}},
+    })
+}
+
+/// The state that the first step of a plan writes.
+fn state(plan: &RestartPlan) -> String {
+    let body: Value = serde_json::from_str(&call(plan).body_json).unwrap();
+    let operations = body.as_array().unwrap().iter();
+    let mut writes = operations.filter(|it| it["op"] == "add");
+    let written =
+        writes.find(|it| it["path"] == "/metadata/annotations/rollplan.dev~1restart-state");
+    written.unwrap()["value"].as_str().unwrap().to_owned()
+}
+
+fn call(plan: &RestartPlan) -> &rollplan::proto::ApiCall {
+    plan.steps[0].call.as_ref().unwrap()
+}
+
+fn decisions(response: &PlanRestartsResponse) -> Vec<(String, String)> {
+    let plans = response.plans.iter();
+    plans
+        .map(|it| {
+            (
+                it.name.clone(),
+                it.decision().as_str_name()["RESTART_DECISION_".len()..].to_owned(),
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,106 @@
+//! Large requests: pages of answers, limits and interruption.
+
+use prost::Message as _;
+use rollplan::proto::{Configuration, ObjectMeta, PlanRestartsRequest, Reference, Workload};
+use rollplan::wire::{self, ANSWER_BYTES_MAX, Error};
+use rollplan_core::interrupt::Interrupt;
+use serde_json::json;
+
+use super::{NOW, request};
+
+/// Workloads that each read three ConfigMaps of their own.
+fn many(count: usize) -> PlanRestartsRequest {
+    let mut request = request(&json!({"now": NOW, "options": {"allWorkloads": true}}));
+    for index in 0..count {
+        let references = (0..3).map(|of| Reference {
+            kind: 1,
+            name: format!("map-{index}-{of}"),
+            usage: 2,
+            ..Reference::default()
+        });
+        request.workloads.push(Workload {
+            api_version: "apps/v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            metadata: Some(ObjectMeta {
+                name: format!("web-{index:05}"),
+                namespace: "shop".to_owned(),
+                uid: format!("uid-{index}"),
+                ..ObjectMeta::default()
+            }),
+            references: references.collect(),
+            ..Workload::default()
+        });
+        request
+            .configurations
+            .extend((0..3).map(|of| Configuration {
+                kind: 1,
+                namespace: "shop".to_owned(),
+                name: format!("map-{index}-{of}"),
+                key_checksums: [("A".to_owned(), "0123456789abcdef".repeat(4))].into(),
+                ..Configuration::default()
+            }));
+    }
+    request
+}
+
+#[test]
+fn large_answers_are_paged() {
+    let mut request = many(8_000);
+    let mut names = Vec::new();
+    let mut pages = 0;
+    loop {
+        let page = wire::plan_restarts(request.clone()).unwrap();
+        assert!(
+            page.encoded_len() <= ANSWER_BYTES_MAX,
+            "{}",
+            page.encoded_len()
+        );
+        wire::check_answer(&page).unwrap();
+        assert_eq!(page.counts.as_ref().unwrap().record, 8_000);
+        names.extend(page.plans.into_iter().map(|it| it.name));
+        pages += 1;
+        if page.continue_after.is_empty() {
+            break;
+        }
+        request.continue_after = page.continue_after;
+    }
+    assert!(pages > 1);
+    assert!(names.is_sorted() && names.len() == 8_000, "{}", names.len());
+    names.dedup();
+    assert_eq!(names.len(), 8_000);
+}
+
+#[test]
+fn limits_and_estimates_cover_workloads() {
+    let mut request = many(1);
+    request.workloads = vec![request.workloads[0].clone(); wire::WORKLOADS_MAX + 1];
+    let encoded = request.encode_to_vec();
+    let error = wire::estimate::estimate::<PlanRestartsRequest>(&encoded).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { .. }), "{error:?}");
+    let estimate =
+        wire::estimate::estimate::<PlanRestartsRequest>(&many(1_000).encode_to_vec()).unwrap();
+    assert!(estimate.memory > 4 << 20, "{estimate:?}");
+    assert!(estimate.work > 1_000_000, "{estimate:?}");
+}
+
+struct After(std::cell::Cell<u32>);
+
+impl Interrupt for After {
+    fn is_interrupted(&self) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(1));
+        left == 0
+    }
+}
+
+#[test]
+fn interrupted_plans_stop() {
+    for questions in [0, 1, 50, 500] {
+        let interrupt = After(std::cell::Cell::new(questions));
+        let error = wire::plan_restarts_until(many(200), &interrupt).unwrap_err();
+        assert!(
+            matches!(error, Error::Interrupted(_)),
+            "{questions}: {error:?}"
+        );
+    }
+}

@@ -1,0 +1,162 @@
+//! Objects and summaries in, plans out.
+
+use serde_json::{Value, json};
+
+use super::{NOW, call, config_map, decisions, deployment, objects, plan, state};
+
+#[test]
+fn objects_are_recorded_then_restarted() {
+    let first = plan(&objects(
+        &[
+            config_map("app", json!({"A": "1"})),
+            deployment("web", None),
+        ],
+        json!({}),
+    ));
+    assert_eq!(decisions(&first), [("web".to_owned(), "RECORD".to_owned())]);
+    let recorded = state(&first.plans[0]);
+    let changed = [
+        config_map("app", json!({"A": "2"})),
+        deployment("web", Some(&recorded)),
+    ];
+    let second = plan(&objects(
+        &changed,
+        json!({"quiet": "0s", "eventsAsCalls": true}),
+    ));
+    assert_eq!(
+        decisions(&second),
+        [("web".to_owned(), "RESTART".to_owned())]
+    );
+    let restart = &second.plans[0];
+    assert_eq!(
+        restart.changes[0].message,
+        "A of ConfigMap shop/app changed"
+    );
+    let call = call(restart);
+    assert_eq!(call.path, "/apis/apps/v1/namespaces/shop/deployments/web");
+    assert_eq!(call.content_type, "application/json-patch+json");
+    let body: Value = serde_json::from_str(&call.body_json).unwrap();
+    assert_eq!(
+        body[0],
+        json!({"op": "test", "path": "/metadata/uid", "value": "uid-web"})
+    );
+    assert_eq!(body[1]["op"], "test");
+    assert_eq!(body[1]["value"], json!(recorded));
+    let template = json!({"rollplan.dev/restarted-at": NOW});
+    let last = body.as_array().unwrap().last().unwrap();
+    assert_eq!(
+        last,
+        &json!({"op": "add", "path": "/spec/template/metadata/annotations", "value": template})
+    );
+    let event = &restart.steps[0].event_calls[0];
+    assert_eq!(event.path, "/api/v1/namespaces/shop/events");
+    assert!(
+        event
+            .body_json
+            .contains("Restarted: A of ConfigMap shop/app changed")
+    );
+    // Nothing changed: nothing to report, unless asked for.
+    let same = [
+        config_map("app", json!({"A": "1"})),
+        deployment("web", Some(&recorded)),
+    ];
+    assert!(plan(&objects(&same, json!({}))).plans.is_empty());
+    let all = plan(&objects(&same, json!({"includeUnchanged": true})));
+    assert_eq!(decisions(&all), [("web".to_owned(), "NONE".to_owned())]);
+    assert_eq!(all.plans[0].uses[0].name, "app");
+}
+
+#[test]
+fn summaries_are_planned_like_objects() {
+    let of_objects = plan(&objects(
+        &[
+            config_map("app", json!({"A": "1"})),
+            deployment("web", None),
+        ],
+        json!({}),
+    ));
+    // sha256 of "1"
+    let checksum = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b";
+    let metadata = json!({"name": "web", "namespace": "shop", "uid": "uid-web",
+        "annotations": {"rollplan.dev/restart": "enabled"}});
+    let configuration = json!({"kind": "CONFIGURATION_KIND_CONFIG_MAP", "namespace": "shop", "name": "app",
+        "keyChecksums": {"A": checksum}});
+    let mut workload = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata});
+    workload["references"] = json!([{"kind": "CONFIGURATION_KIND_CONFIG_MAP", "name": "app", "usage": "REFERENCE_USAGE_ENV_FROM"}]);
+    let summary = json!({"now": NOW, "workloads": [workload], "configurations": [configuration]});
+    assert_eq!(plan(&summary).plans, of_objects.plans);
+    // And with the template as a message.
+    workload.as_object_mut().unwrap().remove("references");
+    workload["template"] = deployment("web", None)["spec"]["template"].clone();
+    let typed = json!({"now": NOW, "workloads": [workload], "configurations": [configuration]});
+    assert_eq!(plan(&typed).plans, of_objects.plans);
+}
+
+#[test]
+fn pods_started_after_the_change_need_no_restart() {
+    let set = |revision: &str| {
+        json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "metadata": {"name": format!("web-{revision}"), "namespace": "shop", "uid": format!("set-{revision}"),
+                "annotations": {"deployment.kubernetes.io/revision": revision},
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "uid-web", "controller": true}]},
+            "status": {"replicas": 1}})
+    };
+    let pod = |revision: &str, started: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "shop", "uid": "pod",
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": format!("set-{revision}"), "controller": true}]},
+            "status": {"phase": "Running", "containerStatuses": [{"name": "app", "state": {"running": {"startedAt": started}}}]}})
+    };
+    let mut changed = config_map("app", json!({"A": "2"}));
+    changed["metadata"]["managedFields"] = json!([
+        {"manager": "kubectl", "time": "2026-01-01T00:30:00Z", "fieldsV1": {"f:data": {"f:A": {}}}},
+        {"manager": "labels", "time": "2026-01-01T00:50:00Z", "fieldsV1": {"f:metadata": {}}},
+    ]);
+    let first = plan(&objects(
+        &[
+            config_map("app", json!({"A": "1"})),
+            deployment("web", None),
+        ],
+        json!({}),
+    ));
+    let recorded = state(&first.plans[0]);
+    for (revision, started, decision) in [
+        ("2", "2026-01-01T00:20:00Z", "RESTART"),
+        ("2", "2026-01-01T00:40:00Z", "RECORD"),
+        // Of the revision before: those of the new one are unknown.
+        ("1", "2026-01-01T00:40:00Z", "RESTART"),
+    ] {
+        let mut web = deployment("web", Some(&recorded));
+        web["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!("2");
+        web["status"] = json!({"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1, "observedGeneration": 1});
+        let all = [changed.clone(), web, set(revision), pod(revision, started)];
+        let answer = plan(&objects(&all, json!({})));
+        assert_eq!(
+            decisions(&answer),
+            [("web".to_owned(), decision.to_owned())],
+            "{revision} {started}"
+        );
+    }
+}
+
+#[test]
+fn custom_kinds_and_resources_are_found_by_their_paths() {
+    let object = json!({"apiVersion": "example.com/v1", "kind": "Proxy",
+        "metadata": {"name": "edge", "namespace": "shop", "uid": "1"},
+        "spec": {"runtime": {"pod": {"spec": {"containers": [{"name": "x", "envFrom": [{"secretRef": {"name": "s"}}]}]}}}}});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}, "data": {"k": "djE="}});
+    let kinds = json!([{"apiVersion": "example.com/v1", "kind": "Proxy", "resource": "proxys", "templatePath": "spec.runtime.pod"}]);
+    let answer = plan(&objects(
+        &[object, secret],
+        json!({"allWorkloads": true, "kinds": kinds}),
+    ));
+    assert_eq!(
+        call(&answer.plans[0]).path,
+        "/apis/example.com/v1/namespaces/shop/proxys/edge"
+    );
+    let body = &call(&answer.plans[0]).body_json;
+    assert!(
+        body.contains(r#"{"op":"test","path":"/metadata/annotations","value":null}"#),
+        "{body}"
+    );
+}

@@ -1,0 +1,160 @@
+//! Invalid objects, messages and options.
+
+use rollplan::wire::{self, Error};
+use serde_json::json;
+
+use super::{NOW, config_map, decisions, deployment, objects, plan, request};
+
+#[test]
+fn invalid_objects_are_reported_and_others_planned() {
+    let mut bad = deployment("bad", None);
+    bad["spec"] = json!({"template": 7});
+    let mut nameless = deployment("x", None);
+    nameless["metadata"]["name"] = json!("Not A Name");
+    let wrong_data = config_map("wrong", json!({"A": {"b": "hunter2"}}));
+    let wrong_secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}, "data": {"k": "hunter2!"}});
+    let all = [
+        bad,
+        nameless,
+        wrong_data,
+        wrong_secret,
+        config_map("app", json!({"A": "1"})),
+        deployment("web", None),
+        deployment("web", None),
+    ];
+    let answer = plan(&objects(&all, json!({})));
+    assert_eq!(
+        decisions(&answer),
+        [("web".to_owned(), "RECORD".to_owned())]
+    );
+    let found: Vec<_> = answer
+        .violations
+        .iter()
+        .map(|it| (it.field.as_str(), it.reason.as_str()))
+        .collect();
+    let item = |rest: &str| format!("objects_json[0].items{rest}");
+    let expected = [
+        (item("[0].spec.template"), "REQUIRED"),
+        (item("[1].metadata.name"), "INVALID_NAME"),
+        (item("[2].data"), "WRONG_TYPE"),
+        (item("[3].data[\"k\"]"), "WRONG_TYPE"),
+        (item("[6]"), "DUPLICATE"),
+    ];
+    assert_eq!(
+        found,
+        expected
+            .iter()
+            .map(|(field, reason)| (field.as_str(), *reason))
+            .collect::<Vec<_>>()
+    );
+    assert!(!format!("{answer:?}").contains("hunter2"));
+}
+
+#[test]
+fn violations_of_messages_name_their_fields() {
+    let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "1"},
+        "references": [{"name": "x"}], "template": {"spec": {}},
+        "noPodsRunning": true, "oldestPodStartedAt": NOW, "templatePath": "spec..x", "resource": "A"});
+    let configuration = json!({"kind": 9, "namespace": "shop", "name": "app", "keyChecksums": {"A": "xyz"}, "checksum": "Q",
+        "absent": true, "observations": -1});
+    let answer = plan(
+        &json!({"now": NOW, "workloads": [workload], "configurations": [configuration, {}], "namespaces": [{}]}),
+    );
+    let mut fields: Vec<_> = answer
+        .violations
+        .iter()
+        .map(|it| it.field.as_str())
+        .collect();
+    fields.sort_unstable();
+    assert_eq!(
+        fields,
+        [
+            "configurations[0].absent",
+            "configurations[0].checksum",
+            "configurations[0].key_checksums[\"A\"]",
+            "configurations[0].kind",
+            "configurations[0].observations",
+            "configurations[1].kind",
+            "configurations[1].name",
+            "configurations[1].namespace",
+            "namespaces[0].name",
+            "workloads[0].oldest_pod_started_at",
+            "workloads[0].resource",
+            "workloads[0].template",
+            "workloads[0].template_path",
+        ]
+    );
+}
+
+#[test]
+fn invalid_options_and_json_are_errors() {
+    let options =
+        json!({"quiet": "-1s", "maxConcurrent": -1, "profile": 77, "kinds": [{"kind": "?"}]});
+    let error = wire::plan_restarts(request(&json!({"options": options}))).unwrap_err();
+    let Error::InvalidArgument(violations) = error else {
+        panic!("{error:?}");
+    };
+    let mut fields: Vec<_> = violations.listed.into_iter().map(|it| it.field).collect();
+    fields.sort_unstable();
+    assert_eq!(
+        fields,
+        [
+            "now",
+            "options.kinds[0].api_version",
+            "options.kinds[0].kind",
+            "options.max_concurrent",
+            "options.profile",
+            "options.quiet"
+        ]
+    );
+    let broken = json!({"now": NOW, "objectsJson": ["ew=="]});
+    let error = wire::plan_restarts(request(&broken)).unwrap_err();
+    assert!(
+        error.to_string().starts_with("objects_json[0]: byte"),
+        "{error}"
+    );
+}
+
+#[test]
+fn absurd_objects_do_not_panic() {
+    let odd = [
+        json!(null),
+        json!(7),
+        json!("x"),
+        json!([]),
+        json!([null, 7]),
+        json!({}),
+        json!({"a": {"b": []}}),
+    ];
+    let bases = [
+        deployment("web", None),
+        config_map("app", json!({"A": "1"})),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop", "uid": "1"}, "status": {}}),
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "p", "namespace": "shop"}, "spec": {}, "status": {}}),
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
+        json!({"apiVersion": "secrets-store.csi.x-k8s.io/v1", "kind": "SecretProviderClassPodStatus", "metadata": {}, "status": {}}),
+    ];
+    for base in &bases {
+        for field in [
+            "metadata",
+            "spec",
+            "status",
+            "data",
+            "binaryData",
+            "immutable",
+        ] {
+            for value in &odd {
+                for profile in 1..=3 {
+                    let mut object = base.clone();
+                    object[field] = value.clone();
+                    let options = json!({"profile": profile, "allWorkloads": true});
+                    _ = plan(&objects(
+                        &[object, deployment("other", Some("{\"applied\":[]}"))],
+                        options,
+                    ));
+                }
+            }
+        }
+    }
+}
