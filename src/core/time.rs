@@ -1,4 +1,4 @@
-//! Points in time and spans, as the Kubernetes API has them. No clock is read here.
+//! Points in time and durations of the Kubernetes API. Nothing here reads a clock.
 
 use std::fmt;
 
@@ -29,8 +29,8 @@ impl Time {
         nanos: 999_999_999,
     };
 
-    /// The time `seconds` and `nanos` after the epoch; `None` outside the years 1 to 9999 or with a billion
-    /// nanoseconds and more.
+    /// The time `seconds` and `nanos` after the epoch. `None` outside the years 1 to 9999, or if `nanos` is a full
+    /// second or more.
     #[must_use]
     pub fn new(seconds: i64, nanos: u32) -> Option<Self> {
         let time = Self { seconds, nanos };
@@ -38,7 +38,7 @@ impl Time {
             .then_some(time)
     }
 
-    /// The time of a calendar in UTC; `None` outside the years 1 to 9999.
+    /// The time for a date and time in UTC. `None` outside the years 1 to 9999.
     pub(crate) fn from_civil(civil: DateTime) -> Option<Self> {
         let nanos = civil.subsec_nanosecond();
         let whole = civil
@@ -59,7 +59,7 @@ impl Time {
         self.nanos
     }
 
-    /// The same time without its fraction of a second: what Kubernetes stores.
+    /// The time without its fraction of a second, as Kubernetes stores it.
     #[must_use]
     pub fn whole_seconds(self) -> Self {
         Self {
@@ -68,13 +68,13 @@ impl Time {
         }
     }
 
-    /// The span from `earlier` to this time; zero when that lies ahead, for clocks differ.
+    /// The span from `earlier` to this time. Zero if `earlier` is later, because clocks differ.
     #[must_use]
     pub fn since(self, earlier: Self) -> Span {
         Span::from_nanos(self.total_nanos() - earlier.total_nanos())
     }
 
-    /// The time `seconds` later, held within the years 1 to 9999.
+    /// The time `seconds` later, clamped to the years 1 to 9999.
     #[must_use]
     pub fn plus_seconds(self, seconds: i64) -> Self {
         Self {
@@ -89,10 +89,10 @@ impl Time {
     }
 }
 
-/// RFC 3339 in UTC, as the Kubernetes API prints times: without a fraction where there is none.
+/// RFC 3339 in UTC. Like the Kubernetes API, it omits a fraction of zero.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Always: no time is outside the years of the calendar.
+        // This cannot fail: every time is within the years of the calendar.
         let Ok(civil) = EPOCH.checked_add(SignedDuration::new(self.seconds, 0)) else {
             return Err(fmt::Error);
         };
@@ -103,7 +103,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// A span of time that is not negative, in nanoseconds.
+/// A non-negative span of time, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     nanos: i128,
@@ -141,7 +141,7 @@ impl Span {
     }
 }
 
-/// As `kubectl` prints ages: the two largest units, as "4m10s".
+/// The two largest units, like the ages that `kubectl` prints: for example "4m10s".
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.seconds();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn times_outside_the_years_1_to_9999_are_refused() {
+    fn times_outside_the_years_1_to_9999_are_rejected() {
         assert_eq!(Time::new(Time::MIN.seconds() - 1, 0), None);
         assert_eq!(Time::new(Time::MAX.seconds() + 1, 0), None);
         assert_eq!(Time::new(0, 1_000_000_000), None);

@@ -5,7 +5,7 @@ use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line};
 use crate::diagnosis::{Blocker, Cause};
 use crate::report::{Phase, Report};
 
-/// What is read of a PersistentVolumeClaim.
+/// The fields of a PersistentVolumeClaim that a report uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
     /// `status.phase`.

@@ -1,15 +1,15 @@
-//! CronJobs: they only create Jobs, so that there is nothing to wait for.
+//! CronJobs: they only create Jobs, so there is nothing to wait for.
 
 use super::scene::{Scene, counters};
 use crate::report::Report;
 use crate::time::Time;
 
-/// What is read of a CronJob.
+/// The fields of a CronJob that a report uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CronJob {
     /// `spec.suspend`.
     pub is_suspended: bool,
-    /// The number of `status.active`.
+    /// The length of `status.active`.
     pub active: i32,
     /// `status.lastScheduleTime`.
     pub last_schedule: Option<Time>,

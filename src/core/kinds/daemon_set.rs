@@ -1,4 +1,4 @@
-//! DaemonSets: a pod on each node that they select, updated within maxUnavailable and maxSurge.
+//! DaemonSets: one pod on each selected node, updated within maxUnavailable and maxSurge.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,16 @@ use crate::report::{Phase, Report};
 use crate::size::IntOrPercent;
 use crate::snapshot::Pod;
 
-/// The label of a pod, and the annotation of a DaemonSet, with the number of its template.
+/// The generation of the template: a label of pods, and an annotation of the DaemonSet.
 const TEMPLATE_LABEL: &str = "pod-template-generation";
 const TEMPLATE_ANNOTATION: &str = "deprecated.daemonset.template.generation";
 /// The most nodes that a message lists.
 const NODES_LISTED_MAX: usize = 5;
 
-/// What is read of a DaemonSet.
+/// The fields of a DaemonSet that a report uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DaemonSet {
-    /// Whether pods are only updated when somebody deletes them.
+    /// Whether `spec.updateStrategy.type` is OnDelete.
     pub is_on_delete: bool,
     /// Nodes on which the pod may be unavailable during an update.
     pub max_unavailable: IntOrPercent,
@@ -62,7 +62,7 @@ impl Default for DaemonSet {
     }
 }
 
-/// Whether a pod has the current template. `None` if nothing tells.
+/// Whether a pod has the current template. `None` if that is unknown.
 fn is_new(set: &DaemonSet, scene: &Scene<'_>, pod: &Pod) -> Option<bool> {
     let labels = &pod.metadata.labels;
     let by_hash = set.revision.as_ref().zip(labels.get(REVISION_LABEL));
@@ -70,7 +70,7 @@ fn is_new(set: &DaemonSet, scene: &Scene<'_>, pod: &Pod) -> Option<bool> {
     let by_number = annotations
         .get(TEMPLATE_ANNOTATION)
         .zip(labels.get(TEMPLATE_LABEL));
-    // Either of both is enough, as for the DaemonSet controller.
+    // One match is enough, as in the DaemonSet controller.
     match (by_hash, by_number) {
         (None, None) => None,
         (hash, number) => Some(
@@ -118,7 +118,7 @@ pub(super) fn report(set: &DaemonSet, scene: &Scene<'_>) -> Report {
         .observed
         .pods
         .iter()
-        // Where nothing tells them apart, all are new once all are updated.
+        // If old and new pods cannot be told apart, all are new once the update is complete.
         .filter(|pod| is_new(set, scene, pod).unwrap_or(is_updated))
         .collect();
     let findings = scene.examiner.examine_all(new.iter().copied());
@@ -162,7 +162,7 @@ pub(super) fn report(set: &DaemonSet, scene: &Scene<'_>) -> Report {
     scene.report(phase, what, blockers, verdict, rows)
 }
 
-/// The nodes of the pods with one cause.
+/// Adds the nodes of the affected pods to the message.
 fn name_nodes(blocker: &mut Blocker, findings: &[Finding<'_>]) {
     let nodes: BTreeSet<&str> = findings
         .iter()
@@ -187,7 +187,7 @@ fn name_nodes(blocker: &mut Blocker, findings: &[Finding<'_>]) {
     blocker.message = format!("{message} ({noun} {}{more})", listed.join(", "));
 }
 
-/// Pods that nobody replaces until somebody deletes them.
+/// The old pods that a user must delete, because the strategy is OnDelete.
 fn on_delete(set: &DaemonSet, desired: i32, scene: &Scene<'_>) -> Blocker {
     let old: Vec<&Pod> = scene
         .observed
@@ -216,11 +216,11 @@ fn on_delete(set: &DaemonSet, desired: i32, scene: &Scene<'_>) -> Blocker {
     Blocker::new(Cause::OnDelete, message, remedy).with_pods(pods.collect())
 }
 
-/// What is missing if no pod shows it.
+/// The blocker if no pod explains why the status is incomplete.
 fn unexplained(set: &DaemonSet, desired: i32, scene: &Scene<'_>) -> Blocker {
     let left = i64::from(desired) - i64::from(set.updated);
     let missing = i64::from(desired) - i64::from(set.available);
-    // Both are rounded up for DaemonSets.
+    // For DaemonSets, both limits are rounded up.
     let surge = set.max_surge.rounded_up(desired);
     let unavailable = set.max_unavailable.rounded_up(desired);
     let has_pods = !scene.observed.pods.is_empty() || scene.observed.pods_complete;

@@ -1,5 +1,5 @@
-//! Kinds that are not known here, by the conditions that many controllers share: Ready, and before it Reconciling and
-//! Stalled. They are those of kstatus, which Flux and Helm use.
+//! Unknown kinds, judged by the conditions that many controllers share: Reconciling and Stalled first (`scene.rs`), then
+//! Ready. These are the conditions of kstatus, which Flux and Helm use.
 
 use super::scene::Scene;
 use crate::diagnosis::Cause;
@@ -8,7 +8,7 @@ use crate::report::{Phase, Report};
 
 pub(super) fn report(scene: &Scene<'_>) -> Report {
     let Some(ready) = scene.condition("Ready") else {
-        // Without any sign of a controller there may be none.
+        // Without an observed generation, the object may have no controller.
         let is_observed = scene.observed.observed_generation.is_some();
         let what = match is_observed {
             true => "is complete, as far as its status tells: the latest generation is observed",

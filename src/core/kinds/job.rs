@@ -1,5 +1,5 @@
-//! Jobs: final once they have the condition Complete or Failed. Until then their own limits decide how often a pod may
-//! fail, so that crashes of theirs are never certain failures here.
+//! Jobs: finished once they have the condition Complete or Failed. Until then, the limits of the Job decide how often a
+//! pod may fail, so crashes are never certain failures.
 
 use super::scene::{Scene, counters, explained, phase_of};
 use crate::diagnosis::failure::Group;
@@ -11,17 +11,17 @@ use crate::report::{Counter, Phase, Report};
 use crate::snapshot::{Condition, ContainerState, Pod};
 use crate::time::Time;
 
-/// The label by which Kueue admits Jobs, and resumes them itself.
+/// The label of Jobs that Kueue admits and resumes.
 const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 
-/// What is read of a Job.
+/// The fields of a Job that a report uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Job {
     /// `spec.suspend`.
     pub is_suspended: bool,
     /// `spec.parallelism`.
     pub parallelism: i32,
-    /// `spec.completions`, if the Job has a fixed number.
+    /// `spec.completions`. `None` for a Job with a work queue.
     pub completions: Option<i32>,
     /// `spec.backoffLimit`.
     pub backoff_limit: Option<i32>,
@@ -29,7 +29,7 @@ pub struct Job {
     pub active_deadline_seconds: Option<i64>,
     /// `spec.ttlSecondsAfterFinished`.
     pub ttl_seconds: Option<i32>,
-    /// `spec.managedBy`, unless it is the controller of Kubernetes.
+    /// `spec.managedBy`. Empty for the controller of Kubernetes.
     pub managed_by: String,
     /// `status.startTime`.
     pub start_time: Option<Time>,
@@ -46,7 +46,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// How many pods are to succeed. With a work queue, any.
+    /// The number of pods that must succeed. With a work queue, one is enough.
     fn wanted(&self) -> i32 {
         self.completions.unwrap_or(1)
     }
@@ -77,7 +77,7 @@ pub(super) fn report(job: &Job, scene: &Scene<'_>) -> Report {
     if let Some(condition) = scene.true_condition("Failed") {
         return scene.failed("has failed", failure(job, condition, scene), rows);
     }
-    // The controller has decided, and waits for the last pods to end.
+    // The Job will fail: the controller waits for the last pods to terminate.
     if let Some(condition) = scene.true_condition("FailureTarget") {
         return scene.failed("fails", failure(job, condition, scene), rows);
     }
@@ -150,7 +150,7 @@ fn running(job: &Job, scene: &Scene<'_>) -> Report {
     let mut findings = scene.examiner.examine_all(active);
     findings.retain(|finding| !is_running_well(finding));
     for finding in &mut findings {
-        // How often a pod may fail is for the limits of the Job.
+        // The limits of the Job decide how often a pod may fail.
         if finding.class.is_some_and(|class| class.counts_restarts()) {
             finding.class = None;
         }
@@ -174,7 +174,7 @@ fn running(job: &Job, scene: &Scene<'_>) -> Report {
     };
     let mut verdict = scene.judge(&blockers, &findings, &group);
     if verdict.outlook == Outlook::CompletesByItself {
-        // What its pods do is not known.
+        // How long the pods of a Job run is unknown.
         verdict.outlook = Outlook::Undecided;
     }
     let deadline = job.start_time.zip(job.active_deadline_seconds);
@@ -205,7 +205,7 @@ fn running(job: &Job, scene: &Scene<'_>) -> Report {
     report
 }
 
-/// A pod of a Job need not be ready, and a container of it that has ended successfully is done.
+/// Whether a pod is as it should be: pods of Jobs need not be ready, and containers may have exited successfully.
 fn is_running_well(finding: &Finding<'_>) -> bool {
     let is_done = finding.container.is_some_and(|container| {
         matches!(
@@ -235,7 +235,7 @@ fn still_running(job: &Job, scene: &Scene<'_>) -> Blocker {
     blocker
 }
 
-/// Why a Job has failed: its condition, and the pod that failed last.
+/// The cause of a failed Job: its condition, and the pod that failed last.
 fn failure(job: &Job, condition: &Condition, scene: &Scene<'_>) -> Blocker {
     let why = because(&one_line(&condition.message, KUBERNETES_MAX));
     let reason = one_line(&condition.reason, KUBERNETES_MAX);
@@ -285,7 +285,7 @@ fn failure(job: &Job, condition: &Condition, scene: &Scene<'_>) -> Blocker {
     blocker
 }
 
-/// The container of a pod that ended with an error, and how.
+/// The first container of a pod that exited with an error.
 fn failed_container(pod: &Pod) -> Option<BlockedPod> {
     pod.containers.iter().find_map(|container| {
         let ends = [&container.state, &container.last_state];

@@ -1,7 +1,7 @@
-//! Reports on workloads of other kinds than Deployments: the same report and verdict, from the status that their controller
-//! publishes, their pods and the events. Nothing is planned for these kinds.
+//! Reports on kinds other than Deployments: the same report and verdict, from the status that their controller publishes,
+//! their pods and events. Nothing is planned for these kinds.
 //!
-//! Each kind is a file with a function from a typed view to a [`Report`]. `scene.rs` has what several kinds share.
+//! Each kind is a file with a function from a typed view to a [`Report`]. `scene.rs` contains the rules that kinds share.
 
 mod claim;
 mod cron_job;
@@ -36,7 +36,7 @@ use self::scene::Scene;
 /// The label of a pod with the revision of its StatefulSet or DaemonSet.
 pub const REVISION_LABEL: &str = "controller-revision-hash";
 
-/// What a caller observes of an object.
+/// An object with its pods and events, as observed by the caller.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The time of the observation.
@@ -57,7 +57,7 @@ pub struct Observed {
     pub template: Option<Template>,
     /// `spec.minReadySeconds`.
     pub min_ready_seconds: i32,
-    /// The pods that it controls, or the pod itself. Of their labels, only those with revisions are needed.
+    /// The pods that it controls, or the pod itself. Reports use only the labels with revisions.
     pub pods: Vec<Pod>,
     /// Whether `pods` contains all of them.
     pub pods_complete: bool,
@@ -84,11 +84,11 @@ pub enum View {
     Claim(Claim),
     /// A Service.
     Service(Service),
-    /// A CustomResourceDefinition: decided by its conditions.
+    /// A CustomResourceDefinition, judged by its conditions.
     Definition,
     /// An object without a status, such as a ConfigMap.
     Stateless,
-    /// Any other kind: decided by conditions that many controllers share.
+    /// Any other kind, judged by conditions that many controllers share.
     Other,
 }
 

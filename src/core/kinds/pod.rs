@@ -1,4 +1,4 @@
-//! A pod by itself: nobody replaces it once it has failed.
+//! Pods without a controller: a failed pod is not replaced.
 
 use super::scene::{Scene, phase_of};
 use crate::diagnosis::failure::Group;
@@ -8,7 +8,7 @@ use crate::diagnosis::{Blocker, Cause};
 use crate::report::{Phase, Report};
 use crate::snapshot::{ContainerState, Pod};
 
-/// What is read of a pod besides what is read of every pod.
+/// The fields of a single pod that a report uses in addition to those of every pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SinglePod {
     /// Whether `spec.restartPolicy` is Always.
@@ -26,7 +26,7 @@ pub(super) fn report(single: &SinglePod, scene: &Scene<'_>) -> Report {
     }
     let mut findings = scene.examiner.examine_all(std::iter::once(pod));
     if !single.is_always_restarted {
-        // A container that has ended successfully is done.
+        // A container that exited successfully is done.
         findings.retain(|finding| {
             finding.container.is_none_or(|container| {
                 !matches!(
@@ -65,7 +65,7 @@ pub(super) fn report(single: &SinglePod, scene: &Scene<'_>) -> Report {
     scene.report(phase, what, blockers, verdict, Vec::new())
 }
 
-/// Why a pod has failed.
+/// The cause of a failed pod.
 fn failed(pod: &Pod, scene: &Scene<'_>) -> Blocker {
     let ended = pod
         .containers

@@ -8,7 +8,7 @@ use crate::diagnosis::text::{agree, count, word};
 use crate::diagnosis::{Blocker, Cause, remedy};
 use crate::report::{Phase, Report};
 
-/// What is read of a ReplicaSet.
+/// The fields of a ReplicaSet that a report uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicaSetView {
     /// `spec.replicas`.

@@ -1,4 +1,4 @@
-//! What the reports on all kinds share: the object with its pods and events, and the rules that come before those of a kind.
+//! Shared by the reports on all kinds: the object with its pods and events, and the rules that precede those of the kind.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::report::{Counter, Phase, Report};
 use crate::snapshot::Condition;
 use crate::time::Time;
 
-/// An object, and what its pods are examined with.
+/// An object, and the examiner of its pods.
 pub(super) struct Scene<'a> {
     pub(super) observed: &'a Observed,
     pub(super) examiner: Examiner<'a>,
@@ -83,10 +83,10 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// What holds of every kind, in this order: an object that is being deleted, a generation that nobody has observed,
-    /// and the conditions Reconciling and Stalled.
+    /// The report that the rules for every kind give. In this order: the object is being deleted, its generation has not
+    /// been observed, it has the condition Reconciling, or Stalled.
     pub(super) fn by_conditions(&self) -> Option<Report> {
-        // A finished Job is deleted after its time to live, and its result stands.
+        // A finished Job keeps its result while its time to live deletes it.
         let is_finished = matches!(self.observed.view, View::Job(_))
             && ["Complete", "Failed"]
                 .iter()
@@ -111,7 +111,7 @@ impl<'a> Scene<'a> {
             "its controller makes no progress",
             condition,
         );
-        // The judgement of its controller, as the progress deadline is that of Kubernetes.
+        // Its controller may recover, as a rollout may after its progress deadline: the verdict is not certain.
         let verdict = Verdict::new(Outlook::NeedsChange, false, Some(&blocker));
         Some(self.report(
             Phase::Stalled,
@@ -137,12 +137,12 @@ impl<'a> Scene<'a> {
         )
     }
 
-    /// The stored status is of an earlier generation, or of none.
+    /// The blocker if the status is missing or of an earlier generation.
     fn unobserved(&self) -> Option<Blocker> {
         let generation = self.observed.metadata.generation;
         let is_behind = match self.observed.observed_generation {
             Some(observed) => observed < generation,
-            // The controllers of these kinds always report it.
+            // The controllers of these kinds always report the generation.
             None => matches!(
                 self.observed.view,
                 View::StatefulSet(_) | View::DaemonSet(_) | View::ReplicaSet(_)
@@ -166,25 +166,25 @@ impl<'a> Scene<'a> {
         blocker
     }
 
-    /// The report on something that is as it should be.
+    /// The report on a complete object.
     pub(super) fn complete(&self, what: &str, counters: Vec<Counter>) -> Report {
         let verdict = Verdict::new(Outlook::Complete, true, None);
         self.report(Phase::Complete, what, Vec::new(), verdict, counters)
     }
 
-    /// The report on something for which one blocker is the cause, and may pass.
+    /// The report on an object with one blocker, which may resolve itself.
     pub(super) fn open(&self, phase: Phase, what: &str, blocker: Blocker) -> Report {
         let verdict = Verdict::new(Outlook::Undecided, false, Some(&blocker));
         self.report(phase, what, vec![blocker], verdict, Vec::new())
     }
 
-    /// The report on something that certainly needs a change, for one cause.
+    /// The report on an object with one blocker that certainly needs a change.
     pub(super) fn failed(&self, what: &str, blocker: Blocker, counters: Vec<Counter>) -> Report {
         let verdict = Verdict::new(Outlook::NeedsChange, true, Some(&blocker));
         self.report(Phase::Stalled, what, vec![blocker], verdict, counters)
     }
 
-    /// A report. `what` continues the name of the object; the first cause is added.
+    /// A report. Its message is the name of the object, `what`, and the message of the first blocker.
     pub(super) fn report(
         &self,
         phase: Phase,
@@ -211,13 +211,13 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Whether own pods are terminating within their time.
+    /// Whether a pod of the object is terminating within its grace period.
     pub(super) fn pods_terminate(&self) -> bool {
         let mut pods = self.observed.pods.iter();
         pods.any(|pod| is_terminating(pod, self.now()))
     }
 
-    /// Rejections of pods, as events report them: these kinds have no condition for it.
+    /// The blocker if events report that the API server rejects pods: these kinds have no condition for it.
     pub(super) fn pods_refused(&self) -> Option<Blocker> {
         let events = self.examiner.events_about(&self.observed.metadata.uid);
         let latest = events
@@ -236,8 +236,8 @@ impl<'a> Scene<'a> {
         Some(blocker)
     }
 
-    /// The verdict about pods: a rejection or a failure that all share is certain past its limit. Anything else is
-    /// undecided, unless only time is missing.
+    /// The verdict about pods: a rejection, or a failure that all pods share, is certain after its grace period. Anything
+    /// else is undecided, unless the pods only need more time to become available.
     pub(super) fn judge(
         &self,
         blockers: &[Blocker],
@@ -275,7 +275,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// STALLED if somebody must certainly act, and otherwise what it is without a failure.
+/// STALLED if the object certainly needs a change, and otherwise the given phase.
 pub(super) fn phase_of(verdict: &Verdict, otherwise: Phase) -> Phase {
     match verdict.outlook == Outlook::NeedsChange && verdict.is_certain {
         true => Phase::Stalled,
@@ -283,7 +283,7 @@ pub(super) fn phase_of(verdict: &Verdict, otherwise: Phase) -> Phase {
     }
 }
 
-/// What a phase is called in a message about a rollout.
+/// The phase in the words of a message about a rollout.
 pub(super) fn rollout_words(phase: Phase) -> &'static str {
     match phase {
         Phase::Stalled => "is stalled",
@@ -292,7 +292,7 @@ pub(super) fn rollout_words(phase: Phase) -> &'static str {
     }
 }
 
-/// Reason and message of a condition, for example " (Installing): the CRD is new".
+/// The reason and message of a condition, for example " (Installing): the CRD is new".
 pub(super) fn explained(condition: &Condition) -> String {
     let reason = one_line(&condition.reason, KUBERNETES_MAX);
     let reason = match reason.as_str() {
@@ -305,7 +305,7 @@ pub(super) fn explained(condition: &Condition) -> String {
     )
 }
 
-/// A row of numbers.
+/// Counters from names and values.
 pub(super) fn counters<const N: usize>(rows: [(&'static str, i32); N]) -> Vec<Counter> {
     let counter = |(name, value): (&'static str, i32)| Counter {
         name,

@@ -1,18 +1,18 @@
-//! Services: complete at once, unless they are to have a load balancer.
+//! Services: complete at once, unless they need a load balancer.
 
 use super::scene::Scene;
 use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line};
 use crate::diagnosis::{Blocker, Cause};
 use crate::report::{Phase, Report};
 
-/// What is read of a Service.
+/// The fields of a Service that a report uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Service {
     /// Whether `spec.type` is LoadBalancer.
     pub is_load_balancer: bool,
     /// `spec.clusterIP`.
     pub cluster_ip: String,
-    /// Addresses and host names of `status.loadBalancer.ingress`.
+    /// The addresses and host names in `status.loadBalancer.ingress`.
     pub addresses: Vec<String>,
 }
 

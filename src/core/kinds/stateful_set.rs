@@ -1,4 +1,4 @@
-//! StatefulSets: updated from the highest ordinal down to the partition, and, if they are ordered, one after the other.
+//! StatefulSets: updated from the highest ordinal down to the partition. Ordered ones are updated one pod at a time.
 
 use super::REVISION_LABEL;
 use super::scene::{Scene, counters, phase_of, rollout_words};
@@ -12,18 +12,18 @@ use crate::report::{Phase, Report};
 use crate::size::IntOrPercent;
 use crate::snapshot::Pod;
 
-/// What is read of a StatefulSet.
+/// The fields of a StatefulSet that a report uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatefulSet {
     /// `spec.replicas`.
     pub replicas: i32,
     /// `spec.ordinals.start`.
     pub start: i32,
-    /// Whether pods are only updated when somebody deletes them.
+    /// Whether `spec.updateStrategy.type` is OnDelete.
     pub is_on_delete: bool,
-    /// Pods with a lower ordinal keep their revision.
+    /// `spec.updateStrategy.rollingUpdate.partition`: pods with a lower ordinal keep their revision.
     pub partition: i32,
-    /// How many pods may be unavailable during an update. 1 by default.
+    /// The number of pods that may be unavailable during an update. 1 by default.
     pub max_unavailable: Option<IntOrPercent>,
     /// Whether `spec.podManagementPolicy` is OrderedReady.
     pub is_ordered: bool,
@@ -48,7 +48,7 @@ impl StatefulSet {
         self.available.unwrap_or(self.ready)
     }
 
-    /// How many pods are to have the new revision.
+    /// The number of pods that must have the new revision.
     fn wanted_updates(&self) -> i32 {
         self.replicas.saturating_sub(self.partition).max(0)
     }
@@ -59,7 +59,8 @@ impl StatefulSet {
 
     fn is_updated(&self) -> bool {
         let is_one_revision = self.current_revision == self.update_revision;
-        // With one revision, both counters are about it. After a rollback in the middle, other pods still have another one.
+        // With a single revision, both counters are about it. After a rollback of a partial update, some pods still have
+        // another revision.
         let updated =
             match is_one_revision && (self.partition == 0 || !self.update_revision.is_empty()) {
                 true => self.updated.max(self.current),
@@ -76,7 +77,7 @@ impl StatefulSet {
         })
     }
 
-    /// The ordinal of one of its pods, if that is within its replicas.
+    /// The ordinal of a pod, if it is within the replicas of the set.
     fn ordinal(&self, pod: &Pod) -> Option<i64> {
         let (_, ordinal) = pod.metadata.name.rsplit_once('-')?;
         let ordinal: i64 = ordinal.parse().ok()?;
@@ -86,7 +87,7 @@ impl StatefulSet {
             .then_some(ordinal)
     }
 
-    /// How many pods may be unavailable during an update.
+    /// The number of pods that may be unavailable during an update.
     fn unavailable_max(&self) -> i32 {
         let max = self.max_unavailable.unwrap_or(IntOrPercent::Int(1));
         max.rounded_down(self.replicas).max(1)
@@ -183,7 +184,7 @@ fn is_ready(pod: &Pod) -> bool {
     condition(pod, "Ready").is_some_and(|ready| ready.status == "True")
 }
 
-/// The pods of older revisions that the update is to replace, the one with the highest ordinal first.
+/// The pods of older revisions that the update replaces, ordered from the highest ordinal down.
 fn outdated<'a>(set: &StatefulSet, scene: &Scene<'a>) -> Vec<&'a Pod> {
     let first = i64::from(set.start) + i64::from(set.partition);
     let pods = scene.observed.pods.iter();
@@ -195,7 +196,7 @@ fn outdated<'a>(set: &StatefulSet, scene: &Scene<'a>) -> Vec<&'a Pod> {
     pods.into_iter().map(|(_, pod)| pod).collect()
 }
 
-/// Pods that nobody replaces until somebody deletes them.
+/// The old pods that a user must delete, because the strategy is OnDelete.
 fn on_delete(outdated: &[&Pod], set: &StatefulSet, scene: &Scene<'_>) -> Blocker {
     let missing = i64::from(set.replicas) - i64::from(set.updated);
     let have = if missing == 1 { "has" } else { "have" };
@@ -218,8 +219,8 @@ fn on_delete(outdated: &[&Pod], set: &StatefulSet, scene: &Scene<'_>) -> Blocker
     Blocker::new(Cause::OnDelete, message, remedy).with_pods(pods.collect())
 }
 
-/// A pod of an older revision that is not ready, which the controller waits for although the update would replace it
-/// (kubernetes/kubernetes#67250). With an ordered set it waits for as long as the pod is not ready.
+/// The pod of an older revision that is not ready: the controller waits for it although the update would replace it
+/// (kubernetes/kubernetes#67250). For an ordered set, it waits until the pod is ready.
 fn blocking_old_pod(set: &StatefulSet, scene: &Scene<'_>) -> (Option<Blocker>, Option<Verdict>) {
     if set.is_on_delete || set.updated >= set.wanted_updates() {
         return (None, None);
@@ -231,7 +232,7 @@ fn blocking_old_pod(set: &StatefulSet, scene: &Scene<'_>) -> (Option<Blocker>, O
         .filter_map(|pod| Some((set.ordinal(pod)?, pod)))
         .collect();
     pods.sort_by_key(|(ordinal, _)| *ordinal);
-    // The controller goes through the pods in this order, and ends at the first that is not available.
+    // The controller processes the pods in this order, and stops at the first that is not available.
     let Some((ordinal, pod)) = pods.into_iter().find(|(_, pod)| !is_ready(pod)) else {
         return (None, None);
     };
@@ -296,7 +297,8 @@ fn blocking_old_pod(set: &StatefulSet, scene: &Scene<'_>) -> (Option<Blocker>, O
     (Some(blocker), verdict)
 }
 
-/// The fix of a broken new pod will not replace it either: an ordered set waits for it.
+/// Adds to the remedy that a broken new pod must be deleted: a corrected template does not replace it, because an ordered
+/// set waits for the pod to become ready.
 fn note_own_fix(set: &StatefulSet, blockers: &mut [Blocker], scene: &Scene<'_>) {
     if !set.is_ordered || set.is_on_delete {
         return;
@@ -318,7 +320,7 @@ fn note_own_fix(set: &StatefulSet, blockers: &mut [Blocker], scene: &Scene<'_>) 
     }
 }
 
-/// Pods that must end before the controller goes on.
+/// The pods that must terminate before the controller continues.
 fn terminating(scene: &Scene<'_>) -> Option<Blocker> {
     let now = scene.now();
     let pods = scene.observed.pods.iter();
@@ -352,7 +354,7 @@ fn terminating(scene: &Scene<'_>) -> Option<Blocker> {
     Some(blocker.with_pods(pods.collect()))
 }
 
-/// What is missing if no pod shows it.
+/// The blocker if no pod explains why the status is incomplete.
 fn unexplained(set: &StatefulSet, scene: &Scene<'_>) -> Blocker {
     let extra = i64::from(set.existing) - i64::from(set.replicas);
     let left = i64::from(set.wanted_updates()) - i64::from(set.updated);

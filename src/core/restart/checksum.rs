@@ -1,4 +1,4 @@
-//! Checksums of configurations: ours for each key, and those of both peers bit for bit.
+//! Checksums of configurations: one for each key, and those of the xing controller and Reloader, bit for bit.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::configuration::{ConfigurationKind, Content};
 use super::options::Profile;
 
-/// The data of a ConfigMap or Secret, with the texts of its JSON.
+/// The data of a ConfigMap or Secret, with the strings of its JSON.
 #[derive(Clone, Copy, Debug)]
 pub struct Data<'a> {
     /// `data`. Values of Secrets are in base64.
@@ -21,7 +21,7 @@ pub struct Data<'a> {
     pub binary_data: Option<&'a BTreeMap<String, String>>,
 }
 
-/// Data that is not what Kubernetes stores. It does not contain the value.
+/// A value that is not base64. The error does not contain the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}[{key:?}] is not base64")]
 pub struct DataError {
@@ -31,7 +31,7 @@ pub struct DataError {
     pub key: String,
 }
 
-/// Computes checksums, keyed if there is a key.
+/// Computes checksums, with HMAC if it has a key.
 #[derive(Clone, Default)]
 pub struct Hasher {
     key: Option<Hmac<Sha256>>,
@@ -40,8 +40,8 @@ pub struct Hasher {
 // === impl Hasher ===
 
 impl Hasher {
-    /// With an empty key, checksums are plain hashes. Anyone who may read the workloads can then test guesses of secret
-    /// values against them.
+    /// With an empty key, checksums are plain hashes: anyone who may read the workloads can then verify guesses of secret
+    /// values.
     #[must_use]
     pub fn new(key: &[u8]) -> Self {
         let key = (!key.is_empty()).then(|| Hmac::new_from_slice(key).ok());
@@ -92,7 +92,7 @@ impl Hasher {
         })
     }
 
-    /// The checksums of a SecretProviderClass: versions of objects by their IDs.
+    /// The checksums of a SecretProviderClass, from the versions of its objects by ID.
     #[must_use]
     pub fn class(
         &self,
@@ -131,7 +131,7 @@ impl Hasher {
         }
     }
 
-    /// The xing controller's: the first 8 bytes of the SHA-256 of Go's JSON of `.data`.
+    /// The checksum of the xing controller: the first 8 bytes of the SHA-256 of `.data`, as JSON written by Go.
     fn xing(&self, data: Option<&BTreeMap<String, String>>) -> String {
         let mut json = String::new();
         match data {
@@ -154,7 +154,7 @@ impl Hasher {
         checksum
     }
 
-    /// Reloader's: the SHA-1 of all entries. With a key, an HMAC of the same length.
+    /// The checksum of Reloader: the SHA-1 of all entries. With a key, an HMAC of the same length.
     fn reloader(&self, mut entries: Vec<Vec<u8>>) -> String {
         entries.sort_unstable();
         let all = entries.join(&b';');
@@ -169,7 +169,7 @@ impl Hasher {
     }
 }
 
-/// A short digest of checksums, which need not be keyed again.
+/// A short digest of checksums. It needs no key, because the checksums have one.
 pub(super) fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
@@ -186,7 +186,7 @@ fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// A JSON string as Go's `encoding/json` of 2018 writes it.
+/// Appends a JSON string as Go's `encoding/json` wrote it in 2018.
 fn write_go_string(json: &mut String, text: &str) {
     json.push('"');
     for char in text.chars() {

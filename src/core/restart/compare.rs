@@ -1,4 +1,4 @@
-//! What of a configuration a workload reads, and what of that has changed.
+//! The part of a configuration that a workload reads, and how it has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,9 +8,9 @@ use super::configuration::{Configuration, ConfigurationKind, Content};
 use super::options::Profile;
 use super::state::{Applied, Entry};
 
-/// Keys of which checksums are recorded one by one.
+/// The maximum number of keys whose checksums are recorded individually.
 const KEYS_MAX: usize = 32;
-/// Digits of the checksum of a key.
+/// The number of digits of a key's checksum.
 const KEY_DIGITS: usize = 12;
 /// The checksum of a key that does not exist.
 const ABSENT: &str = "-";
@@ -26,14 +26,14 @@ pub struct Change {
     pub name: String,
     /// The key. Empty for the whole configuration.
     pub key: String,
-    /// What happened to it.
+    /// The kind of change.
     pub change: ChangeKind,
 }
 
-/// What happened to a configuration or to one of its keys.
+/// How a configuration or one of its keys has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeKind {
-    /// It has another value.
+    /// The value changed.
     Changed,
     /// The key was added.
     Added,
@@ -43,13 +43,13 @@ pub enum ChangeKind {
     Created,
     /// The configuration was deleted.
     Deleted,
-    /// It changed after the pods had started, and nothing was recorded before.
+    /// It changed after the pods had started, and no earlier checksum is recorded.
     Unrecorded,
-    /// Pods run that started before it was applied.
+    /// Pods are running that started before the change was applied.
     Undone,
 }
 
-/// What a workload reads of a configuration.
+/// The part of a configuration that a workload reads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reading<'a> {
     pub(super) is_whole: bool,
@@ -60,23 +60,23 @@ pub(super) struct Reading<'a> {
     pub(super) required_keys: BTreeSet<&'a str>,
 }
 
-/// What a configuration is now.
+/// The current state of a configuration.
 #[derive(Debug)]
 pub(super) enum Current {
     /// The caller does not know.
     Unknown,
-    /// It does not exist, or lacks the key, and pods do not start without.
+    /// It does not exist, or lacks this key, and pods do not start without it.
     Missing(String),
-    /// As it was applied.
+    /// It is unchanged since it was applied.
     Same,
     Known(Applied),
 }
 
-/// How what is applied differs from what is.
+/// How the current configuration differs from the applied one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Difference {
     Same,
-    /// The workload reads something else of it than before, and what it read before is unchanged.
+    /// The workload reads other keys than before, and no key that it read before has changed.
     Reading,
     Changed(Vec<(String, ChangeKind)>),
 }
@@ -91,7 +91,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Adds keys, or everything.
+    /// Adds the given keys, or all keys for `None`.
     pub(super) fn add(&mut self, keys: Option<&'a [String]>, is_required: bool) {
         self.is_required |= is_required;
         match keys {
@@ -105,7 +105,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// What a configuration has of it, compared with what was applied.
+    /// The current state of this part of a configuration, compared with the applied one.
     pub(super) fn of(
         &self,
         configuration: Option<&Configuration>,
@@ -143,7 +143,7 @@ impl<'a> Reading<'a> {
         Current::Known(Applied::Present(self.entry(keys, digest)))
     }
 
-    /// The keys that are read, with their short checksums, in order.
+    /// The keys that the workload reads, with their short checksums, in order.
     fn read<'s>(
         &'s self,
         keys: &'s BTreeMap<String, String>,
@@ -174,7 +174,7 @@ impl<'a> Reading<'a> {
 // === impl Applied ===
 
 impl Applied {
-    /// How a configuration differs from what is applied.
+    /// How the current configuration differs from this one.
     pub(super) fn difference(&self, current: &Self) -> Difference {
         let (before, now) = match (self, current) {
             (Self::Absent, Self::Absent) => return Difference::Same,
@@ -189,7 +189,7 @@ impl Applied {
         let (Some(old), Some(new)) = (&before.keys, &now.keys) else {
             return match is_same_reading {
                 true => Difference::whole(ChangeKind::Changed),
-                // Nothing of the two can be compared.
+                // They have no checksums in common to compare.
                 false => Difference::Reading,
             };
         };
@@ -201,7 +201,8 @@ impl Applied {
     }
 }
 
-/// The keys that differ. A key that was not read before is only new if all of them were.
+/// The keys that differ. A key that the workload did not read before counts as added only if the workload read all
+/// keys.
 fn keys(
     old: &BTreeMap<String, String>,
     new: &BTreeMap<String, String>,
@@ -234,7 +235,7 @@ impl Difference {
     }
 }
 
-/// As "DB_HOST of ConfigMap shop/app changed".
+/// For example "DB_HOST of ConfigMap shop/app changed".
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

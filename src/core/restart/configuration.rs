@@ -1,4 +1,4 @@
-//! ConfigMaps, Secrets and SecretProviderClasses as the planner sees them: by checksums.
+//! ConfigMaps, Secrets and SecretProviderClasses, represented by checksums.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,15 +28,16 @@ pub struct Configuration {
     pub name: String,
     /// Its annotations.
     pub annotations: StringMap,
-    /// What it contains.
+    /// Its content.
     pub content: Content,
-    /// When its data last changed, if that is known.
+    /// The time of the last change to its data, if known.
     pub changed_at: Option<Time>,
-    /// How many versions the caller has observed. With more than one, a change is certain even if nothing is recorded.
+    /// The number of versions that the caller has observed. With more than one, a change is certain even if no checksum is
+    /// recorded.
     pub observations: u32,
 }
 
-/// What a configuration contains.
+/// The content of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// It does not exist.
@@ -56,7 +57,7 @@ impl ConfigurationKind {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::ConfigMap, Self::Secret, Self::SecretProviderClass];
 
-    /// The kind as Kubernetes names it.
+    /// The name of the kind in Kubernetes.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -66,7 +67,7 @@ impl ConfigurationKind {
         }
     }
 
-    /// The kind in lower case, as in keys of annotations and in `configmap/app`.
+    /// The kind in lower case, as in `configmap/app` and in annotation keys.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {

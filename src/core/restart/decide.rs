@@ -1,4 +1,4 @@
-//! The decision on one workload, apart from those that depend on other workloads.
+//! The decision on one workload, except for the limits that depend on other workloads.
 
 use crate::template::parse_time;
 
@@ -15,7 +15,7 @@ use super::state::{State, from_millis, millis};
 use super::window::Window;
 use super::workload::{Rollout, Started, Workload, WorkloadKind};
 
-/// Decides about a workload. `None` if it is not selected.
+/// Decides on a workload. `None` if it is not selected.
 pub(super) fn decide<'a>(
     input: &'a Input,
     index: &Index<'a>,
@@ -66,7 +66,7 @@ pub(super) fn decide<'a>(
         conditions.push(condition("MARKER_STRIPPED", message.to_owned(), None));
     }
     let now = millis(input.now);
-    // No two restarts have the same mark.
+    // Each restart has a different mark.
     let last = restarted.restarts.last();
     restarted.restarted(last.map_or(now, |last| now.max(last.saturating_add(1))));
     let mut draft = Draft {
@@ -138,7 +138,8 @@ impl Draft<'_> {
         self.conditions.push(condition(reason, message, None));
     }
 
-    /// Pods that started before their configuration was applied run with an older one, as after an undo.
+    /// Adds a change if pods started before the last change was applied, for example after an undo: they run with an older
+    /// configuration.
     fn find_undone(&mut self, options: &Options) {
         let (Some(applied_at), Started::At(started)) =
             (self.state.applied_at, self.workload.started)
@@ -152,7 +153,7 @@ impl Draft<'_> {
         }
         let kind = self.workload.workload_kind();
         let is_job = matches!(kind, WorkloadKind::Job | WorkloadKind::CronJob);
-        // A rollout that has not replaced them yet will.
+        // A rollout in progress will still replace them.
         if is_job || self.workload.rollout == Rollout::Progressing {
             return;
         }
@@ -207,7 +208,7 @@ impl Draft<'_> {
         self.recorded.pending = is_ever_restarted.then_some(pending);
     }
 
-    /// Reloader pauses a Deployment for a while after it has restarted it.
+    /// Decides when a Deployment is resumed: Reloader pauses it for a period after a restart.
     fn resume(&mut self, input: &Input) {
         let annotations = &self.workload.annotations;
         let paused_at = annotations.get(PAUSED_AT).and_then(|it| parse_time(it));
@@ -217,7 +218,7 @@ impl Draft<'_> {
         let (Profile::Reloader, Some(paused_at)) = (input.options.profile, paused_at) else {
             return;
         };
-        // Without a period there is nothing to wait for.
+        // Without a period, it is resumed at once.
         let until = millis(paused_at).saturating_add(period.map_or(0, span));
         self.resumes = until <= millis(input.now);
         self.resume_at = (!self.resumes).then(|| from_millis(until));

@@ -1,4 +1,4 @@
-//! What is decided about one workload while it is being decided.
+//! The unfinished decision on one workload.
 
 use crate::time::Time;
 
@@ -12,7 +12,7 @@ use super::workload::Workload;
 /// An hour in milliseconds.
 pub(super) const HOUR: i64 = 3_600_000;
 
-/// A decision, and what writes are made from.
+/// A decision, with the data for its writes.
 #[derive(Debug)]
 pub(super) struct Draft<'a> {
     pub(super) index: usize,
@@ -21,22 +21,22 @@ pub(super) struct Draft<'a> {
     pub(super) changes: Vec<Change>,
     pub(super) conditions: Vec<Condition>,
     pub(super) due: Option<Time>,
-    /// When a paused Deployment is to be resumed, and whether that is now.
+    /// When to resume a paused Deployment, and whether that is now.
     pub(super) resume_at: Option<Time>,
     pub(super) resumes: bool,
     pub(super) uses: Vec<Use>,
-    /// The state as it is stored, without a restart, and with one.
+    /// The state: as stored, to be written without a restart, and to be written with one.
     pub(super) state: State,
     pub(super) recorded: State,
     pub(super) restarted: State,
-    /// What the restart is for: tracked configurations with their checksums, for Reloader's markers.
+    /// The changed configurations with their checksums, for Reloader's markers.
     pub(super) sources: Vec<Source<'a>>,
-    /// Configurations with changes, and those that are applied as they are.
+    /// Configurations with unapplied changes, and those without.
     pub(super) drifting: Vec<(ConfigurationKind, &'a str)>,
     pub(super) settled: Vec<(ConfigurationKind, &'a str)>,
-    /// Since when the workload has been waiting, in milliseconds.
+    /// When the workload started to wait, in milliseconds.
     pub(super) since: i64,
-    /// Whether a restart of ours is under way.
+    /// Whether a restart by rollplan is in progress.
     pub(super) is_restarting: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the configurations of a workload mean for it: what has drifted from what is applied, and what is only recorded.
+//! The drift of a workload: which of its configurations have changed since they were applied, and which are only recorded.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use super::selection::{CHANGE_SET, Index, Tracked};
 use super::state::{Applied, State, key, millis};
 use super::workload::{Started, Workload, WorkloadKind};
 
-/// A configuration that a restart is for.
+/// A changed configuration that causes a restart.
 #[derive(Debug)]
 pub(super) struct Source<'a> {
     pub(super) kind: ConfigurationKind,
@@ -23,7 +23,7 @@ pub(super) struct Source<'a> {
     pub(super) uses: Vec<&'a Reference>,
 }
 
-/// What was found out about the configurations of a workload.
+/// The changes to the configurations of a workload.
 #[derive(Debug, Default)]
 pub(super) struct Drift<'a> {
     pub(super) changes: Vec<Change>,
@@ -32,13 +32,13 @@ pub(super) struct Drift<'a> {
     pub(super) sources: Vec<Source<'a>>,
     pub(super) missing: Vec<String>,
     pub(super) change_sets: BTreeSet<&'a str>,
-    /// When the changes were made, if all times are known.
+    /// The times of the changes, if all are known.
     pub(super) times: Option<Vec<i64>>,
-    /// The latest change with which all pods have started.
+    /// The latest change that all pods have started with.
     pub(super) folded_at: Option<i64>,
 }
 
-/// One configuration of a workload, as it is and as it was applied.
+/// One configuration of a workload: current and as applied.
 pub(super) struct Found<'a, 's> {
     workload: &'a Workload,
     tracked: Tracked<'a>,
@@ -63,7 +63,7 @@ impl<'a, 's> Found<'a, 's> {
         let applied = state.applied.get(&key).map(Cow::Borrowed);
         let applied = applied
             .or_else(|| applied_marker(&input.options, workload, kind, name).map(Cow::Owned));
-        // A class has no status before it has pods.
+        // A SecretProviderClass has no status before its pods exist.
         let is_known_absent = configuration.is_none()
             && input.configurations_complete
             && kind != ConfigurationKind::SecretProviderClass;
@@ -97,7 +97,7 @@ impl<'a, 's> Found<'a, 's> {
         }
     }
 
-    /// Adds what it means to the states and to the drift.
+    /// Adds the configuration to the states and to the drift.
     pub(super) fn apply(
         self,
         options: &Options,
@@ -193,15 +193,15 @@ impl<'a, 's> Found<'a, 's> {
             Profile::Reloader if is(ChangeKind::Deleted) && !options.reloader.reload_on_delete => {
                 Changes::Keep
             }
-            // The original knows no absent configurations, and neither does its annotation.
+            // The xing controller ignores deleted configurations.
             Profile::Xing if is(ChangeKind::Deleted) => Changes::Keep,
             _ => Changes::Drift(changed),
         }
     }
 
-    /// Whether all pods have started with the configuration as it is. `None` if that is not known.
+    /// Whether all pods have started with the current configuration. `None` if that is unknown.
     fn is_fresh(&self, options: &Options) -> Option<bool> {
-        // The Jobs that a CronJob has started end by themselves.
+        // Jobs that are already running finish with the configuration that they started with.
         if self.workload.workload_kind() == WorkloadKind::CronJob {
             return None;
         }
@@ -220,7 +220,7 @@ impl<'a, 's> Found<'a, 's> {
 }
 
 enum Changes {
-    /// Leave what is recorded.
+    /// Keep the recorded checksum.
     Keep,
     Same,
     Record,

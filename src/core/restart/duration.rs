@@ -1,4 +1,4 @@
-//! Durations: in annotations, in the notation of Go, and in milliseconds.
+//! Durations, in the notation of Go and in milliseconds.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         .flatten()
 }
 
-/// A duration in milliseconds.
+/// The duration in milliseconds.
 pub(super) fn span(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_those_of_go() {
+    fn durations_parse_like_go() {
         for (text, millis) in [
             ("0", 0),
             ("90s", 90_000),

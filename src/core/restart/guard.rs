@@ -1,4 +1,4 @@
-//! Which restarts must wait for others.
+//! Limits across workloads: restarts that must wait for others.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::workload::Rollout;
 /// A configuration in a namespace.
 type Id<'a> = (&'a str, ConfigurationKind, &'a str);
 
-/// Holds the restarts that are too many, and those for a configuration with which another workload is stalled.
+/// Holds restarts that exceed the maximum, and restarts for a configuration with which another workload is stalled.
 pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
     let stalled = match options.breaker {
         true => stalled(drafts),
@@ -36,7 +36,7 @@ pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
         let breaker = drifting
             .filter_map(|(kind, name)| stalled.get(&(namespace, *kind, *name)))
             .next();
-        // One that is under way itself takes no further place.
+        // A workload that is already restarting is already counted.
         let needs_place = !draft.is_restarting;
         if let Some(stalled) = breaker {
             let message =
@@ -51,7 +51,7 @@ pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
     }
 }
 
-/// The configurations with which workloads were restarted that are stalled now, and one of these workloads.
+/// The configurations of workloads that are stalled after a restart, each with one of these workloads.
 fn stalled<'a>(drafts: &[Draft<'a>]) -> HashMap<Id<'a>, String> {
     let mut found = HashMap::new();
     for draft in drafts {

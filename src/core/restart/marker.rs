@@ -1,4 +1,4 @@
-//! The marks of a restart in the pod template, and what they tell.
+//! The markers of a restart in the pod template.
 
 use serde_json::Value as Json;
 
@@ -13,11 +13,11 @@ pub(super) const RESTARTED_AT: &str = "rollplan.dev/restarted-at";
 pub(super) const XING_TIMESTAMP: &str = "com.xing.deployment-restart.timestamp";
 pub(super) const LAST_RELOADED_FROM: &str = "reloader.stakater.com/last-reloaded-from";
 
-/// Reloader's, for Deployments.
+/// Reloader's annotations of Deployments.
 pub(super) const PAUSE_PERIOD: &str = "deployment.reloader.stakater.com/pause-period";
 pub(super) const PAUSED_AT: &str = "deployment.reloader.stakater.com/paused-at";
 
-/// What Reloader's markers tell about a configuration, where nothing is recorded.
+/// The applied checksum of a configuration according to Reloader's markers, for workloads without a recorded one.
 pub(super) fn applied_marker(
     options: &Options,
     workload: &Workload,
@@ -47,7 +47,7 @@ pub(super) fn applied_marker(
     Some(Applied::whole(checksum.to_owned()))
 }
 
-/// Whether the template has lost the mark of the last restart.
+/// Whether the marker of the last restart is missing from the template.
 pub(super) fn marker_is_stripped(options: &Options, workload: &Workload, state: &State) -> bool {
     let key = match options.profile {
         Profile::Rollplan => RESTARTED_AT,
@@ -84,7 +84,7 @@ pub(super) fn variable(kind: ConfigurationKind, name: &str) -> String {
     variable + "_" + &kind.key().to_ascii_uppercase()
 }
 
-/// Whether the profile marks a restart by an annotation of the pod template.
+/// Whether the profile marks restarts with an annotation of the pod template.
 fn marks_by_annotation(options: &Options) -> bool {
     options.profile != Profile::Reloader || options.reloader.strategy == Strategy::Annotations
 }

@@ -1,15 +1,15 @@
-//! Restarts of workloads whose configuration has changed: which ones, why, when, and by which API calls.
+//! Restarts of workloads whose configuration has changed: which workloads, why, when, and by which API calls.
 //!
 //! Pods read environment variables and `subPath` mounts when they start, so a changed ConfigMap or Secret has no effect on
-//! them until they are restarted. [`plan_restarts`] compares what each workload reads with what it is recorded to have
-//! applied (see [`State`]) and decides for each workload: nothing, record, wait, hold or restart.
+//! them until they are restarted. [`plan_restarts`] compares the configuration that each workload reads with the
+//! configuration that it has applied according to its [`State`], and decides: do nothing, record, wait, hold or restart.
 //!
-//! All state is in annotations of the workload, so the caller and the planner may be killed at any point. Values of
-//! configurations never get here: only checksums do.
+//! All state is in annotations of the workload, so the caller and the planner may be killed at any time. The planner never
+//! sees the values of configurations, only their checksums.
 //!
-//! The steps of a decision, one file each: `reference` finds what a pod template reads, `selection` what a workload reacts
-//! to, `compare` what has changed, `drift` what that means, `decide` and `window` when it may restart, `guard` which restarts
-//! must wait for others, and `write` turns decisions into API calls.
+//! Each step of a decision is a file: `reference` finds the configurations that a pod template uses, `selection` those
+//! that a workload reacts to, `compare` and `drift` find the changes, `decide` and `window` determine when the workload may
+//! restart, `guard` limits restarts across workloads, and `write` turns decisions into API calls.
 
 mod checksum;
 mod compare;

@@ -1,11 +1,11 @@
-//! How restarts are planned.
+//! Options of the restart planner.
 
 use std::time::Duration;
 
-/// Whose annotations and checksums are used.
+/// The set of annotations and checksums to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Ours.
+    /// Those of rollplan.
     #[default]
     Rollplan,
     /// Those of xing/kubernetes-deployment-restart-controller.
@@ -17,14 +17,14 @@ pub enum Profile {
 /// Which uses of a configuration need a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestartOn {
-    /// All, also volumes that are updated in place.
+    /// All uses, including volumes that are updated in place.
     #[default]
     All,
-    /// Environment variables and `subPath` mounts, which running pods never see.
+    /// Environment variables and `subPath` mounts, which are never updated in running pods.
     Env,
 }
 
-/// What the reloader profile writes into the pod template.
+/// The marker that the reloader profile writes into the pod template.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
     /// `STAKATER_<NAME>_<TYPE>` in a container.
@@ -34,51 +34,52 @@ pub enum Strategy {
     Annotations,
 }
 
-/// How restarts are planned.
+/// Options of the restart planner.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whose annotations and checksums are used.
+    /// The set of annotations and checksums to use.
     pub profile: Profile,
     /// Whether workloads without an annotation are restarted.
     pub all_workloads: bool,
-    /// Which uses need a restart, unless a workload says otherwise.
+    /// Which uses need a restart. An annotation of the workload overrides this.
     pub restart_on: RestartOn,
     /// Whether imagePullSecrets count.
     pub image_pull_secrets: bool,
-    /// How long a configuration must stay unchanged. In the xing profile, how long a change waits (the grace period).
+    /// How long a configuration must be unchanged before a restart. In the xing profile, how long a change waits (the grace
+    /// period).
     pub quiet: Duration,
-    /// How long changes may postpone a restart.
+    /// The maximum time by which further changes postpone a restart.
     pub max_wait: Duration,
-    /// Minimum time between two restarts of a workload. Doubles with each further restart within an hour.
+    /// The minimum time between two restarts of a workload. It doubles with each further restart within an hour.
     pub min_interval: Duration,
-    /// How long an annotation may hold a restart.
+    /// The maximum time that an annotation can hold a restart.
     pub max_hold: Duration,
-    /// By how much a pod must be younger than a change to have started with it.
+    /// Tolerated clock skew: a pod has started with a change only if it started at least this much later.
     pub skew: Duration,
-    /// How many restarts may be under way. 0 for any number.
+    /// The maximum number of concurrent restarts. 0 for no limit.
     pub max_concurrent: usize,
-    /// Whether a workload that is stalled after a restart holds the restarts of others for the same configuration.
+    /// Whether a workload that is stalled after a restart holds the restarts of other workloads for the same configuration.
     pub breaker: bool,
     /// How long a PodDisruptionBudget without allowed disruptions holds a restart. `None` if budgets do not count.
     pub disruption_budget_wait: Option<Duration>,
     /// Namespaces without restarts.
     pub frozen_namespaces: Vec<String>,
-    /// Of the reloader profile.
+    /// Options of the reloader profile.
     pub reloader: ReloaderOptions,
-    /// Whether the plan lists what workloads read.
+    /// Whether the plan lists the configurations that workloads use.
     pub uses: bool,
 }
 
 /// Options of the reloader profile, named after Reloader's flags.
 #[derive(Clone, Debug, Default)]
 pub struct ReloaderOptions {
-    /// What is written into the pod template.
+    /// The marker to write into the pod template.
     pub strategy: Strategy,
     /// Whether workloads without annotations are restarted.
     pub auto_reload_all: bool,
-    /// Whether a configuration that is created restarts.
+    /// Whether the creation of a configuration restarts workloads.
     pub reload_on_create: bool,
-    /// Whether a configuration that is deleted restarts.
+    /// Whether the deletion of a configuration restarts workloads.
     pub reload_on_delete: bool,
     /// Whether ConfigMaps are ignored.
     pub ignore_config_maps: bool,

@@ -1,4 +1,4 @@
-//! What restarts are planned from, and what a plan is made of.
+//! The input of the restart planner, and its plan.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::options::Options;
 use super::reference::Usage;
 use super::workload::Workload;
 
-/// Everything that restarts are planned from.
+/// The input of the restart planner.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The current time.
@@ -25,74 +25,74 @@ pub struct Input {
     pub namespaces: BTreeMap<String, StringMap>,
     /// Whether a configuration that is not in the list does not exist.
     pub configurations_complete: bool,
-    /// How to plan.
+    /// The options.
     pub options: Options,
 }
 
-/// What to do now.
+/// A plan for all workloads.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// One for each workload that is selected, ordered by namespace, kind and name.
+    /// The plans for the selected workloads, ordered by namespace, kind and name.
     pub workloads: Vec<WorkloadPlan>,
-    /// After which time to plan again. `None` if no timer is needed.
+    /// The time after which to plan again. `None` if no timer is needed.
     pub requeue_after: Option<Span>,
     /// Totals.
     pub counts: Counts,
 }
 
-/// What to do about a workload.
+/// The plan for a workload.
 #[derive(Clone, Debug)]
 pub struct WorkloadPlan {
     /// Its index in the input.
     pub index: usize,
     /// The decision.
     pub decision: Decision,
-    /// What has changed and is not applied, or is applied by this restart.
+    /// The changes that are not applied yet, or that this restart applies.
     pub changes: Vec<Change>,
-    /// What the decision depends on besides.
+    /// Conditions that affect the decision.
     pub conditions: Vec<Condition>,
-    /// When the restart is due, if that depends on time alone.
+    /// When the restart is due, if it depends on time only.
     pub due: Option<Time>,
-    /// What to do, in this order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// What it reads, on request.
+    /// The configurations that it uses, on request.
     pub uses: Vec<Use>,
 }
 
-/// What to do about a workload.
+/// The decision on a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing.
+    /// Do nothing.
     None,
-    /// Write down what is applied.
+    /// Record the applied configuration.
     Record,
     /// Wait until a time.
     Wait,
-    /// Wait for something else, or for a person.
+    /// Wait for another condition, or for a user.
     Hold,
     /// Restart.
     Restart,
 }
 
-/// Something that a decision depends on.
+/// A condition that affects a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// Stable reason, for example "QUIET_WINDOW".
+    /// A stable reason, for example "QUIET_WINDOW".
     pub reason: &'static str,
-    /// Text for people.
+    /// A message for humans.
     pub message: String,
-    /// Until when it holds, if that is known.
+    /// The end of the condition, if known.
     pub until: Option<Time>,
 }
 
 /// One step of a plan.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// One line for people.
+    /// A summary for humans, in one line.
     pub summary: String,
     /// The call.
     pub call: ApiCall,
-    /// Codes of answers that count as success besides 2xx.
+    /// HTTP status codes that count as success in addition to 2xx.
     pub done_codes: &'static [u16],
     /// The event to record after the call.
     pub event: Option<Event>,
@@ -105,9 +105,9 @@ pub struct Use {
     pub kind: ConfigurationKind,
     /// Its name.
     pub name: String,
-    /// How it is used, without duplicates.
+    /// The ways in which it is used, without duplicates.
     pub usages: Vec<Usage>,
-    /// The keys that count. Empty if all of them do.
+    /// The keys that are used. Empty for all keys.
     pub keys: Vec<String>,
 }
 
@@ -118,16 +118,16 @@ pub struct Counts {
     pub workloads: usize,
     /// Workloads that react to configurations.
     pub selected: usize,
-    /// Configurations that they react to, each counted for each workload.
+    /// Configurations that they react to, counted once per workload.
     pub references: usize,
-    /// Of these, configurations that the request does not have.
+    /// Those of them that the request does not contain.
     pub unknown: usize,
-    /// Decisions, in the order of [`Decision`].
+    /// The number of each decision, in the order of [`Decision`].
     pub decisions: [usize; 5],
 }
 
 impl Decision {
-    /// What it is called.
+    /// The name of the decision.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

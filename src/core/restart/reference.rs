@@ -1,4 +1,5 @@
-//! What a pod template reads, found by a walk over the shape table: wherever Kubernetes' types have a ConfigMap or Secret.
+//! The configurations that a pod template uses. They are found by a walk over the shape table, which contains every field
+//! of Kubernetes that refers to a ConfigMap or Secret.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use crate::template::{Kind, MAX_DEPTH, Struct, TEMPLATE, Value};
 
 use super::configuration::ConfigurationKind;
 
-/// The driver whose volumes are SecretProviderClasses.
+/// The CSI driver whose volumes use SecretProviderClasses.
 const CSI_DRIVER: &str = "secrets-store.csi.k8s.io";
 
 /// One use of a configuration.
@@ -16,11 +17,11 @@ pub struct Reference {
     pub kind: ConfigurationKind,
     /// Name of the configuration, in the namespace of the workload.
     pub name: String,
-    /// The keys that are read. `None` for all of them.
+    /// The keys that are used. `None` for all keys.
     pub keys: Option<Vec<String>>,
     /// How it is used.
     pub usage: Usage,
-    /// Whether pods start without it.
+    /// Whether pods can start without it.
     pub optional: bool,
     /// Whether it is part of a projected volume.
     pub projected: bool,
@@ -35,9 +36,9 @@ pub enum Usage {
     Env,
     /// `envFrom`.
     EnvFrom,
-    /// A volume that is mounted with `subPath`, and never updated in place.
+    /// A volume mounted with `subPath`, which is never updated in place.
     SubPath,
-    /// A volume, updated in place.
+    /// A volume, which is updated in place.
     Volume,
     /// A volume that no container mounts.
     Unmounted,
@@ -50,15 +51,15 @@ pub enum Usage {
 /// A container of a pod template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerAt {
-    /// The list that it is in, for example "initContainers".
+    /// The list that contains it, for example "initContainers".
     pub list: String,
-    /// Its index there.
+    /// Its index in the list.
     pub index: usize,
     /// Its name.
     pub name: String,
 }
 
-/// Everything that a pod template reads, in the order of the template.
+/// The uses of configurations in a pod template, in the order of the template.
 #[must_use]
 pub fn references(template: &Value) -> Vec<Reference> {
     let mut walk = Walk::default();
@@ -66,12 +67,12 @@ pub fn references(template: &Value) -> Vec<Reference> {
     walk.finish()
 }
 
-/// A volume source that is a configuration.
+/// A volume source that refers to a configuration.
 struct Source {
     volume: String,
     kind: ConfigurationKind,
     name: String,
-    /// Keys with the paths of their files. `None` for all keys under their names.
+    /// The keys with their file paths. `None` if every key is a file of the same name.
     items: Option<Vec<(String, String)>>,
     optional: bool,
     projected: bool,
@@ -79,7 +80,7 @@ struct Source {
 
 struct Mount {
     volume: String,
-    /// `Some("")` if the path is an expression.
+    /// `Some("")` for `subPathExpr`.
     sub_path: Option<String>,
     container: Option<ContainerAt>,
 }
@@ -96,7 +97,7 @@ struct Walk {
 // === impl Usage ===
 
 impl Usage {
-    /// Whether running pods never see a change.
+    /// Whether running pods never receive a change.
     #[must_use]
     pub fn needs_restart(self) -> bool {
         matches!(
@@ -105,7 +106,7 @@ impl Usage {
         )
     }
 
-    /// What it is called.
+    /// The name of the usage.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -264,7 +265,7 @@ impl Walk {
                 kind: ConfigurationKind::SecretProviderClass,
                 name: name.to_owned(),
                 items: None,
-                // Its status does not exist before its pods do.
+                // Its status does not exist before its pods exist.
                 optional: true,
                 projected: false,
             });
@@ -284,7 +285,7 @@ impl Walk {
         });
     }
 
-    /// Adds the volumes. Containers come before volumes in a template, but a walk may meet them in any order.
+    /// Adds the volumes. In a template, containers precede volumes, but the walk may visit them in any order.
     fn finish(mut self) -> Vec<Reference> {
         for source in self.sources.into_iter().filter(|it| !it.name.is_empty()) {
             let mounts = self.mounts.iter().filter(|it| it.volume == source.volume);

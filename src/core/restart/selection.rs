@@ -1,4 +1,4 @@
-//! What a workload reacts to: the annotations of each profile.
+//! The configurations that a workload reacts to, according to the annotations of each profile.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -17,16 +17,16 @@ use super::workload::{Workload, WorkloadKind};
 const ENABLED: &str = "rollplan.dev/restart";
 /// Which uses need a restart: "env" or "all".
 const RESTART_ON: &str = "rollplan.dev/restart-on";
-/// Configurations that count though the template does not name them, for example "configmap/app, secret/db".
+/// Additional configurations, which the template does not use, for example "configmap/app, secret/db".
 const ALSO: &str = "rollplan.dev/restart-also";
-/// On a workload, configurations that do not count. On a configuration, "true" if it never counts.
+/// On a workload, configurations to ignore. On a configuration, "true" if all workloads ignore it.
 const IGNORE: &str = "rollplan.dev/restart-ignore";
-/// On configurations that are changed together, the same value.
+/// On configurations, the name of the change set: configurations that are changed together have the same value.
 pub const CHANGE_SET: &str = "rollplan.dev/change-set";
 
 const XING_ENABLED: &str = "com.xing.deployment-restart";
 
-/// Bytes that a pattern may have.
+/// The maximum length of a pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1024;
 
 /// A configuration that a workload reacts to.
@@ -35,7 +35,7 @@ pub(super) struct Tracked<'a> {
     pub(super) kind: ConfigurationKind,
     pub(super) name: &'a str,
     pub(super) reading: Reading<'a>,
-    /// The uses that count, in the order of the template.
+    /// The relevant uses, in the order of the template.
     pub(super) uses: Vec<&'a Reference>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Index<'a> {
     patterns: RefCell<HashMap<String, Option<Regex>>>,
 }
 
-/// What a workload reacts to. `None` if it is not selected. `notes` gets annotations that cannot be read.
+/// The configurations that a workload reacts to. `None` if it is not selected. Invalid annotations are added to `notes`.
 pub(super) fn select<'a>(
     workload: &'a Workload,
     options: &Options,
@@ -118,7 +118,7 @@ fn ours<'a>(
     Some(tracked.into_values().collect())
 }
 
-/// References by configuration.
+/// Groups references by configuration.
 fn group<'a>(
     references: impl Iterator<Item = &'a Reference>,
 ) -> BTreeMap<(ConfigurationKind, &'a str), Tracked<'a>> {
@@ -161,7 +161,7 @@ fn listed<'a>(
     items
 }
 
-/// The xing controller counts `envFrom` of containers and ConfigMaps of volumes.
+/// The xing controller tracks `envFrom` of containers, and ConfigMaps in volumes.
 fn xing(workload: &Workload) -> Option<Vec<Tracked<'_>>> {
     let kind = workload.workload_kind();
     let is_kind = matches!(kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet);
@@ -194,7 +194,7 @@ fn xing(workload: &Workload) -> Option<Vec<Tracked<'_>>> {
     Some(whole.collect())
 }
 
-/// Reloader's annotations for a kind of configuration: named, auto, exclude.
+/// Reloader's annotation keys for a kind of configuration: named, auto, exclude.
 fn reloader_keys(kind: ConfigurationKind) -> [&'static str; 3] {
     match kind {
         ConfigurationKind::ConfigMap => [
@@ -256,7 +256,7 @@ fn reloader<'a>(
         };
         !ignores && reloads(workload, it, options, index, notes)
     });
-    // What Reloader does about one that is missing depends on its flags alone.
+    // For a missing configuration, only Reloader's flags matter, not whether pods start without it.
     let tracked = tracked.map(|mut tracked| {
         tracked.reading = Reading::whole();
         tracked
@@ -270,7 +270,8 @@ fn is_ephemeral(reference: &Reference) -> bool {
     container.is_some_and(|it| it.list == "ephemeralContainers")
 }
 
-/// Whether Reloader restarts a workload for a configuration: ignore, exclude, named, search and match, auto.
+/// Whether Reloader restarts a workload for a configuration. The annotations are checked in this order: ignore, exclude,
+/// named, search and match, auto.
 fn reloads(
     workload: &Workload,
     tracked: &Tracked<'_>,
@@ -309,7 +310,7 @@ fn reloads(
     is_true(auto) || is_true(typed) || is_unset && options.auto_reload_all
 }
 
-/// The annotations that Reloader looks at: those of the template if the workload has none of these keys.
+/// The annotations that Reloader reads: those of the template if the workload has none of these keys.
 fn reloader_annotations<'a>(workload: &'a Workload, keys: [&str; 4]) -> &'a StringMap {
     let is_set = keys
         .iter()
@@ -352,7 +353,7 @@ impl<'a> Index<'a> {
         self.by_name.get(&(kind, namespace, name)).copied()
     }
 
-    /// The configurations that Reloader's annotation of a workload names.
+    /// The configurations that a workload names in Reloader's annotation.
     fn named(
         &self,
         workload: &'a Workload,
@@ -369,7 +370,7 @@ impl<'a> Index<'a> {
         let mut names: Vec<&str> = there
             .filter(|name| self.matches(patterns, name, notes))
             .collect();
-        // One that is not there yet can only be named in full.
+        // Patterns match existing configurations only. Literal names may refer to configurations that do not exist yet.
         let exact = patterns.split(',').map(str::trim);
         names.extend(exact.filter(|it| !it.is_empty() && !is_pattern(it)));
         names.sort_unstable();
@@ -377,7 +378,7 @@ impl<'a> Index<'a> {
         names
     }
 
-    /// Whether one of the patterns, with commas between them, is the whole name.
+    /// Whether one of the comma-separated patterns matches the whole name.
     fn matches(&self, patterns: &str, name: &str, notes: &mut Vec<String>) -> bool {
         patterns.split(',').map(str::trim).any(|pattern| {
             pattern == name || is_pattern(pattern) && self.pattern(pattern, name, notes)
@@ -405,7 +406,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// Whether a name in a list is more than a literal. Dots match any character, as in Reloader.
+/// Whether a listed name is a pattern. As in Reloader, a dot matches any character.
 fn is_pattern(text: &str) -> bool {
     let is_literal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.bytes().all(is_literal)

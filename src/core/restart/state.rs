@@ -1,7 +1,8 @@
-//! The state of a workload, in its annotations: what it has applied, what is pending, when it was restarted.
+//! The state of a workload, in its annotations: the applied configuration, the pending change, and the times of restarts.
 //!
-//! Kubernetes copies the annotations of a Deployment to its ReplicaSet, so each write here is two. A plan therefore writes
-//! the state only with a restart, when a reference is first recorded, and once when a change has to wait.
+//! Kubernetes copies the annotations of a Deployment to its ReplicaSet, so each write of the state causes a second one. A
+//! plan therefore writes the state only with a restart, when a reference is first recorded, and once when a change must
+//! wait.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,27 +15,27 @@ use crate::time::Time;
 use super::configuration::ConfigurationKind;
 use super::options::Profile;
 
-/// The annotation with our state.
+/// The annotation that contains the state.
 pub(super) const STATE: &str = "rollplan.dev/restart-state";
 /// The annotation in which the xing controller records checksums.
 pub(super) const XING_STATE: &str = "com.xing.deployment-restart.applied-config-checksums";
 
-/// Restarts that are remembered.
+/// The number of restarts in the state.
 const RESTARTS_MAX: usize = 8;
-/// Bytes of the state from which on checksums of single keys are left out.
+/// The maximum size of the state with the checksums of single keys, in bytes. A larger state omits them.
 const DETAILED_BYTES_MAX: usize = 8 << 10;
 /// The value of a configuration or key that does not exist.
 const ABSENT: &str = "-";
 
-/// What a workload is recorded to have applied, and when it was restarted.
+/// The configuration that a workload has applied, and the times of its restarts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// By key of the configuration. Shared, because most plans change nothing.
+    /// Indexed by the key of the configuration. Shared, because most plans change nothing.
     pub(super) applied: Arc<BTreeMap<String, Applied>>,
     pub(super) pending: Option<Pending>,
     /// Times in milliseconds, oldest first.
     pub(super) restarts: Vec<i64>,
-    /// No pod that started before this time has what is recorded as applied.
+    /// Pods that started before this time do not have the applied configuration.
     pub(super) applied_at: Option<i64>,
 }
 
@@ -45,22 +46,22 @@ pub(super) enum Applied {
     Present(Entry),
 }
 
-/// The checksums of what is read of a configuration.
+/// The checksums of the part of a configuration that a workload reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) digest: String,
-    /// Whether all keys are read.
+    /// Whether the workload reads all keys.
     pub(super) is_whole: bool,
-    /// Short checksums. `None` where there are too many.
+    /// Short checksums. `None` if there are too many keys.
     pub(super) keys: Option<BTreeMap<String, String>>,
 }
 
-/// A change that waits. Times are in milliseconds.
+/// A change that is not applied yet. Times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pending {
     pub(super) since: i64,
     pub(super) last: i64,
-    /// Digest of what is to be applied.
+    /// The digest of the configuration to apply.
     pub(super) target: String,
 }
 
@@ -90,7 +91,7 @@ pub(super) fn from_millis(millis: i64) -> Time {
 // === impl State ===
 
 impl State {
-    /// Reads the state of a workload, and whether some of it is unreadable. What is unreadable counts as absent.
+    /// Reads the state of a workload, and whether all of it is readable. Unreadable parts count as absent.
     #[must_use]
     pub fn read(annotations: &StringMap, profile: Profile) -> (Self, bool) {
         let mut is_readable = true;
@@ -116,7 +117,7 @@ impl State {
         };
         let applied = applied.into_iter();
         let applied = applied.filter_map(|(key, entry)| Some((key, Applied::read(entry)?)));
-        // The xing controller's annotation has checksums only.
+        // The xing controller's annotation contains only checksums.
         let absent = ours.get("absent").and_then(Json::as_array);
         let absent = absent.into_iter().flatten().filter_map(Json::as_str);
         let absent = absent.map(|key| (key.to_owned(), Applied::Absent));
@@ -135,7 +136,7 @@ impl State {
         (state, is_readable)
     }
 
-    /// The annotations that carry the state. `None` for one that is not needed.
+    /// The annotations that contain the state. `None` for an annotation that is not needed.
     pub(super) fn write(&self, profile: Profile) -> Vec<(&'static str, Option<String>)> {
         let mut ours = Map::new();
         if let Some(pending) = &self.pending {
@@ -180,7 +181,7 @@ impl State {
         vec![(STATE, Some(text))]
     }
 
-    /// Records what of a configuration is applied.
+    /// Records a configuration as applied.
     pub(super) fn apply(&mut self, key: String, applied: Applied) {
         Arc::make_mut(&mut self.applied).insert(key, applied);
     }
@@ -242,7 +243,7 @@ impl Applied {
         }
     }
 
-    /// A checksum of everything.
+    /// A configuration with a single checksum.
     pub(super) fn whole(digest: String) -> Self {
         Self::Present(Entry {
             digest,

@@ -1,4 +1,4 @@
-//! When a restart may happen: what it waits for, and what holds it whatever the time.
+//! When a workload may restart: the times that it waits for, and the conditions that hold the restart.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use super::plan::{Condition, Input};
 use super::state::{Pending, from_millis, millis};
 use super::workload::{Rollout, WorkloadKind};
 
-/// Until when a workload or namespace is not restarted, as a time of RFC 3339.
+/// The time until which a workload or namespace is not restarted, in RFC 3339.
 const HOLD_UNTIL: &str = "rollplan.dev/restart-hold-until";
-/// On a namespace, "true" if nothing in it is restarted.
+/// On a namespace, "true" to restart nothing in it.
 const FROZEN: &str = "rollplan.dev/restart-frozen";
-/// Per workload, instead of the options of the call.
+/// On a workload, these override the options of the call.
 const QUIET: &str = "rollplan.dev/restart-quiet";
 const MAX_WAIT: &str = "rollplan.dev/restart-max-wait";
 const MIN_INTERVAL: &str = "rollplan.dev/restart-min-interval";
 
-/// After so many restarts within an hour, pods with an older configuration are only reported.
+/// After this many restarts within an hour, pods with an older configuration are only reported.
 const UNDONE_RESTARTS_MAX: usize = 3;
 
-/// What a restart waits for.
+/// The circumstances that decide how long a restart waits.
 #[derive(Debug)]
 pub(super) struct Window<'a> {
     pub(super) input: &'a Input,
@@ -121,7 +121,7 @@ impl Draft<'_> {
         held
     }
 
-    /// What the restart waits for: only time.
+    /// The conditions that end at a known time.
     pub(super) fn waits(&self, window: &Window<'_>, due: i64) -> Vec<Condition> {
         let options = &window.input.options;
         let mut waits = Vec::new();
@@ -156,7 +156,7 @@ impl Draft<'_> {
         self.state.restarts.iter().filter(recent).count()
     }
 
-    /// A duration of the workload's annotation, or else of the options, in milliseconds.
+    /// The duration in the workload's annotation, or otherwise in the options, in milliseconds.
     fn setting(&self, key: &str, default: Duration) -> i64 {
         let own = self.workload.annotations.get(key);
         span(own.and_then(|it| parse_duration(it)).unwrap_or(default))
@@ -166,7 +166,7 @@ impl Draft<'_> {
 // === impl Window ===
 
 impl Window<'_> {
-    /// What is pending, and when the window of changes ends.
+    /// The pending change, and when it is due.
     pub(super) fn pending(&self, draft: &Draft<'_>) -> (Pending, i64) {
         let options = &self.input.options;
         let parts = draft.restarted.applied.iter();
@@ -180,7 +180,7 @@ impl Window<'_> {
         let max_wait = draft.setting(MAX_WAIT, options.max_wait);
         let since = stored.as_ref().map_or(self.now, |it| it.since);
         let (pending, first, last) = match (&self.times, stored) {
-            // The times of the changes tell it all, but for those that were overwritten.
+            // The times of all changes are known, except for changes that were overwritten.
             (Some(times), stored) => {
                 let first = times.iter().copied().min().unwrap_or(since).min(since);
                 let last = times.iter().copied().max().unwrap_or(since);

@@ -1,4 +1,4 @@
-//! Workloads as the planner sees them.
+//! Workloads as input of the restart planner.
 
 use crate::snapshot::StringMap;
 use crate::template::Value;
@@ -6,7 +6,7 @@ use crate::time::Time;
 
 use super::reference::Reference;
 
-/// Anything with a pod template.
+/// An object with a pod template.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// Group and version.
@@ -25,37 +25,37 @@ pub struct Workload {
     pub template_annotations: StringMap,
     /// Whether the pod template has `metadata`.
     pub has_template_metadata: bool,
-    /// Fields that lead to the pod template, for example "spec" and "template".
+    /// The path of the pod template, for example "spec" and "template".
     pub template_path: Vec<String>,
-    /// What the pod template reads.
+    /// The configurations that the pod template uses.
     pub references: Vec<Reference>,
-    /// How its rollout is doing.
+    /// The progress of its rollout.
     pub rollout: Rollout,
-    /// When the pods of its current revision have started.
+    /// When the pods of its current revision started.
     pub started: Started,
     /// When its current revision was created.
     pub revision_at: Option<Time>,
     /// Whether its rollout is paused.
     pub is_paused: bool,
-    /// Whether its pods are replaced only when somebody deletes them.
+    /// Whether its update strategy is OnDelete.
     pub is_on_delete: bool,
     /// Whether it is being deleted.
     pub is_deleting: bool,
-    /// How many disruptions its PodDisruptionBudget allows.
+    /// The number of disruptions that its PodDisruptionBudget allows.
     pub disruptions_allowed: Option<i32>,
-    /// The pod template, where the caller has it.
+    /// The pod template, if the caller provides it.
     pub template: Option<Value>,
-    /// The whole object, where the caller has it.
+    /// The whole object, if the caller provides it.
     pub object: Option<Value>,
 }
 
-/// How a rollout is doing.
+/// The progress of a rollout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rollout {
     /// It is not known.
     #[default]
     Unknown,
-    /// It is under way.
+    /// It is in progress.
     Progressing,
     /// It is complete.
     Complete,
@@ -63,7 +63,7 @@ pub enum Rollout {
     Stalled,
 }
 
-/// When the pods of the current revision have started.
+/// When the pods of the current revision started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Started {
     /// It is not known.
@@ -71,11 +71,11 @@ pub enum Started {
     Unknown,
     /// No container has started.
     Never,
-    /// The first of those that still run.
+    /// The start of the oldest running one.
     At(Time),
 }
 
-/// What decides how a workload can be restarted.
+/// The kind of a workload, which decides how it can be restarted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkloadKind {
     /// apps Deployment.
@@ -95,7 +95,7 @@ pub enum WorkloadKind {
 // === impl Workload ===
 
 impl Workload {
-    /// What decides how it can be restarted.
+    /// The kind of the workload, which decides how it can be restarted.
     #[must_use]
     pub fn workload_kind(&self) -> WorkloadKind {
         let group = self
@@ -112,7 +112,7 @@ impl Workload {
         }
     }
 
-    /// Where it is in an ordered plan.
+    /// The sort key in a plan.
     pub(super) fn order(&self) -> (&str, &str, &str, &str) {
         (&self.namespace, &self.kind, &self.name, &self.uid)
     }

@@ -1,7 +1,7 @@
 //! The API calls of a decision.
 //!
-//! All are JSON Patches that test the UID and the annotations that they replace, and not resourceVersion: a workload whose
-//! status changes all the time is restarted once, and of several callers one wins.
+//! The calls are JSON Patches that test the UID and the annotations that they replace, but not resourceVersion. A workload
+//! whose status changes constantly can thus be restarted, and of several concurrent callers only one succeeds.
 
 use serde_json::{Value as Json, json};
 
@@ -26,10 +26,10 @@ use super::workload::{Workload, WorkloadKind};
 const JSON_PATCH: &str = "application/json-patch+json";
 const JSON: &str = "application/json";
 
-/// The annotation with which kubectl copies a whole object.
+/// The annotation in which kubectl stores the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Changes that an event lists.
+/// The maximum number of changes that an event lists.
 const CHANGES_LISTED_MAX: usize = 5;
 
 /// The steps of a decision, in order.
@@ -100,7 +100,7 @@ fn restart(input: &Input, draft: &Draft<'_>, event: Event) -> Step {
     patch.step(format!("restart {}", name(workload)), Some(event))
 }
 
-/// The time of the last restart.
+/// The marker of the last restart: its time.
 fn mark(state: &State) -> String {
     let last = state.restarts.last().copied();
     from_millis(last.unwrap_or_default()).to_string()
@@ -119,7 +119,7 @@ fn event_message(draft: &Draft<'_>) -> String {
     }
 }
 
-/// Reloader's annotation, which names the last source alone.
+/// The value of Reloader's annotation, which names only the last source.
 fn last_reloaded_from(sources: &[Source<'_>], workload: &Workload, now: Time) -> String {
     let Some(source) = sources.last() else {
         return json!({"observedAt": now.seconds()}).to_string();
@@ -141,17 +141,18 @@ fn last_reloaded_from(sources: &[Source<'_>], workload: &Workload, now: Time) ->
     .to_string()
 }
 
-/// Creates a Job from a CronJob, as Reloader does. Its name tells what for, so that there is one however often it is tried.
+/// Creates a Job from a CronJob, as Reloader does. The name of the Job is derived from the change, so repeated attempts
+/// create a single Job.
 fn create_job(draft: &Draft<'_>, object: &Value, event: Event) -> Step {
     let workload = draft.workload;
     let changes: Vec<_> = draft.changes.iter().map(ToString::to_string).collect();
     let checksums = draft.sources.iter().map(|it| it.checksum.as_str());
     let parts = changes.iter().map(String::as_str).chain(checksums);
-    // The same change may be made twice.
+    // The same change may be made more than once.
     let last = draft.state.restarts.last().map(ToString::to_string);
     let last = last.as_deref().unwrap_or_default();
     let suffix = digest(parts.chain([workload.uid.as_str(), last]));
-    // Pods get the name of their Job as a label, of at most 63 bytes.
+    // The name of the Job is a label of its pods, and labels have at most 63 bytes.
     let stem = workload.name.get(..46).unwrap_or(&workload.name);
     let job = format!("{}-{suffix}", stem.trim_end_matches(['.', '-']));
     let template = object.at(&["spec", "jobTemplate"]).map(plain);
@@ -204,7 +205,7 @@ fn recreate(draft: &Draft<'_>, object: &Value, event: Event) -> Vec<Step> {
             ]
             .contains(&key.as_str())
         });
-        // It may contain values, and whoever applies the Job again writes it again.
+        // The annotation may contain values. `kubectl apply` writes it again.
         if let Some(annotations) = metadata
             .get_mut("annotations")
             .and_then(Json::as_object_mut)
@@ -314,7 +315,7 @@ fn plain(value: &Value) -> Json {
 struct Patch<'a> {
     workload: &'a Workload,
     operations: Vec<Json>,
-    /// Annotations to add to a workload or template that has none.
+    /// Annotations for a workload or template without any.
     first: StringMap,
     first_of_template: StringMap,
 }
@@ -331,7 +332,7 @@ impl<'a> Patch<'a> {
         }
     }
 
-    /// Whether it changes nothing.
+    /// Whether the patch changes nothing.
     fn is_empty(&self) -> bool {
         self.operations.len() == 1 && self.first.is_empty() && self.first_of_template.is_empty()
     }
@@ -346,7 +347,7 @@ impl<'a> Patch<'a> {
         }
     }
 
-    /// Replaces an annotation of the workload that is as it was observed.
+    /// Replaces an annotation of the workload, if it still has the observed value.
     fn annotation(&mut self, key: &str, text: Option<String>) {
         let old = self.workload.annotations.get(key);
         let path = format!("/metadata/annotations/{}", escaped(key));
@@ -394,9 +395,9 @@ impl<'a> Patch<'a> {
         self.add(&path, json!(text));
     }
 
-    /// Reloader's environment variables, one for each source.
+    /// Adds Reloader's environment variables, one for each source.
     fn environment(&mut self, sources: &[Source<'_>], template: &Value) {
-        // Variables that were added before, by the list and index of their container.
+        // Containers that already got a first variable, by list and index.
         let mut added: Vec<(String, usize)> = Vec::new();
         for source in sources {
             let first = source.uses.iter().find_map(|it| it.container.clone());
@@ -483,7 +484,7 @@ impl<'a> Patch<'a> {
     }
 }
 
-/// A key as one token of a JSON Pointer (RFC 6901).
+/// A key as a reference token of a JSON Pointer (RFC 6901).
 fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

@@ -156,8 +156,8 @@ pub(super) fn walk<'a, T: Tree<'a>>(
     }
 }
 
-/// Appends the canonical form of a struct field. False if Go treats the field as absent: what was appended does not count
-/// then.
+/// Appends the canonical form of a struct field. Returns false if Go treats the field as absent: the caller then removes
+/// the appended text.
 pub(super) fn field<'a, T: Tree<'a>>(
     of: &Struct,
     key: &str,
@@ -183,13 +183,13 @@ pub(super) fn field<'a, T: Tree<'a>>(
     *pointer || !is_zero
 }
 
-/// The rest of a path that starts with this key.
+/// The rest of a path, if it starts with this key.
 pub(super) fn strip_key<'p, 's>(path: &'p [&'s str], key: &str) -> Option<&'p [&'s str]> {
     path.split_first()
         .and_then(|(first, rest)| (*first == key).then_some(rest))
 }
 
-/// The zero value of a kind, for items of lists and entries of maps: unlike fields, they cannot be omitted.
+/// The zero value of a kind, for list items and map entries: unlike fields, they cannot be omitted.
 fn zero_value(kind: &Kind) -> &'static str {
     match kind {
         Kind::Bool => "false",
@@ -203,8 +203,8 @@ fn zero_value(kind: &Kind) -> &'static str {
     }
 }
 
-/// The quantity that a JSON number stands for. Upstream parses the text of the number; what remains of that text here
-/// is the shortest one for the same float.
+/// The quantity of a JSON number. Upstream parses the text of the number. That text is not available here, so the shortest
+/// text for the same float replaces it.
 fn quantity_of(number: Number) -> Option<Quantity> {
     let text = match number.as_i64() {
         Some(integer) => integer.to_string(),

@@ -13,9 +13,10 @@ use super::value::{Number, Value};
 /// The fields of a JSON object.
 type Fields = BTreeMap<String, Value>;
 
-/// The template as the API server stores it in a ReplicaSet. Values of a wrong type stay: the API server refuses them.
+/// The template as the API server stores it in a ReplicaSet. Values of the wrong type are unchanged: the API server rejects
+/// them.
 ///
-/// Where the server is of another version, or changes ReplicaSets on admission, it may store another template.
+/// A server of another version, or with an admission webhook that changes ReplicaSets, may store a different template.
 #[must_use]
 pub fn with_defaults(mut template: Value) -> Value {
     if let Some(template) = template.as_map_mut() {
@@ -31,7 +32,7 @@ fn pod(spec: &mut Fields) {
     set(spec, "schedulerName", "default-scheduler");
     set_pointer(spec, "securityContext", Value::map());
     set_pointer(spec, "terminationGracePeriodSeconds", 30);
-    // The new name of the field wins, and the old one is a copy.
+    // If both names of the field are set, the new one wins. Afterwards, both have the same value.
     for (from, to) in [
         ("serviceAccount", "serviceAccountName"),
         ("serviceAccountName", "serviceAccount"),
@@ -175,7 +176,7 @@ fn downward_items(source: &mut Fields) {
     });
 }
 
-/// An image without a tag and without a digest counts as `latest`.
+/// An image with neither a tag nor a digest counts as `latest`.
 fn pull_policy(image: &str) -> &'static str {
     let (name, digest) = match image.split_once('@') {
         Some((name, digest)) => (name, Some(digest)),
@@ -212,7 +213,7 @@ fn exact(number: Number) -> String {
     format!("{:e}", number.as_f64())
 }
 
-/// Sets a field in which Go does not tell a zero value from an absent one.
+/// Sets a field for which Go does not distinguish zero from absent.
 fn set(fields: &mut Fields, key: &str, default: impl Into<Value>) {
     let is_zero = match fields.get(key) {
         None | Some(Value::Null) => true,
@@ -232,14 +233,14 @@ fn set_pointer(fields: &mut Fields, key: &str, default: impl Into<Value>) {
     }
 }
 
-/// Changes an object, if there is one.
+/// Changes the object at a key, if it exists.
 fn with_fields(fields: &mut Fields, key: &str, change: impl FnOnce(&mut Fields)) {
     if let Some(fields) = fields.get_mut(key).and_then(Value::as_map_mut) {
         change(fields);
     }
 }
 
-/// Changes each object of a list. Go decodes a null as an object without fields.
+/// Changes each object in a list. Go decodes a null as an object without fields.
 fn each(fields: &mut Fields, key: &str, change: impl Fn(&mut Fields)) {
     let Some(Value::List(items)) = fields.get_mut(key) else {
         return;

@@ -2,7 +2,7 @@
 
 use super::tree::{Node, Tree, entry};
 
-/// The images of the containers of a template, in its order, those that initialize the pod first.
+/// The images of a template: first those of the init containers, then those of the containers, in order.
 #[must_use]
 pub fn images<'a>(template: impl Tree<'a>) -> Vec<String> {
     let spec = entry(template, "spec");

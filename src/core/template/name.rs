@@ -4,8 +4,8 @@ use super::canonical::write_canonical;
 use super::tree::Tree;
 use super::write::JsonSink;
 
-/// The alphabet that Kubernetes uses for generated names: without vowels, so that no words arise, and without 0, 1 and
-/// 3, which look like letters.
+/// The alphabet that Kubernetes uses for generated names. It has no vowels, to avoid words, and no 0, 1 and 3, which look
+/// like letters.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The `pod-template-hash` of a template, which is also the suffix of the ReplicaSet's name. Equal templates have equal
@@ -13,7 +13,8 @@ const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 ///
 /// The hash is FNV-1a over the canonical form as JSON, followed by the collision count. The Deployment controller
 /// computes a different one, which changes between releases. This is safe because a ReplicaSet is recognized by its
-/// template, never by its name. As upstream, an absent collision count and 0 give different hashes.
+/// template, never by its name. As in the Deployment controller, an
+/// absent collision count and 0 give different hashes.
 #[must_use]
 pub fn template_hash<'a>(template: impl Tree<'a>, collision_count: Option<i32>) -> String {
     Digest::of(template).to_hash(collision_count)
@@ -40,7 +41,7 @@ impl Digest {
     }
 }
 
-/// The text itself is not needed.
+/// Hashes the JSON without storing it.
 impl JsonSink for Digest {
     type Mark = Self;
 

@@ -1,5 +1,4 @@
-//! The template of a new ReplicaSet: that of the Deployment, with the hash as a label. It is written from the encoded
-//! template, without decoding it.
+//! The template of a new ReplicaSet: the template of the Deployment with the hash as a label, written without decoding it.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +7,17 @@ use super::name::Digest;
 use super::tree::{Node, Tree, entry};
 use super::write::{write_entry, write_tree};
 
-/// What a new ReplicaSet takes from a template. It may hold secrets, and is never printed.
+/// The template of a new ReplicaSet, except for its hash. It may contain secrets, and is never printed.
 pub struct Prepared {
     digest: Digest,
     /// The template with an empty hash.
     json: String,
-    /// Where the hash belongs. `None` if the template has no place for labels.
+    /// The position of the hash. `None` if the template cannot have labels.
     hash_at: Option<usize>,
     labels: BTreeMap<String, String>,
 }
 
-/// Prepares a template for a new ReplicaSet.
+/// Prepares the template of a new ReplicaSet.
 #[must_use]
 pub fn prepare<'a>(template: impl Tree<'a>) -> Prepared {
     let mut prepared = Prepared {
@@ -48,7 +47,7 @@ impl Prepared {
         labels
     }
 
-    /// Appends a value that may be absent. `path` leads from it to the label.
+    /// Appends a value that may be absent. `path` is the path from the value to the label.
     fn write<'a, T: Tree<'a>>(&mut self, value: Option<T>, path: &[&str], levels: usize) {
         let [key, path @ ..] = path else {
             self.json.push('"');
@@ -93,7 +92,7 @@ impl Prepared {
     }
 }
 
-/// The labels that are texts.
+/// The labels whose values are strings.
 fn labels<'a>(template: impl Tree<'a>) -> BTreeMap<String, String> {
     let labels = entry(template, "metadata").and_then(|metadata| entry(metadata, "labels"));
     let Some(Node::Map(labels)) = labels.map(Tree::node) else {

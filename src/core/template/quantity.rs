@@ -31,7 +31,7 @@ enum Digits {
 
 /// The exponent of the smallest unit.
 const NANO: i64 = -9;
-/// The number of digits that fit into a `u128` whatever their values.
+/// The number of digits that always fit into a `u128`.
 const FEW_DIGITS_MAX: usize = 38;
 
 enum Suffix {

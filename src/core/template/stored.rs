@@ -51,7 +51,7 @@ struct Inner {
     compared_with_defaults: OnceLock<(Weak<Inner>, bool)>,
 }
 
-/// A template with the label.
+/// A template with the hash as a label.
 #[derive(Debug)]
 struct Labelled {
     template: Template,
@@ -93,7 +93,7 @@ impl Template {
         self.0.prepared.get_or_init(|| prepare(tree));
     }
 
-    /// What a new ReplicaSet takes from the template.
+    /// The template of a new ReplicaSet, except for its hash.
     pub(crate) fn prepared(&self) -> &Prepared {
         self.0.prepared.get_or_init(|| match &self.0.source {
             Some(source) => source.prepared(),
@@ -107,7 +107,7 @@ impl Template {
             template: self.clone(),
             hash: hash.to_owned(),
         };
-        // The label does not count.
+        // Comparisons ignore the label.
         Self::compared(labelled, self, true)
     }
 
@@ -130,7 +130,8 @@ impl Template {
         })
     }
 
-    /// The [`images()`] of the template. It is not kept decoded: a thousand templates may take much more memory then.
+    /// The [`images()`] of the template. The decoded template is not kept: a thousand decoded templates may need much more
+    /// memory.
     pub(crate) fn images(&self) -> Vec<String> {
         match (self.0.value.get(), &self.0.source) {
             (None, Some(source)) => source.images(),
@@ -165,7 +166,7 @@ impl Template {
     /// Whether the API server stores `written` as this template.
     #[must_use]
     pub fn is_stored_form_of(&self, written: &Self) -> bool {
-        // As for images, the value is not kept decoded.
+        // As for images, the decoded template is not kept.
         let compare = || match (self.0.value.get(), &self.0.source) {
             (None, Some(source)) => source.equals(written.defaulted()),
             _ => equal(self.value(), written.defaulted()),
@@ -207,7 +208,7 @@ impl Source for Labelled {
     }
 }
 
-/// As values, the label included.
+/// Compares the values, including the label.
 impl PartialEq for Template {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.value() == other.value()
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_labelled_template_is_the_same_one_with_the_label() {
+    fn labelled_template_differs_only_in_the_label() {
         let plain = template("", "v1", "1");
         let labelled = plain.labelled("5d9c");
         assert_eq!(labelled, template("5d9c", "v1", "1"));
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn canonical_sha256_is_that_of_the_value() {
+    fn canonical_sha256_matches_the_value() {
         let template = template("a", "v1", "1");
         for _ in 0..2 {
             let sha256 = sha256_of_canonical(template.value());

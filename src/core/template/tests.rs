@@ -465,7 +465,7 @@ fn at_path(path: &[&str], value: Option<&Value>) -> Value {
 }
 
 #[test]
-fn every_field_compares_as_upstream() {
+fn every_field_compares_like_upstream() {
     let mut kinds: BTreeMap<&str, Vec<Option<Value>>> = BTreeMap::new();
     let mut pairs = 0;
     let mut quantity_paths = 0;
@@ -502,7 +502,7 @@ fn every_field_compares_as_upstream() {
 }
 
 #[test]
-fn random_templates_compare_as_upstream() {
+fn random_templates_compare_like_upstream() {
     let mut answers = BTreeMap::new();
     for row in rows(include_str!("testdata/templates.tsv")) {
         let [answer, a, b] = row[..] else {
@@ -517,9 +517,9 @@ fn random_templates_compare_as_upstream() {
     );
 }
 
-/// Those that Kubernetes' own code fills in.
+/// The expected results are those of Kubernetes' own code.
 #[test]
-fn defaults_are_those_of_kubernetes() {
+fn defaults_match_kubernetes() {
     let mut count = 0;
     for row in rows(include_str!("testdata/defaults.tsv")) {
         let [written, stored] = row[..] else {
@@ -543,7 +543,7 @@ fn defaults_are_those_of_kubernetes() {
 }
 
 #[test]
-fn a_template_with_anything_but_a_default_is_another_one() {
+fn non_default_values_make_a_different_template() {
     let written = r#"{"spec":{"containers":[{"name":"main","image":"web:1"}]}}"#;
     let written = Template::from(json::parse(written));
     let stored = written.defaulted().clone();
@@ -571,7 +571,7 @@ fn a_template_with_anything_but_a_default_is_another_one() {
 /// The results are those of the native controller on a real API server: whether it created a new ReplicaSet after the
 /// template had been changed.
 #[test]
-fn changed_templates_compare_as_in_the_native_controller() {
+fn changed_templates_compare_like_in_the_native_controller() {
     let answers = include_str!("../../../tests/e2e/testdata/template-answers.json");
     let answers = json::parse(answers);
     let Some(answers) = answers.as_list() else {
@@ -588,7 +588,7 @@ fn changed_templates_compare_as_in_the_native_controller() {
 }
 
 #[test]
-fn quantities_compare_as_upstream() {
+fn quantities_compare_like_upstream() {
     let mut by_class = BTreeMap::new();
     let mut by_quantity = BTreeMap::new();
     let mut count = 0;
@@ -706,9 +706,9 @@ fn json_round_trips() {
     });
 }
 
-/// What a new ReplicaSet is written from is what comes of decoding the template, changing it and printing it.
+/// A prepared template is written like a template that is decoded, labelled and written.
 #[test]
-fn prepared_templates_are_those_with_the_label() {
+fn prepared_templates_match_labelled_templates() {
     for_seeds(|random| {
         let mut value = random::template(random);
         for _ in 0..random.below(3) {

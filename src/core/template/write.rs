@@ -1,13 +1,13 @@
-//! JSON of templates and of the bodies of API calls, as a text or as a hash of it.
+//! Writes the JSON of templates and API calls, to a string or directly to a hash.
 
 use std::fmt::Write as _;
 
 use super::tree::{Node, Tree};
 use super::value::{Number, Value};
 
-/// Where JSON is written to: a text, or a hash of it.
+/// A destination of JSON: a string or a hash.
 pub(crate) trait JsonSink {
-    /// A position to go back to.
+    /// A position that [`back_to`](Self::back_to) accepts.
     type Mark: Copy;
 
     /// Appends a part.
@@ -21,7 +21,7 @@ pub(crate) trait JsonSink {
     /// The current position.
     fn mark(&self) -> Self::Mark;
 
-    /// Drops what was appended since then.
+    /// Removes everything after a position.
     fn back_to(&mut self, mark: Self::Mark);
 }
 
@@ -46,7 +46,7 @@ impl JsonSink for String {
     }
 }
 
-/// Appends a tree. Lists and maps below so many levels count as `null`.
+/// Appends a tree. Lists and maps below `levels` levels count as `null`.
 pub(super) fn write_tree<'a, T: Tree<'a>>(
     json: &mut impl JsonSink,
     node: Node<'a, T>,
@@ -115,7 +115,7 @@ pub(crate) fn write_map<'k, J: JsonSink, T>(
     json.push("}");
 }
 
-/// Appends the key of an entry, and what is before and after it.
+/// Appends the key of an entry, with the separators before and after it.
 pub(super) fn write_entry(json: &mut impl JsonSink, key: &str, is_first: bool) {
     if !is_first {
         json.push(",");
@@ -128,7 +128,7 @@ pub(super) fn write_entry(json: &mut impl JsonSink, key: &str, is_first: bool) {
 /// characters below U+0020.
 pub(crate) fn write_string(json: &mut impl JsonSink, text: &str) {
     let is_escaped = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-    // Hardly any string needs escapes. Without an early end, several bytes are compared at once.
+    // Few strings need escapes. Without an early exit, the loop is vectorized.
     if text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
         return json.push(&serde_json::Value::from(text).to_string());
     }

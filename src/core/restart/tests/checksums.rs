@@ -27,7 +27,7 @@ fn checksum(
 }
 
 #[test]
-fn xing_checksums_are_those_of_the_original() {
+fn xing_checksums_match_the_original() {
     use ConfigurationKind::{ConfigMap, Secret};
     let of = |kind, data: Option<Json>| checksum(kind, Profile::Xing, data.as_ref(), None);
     assert_eq!(
@@ -78,7 +78,7 @@ fn reloader_checksums_are_sha1_of_sorted_entries() {
 }
 
 #[test]
-fn keys_make_other_checksums_and_bad_base64_is_an_error() {
+fn checksums_depend_on_the_key_and_reject_invalid_base64() {
     let data = BTreeMap::from([("k".to_owned(), "dmFsdWU=".to_owned())]);
     let of = |hasher: &Hasher, profile| {
         let data = Data {

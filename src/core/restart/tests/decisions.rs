@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use super::super::*;
 use super::world::*;
 
-/// A Deployment "web" with our opt-in, and a ConfigMap "app" with two keys, both recorded.
+/// A Deployment "web" that opted in, and a ConfigMap "app" with two keys, both recorded.
 fn recorded(template: Json) -> World {
     let mut world = World::new(Profile::Rollplan);
     world.set(ConfigMap, "app", &[("DB_HOST", "a"), ("OTHER", "b")]);
@@ -17,7 +17,7 @@ fn recorded(template: Json) -> World {
 }
 
 #[test]
-fn first_observation_records_and_restarts_nothing() {
+fn first_observation_is_recorded_without_a_restart() {
     let world = recorded(env_from(&["app"]));
     assert_eq!(world.restarts("web"), 0);
     assert_eq!(world.decision("web"), Decision::None);
@@ -29,7 +29,7 @@ fn first_observation_records_and_restarts_nothing() {
 }
 
 #[test]
-fn change_waits_for_quiet_then_restarts_once() {
+fn change_restarts_once_after_the_quiet_period() {
     let mut world = recorded(env_from(&["app"]));
     world.set(ConfigMap, "app", &[("DB_HOST", "z"), ("OTHER", "b")]);
     assert_eq!(world.decision("web"), Decision::Wait);
@@ -56,7 +56,7 @@ fn change_waits_for_quiet_then_restarts_once() {
 }
 
 #[test]
-fn related_changes_make_one_restart_and_a_cap_ends_the_wait() {
+fn related_changes_cause_one_restart_within_the_maximum_wait() {
     for tells_times in [true, false] {
         let mut world = recorded(env_from(&["app", "more"]));
         world.tells_times = tells_times;
@@ -67,7 +67,7 @@ fn related_changes_make_one_restart_and_a_cap_ends_the_wait() {
         world.set(ConfigMap, "app", &[("DB_HOST", "2")]);
         world.run(60);
         assert_eq!(world.restarts("web"), 1, "{tells_times}");
-        // Changes that never stop are cut off by the cap.
+        // Constant changes postpone a restart by the maximum wait only.
         world.run(3600);
         for value in 0..40 {
             world.set(ConfigMap, "app", &[("DB_HOST", &value.to_string())]);
@@ -78,7 +78,7 @@ fn related_changes_make_one_restart_and_a_cap_ends_the_wait() {
 }
 
 #[test]
-fn waiting_writes_the_state_once_if_times_are_told() {
+fn pending_state_is_written_once_if_times_are_known() {
     let mut world = recorded(env_from(&["app"]));
     let mut writes = 0;
     for value in 0..5 {
@@ -111,7 +111,7 @@ fn only_readers_of_a_key_restart() {
 }
 
 #[test]
-fn renamed_key_with_the_same_data_counts_for_its_readers() {
+fn renaming_a_key_restarts_its_readers() {
     let renamed = [("DB_HOST2", "a"), ("OTHER", "b")];
     let mut world = recorded(env_from(&["app"]));
     world.set(ConfigMap, "app", &renamed);
@@ -131,7 +131,7 @@ fn renamed_key_with_the_same_data_counts_for_its_readers() {
 }
 
 #[test]
-fn a_template_that_reads_another_key_is_recorded_without_a_restart() {
+fn reading_another_key_is_recorded_without_a_restart() {
     let mut world = recorded(env("app", "DB_HOST"));
     let template = env("app", "OTHER");
     let web = world.workloads.get_mut("web").unwrap();
@@ -139,7 +139,7 @@ fn a_template_that_reads_another_key_is_recorded_without_a_restart() {
     world.tells_times = false;
     world.run(60);
     assert_eq!(world.restarts("web"), 0);
-    // What it no longer reads is of no interest.
+    // Keys that it no longer reads are irrelevant.
     world.set(ConfigMap, "app", &[("DB_HOST", "z"), ("OTHER", "b")]);
     world.run(60);
     assert_eq!(world.restarts("web"), 0);
@@ -149,7 +149,7 @@ fn a_template_that_reads_another_key_is_recorded_without_a_restart() {
 }
 
 #[test]
-fn policy_env_leaves_volumes_alone() {
+fn policy_env_ignores_volumes() {
     let mount = |extra: Json| {
         let mut mount = json!({"name": "v", "mountPath": "/v"});
         mount
@@ -178,7 +178,7 @@ fn policy_env_leaves_volumes_alone() {
 }
 
 #[test]
-fn optional_configuration_that_appears_or_disappears_counts() {
+fn creating_or_deleting_an_optional_configuration_restarts() {
     let optional = template(
         json!({"envFrom": [{"configMapRef": {"name": "extra", "optional": true}}]}),
         json!([]),
@@ -195,7 +195,7 @@ fn optional_configuration_that_appears_or_disappears_counts() {
 }
 
 #[test]
-fn required_configuration_that_appears_needs_no_restart() {
+fn creating_a_required_configuration_needs_no_restart() {
     let mut world = World::new(Profile::Rollplan);
     world.add("Deployment", "web", enabled(), env_from(&["app"]));
     world.workloads.get_mut("web").unwrap().started = None;
@@ -211,7 +211,7 @@ fn required_configuration_that_appears_needs_no_restart() {
 }
 
 #[test]
-fn configuration_that_is_created_again_restarts_only_with_other_data() {
+fn recreated_configuration_restarts_only_with_different_data() {
     for (data, expected) in [("a", 0), ("z", 1)] {
         let mut world = recorded(env_from(&["app"]));
         world.delete(ConfigMap, "app");
@@ -224,7 +224,7 @@ fn configuration_that_is_created_again_restarts_only_with_other_data() {
 }
 
 #[test]
-fn no_restart_into_a_missing_configuration() {
+fn missing_required_configuration_holds_restarts() {
     let mut world = recorded(env_from(&["app", "more"]));
     world.set(ConfigMap, "more", &[("A", "1")]);
     world.run(60);
@@ -240,7 +240,7 @@ fn no_restart_into_a_missing_configuration() {
 }
 
 #[test]
-fn unknown_configurations_are_left_alone() {
+fn unknown_configurations_are_ignored() {
     let mut world = recorded(env_from(&["app"]));
     world.configurations_complete = false;
     world.delete(ConfigMap, "app");
@@ -249,11 +249,11 @@ fn unknown_configurations_are_left_alone() {
 }
 
 #[test]
-fn a_change_before_the_pods_started_is_folded_into_the_rollout() {
+fn change_before_the_pods_started_needs_no_restart() {
     let mut world = recorded(env_from(&["app"]));
     world.set(ConfigMap, "app", &[("DB_HOST", "z")]);
     world.now += 20;
-    // A new template, whose pods start after the change.
+    // A new template rolls out, and its pods start after the change.
     let web = world.workloads.get_mut("web").unwrap();
     web.rollout = Rollout::Progressing;
     web.started = None;
@@ -267,7 +267,7 @@ fn a_change_before_the_pods_started_is_folded_into_the_rollout() {
 }
 
 #[test]
-fn a_change_during_a_rollout_is_held_until_it_ends_or_is_stuck() {
+fn change_during_a_rollout_waits_until_it_completes_or_stalls() {
     for end in [Rollout::Complete, Rollout::Stalled] {
         let mut world = recorded(env_from(&["app"]));
         world.workloads.get_mut("web").unwrap().rollout = Rollout::Progressing;
@@ -282,12 +282,12 @@ fn a_change_during_a_rollout_is_held_until_it_ends_or_is_stuck() {
 }
 
 #[test]
-fn pods_of_an_undone_restart_are_restarted_and_the_fight_ends() {
+fn undone_restarts_are_repeated_a_limited_number_of_times() {
     let mut world = recorded(env_from(&["app"]));
     world.set(ConfigMap, "app", &[("DB_HOST", "z")]);
     world.run(60);
     for undone in 1..=4 {
-        // Somebody restores the template of before, whose pods had not been replaced.
+        // A user restores the previous template before its pods are replaced.
         world.strip("web");
         let web = world.workloads.get_mut("web").unwrap();
         web.started = Some(100);
@@ -300,7 +300,7 @@ fn pods_of_an_undone_restart_are_restarted_and_the_fight_ends() {
 }
 
 #[test]
-fn stripped_marker_is_reported_and_not_fought() {
+fn removed_marker_is_reported_without_a_restart() {
     let mut world = recorded(env_from(&["app"]));
     world.set(ConfigMap, "app", &[("DB_HOST", "z")]);
     world.run(60);
@@ -312,7 +312,7 @@ fn stripped_marker_is_reported_and_not_fought() {
 }
 
 #[test]
-fn nothing_runs_so_nothing_restarts() {
+fn workload_without_running_pods_is_not_restarted() {
     let mut world = recorded(env_from(&["app"]));
     world.workloads.get_mut("web").unwrap().started = None;
     world.set(ConfigMap, "app", &[("DB_HOST", "z")]);
@@ -339,7 +339,7 @@ fn change_sets_wait_for_each_other() {
     world.annotate(ConfigMap, "more", CHANGE_SET, "2");
     world.run(30);
     assert_eq!(world.restarts("web"), before + 1);
-    // At most for so long.
+    // The wait has a maximum.
     world.annotate(ConfigMap, "app", CHANGE_SET, "3");
     world.set(ConfigMap, "app", &[("DB_HOST", "y")]);
     world.run(130);
@@ -347,7 +347,7 @@ fn change_sets_wait_for_each_other() {
 }
 
 #[test]
-fn annotations_replace_options_and_invalid_ones_are_reported() {
+fn annotations_override_options_and_invalid_ones_are_reported() {
     let mut world = recorded(env_from(&["app"]));
     let metadata = &mut world.workloads.get_mut("web").unwrap().object["metadata"];
     metadata["annotations"]["rollplan.dev/restart-quiet"] = json!("1m");
@@ -366,7 +366,7 @@ fn annotations_replace_options_and_invalid_ones_are_reported() {
 }
 
 #[test]
-fn configurations_are_named_and_ignored_by_annotations() {
+fn annotations_add_and_ignore_configurations() {
     let template = template(json!({}), json!([]));
     let mut world = recorded(template);
     let metadata = &mut world.workloads.get_mut("web").unwrap().object["metadata"];
@@ -405,7 +405,7 @@ fn workloads_opt_in_or_out() {
 }
 
 #[test]
-fn kinds_that_cannot_be_restarted_say_so() {
+fn kinds_that_cannot_be_restarted_are_held() {
     for (kind, decision, reason) in [
         ("Deployment", Decision::None, None),
         ("Rollout", Decision::None, None),
@@ -434,7 +434,7 @@ fn kinds_that_cannot_be_restarted_say_so() {
 }
 
 #[test]
-fn paused_rollouts_and_unreadable_states_do_not_harm() {
+fn paused_rollouts_and_unreadable_states_are_not_restarted() {
     let mut world = recorded(env_from(&["app"]));
     world.workloads.get_mut("web").unwrap().object["spec"]["paused"] = json!(true);
     world.set(ConfigMap, "app", &[("DB_HOST", "z")]);
@@ -457,7 +457,7 @@ fn paused_rollouts_and_unreadable_states_do_not_harm() {
 }
 
 #[test]
-fn losing_a_race_changes_nothing() {
+fn only_one_of_two_concurrent_restarts_succeeds() {
     let mut world = recorded(env_from(&["app"]));
     world.set(ConfigMap, "app", &[("DB_HOST", "z")]);
     world.now += 60;
@@ -466,12 +466,12 @@ fn losing_a_race_changes_nothing() {
     world.carry_out(&one[0]).unwrap();
     world.carry_out(&other[0]).unwrap_err();
     assert_eq!(world.restarts("web"), 1);
-    // Nor does a change of anything else prevent it: no test of resourceVersion.
+    // Without a test of resourceVersion, other changes to the workload do not make the patch fail.
     assert!(!one[0].call.body_json.contains("resourceVersion"));
 }
 
 #[test]
-fn large_states_leave_keys_out_and_still_compare() {
+fn large_states_omit_keys_and_still_compare() {
     let keys: Vec<String> = (0..1000).map(|index| format!("key-{index:04}")).collect();
     let data: Vec<(&str, &str)> = keys.iter().map(|key| (key.as_str(), "v")).collect();
     let names: Vec<String> = (0..60).map(|index| format!("map-{index}")).collect();

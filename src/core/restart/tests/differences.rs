@@ -1,5 +1,5 @@
-//! What the original does wrong by accident, and what we do instead (docs/restarts.md, "Differences"). Each test says what
-//! the original does.
+//! Bugs of the xing controller that rollplan avoids (docs/restarts.md, "Differences"). Each test states the behavior of the
+//! xing controller, "the original".
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn add(world: &mut World) {
     world.add("Deployment", "d", annotations, env_from(&["a"]));
 }
 
-/// The same story with times told and without.
+/// Runs a story twice: with known times of changes and starts, and without.
 fn with_and_without_times(story: impl Fn(bool)) {
     story(true);
     story(false);
@@ -39,7 +39,7 @@ fn b1_update_right_after_creation_restarts() {
 
 #[test]
 fn b2_killed_within_the_grace_period_restarts() {
-    // The original's next instance records, and never restarts. Ours has no memory to lose: the first call comes late.
+    // The next instance of the original records the checksum, and never restarts. Here, the first call comes late.
     let mut world = xing();
     world.set(ConfigMap, "a", &[("K", "1")]);
     world.now = 10;
@@ -89,7 +89,7 @@ fn b3_flap_on_a_recorded_configuration_does_not_restart() {
 
 #[test]
 fn b4_recreated_configuration_stays_linked() {
-    // The original forgets the link for good.
+    // The original never restarts for it again.
     with_and_without_times(|tells_times| {
         let mut world = xing();
         world.tells_times = tells_times;
@@ -106,8 +106,8 @@ fn b4_recreated_configuration_stays_linked() {
 }
 
 #[test]
-fn b5_optional_configuration_that_is_created_late_restarts_running_pods() {
-    // The original records it, and running pods go on without.
+fn b5_optional_configuration_created_late_restarts_running_pods() {
+    // The original records it, and running pods continue without it.
     let mut world = xing();
     let source = json!({"configMapRef": {"name": "a", "optional": true}});
     let template = template(json!({"envFrom": [source]}), json!([]));
@@ -157,7 +157,7 @@ fn b9_opting_in_again_after_the_pods_were_replaced_does_not_restart() {
 
 #[test]
 fn b10_undo_that_restores_annotations_does_not_restart_new_pods() {
-    // The original restarts again: old checksums come back with the old ReplicaSet's annotations.
+    // The original restarts again: the undo restores old checksums with the annotations of the old ReplicaSet.
     let mut world = xing();
     world.set(ConfigMap, "a", &[("K", "1")]);
     world.now = 10;
@@ -175,7 +175,7 @@ fn b10_undo_that_restores_annotations_does_not_restart_new_pods() {
 }
 
 #[test]
-fn b11_new_template_together_with_a_change_makes_one_rollout() {
+fn b11_new_template_and_change_cause_one_rollout() {
     // The original restarts after the rollout.
     let mut world = xing();
     world.set(ConfigMap, "a", &[("K", "1")]);
@@ -202,8 +202,8 @@ fn b13_checksums_may_be_keyed() {
 }
 
 #[test]
-fn b14_two_restarts_within_a_second_are_two() {
-    // The original writes the same value twice, and the second rolls nothing.
+fn b14_restarts_within_a_second_have_different_markers() {
+    // The original writes the same value twice, so the second write starts no rollout.
     let mut world = xing();
     world.options.quiet = std::time::Duration::ZERO;
     world.tells_times = false;

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::super::*;
 use super::world::*;
 
-/// So many Deployments that read the same ConfigMap, recorded.
+/// Deployments that read the same ConfigMap, recorded.
 fn many(count: usize) -> World {
     let mut world = World::new(Profile::Rollplan);
     world.set(ConfigMap, "app", &[("A", "1")]);
@@ -42,19 +42,19 @@ fn restarts_of_a_workload_are_rate_limited_with_backoff() {
     // 30 s, 1 min, 2 min, 4 min, …
     assert_eq!(world.restarts("web-00"), 7);
     assert!(world.reasons("web-00").contains(&"MIN_INTERVAL"));
-    // The last value arrives.
+    // The last value is applied.
     world.run(7200);
     assert_eq!(world.decision("web-00"), Decision::None);
 }
 
 #[test]
-fn at_most_so_many_restarts_are_under_way() {
+fn concurrent_restarts_are_limited() {
     let mut world = many(10);
     world.options.max_concurrent = 3;
     world.set(ConfigMap, "app", &[("A", "2")]);
     world.now += 60;
     assert_eq!(restarting(&world), 3);
-    // Those that are under way count.
+    // Restarts in progress count.
     for step in world.steps().into_iter().take(2) {
         world.carry_out(&step).unwrap();
     }
@@ -74,8 +74,8 @@ fn at_most_so_many_restarts_are_under_way() {
 }
 
 #[test]
-fn adapters_without_election_exceed_the_maximum_at_most_by_their_number() {
-    // Each plans from what it has seen, and none sees the writes of the others.
+fn concurrent_adapters_exceed_the_limit_at_most_by_their_number() {
+    // Each adapter plans from the same observation, without the writes of the others.
     let mut world = many(20);
     world.options.max_concurrent = 2;
     world.set(ConfigMap, "app", &[("A", "2")]);
@@ -93,7 +93,7 @@ fn adapters_without_election_exceed_the_maximum_at_most_by_their_number() {
 }
 
 #[test]
-fn a_stuck_workload_holds_the_others_until_the_configuration_is_fixed() {
+fn stalled_workload_holds_others_until_the_configuration_changes() {
     let mut world = many(3);
     world.options.max_concurrent = 1;
     world.set(ConfigMap, "app", &[("A", "bad")]);
@@ -114,7 +114,7 @@ fn a_stuck_workload_holds_the_others_until_the_configuration_is_fixed() {
 }
 
 #[test]
-fn budgets_hold_restarts_for_a_while_if_asked_to() {
+fn disruption_budgets_hold_restarts_for_a_limited_time() {
     let mut world = many(1);
     world
         .workloads
@@ -133,7 +133,7 @@ fn budgets_hold_restarts_for_a_while_if_asked_to() {
 }
 
 #[test]
-fn namespaces_are_frozen_and_held() {
+fn frozen_and_held_namespaces_have_no_restarts() {
     let mut world = many(1);
     world.set(ConfigMap, "app", &[("A", "2")]);
     world.now += 60;

@@ -1,4 +1,4 @@
-//! Restarts, as stories on a small world.
+//! Tests of the restart planner on a small simulated cluster.
 
 mod checksums;
 mod decisions;

@@ -21,7 +21,7 @@ fn found(template: &Json) -> Vec<String> {
 }
 
 #[test]
-fn environment_of_all_containers_is_read() {
+fn references_in_environments_of_all_containers_are_found() {
     let env = json!([
         {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "app", "key": "a"}}},
         {"name": "B", "valueFrom": {"secretKeyRef": {"name": "db", "key": "b", "optional": true}}},
@@ -51,7 +51,7 @@ fn environment_of_all_containers_is_read() {
 }
 
 #[test]
-fn volumes_are_read_by_their_mounts() {
+fn references_in_volumes_have_the_usage_of_their_mounts() {
     let template = json!({"spec": {
         "containers": [{"name": "app", "volumeMounts": [
             {"name": "whole", "mountPath": "/a"},
@@ -94,7 +94,7 @@ fn volumes_are_read_by_their_mounts() {
 }
 
 #[test]
-fn texts_that_look_like_references_are_none() {
+fn fields_with_the_names_of_references_are_ignored() {
     let template = json!({
         "metadata": {"annotations": {"configMapRef": "x"}, "labels": {"secretName": "y"}},
         "configMapRef": {"name": "no"},

@@ -1,10 +1,10 @@
 //! One row for each case of Reloader's end-to-end suite (stakater/Reloader, test/e2e), on the same manifests.
 //!
-//! Left out, because nothing here decides about them: the rows of ArgoRollout (restartAt) and DeploymentConfig (OpenShift) in
-//! all tables, `argo/` and `csi/` with a real Vault, and the pending rows of the suite itself (`PDescribeTable`, `PIt`).
-//! Which namespaces and labels are watched is up to the adapter: the cases of `namespace_ignore`, `namespace_selector`,
+//! Omitted, because the planner does not decide them: the rows of ArgoRollout (restartAt) and DeploymentConfig (OpenShift)
+//! in all tables, `argo/`, `csi/` with a real Vault, and the pending rows of the suite itself (`PDescribeTable`, `PIt`).
+//! The adapter decides which namespaces and labels are watched: the cases of `namespace_ignore`, `namespace_selector`,
 //! `resource_selector` and `watch_globally` in `flags/` are rows of tests/e2e/adapter/restarts_test.go. Those of
-//! `annotations/pause_period_test.go` are a test of their own.
+//! `annotations/pause_period_test.go` have a separate test below.
 
 use serde_json::{Value as Json, json};
 
@@ -28,12 +28,12 @@ const SEARCH: &str = "reloader.stakater.com/search";
 const MATCH: &str = "reloader.stakater.com/match";
 const IGNORE: &str = "reloader.stakater.com/ignore";
 
-/// What happens to the configuration of a row.
+/// The event of a row: how its configuration changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     /// Its data changes.
     Data,
-    /// Nothing that counts changes.
+    /// Only a label changes.
     Label,
     Created,
     Deleted,
@@ -42,7 +42,7 @@ use Event::{Created, Data as Changed, Deleted, Label};
 
 /// A case of the suite.
 struct Row {
-    /// File below test/e2e, and what the case is called.
+    /// The file below test/e2e, and the name of the case.
     source: (&'static str, &'static str),
     kinds: &'static [&'static str],
     /// How the template uses configurations, for example "envFrom:configmap/cm".
@@ -52,7 +52,7 @@ struct Row {
     /// Annotation of the configuration that changes.
     on_configuration: &'static [(&'static str, &'static str)],
     options: fn(&mut ReloaderOptions),
-    /// What changes, for example "configmap/cm".
+    /// The configuration that changes, for example "configmap/cm".
     changes: &'static str,
     event: Event,
     restarts: usize,
@@ -382,7 +382,7 @@ fn pairs(of: &[(&str, &str)]) -> serde_json::Map<String, Json> {
         .collect()
 }
 
-/// The world before the change.
+/// The cluster before the change.
 fn world(row: &Row, kind: &str, strategy: Strategy) -> World {
     let mut world = World::new(Profile::Reloader);
     world.options.reloader.strategy = strategy;
@@ -441,7 +441,7 @@ fn end_to_end_cases_of_reloader() {
                     _ => world.restarts("web"),
                 };
                 assert_eq!(done, row.restarts, "{source}");
-                // And again, where the change can be made again.
+                // The same change a second time, if the event can be repeated.
                 if row.event == Changed {
                     let (kind_changed, name) = id(row.changes);
                     world.run(60);
@@ -470,7 +470,7 @@ fn deployment(annotations: &'static [(&'static str, &'static str)], strategy: St
 }
 
 #[test]
-fn markers_are_those_of_reloader() {
+fn markers_match_reloader() {
     let mut world = deployment(CM, Strategy::EnvVars);
     world.set(ConfigMap, "cm", &[("key", "updated")]);
     world.run(60);
@@ -496,7 +496,7 @@ fn markers_are_those_of_reloader() {
 }
 
 #[test]
-fn markers_that_reloader_has_left_are_the_applied_state() {
+fn existing_markers_of_reloader_count_as_applied() {
     let mut world = deployment(CM, Strategy::EnvVars);
     world.set(ConfigMap, "cm", &[("key", "updated")]);
     world.run(60);
@@ -505,7 +505,7 @@ fn markers_that_reloader_has_left_are_the_applied_state() {
     world.tells_times = false;
     world.run(60);
     assert_eq!(world.restarts("web"), 1);
-    // A change while nobody looked is found by the marker.
+    // The marker reveals a change that was made while no planner was running.
     metadata_without_state(&mut world);
     world.set(ConfigMap, "cm", &[("key", "third")]);
     world.run(60);
@@ -518,7 +518,7 @@ fn metadata_without_state(world: &mut World) {
 }
 
 #[test]
-fn pause_period_pauses_and_resumes_without_a_timer_in_memory() {
+fn pause_period_pauses_and_resumes() {
     // annotations/pause_period_test.go
     let paused: &'static [(&'static str, &'static str)] = &[
         (CM_RELOAD, "cm"),

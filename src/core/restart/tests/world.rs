@@ -1,4 +1,4 @@
-//! A cluster of workloads and configurations in which restarts take no time. Also part of the simulation.
+//! A simulated cluster of workloads and configurations in which restarts take no time. `tests/sim` uses it, too.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json, json};
 
 pub(crate) use ConfigurationKind::{ConfigMap, Secret, SecretProviderClass};
 
-/// A second of the first day of 2026.
+/// 2026-01-01T00:00:00Z.
 pub(crate) const START: i64 = 1_767_225_600;
 
 /// Reads and writes of the objects of one namespace, "shop".
@@ -22,13 +22,13 @@ pub(crate) struct World {
     /// Seconds since [`START`].
     pub(crate) now: i64,
     pub(crate) options: Options,
-    /// Whether the planner is told when data has changed and when pods have started.
+    /// Whether the planner receives the times of changes and of pod starts.
     pub(crate) tells_times: bool,
     pub(crate) configurations_complete: bool,
     pub(crate) workloads: BTreeMap<String, Running>,
     pub(crate) configurations: BTreeMap<(ConfigurationKind, String), Stored>,
     pub(crate) namespace: BTreeMap<String, String>,
-    /// Jobs that were created.
+    /// The names of created Jobs.
     pub(crate) jobs: Vec<String>,
     pub(crate) events: Vec<String>,
 }
@@ -37,10 +37,10 @@ pub(crate) struct World {
 #[derive(Clone, Debug)]
 pub(crate) struct Running {
     pub(crate) object: Json,
-    /// When its pods have started.
+    /// When its pods started.
     pub(crate) started: Option<i64>,
     pub(crate) rollout: Rollout,
-    /// How often its pod template has changed.
+    /// The number of changes to its pod template.
     pub(crate) restarts: usize,
     pub(crate) disruptions_allowed: Option<i32>,
 }
@@ -99,14 +99,14 @@ impl World {
         self.workloads.insert(name.to_owned(), running);
     }
 
-    /// Somebody removes all annotations from a pod template.
+    /// Removes all annotations from a pod template.
     pub(crate) fn strip(&mut self, name: &str) {
         let object = &mut self.workloads.get_mut(name).unwrap().object;
         object["spec"]["template"]["metadata"]["annotations"] = json!({});
         drop_empty(object);
     }
 
-    /// Writes a configuration now.
+    /// Creates or updates a configuration.
     pub(crate) fn set(&mut self, kind: ConfigurationKind, name: &str, data: &[(&str, &str)]) {
         let now = self.now;
         let stored = self
@@ -165,7 +165,7 @@ impl World {
         plan_restarts(&self.input(), &Never).unwrap()
     }
 
-    /// The plan for a workload. Whoever is not selected gets none.
+    /// The plan for a workload. `None` if it is not selected.
     pub(crate) fn plan_for(&self, name: &str) -> Option<WorkloadPlan> {
         let input = self.input();
         let plan = plan_restarts(&input, &Never).unwrap();
@@ -191,7 +191,7 @@ impl World {
         changes.map(|it| it.to_string()).collect()
     }
 
-    /// Plans and carries out until there is nothing to do now.
+    /// Plans and executes steps until a plan has none.
     pub(crate) fn settle(&mut self) {
         for _ in 0..20 {
             let steps: Vec<Step> = self.steps();
@@ -202,10 +202,10 @@ impl World {
                 self.carry_out(&step).unwrap();
             }
         }
-        panic!("plans do not come to an end: {:?}", self.plan().workloads);
+        panic!("plans do not converge: {:?}", self.plan().workloads);
     }
 
-    /// Settles, waits for what is due, and so on for so many seconds.
+    /// Settles at every time at which a plan is due, for the given number of seconds.
     pub(crate) fn run(&mut self, seconds: i64) {
         let end = self.now + seconds;
         loop {
@@ -226,7 +226,7 @@ impl World {
         plans.flat_map(|plan| plan.steps).collect()
     }
 
-    /// Makes the call of a step. The error is what the API server would refuse.
+    /// Executes the call of a step. Fails if the API server would reject it.
     pub(crate) fn carry_out(&mut self, step: &Step) -> Result<(), String> {
         let ApiCall {
             verb,
@@ -363,7 +363,7 @@ fn strings(json: &Json) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Applies a JSON Patch as the API server does: all of it or nothing, and a test for null passes where nothing is.
+/// Applies a JSON Patch like the API server: atomically, and a test for null succeeds if the field is absent.
 pub(crate) fn apply(object: &mut Json, patch: &Json) -> Result<(), String> {
     let mut changed = object.clone();
     for operation in patch.as_array().ok_or("not a JSON Patch")? {
@@ -426,7 +426,7 @@ pub(crate) fn env(name: &str, key: &str) -> Json {
     )
 }
 
-/// Our opt-in.
+/// The annotation that opts a workload in.
 pub(crate) fn enabled() -> Json {
     json!({"rollplan.dev/restart": "enabled"})
 }

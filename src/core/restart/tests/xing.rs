@@ -1,5 +1,5 @@
-//! The scenarios of the original's `config_agent_test.go`, on what can be seen from outside: its state is in memory, ours in
-//! annotations.
+//! The scenarios in `config_agent_test.go` of the xing controller, "the original", with assertions on the observable
+//! behavior only: the original keeps its state in memory, rollplan in annotations.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::world::*;
 const APPLIED: &str = "com.xing.deployment-restart.applied-config-checksums";
 const BOTH: &str = r#"{"configmap/shop/a":"abc","secret/shop/b":"def"}"#;
 
-/// A ConfigMap "a" with the checksum "abc", and a Deployment "d" that reads it and a Secret "b" that nobody has seen.
+/// A ConfigMap "a" with the checksum "abc", and a Deployment "d" that reads it and an unknown Secret "b".
 struct Scenario {
     world: World,
 }
@@ -53,7 +53,7 @@ impl Scenario {
         self
     }
 
-    /// Checksums that were applied in the end, and restarts.
+    /// Asserts the final applied checksums and the number of restarts.
     fn ends(self, applied: Json, restarts: usize) {
         let annotation = self.world.annotation("d", APPLIED);
         let stored: Json = annotation.map_or(Json::Null, |it| serde_json::from_str(it).unwrap());
@@ -76,7 +76,7 @@ fn entries(a: &str, b: &str) -> Json {
 fn agent_scenarios() {
     let new = Scenario::new;
     let only_b = r#"{"secret/shop/b":"def"}"#;
-    // Nothing, a ConfigMap alone, and one that is deleted: nothing to do.
+    // No objects, a ConfigMap alone, and a deleted ConfigMap: nothing to do.
     assert!(new().world.plan().workloads.is_empty());
     assert!(
         new()
@@ -87,7 +87,7 @@ fn agent_scenarios() {
             .workloads
             .is_empty()
     );
-    // A workload alone: two references that nobody knows.
+    // A workload alone: two unknown references.
     let alone = new().workload(BOTH);
     assert_eq!(alone.world.plan().counts.unknown, 2);
     alone.wait().ends(entries("abc", "def"), 0);
@@ -138,7 +138,7 @@ fn agent_scenarios() {
 
 #[test]
 fn stop_does_not_wait_for_the_grace_period() {
-    // D without A's entry, A, A', stop at once: what was observed twice has changed.
+    // D without A's entry, A, A', immediate stop: two observations prove a change.
     let only_b = r#"{"secret/shop/b":"def"}"#;
     let mut scenario = Scenario::new().workload(only_b).config("abc").config("bcd");
     scenario.world.options.quiet = Duration::ZERO;
@@ -147,7 +147,7 @@ fn stop_does_not_wait_for_the_grace_period() {
 }
 
 #[test]
-fn grace_counts_from_the_first_observation_and_never_slides() {
+fn grace_period_starts_with_the_first_change() {
     let mut scenario = Scenario::new().config("0").workload("").wait();
     let mut restarted = Vec::new();
     for second in 1..=10 {
@@ -161,17 +161,17 @@ fn grace_counts_from_the_first_observation_and_never_slides() {
 }
 
 #[test]
-fn failed_patch_is_made_again() {
+fn failed_patch_is_repeated() {
     let mut scenario = Scenario::new().config("bcd").workload(BOTH);
     scenario.world.settle();
     scenario.world.now += 10;
-    // The call fails, ignored or not: the difference stays visible.
+    // Although the call fails, the next plan still contains it.
     assert_eq!(scenario.world.steps().len(), 1);
     scenario.wait().ends(entries("bcd", "def"), 1);
 }
 
 #[test]
-fn only_opted_in_deployments_and_stateful_sets_count() {
+fn only_deployments_and_stateful_sets_that_opted_in_are_selected() {
     for (kind, annotation, selected) in [
         ("Deployment", "enabled", 1),
         ("StatefulSet", "enabled", 1),
@@ -191,7 +191,7 @@ fn only_opted_in_deployments_and_stateful_sets_count() {
 }
 
 #[test]
-fn references_are_those_of_the_original() {
+fn tracked_references_match_the_original() {
     let container = json!({
         "envFrom": [{"configMapRef": {"name": "a"}}, {"secretRef": {"name": "b"}}],
         "env": [{"name": "X", "valueFrom": {"secretKeyRef": {"name": "no", "key": "k"}}}],
@@ -222,7 +222,7 @@ fn references_are_those_of_the_original() {
 }
 
 #[test]
-fn the_patch_has_the_annotations_of_the_original() {
+fn annotations_of_the_patch_match_the_original() {
     let mut scenario = Scenario::new().config("bcd").workload(BOTH);
     scenario.world.run(60);
     let template = &scenario.world.workloads["d"].object["spec"]["template"];
