@@ -2,9 +2,11 @@
 //! become half a KiB, and forty thousand may be ten milliseconds of work.
 //!
 //! One walk over the bytes adds up what each field takes. It also finds what Kubernetes itself refuses by its size, so that
-//! nothing of it is ever decoded.
+//! nothing of it is ever decoded. Of the ReplicaSets, pods and events of a snapshot, only those that are selected are refused;
+//! others count by what they take.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::LazyLock;
 
 use bytes::Buf as _;
@@ -19,6 +21,7 @@ use super::limits::{
     ANSWERS_MAX, CONFIGURATIONS_MAX, EVENTS_MAX, PODS_MAX, REPLICA_SETS_MAX, WORKLOADS_MAX,
 };
 use super::parse::path::Path;
+use super::parse::selected::find_selected;
 use crate::proto::RawStruct;
 use crate::proto::{
     Configuration, ContainerStatus, DeploymentCondition, FailureRule, LabelSelectorRequirement,
@@ -135,6 +138,10 @@ struct Field {
     rule: Rule,
     /// How many there may be.
     entries_max: Option<usize>,
+    /// Whether more of them refuse the request, and not the object that has them.
+    is_of_request: bool,
+    /// What each takes besides beyond that, in a list, which grows by doubling.
+    beyond: usize,
     /// Which shape is in it.
     inner: Option<usize>,
 }
@@ -148,9 +155,11 @@ enum Rule {
     Text,
     /// An object as the API server stores it.
     Object,
+    /// One that is refused only if it is selected.
+    Member,
     /// One whose annotations a plan copies.
     Deployment,
-    /// One that a plan copies.
+    /// A member that a plan copies.
     ReplicaSet,
     Annotations,
     /// It is held against each ReplicaSet.
@@ -221,7 +230,7 @@ pub fn estimate_named(
     let Some(walk) = Walk::run(message, encoded, u64::MAX, interrupt) else {
         return Ok(Estimate::default());
     };
-    walk.finish()
+    walk.finish(encoded)
 }
 
 /// [`estimate_named`], if it is no more work than this. Does not read on where it is more.
@@ -240,11 +249,18 @@ pub fn estimate_up_to(
     if walk.work() > work_max {
         return Ok(None);
     }
-    walk.finish().map(Some)
+    walk.finish(encoded).map(Some)
 }
 
 pub(super) fn annotations_too_large(bytes: usize) -> String {
     format!("{bytes} bytes of keys and values exceed the limit of {ANNOTATIONS_BYTES_MAX}")
+}
+
+/// An object that breaks limits, and must be selected to be refused for it.
+struct Oversized {
+    /// Where its bytes are.
+    address: usize,
+    violations: Violations,
 }
 
 /// What was found so far.
@@ -260,6 +276,11 @@ struct Walk<'i> {
     replica_sets: u64,
     /// What an annotation takes besides, of the object that is being read.
     annotation: u64,
+    /// Whether the selector is being read: it has limits of its own.
+    is_selector: bool,
+    /// Whether a member is being read.
+    is_member: bool,
+    oversized: Vec<Oversized>,
     violations: Violations,
     too_large: Option<Error>,
 }
@@ -284,6 +305,9 @@ impl<'i> Walk<'i> {
             selector: 0,
             replica_sets: 0,
             annotation: 0,
+            is_selector: false,
+            is_member: false,
+            oversized: Vec::new(),
             violations: Violations::default(),
             too_large: None,
         };
@@ -297,11 +321,14 @@ impl<'i> Walk<'i> {
         self.work.saturating_add(matches).saturating_add(memory)
     }
 
-    fn finish(self) -> Result<Estimate, Error> {
+    fn finish(mut self, encoded: &[u8]) -> Result<Estimate, Error> {
         let estimate = Estimate {
             memory: self.memory,
             work: self.work(),
         };
+        if !self.is_interrupted && self.violations.is_empty() && !self.oversized.is_empty() {
+            self.refuse_selected(encoded)?;
+        }
         if self.is_interrupted {
             return Err(Interrupted.into());
         }
@@ -313,6 +340,21 @@ impl<'i> Walk<'i> {
         }
         check_memory(estimate.memory)?;
         Ok(estimate)
+    }
+
+    /// Notes what is wrong with members that are selected.
+    fn refuse_selected(&mut self, request: &[u8]) -> Result<(), Interrupted> {
+        let selected = find_selected(request, self.interrupt)?;
+        for Oversized {
+            address,
+            violations,
+        } in mem::take(&mut self.oversized)
+        {
+            if selected.contains(&address) {
+                self.violations.extend(violations);
+            }
+        }
+        Ok(())
     }
 
     /// Adds what is in a message, and returns the bytes of its texts. To where it cannot be read any further: nothing is
@@ -338,7 +380,10 @@ impl<'i> Walk<'i> {
             *count += 1;
             if field.entries_max.is_some_and(|max| *count > max) {
                 has_too_many = true;
-                continue;
+                if !self.is_member {
+                    continue;
+                }
+                self.memory = self.memory.saturating_add(field.beyond);
             }
             let index = *count - 1;
             self.memory = self.memory.saturating_add(field.memory);
@@ -379,22 +424,36 @@ impl<'i> Walk<'i> {
                 .add(path, Reason::AnnotationsTooLarge, description);
         }
         if has_too_many {
-            self.note_too_many(fields, &counts);
+            self.note_too_many(fields, &counts, path);
         }
         text
     }
 
-    fn note_too_many(&mut self, fields: &'static [Field], counts: &[usize]) {
+    fn note_too_many(
+        &mut self,
+        fields: &'static [Field],
+        counts: &[usize],
+        path: Option<&Path<'_>>,
+    ) {
         for (field, &count) in fields.iter().zip(counts) {
-            if let Some(max) = field.entries_max
-                && count > max
-            {
-                self.too_large.get_or_insert(Error::TooLarge {
-                    what: &field.what,
-                    unit: "entries",
-                    count,
-                    max,
-                });
+            let Some(max) = field.entries_max.filter(|max| count > *max) else {
+                continue;
+            };
+            match path {
+                Some(path) if !field.is_of_request && !self.is_selector => {
+                    let description = format_args!("{count} entries exceed the limit of {max}");
+                    let path = path.field(&field.name);
+                    self.violations
+                        .add(path, Reason::ObjectTooLarge, description);
+                }
+                _ => {
+                    self.too_large.get_or_insert(Error::TooLarge {
+                        what: &field.what,
+                        unit: "entries",
+                        count,
+                        max,
+                    });
+                }
             }
         }
     }
@@ -437,39 +496,62 @@ impl<'i> Walk<'i> {
             }
             Rule::Selector => {
                 let before = self.work;
+                self.is_selector = true;
                 let text = self.message(inner, inside, Some(path));
+                self.is_selector = false;
                 self.selector = self.work - before;
                 text
             }
-            Rule::Deployment | Rule::ReplicaSet | Rule::Object => {
-                if inside.len() > OBJECT_BYTES_MAX {
-                    let description = format_args!(
-                        "{} bytes exceed the limit of {OBJECT_BYTES_MAX} for an object",
-                        inside.len()
-                    );
-                    self.violations
-                        .add(path, Reason::ObjectTooLarge, description);
-                    return 0;
-                }
-                let before = self.memory;
-                self.annotation = match field.rule {
-                    Rule::Object => 0,
-                    _ => WORK_ANNOTATION,
-                };
-                let text = self.message(inner, inside, Some(path));
-                if field.rule == Rule::ReplicaSet {
-                    self.replica_sets += 1;
-                    let copied = (self.memory - before).saturating_mul(COPIES - 1);
-                    self.memory = self.memory.saturating_add(copied);
-                }
-                text
+            Rule::Deployment | Rule::Object => self.object(field.rule, inner, inside, path),
+            Rule::ReplicaSet | Rule::Member => self.member(field.rule, inner, inside, path),
+        }
+    }
+
+    /// Adds what is in an object. Nothing, where it is too large and refused for it in any case.
+    fn object(&mut self, rule: Rule, inner: usize, inside: &[u8], path: &Path<'_>) -> usize {
+        if inside.len() > OBJECT_BYTES_MAX {
+            let description = format_args!(
+                "{} bytes exceed the limit of {OBJECT_BYTES_MAX} for an object",
+                inside.len()
+            );
+            self.violations
+                .add(path, Reason::ObjectTooLarge, description);
+            if !self.is_member {
+                return 0;
             }
         }
+        self.annotation = match rule {
+            Rule::Object | Rule::Member => 0,
+            _ => WORK_ANNOTATION,
+        };
+        self.message(inner, inside, Some(path))
+    }
+
+    /// Adds what is in an object that may not be selected.
+    fn member(&mut self, rule: Rule, inner: usize, inside: &[u8], path: &Path<'_>) -> usize {
+        let before = self.memory;
+        let others = mem::take(&mut self.violations);
+        self.is_member = true;
+        let text = self.object(rule, inner, inside, path);
+        self.is_member = false;
+        let violations = mem::replace(&mut self.violations, others);
+        if !violations.is_empty() {
+            self.oversized.push(Oversized {
+                address: inside.as_ptr().addr(),
+                violations,
+            });
+        }
+        if rule == Rule::ReplicaSet {
+            self.replica_sets += 1;
+            let copied = (self.memory - before).saturating_mul(COPIES - 1);
+            self.memory = self.memory.saturating_add(copied);
+        }
+        text
     }
 }
 
 /// The number of the next field, and its bytes, if it has a length. `None` if it cannot be read.
-fn next_field<'a>(encoded: &mut &'a [u8]) -> Option<(u32, Option<&'a [u8]>)> {
+pub(super) fn next_field<'a>(encoded: &mut &'a [u8]) -> Option<(u32, Option<&'a [u8]>)> {
     const LENGTH_DELIMITED: u8 = WireType::LengthDelimited as u8;
     // Nearly all have a short number and a short length.
     if let [key @ 8..0x80, length @ 0..0x80, rest @ ..] = *encoded
@@ -538,7 +620,9 @@ impl Field {
                 let memory = entry_bytes(field).unwrap_or_default();
                 let rule = Rule::of(parent, field.name(), &kind);
                 let object = match rule {
-                    Rule::Deployment | Rule::ReplicaSet | Rule::Object => WORK_OBJECT,
+                    Rule::Deployment | Rule::ReplicaSet | Rule::Object | Rule::Member => {
+                        WORK_OBJECT
+                    }
                     _ => 0,
                 };
                 let entry = if field.is_map() { WORK_MAP_ENTRY } else { 0 };
@@ -553,6 +637,11 @@ impl Field {
                     work: WORK_FIELD + object + entry,
                     rule,
                     entries_max: entries_max(parent, field),
+                    is_of_request: matches!(
+                        parent,
+                        "rollplan.v1.Snapshot" | "rollplan.v1.PlanRestartsRequest"
+                    ),
+                    beyond: if field.is_map() { 0 } else { memory },
                     inner: match kind {
                         Kind::Message(inner) => by_name.get(inner.full_name()).copied(),
                         _ => None,
@@ -572,8 +661,8 @@ impl Rule {
             | ("rollplan.v1.StepAnswer", "existing_json") => Self::Objects,
             ("rollplan.v1.Snapshot", "replica_sets") => Self::ReplicaSet,
             ("rollplan.v1.Snapshot", "deployment") => Self::Deployment,
-            ("rollplan.v1.Snapshot", "pods" | "events")
-            | ("rollplan.v1.PlanRestartsRequest", "workloads" | "configurations") => Self::Object,
+            ("rollplan.v1.Snapshot", "pods" | "events") => Self::Member,
+            ("rollplan.v1.PlanRestartsRequest", "workloads" | "configurations") => Self::Object,
             ("rollplan.v1.ObjectMeta" | "rollplan.v1.Configuration", "annotations") => {
                 Self::Annotations
             }
@@ -620,7 +709,7 @@ mod tests {
     use prost::Message as _;
 
     use super::*;
-    use crate::proto::{ObjectMeta, PlanRolloutRequest, PodStatus, Snapshot};
+    use crate::proto::{Deployment, ObjectMeta, PlanRolloutRequest, PodStatus, Snapshot};
 
     /// All lists and maps below a message of a request.
     fn lists(
@@ -730,27 +819,58 @@ mod tests {
         let mut status = vec![0x2a];
         prost::encoding::encode_varint(more.len() as u64, &mut status);
         status.extend(more);
-        let too_many = estimate::<PlanRolloutRequest>(&pods(1, &status));
-        assert!(
-            matches!(
-                too_many,
-                Err(Error::TooLarge {
-                    what: "PodStatus.container_statuses",
-                    ..
-                })
-            ),
-            "{too_many:?}"
-        );
+        // Of one that is not selected, nobody reads them.
+        estimate::<PlanRolloutRequest>(&pods(1, &status)).unwrap();
+    }
+
+    fn owned_by(uid: &str) -> ObjectMeta {
+        ObjectMeta {
+            owner_references: vec![OwnerReference {
+                uid: uid.to_owned(),
+                controller: Some(true),
+                ..OwnerReference::default()
+            }],
+            ..ObjectMeta::default()
+        }
+    }
+
+    /// A request with these pods, and with the Deployment and the ReplicaSet that control [`own_pod`].
+    fn own(pods: Vec<Pod>) -> Vec<u8> {
+        let mut set = ReplicaSet {
+            metadata: Some(owned_by("deployment")),
+            ..ReplicaSet::default()
+        };
+        set.metadata.as_mut().unwrap().uid = "set".to_owned();
+        let request = PlanRolloutRequest {
+            snapshot: Some(Snapshot {
+                deployment: Some(Deployment {
+                    metadata: Some(ObjectMeta {
+                        uid: "deployment".to_owned(),
+                        ..ObjectMeta::default()
+                    }),
+                    ..Deployment::default()
+                }),
+                replica_sets: vec![set],
+                pods,
+                ..Snapshot::default()
+            }),
+            options: None,
+        };
+        request.encode_to_vec()
+    }
+
+    fn own_pod() -> Pod {
+        Pod {
+            metadata: Some(owned_by("set")),
+            ..Pod::default()
+        }
     }
 
     fn annotated(entries: impl IntoIterator<Item = (String, String)>) -> Pod {
-        Pod {
-            metadata: Some(ObjectMeta {
-                annotations: entries.into_iter().collect(),
-                ..ObjectMeta::default()
-            }),
-            ..Pod::default()
-        }
+        let mut pod = own_pod();
+        let annotations = &mut pod.metadata.as_mut().unwrap().annotations;
+        annotations.extend(entries);
+        pod
     }
 
     fn violation(encoded: &[u8]) -> (String, Reason) {
@@ -767,29 +887,27 @@ mod tests {
     #[test]
     fn what_kubernetes_refuses_by_its_size_is_refused() {
         let of_bytes = |bytes| annotated([("key".to_owned(), "x".repeat(bytes - 3))]);
-        let all = of(vec![
+        let all = own(vec![
             of_bytes(ANNOTATIONS_BYTES_MAX),
             of_bytes(ANNOTATIONS_BYTES_MAX + 1),
         ]);
         let path = "snapshot.pods[1].metadata.annotations".to_owned();
         assert_eq!(violation(&all), (path, Reason::AnnotationsTooLarge));
-        let all = of(vec![of_bytes(ANNOTATIONS_BYTES_MAX); 2]);
+        let all = own(vec![of_bytes(ANNOTATIONS_BYTES_MAX); 2]);
         estimate::<PlanRolloutRequest>(&all).unwrap();
         // In many entries as in one.
         let many = (0..5_000).map(|i| (format!("{i:060}"), String::new()));
         let path = "snapshot.pods[0].metadata.annotations".to_owned();
         assert_eq!(
-            violation(&of(vec![annotated(many)])),
+            violation(&own(vec![annotated(many)])),
             (path, Reason::AnnotationsTooLarge)
         );
         let long = |bytes: usize| {
-            let pod = Pod {
-                // Tag and length of the text.
-                api_version: "x".repeat(bytes - 5),
-                ..Pod::default()
-            };
+            let mut pod = own_pod();
+            // Tag and length of the text.
+            pod.api_version = "x".repeat(bytes - pod.encoded_len() - 5);
             assert_eq!(pod.encoded_len(), bytes);
-            of(vec![pod])
+            own(vec![pod])
         };
         estimate::<PlanRolloutRequest>(&long(OBJECT_BYTES_MAX)).unwrap();
         let path = "snapshot.pods[0]".to_owned();

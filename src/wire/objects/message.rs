@@ -7,10 +7,11 @@ use prost::{Message, Name};
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::Pod;
 
-use super::found::Found;
+use super::found::{Found, Metadata};
 use super::key::DUPLICATE_KEY;
 use super::lean_pod::read_lean_pod;
 use super::scan::{path_in_text, scan};
+use super::select::name_only;
 use super::transcode::{Fault, Transcoded, Transcoder};
 use super::{Object, Reader};
 use crate::proto;
@@ -19,10 +20,13 @@ use crate::wire::error::{Error, Reason, Violations};
 use crate::wire::estimate::{self, OBJECT_BYTES_MAX};
 use crate::wire::origin::Origin;
 use crate::wire::parse::lean_pod::lean_pod_memory;
+use crate::wire::parse::path::JsonName;
 
-/// Reads a text with exactly one ReplicaSet. The path of an error is relative to the text.
+/// Reads a text with exactly one ReplicaSet, and only whose it is if it is not the caller's. The path of an error is relative
+/// to the text.
 pub(in crate::wire) fn read_replica_set(
     text: &[u8],
+    is_own: impl FnOnce(&Metadata<'_>) -> bool,
     interrupt: &dyn Interrupt,
 ) -> Result<proto::ReplicaSet, Fault> {
     let fault = |reason, description: String| Fault {
@@ -51,6 +55,10 @@ pub(in crate::wire) fn read_replica_set(
             object.api_version, object.kind
         );
         return Err(fault(Reason::WrongKind, description));
+    }
+    let metadata = object.metadata();
+    if object.field("metadata").is_some() && !is_own(&metadata) {
+        return Ok(name_only(object, &metadata));
     }
     match message_of::<proto::ReplicaSet>(object, false, interrupt) {
         Ok(Read { mut message, .. }) => {
@@ -225,7 +233,7 @@ fn message_of<'a, M: Message + Name + Default>(
                     .listed
                     .into_iter()
                     .map(|violation| Fault {
-                        path: format!(".{}", violation.field),
+                        path: format!(".{}", JsonName(&violation.field)),
                         reason: violation.reason,
                         description: violation.description,
                     })

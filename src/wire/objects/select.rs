@@ -265,7 +265,7 @@ fn list(objects: &[Object<'_, '_>]) -> String {
 }
 
 /// A ReplicaSet of somebody else: what tells that it is, and its name.
-fn name_only(object: &Found<'_>, metadata: &Metadata<'_>) -> proto::ReplicaSet {
+pub(super) fn name_only(object: &Found<'_>, metadata: &Metadata<'_>) -> proto::ReplicaSet {
     let owner = metadata
         .controller
         .as_ref()

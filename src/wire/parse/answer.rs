@@ -8,7 +8,7 @@ use super::path::Path;
 use super::{Owner, Parser};
 use crate::proto;
 use crate::wire::error::Reason;
-use crate::wire::objects;
+use crate::wire::objects::{self, Metadata};
 
 /// Bytes that the body of an answer may have.
 const BODY_BYTES_MAX: usize = 64 << 10;
@@ -159,7 +159,11 @@ impl Parser<'_> {
         if bytes.is_empty() {
             return None;
         }
-        match objects::read_replica_set(bytes, self.interrupt) {
+        let is_own = |it: &Metadata<'_>| {
+            let controller = it.controller.as_deref();
+            owner.is_near(&it.namespace) && controller.is_some_and(|uid| owner.is(uid))
+        };
+        match objects::read_replica_set(bytes, is_own, self.interrupt) {
             Ok(set) => self.existing(set, owner, path),
             Err(fault) => {
                 let field = format!("{path}{}", fault.path);

@@ -14,6 +14,7 @@ mod raw_template;
 mod replica_set;
 pub(super) mod restart;
 mod scalar;
+pub(super) mod selected;
 pub(super) mod selector;
 mod template;
 mod workload;
@@ -253,8 +254,12 @@ impl Owner<'_> {
     /// Whether the object says that this Deployment manages it. Without the Deployment's UID, which has been noted, this
     /// counts for every object that somebody manages.
     fn controls(&self, metadata: &proto::ObjectMeta) -> bool {
-        let uid = &self.deployment.metadata.uid;
-        controller(metadata).is_some_and(|owner| uid.is_empty() || owner.uid == *uid)
+        controller(metadata).is_some_and(|owner| self.is(&owner.uid))
+    }
+
+    fn is(&self, uid: &str) -> bool {
+        let own = &self.deployment.metadata.uid;
+        own.is_empty() || uid == own
     }
 
     /// What a ReplicaSet is to the Deployment. Kubernetes selects in the same way: by namespace, controller and labels.

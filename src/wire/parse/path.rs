@@ -78,8 +78,8 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// A name of the contract as JSON has it: "max_surge" is "maxSurge".
-struct JsonName<'a>(&'a str);
+/// A name of the contract as JSON has it: "max_surge" is "maxSurge". Or a path of such names.
+pub(in crate::wire) struct JsonName<'a>(pub(in crate::wire) &'a str);
 
 impl fmt::Display for JsonName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -176,14 +176,19 @@ fn name_only(set: proto::ReplicaSet, owner: &Owner<'_>) -> ReplicaSet {
         owner_references,
         ..
     } = set.metadata.unwrap_or_default();
-    let owner_references = owner_references.into_iter().map(owner_reference);
+    let mut owner_references = owner_references.into_iter();
+    let controller = owner_references.find(proto::OwnerReference::controller);
     ReplicaSet {
         metadata: ObjectMeta {
             name,
             namespace: owner.namespace().to_owned(),
             uid,
-            labels,
-            owner_references: owner_references.collect(),
+            // With a controller, nobody reads them.
+            labels: match controller {
+                Some(_) => Default::default(),
+                None => labels,
+            },
+            owner_references: controller.into_iter().map(owner_reference).collect(),
             ..ObjectMeta::default()
         },
         replicas: 0,

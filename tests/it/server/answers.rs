@@ -3,10 +3,12 @@
 use prost::Message as _;
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
-    ComputeStatusRequest, ListRevisionsRequest, PlanRolloutRequest, RollbackRequest,
+    ComputeStatusRequest, ListRevisionsRequest, ObjectMeta, PlanRolloutRequest, Pod,
+    RollbackRequest,
 };
 use rollplan::server::Config;
 use rollplan::wire;
+use rollplan::wire::estimate::ENTRIES_MAX;
 use tonic::Code;
 use tonic::codec::CompressionEncoding;
 use tonic::transport::Channel;
@@ -36,10 +38,31 @@ async fn plans_are_those_of_wire() {
     assert_eq!(check(&mut client, mk_request()).await, None);
 }
 
+/// With a pod that nobody selects, and that has more labels than a selected one may have.
+fn mk_request_with_odd_pod() -> PlanRolloutRequest {
+    let mut request = mk_request();
+    let labels = (0..=ENTRIES_MAX).map(|index| (format!("a{index}"), String::new()));
+    let pod = Pod {
+        metadata: Some(ObjectMeta {
+            labels: labels.collect(),
+            ..ObjectMeta::default()
+        }),
+        ..Pod::default()
+    };
+    request.snapshot.as_mut().unwrap().pods.push(pod);
+    request
+}
+
+#[tokio::test]
+async fn plans_beside_odd_objects_of_other_owners_are_those_of_wire() {
+    let Serving { mut client, .. } = start().await;
+    assert_eq!(check(&mut client, mk_request_with_odd_pod()).await, None);
+}
+
 #[tokio::test]
 async fn statuses_are_those_of_wire() {
     let Serving { mut client, .. } = start().await;
-    let PlanRolloutRequest { snapshot, options } = mk_request();
+    let PlanRolloutRequest { snapshot, options } = mk_request_with_odd_pod();
     let request = ComputeStatusRequest {
         snapshot,
         options,
@@ -53,7 +76,7 @@ async fn statuses_are_those_of_wire() {
 #[tokio::test]
 async fn rollbacks_and_revisions_are_those_of_wire() {
     let Serving { mut client, .. } = start().await;
-    let PlanRolloutRequest { snapshot, options } = mk_request();
+    let PlanRolloutRequest { snapshot, options } = mk_request_with_odd_pod();
     let request = RollbackRequest {
         snapshot: snapshot.clone(),
         to_revision: 0,

@@ -103,20 +103,20 @@ async fn requests(checks: &mut Checks) {
     let cause = "the request contradicts the contract";
     let empty = PlanRolloutRequest::default();
     checks.message(cause, PLAN, &empty).await;
+    let mut large = mk_request();
+    let pod = &mut large.snapshot.as_mut().unwrap().pods[0];
+    let annotations = (0..10_001).map(|index| (format!("a{index}"), String::new()));
+    pod.metadata.as_mut().unwrap().annotations = annotations.collect();
+    checks.message(cause, PLAN, &large).await;
 
     let cause = "more than 10,000 ReplicaSets";
-    let changes: [fn(&mut Snapshot); 7] = [
+    let changes: [fn(&mut Snapshot); 6] = [
         |it| it.replica_sets = vec![ReplicaSet::default(); 10_001],
         |it| it.pods = vec![Pod::default(); 20_001],
         |it| it.events = vec![ObservedEvent::default(); 20_001],
         |it| it.answers = vec![StepAnswer::default(); 1_001],
         |it| *requirements(it) = vec![requirement(0); 101],
         |it| *requirements(it) = vec![requirement(1_001)],
-        |it| {
-            let metadata = it.pods[0].metadata.as_mut().unwrap();
-            let annotations = (0..10_001).map(|index| (format!("a{index}"), String::new()));
-            metadata.annotations = annotations.collect();
-        },
     ];
     for change in changes {
         let mut request = mk_request();

@@ -10,6 +10,7 @@ mod fixtures;
 mod interrupts;
 mod kinds;
 mod objects;
+mod oversized;
 mod random;
 mod refused_objects;
 mod restarts;
