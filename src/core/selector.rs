@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_text_is_what_clients_list_by() {
+    fn text_form_is_valid_for_list_requests() {
         let requirement = |key: &str, operator| Requirement {
             key: key.to_owned(),
             operator,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operator_decides_as_kubernetes_does() {
+    fn operators_match_kubernetes() {
         let values = || vec!["a".to_owned(), "b".to_owned()];
         for (operator, a, c, absent) in [
             (Operator::In(values()), true, false, false),

@@ -1,4 +1,4 @@
-//! Absurd numbers: nothing overflows, and what comes out still makes sense. Tests run with overflow checks.
+//! Extreme numbers: nothing overflows, and plans stay valid. Tests run with overflow checks.
 
 use super::random::Random;
 use super::world::{
@@ -16,7 +16,7 @@ use crate::time::Time;
 
 const MAX: i32 = i32::MAX;
 
-/// A hundred sets at their largest, of which the last one is new; everything else at its largest, too.
+/// A hundred ReplicaSets of the maximum size, the last of them new. All other numbers are at their maximum, too.
 fn largest() -> Snapshot {
     let mut deployment = mk_deployment(MAX);
     deployment.spec.strategy = Strategy::RollingUpdate {
@@ -63,7 +63,7 @@ fn sizes(plan: &Plan) -> Vec<(&str, i32, i32)> {
 }
 
 #[test]
-fn the_largest_world_is_planned() {
+fn largest_world_is_planned() {
     let snapshot = largest();
     let status = compute_status(&snapshot, Options::default());
     assert_eq!(status.replicas, MAX);
@@ -78,12 +78,12 @@ fn the_largest_world_is_planned() {
         for step in &plan.steps {
             apply(&mut world, step.action.as_ref().unwrap());
         }
-        // There is no generation after the last one.
+        // The generation stays at its maximum.
         for set in &world.replica_sets {
             assert_eq!(set.metadata.generation, i64::MAX);
         }
     }
-    // The minimum is 0, so that every old pod may go.
+    // The minimum is 0, so every old pod may be deleted.
     let plan = plan_settled(&snapshot, Options::default());
     let scaled = sizes(&plan);
     assert_eq!(scaled.len(), 99);
@@ -95,10 +95,10 @@ fn the_largest_world_is_planned() {
 }
 
 #[test]
-fn a_generation_has_none_after_the_last() {
+fn generation_does_not_exceed_its_maximum() {
     let mut snapshot = largest();
     snapshot.replica_sets.drain(..98);
-    // Unavailable pods and available ones go in two writes to one set: the second tests the next generation.
+    // Unavailable and available pods are deleted by two writes to one ReplicaSet: the second tests the next generation.
     snapshot.deployment.spec.strategy = rolling(MAX, 5);
     snapshot.replica_sets[0].status.available_replicas = MAX - 3;
     snapshot.replica_sets[1].min_ready_seconds = MAX;
@@ -117,7 +117,7 @@ fn a_generation_has_none_after_the_last() {
 }
 
 #[test]
-fn the_largest_world_is_scaled_and_cleaned_up() {
+fn largest_world_is_scaled() {
     let mut snapshot = largest();
     for set in &mut snapshot.replica_sets {
         let annotations = &mut set.metadata.annotations;
@@ -126,12 +126,12 @@ fn the_largest_world_is_scaled_and_cleaned_up() {
         set.status.available_replicas = 0;
     }
     let plan = plan_pass(&snapshot, Options::default());
-    // Every set asks for more than there is; the first one makes up for all.
+    // The share of every ReplicaSet exceeds the limit. The first one compensates for the excess.
     let [(name, from, to)] = sizes(&plan)[..] else {
         panic!("{:?}", sizes(&plan));
     };
     assert_eq!((name, from, to), ("web-v0", MAX, 0));
-    // To nothing.
+    // Scaled to zero.
     snapshot.deployment.spec.replicas = 0;
     let plan = plan_pass(&snapshot, Options::default());
     let scaled = sizes(&plan);
@@ -140,7 +140,7 @@ fn the_largest_world_is_scaled_and_cleaned_up() {
 }
 
 #[test]
-fn the_last_collision_and_revision_have_none_after_them() {
+fn collision_count_and_revision_do_not_exceed_their_maximum() {
     let mut snapshot = largest();
     snapshot.deployment.spec.template = mk_template("none").into();
     let create = |snapshot: &Snapshot| {
@@ -153,7 +153,7 @@ fn the_last_collision_and_revision_have_none_after_them() {
     let created = create(&snapshot).unwrap();
     assert_eq!((created.replicas, created.revision), (0, i64::MAX));
     assert_eq!(created.metadata.annotations[MAX_REPLICAS], "2147483647");
-    // Its name is taken, and the count of collisions stays at the largest.
+    // Its name is taken, and the collision count stays at its maximum.
     let deployment = snapshot.deployment.clone();
     let mut taken = mk_set(&deployment, "other", 1, 1);
     taken.metadata.name = created.metadata.name;
@@ -164,9 +164,9 @@ fn the_last_collision_and_revision_have_none_after_them() {
     assert_eq!(plan_settled(&snapshot, Options::default()).steps, []);
 }
 
-/// From year 1 to year 9999, with conditions from either end.
+/// The years 1 and 9999, with conditions from both.
 #[test]
-fn times_at_both_ends_are_planned() {
+fn earliest_and_latest_times_are_planned() {
     let wait = |now: Time, updated: Time, deadline: i32| {
         let mut deployment = mk_deployment(1);
         deployment.metadata.annotations = strings([(REVISION, "1")]);
@@ -204,7 +204,7 @@ fn times_at_both_ends_are_planned() {
     }
 }
 
-/// Worlds of extremes, thrown together: whatever they are, they are planned, and in any order of input.
+/// Random combinations of extreme values are planned, and the order of the input does not matter.
 #[test]
 fn random_extremes_are_planned() {
     type Planner = fn(&Snapshot, Options) -> Plan;
@@ -229,7 +229,7 @@ fn random_extremes_are_planned() {
                 continue;
             }
             for violation in lint(&snapshot, Options::default(), &plan) {
-                // Where max-replicas is less than what runs, a set may grow while all together shrink, as
+                // If max-replicas is less than the current size, a ReplicaSet may grow while the total shrinks, as
                 // upstream.
                 let growing = matches!(violation.rule, Rule::MaxTotal { .. });
                 assert!(violation.inherited || growing, "{random} {violation:?}");

@@ -1,4 +1,4 @@
-//! Actions: the exact calls that carry them, what they say of themselves, and what they do to the world.
+//! Actions: their exact calls, their summaries, and their effect on a snapshot.
 
 use super::world::{
     at, mk_condition, mk_deployment, mk_owner, mk_set, mk_snapshot, mk_template, now, strings,
@@ -41,7 +41,7 @@ fn owner_target() -> Target {
     }
 }
 
-/// A patch of the target of an action, as it is sent.
+/// The patch call for the target of an action.
 fn patch(target: &Target, subresource: &str, content_type: &str, body_json: &str) -> ApiCall {
     ApiCall {
         verb: Verb::Patch,
@@ -69,7 +69,7 @@ fn check(action: &Action, summary: &str, call: &ApiCall) {
 }
 
 #[test]
-fn the_owner_is_checked_by_a_patch_of_nothing() {
+fn owner_check_is_a_patch_without_changes() {
     let owner = owner_target();
     check(
         &Action::CheckOwner {
@@ -86,7 +86,7 @@ fn the_owner_is_checked_by_a_patch_of_nothing() {
 }
 
 #[test]
-fn claims_carry_the_whole_list_of_owners() {
+fn claims_send_all_owner_references() {
     let set = set_target();
     let plain = OwnerReference {
         api_version: "v1".to_owned(),
@@ -167,7 +167,7 @@ fn new_set() -> NewReplicaSet {
 }
 
 #[test]
-fn a_set_is_created_whole() {
+fn create_sends_the_whole_replica_set() {
     let call = ApiCall {
         verb: Verb::Create,
         api_version: "apps/v1".to_owned(),
@@ -213,7 +213,7 @@ fn a_set_is_created_whole() {
 }
 
 #[test]
-fn a_set_is_changed_at_its_generation() {
+fn replica_set_patch_tests_the_generation() {
     let set = set_target();
     let tests = concat!(
         r#"[{"op":"test","path":"/metadata/uid","value":"web-v1-uid"},"#,
@@ -286,7 +286,7 @@ fn a_set_is_changed_at_its_generation() {
             &patch(&set, "", JSON_PATCH, &format!("{tests}{size}")),
         );
     }
-    // All at once, in order.
+    // All changes in one patch, in order.
     let action = Action::ScaleReplicaSet {
         set,
         from: 1,
@@ -305,9 +305,9 @@ fn a_set_is_changed_at_its_generation() {
     assert_eq!(action.call().body_json, format!("{tests}{rest}"));
 }
 
-/// A generation of 0 is absent on the server, and a test for 0 would fail there.
+/// The server omits a generation of 0, so a test for 0 would fail.
 #[test]
-fn an_absent_generation_is_tested_for_null() {
+fn absent_generation_is_tested_for_null() {
     let mut set = set_target();
     set.generation = 0;
     let change = SetChange::default();
@@ -322,7 +322,7 @@ fn an_absent_generation_is_tested_for_null() {
 }
 
 #[test]
-fn a_set_is_deleted_as_it_was_seen() {
+fn delete_has_preconditions() {
     let mut set = set_target();
     let mut call = patch(
         &set,
@@ -337,7 +337,7 @@ fn a_set_is_deleted_as_it_was_seen() {
     call.verb = Verb::Delete;
     let action = Action::DeleteReplicaSet { set: set.clone() };
     check(&action, "delete ReplicaSet web-v1", &call);
-    // After an earlier write of the plan only the server knows the version.
+    // After an earlier write of the plan, the resource version is unknown.
     set.resource_version = None;
     assert_eq!(
         Action::DeleteReplicaSet { set }.call().body_json,
@@ -349,7 +349,7 @@ fn a_set_is_deleted_as_it_was_seen() {
 }
 
 #[test]
-fn the_owner_is_changed_as_it_was_seen() {
+fn owner_patch_has_preconditions() {
     let owner = owner_target();
     let change = OwnerChange {
         annotations: strings([("a/b", "1")]),
@@ -406,7 +406,7 @@ fn the_owner_is_changed_as_it_was_seen() {
 }
 
 #[test]
-fn a_status_names_zeros_and_nulls_what_is_gone() {
+fn status_patch_contains_zeros_and_nulls_absent_fields() {
     let owner = owner_target();
     check(
         &Action::UpdateDeploymentStatus {
@@ -472,7 +472,7 @@ fn full_status(conditions: Vec<crate::snapshot::Condition>) -> DeploymentStatus 
 }
 
 #[test]
-fn a_custom_owner_is_called_by_its_own_kind() {
+fn custom_owner_is_patched_by_its_own_kind() {
     let owner = Target {
         api_version: "apps.rollplan.dev/v1".to_owned(),
         kind: "PlannedDeployment".to_owned(),
@@ -508,7 +508,7 @@ fn a_custom_owner_is_called_by_its_own_kind() {
 }
 
 #[test]
-fn steps_of_events_tell_what_they_record() {
+fn event_steps_summarize_their_events() {
     let event = |reason| Event {
         kind: EventType::Warning,
         reason,
@@ -529,7 +529,7 @@ fn steps_of_events_tell_what_they_record() {
 }
 
 #[test]
-fn a_step_tolerates_what_it_says() {
+fn steps_tolerate_their_listed_codes() {
     assert_eq!(OnFailure::default(), OnFailure::Stop);
     for (on_failure, not_found, forbidden) in [
         (OnFailure::Stop, false, false),
@@ -541,9 +541,9 @@ fn a_step_tolerates_what_it_says() {
     }
 }
 
-// What actions do to the world.
+// Effects of actions.
 
-/// A world of two sets, after an action on the second one or the owner.
+/// A snapshot with two ReplicaSets, after an action on the second one or on the owner.
 fn applied(action: &Action) -> Snapshot {
     let mut world = world();
     apply(&mut world, action);
@@ -559,7 +559,7 @@ fn world() -> Snapshot {
     mk_snapshot(deployment, sets)
 }
 
-/// Everything of a world but its templates, to be compared as a whole.
+/// Everything in a snapshot except its templates, as a string to compare.
 fn facts(world: &Snapshot) -> String {
     let mut copy = world.clone();
     copy.deployment.spec.template = mk_template("v1").into();
@@ -577,7 +577,7 @@ fn check_apply(action: &Action, change: impl Fn(&mut Snapshot)) {
 }
 
 #[test]
-fn a_check_changes_nothing() {
+fn owner_check_changes_nothing() {
     check_apply(
         &Action::CheckOwner {
             owner: owner_target(),
@@ -587,7 +587,7 @@ fn a_check_changes_nothing() {
 }
 
 #[test]
-fn claims_change_the_owners() {
+fn claims_change_owner_references() {
     let owner_references = vec![OwnerReference::default()];
     check_apply(
         &Action::AdoptReplicaSet {
@@ -609,7 +609,7 @@ fn claims_change_the_owners() {
 }
 
 #[test]
-fn a_created_set_is_new_to_its_controller() {
+fn created_replica_set_is_unobserved() {
     let action = Action::CreateReplicaSet(Box::new(new_set()));
     let mut world = world();
     world.now = Time::new(now().seconds(), 5).unwrap();
@@ -634,7 +634,7 @@ fn a_created_set_is_new_to_its_controller() {
 }
 
 #[test]
-fn changes_of_the_spec_count_a_generation() {
+fn spec_changes_increment_the_generation() {
     let change = SetChange {
         annotations: strings([("a", "b"), (REVISION, "9")]),
         first_annotations: false,
@@ -654,7 +654,7 @@ fn changes_of_the_spec_count_a_generation() {
         min_ready_seconds: Some(seconds),
         ..change.clone()
     };
-    // It has these already.
+    // It already has these.
     check_apply(&update(&seconds(0)), annotated);
     check_apply(&update(&seconds(5)), |world| {
         annotated(world);
@@ -675,9 +675,9 @@ fn changes_of_the_spec_count_a_generation() {
     });
 }
 
-/// Pods that were ordered away do not come back when the size grows again.
+/// Deleted pods are not available again after the size grows.
 #[test]
-fn the_smallest_size_is_remembered() {
+fn available_pods_are_limited_by_the_smallest_size() {
     let mut world = world();
     for to in [2, 7, 4] {
         let change = SetChange::default();
@@ -699,14 +699,14 @@ fn the_smallest_size_is_remembered() {
 }
 
 #[test]
-fn a_deleted_set_is_gone() {
+fn delete_removes_the_replica_set() {
     check_apply(&Action::DeleteReplicaSet { set: set_target() }, |world| {
         world.replica_sets.pop();
     });
 }
 
 #[test]
-fn what_is_not_there_is_not_changed() {
+fn actions_on_missing_replica_sets_change_nothing() {
     let set = Target {
         uid: "another".to_owned(),
         ..set_target()
@@ -737,7 +737,7 @@ fn what_is_not_there_is_not_changed() {
 }
 
 #[test]
-fn a_new_template_of_the_owner_counts_a_generation() {
+fn template_change_increments_the_generation_of_the_owner() {
     let change = OwnerChange {
         annotations: strings([("a", "1")]),
         removed_annotations: vec![],
@@ -765,7 +765,7 @@ fn a_new_template_of_the_owner_counts_a_generation() {
 }
 
 #[test]
-fn a_status_is_published_with_its_revision() {
+fn status_is_published_with_its_revision() {
     let status = full_status(vec![]);
     let action = |revision: Option<&str>| Action::UpdateDeploymentStatus {
         owner: owner_target(),

@@ -1,4 +1,4 @@
-//! What a new ReplicaSet is called and made of.
+//! The name and contents of a new ReplicaSet.
 
 use super::world::{mk_deployment, mk_owner, mk_set, mk_snapshot, mk_template, set_label, strings};
 use crate::action::{Action, Event, EventType, NewReplicaSet, OnFailure};
@@ -18,7 +18,7 @@ fn created(deployment: Deployment, sets: Vec<ReplicaSet>) -> NewReplicaSet {
 }
 
 #[test]
-fn a_new_set_is_whole() {
+fn created_replica_set_is_complete() {
     let mut deployment = mk_deployment(3);
     let mut template = mk_template("v1");
     set_label(&mut template, "tier", "front");
@@ -66,7 +66,7 @@ fn a_new_set_is_whole() {
 }
 
 #[test]
-fn a_custom_owner_notes_its_template() {
+fn replica_set_of_a_custom_owner_has_the_template_digest() {
     let mut deployment = mk_deployment(1);
     deployment.api_version = "apps.rollplan.dev/v1".to_owned();
     deployment.kind = "PlannedDeployment".to_owned();
@@ -74,7 +74,7 @@ fn a_custom_owner_notes_its_template() {
     let set = created(deployment.clone(), vec![]);
     assert_eq!(set.metadata.annotations[TEMPLATE_DIGEST], digest);
     assert_eq!(set.metadata.owner_references, [mk_owner(&deployment)]);
-    // Either of group and kind makes it another kind of owner.
+    // A different group or a different kind makes the owner a custom one.
     for (api_version, kind, custom) in [
         ("apps/v1", "Deployment", false),
         ("apps/v2", "Deployment", true),
@@ -87,9 +87,9 @@ fn a_custom_owner_notes_its_template() {
     }
 }
 
-/// `TestGenerateReplicaSetName` of Kubernetes, with the whole of a name at most 253 bytes.
+/// `TestGenerateReplicaSetName` of Kubernetes. The whole name has at most 253 bytes.
 #[test]
-fn a_long_name_is_cut() {
+fn long_names_are_truncated() {
     let hash = template_hash(&mk_template("v1"), None);
     let longest = 253 - 1 - hash.len();
     for (length, kept) in [
@@ -103,7 +103,7 @@ fn a_long_name_is_cut() {
         let name = created(deployment, vec![]).metadata.name;
         assert_eq!(name, format!("{}-{hash}", "a".repeat(kept)));
     }
-    // A name of more than bytes is cut between its letters.
+    // A name with multi-byte characters is truncated between characters.
     let mut deployment = mk_deployment(1);
     deployment.metadata.name = "é".repeat(150);
     let name = created(deployment, vec![]).metadata.name;
@@ -112,7 +112,7 @@ fn a_long_name_is_cut() {
 
 /// Missing labels are created; a value that is not a string is not a label.
 #[test]
-fn a_template_without_labels_gets_the_hash() {
+fn hash_label_is_added_to_templates_without_labels() {
     let spec = Value::from([("containers", Value::from(vec![]))]);
     for template in [
         Value::from([("spec", spec.clone())]),
@@ -144,7 +144,7 @@ fn a_template_without_labels_gets_the_hash() {
 }
 
 #[test]
-fn the_creation_is_told_along_with_it() {
+fn create_step_has_its_event() {
     let snapshot = mk_snapshot(mk_deployment(2), vec![]);
     let plan = plan_pass(&snapshot, Options::default());
     let step = &plan.steps[0];

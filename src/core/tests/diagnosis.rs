@@ -1,4 +1,4 @@
-//! Diagnoses: what a policy can know of a rollout before anything is planned.
+//! Diagnoses: the failures of a rollout that a policy can use before planning.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::plan_settled;
 use crate::selector::LabelSelector;
 use crate::snapshot::{ObservedEvent, Options, ReplicaSet, Snapshot};
 
-/// Holds a rollout as soon as a failure of its new pods is certain.
+/// A policy that holds a rollout as soon as a failure of its new pods is certain.
 fn plan_with_hold(snapshot: &Snapshot, options: Options) -> Plan {
     let is_certain = diagnose(snapshot, options)
         .failure()
@@ -25,7 +25,7 @@ fn plan_with_hold(snapshot: &Snapshot, options: Options) -> Plan {
     plan_settled(&snapshot, options)
 }
 
-/// The two new pods with an image whose name is malformed, while one old pod may be replaced.
+/// Two new pods with a malformed image name, while one old pod may be replaced.
 fn misnamed() -> Snapshot {
     let state = waiting("InvalidImageName", "couldn't parse image name");
     let pods = ["a", "b"].map(|name| young(name, vec![container(state.clone())]));
@@ -56,7 +56,7 @@ fn policy_holds_a_rollout_whose_failure_is_certain() {
     let held = plan_with_hold(&failing, options);
     assert_eq!(sizes(&held), [""; 0]);
 
-    // Pods that are still starting fail nothing.
+    // Pods that are still starting are not a failure.
     let mut starting = failing;
     starting.pods = ["a", "b"].map(|name| young(name, Vec::new())).into();
     assert_eq!(
@@ -66,7 +66,7 @@ fn policy_holds_a_rollout_whose_failure_is_certain() {
 }
 
 #[test]
-fn failure_is_pending_until_its_grace_has_passed() {
+fn failure_is_pending_during_its_grace() {
     let missing = waiting("ImagePullBackOff", "failed to resolve \"web:2\": not found");
     let mut snapshot =
         with_pods(["a", "b"].map(|name| young(name, vec![container(missing.clone())])));
@@ -77,7 +77,7 @@ fn failure_is_pending_until_its_grace_has_passed() {
     );
     assert_eq!(failure.finality, Finality::Pending(Some(at(90))));
 
-    // The caller was told of it 90 seconds ago.
+    // The caller received the failure 90 seconds ago.
     snapshot.now = at(90);
     let options = Options {
         judgement: Judgement {
@@ -113,9 +113,9 @@ fn pods_and_replica_sets_have_roles() {
     assert_eq!(causes, [Cause::Starting]);
 }
 
-/// What a report adds depends on the plan: the limits of the rollout, its conditions and its pause.
+/// A report adds only blockers that depend on the plan: the limits of the rollout, its conditions and a pause.
 #[test]
-fn blockers_of_a_diagnosis_are_those_of_the_snapshot() {
+fn diagnosis_has_the_blockers_of_the_snapshot() {
     let causes = |diagnosis: &Diagnosis<'_>| {
         let blockers = diagnosis.blockers().into_iter();
         blockers.map(|blocker| blocker.cause).collect::<Vec<_>>()
@@ -155,9 +155,9 @@ fn blockers_of_a_diagnosis_are_those_of_the_snapshot() {
     assert_eq!(diagnosis.failure(), None);
 }
 
-/// A failure of one pod beside one that is ready may be that of a node.
+/// If another pod is ready, the failure may be that of a node.
 #[test]
-fn failure_of_a_part_of_the_new_pods_is_none() {
+fn failure_of_some_new_pods_is_not_a_shared_failure() {
     let state = waiting("InvalidImageName", "couldn't parse image name");
     let mut snapshot = with_pods([young("a", vec![container(state)]), ready("b", 0)]);
     snapshot.replica_sets[0].status.ready_replicas = 1;
@@ -168,7 +168,7 @@ fn failure_of_a_part_of_the_new_pods_is_none() {
 }
 
 #[test]
-fn rejection_of_pods_is_certain_once_it_is_repeated() {
+fn rejection_of_pods_is_certain_after_a_repetition() {
     let mut snapshot = half_way();
     assert_eq!(
         diagnose(&snapshot, Options::default()).refusal_of_pods(),

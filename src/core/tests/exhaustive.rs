@@ -1,11 +1,11 @@
-//! Every small world: a settled plan keeps both bounds at every prefix, ends, and comes to the sizes that
-//! Kubernetes comes to step by step; after a death at any step the next plan still finishes the job.
+//! Every small world: a settled plan keeps both bounds after every step, terminates, and results in the sizes that
+//! Kubernetes reaches pass by pass. If execution stops after any step, the next plan completes the work.
 //!
-//! The control: planned without the clamp on available pods, some of them must fail.
+//! The control: without the clamp on available pods, some worlds must fail.
 //!
 //! Worlds: 0 to 5 wanted pods before and after, surge and unavailability 0 to 2, three ReplicaSets with every
-//! size and availability that fit the surge before, any one of them or none being the new one, both
-//! strategies. `ROLLPLAN_EXHAUSTIVE=full` takes them all, a number takes one in so many, otherwise every 97th.
+//! size and availability within the previous surge, any one or none of them new, and both strategies.
+//! `ROLLPLAN_EXHAUSTIVE=full` checks all of them, a number N every Nth. The default is every 97th.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ const REPLICAS_MAX: i32 = 5;
 const SURGE_MAX: i32 = 2;
 const UNAVAILABLE_MAX: i32 = 2;
 const STRIDE: usize = 97;
-/// How many worlds that makes.
+/// The number of worlds.
 const WORLDS: usize = 854_064;
-/// More plans than any small world needs while its pods do not move.
+/// An upper bound for the plans of a small world whose pods do not change.
 const PLANS_MAX: usize = 8;
-/// More rounds of pods becoming available than any small rollout needs.
+/// An upper bound for the rounds in which pods of a small rollout become available.
 const ROUNDS_MAX: usize = 24;
 
 /// Size and availability of each ReplicaSet.
@@ -71,7 +71,7 @@ fn mk_world(
     mk_snapshot(deployment, sets)
 }
 
-/// Does a step to the world, and lets its pods follow: a ReplicaSet never has more available than wanted.
+/// Executes a step. A ReplicaSet never has more available pods than its size.
 fn do_step(world: &mut Snapshot, action: &Action) {
     apply(world, action);
     for set in &mut world.replica_sets {
@@ -91,7 +91,7 @@ fn sizes(world: &Snapshot) -> BTreeMap<String, i32> {
         .collect()
 }
 
-/// Plans and carries out until nothing is left to do; every plan is linted. Returns how many writes it took.
+/// Plans and executes until a plan is empty. Lints every plan. Returns the number of writes.
 fn drive(world: &mut Snapshot) -> Result<usize, String> {
     let mut writes = 0;
     for _ in 0..PLANS_MAX {
@@ -127,8 +127,8 @@ fn summaries(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(|step| step.summary()).collect()
 }
 
-/// Kubernetes, pass by pass, with statuses that follow the sizes. Where a pass turns a size that an earlier one has
-/// changed, only the net change is made, as in a settled plan. Returns how many writes it took, and how many turns.
+/// Runs the passes of Kubernetes, with statuses that follow the sizes. If a pass reverses the change of an earlier one,
+/// only the net change is made, as in a settled plan. Returns the numbers of writes and of reversals.
 fn drive_upstream(world: &mut Snapshot) -> Result<(usize, usize), String> {
     let (mut writes, mut turns) = (0, 0);
     let start: BTreeMap<String, (i32, i32)> = world
@@ -171,7 +171,7 @@ fn drive_upstream(world: &mut Snapshot) -> Result<(usize, usize), String> {
     Err("50 passes did not end".to_owned())
 }
 
-/// Whether an active ReplicaSet was sized for another number of wanted pods. At rest Kubernetes is stuck in that.
+/// Whether an active ReplicaSet was sized for another number of replicas. Kubernetes never resolves this at rest.
 fn looks_scaled(world: &Snapshot) -> bool {
     let wanted = world.deployment.spec.replicas;
     world.replica_sets.iter().any(|set| {
@@ -180,7 +180,7 @@ fn looks_scaled(world: &Snapshot) -> bool {
     })
 }
 
-/// Lets every pod start, become available or end, and goes on until the rollout is complete.
+/// Lets every pod start, become available or terminate, and plans until the rollout is complete.
 fn finish(world: &mut Snapshot) -> Result<(), String> {
     for _ in 0..ROUNDS_MAX {
         drive(world)?;
@@ -211,11 +211,11 @@ struct Count {
     upstream_writes: usize,
     cut_short: usize,
     wedged: usize,
-    /// Worlds in which Kubernetes turns a size back.
+    /// Worlds in which Kubernetes reverses the change of a size.
     turned: usize,
-    /// Worlds whose first plan takes too much away if it counts every pod that is reported.
+    /// Worlds whose first plan deletes too many pods without the clamp.
     unclamped: usize,
-    /// The same, in worlds with a scaling event.
+    /// Those of them with a scaling event.
     unclamped_scaling: usize,
 }
 
@@ -247,7 +247,7 @@ fn check(world: &Snapshot, count: &mut Count) -> Result<(), String> {
     let plan = plan_settled(world, Options::default());
     count.cut_short += usize::from(!plan.settled);
 
-    // The control: without the clamp, the linter must find fault.
+    // The control: without the clamp, the linter must report violations.
     let unclamped = look_ahead(world, Options::default(), Rules::Exact, &Never);
     if takes_too_much(&lint(world, Options::default(), &unclamped)) {
         match looks_scaled(world) {
@@ -282,7 +282,7 @@ fn check(world: &Snapshot, count: &mut Count) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks its share of the worlds: every `stride`th, of which every `workers`th is this worker's.
+/// Checks every `stride`th world, divided among the workers.
 fn check_share(stride: usize, worker: usize, workers: usize) -> (usize, Count, Vec<String>) {
     let (mut count, mut failures) = (Count::default(), Vec::new());
     let mut index = 0;
@@ -360,10 +360,10 @@ fn settled_plans_keep_the_bounds_in_every_small_world() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Three wanted pods become two: scaling takes one of the two available pods. Counting on it all the same, the rolling
-/// update would take the other one too.
+/// Scaled from three replicas to two, one of the two available pods is deleted. If the rolling update still counted it,
+/// it would delete the other one too.
 #[test]
-fn without_the_clamp_the_last_available_pod_is_taken() {
+fn without_the_clamp_the_last_available_pod_is_deleted() {
     let sets = [(0, 0), (1, 0), (2, 2)];
     let world = mk_world(3, 2, rolling(0, 1), sets, Some(0));
     let takes_too_much = |rules| {

@@ -1,4 +1,4 @@
-//! The linter finds fault with plans that are spoilt on purpose, and says which.
+//! The linter reports the violations of modified plans.
 
 use super::world::{mk_deployment, mk_set, mk_snapshot, mk_template, rolling, strings};
 use crate::action::Action;
@@ -7,7 +7,7 @@ use crate::revision::{REVISION, ROLLBACK_TO};
 use crate::snapshot::{Options, Snapshot, StepFailure, Strategy};
 use crate::{Plan, plan_pass, plan_settled};
 
-/// 4 wanted, one more and one fewer allowed; 3 old pods and 2 new ones, all available.
+/// 4 replicas, maxSurge 1 and maxUnavailable 1, with 3 old pods and 2 new ones, all available.
 fn half_way() -> Snapshot {
     let mut deployment = mk_deployment(4);
     deployment.spec.strategy = rolling(1, 1);
@@ -24,7 +24,7 @@ fn plan(world: &Snapshot) -> Plan {
     plan_settled(world, Options::default())
 }
 
-/// What is found, with the number of steps after which.
+/// The violations, each with the number of steps before it.
 fn found(world: &Snapshot, plan: &Plan) -> Vec<(usize, Rule)> {
     let violations = lint(world, Options::default(), plan);
     let own = violations.into_iter().filter(|found| !found.inherited);
@@ -39,16 +39,16 @@ fn resize(plan: &mut Plan, index: usize, size: i32) {
     }
 }
 
-/// Only the bounds: a spoilt plan leaves something to do, too.
+/// Violations of the bounds only: a modified plan is also incomplete.
 fn bounds(world: &Snapshot, plan: &Plan) -> Vec<(usize, Rule)> {
     let mut found = found(world, plan);
     found.retain(|(_, rule)| !matches!(rule, Rule::Settled { .. }));
     found
 }
 
-/// What a single sync of Kubernetes does: it scales an old ReplicaSet up, and the next sync takes all of its pods away.
+/// A single sync of Kubernetes does this: it scales an old ReplicaSet up, and the next sync scales it to zero.
 #[test]
-fn a_size_that_the_next_plan_reverses_is_found() {
+fn size_that_the_next_plan_reverses_is_reported() {
     let mut world = half_way();
     world.deployment.spec.strategy = Strategy::Recreate;
     world.deployment.spec.replicas = 17;
@@ -63,11 +63,11 @@ fn a_size_that_the_next_plan_reverses_is_found() {
 }
 
 #[test]
-fn a_good_plan_has_no_fault() {
+fn valid_plans_have_no_violations() {
     let world = half_way();
     assert_eq!(plan(&world).steps.len(), 3, "down, up, status");
     assert_eq!(found(&world, &plan(&world)), []);
-    // Others' pods count for nothing: of another owner, or of none and about to go.
+    // Pods of other owners do not count, nor those of an orphan that is being deleted.
     let mut crowded = half_way();
     let others = [("other", Some("other-uid")), ("going", None)];
     for (image, owner) in others {
@@ -85,13 +85,13 @@ fn a_good_plan_has_no_fault() {
 }
 
 #[test]
-fn growing_beyond_the_surge_is_found() {
+fn exceeding_the_surge_is_reported() {
     let world = half_way();
     let mut ups_first = plan(&world);
     ups_first.steps.swap(0, 1);
     let too_many = Rule::MaxTotal { total: 7, max: 5 };
     assert_eq!(bounds(&world, &ups_first), [(1, too_many.clone())]);
-    // Pods count of one that is to be adopted, and of one that is going.
+    // Pods of a ReplicaSet that will be adopted or is being deleted count.
     let mut orphaned = world.clone();
     orphaned.replica_sets[0].metadata.owner_references.clear();
     assert_eq!(bounds(&orphaned, &ups_first), [(1, too_many.clone())]);
@@ -113,7 +113,7 @@ fn growing_beyond_the_surge_is_found() {
         [(index.unwrap() + 1, too_many)]
     );
 
-    // The exception of Kubernetes' own: a rollback that was asked for by annotation.
+    // Exception, as upstream: a rollback that an annotation requests.
     let mut asked = world.clone();
     let annotations = &mut asked.deployment.metadata.annotations;
     annotations.insert(ROLLBACK_TO.to_owned(), "1".to_owned());
@@ -121,7 +121,7 @@ fn growing_beyond_the_surge_is_found() {
 }
 
 #[test]
-fn taking_too_much_is_found() {
+fn deleting_too_many_pods_is_reported() {
     let world = half_way();
     let mut spoilt = plan(&world);
     resize(&mut spoilt, 0, 0);
@@ -130,7 +130,7 @@ fn taking_too_much_is_found() {
         min: 3,
     };
     assert_eq!(bounds(&world, &spoilt), [(1, too_few)]);
-    // Nothing is promised while paused, or under Recreate.
+    // Paused Deployments and the strategy Recreate have no minimum.
     let mut paused = world.clone();
     paused.deployment.spec.paused = true;
     assert_eq!(bounds(&paused, &spoilt), []);
@@ -141,7 +141,7 @@ fn taking_too_much_is_found() {
             .iter()
             .all(|(_, rule)| !matches!(rule, Rule::MinAvailable { .. }))
     );
-    // A set without pods that was sized for another number is not a scaling event, and excuses nothing.
+    // A ReplicaSet without pods that was sized for another number of replicas is not a scaling event: the bounds apply.
     let mut idle = world;
     let mut stale = mk_set(&mk_deployment(9), "v0", 1, 0);
     stale.metadata.owner_references = idle.replica_sets[0].metadata.owner_references.clone();
@@ -150,7 +150,7 @@ fn taking_too_much_is_found() {
 }
 
 #[test]
-fn a_second_write_is_found() {
+fn second_write_to_a_replica_set_is_reported() {
     let world = half_way();
     let mut spoilt = plan(&world);
     spoilt.steps.insert(1, spoilt.steps[0].clone());
@@ -161,7 +161,7 @@ fn a_second_write_is_found() {
 }
 
 #[test]
-fn what_is_left_to_do_is_found() {
+fn incomplete_settled_plans_are_reported() {
     let world = half_way();
     let mut spoilt = plan(&world);
     spoilt.steps.remove(1);
@@ -169,14 +169,14 @@ fn what_is_left_to_do_is_found() {
         panic!("{:?}", found(&world, &spoilt));
     };
     assert_eq!(steps[0], "scale up ReplicaSet web-v2 from 2 to 4");
-    // A plan that says that more will follow may leave it.
+    // A plan that is not settled may be incomplete.
     spoilt.settled = false;
     assert_eq!(found(&world, &spoilt), []);
 }
 
-/// A ReplicaSet that cannot be adopted in the middle of a scaling event: every pass asks for it again.
+/// A ReplicaSet cannot be adopted during a scaling event, so every pass tries again.
 #[test]
-fn a_refusal_that_stays_ends_the_search_for_what_scaling_leaves() {
+fn repeated_refusal_ends_the_search_for_remaining_steps() {
     let mut world = half_way();
     world.deployment.spec.replicas = 6;
     let mut orphan = mk_set(&world.deployment, "v0", 1, 1);
@@ -195,7 +195,7 @@ fn a_refusal_that_stays_ends_the_search_for_what_scaling_leaves() {
         existing: None,
     });
     assert_eq!(found(&world, &plan(&world)), []);
-    // One that turned out to be gone has no pods to count.
+    // A ReplicaSet that was not found has no pods to count.
     world.failures[0].http_code = 404;
     world.replica_sets[2].replicas = 100;
     assert_eq!(found(&world, &plan(&world)), []);

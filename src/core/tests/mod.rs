@@ -1,4 +1,4 @@
-//! Tests of the planner, by subject. `world` has the builders that all of them use.
+//! Tests of the planner, by subject. `world` contains the builders that they share.
 
 mod absurd;
 mod action;

@@ -1,4 +1,4 @@
-//! Random choices that can be repeated: a failure prints the seed, `ROLLPLAN_SEED` takes it back.
+//! Reproducible random choices: a failure prints the seed, and `ROLLPLAN_SEED` sets it.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ pub(super) struct Random {
 }
 
 impl Random {
-    /// The generator of a seed.
+    /// A generator with this seed.
     pub(super) fn new(seed: u64) -> Self {
         Self { seed, state: seed }
     }
 
-    /// The generator of the seed in `ROLLPLAN_SEED`, else of a fixed one: tests are the same every time.
+    /// A generator with the seed in `ROLLPLAN_SEED`, or otherwise with a fixed seed.
     pub(super) fn from_env() -> Self {
         let seed = std::env::var("ROLLPLAN_SEED").ok();
         Self::new(seed.map_or(1, |seed| seed.parse().unwrap()))
@@ -33,12 +33,12 @@ impl Random {
         usize::try_from(self.next() % u64::try_from(end).unwrap()).unwrap()
     }
 
-    /// One of these.
+    /// One of the items.
     pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 
-    /// Puts a list into random order.
+    /// Shuffles a list.
     pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

@@ -54,7 +54,7 @@ fn of_plan(snapshot: &Snapshot, plan: &Plan) -> Report {
     report(&diagnosis, &plan.status, &plan.steps)
 }
 
-/// A Deployment that completed ten minutes ago, and then these pods.
+/// A Deployment that completed ten minutes ago and has these pods now.
 pub(super) fn completed(
     pods: impl IntoIterator<Item = Pod>,
     replicas: i32,
@@ -302,7 +302,7 @@ fn container_output_is_truncated_and_has_no_control_characters() {
 }
 
 #[test]
-fn init_containers_block_too() {
+fn init_containers_block() {
     let init = |state, restarts| Container {
         name: "migrate".to_owned(),
         init: true,
@@ -641,7 +641,7 @@ fn rejected_pods_are_explained() {
     snapshot.replica_sets[0].status = mk_set_status(0, 0);
     snapshot.replica_sets[0].status.conditions = vec![failure];
     let report = reported(&snapshot);
-    // Whether it can be resolved, only events show.
+    // Only events show whether it can be resolved.
     assert_eq!(report.phase, Phase::Progressing);
     let first = &report.blockers[0];
     assert_eq!(
@@ -1016,7 +1016,7 @@ fn complete_but_unobserved() -> Snapshot {
 
 /// `test5` of kubectl's rollout status viewer.
 #[test]
-fn a_rollout_is_not_complete_before_its_generation_is_observed() {
+fn rollout_is_not_complete_before_its_generation_is_observed() {
     let mut snapshot = complete_but_unobserved();
     let unobserved = "deployment \"web\" is rolling out (4 of 4 updated, 4 of 4 available, 0 old): no controller has \
                       observed the latest change yet: generation 2, observed 1";
@@ -1034,7 +1034,7 @@ fn a_rollout_is_not_complete_before_its_generation_is_observed() {
 }
 
 #[test]
-fn a_plan_that_publishes_the_generation_reports_as_observed() {
+fn plan_that_publishes_the_generation_reports_it_as_observed() {
     let snapshot = complete_but_unobserved();
     let plan = plan_settled(&snapshot, Options::default());
     let diagnosis = diagnose(&snapshot, Options::default());
@@ -1049,7 +1049,7 @@ fn a_plan_that_publishes_the_generation_reports_as_observed() {
 }
 
 #[test]
-fn an_unobserved_change_is_not_stalled_by_the_deadline_before_it() {
+fn unobserved_change_is_not_stalled_by_the_previous_deadline() {
     let mut snapshot = half_way();
     let late = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-30));
     snapshot.deployment.status.conditions = vec![late];
@@ -1063,7 +1063,7 @@ fn an_unobserved_change_is_not_stalled_by_the_deadline_before_it() {
 }
 
 #[test]
-fn causes_to_fix_come_before_their_consequences() {
+fn causes_are_ordered_before_their_consequences() {
     let image = pod(
         "image",
         "Pending",
@@ -1266,7 +1266,7 @@ fn every_write_has_a_reason() {
     growing.replica_sets[1] = mk_set(&growing.deployment, "v1", 1, 2);
     assert_eq!(planned(&growing), ["SCALE_UP", "STATUS"]);
 
-    // A pass that writes the status is over before it gets to the rollback.
+    // A pass that writes the status ends before the rollback.
     let mut asked = half_way();
     for step in plan_settled(&asked, Options::default()).steps {
         apply(&mut asked, &step.action.unwrap());
@@ -1280,9 +1280,9 @@ fn every_write_has_a_reason() {
     assert_eq!(planned(&asked), ["OWNER_ANNOTATIONS"]);
 }
 
-/// Sizes change for several causes, and the one that decided is reported.
+/// The reported reason of a step is the cause that determined the size.
 #[test]
-fn scaling_is_explained_by_what_decided_it() {
+fn scaling_reason_is_the_deciding_cause() {
     let planned = |world: &Snapshot| {
         let plan = plan_settled(world, Options::default());
         let reasons = of_plan(world, &plan).reasons.into_iter();
@@ -1291,7 +1291,7 @@ fn scaling_is_explained_by_what_decided_it() {
             .filter(|reason| *reason != "STATUS")
             .collect::<Vec<_>>()
     };
-    // The one old ReplicaSet and the new one keep their shares.
+    // The old ReplicaSet and the new one keep their shares.
     let mut scaled = half_way();
     scaled.deployment.spec.replicas = 8;
     scaled.deployment.spec.paused = true;
@@ -1307,14 +1307,14 @@ fn scaling_is_explained_by_what_decided_it() {
         assert_eq!(planned(&complete), ["REPLICAS_CHANGED"], "{replicas}");
     }
 
-    // While paused, pods of the old template are left although the new ReplicaSet has all.
+    // While paused, old pods remain although the new ReplicaSet is complete.
     let mut saturated = complete.clone();
     saturated.deployment.spec.replicas = 4;
     saturated.deployment.spec.paused = true;
     saturated.replica_sets[1].replicas = 1;
     assert_eq!(planned(&saturated), ["SATURATED"]);
 
-    // Of three old pods, one is not available, and none is to spare.
+    // One of three old pods is not available, and no available pod may be deleted.
     let mut unhealthy = half_way();
     unhealthy.replica_sets[1].status = mk_set_status(3, 2);
     unhealthy.replica_sets[0].status = mk_set_status(2, 1);
@@ -1345,9 +1345,10 @@ fn message_contains_terminating_pods() {
     assert!(message.contains(", 3 old)"), "{message}");
 }
 
-/// Whatever is missing of the ReplicaSets, nothing is planned: only the phase is reported that the Deployment itself shows.
+/// With an incomplete list of ReplicaSets, nothing is planned and the report contains only the phase that the Deployment
+/// itself shows.
 #[test]
-fn incomplete_sets_give_a_phase_and_nothing_else() {
+fn incomplete_replica_sets_have_a_phase_only() {
     let check = |world: &Snapshot, phase: Phase| {
         for left_out in 0..=world.replica_sets.len() {
             let mut world = world.clone();

@@ -1,4 +1,4 @@
-//! Revisions and annotations, value by value.
+//! Revisions and annotations.
 
 use std::cmp::Ordering;
 
@@ -13,9 +13,9 @@ use crate::revision::{
 };
 use crate::snapshot::StringMap;
 
-/// They are on the objects of running clusters.
+/// Objects in running clusters have these annotations.
 #[test]
-fn the_names_are_those_of_upstream() {
+fn annotation_names_match_upstream() {
     assert_eq!(REVISION, "deployment.kubernetes.io/revision");
     assert_eq!(
         REVISION_HISTORY,
@@ -36,7 +36,7 @@ fn the_names_are_those_of_upstream() {
 }
 
 #[test]
-fn some_annotations_stay_where_they_are() {
+fn some_annotations_are_not_copied() {
     for key in [
         REVISION,
         REVISION_HISTORY,
@@ -60,7 +60,7 @@ fn some_annotations_stay_where_they_are() {
 }
 
 #[test]
-fn revisions_are_read_as_go_reads_them() {
+fn revisions_parse_like_go() {
     assert_eq!(revision_of(&StringMap::new()), Some(0));
     for (text, want) in [
         ("7", Some(7)),
@@ -82,7 +82,7 @@ fn revisions_are_read_as_go_reads_them() {
 }
 
 #[test]
-fn the_highest_and_the_last_revision() {
+fn highest_and_last_revision_are_found() {
     for (texts, highest, last) in [
         (&[][..], 0, 0),
         (&["1"], 1, 0),
@@ -92,7 +92,7 @@ fn the_highest_and_the_last_revision() {
         (&["2", "5", "9"], 9, 5),
         (&["9", "5", "2"], 9, 5),
         (&["5", "9", "2"], 9, 5),
-        // Two that are highest: the last one is as high.
+        // If two are highest, the last one is the same.
         (&["3", "3"], 3, 3),
         (&["3", "1", "3"], 3, 3),
         (&["x", "4", "", "2"], 4, 2),
@@ -106,7 +106,7 @@ fn the_highest_and_the_last_revision() {
         assert_eq!(max_revision(&sets), highest, "{texts:?}");
         assert_eq!(last_revision(&sets), last, "{texts:?}");
     }
-    // None at all counts as 0.
+    // A missing revision counts as 0.
     let sets = [StringMap::new(), strings([(REVISION, "2")])];
     assert_eq!((max_revision(&sets), last_revision(&sets)), (2, 0));
     assert_eq!(next_revision(0), 1);
@@ -126,12 +126,12 @@ fn check_sync<const B: usize, const A: usize>(
     let mut set = Cow::Borrowed(&before);
     assert_eq!(sync_annotations(&deployment, &mut set, revision), changed);
     assert_eq!(*set, strings(after));
-    // What stays as it is is not copied.
+    // Unchanged annotations are not copied.
     assert_eq!(matches!(set, Cow::Borrowed(_)), *set == before);
 }
 
 #[test]
-fn annotations_are_carried_over_with_the_revision() {
+fn annotations_are_copied_with_the_revision() {
     check_sync([], 1, [("team", "a"), (REVISION, "1")], true);
     check_sync(
         [("team", "b"), ("own", "c"), (REVISION, "1")],
@@ -145,14 +145,14 @@ fn annotations_are_carried_over_with_the_revision() {
         [("team", "a"), (REVISION, "1")],
         false,
     );
-    // A higher number stays.
+    // A higher revision is kept.
     check_sync(
         [("team", "a"), (REVISION, "7")],
         3,
         [("team", "a"), (REVISION, "7")],
         false,
     );
-    // A lower one goes into the history.
+    // A lower revision is moved to the history.
     check_sync(
         [("team", "a"), (REVISION, "1")],
         3,
@@ -165,7 +165,7 @@ fn annotations_are_carried_over_with_the_revision() {
         [("team", "a"), (REVISION, "9"), (REVISION_HISTORY, "1,2,4")],
         true,
     );
-    // A history that begins with nothing is thrown away.
+    // A history with an empty first entry is discarded.
     check_sync(
         [("team", "a"), (REVISION, "4"), (REVISION_HISTORY, ",2")],
         9,
@@ -178,7 +178,7 @@ fn annotations_are_carried_over_with_the_revision() {
         [("team", "a"), (REVISION, "1"), (REVISION_HISTORY, "")],
         true,
     );
-    // Text that is not a number stays, and copied annotations do not count.
+    // A revision that is not a number is kept, and copied annotations do not count as changes.
     check_sync(
         [(REVISION, "x")],
         5,
@@ -193,7 +193,7 @@ fn annotations_are_carried_over_with_the_revision() {
     );
 }
 
-/// A history of so many bytes: `5` and then numbers of four digits.
+/// A history of the given length: `5`, then numbers of four digits.
 fn history(bytes: usize) -> String {
     let mut text = "5".repeat(1 + (bytes - 1) % 5);
     while text.len() < bytes {
@@ -214,28 +214,28 @@ fn check_history(before: &str, old_revision: &str, after: &str) {
 }
 
 #[test]
-fn the_history_keeps_to_its_length() {
-    // 1997 bytes, a comma and two digits are just 2000.
+fn revision_history_is_limited() {
+    // 1997 bytes, a comma and two digits are exactly 2000.
     let just = history(1997);
     assert_eq!(just.len(), 1997);
     check_history(&just, "42", &format!("{just},42"));
-    // One byte more, and the oldest number goes.
+    // With one more byte, the oldest revision is dropped.
     let (_, rest) = just.split_once(',').unwrap();
     check_history(&just, "421", &format!("{rest},421"));
-    // Several go for a long one.
+    // Several are dropped for a long revision.
     let (_, rest) = rest.split_once(',').unwrap();
     let long = format!("{:08}", 421);
     check_history(&just, &long, &format!("{rest},{long}"));
-    // All go, if they must.
+    // All are dropped if necessary.
     let longest = format!("{:02000}", 7);
     check_history("1,2,3", &longest, &longest);
     check_history(&"9".repeat(2500), "7", "7");
-    // What does not fit by itself is not remembered at all.
+    // A revision that is longer than the limit is not recorded.
     check_history("1,2,3", &format!("{:02001}", 7), "1,2,3");
 }
 
 #[test]
-fn sizes_are_noted_where_they_changed() {
+fn size_annotations_are_updated_on_change() {
     let mut set = Cow::Owned(strings([("team", "a")]));
     assert!(set_replicas_annotations(&mut set, 10, 11));
     let noted = strings([
@@ -252,9 +252,9 @@ fn sizes_are_noted_where_they_changed() {
     assert_eq!(set[MAX_REPLICAS], "12");
 }
 
-/// `TestGetNonNegativeInt32FromAnnotation` of Kubernetes, and what Go's integer parsers take besides.
+/// `TestGetNonNegativeInt32FromAnnotation` of Kubernetes, and other texts that Go's integer parsers accept.
 #[test]
-fn noted_sizes_are_read_strictly_and_leniently() {
+fn size_annotations_are_parsed_strictly_and_leniently() {
     assert_eq!(desired_replicas(&StringMap::new()), None);
     assert_eq!(max_replicas(&StringMap::new()), None);
     assert_eq!(desired_replicas_lenient(&StringMap::new()), None);
@@ -283,7 +283,7 @@ fn noted_sizes_are_read_strictly_and_leniently() {
 }
 
 #[test]
-fn the_older_set_comes_first_then_the_name() {
+fn replica_sets_are_ordered_by_age_then_name() {
     let deployment = mk_deployment(1);
     let set = |name: &str, created: Option<i64>| {
         let mut set = mk_set(&deployment, name, 1, 1);
@@ -295,7 +295,7 @@ fn the_older_set_comes_first_then_the_name() {
         (set("a", Some(1)), set("b", Some(0)), Ordering::Greater),
         (set("a", Some(0)), set("b", Some(0)), Ordering::Less),
         (set("a", Some(0)), set("a", Some(0)), Ordering::Equal),
-        // None is Go's zero time.
+        // A missing time is Go's zero time.
         (set("b", None), set("a", Some(-3600)), Ordering::Less),
     ] {
         assert_eq!(by_age(&a, &b), want);

@@ -1,5 +1,5 @@
-//! Whole rollouts in a world whose pods do as they are told: how many writes they take, planned ahead and pass
-//! by pass. `cargo test -p rollplan-core rollout -- --nocapture` prints them.
+//! The number of writes of whole rollouts, settled and pass by pass, with pods that follow every step.
+//! `cargo test -p rollplan-core rollout -- --nocapture` prints the numbers.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ use crate::snapshot::{Options, Snapshot};
 use crate::template::Template;
 use crate::{Plan, plan_pass, plan_settled, plan_settled_until, status};
 
-/// More decisions than any of these rollouts takes.
+/// An upper bound for the decisions of a rollout.
 const DECISIONS_MAX: usize = 500;
 
 type Planner = fn(&Snapshot, Options) -> Plan;
@@ -45,21 +45,21 @@ impl Writes {
     }
 }
 
-/// A Deployment at rest that was just given another image.
+/// A complete Deployment whose image has just changed.
 fn mk_update(replicas: i32) -> Snapshot {
     let mut deployment = mk_deployment(replicas);
     let set = mk_set(&deployment, "v1", 1, replicas);
     deployment.spec.template = Template::from(mk_template("v2"));
     deployment.metadata.generation = 2;
     let mut world = mk_snapshot(deployment, vec![set]);
-    // What the rollout before has left.
+    // The status after the previous rollout.
     let status = crate::compute_status(&world, Options::default());
     world.deployment.status = status;
     world.deployment.status.updated_replicas = replicas;
     world
 }
 
-/// The ReplicaSet controllers see their sizes: pods start, and those that are not available end first.
+/// Acts as the ReplicaSet controller: starts pods, and deletes unavailable pods first.
 fn follow(world: &mut Snapshot) {
     for set in &mut world.replica_sets {
         let status = &mut set.status;
@@ -131,7 +131,7 @@ fn roll_out(mut world: Snapshot, planner: Planner, readiness: Readiness, settled
 }
 
 #[test]
-fn looking_ahead_saves_writes() {
+fn settled_plans_need_fewer_writes() {
     println!(
         "replicas  pods ready     pass by pass (sets + status)  settled (sets + status)  saved"
     );
@@ -156,7 +156,7 @@ fn looking_ahead_saves_writes() {
     }
 }
 
-/// Counts the questions whether to go on.
+/// Counts the checks for an interrupt.
 #[derive(Default)]
 struct Count(Cell<usize>);
 
@@ -167,11 +167,11 @@ impl Interrupt for Count {
     }
 }
 
-/// Scaled down by half in the middle of a rollout that may replace one pod at a time, the new ReplicaSet regains its pods
-/// in a thousand passes. As many annotations as Kubernetes allows are compared in each of them.
+/// Scaled down by half during a rollout that replaces one pod at a time, the new ReplicaSet regains its pods in a thousand
+/// passes. Each pass compares as many annotations as Kubernetes allows.
 #[test]
-fn passes_are_fewer_the_more_each_of_them_reads() {
-    let questions = |annotations: usize| {
+fn number_of_passes_is_limited_by_their_cost() {
+    let checks = |annotations: usize| {
         let mut deployment = mk_deployment(20_000);
         deployment.spec.strategy = rolling(1, 0);
         let mut sets: Vec<_> = [("v0", 1), ("v1", 2)]
@@ -192,7 +192,7 @@ fn passes_are_fewer_the_more_each_of_them_reads() {
         assert_eq!(own.collect::<Vec<_>>(), vec![]);
         count.0.get()
     };
-    let (few, many) = (questions(0), questions(9_000));
+    let (few, many) = (checks(0), checks(9_000));
     assert!(few > 5_000, "{few}");
     assert!(many < few / 20, "{many} of {few}");
 }

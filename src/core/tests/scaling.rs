@@ -1,4 +1,4 @@
-//! Upstream's tables of whole steps: scaling, one pass of a rollout, clean-up.
+//! Upstream's test tables for scaling, for one pass of a rollout, and for clean-up.
 
 use super::world::{at, mk_deployment, mk_set, mk_snapshot, mk_template, rolling};
 use crate::action::Action;
@@ -6,7 +6,7 @@ use crate::plan::plan_pass;
 use crate::revision::{DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
 use crate::snapshot::{Deployment, Options, ReplicaSet, Snapshot, Strategy};
 
-/// Sizes and deletions that one pass orders, in order.
+/// The scaled sizes and the deletions of one pass, in order.
 fn orders(snapshot: &Snapshot) -> Vec<(String, Option<i32>)> {
     let plan = plan_pass(snapshot, Options::default());
     let actions = plan.steps.iter().filter_map(|step| step.action.as_ref());
@@ -19,13 +19,13 @@ fn orders(snapshot: &Snapshot) -> Vec<(String, Option<i32>)> {
         .collect()
 }
 
-/// `TestScale` of Kubernetes. A paused Deployment scales in every pass, and its status is up to date.
+/// A case of `TestScale` of Kubernetes. A paused Deployment is scaled in every pass, and its status is up to date.
 struct Scale {
     replicas: i32,
     surge: i32,
-    /// Wanted pods and surge when the sets were last scaled.
+    /// Replicas and surge when the ReplicaSets were last scaled.
     before: (i32, i32),
-    /// Sizes of v1 and so on, oldest first; the last one is new unless there is none.
+    /// The sizes of v1, v2 and so on. The last one is new, if `has_new`.
     sizes: &'static [i32],
     has_new: bool,
     want: &'static [i32],
@@ -67,7 +67,7 @@ fn check_scale(case: &Scale, change: impl Fn(&mut ReplicaSet)) {
 }
 
 #[test]
-fn sizes_keep_their_proportion_as_upstream() {
+fn proportional_scaling_matches_upstream() {
     for (replicas, before, sizes, has_new, want) in [
         (12, 10, &[10][..], true, &[12][..]),
         (5, 10, &[10], true, &[5]),
@@ -82,7 +82,7 @@ fn sizes_keep_their_proportion_as_upstream() {
         (0, 6, &[1, 2, 3], true, &[0, 0, 0]),
         (6, 6, &[0, 0, 0], true, &[0, 0, 6]),
         (14, 10, &[3, 7], false, &[4, 10]),
-        // Nothing active and nothing new: the latest.
+        // Without an active or new ReplicaSet, the latest is scaled.
         (3, 3, &[0, 0], false, &[0, 3]),
     ] {
         let case = Scale {
@@ -105,13 +105,13 @@ fn sizes_keep_their_proportion_as_upstream() {
     };
     check_scale(&surge(20, 2, (10, 2), &[6, 6], &[11, 11]), |_| {});
     check_scale(&surge(50, 6, (10, 3), &[8, 5], &[34, 22]), |_| {});
-    // Saturated but broken, it does not touch old pods.
+    // The new ReplicaSet has its size, but no available pods: old pods are kept.
     check_scale(&surge(2, 1, (2, 1), &[1, 2], &[1, 2]), |new| {
         new.status.available_replicas = 0;
     });
-    // Saturated: old pods go at once.
+    // Saturated: old pods are deleted at once.
     check_scale(&surge(2, 1, (2, 1), &[1, 2], &[0, 2]), |_| {});
-    // Somebody else has noted another size: not saturated.
+    // The annotation has another size: not saturated.
     check_scale(&surge(2, 1, (2, 1), &[1, 2], &[1, 2]), |new| {
         let annotations = &mut new.metadata.annotations;
         annotations.insert(DESIRED_REPLICAS.to_owned(), "3".to_owned());
@@ -119,11 +119,11 @@ fn sizes_keep_their_proportion_as_upstream() {
     check_scale(&surge(2, 1, (2, 1), &[1, 2], &[1, 2]), |new| {
         new.metadata.annotations.remove(DESIRED_REPLICAS);
     });
-    // Of another size: not saturated either, whatever is available.
+    // Another size: not saturated, regardless of the available pods.
     check_scale(&surge(2, 1, (2, 1), &[1, 1], &[1, 2]), |new| {
         new.status.available_replicas = 2;
     });
-    // Where the count before is not known, that of the Deployment stands in.
+    // If the previous maximum is unknown, the size of the Deployment is used.
     check_scale(&surge(12, 0, (6, 0), &[4, 2], &[8, 4]), |new| {
         new.metadata.annotations.remove(MAX_REPLICAS);
     });
@@ -156,9 +156,9 @@ fn check_rollout(
 
 /// `TestDeploymentController_reconcileNewReplicaSet`.
 #[test]
-fn the_new_set_grows_as_upstream() {
+fn scaling_up_the_new_replica_set_matches_upstream() {
     for (surge, old, new, want) in [
-        // Not up, and both limits 0 lets one old pod go.
+        // The new one does not grow. With both limits 0, one old pod is deleted.
         (0, 10, 0, &[("old", 9)][..]),
         (2, 10, 0, &[("new", 2)]),
         (2, 5, 0, &[("new", 7)]),
@@ -172,22 +172,22 @@ fn the_new_set_grows_as_upstream() {
 /// `TestDeploymentController_reconcileOldReplicaSets`, `cleanupUnhealthyReplicas` and
 /// `scaleDownOldReplicaSetsForRollingUpdate`.
 #[test]
-fn old_sets_shrink_as_upstream() {
+fn scaling_down_old_replica_sets_matches_upstream() {
     for (unavailable, old, available, new, want) in [
         (0, 10, 10, 0, &[("old", 9)][..]),
         (2, 10, 10, 0, &[("old", 8)]),
-        // Unhealthy ones only.
+        // Only unhealthy pods.
         (2, 10, 8, 0, &[("old", 8)]),
-        // One that is unhealthy, then a healthy one.
+        // An unhealthy pod, then a healthy one.
         (2, 10, 9, 0, &[("old", 9), ("old", 8)]),
-        // Pods of the new set that are not available hold old ones back.
+        // Unavailable new pods hold old pods.
         (2, 8, 8, 2, &[]),
         (2, 10, 1, 0, &[("old", 8)]),
     ] {
         let strategy = rolling(0, unavailable);
         check_rollout(strategy, 10, (old, available), (new, 0), want);
     }
-    // More room than pods that are not available, and the other way round.
+    // More pods may be deleted than are unavailable, and vice versa.
     check_rollout(rolling(2, 2), 10, (10, 8), (2, 0), &[("old", 8)]);
     check_rollout(
         rolling(2, 2),
@@ -210,8 +210,8 @@ fn history(deployment: &Deployment, sets: &[(i64, i32, i32)]) -> Vec<ReplicaSet>
     all
 }
 
-/// `TestDeploymentController_cleanupDeployment` and `cleanupDeploymentOrder`: a paused Deployment cleans up
-/// whatever else is going on, and one without pods scales nothing.
+/// `TestDeploymentController_cleanupDeployment` and `cleanupDeploymentOrder`. A paused Deployment always cleans up, and
+/// one without pods is not scaled.
 #[track_caller]
 fn check_clean_up(limit: i32, sets: &[(i64, i32, i32)], deleted: &[usize]) {
     let mut deployment = mk_deployment(0);
@@ -233,7 +233,7 @@ fn check_clean_up(limit: i32, sets: &[(i64, i32, i32)], deleted: &[usize]) {
 }
 
 #[test]
-fn history_is_cleaned_up_as_upstream() {
+fn history_clean_up_matches_upstream() {
     check_clean_up(1, &[(1, 0, 0), (2, 0, 0), (3, 0, 0)], &[1, 2]);
     check_clean_up(0, &[(1, 0, 0), (2, 0, 1), (3, 1, 0), (4, 1, 1)], &[1]);
     check_clean_up(0, &[(1, 0, 0), (2, 0, 0)], &[1, 2]);
@@ -241,19 +241,19 @@ fn history_is_cleaned_up_as_upstream() {
     check_clean_up(i32::MAX, &[(1, 0, 0), (2, 0, 0), (3, 0, 0)], &[]);
     check_clean_up(i32::MAX - 1, &[(1, 0, 0), (2, 0, 0), (3, 0, 0)], &[]);
     check_clean_up(3, &[(1, 0, 0), (2, 0, 0), (3, 0, 0)], &[]);
-    // In the order of revisions.
+    // In order of revision.
     check_clean_up(1, &[(1, 0, 0), (2, 0, 0)], &[1]);
     check_clean_up(1, &[(2, 0, 0), (1, 0, 0)], &[2]);
     check_clean_up(1, &[(1, 0, 1), (2, 0, 0), (3, 0, 0)], &[2]);
     check_clean_up(1, &[(1, 0, 1), (2, 0, 1), (3, 0, 0)], &[]);
     check_clean_up(2, &[(3, 0, 0), (1, 0, 0), (4, 0, 0), (2, 0, 0)], &[2, 4]);
-    // Of the same revision the oldest goes first.
+    // Among equal revisions, the oldest is deleted first.
     check_clean_up(1, &[(1, 0, 0), (1, 0, 0), (1, 0, 0)], &[1, 2]);
 }
 
-/// Go's sort puts up to twelve in order by insertion, which matters where the order is none.
+/// Go sorts up to twelve items by insertion. This matters if the order is not a strict one.
 #[test]
-fn sets_without_a_number_are_cleaned_up_in_some_order() {
+fn clean_up_without_revisions_has_the_order_of_gos_sort() {
     let mut deployment = mk_deployment(1);
     deployment.spec.revision_history_limit = 3;
     let annotations = &mut deployment.metadata.annotations;
@@ -283,7 +283,7 @@ fn sets_without_a_number_are_cleaned_up_in_some_order() {
         clean_up(&twelve),
         ["9", "8", "7", "6", "5", "4", "3", "2", "1"]
     );
-    // More are sorted in runs of twelve, and merged.
+    // More than twelve are sorted in runs of twelve, and merged.
     let thirteen = [
         "9", "8", "7", "6", "5", "4", "3", "2", "1", "x", "1", "2", "7",
     ];

@@ -1,4 +1,4 @@
-//! The arithmetic, over all small numbers, against slower ways to the same results; and upstream's own tables.
+//! The arithmetic of sizes: compared with slower algorithms for all small numbers, and with upstream's test tables.
 
 use crate::size::{IntOrPercent, Limits, Share, clamp, proportional};
 
@@ -16,7 +16,7 @@ fn limits(replicas: i32, max_surge: i32, max_unavailable: i32) -> Limits {
 fn percentages_are_rounded_to_whole_pods() {
     for total in 0..=40 {
         for percent in 0..=210 {
-            // The whole pods around the exact number, found by counting.
+            // The numbers of whole pods next to the exact number, found by counting.
             let exact = i64::from(percent) * i64::from(total);
             let up = (0..).find(|pods| 100 * i64::from(*pods) >= exact).unwrap();
             let down = (0..)
@@ -34,10 +34,10 @@ fn percentages_are_rounded_to_whole_pods() {
     assert_eq!(IntOrPercent::DEFAULT, Percent(25));
 }
 
-/// `TestResolveFenceposts`, `TestMaxUnavailable` and `TestMinAvailable` of Kubernetes, with what their pointers
-/// stand for; the last column is the minimum.
+/// `TestResolveFenceposts`, `TestMaxUnavailable` and `TestMinAvailable` of Kubernetes, with values instead of pointers. The
+/// last column is the minimum.
 #[test]
-fn limits_are_resolved_as_upstream() {
+fn limits_match_upstream() {
     for (replicas, surge, unavailable, want, max_total, min_available) in [
         (0, Percent(0), Percent(0), limits(0, 0, 0), 0, 0),
         (10, Percent(39), Percent(39), limits(10, 4, 3), 14, 7),
@@ -67,7 +67,7 @@ fn limits_are_resolved_as_upstream() {
     assert_eq!(Limits::recreate(5).min_available(), 5);
 }
 
-/// One pod is started (or stopped) at a time, while there is room and the size is not what is wanted.
+/// Starts or stops one pod at a time, until the size is reached or the limit stops it.
 fn grown_pod_by_pod(limits: Limits, mut size: i32, mut total: i64) -> i32 {
     while total < i64::from(limits.replicas) + i64::from(limits.max_surge)
         && size != limits.replicas
@@ -80,7 +80,7 @@ fn grown_pod_by_pod(limits: Limits, mut size: i32, mut total: i64) -> i32 {
 }
 
 #[test]
-fn the_new_set_takes_the_room_that_surge_leaves() {
+fn new_replica_set_grows_within_the_surge() {
     for replicas in 0..=6 {
         for surge in 0..=4 {
             for size in 0..=9 {
@@ -100,7 +100,7 @@ fn the_new_set_takes_the_room_that_surge_leaves() {
 
 /// `TestNewRSNewReplicas` and `TestDeploymentController_reconcileNewReplicaSet` of Kubernetes.
 #[test]
-fn the_new_set_is_sized_as_upstream() {
+fn size_of_the_new_replica_set_matches_upstream() {
     for (replicas, surge, size, total, want) in [
         (1, 1, 5, 5, 5),
         (6, 10, 2, 5, 6),
@@ -114,10 +114,9 @@ fn the_new_set_is_sized_as_upstream() {
     }
 }
 
-/// One old pod after the other is taken away, as long as what is left, not counting new pods that are not
-/// available, is above the minimum.
+/// Old pods are deleted one at a time, as long as the remaining pods, except for unavailable new ones, exceed the minimum.
 #[test]
-fn old_pods_give_way_down_to_the_minimum() {
+fn old_pods_are_deleted_down_to_the_minimum() {
     for replicas in 0..=5 {
         for unavailable in 0..=replicas {
             for total in 0..=9_i64 {
@@ -140,8 +139,8 @@ fn old_pods_give_way_down_to_the_minimum() {
     assert_eq!(limits(10, 3, 2).max_scaled_down(5, 1), -4);
 }
 
-/// Shares, the slow way: the nearest size to the exact share is found by comparing fractions, and the room is
-/// taken up pod by pod.
+/// A slow algorithm for proportional scaling: it finds the size nearest to the exact share by comparing fractions, and
+/// distributes the rest pod by pod.
 fn proportional_pod_by_pod(limits: Limits, shares: &[Share]) -> Vec<i32> {
     let room = i64::from(limits.replicas) + i64::from(limits.max_surge);
     let allowed = if limits.replicas == 0 { 0 } else { room };
@@ -183,7 +182,7 @@ fn nearest(limits: Limits, share: Share) -> i32 {
     }
     let exact = share.size * (limits.replicas + limits.max_surge);
     let distance = |pods: i32| (pods * share.max_total_before - exact).abs();
-    // Of two as near, the larger.
+    // Of two equally near sizes, the larger.
     (0..=exact)
         .rev()
         .min_by_key(|pods| distance(*pods))
@@ -191,7 +190,7 @@ fn nearest(limits: Limits, share: Share) -> i32 {
 }
 
 #[test]
-fn proportions_are_kept_for_all_small_worlds() {
+fn proportional_sizes_match_a_slow_algorithm() {
     const BEFORE: [i32; 5] = [0, 1, 3, 5, 8];
     let mut lists = vec![vec![]];
     for count in 0..3 {
@@ -201,7 +200,7 @@ fn proportions_are_kept_for_all_small_worlds() {
             .cloned()
             .collect();
         for list in shorter {
-            // Largest first, as the caller orders them.
+            // Ordered from the largest down, as by the caller.
             let largest = list.last().map_or(4, |share: &Share| share.size);
             for size in 1..=largest {
                 for max_total_before in BEFORE {
@@ -231,9 +230,9 @@ fn proportions_are_kept_for_all_small_worlds() {
     }
 }
 
-/// `TestGetReplicaSetFraction` of Kubernetes, each set beside others that leave it the room.
+/// `TestGetReplicaSetFraction` of Kubernetes, with another ReplicaSet that takes the rest.
 #[test]
-fn fractions_are_those_of_upstream() {
+fn fractions_match_upstream() {
     for (replicas, surge, size, before, fraction) in [
         (0, 0, 10, 0, -10),
         (10, 0, 5, 0, 0),
@@ -243,7 +242,7 @@ fn fractions_are_those_of_upstream() {
         (100, 10, 50, 130, -8),
     ] {
         let allowed = if replicas == 0 { 0 } else { replicas + surge };
-        // The first set takes what is left over; the second is the one to look at.
+        // The first ReplicaSet takes the rest. The second one is tested.
         let shares = [
             Share {
                 size: if fraction < 0 { 1000 } else { 1 },
@@ -261,7 +260,7 @@ fn fractions_are_those_of_upstream() {
 }
 
 #[test]
-fn numbers_are_held_within_32_bits() {
+fn numbers_are_clamped_to_32_bits() {
     for (number, want) in [
         (0, 0),
         (-5, -5),
@@ -297,7 +296,7 @@ fn absurd_numbers_do_not_overflow() {
         size,
         max_total_before,
     };
-    // What Kubernetes makes -38885 of.
+    // Kubernetes returns -38885.
     let limits = Limits::rolling(33_801, Percent(285), Int(1));
     assert_eq!(limits.max_total(), 130_134);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Status and deadline, value by value.
+//! The status of a Deployment, and its progress deadline.
 
 use super::world::{
     at, mk_condition, mk_deployment, mk_set, mk_set_status, mk_snapshot, mk_template, now, rolling,
@@ -29,7 +29,7 @@ fn counts(replicas: i32, updated: i32, ready: i32, available: i32) -> Deployment
 
 /// `TestDeploymentComplete` of Kubernetes.
 #[test]
-fn a_rollout_is_complete_as_upstream() {
+fn completion_matches_upstream() {
     for (wanted, pods, updated, available, want) in [
         (5, 5, 5, 4, false),
         (5, 5, 5, 3, false),
@@ -54,7 +54,7 @@ fn a_rollout_is_complete_as_upstream() {
     }
 }
 
-/// A rollout that was found late, and whose status was what is given; one set reports `after`.
+/// The reason of the condition Progressing for a late rollout with this status, whose ReplicaSet reports `after`.
 fn progressing_after(before: DeploymentStatus, after: DeploymentStatus) -> String {
     let mut deployment = mk_deployment(50);
     deployment.spec.strategy = rolling(1, 50);
@@ -85,7 +85,7 @@ fn progressing_after(before: DeploymentStatus, after: DeploymentStatus) -> Strin
 
 /// `TestDeploymentProgressing` of Kubernetes.
 #[test]
-fn a_rollout_progresses_as_upstream() {
+fn progress_matches_upstream() {
     const YES: &str = "ReplicaSetUpdated";
     const NO: &str = "ProgressDeadlineExceeded";
     for (before, after, want) in [
@@ -107,8 +107,8 @@ fn a_rollout_progresses_as_upstream() {
     }
 }
 
-/// `TestSyncRolloutStatus` of Kubernetes: deadline, wanted pods, pods of the new set (wanted, there, available)
-/// and of the old one, the condition before, and the condition after.
+/// A case of `TestSyncRolloutStatus` of Kubernetes: deadline, replicas, pods of the new ReplicaSet (wanted, existing,
+/// available) and of the old one, the condition before, and the condition after.
 struct Sync {
     deadline: i32,
     status: (i32, i32, i32),
@@ -167,7 +167,7 @@ fn check_sync(case: Sync) {
 }
 
 #[test]
-fn conditions_of_a_rollout_are_those_of_upstream() {
+fn rollout_conditions_match_upstream() {
     let then = at(-90);
     let updated = || progressing("True", "ReplicaSetUpdated", "before", then, then);
     let late = || progressing("False", "ProgressDeadlineExceeded", "before", then, then);
@@ -200,7 +200,7 @@ fn conditions_of_a_rollout_are_those_of_upstream() {
             changed,
         ))
     };
-    // Without a deadline there is none.
+    // Without a deadline, there is no condition.
     check_sync(Sync {
         deadline: i32::MAX,
         ..base(Some(updated()), None)
@@ -220,14 +220,14 @@ fn conditions_of_a_rollout_are_those_of_upstream() {
     check_sync(complete(Some(late()), is_done(now())));
     check_sync(complete(None, is_done(now())));
     check_sync(complete(Some(done()), Some(done())));
-    // Completed before, and now other pods are there as well: no progress, and not late either.
+    // It was complete, and now other pods exist as well: neither progress nor a timeout.
     check_sync(Sync {
         status: (4, 3, 3),
         old: Some((0, 1, 0)),
         new: Some((3, 3, 3)),
         ..base(Some(done()), Some(done()))
     });
-    // Late.
+    // Past the deadline.
     let stuck = |before, want| Sync {
         old: None,
         ..base(before, want)
@@ -236,7 +236,7 @@ fn conditions_of_a_rollout_are_those_of_upstream() {
     let is_late = progressing("False", "ProgressDeadlineExceeded", message, now(), now());
     check_sync(stuck(Some(updated()), Some(is_late)));
     check_sync(stuck(Some(late()), Some(late())));
-    // Just not late yet.
+    // Just before the deadline.
     check_sync(Sync {
         deadline: 90,
         ..stuck(Some(updated()), Some(updated()))
@@ -244,7 +244,7 @@ fn conditions_of_a_rollout_are_those_of_upstream() {
 }
 
 #[test]
-fn without_a_new_set_the_deployment_is_spoken_of() {
+fn messages_name_the_deployment_without_a_new_replica_set() {
     let mut deployment = mk_deployment(0);
     deployment.spec.strategy = Strategy::Recreate;
     deployment.status.replicas = 3;
@@ -269,7 +269,7 @@ fn without_a_new_set_the_deployment_is_spoken_of() {
 
 /// `TestDeploymentTimedOut` and `TestRequeueStuckDeployment` of Kubernetes, and the cases in which no timer runs.
 #[test]
-fn the_deadline_runs_while_a_rollout_may_be_stuck() {
+fn deadline_timer_runs_while_a_rollout_may_be_stuck() {
     let deployment = |change: fn(&mut Deployment)| {
         let mut deployment = mk_deployment(3);
         deployment.spec.progress_deadline_seconds = 60;
@@ -343,7 +343,7 @@ fn the_deadline_runs_while_a_rollout_may_be_stuck() {
 }
 
 #[test]
-fn a_deadline_is_over_when_it_has_passed_not_when_it_is_reached() {
+fn deadline_is_exceeded_after_its_last_second() {
     let mut deployment = mk_deployment(1);
     deployment.metadata.annotations = strings([(REVISION, "1")]);
     deployment.status.conditions = vec![mk_condition("Progressing", "True", "Some", at(-600))];
@@ -357,7 +357,7 @@ fn a_deadline_is_over_when_it_has_passed_not_when_it_is_reached() {
     assert_eq!(reason(&snapshot), "Some");
     snapshot.now = Time::new(now().seconds(), 1).unwrap();
     assert_eq!(reason(&snapshot), "ProgressDeadlineExceeded");
-    // Without its fraction: the server does not keep it.
+    // Without its fraction, which the server does not store.
     let status = compute_status(&snapshot, Options::default());
     let late = condition(&status, "Progressing").unwrap();
     assert_eq!(late.last_update_time, Some(now()));
@@ -365,7 +365,7 @@ fn a_deadline_is_over_when_it_has_passed_not_when_it_is_reached() {
 }
 
 #[test]
-fn conditions_are_set_as_upstream() {
+fn updating_conditions_matches_upstream() {
     let (then, now) = (at(-60), at(0));
     let old = |kind: &str, status: &str, reason: &str| mk_condition(kind, status, reason, then);
     let new = |status: &str, reason: &str| new_condition("P", status, reason, "new", now);
@@ -389,9 +389,9 @@ fn conditions_are_set_as_upstream() {
         set_condition(&mut status, condition);
         status.conditions
     };
-    // Nothing new.
+    // Unchanged.
     assert_eq!(set(new("True", "A")), before().conditions);
-    // Another reason, another status: at the end of the list.
+    // A condition with another reason or status moves to the end of the list.
     let mut want = new("True", "B");
     want.last_transition_time = Some(then);
     assert_eq!(set(new("True", "B")), [old("Q", "True", "A"), want]);
@@ -408,10 +408,10 @@ fn conditions_are_set_as_upstream() {
     assert_eq!(condition(&before(), "R"), None);
 }
 
-/// `compute_status` says what the controller would publish if it wrote nothing else: also where a pass ends
-/// before its status write.
+/// `compute_status` returns the status that the controller would publish without other writes, even if a pass ends before
+/// it writes the status.
 #[test]
-fn the_status_is_computed_without_any_writes() {
+fn compute_status_ignores_planned_writes() {
     let available = |status, reason, message: &str| Condition {
         message: message.to_owned(),
         ..mk_condition("Available", status, reason, now())
@@ -443,7 +443,7 @@ fn the_status_is_computed_without_any_writes() {
     let mut snapshot = mk_snapshot(deployment, vec![old, new]);
     let status = |snapshot: &Snapshot| compute_status(snapshot, Options::default());
 
-    // Paused: the condition says so, in the pass that would write it by itself.
+    // Paused: with the condition that a separate pass would write.
     let paused = progressing(
         "Unknown",
         "DeploymentPaused",
@@ -467,7 +467,7 @@ fn the_status_is_computed_without_any_writes() {
         ..counted.clone()
     };
     assert_eq!(status(&snapshot), want);
-    // Being deleted: neither.
+    // Being deleted: without either.
     snapshot.deployment.metadata.deletion_timestamp = Some(at(-5));
     let want = DeploymentStatus {
         conditions: vec![enough()],
@@ -476,7 +476,7 @@ fn the_status_is_computed_without_any_writes() {
     assert_eq!(status(&snapshot), want);
     snapshot.deployment.spec.paused = true;
     assert_eq!(status(&snapshot), want);
-    // The server may not keep all fields.
+    // The server may not support all fields.
     let options = Options {
         judgement: Default::default(),
         terminating_replicas: false,
@@ -486,13 +486,13 @@ fn the_status_is_computed_without_any_writes() {
         ..want
     };
     assert_eq!(compute_status(&snapshot, options), want);
-    // What selects everything has no status to compute.
+    // A Deployment that selects all pods keeps its status.
     snapshot.deployment.spec.selector = LabelSelector::default();
     assert_eq!(status(&snapshot), snapshot.deployment.status);
 }
 
 #[test]
-fn availability_is_about_the_minimum() {
+fn availability_depends_on_the_minimum() {
     for (strategy, available, want) in [
         (rolling(1, 2), 2, "False"),
         (rolling(1, 2), 3, "True"),
@@ -512,9 +512,9 @@ fn availability_is_about_the_minimum() {
     }
 }
 
-/// At rest nothing is written, however often one asks.
+/// Repeated plans for a complete Deployment write nothing.
 #[test]
-fn at_rest_nothing_is_written() {
+fn complete_deployments_have_no_writes() {
     let mut deployment = mk_deployment(3);
     deployment.metadata.annotations = strings([(REVISION, "2")]);
     deployment.status = counts(3, 3, 3, 3);

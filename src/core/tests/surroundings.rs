@@ -1,5 +1,5 @@
-//! Verdicts while something else changes: controllers, nodes, autoscalers, other workloads and earlier templates. What
-//! recovers is never failed, and a failure is that of the current template.
+//! Verdicts during changes outside of the rollout: controllers, nodes, autoscalers, other workloads and earlier templates.
+//! A rollout that recovers is never reported as failed, and only failures of the current template count.
 
 use super::report::{
     completed, condition, container, half_way, old_pod, pod, ready, recreate, reported, running,
@@ -14,7 +14,7 @@ use crate::report::Phase;
 use crate::report::verdict::Outlook;
 use crate::snapshot::{Container, DeploymentStatus, OwnerReference, Pod, Snapshot};
 
-/// The rollout of [`half_way`] after its end.
+/// The rollout of [`half_way`] after its completion.
 fn done() -> Snapshot {
     let mut snapshot = with_pods(["a", "b", "c", "d"].map(|name| ready(name, 0)));
     snapshot.replica_sets.truncate(1);
@@ -24,7 +24,7 @@ fn done() -> Snapshot {
 }
 
 #[test]
-fn controller_that_is_stopped_for_five_minutes_fails_nothing() {
+fn controller_outage_of_five_minutes_is_never_failed() {
     let stopped = |seconds| {
         let mut snapshot = past_the_deadline(crash(seconds, 100, "Error"));
         snapshot.deployment.metadata.generation = 2;
@@ -37,7 +37,7 @@ fn controller_that_is_stopped_for_five_minutes_fails_nothing() {
     });
     let found = verdict(&stopped(299));
     assert_eq!(found.reason, "GENERATION_UNOBSERVED");
-    // Of the two controllers, that of the ReplicaSets alone.
+    // Only the ReplicaSet controller is stopped.
     check_never(|seconds| match seconds {
         0..300 => {
             let mut snapshot = crash(seconds, 100, "Error");
@@ -49,7 +49,7 @@ fn controller_that_is_stopped_for_five_minutes_fails_nothing() {
 }
 
 #[test]
-fn of_three_replica_sets_that_fail_differently_the_new_one_is_judged() {
+fn only_the_failure_of_the_new_replica_set_is_judged() {
     let among_others = |mut snapshot: Snapshot| {
         let old = &snapshot.replica_sets[1];
         let mut pulling = mk_pod(old, "old", "Pending");
@@ -83,7 +83,7 @@ fn of_three_replica_sets_that_fail_differently_the_new_one_is_judged() {
 }
 
 #[test]
-fn restarts_before_a_rollback_are_not_those_of_the_rollout() {
+fn restarts_before_a_rollback_do_not_count() {
     // The pods of A have been crashing for ten minutes. B was rolled out and back within the last seconds.
     let returned = |seconds: i64, created: i64| {
         let mut snapshot = crash(seconds, 100, "Error");
@@ -110,7 +110,7 @@ fn decided_soon(snapshot: &Snapshot) -> bool {
 }
 
 #[test]
-fn autoscaler_that_changes_its_mind_fails_nothing() {
+fn changing_replicas_repeatedly_is_never_failed() {
     let text = "0/1 nodes are available: 1 Insufficient cpu.";
     let pods = |seconds: i64| {
         let replicas = match seconds {
@@ -148,7 +148,7 @@ fn autoscaler_that_changes_its_mind_fails_nothing() {
         snapshot.replica_sets[0].replicas = replicas;
         let available = if seconds >= 100 { 2 } else { 0 };
         snapshot.replica_sets[0].status = mk_set_status(replicas, available);
-        // The annotations are of the size before, until the next pass.
+        // Until the next pass, the annotations have the previous size.
         snapshot
     };
     check_never(scaled);
@@ -158,7 +158,7 @@ fn autoscaler_that_changes_its_mind_fails_nothing() {
 }
 
 #[test]
-fn node_that_is_lost_for_two_minutes_fails_nothing() {
+fn node_outage_of_two_minutes_is_never_failed() {
     let lost = |name: &str| {
         let up = Container {
             ready: true,
@@ -169,7 +169,7 @@ fn node_that_is_lost_for_two_minutes_fails_nothing() {
         pod.node_name = "real-0".to_owned();
         pod
     };
-    // The kubelet starts the containers again, and does not know how they ended.
+    // The kubelet restarts the containers, with an unknown exit state.
     let restarted = |name: &str| {
         let again = Container {
             restarts: 1,
@@ -187,7 +187,7 @@ fn node_that_is_lost_for_two_minutes_fails_nothing() {
         180..200 => with_pods(["a", "b"].map(restarted)),
         _ => done(),
     });
-    // After the rollout, it is degraded.
+    // After the rollout, the Deployment is degraded.
     let found = completed([ready("a", 800), lost("b")], 2, 1);
     assert_eq!(found.phase, Phase::Degraded);
     assert_eq!(found.verdict.outlook, Outlook::Undecided);
@@ -224,7 +224,7 @@ fn recreate_with_a_pod_on_a_lost_node_waits_and_names_it() {
 }
 
 #[test]
-fn pods_of_a_hook_are_not_those_of_the_deployment() {
+fn pods_of_a_hook_job_do_not_count() {
     // The pods of the Job have the labels that the Deployment selects.
     let hook = |name: &str, phase: &str, containers: Vec<Container>| {
         let mut pod = pod(name, phase, containers);

@@ -1,4 +1,4 @@
-//! Going back to a revision, and the list of them, as `kubectl rollout undo` and `history`.
+//! Rollbacks and the list of revisions, like `kubectl rollout undo` and `kubectl rollout history`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::snapshot::Snapshot;
 use crate::template::{Template, Value};
 use crate::{RollbackError, list_revisions, rollback};
 
-/// Three revisions; the Deployment has the image `v3`, its rollout is half done.
+/// Three revisions. The rollout to the third one, with the image `v3`, is in progress.
 fn mk_history() -> Snapshot {
     let mut deployment = mk_deployment(4);
     deployment.spec.template = Template::from(mk_template("v3"));
@@ -29,7 +29,7 @@ fn mk_history() -> Snapshot {
     mk_snapshot(deployment, sets)
 }
 
-/// The fields of a template's only container.
+/// The fields of the only container of a template.
 fn main_container(template: &mut Value) -> &mut BTreeMap<String, Value> {
     let spec = template.as_map_mut().unwrap().get_mut("spec").unwrap();
     let containers = spec.as_map_mut().unwrap().get_mut("containers").unwrap();
@@ -44,7 +44,7 @@ fn undo(world: &Snapshot, revision: i64) -> Result<crate::Rollback, RollbackErro
 }
 
 #[test]
-fn nothing_is_rolled_back_while_sets_may_be_missing() {
+fn incomplete_replica_sets_are_not_rolled_back() {
     let mut world = mk_history();
     world.replica_sets_complete = false;
     for revision in [0, 1] {
@@ -54,7 +54,7 @@ fn nothing_is_rolled_back_while_sets_may_be_missing() {
             Err(RollbackError::Incomplete { name })
         );
     }
-    // The list has what is there.
+    // The list contains the known revisions.
     world.replica_sets.remove(0);
     let revisions = list_revisions(&world);
     let numbers: Vec<i64> = revisions.iter().map(|revision| revision.revision).collect();
@@ -62,7 +62,7 @@ fn nothing_is_rolled_back_while_sets_may_be_missing() {
 }
 
 #[test]
-fn a_half_done_rollout_goes_back_to_the_revision_before() {
+fn rollout_in_progress_rolls_back_to_the_previous_revision() {
     let world = mk_history();
     let back = undo(&world, 0).unwrap();
     assert_eq!((back.from_revision, back.to_revision), (3, 2));
@@ -73,8 +73,8 @@ fn a_half_done_rollout_goes_back_to_the_revision_before() {
     };
     let call = step.call.as_ref().unwrap();
     assert_eq!(call.content_type, "application/json-patch+json");
-    // Nothing of the size: an autoscaler's replicas stay. Annotations come from the ReplicaSet, but for those that
-    // stay with each object.
+    // The size stays, because an autoscaler may own it. Annotations are those of the ReplicaSet, except for those that are
+    // specific to an object.
     assert_eq!(
         call.body_json,
         concat!(
@@ -97,7 +97,7 @@ fn a_half_done_rollout_goes_back_to_the_revision_before() {
 }
 
 #[test]
-fn there_is_not_always_a_way_back() {
+fn rollback_without_a_target_is_refused() {
     let mut world = mk_history();
     let name = || "web".to_owned();
     assert_eq!(
@@ -113,7 +113,7 @@ fn there_is_not_always_a_way_back() {
         undo(&world, 7).unwrap_err().to_string(),
         "deployment \"web\" has no revision 7; it has 1, 2, 3"
     );
-    // A rollback to a revision gives its ReplicaSet the next number.
+    // A rollback gives the ReplicaSet a new revision.
     let history = "deployment.kubernetes.io/revision-history".to_owned();
     let annotations = &mut world.replica_sets[2].metadata.annotations;
     annotations.insert(history, "0,7".to_owned());
@@ -126,7 +126,7 @@ fn there_is_not_always_a_way_back() {
         undo(&world, 0).unwrap_err(),
         RollbackError::Paused { name: name() }
     );
-    // As kubectl: what is not there is said before what is paused.
+    // As in kubectl, a missing revision is reported before the pause.
     assert!(matches!(
         undo(&world, 7),
         Err(RollbackError::NotFound { .. })
@@ -145,7 +145,7 @@ fn there_is_not_always_a_way_back() {
 }
 
 #[test]
-fn the_same_template_needs_no_step() {
+fn rollback_to_the_same_template_has_no_steps() {
     let back = undo(&mk_history(), 3).unwrap();
     assert_eq!(back.steps, vec![]);
     assert_eq!(
@@ -157,7 +157,7 @@ fn the_same_template_needs_no_step() {
 
 /// A custom resource is stored as written, and its ReplicaSets with defaults.
 #[test]
-fn defaults_are_no_changes_for_a_custom_resource() {
+fn defaults_of_a_custom_resource_are_not_changes() {
     let mut world = mk_history();
     world.deployment.kind = "PlannedDeployment".to_owned();
     for set in &mut world.replica_sets {
@@ -175,7 +175,7 @@ fn defaults_are_no_changes_for_a_custom_resource() {
         .collect();
     assert_eq!(current, [3]);
 
-    // The API server stores a Deployment with its defaults: one without them is another one.
+    // The API server stores Deployments with defaults, so a template without them is different.
     world.deployment.kind = "Deployment".to_owned();
     assert_eq!(undo(&world, 3).unwrap().steps.len(), 1);
 }
@@ -188,7 +188,7 @@ fn revisions_compare_as_numbers() {
         annotations.insert(REVISION.to_owned(), revision.to_owned());
     }
     assert_eq!(undo(&world, 0).unwrap().to_revision, 9);
-    // Another owner's ReplicaSet is not one of our revisions.
+    // The ReplicaSet of another owner is not a revision of the Deployment.
     world.replica_sets[0].metadata.owner_references[0].uid = "other".to_owned();
     assert!(matches!(
         undo(&world, 9),
@@ -197,7 +197,7 @@ fn revisions_compare_as_numbers() {
 }
 
 #[test]
-fn of_equal_revisions_the_first_seen_is_the_higher() {
+fn first_of_equal_revisions_is_the_higher_one() {
     let target = |revisions: [&str; 3]| {
         let mut world = mk_history();
         for (set, revision) in world.replica_sets.iter_mut().zip(revisions) {
@@ -214,7 +214,7 @@ fn of_equal_revisions_the_first_seen_is_the_higher() {
 }
 
 #[test]
-fn values_of_the_environment_are_not_shown_and_references_are_warned_of() {
+fn environment_values_are_hidden_and_references_have_warnings() {
     let mut world = mk_history();
     let mut template = mk_template("v2:latest");
     let env = Value::from(vec![Value::from([
@@ -257,7 +257,7 @@ fn mk_env(name: &str, key: &str, value: impl Into<Value>) -> Value {
 }
 
 #[test]
-fn a_variable_that_changes_is_named_and_not_shown() {
+fn changed_variable_is_named_without_its_value() {
     let mut world = mk_history();
     world.deployment.spec.template = mk_env("PASSWORD", "value", "hunter2").into();
     world.replica_sets[1].template = mk_env("PASSWORD", "value", "hunter1").into();
@@ -276,9 +276,9 @@ fn a_variable_that_changes_is_named_and_not_shown() {
     );
 }
 
-/// Twenty thousand differences below a key of a megabyte would take gigabytes.
+/// The paths of 20,000 differences below a key of 1 MB would need gigabytes.
 #[test]
-fn differences_below_a_long_path_are_one() {
+fn differences_below_a_long_path_are_merged() {
     let template = |key: &str, value: &str| {
         let inner = Value::from([("x", value), ("y", value)]);
         let mut template = mk_template("v2");
@@ -299,7 +299,7 @@ fn differences_below_a_long_path_are_one() {
 }
 
 #[test]
-fn named_items_are_matched_in_the_order_of_their_names() {
+fn named_items_are_matched_by_name() {
     let variable = |name: &str, key: &str| {
         let reference = Value::from([("fieldPath", key)]);
         Value::from([("name", Value::from(name)), ("valueFrom", reference)])
@@ -331,14 +331,14 @@ fn named_items_are_matched_in_the_order_of_their_names() {
             format!("{env}[name=D]"),
         ]
     );
-    // Two of a name cannot be told apart: the list changes as a whole.
+    // Items with the same name cannot be matched: the list changes as a whole.
     let twice = vec![variable("A", "a"), variable("A", "b")];
     assert_eq!(paths(from, twice.clone()), [env]);
     assert_eq!(paths(twice, to), [env]);
 }
 
 #[test]
-fn where_a_variable_comes_from_is_shown() {
+fn source_of_a_variable_is_shown() {
     let from_key = |key: &str| {
         let reference = Value::from([("name", "settings"), ("key", key)]);
         mk_env(
@@ -361,7 +361,7 @@ fn where_a_variable_comes_from_is_shown() {
 }
 
 #[test]
-fn images_that_move_are_warned_of() {
+fn mutable_image_tags_have_warnings() {
     let warned = |image: &str| {
         let mut world = mk_history();
         world.replica_sets[1].template = mk_template(image).into();
@@ -377,7 +377,7 @@ fn images_that_move_are_warned_of() {
 }
 
 #[test]
-fn the_list_says_what_is_current_and_what_goes_next() {
+fn list_marks_current_previous_and_expiring_revisions() {
     let mut world = mk_history();
     world.deployment.spec.revision_history_limit = 1;
     let annotations = &mut world.replica_sets[2].metadata.annotations;
@@ -405,7 +405,7 @@ fn the_list_says_what_is_current_and_what_goes_next() {
             )
         })
         .collect();
-    // Two of the old ones are too many once there is a fourth revision; the second still has pods.
+    // After a fourth revision, two old ones exceed the limit. The second one still has pods.
     assert_eq!(
         told,
         [
@@ -436,10 +436,10 @@ fn clean_up_counts_the_current_revision_and_waits_for_pods() {
     assert_eq!(next(&world, 1), [1, 2]);
     assert_eq!(next(&world, 2), [1]);
     assert_eq!(next(&world, 3), [0; 0]);
-    // Its last pod is still ending.
+    // Its last pod is still terminating.
     world.replica_sets[0].status.replicas = 1;
     assert_eq!(next(&world, 1), [2]);
-    // One that is being deleted already counts no more.
+    // A ReplicaSet that is being deleted does not count.
     world.replica_sets[0].metadata.deletion_timestamp = Some(at(-1));
     assert_eq!(next(&world, 1), [2]);
     assert_eq!(next(&world, 2), [0; 0]);

@@ -1,7 +1,7 @@
-//! Small worlds to plan in: builders with defaults for everything that a test does not care about.
+//! Builders of snapshots, with defaults for everything that a test does not set.
 //!
-//! The Deployment is `web` in `default`, its pods run the image `v1`. ReplicaSets are named after their image;
-//! they are as a finished rollout leaves them until a test changes a field.
+//! The Deployment is `web` in `default`, and its pods run the image `v1`. ReplicaSets are named after their image, and are
+//! in the state after a complete rollout until a test changes a field.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::snapshot::{
 use crate::template::{Template, Value};
 use crate::time::Time;
 
-/// 2026-01-15T12:00:00Z: when the tests plan.
+/// 2026-01-15T12:00:00Z, the current time of the tests.
 pub(super) const NOW_SECONDS: i64 = 1_768_478_400;
 
-/// The time of the decision.
+/// The current time.
 pub(super) fn now() -> Time {
     at(0)
 }
 
-/// The time so many seconds after [`now`]; before, if negative.
+/// The time `seconds` after [`now`], or before it if negative.
 pub(super) fn at(seconds: i64) -> Time {
     Time::new(NOW_SECONDS + seconds, 0).unwrap()
 }
@@ -59,7 +59,7 @@ pub(super) fn rolling(max_surge: i32, max_unavailable: i32) -> Strategy {
     }
 }
 
-/// The Deployment `web` with the image `v1` and the defaults of the Kubernetes API. It was never looked at.
+/// The Deployment `web` with the image `v1` and the defaults of the Kubernetes API. No controller has observed it.
 pub(super) fn mk_deployment(replicas: i32) -> Deployment {
     Deployment {
         api_version: "apps/v1".to_owned(),
@@ -93,7 +93,7 @@ pub(super) fn mk_deployment(replicas: i32) -> Deployment {
     }
 }
 
-/// The reference by which a Deployment owns a ReplicaSet.
+/// The owner reference of a ReplicaSet to its Deployment.
 pub(super) fn mk_owner(deployment: &Deployment) -> OwnerReference {
     OwnerReference {
         api_version: deployment.api_version.clone(),
@@ -105,8 +105,8 @@ pub(super) fn mk_owner(deployment: &Deployment) -> OwnerReference {
     }
 }
 
-/// A ReplicaSet `web-<image>` of a Deployment: so many pods, all available, annotated for the Deployment's
-/// present size. Of two, the one with the higher revision is younger.
+/// A ReplicaSet `web-<image>` of a Deployment, with `replicas` available pods and annotations for the current size of the
+/// Deployment. A higher revision is younger.
 pub(super) fn mk_set(
     deployment: &Deployment,
     image: &str,
@@ -143,7 +143,7 @@ pub(super) fn mk_set(
     }
 }
 
-/// What a ReplicaSet reports that has so many pods, and so many of them ready and available.
+/// The status of a ReplicaSet with `replicas` pods, `available` of which are ready and available.
 pub(super) fn mk_set_status(replicas: i32, available: i32) -> ReplicaSetStatus {
     ReplicaSetStatus {
         replicas,

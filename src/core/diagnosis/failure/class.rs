@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_has_the_order_of_the_classes() {
+    fn table_has_the_order_of_the_classes() {
         for (index, row) in TABLE.iter().enumerate() {
             assert_eq!(row.class as usize, index);
             assert_eq!(Class::from_name(row.name), Some(row.class));

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registries_that_answer_later_are_not_definite() {
+    fn temporary_registry_errors_are_not_definite() {
         for text in [
             "failed to resolve reference \"r/x:1\": r/x:1: not found",
             "unexpected status from HEAD request to https://r/v2/x: 401 Unauthorized",

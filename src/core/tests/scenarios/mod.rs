@@ -1,5 +1,5 @@
-//! Stories in `tests/scenarios/*.txt`, planned and compared with what they say; `tests/scenarios/README.md`
-//! has the format. `UPDATE_SCENARIOS=1` writes what comes out into the files instead.
+//! Stories in `tests/scenarios/*.txt`: their plans are compared with the expected output in the same file.
+//! `tests/scenarios/README.md` describes the format. `UPDATE_SCENARIOS=1` updates the expected output.
 
 mod render;
 mod story;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use story::Story;
 
-/// What comes out of a plan starts with this, to be told from what goes in.
+/// The prefix of expected output, which distinguishes it from input.
 const OUTPUT: char = '>';
 
 #[test]
-fn every_scenario_comes_out_as_written() {
+fn every_scenario_has_the_expected_output() {
     let update = std::env::var_os("UPDATE_SCENARIOS").is_some_and(|value| value == "1");
     let mut failures = String::new();
     for path in scenario_files() {
@@ -33,7 +33,7 @@ fn every_scenario_comes_out_as_written() {
     );
 }
 
-/// Every file there is run, or it is a mistake.
+/// All files in the directory. A file that is not a scenario is an error.
 fn scenario_files() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios");
     let mut files = Vec::new();
@@ -54,7 +54,7 @@ fn scenario_files() -> Vec<PathBuf> {
     files
 }
 
-/// The story with what comes out of it; an error starts with the number of its line.
+/// The story with its actual output. An error starts with the line number.
 fn tell(text: &str) -> Result<String, String> {
     let mut told = String::new();
     let mut story = Story::default();
@@ -76,8 +76,7 @@ fn tell(text: &str) -> Result<String, String> {
     }
 }
 
-/// Both texts, line by line: the longest common sequence of lines, and around it what was written (-) and
-/// what came out (+). Common lines far from any difference are left out.
+/// A line-based diff of the expected (-) and the actual output (+). Common lines far from any difference are omitted.
 fn difference(written: &str, told: &str) -> String {
     const CONTEXT_LINES: usize = 3;
     let (a, b): (Vec<&str>, Vec<&str>) = (written.lines().collect(), told.lines().collect());
@@ -117,7 +116,7 @@ fn difference(written: &str, told: &str) -> String {
 // The harness itself.
 
 #[test]
-fn a_story_is_told_with_what_comes_out() {
+fn output_is_inserted_into_the_story() {
     let told = tell("deployment web replicas=1\nplan\n> stale\n\n# end\n").unwrap();
     let lines: Vec<&str> = told.lines().collect();
     assert_eq!(lines[..2], ["deployment web replicas=1", "plan"]);
@@ -131,7 +130,7 @@ fn a_story_is_told_with_what_comes_out() {
 }
 
 #[test]
-fn mistakes_in_a_story_are_named_with_their_line() {
+fn errors_in_a_story_have_a_line_number() {
     for (text, error) in [
         ("", "1: plans nothing"),
         ("deployment web\n", "1: plans nothing"),
@@ -175,7 +174,7 @@ fn mistakes_in_a_story_are_named_with_their_line() {
 }
 
 #[test]
-fn differences_are_shown_with_their_surroundings() {
+fn differences_are_shown_with_context() {
     let written = "1\n2\n3\n4\n5\n6\n7\nold\n8\n";
     let told = "1\n2\n3\n4\n5\n6\n7\nnew\n8\n";
     assert_eq!(

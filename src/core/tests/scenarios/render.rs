@@ -1,4 +1,4 @@
-//! A plan as a person reads it.
+//! Plans as readable text.
 
 use crate::action::{Action, NewReplicaSet, OnFailure, OwnerChange, SetChange, Step, Target, Verb};
 use crate::plan::Plan;
@@ -7,7 +7,7 @@ use crate::snapshot::{Condition, DeploymentStatus, OwnerReference, StringMap};
 use crate::template::Value;
 use crate::time::Time;
 
-/// The lines of a plan. Times are told from `now`.
+/// The lines of a plan. Times are relative to `now`.
 pub(super) fn plan(plan: &Plan, now: Time) -> Vec<String> {
     let Plan {
         steps,
@@ -226,7 +226,7 @@ fn pairs(map: &StringMap) -> String {
     pairs.collect::<Vec<_>>().join(" ")
 }
 
-/// Kubernetes' own annotations are told by their last part.
+/// Annotations of Kubernetes are shortened to their last part.
 fn short(key: &str) -> &str {
     key.strip_prefix("deployment.kubernetes.io/").unwrap_or(key)
 }

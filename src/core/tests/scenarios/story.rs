@@ -1,4 +1,4 @@
-//! A world that a story builds, changes and plans in, line by line.
+//! Executes the lines of a story: they build, change and plan a world.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -28,7 +28,7 @@ use crate::tests::world::{
 };
 use crate::time::Time;
 
-/// A story while it is told.
+/// A story during its execution.
 #[derive(Default)]
 pub(super) struct Story {
     world: Option<World>,
@@ -38,7 +38,7 @@ pub(super) struct Story {
 struct World {
     snapshot: Snapshot,
     options: Options,
-    /// ReplicaSets that the server has and the snapshot has not.
+    /// ReplicaSets that exist on the server but not in the snapshot.
     hidden: BTreeMap<String, ReplicaSet>,
     sets_told: i64,
     last: Option<Plan>,
@@ -46,18 +46,18 @@ struct World {
 
 type Told<T> = Result<T, String>;
 
-/// `key=value`, as a line of a story has them.
+/// The `key=value` pairs in a line of a story.
 type Pairs<'a> = Vec<(&'a str, &'a str)>;
 
 // === impl Story ===
 
 impl Story {
-    /// How often it was planned.
+    /// The number of plans.
     pub(super) fn plans(&self) -> usize {
         self.plans
     }
 
-    /// Takes one line in; what comes out of it, if it plans.
+    /// Executes a line. Returns the output if the line plans.
     pub(super) fn line(&mut self, line: &str) -> Told<Vec<String>> {
         let words = words(line)?;
         let mut words = words.iter().map(String::as_str);
@@ -149,7 +149,7 @@ impl World {
         Ok(output)
     }
 
-    /// Everything that was planned is done.
+    /// Executes all planned steps.
     fn apply(&mut self, words: &[&str]) -> Told<()> {
         nothing_more(words)?;
         let plan = self.last.take().ok_or("no plan yet")?;
@@ -160,7 +160,7 @@ impl World {
         Ok(())
     }
 
-    /// One step is refused by the server. Those before it are done, those after it as the step says.
+    /// Lets the server reject a step. Earlier steps are executed, later ones according to `on_failure`.
     fn refuse(&mut self, words: &[&str]) -> Told<()> {
         let (number, pairs) = name_and_pairs(words)?;
         let number: usize = parse("step", number)?;
@@ -213,7 +213,7 @@ impl World {
         Ok(failure)
     }
 
-    /// What the server does: besides the change, a new version of the object.
+    /// Applies an action like the server, which also updates the resource version.
     fn carry_out(&mut self, action: &Action) {
         apply(&mut self.snapshot, action);
         let newer = |metadata: &mut ObjectMeta| {
@@ -239,7 +239,7 @@ impl World {
         }
     }
 
-    /// The ReplicaSet of this name; `@image` is the only one that runs the image.
+    /// The ReplicaSet with a name. `@image` is the only one with this image.
     fn find(&self, name: &str) -> Told<usize> {
         let sets = &self.snapshot.replica_sets;
         let runs = |set: &ReplicaSet, image: &str| {
@@ -287,7 +287,7 @@ impl World {
         set.metadata.uid = format!("{name}-uid");
         change_set(&mut set, deployment, &pairs, now)?;
         let given = |wanted: &str| pairs.iter().any(|(key, _)| *key == wanted);
-        // What is not told of a status follows from what is.
+        // Missing fields of the status are derived from the given ones.
         if given("pods") && !given("ready") {
             set.status.ready_replicas = set.status.replicas;
         }
@@ -301,7 +301,7 @@ impl World {
         Ok(())
     }
 
-    /// Pods are where the sizes want them, and all are available.
+    /// Gives every ReplicaSet its size, with all pods available.
     fn settle(&mut self, words: &[&str]) -> Told<()> {
         nothing_more(words)?;
         for set in &mut self.snapshot.replica_sets {
@@ -402,7 +402,7 @@ impl World {
         }
         let conditions: &mut Vec<Condition> = match set {
             Some(index) => {
-                // ReplicaSets have no such time.
+                // Conditions of ReplicaSets do not have this time.
                 new.last_update_time = None;
                 &mut self.snapshot.replica_sets[index].status.conditions
             }
@@ -471,7 +471,7 @@ fn change_deployment(deployment: &mut Deployment, pairs: &Pairs<'_>, now: Time) 
     Ok(())
 }
 
-/// Says whether the key is one of the spec: then the server counts a generation.
+/// Returns whether the key is a field of the spec, whose changes increment the generation.
 fn change_spec(spec: &mut DeploymentSpec, key: &str, value: &str) -> Told<bool> {
     match key {
         "replicas" => spec.replicas = parse(key, value)?,
@@ -651,7 +651,7 @@ fn selector(value: &str) -> Told<LabelSelector> {
 
 // Words.
 
-/// The words of a line. Quotes keep spaces together.
+/// The words of a line. A quoted word can contain spaces.
 fn words(line: &str) -> Told<Vec<String>> {
     if line.trim_start().starts_with('#') {
         return Ok(vec![]);
@@ -710,7 +710,7 @@ fn or_none(key: &str, value: &str) -> Told<Option<i32>> {
     }
 }
 
-/// A limit that `none` takes away.
+/// A limit, or no limit for `none`.
 fn or_max(key: &str, value: &str) -> Told<i32> {
     match value {
         "none" => Ok(i32::MAX),
@@ -730,7 +730,7 @@ fn deleting(value: &str, now: Time) -> Told<Option<Time>> {
     Ok(yes("deleting", value)?.then_some(now))
 }
 
-/// A time as told from another one: `now`, `-90s`, `-5m`, `+1h`, or `never`.
+/// A time relative to another one: `now`, `-90s`, `-5m`, `+1h`, or `never`.
 fn time(key: &str, value: &str, now: Time) -> Told<Option<Time>> {
     let unit = match value.chars().last() {
         _ if value == "never" => return Ok(None),
@@ -744,7 +744,7 @@ fn time(key: &str, value: &str, now: Time) -> Told<Option<Time>> {
     Ok(Some(now.plus_seconds(count * unit)))
 }
 
-/// Sets an entry; `none` takes it away.
+/// Sets an entry, or removes it for `none`.
 fn annotate(map: &mut StringMap, key: &str, value: &str) {
     match value {
         "none" => _ = map.remove(key),

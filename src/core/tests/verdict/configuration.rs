@@ -1,4 +1,4 @@
-//! ConfigMaps and Secrets that are missing, or are created later than the pods.
+//! ConfigMaps and Secrets that are missing, or that are created after the pods.
 
 use super::{both, check_decided, check_never, event, verdict, without_events};
 use crate::snapshot::Snapshot;
@@ -34,7 +34,7 @@ fn missing_configuration_is_certain_after_its_grace() {
         found.remedy,
         "create the missing configmap web in namespace default, or correct the reference to it"
     );
-    // Only events show why a volume cannot be mounted, and they stay when it can.
+    // Only events show why a volume cannot be mounted, and they remain after it is mounted.
     check_decided(missing_volume, 128, 130);
     check_never(|seconds| without_events(missing_volume(seconds)));
     let found = verdict(&missing_volume(200));
@@ -47,11 +47,11 @@ fn missing_configuration_is_certain_after_its_grace() {
 }
 
 #[test]
-fn configuration_that_is_created_within_its_grace_is_never_failed() {
+fn configuration_created_within_its_grace_is_never_failed() {
     for make in [missing_config, missing_volume] {
         check_never(|seconds| match seconds {
             0..85 => make(seconds),
-            // The events stay, and pulling the image takes long.
+            // The events remain, and pulling the image takes long.
             _ => Snapshot {
                 events: make(84).events,
                 ..both(&waiting("ContainerCreating", ""))

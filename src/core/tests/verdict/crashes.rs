@@ -1,4 +1,4 @@
-//! Containers that crash, by their restarts within the rollout.
+//! Crashing containers, judged by their restarts during the rollout.
 
 use super::{check_decided, check_never, judged, verdict, with_rule, young};
 use crate::diagnosis::failure::class::{Class, Limit};
@@ -8,7 +8,7 @@ use crate::tests::report::{
 };
 use crate::tests::world::{at, mk_set_status};
 
-/// A container that runs for a second each time, with the backoff of a kubelet, until it has been restarted so often.
+/// A container that crashes after a second, `crashes` times, with the backoff of the kubelet.
 pub(in crate::tests) fn crash(seconds: i64, crashes: usize, reason: &str) -> Snapshot {
     let starts = [0, 2, 13, 34, 75, 156, 317, 618, 919];
     let started = starts.iter().rposition(|start| *start <= seconds).unwrap();
@@ -40,7 +40,7 @@ pub(in crate::tests) fn crash(seconds: i64, crashes: usize, reason: &str) -> Sna
     }))
 }
 
-/// [`half_way`], crash-looping for long.
+/// [`half_way`], with pods that have been crash-looping for a long time.
 pub(super) fn crashed() -> Snapshot {
     let mut snapshot = crash(400, 100, "Error");
     snapshot.now = at(400);
@@ -51,7 +51,7 @@ pub(super) fn crashed() -> Snapshot {
 fn crash_loop_is_certain_after_five_restarts() {
     check_decided(|seconds| crash(seconds, 100, "Error"), 157, 158);
     check_decided(|seconds| crash(seconds, 100, "StartError"), 35, 36);
-    // With a backoff of a second, restarts come too fast to tell.
+    // With a backoff of one second, restarts are too frequent for a certain verdict.
     let mut fast = crash(400, 100, "Error");
     let pods = fast.pods.iter().cloned().map(|mut pod| {
         pod.start_time = Some(at(270));
@@ -62,11 +62,11 @@ fn crash_loop_is_certain_after_five_restarts() {
 }
 
 #[test]
-fn service_that_crashes_until_its_database_answers_is_never_failed() {
+fn crashes_until_a_dependency_is_ready_are_never_failed() {
     for crashes in [1, 3, 4] {
         check_never(|seconds| crash(seconds, crashes, "Error"));
     }
-    // It is the caller's choice to fail it.
+    // With a rule of its own, a caller can fail it earlier.
     let judgement = with_rule(Class::CrashLoop, Limit::Restarts(2));
     assert!(judged(&crash(20, 3, "Error"), judgement).verdict.is_certain);
     assert!(!judged(&crash(3, 3, "Error"), judgement).verdict.is_certain);

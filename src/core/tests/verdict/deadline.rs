@@ -1,4 +1,4 @@
-//! What the progress deadline decides, and what it does not.
+//! Verdicts after the progress deadline.
 
 use super::scheduling::unschedulable;
 use super::{both, verdict};
@@ -82,7 +82,7 @@ fn passed_deadline_needs_a_change_unless_a_container_may_still_be_starting() {
     let mut late = slow.clone();
     late.now = late.now.plus_seconds(1800);
     assert_eq!(verdict(&late).outlook, Outlook::NeedsChange);
-    // It was killed once.
+    // The probe has killed it once.
     started(&mut slow, Some(false), 1);
     assert_eq!(verdict(&slow).outlook, Outlook::NeedsChange);
 }

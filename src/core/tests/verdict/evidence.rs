@@ -35,11 +35,11 @@ fn failure_is_certain_only_if_all_unready_new_pods_share_it() {
     change(&|_, pods| pods[0] = young("a", vec![container(waiting("ContainerCreating", ""))]));
     // The snapshot does not contain all pods.
     change(&|_, pods| pods.truncate(1));
-    // It has been ready before: the dependency that it needs has failed.
+    // It was ready before, so a dependency may have failed.
     change(&|_, pods| {
         pods[0].conditions = vec![condition("Ready", "False", "ContainersNotReady", "", -300)];
     });
-    // Own pods are terminating, and may hold what it needs.
+    // Pods of the Deployment are terminating, and may hold resources that it needs.
     change(&|snapshot, pods| {
         let mut old = mk_pod(&snapshot.replica_sets[1], "old", "Running");
         old.metadata.deletion_timestamp = Some(at(405));
@@ -76,7 +76,7 @@ fn restarts_of_ready_pods_never_count() {
             causes.collect::<Vec<_>>()
         );
     }
-    // Neither does one that crashes beside one that is ready.
+    // Nor do crashes of a pod count while another one is ready.
     let mut snapshot = crashed();
     let pods = snapshot.pods.iter().take(1).cloned();
     snapshot.pods = pods.chain([restarted("b", 100)]).collect();
@@ -85,7 +85,7 @@ fn restarts_of_ready_pods_never_count() {
 }
 
 #[test]
-fn failed_and_evicted_pods_and_those_of_old_templates_never_count() {
+fn failed_evicted_and_old_pods_never_count() {
     let mut snapshot = crashed();
     let mut evicted = pod("gone", "Failed", Vec::new());
     evicted.reason = "Evicted".to_owned();
@@ -98,7 +98,7 @@ fn failed_and_evicted_pods_and_those_of_old_templates_never_count() {
     assert!(verdict(&with(&snapshot, std::slice::from_ref(&evicted))).is_certain);
     let only_evicted = with_pods([evicted]);
     assert!(!verdict(&only_evicted).is_certain);
-    // Three ReplicaSets: the old ones fail differently, and the new one is fine.
+    // Three ReplicaSets: the old ones fail in different ways, and the new one works.
     let old = &snapshot.replica_sets[1];
     let mut failing = mk_pod(old, "old", "Running");
     failing.containers = crashing(

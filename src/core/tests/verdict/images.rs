@@ -1,10 +1,10 @@
-//! Images that cannot be pulled: their names, their registries and the time that they have.
+//! Images that cannot be pulled: names, registries and grace periods.
 
 use super::{both, check_decided, check_never, decided_by, event, verdict, without_events};
 use crate::snapshot::Snapshot;
 use crate::tests::report::{running, waiting};
 
-/// The attempts of a kubelet up to now.
+/// The times at which the kubelet has tried to pull the image.
 fn attempts(seconds: i64) -> impl Iterator<Item = i64> {
     [0, 10, 30, 70, 150, 310, 610, 910]
         .into_iter()
@@ -42,7 +42,7 @@ fn missing_image_is_certain_after_its_grace() {
         ))
     };
     check_decided(|_| never_pull(), 90, 92);
-    // Somebody who asks only once is protected from different clocks.
+    // A single request tolerates clock skew.
     let silent = |seconds| without_events(pulling(seconds, NOT_FOUND));
     assert_eq!(decided_by(&silent, 0, false), Some(390));
     assert_eq!(decided_by(&silent, 300, false), Some(90));
@@ -65,7 +65,7 @@ fn malformed_image_name_is_certain_at_once() {
 }
 
 #[test]
-fn registry_that_answers_later_is_never_failed() {
+fn registry_outage_is_never_failed() {
     for text in [
         "dial tcp 10.0.0.1:443: connect: connection refused",
         "unexpected status from HEAD request: 503 Service Unavailable",

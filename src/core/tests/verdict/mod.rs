@@ -1,5 +1,5 @@
-//! Verdicts: stories that are polled, and states that are judged once. A failure that persists is certain soon after its
-//! grace, and one that recovers before is never failed.
+//! Verdicts: stories are polled over time, and states are judged once. A persistent failure is certain soon after its grace
+//! period, and a rollout that recovers earlier is never reported as failed.
 
 mod configuration;
 mod crashes;
@@ -31,7 +31,7 @@ use crate::time::Time;
 /// The polling interval of the stories, in seconds.
 const INTERVAL: i64 = 2;
 
-/// How long the stories are polled, unless they are decided.
+/// The maximum length of a story that is not decided, in seconds.
 const LONGEST: i64 = 1200;
 
 fn judged(snapshot: &Snapshot, judgement: Judgement) -> Report {
@@ -54,7 +54,7 @@ fn with_rule(class: Class, limit: Limit) -> Judgement {
     }
 }
 
-/// Polls a story by a clock that is so many seconds ahead of the cluster's, and returns when it is decided.
+/// Polls a story with a clock that is `skew` seconds ahead of the cluster, and returns the time of the decision.
 #[track_caller]
 fn decided_by(story: &impl Fn(i64) -> Snapshot, skew: i64, feeds_back: bool) -> Option<i64> {
     let mut judgement = Judgement::default();
@@ -85,7 +85,7 @@ fn decided_by(story: &impl Fn(i64) -> Snapshot, skew: i64, feeds_back: bool) -> 
     None
 }
 
-/// Checks when a story is decided, whatever the clock of the caller is.
+/// Checks the time of the decision for clocks with different skews.
 #[track_caller]
 pub(super) fn check_decided(story: impl Fn(i64) -> Snapshot, from: i64, to: i64) {
     for skew in [0, -300, 300] {
@@ -98,7 +98,7 @@ pub(super) fn check_decided(story: impl Fn(i64) -> Snapshot, from: i64, to: i64)
     }
 }
 
-/// Checks that a story is never failed, whatever the clock of the caller is, and whether or not it feeds back.
+/// Checks that a story is never failed, for clocks with different skews, and with or without the previous verdict.
 #[track_caller]
 pub(super) fn check_never(story: impl Fn(i64) -> Snapshot) {
     for skew in [0, -300, 300] {

@@ -1,4 +1,4 @@
-//! Verdicts that no failure of a pod decides: phases, generations, and what only takes time.
+//! Verdicts without failed pods: phases, generations, and rollouts that only need time.
 
 use super::crashes::crashed;
 use super::{verdict, young};
@@ -13,7 +13,7 @@ use crate::tests::report::{
 use crate::tests::world::{at, mk_condition, mk_set_status, rolling};
 
 #[test]
-fn unobserved_changes_come_first_and_are_never_failures() {
+fn unobserved_changes_take_precedence_and_are_never_failed() {
     let mut snapshot = crashed();
     snapshot.deployment.metadata.generation = 2;
     let timed_out = mk_condition("Progressing", "False", "ProgressDeadlineExceeded", at(-5));
@@ -28,7 +28,7 @@ fn unobserved_changes_come_first_and_are_never_failures() {
     assert_eq!(found.blockers[0].cause, Cause::ReplicaSetUnobserved);
     assert_eq!(found.verdict.outlook, Outlook::Undecided);
     assert_eq!(found.phase, Phase::Progressing);
-    // Nor is a rollout complete by such counters.
+    // Unobserved counters do not complete a rollout either.
     let mut snapshot = with_pods(["a", "b", "c", "d"].map(|name| ready(name, 0)));
     snapshot.replica_sets.truncate(1);
     snapshot.replica_sets[0].replicas = 4;
@@ -60,7 +60,7 @@ fn paused_deleting_and_refused_rollouts_need_a_change() {
         snapshot.replica_sets[0].replicas = replicas;
         assert_eq!(verdict(&snapshot).outlook, Outlook::Undecided);
     }
-    // Nothing is missing of a Deployment without pods, nor of one whose pods may still be adopted.
+    // A pause does not block a Deployment with 0 replicas, and perhaps not one whose pods may still be adopted.
     let mut without_pods = snapshot.clone();
     without_pods.deployment.spec.replicas = 0;
     without_pods.replica_sets.clear();
@@ -87,7 +87,7 @@ fn paused_deleting_and_refused_rollouts_need_a_change() {
 }
 
 #[test]
-fn degraded_is_a_deployment_whose_pods_were_ready_before() {
+fn deployment_with_pods_that_were_ready_is_degraded() {
     let lost = |seconds: i64| {
         let up = Container {
             ready: true,
@@ -112,14 +112,14 @@ fn degraded_is_a_deployment_whose_pods_were_ready_before() {
                 .ends_with("node real-0 may have stopped reporting"),
         "{found:?}"
     );
-    // A pod that was added is not degraded, but scaling.
+    // An additional pod that is starting is scaling, not degradation.
     let starting = young("new", vec![container(waiting("ContainerCreating", ""))]);
     let found = completed([ready("a", 800), starting], 2, 1);
     assert_eq!(found.phase, Phase::Progressing);
 }
 
 #[test]
-fn zero_replicas_and_one_without_surge_are_judged() {
+fn zero_replicas_and_one_replica_without_surge_have_verdicts() {
     let mut snapshot = half_way();
     snapshot.deployment.spec.replicas = 0;
     snapshot.replica_sets.truncate(1);
@@ -163,7 +163,7 @@ fn completes_by_itself_while_only_old_pods_are_left() {
         (found.outlook, found.reason),
         (Outlook::CompletesByItself, "")
     );
-    // Nobody knows what becomes of pods that do not exist yet.
+    // Pods that do not exist yet may fail.
     let mut snapshot = half_way();
     snapshot.replica_sets[0].replicas = 0;
     snapshot.replica_sets[0].status = mk_set_status(0, 0);

@@ -10,7 +10,7 @@ use crate::tests::world::mk_set_status;
 
 const FAILURE: &str = "dial tcp 10.0.0.7:5432: connect: connection refused";
 
-/// A container with a probe that has ended so often, and the failure of the probe that events show.
+/// A container that has restarted `restarts` times, and an event about its failing probe.
 fn ended(probe: &str, restarts: i32, end: ContainerState) -> Snapshot {
     let action = Value::from([("tcpSocket", Value::from([("port", 5432)]))]);
     let field = format!("{}Probe", probe.to_lowercase());
@@ -34,11 +34,11 @@ fn ended(probe: &str, restarts: i32, end: ContainerState) -> Snapshot {
 }
 
 #[test]
-fn kills_by_a_startup_probe_are_told_apart() {
+fn kills_by_a_startup_probe_are_recognized() {
     let ended =
         |restarts, code| verdict(&ended("Startup", restarts, terminated(code, "Error", "")));
     let killed = |restarts| ended(restarts, 137);
-    // A program that does not handle SIGTERM ends with a code of its own: it may also have crashed.
+    // Exit code 2 does not prove that the kubelet killed the container: the program may also have crashed.
     let found = ended(3, 2);
     assert!(!found.is_certain);
     assert_eq!(
@@ -62,11 +62,11 @@ fn kills_by_a_startup_probe_are_told_apart() {
 }
 
 #[test]
-fn kills_by_a_liveness_probe_are_told_apart_from_crashes() {
+fn kills_by_a_liveness_probe_are_not_crashes() {
     let ended = |restarts, code, reason: &str| {
         verdict(&ended("Liveness", restarts, terminated(code, reason, "")))
     };
-    // Killed, ended by SIGTERM, and ended on its own account once it had received it.
+    // Killed, terminated by SIGTERM, and exited after SIGTERM.
     for (code, reason) in [(137, "Error"), (143, "Error"), (0, "Completed")] {
         let found = ended(3, code, reason);
         assert_eq!((found.reason, found.is_certain), ("CRASH_LOOP", false));
@@ -75,7 +75,7 @@ fn kills_by_a_liveness_probe_are_told_apart_from_crashes() {
         );
         assert!(found.message.ends_with(&how), "{}", found.message);
     }
-    // Memory is not for a probe to fix.
+    // The container ran out of memory, so the probe is not the cause.
     let found = ended(3, 137, "OOMKilled");
     assert!(
         found.message.contains("keeps running out of memory") && !found.message.contains("probe"),

@@ -7,7 +7,7 @@ use crate::snapshot::Snapshot;
 use crate::tests::report::half_way;
 use crate::tests::world::{at, mk_condition, mk_pod, mk_set_status};
 
-/// The ReplicaSet controller's attempts to create pods, twice as far apart each time.
+/// Attempts of the ReplicaSet controller to create pods, with exponential backoff.
 fn refused(seconds: i64, texts: &[&str]) -> Snapshot {
     let mut snapshot = half_way();
     snapshot.replica_sets[0].status = mk_set_status(0, 0);
@@ -25,20 +25,20 @@ fn refused(seconds: i64, texts: &[&str]) -> Snapshot {
 }
 
 #[test]
-fn definite_refusal_is_certain_once_it_is_repeated() {
+fn definite_refusal_is_certain_after_a_repetition() {
     let denied = "Error creating: admission webhook \"policy\" denied the request: no";
     check_decided(|seconds| refused(seconds, &[denied]), 41, 42);
     let large = "Error creating: pods \"web-x\" is forbidden: exceeded quota: q, requested: limits.cpu=3, used: limits.cpu=0, limited: limits.cpu=2";
     check_decided(|seconds| refused(seconds, &[large]), 41, 42);
     let account = "Error creating: error looking up service account default/web: serviceaccount \"web\" not found";
     check_decided(|seconds| refused(seconds, &[account]), 164, 164);
-    // The condition alone outlives its cause.
+    // The condition alone is not enough: it remains after its cause is resolved.
     check_never(|seconds| without_events(refused(seconds, &[denied])));
     check_never(|_| refused(0, &[denied]));
 }
 
 #[test]
-fn refusals_that_pass_are_never_failed() {
+fn temporary_refusals_are_never_failed() {
     let quota = "Error creating: pods \"web-x\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=4, limited: pods=4";
     let timeout = "Error creating: Internal error occurred: failed calling webhook \"policy\": context deadline exceeded";
     let modified = "Error creating: Operation cannot be fulfilled on resourcequotas \"q\": the object has been modified";
@@ -48,14 +48,14 @@ fn refusals_that_pass_are_never_failed() {
         &[timeout],
         &[modified],
         &["Error creating: something new"],
-        // What is said last counts.
+        // The last message counts.
         &[denied, denied, timeout],
     ] {
         check_never(|seconds| refused(seconds, texts));
     }
-    // One that recovers before its grace ends: its condition and its events stay.
+    // It recovers within the grace period, and its condition and events remain.
     check_never(|seconds| refused(seconds.min(36), &[denied]));
-    // Nothing is decided while own pods are terminating.
+    // Terminating pods of the Deployment may release quota, so nothing is decided.
     check_never(|seconds| {
         let mut snapshot = refused(seconds, &[denied]);
         let mut old = mk_pod(&snapshot.replica_sets[1], "old", "Running");

@@ -1,4 +1,4 @@
-//! Pods that no node takes, and pods that are not ready: certain only for who says so.
+//! Unschedulable pods and pods that are not ready: certain only with a rule of the caller.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) fn unschedulable() -> Snapshot {
 }
 
 #[test]
-fn unschedulable_pods_and_readiness_probes_are_certain_only_if_the_caller_says_so() {
+fn unschedulable_and_unready_pods_are_certain_only_with_a_rule() {
     check_never(|_| unschedulable());
     check_never(|_| both(&running(0)));
     let message = reported(&unschedulable()).blockers.remove(0).message;
@@ -27,7 +27,7 @@ fn unschedulable_pods_and_readiness_probes_are_certain_only_if_the_caller_says_s
     );
     let judgement = with_rule(Class::Unschedulable, Limit::Grace(120));
     assert!(judged(&unschedulable(), judgement).verdict.is_certain);
-    // A nominated node, an autoscaler that answered, and own pods that terminate may resolve it.
+    // A nominated node, an autoscaler that reacted, and terminating pods of the Deployment may resolve it.
     let mut nominated = unschedulable();
     let mut pods = nominated.pods.to_vec();
     pods[1].nominated_node_name = "node-1".to_owned();
