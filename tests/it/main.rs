@@ -1,5 +1,5 @@
-//! What the crate does as a whole, through its public interface. One binary, because every further one would be
-//! linked at every change.
+//! Tests of the crate through its public interface. They are one binary, because each binary is linked again after every
+//! change.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ mod wire;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
-/// A JSON value as protobuf JSON has it in a `bytes` field.
+/// A JSON value in the encoding of a `bytes` field in protobuf JSON.
 fn base64(value: &serde_json::Value) -> String {
     BASE64_STANDARD.encode(value.to_string())
 }

@@ -145,7 +145,7 @@ fn exceeded_quota_is_the_first_blocker() {
                requested: pods=1, used: pods=4, limited: pods=3";
     let blocker = check(
         "stuck-quota",
-        // Other pods may end.
+        // Other pods may terminate and release quota.
         Phase::Progressing,
         &format!(
             "deployment \"web\" is rolling out (0 of 4 updated, 3 of 4 available, 3 old): {why}"
@@ -263,7 +263,7 @@ fn ordinary_states_report_at_least_what_kubectl_reports() {
         "deployment \"web\" is rolling out (0 of 3 updated, 0 of 3 available, 0 old): no controller has observed the \
          latest change yet: generation 1, observed 0"
     );
-    // The plan publishes that it was.
+    // The plan publishes the generation.
     assert_eq!(plan("fresh-create").report.unwrap().blockers, []);
     let why = "3 of 5 new pods are starting: web-67fc9594b8-rjl9v ContainerCreating for 5s";
     check(
@@ -309,16 +309,16 @@ fn ordinary_states_report_at_least_what_kubectl_reports() {
     assert_eq!(status("after-undo").revision, "4");
 }
 
-/// 3 → 1 with one more allowed and none fewer, ReplicaSets of 1, 1 and 2. Kubernetes' proportional scaling takes both
-/// pods of the new ReplicaSet, since it is the largest, and its next syncs start one again. A settled plan makes the net
-/// change and leaves that pod alone.
+/// Scaled from 3 to 1 with maxSurge 1 and maxUnavailable 0, with ReplicaSets of 1, 1 and 2 pods. Kubernetes' proportional
+/// scaling deletes both pods of the new ReplicaSet, the largest, and later syncs start one again. A settled plan makes only
+/// the net change and keeps that pod.
 #[test]
 fn scaling_down_leaves_one_available_pod_at_every_prefix() {
     use proto::step::Action;
     let snapshot = snapshot("scale-down-clamped");
     let parsed = wire::parse_snapshot(Some(snapshot)).unwrap();
     let settled = plan_settled(&parsed, Options::default());
-    // Four pods are more than the two that are wanted now, until the plan is carried out.
+    // Until the plan is executed, four pods exceed the new maximum of two.
     let mut violations = lint(&parsed, Options::default(), &settled);
     violations.retain(|violation| !violation.inherited);
     assert_eq!(violations, []);

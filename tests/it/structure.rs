@@ -1,6 +1,6 @@
-//! How the files of the crates may import each other: imports point inward, and form no circle.
+//! The imports between the files of the crates point inward and form no cycles.
 //!
-//! A folder and the files in it may import each other: they are one subject.
+//! A folder and the files in it may import each other, because they are one subject.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::{Attribute, Item, UseTree};
 
-/// The rings, each with those that it may import.
+/// The rings, each with the rings that it may import.
 const RINGS: [(&str, &[&str]); 7] = [
     ("core", &[]),
     ("proto", &[]),
@@ -23,7 +23,7 @@ const RINGS: [(&str, &[&str]); 7] = [
     ),
 ];
 
-/// A file, by the names of its modules. Those of the planner begin with "core".
+/// The module path of a file. Paths in the planner start with "core".
 type Module = Vec<String>;
 
 /// The imports of every file.
@@ -39,12 +39,12 @@ fn rings_point_inward() {
 }
 
 #[test]
-fn no_circle_between_files() {
-    assert_eq!(Imports::of_the_crates().circles(), [[""; 0]; 0]);
+fn no_cycles_between_files() {
+    assert_eq!(Imports::of_the_crates().cycles(), [[""; 0]; 0]);
 }
 
 #[test]
-fn outward_imports_and_circles_are_found() {
+fn outward_imports_and_cycles_are_reported() {
     let mut imports = Imports::default();
     let mut add = |module: &str, source: &str| {
         let module = module.split("::").map(str::to_owned).collect();
@@ -70,7 +70,7 @@ fn outward_imports_and_circles_are_found() {
         imports.read(&module, syn::parse_str(&source).unwrap());
     }
     assert_eq!(imports.outward(), ["server imports cli"]);
-    assert_eq!(imports.circles(), [["wire::a", "wire::b", "wire::c"]]);
+    assert_eq!(imports.cycles(), [["wire::a", "wire::b", "wire::c"]]);
 }
 
 fn ring(module: &Module) -> Option<&str> {
@@ -89,7 +89,7 @@ impl Imports {
             &vec!["core".to_owned()],
             &mut files,
         );
-        // The face of the crate names its rings, and is in none.
+        // The root of the crate declares the rings and is part of none.
         files.remove(&Vec::new());
         let mut imports = Self(
             files
@@ -119,7 +119,7 @@ impl Imports {
         self.0.entry(module.clone()).or_default().extend(imported);
     }
 
-    /// The file that a path in a module leads to.
+    /// The file to which a path in a module refers.
     fn resolve(&self, module: &Module, path: &[String]) -> Option<Module> {
         let mut resolved = match path.first()?.as_str() {
             "crate" if ring(module) == Some("core") => vec!["core".to_owned()],
@@ -165,13 +165,13 @@ impl Imports {
     }
 
     /// The sets of files that import each other, directly or through others.
-    fn circles(&self) -> Vec<Vec<String>> {
+    fn cycles(&self) -> Vec<Vec<String>> {
         let reached: BTreeMap<&Module, BTreeSet<&Module>> = self
             .0
             .keys()
             .map(|module| (module, self.reached_from(module)))
             .collect();
-        let circles: BTreeSet<Vec<String>> = reached
+        let cycles: BTreeSet<Vec<String>> = reached
             .iter()
             .filter(|(module, reached)| reached.contains(*module))
             .map(|(module, of_module)| {
@@ -179,7 +179,7 @@ impl Imports {
                 tied.map(|it| it.join("::")).collect()
             })
             .collect();
-        circles.into_iter().collect()
+        cycles.into_iter().collect()
     }
 
     fn reached_from(&self, module: &Module) -> BTreeSet<&Module> {
@@ -194,7 +194,7 @@ impl Imports {
     }
 }
 
-/// The parsed files below one, other than tests, by module.
+/// Parses a file and the files of its modules, except for tests.
 fn collect(file: &Path, module: &Module, files: &mut BTreeMap<Module, syn::File>) {
     let source = std::fs::read_to_string(file).unwrap();
     let parsed = syn::parse_file(&source).unwrap_or_else(|error| panic!("{file:?}: {error}"));
@@ -252,7 +252,7 @@ fn expand(tree: &UseTree, prefix: &Module, paths: &mut Vec<Module>) {
     }
 }
 
-/// The paths in the rest of the code, macros included, that begin at a crate or relative to the module.
+/// The paths in the rest of the code, including macros.
 fn written(tokens: TokenStream, paths: &mut Vec<Module>) {
     let mut path = Module::new();
     let mut colons = 0;

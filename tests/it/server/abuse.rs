@@ -1,4 +1,4 @@
-//! Clients that mean no good, or break. All the while others are answered, health too, and memory is bounded.
+//! Malicious and broken clients: meanwhile, other calls and health checks are answered, and memory is bounded.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use super::raw::{self, PLAN, PREFACE, framed};
 use super::refusals::check;
 use super::{connect, mk_request, mk_request_with_long_answer};
 
-/// What a probe waits. Kubernetes' default is a second; the machine that tests may be busier than one that serves.
+/// The timeout of a health probe. The default of Kubernetes is 1 s, but a machine that runs tests may be busier.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Lets good clients call while the attack goes on: each call must be answered, and health in time. Gives
-/// the most memory that the server took, in MiB.
+/// Runs well-behaved clients during an attack: each call must succeed, and health checks must respond in time. Returns the
+/// maximum memory of the server in MiB.
 async fn withstand(server: &Process, attack: impl Future<Output = ()>) -> u64 {
     let over = Arc::new(AtomicBool::new(false));
     let answered = Arc::new(AtomicU32::new(0));
@@ -42,7 +42,7 @@ async fn withstand(server: &Process, attack: impl Future<Output = ()>) -> u64 {
                 timeout(PATIENCE, check).await.unwrap().unwrap();
                 let ready = timeout(PATIENCE, get(http, "/readyz")).await.unwrap();
                 assert_eq!(ready.0, 200);
-                // New clients as well.
+                // New connections are accepted, too.
                 let mut other = RolloutPlannerClient::new(connect(address).await);
                 other.plan_rollout(mk_request()).await.unwrap();
                 answered.fetch_add(1, Ordering::Relaxed);
@@ -64,7 +64,7 @@ async fn withstand(server: &Process, attack: impl Future<Output = ()>) -> u64 {
     most.max(server.resident_mib())
 }
 
-/// How many connections to try: ROLLPLAN_IDLE_CONNECTIONS, or as many as there may be open files, to 10,000.
+/// The number of connections to open: ROLLPLAN_IDLE_CONNECTIONS, or the limit of open files, but at most 10,000.
 fn idle_connections() -> usize {
     if let Ok(count) = std::env::var("ROLLPLAN_IDLE_CONNECTIONS") {
         return count.parse().unwrap();
@@ -73,7 +73,7 @@ fn idle_connections() -> usize {
     let files = limits.lines().find(|it| it.starts_with("Max open files"));
     let soft = files.unwrap().split_whitespace().nth(3).unwrap();
     let soft: usize = soft.parse().unwrap_or(usize::MAX);
-    // Other tests open files too.
+    // Other tests need open files, too.
     let count = 10_000.min(soft.saturating_sub(500));
     println!("{count} idle connections");
     count
@@ -88,7 +88,7 @@ async fn idle_connections_cost_little() {
     let attack = async {
         for i in 0..count {
             let mut stream = TcpStream::connect(server.address).await.unwrap();
-            // Half of them say hello, half do not even that.
+            // Half of them send the preface, the other half nothing.
             if i % 2 == 0 {
                 stream.write_all(PREFACE).await.unwrap();
             }
@@ -97,13 +97,13 @@ async fn idle_connections_cost_little() {
     };
     let most = withstand(&server, attack).await;
     println!("{count} idle connections: {before} MiB before, {most} MiB at most");
-    // 20 KiB each would do.
+    // 20 KiB each should suffice.
     assert!(most < before + 32 + count as u64 / 32, "{most} MiB");
 }
 
-/// Clients that ask for large answers and do not take them.
+/// Clients request large answers and do not read them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_readers_are_bounded() {
+async fn memory_of_slow_readers_is_bounded() {
     let server = Process::start(&["--buffer-mib-max", "64"]);
     let request = mk_request_with_long_answer(1 << 20);
     let body = framed(&request);
@@ -127,7 +127,7 @@ async fn slow_readers_are_bounded() {
                     if parts.headers.contains_key("grpc-status") {
                         shed += 1;
                     }
-                    // Its window stays as it is: one part of the answer comes, and no more.
+                    // The window is not extended, so only the first part of the answer is sent.
                     kept.push(body);
                 }
                 (raw, kept, shed)
@@ -138,7 +138,7 @@ async fn slow_readers_are_bounded() {
         for attacker in attackers.drain(..) {
             all.push(attacker.await.unwrap());
         }
-        // 300 answers of a MiB do not fit, so that some are refused.
+        // 300 answers of 1 MiB exceed the limit, so some calls are refused.
         assert!(all.iter().map(|(_, _, shed)| shed).sum::<u32>() > 0);
     };
     let most = withstand(&server, attack).await;
@@ -146,13 +146,13 @@ async fn slow_readers_are_bounded() {
     assert!(most < 350, "{most} MiB");
 }
 
-/// All of a body, as fast as the server takes it.
+/// Sends a whole body, as fast as the server reads it.
 async fn send(stream: &mut h2::SendStream<Bytes>, mut body: Bytes) {
     while !body.is_empty() {
         stream.reserve_capacity(body.len());
         let capacity = std::future::poll_fn(|cx| stream.poll_capacity(cx)).await;
         let Some(Ok(capacity)) = capacity else {
-            // Refused before it was all there.
+            // The server refused the call before the end of the body.
             return;
         };
         let part = body.split_to(capacity.min(body.len()));
@@ -162,7 +162,7 @@ async fn send(stream: &mut h2::SendStream<Bytes>, mut body: Bytes) {
     }
 }
 
-/// A compressed message, as gRPC sends it.
+/// A compressed message in the framing of gRPC.
 fn compressed(message: &[u8], times: usize) -> Bytes {
     use std::io::Write as _;
 
@@ -178,7 +178,7 @@ fn compressed(message: &[u8], times: usize) -> Bytes {
     body.freeze()
 }
 
-/// A message with these fields, one after the other, in fields of these tags.
+/// Wraps the bytes of fields in messages with these tags.
 fn nested(tags: &[u8], fields: &[u8]) -> Vec<u8> {
     tags.iter().rev().fold(fields.to_vec(), |inside, tag| {
         let mut outside = vec![*tag];
@@ -188,16 +188,16 @@ fn nested(tags: &[u8], fields: &[u8]) -> Vec<u8> {
     })
 }
 
-/// What is small on the wire and large in memory.
+/// Messages that are small on the wire and large in memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn compressed_bombs_are_bounded() {
+async fn memory_of_compression_bombs_is_bounded() {
     let most = bombs(&[compressed(&vec![0; REQUEST_BYTES_MAX], 16)]).await;
     assert!(most < 300, "{most} MiB");
 }
 
-/// What is small even decompressed, and large once decoded.
+/// Messages that are small even decompressed, but large when decoded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bombs_of_empty_messages_are_bounded() {
+async fn memory_of_empty_message_bombs_is_bounded() {
     const COUNT: usize = 1 << 20;
     // Tags of the fields snapshot, pods, status and container_statuses, all of them messages.
     const SNAPSHOT: u8 = (1 << 3) | 2;
@@ -206,7 +206,7 @@ async fn bombs_of_empty_messages_are_bounded() {
     const CONTAINERS: u8 = (7 << 3) | 2;
     let most = bombs(&[
         compressed(&nested(&[SNAPSHOT], &[PODS, 0].repeat(COUNT)), 1),
-        // Few enough to be decoded, and too many to be planned for.
+        // Few enough to be decoded, but too many for a plan.
         compressed(&nested(&[SNAPSHOT], &[PODS, 0].repeat(COUNT / 8)), 1),
         compressed(
             &nested(&[SNAPSHOT, PODS, STATUS], &[CONTAINERS, 0].repeat(COUNT)),
@@ -214,11 +214,11 @@ async fn bombs_of_empty_messages_are_bounded() {
         ),
     ])
     .await;
-    // Two at once, and what a server takes anyway: docs/operations.md.
+    // Two calls at once, and the memory of an idle server (docs/operations.md).
     assert!(most < 2 * 300 + 50, "{most} MiB");
 }
 
-/// Sends these from several sides, and gives the most memory that the server took, in MiB.
+/// Sends these from several clients. Returns the maximum memory of the server in MiB.
 async fn bombs(bombs: &[Bytes]) -> u64 {
     let server = Process::start(&["--large-plans-max", "2"]);
     let attack = async {
@@ -244,15 +244,15 @@ async fn bombs(bombs: &[Bytes]) -> u64 {
     most
 }
 
-/// Calls given up as soon as they are begun, at a rate that no client has.
+/// Calls are canceled as soon as they start, at an unrealistic rate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_given_up_at_once_are_bounded() {
+async fn memory_of_rapid_resets_is_bounded() {
     let server = Process::start(&[]);
     let body = framed(&mk_request());
     let attack = async {
         let mut given_up = 0;
         let mut connections = 0;
-        // The server closes connections that do this: rapid resets are an attack of their own.
+        // The server closes such connections, because rapid resets are a known attack.
         while given_up < 20_000 && connections < 500 {
             connections += 1;
             let mut raw = raw::connect(server.address).await;
@@ -282,15 +282,15 @@ async fn calls_given_up_at_once_are_bounded() {
 
 async fn says(address: SocketAddr, bytes: &[u8]) {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    // It may be closed before all is sent.
+    // The server may close the connection before all is sent.
     let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
     let _ = timeout(Duration::from_secs(10), stream.read_to_end(&mut answer))
         .await
-        .expect("garbage is answered by an end");
+        .expect("the server closes the connection");
 }
 
-/// A frame of HTTP/2.
+/// An HTTP/2 frame.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let head = [length[1], length[2], length[3], kind, flags];
@@ -298,7 +298,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn garbage_and_floods_of_headers_end_their_connection_only() {
+async fn garbage_and_header_floods_close_only_their_connection() {
     let server = Process::start(&[]);
     let address = server.address;
     let attack = async {
@@ -308,7 +308,7 @@ async fn garbage_and_floods_of_headers_end_their_connection_only() {
                 b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
             )
             .await;
-            // Headers of HTTP/1 that never end, and a body in broken chunks.
+            // Endless HTTP/1 headers, and a body with broken chunks.
             let endless = [b"GET / HTTP/1.1\r\na: ", &[b'x'; 1 << 20][..]].concat();
             says(address, &endless).await;
             let chunks =
@@ -316,11 +316,11 @@ async fn garbage_and_floods_of_headers_end_their_connection_only() {
             says(address, chunks).await;
             says(address, &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]).await;
             says(address, &[0xff; 4096]).await;
-            // A frame of a size that was never agreed on.
+            // A frame that exceeds the maximum frame size.
             says(address, &[PREFACE, &[0xff; 64]].concat()).await;
-            // Headers that never end: one stream, and CONTINUATION after CONTINUATION.
+            // Endless headers: one stream with CONTINUATION frames.
             let mut flood = PREFACE.to_vec();
-            // A header with a literal name and value of 1 KiB each time, without END_HEADERS.
+            // Each frame has a literal header of 1 KiB, without END_HEADERS.
             let mut header = vec![0x40, 1, b'a', 0x7f, 0x81, 7];
             header.extend([b'x'; 1024]);
             flood.extend(frame(1, 0, 1, &header));
@@ -329,7 +329,7 @@ async fn garbage_and_floods_of_headers_end_their_connection_only() {
             }
             says(address, &flood).await;
         }
-        // More headers than a call may have, in a proper request.
+        // A valid request with too many headers.
         let mut raw = raw::connect(address).await;
         let long = "x".repeat(1 << 14);
         let request = raw::request(PLAN, &[("a", &long), ("b", &long)]);
@@ -341,7 +341,7 @@ async fn garbage_and_floods_of_headers_end_their_connection_only() {
     assert!(most < 100, "{most} MiB");
 }
 
-/// With a limit of zero each call has a line in the log, which nobody reads, as if the disk were full.
+/// With a limit of zero, each call writes a line to the log. It is not read, as with a full disk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unread_log_blocks_no_call_and_drops_lines() {
     let server = Process::start_with(&["--slow-call", "0s"], Log::Unread);
@@ -352,7 +352,7 @@ async fn unread_log_blocks_no_call_and_drops_lines() {
         let labels = [("reason", "not_written")];
         sample(&text, "rollplan_log_lines_dropped_total", &labels)
     };
-    // A pipe holds some hundred lines, and 4,096 wait in memory.
+    // A pipe holds some hundred lines, and the queue in memory 4,096.
     for _ in 0..6_000 {
         let check = health.check(HealthCheckRequest::default());
         timeout(PATIENCE, check).await.unwrap().unwrap();
@@ -362,10 +362,10 @@ async fn unread_log_blocks_no_call_and_drops_lines() {
     client.plan_rollout(mk_request()).await.unwrap();
 }
 
-/// SIGTERM with calls half sent, streams open and a client that does not read: it ends, in time and well.
+/// SIGTERM with incomplete calls, open streams and a client that does not read: the process exits in time and successfully.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_process_ends_in_bounded_time_whatever_hangs_on_it() {
-    // Neither ends by its own deadline.
+async fn shutdown_is_bounded_with_hanging_clients() {
+    // No call ends by its own deadline.
     let times = ["--deadline-max", "1h", "--drain-delay", "1s"];
     let mut server = Process::start(&[&times[..], &["--drain-grace", "2s"]].concat());
     let _silent = TcpStream::connect(server.address).await.unwrap();

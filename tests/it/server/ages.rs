@@ -1,4 +1,4 @@
-//! When connections are renewed.
+//! The maximum age of connections.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use super::{mk_config, start_with};
 
-/// Clients that connect together must not all have to reconnect together.
+/// Clients that connect at the same time should not all reconnect at the same time.
 #[tokio::test]
-async fn every_connection_has_an_age_of_its_own() {
+async fn connection_ages_are_spread() {
     let age = Duration::from_secs(300);
     let serving = start_with(Config {
         connection_age_max: Some(age),
@@ -28,7 +28,7 @@ async fn every_connection_has_an_age_of_its_own() {
     let start = Instant::now();
     let closed = connections.into_iter().map(|(send, connection)| {
         tokio::spawn(async move {
-            // Told to go, and with no call to wait for, the connection ends.
+            // After the GOAWAY, a connection without calls ends.
             connection.await.unwrap();
             drop(send);
             start.elapsed()
@@ -41,6 +41,6 @@ async fn every_connection_has_an_age_of_its_own() {
     let (first, last) = (ages.iter().min().unwrap(), ages.iter().max().unwrap());
     let slack = Duration::from_secs(5);
     assert!(*first >= age.mul_f64(0.9) - slack && *last <= age.mul_f64(1.1) + slack);
-    // Of 20 ages within a minute, hardly ever all are within 5 seconds.
+    // 20 random ages within a minute are practically never all within 5 seconds.
     assert!(*last - *first > Duration::from_secs(5), "{ages:?}");
 }

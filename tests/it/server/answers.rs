@@ -1,4 +1,4 @@
-//! What is answered is what `wire` answers, however it travels.
+//! The server returns the answers of `wire`, whatever the transport.
 
 use prost::Message as _;
 use rollplan::client::RolloutPlannerClient;
@@ -19,7 +19,7 @@ use super::{
     start, start_with,
 };
 
-/// Asks for a plan, compares it, and gives the compression that the answer came in.
+/// Requests a plan, compares it with the expected one, and returns the compression of the answer.
 async fn check(
     client: &mut RolloutPlannerClient<Channel>,
     request: PlanRolloutRequest,
@@ -33,12 +33,12 @@ async fn check(
 }
 
 #[tokio::test]
-async fn plans_are_those_of_wire() {
+async fn plans_match_wire() {
     let Serving { mut client, .. } = start().await;
     assert_eq!(check(&mut client, mk_request()).await, None);
 }
 
-/// With a pod that nobody selects, and that has more labels than a selected one may have.
+/// A request with an unselected pod that has more labels than a selected one may have.
 fn mk_request_with_odd_pod() -> PlanRolloutRequest {
     let mut request = mk_request();
     let labels = (0..=ENTRIES_MAX).map(|index| (format!("a{index}"), String::new()));
@@ -54,13 +54,13 @@ fn mk_request_with_odd_pod() -> PlanRolloutRequest {
 }
 
 #[tokio::test]
-async fn plans_beside_odd_objects_of_other_owners_are_those_of_wire() {
+async fn plans_beside_odd_objects_of_other_owners_match_wire() {
     let Serving { mut client, .. } = start().await;
     assert_eq!(check(&mut client, mk_request_with_odd_pod()).await, None);
 }
 
 #[tokio::test]
-async fn statuses_are_those_of_wire() {
+async fn statuses_match_wire() {
     let Serving { mut client, .. } = start().await;
     let PlanRolloutRequest { snapshot, options } = mk_request_with_odd_pod();
     let request = ComputeStatusRequest {
@@ -74,7 +74,7 @@ async fn statuses_are_those_of_wire() {
 }
 
 #[tokio::test]
-async fn rollbacks_and_revisions_are_those_of_wire() {
+async fn rollbacks_and_revisions_match_wire() {
     let Serving { mut client, .. } = start().await;
     let PlanRolloutRequest { snapshot, options } = mk_request_with_odd_pod();
     let request = RollbackRequest {
@@ -94,15 +94,15 @@ async fn rollbacks_and_revisions_are_those_of_wire() {
 }
 
 #[tokio::test]
-async fn large_plans_are_those_of_wire() {
+async fn large_plans_match_wire() {
     let Serving { mut client, .. } = start().await;
     check(&mut client, mk_request_with_pods(1_000)).await;
     check(&mut client, mk_large_request()).await;
 }
 
-/// tonic's own limit is 4 MiB.
+/// The default limit of tonic is 4 MiB.
 #[tokio::test]
-async fn requests_may_nearly_have_the_bytes_of_the_contract() {
+async fn requests_may_be_as_large_as_documented() {
     let Serving { mut client, .. } = start().await;
     let request = mk_request_with_bytes(wire::REQUEST_BYTES_MAX - (64 << 10));
     check(&mut client, request).await;
@@ -117,7 +117,7 @@ async fn requests_may_be_compressed() {
     }
 }
 
-/// The flag before an answer says whether it is compressed; the header only how, should it be.
+/// Whether an answer is compressed, according to the flag before the message. The header only names the encoding.
 async fn is_compressed(config: Config, accepted: &str) -> bool {
     let mut raw = raw::connect(start_with(config).await.address).await;
     let request = raw::request(PLAN, &[("grpc-accept-encoding", accepted)]);
@@ -127,7 +127,7 @@ async fn is_compressed(config: Config, accepted: &str) -> bool {
 }
 
 #[tokio::test]
-async fn answers_are_compressed_only_from_a_size_on_and_where_it_is_set() {
+async fn answers_are_compressed_from_the_configured_size() {
     let bytes = wire::plan_rollout(mk_request()).unwrap().encoded_len();
     let from = |compress_answers_min| Config {
         compress_answers_min,
@@ -141,7 +141,7 @@ async fn answers_are_compressed_only_from_a_size_on_and_where_it_is_set() {
 }
 
 #[tokio::test]
-async fn compressed_answers_are_those_of_wire() {
+async fn compressed_answers_match_wire() {
     let config = Config {
         compress_answers_min: Some(1),
         ..mk_config()

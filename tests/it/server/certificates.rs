@@ -1,11 +1,11 @@
-//! Certificates that live as long as a test.
+//! Certificates for tests.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType, date_time_ymd,
 };
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
-/// Who signs certificates.
+/// A certificate authority.
 pub(super) struct Authority {
     pub(super) pem: String,
     pub(super) der: CertificateDer<'static>,
@@ -23,7 +23,7 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // With one name for all, Envoy would take a certificate for one that has signed itself.
+        // If all had the same name, Envoy would consider certificates self-signed.
         params
             .distinguished_name
             .push(DnType::CommonName, "authority");

@@ -1,5 +1,5 @@
-//! The table of docs/api.md, row by row: the codes of gRPC, Connect and HTTP, the reason and the details that it states are
-//! those that a server answers with, and there is a case for every row.
+//! The error table in docs/api.md: the codes of gRPC, Connect and HTTP, the reason and the details in each row match the
+//! answers of a server. Every row has a case.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ use super::{Serving, Staged, mk_config, mk_request, mk_request_with_long_answer,
 const STATUS: &str = "/rollplan.v1.RolloutPlanner/ComputeStatus";
 const ROLLBACK: &str = "/rollplan.v1.RolloutPlanner/Rollback";
 
-/// A server, a connection to it, and the table that its answers are held against.
+/// A server, a connection to it, and the table to compare its answers with.
 struct Checks {
     table: Table,
     address: SocketAddr,
@@ -55,7 +55,7 @@ impl Checks {
         self.table.http(cause, &ask.over_http1(self.address).await);
     }
 
-    /// The same message with every protocol: gRPC, and Connect with both codecs over both versions of HTTP.
+    /// Sends the same message by every protocol: gRPC, and Connect with both codecs over both versions of HTTP.
     async fn message<M: Message + Name>(&mut self, cause: &str, path: &str, message: &M) {
         self.grpc(cause, path, &[], framed(message)).await;
         for ask in [
@@ -81,7 +81,7 @@ fn mk_rollback(change: impl FnOnce(&mut Snapshot)) -> RollbackRequest {
 }
 
 #[tokio::test]
-async fn every_row_of_the_table_is_what_a_server_answers() {
+async fn every_row_of_the_error_table_matches_the_server() {
     let Serving { address, .. } = start().await;
     let mut checks = Checks {
         table: Table::read(),
@@ -98,7 +98,7 @@ async fn every_row_of_the_table_is_what_a_server_answers() {
     table.check_complete();
 }
 
-/// What is wrong with the content of a request.
+/// Errors in the content of a request.
 async fn requests(checks: &mut Checks) {
     let cause = "the request contradicts the contract";
     let empty = PlanRolloutRequest::default();
@@ -140,7 +140,7 @@ async fn requests(checks: &mut Checks) {
         let ask = Ask::post(PLAN, content_type, vec![b' '; REQUEST_BYTES_MAX + 1]);
         checks.http(cause, &ask).await;
     }
-    // Of few bytes, and more than 256 MiB in memory.
+    // A small request that needs more than 256 MiB in memory.
     let values = "0,".repeat(2 << 20);
     let template = format!(r#"{{"a":[{values}0]}}"#);
     let text = format!(r#"{{"snapshot":{{"deployment":{{"spec":{{"template":{template}}}}}}}}}"#);
@@ -169,7 +169,7 @@ fn requirements(snapshot: &mut Snapshot) -> &mut Vec<LabelSelectorRequirement> {
     &mut selector.unwrap().match_expressions
 }
 
-/// A requirement with so many values.
+/// A requirement with this number of values.
 fn requirement(values: usize) -> LabelSelectorRequirement {
     LabelSelectorRequirement {
         key: "app".to_owned(),
@@ -203,7 +203,7 @@ async fn rollbacks(checks: &mut Checks) {
     }
 }
 
-/// What is wrong with a call, whatever its message is.
+/// Errors of a call that do not depend on its message.
 async fn protocols(checks: &mut Checks) {
     let plan = framed(&mk_request());
     let cause = "a compression that is neither";
@@ -286,7 +286,7 @@ async fn overloaded_and_bugs(table: &mut Table) {
     let Serving { address, .. } = staged.start(config).await;
     let mut raw = raw::connect(address).await;
 
-    // It panics.
+    // ComputeStatus panics.
     let cause = "a bug";
     let status = ComputeStatusRequest::default();
     let call = raw.call(raw::request(STATUS, &[]), framed(&status)).await;
@@ -294,7 +294,7 @@ async fn overloaded_and_bugs(table: &mut Table) {
     let ask = Ask::post(STATUS, "application/json", "{}");
     table.http(cause, &ask.over_http1(address).await);
 
-    // It waits, for too long and for long enough.
+    // PlanRollout waits: past the deadline, and until another call exceeds the limit.
     let cause = "not answered in time";
     let plan = mk_request();
     let late = raw::request(PLAN, &[("grpc-timeout", "50m")]);
@@ -314,7 +314,7 @@ async fn overloaded_and_bugs(table: &mut Table) {
     running.await.unwrap();
 }
 
-/// Also the one test that calls with HTTP/1 over TLS.
+/// This is also the only test of HTTP/1 over TLS.
 async fn not_allowed(table: &mut Table) {
     let cause = "a certificate without any of the names";
     let directory = Directory::new();
@@ -328,7 +328,7 @@ async fn not_allowed(table: &mut Table) {
     let (address, _, _stop): (_, _, watch::Sender<Shutdown>) = serve_with(config).await;
     let named = |name: &str| clients.sign_as(vec![SanType::DnsName(name.try_into().unwrap())]);
     let plan = ask_json(&mk_request());
-    // As a client without ALPN, and one that has only HTTP/1.1.
+    // A client without ALPN, and one with HTTP/1.1 only.
     for offered in [&[][..], &["http/1.1"]] {
         let mut stream = open_tls(address, &servers, &named("web.apps.svc"), offered).await;
         assert_eq!(plan.on(&mut stream).await.status, 200);
@@ -361,7 +361,7 @@ async fn stopping(table: &mut Table) {
     stream
         .send_data(framed(&HealthCheckRequest::default()), true)
         .unwrap();
-    // The stream is open once it has answered.
+    // After its first answer, the stream is open.
     let (parts, body) = answer.await.unwrap().into_parts();
     stop.send(Shutdown::Graceful).unwrap();
     table.grpc(cause, &raw::read(parts, body).await.unwrap());

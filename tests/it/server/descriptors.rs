@@ -1,4 +1,4 @@
-//! The limit of open files: probes are answered however many connections are open.
+//! The limit of open files: probes are answered with any number of open connections.
 
 use std::future::pending;
 
@@ -13,7 +13,7 @@ use super::{PATIENCE, until};
 #[tokio::test]
 async fn probes_are_answered_with_more_connections_than_descriptors() {
     let server = Process::start_after("ulimit -n 256", &[]);
-    // Beyond what is accepted and queued, the system tries again and again.
+    // When the accept queue is full, the system keeps retrying.
     let mut connections = JoinSet::new();
     for _ in 0..400 {
         let connection = TcpStream::connect(server.address);

@@ -1,4 +1,4 @@
-//! Reflection and health: what tools and balancers ask.
+//! Reflection and health checks, as used by tools and load balancers.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ use super::{Serving, Staged, mk_config, start};
 
 const SERVICES: [&str; 2] = ["grpc.health.v1.Health", "rollplan.v1.RolloutPlanner"];
 
-/// Both versions have the same messages under other names.
+/// Both versions have the same messages with different names.
 macro_rules! check_reflection {
     ($version:ident, $channel:expr) => {{
         use tonic_reflection::pb::$version::ServerReflectionRequest;
@@ -75,9 +75,9 @@ async fn reflection_v1alpha_has_every_service() {
 const V1: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 const V1_ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
 
-/// The protocol has error responses for it, after which the stream goes on.
+/// The protocol reports this with an error response, and the stream continues.
 #[tokio::test]
-async fn reflection_answers_what_is_not_found_and_goes_on() {
+async fn reflection_stream_continues_after_unknown_names() {
     use MessageRequest::{
         AllExtensionNumbersOfType, FileByFilename, FileContainingExtension, FileContainingSymbol,
         ListServices,
@@ -142,16 +142,16 @@ async fn reflection_answers_what_is_not_found_and_goes_on() {
     }
 }
 
-/// Not with OK, as if the client had asked nothing.
+/// It must not end with OK, as if the client had sent nothing.
 #[tokio::test]
-async fn reflection_ends_with_an_error_after_garbage() {
+async fn malformed_reflection_request_ends_the_stream_with_an_error() {
     let mut raw = raw::connect(start().await.address).await;
     let first = framed(&ServerReflectionRequest {
         host: String::new(),
         message_request: Some(MessageRequest::ListServices(String::new())),
     });
     for path in [V1, V1_ALPHA] {
-        // No message, and half of one.
+        // Invalid bytes, and an incomplete message.
         for garbage in [
             &[0, 0, 0, 0, 2, 0xff, 0xff][..],
             &[0, 0, 0, 0, 9, 1],
@@ -180,7 +180,7 @@ fn responses(mut data: Bytes) -> Vec<ServerReflectionResponse> {
 }
 
 #[tokio::test]
-async fn health_knows_the_server_and_the_planner() {
+async fn health_covers_the_server_and_the_planner() {
     let Serving { channel, .. } = start().await;
     let mut client = HealthClient::new(channel);
     for service in ["", "rollplan.v1.RolloutPlanner"] {
@@ -202,7 +202,7 @@ async fn health_of_an_unknown_service_is_not_found() {
 }
 
 #[tokio::test]
-async fn tools_and_balancers_are_answered_while_the_planner_is_full() {
+async fn health_and_reflection_respond_while_the_planner_is_full() {
     let config = Config {
         concurrent_calls_max: 1,
         ..mk_config()

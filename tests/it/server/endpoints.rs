@@ -1,4 +1,4 @@
-//! The calls for people: what kubectl prints is sent to /v1/status and /v1/plan.
+//! The endpoints /v1/status and /v1/plan, which accept the output of kubectl.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -15,7 +15,7 @@ use super::{Serving, Staged, mk_config, serve, start, start_with};
 use crate::cli::examples::time_of;
 
 const NOW: &str = "2026-11-20T23:27:30Z";
-/// What curl says of `--data-binary`.
+/// The content type that curl sends with `--data-binary`.
 const FORM: &str = "application/x-www-form-urlencoded";
 
 fn read(path: &str) -> String {
@@ -27,7 +27,7 @@ fn printed(example: &str) -> String {
     read(&format!("examples/{example}.json"))
 }
 
-/// A change of what kubectl printed of a rollout under way.
+/// The objects of a rollout in progress as printed by kubectl, with a change.
 fn changed(change: impl FnOnce(&mut Vec<Value>)) -> String {
     let mut list: Value = serde_json::from_str(&printed("mid-rollout")).unwrap();
     change(list["items"].as_array_mut().unwrap());
@@ -48,9 +48,9 @@ fn blockers(reply: &Reply) -> Vec<String> {
         .collect()
 }
 
-/// The text of the command, and when it holds.
+/// The text that the command prints, with the time of the snapshot.
 #[tokio::test]
-async fn text_is_what_the_command_prints() {
+async fn text_matches_the_command() {
     let Serving { address, .. } = start().await;
     for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -74,9 +74,9 @@ async fn text_is_what_the_command_prints() {
     }
 }
 
-/// JSON as the command prints it, and when it holds; whatever the content type, over both versions of HTTP.
+/// The JSON that the command prints, with the time of the snapshot, for any content type and over both versions of HTTP.
 #[tokio::test]
-async fn json_is_what_the_command_prints() {
+async fn json_matches_the_command() {
     let Serving { address, .. } = start().await;
     let mut raw = raw::connect(address).await;
     let mut expected: Value =
@@ -107,11 +107,11 @@ async fn json_is_what_the_command_prints() {
 }
 
 #[tokio::test]
-async fn large_and_compressed_bodies_are_taken() {
+async fn large_and_compressed_bodies_are_accepted() {
     let Serving { address, .. } = start().await;
     let small = ask(&format!("/v1/plan?now={NOW}"), printed("mid-rollout"));
     let expected = small.over_http1(address).await.body;
-    // Strangers, so that the same is selected.
+    // The additional objects are not selected.
     let large = changed(|items| {
         for index in 0..20_000 {
             items.push(json!({"apiVersion": "v1", "kind": "Pod", "metadata":
@@ -129,7 +129,7 @@ async fn large_and_compressed_bodies_are_taken() {
 }
 
 #[tokio::test]
-async fn the_time_is_that_of_the_query_or_of_the_clock() {
+async fn query_may_set_the_current_time() {
     let server = Server::bind(mk_config()).await.unwrap();
     let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_217_250_999);
     let Serving { address, .. } = serve(server.with_clock(move || time)).await;
@@ -154,7 +154,7 @@ async fn the_time_is_that_of_the_query_or_of_the_clock() {
 }
 
 #[tokio::test]
-async fn one_deployment_of_several_is_chosen_by_the_query() {
+async fn query_selects_one_of_several_deployments() {
     let Serving { address, .. } = start().await;
     let both = changed(|items| {
         let mut other = items[0].clone();
@@ -186,7 +186,7 @@ async fn one_deployment_of_several_is_chosen_by_the_query() {
 }
 
 #[tokio::test]
-async fn another_kind_is_planned_for_who_names_it() {
+async fn query_selects_owners_of_another_kind() {
     let Serving { address, .. } = start().await;
     let planned = changed(|items| {
         items[0]["apiVersion"] = "apps.rollplan.dev/v1alpha1".into();
@@ -203,9 +203,9 @@ async fn another_kind_is_planned_for_who_names_it() {
     assert!(text.text().starts_with("PlannedDeployment shop/web: "));
 }
 
-/// As files are on the command line.
+/// The same rules as for files on the command line.
 #[tokio::test]
-async fn lists_are_complete_if_they_look_so_or_the_query_says_so() {
+async fn lists_are_complete_if_consistent_or_declared_complete() {
     let Serving { address, .. } = start().await;
     let ask = |query: &str, body: &str| ask(&format!("/v1/plan?now={NOW}{query}"), body);
     let lacking = changed(|items| {
@@ -244,7 +244,7 @@ async fn lists_are_complete_if_they_look_so_or_the_query_says_so() {
 }
 
 #[tokio::test]
-async fn horizons_are_those_of_plans() {
+async fn horizons_match_plans() {
     let Serving { address, .. } = start().await;
     let steps = async |horizon: &str| {
         let path = format!("/v1/plan?now={NOW}&horizon={horizon}");
@@ -255,7 +255,7 @@ async fn horizons_are_those_of_plans() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_as_the_client_wants_it() {
+async fn errors_have_the_format_that_the_client_accepts() {
     let Serving { address, .. } = start().await;
     let mut raw = raw::connect(address).await;
     let whole = printed("mid-rollout");
@@ -331,7 +331,7 @@ async fn what_is_wrong_is_told_as_the_client_wants_it() {
 }
 
 #[tokio::test]
-async fn only_posts_to_the_two_paths_are_taken() {
+async fn only_posts_to_the_two_paths_are_accepted() {
     let Serving { address, .. } = start().await;
     let mut raw = raw::connect(address).await;
     for path in ["/v1/status", "/v1/plan"] {
@@ -356,9 +356,9 @@ async fn only_posts_to_the_two_paths_are_taken() {
     }
 }
 
-/// The same layers: size, deadline, shedding, metrics.
+/// The endpoints pass the same layers: size, deadline, shedding, metrics.
 #[tokio::test]
-async fn limits_hold_as_for_every_call() {
+async fn limits_apply_like_for_other_calls() {
     let config = Config {
         concurrent_calls_max: 1,
         ..mk_observed()
@@ -366,7 +366,7 @@ async fn limits_hold_as_for_every_call() {
     let staged = Staged::default();
     let Serving { address, http, .. } = staged.start(config).await;
     let path = format!("/v1/plan?now={NOW}");
-    // Little enough to be a small call.
+    // Few objects, for a small call.
     let deployment = changed(|items| items.truncate(1));
     let plan = ask(&path, deployment.clone());
     let late = plan.clone().with("connect-timeout-ms", "50");
@@ -383,7 +383,7 @@ async fn limits_hold_as_for_every_call() {
     let reply = ask(&path, " ".repeat(REQUEST_BYTES_MAX + 1));
     let reply = reply.over_http1(address).await;
     check_error(&reply, 429, "resource_exhausted", "REQUEST_TOO_LARGE");
-    // It panics.
+    // ComputeStatus panics.
     let status = ask("/v1/status", deployment).over_http1(address).await;
     check_error(&status, 500, "internal", "INTERNAL_ERROR");
     let unknown = ask("/v1/plan?x=1", "").over_http1(address).await;
@@ -401,7 +401,7 @@ async fn limits_hold_as_for_every_call() {
 }
 
 #[tokio::test]
-async fn answers_are_compressed_where_configured() {
+async fn answers_are_compressed_if_configured() {
     let config = Config {
         compress_answers_min: Some(100),
         ..mk_config()
@@ -424,7 +424,7 @@ async fn answers_are_compressed_where_configured() {
 }
 
 #[tokio::test]
-async fn scripts_of_configured_sites_may_call() {
+async fn configured_origins_may_call() {
     let ours = "https://console.example.com";
     let config = Config {
         cors_allow_origins: vec![ours.to_owned()],

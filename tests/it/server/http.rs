@@ -1,4 +1,4 @@
-//! Calls as curl makes them, over HTTP/1.1 or HTTP/2, without a library that would repeat or follow anything.
+//! Plain HTTP/1.1 and HTTP/2 calls, like those of curl. An HTTP client library would retry calls or follow redirects.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tonic::codegen::http::{Method, Request};
 
 use super::raw::Raw;
 
-/// An answer. Names of headers are in lower case.
+/// An answer. Header names are in lower case.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -63,13 +63,13 @@ impl Ask {
         self
     }
 
-    /// On a connection of HTTP/1.1.
+    /// Sends the request on a new HTTP/1.1 connection.
     pub(super) async fn over_http1(&self, address: SocketAddr) -> Reply {
         let mut stream = TcpStream::connect(address).await.unwrap();
         self.on(&mut stream).await
     }
 
-    /// The same on one that is open, and stays open.
+    /// Sends the request on an open HTTP/1.1 connection.
     pub(super) async fn on(&self, stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Reply {
         let Self {
             method,
@@ -83,12 +83,12 @@ impl Ask {
         }
         head += &format!("Content-Length: {}\r\n\r\n", body.len());
         stream.write_all(head.as_bytes()).await.unwrap();
-        // It may be refused, and the connection closed, before it is sent.
+        // The server may refuse the request and close the connection before the whole body is sent.
         let _ = stream.write_all(body).await;
         read(stream).await
     }
 
-    /// On a connection of HTTP/2.
+    /// Sends the request on an HTTP/2 connection.
     pub(super) async fn over_http2(&self, raw: &mut Raw) -> Reply {
         let mut request = Request::builder()
             .method(Method::from_bytes(self.method.as_bytes()).unwrap())
@@ -117,7 +117,7 @@ impl Ask {
     }
 }
 
-/// Reads one answer, which has a Content-Length.
+/// Reads one answer with a Content-Length.
 pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Reply {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

@@ -1,4 +1,4 @@
-//! What a connection and a call are allowed, as it is configured.
+//! Configured limits of connections and calls.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,14 +21,14 @@ use super::{
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 
-/// Says hello, and nothing else unless a test does.
+/// Connects and sends the HTTP/2 preface only.
 async fn hello(address: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(PREFACE).await.unwrap();
     stream
 }
 
-/// The kind of the next frame, or none where the connection ends.
+/// The type of the next frame. `None` at the end of the connection.
 async fn next_frame(stream: &mut TcpStream) -> Option<u8> {
     let mut head = [0; 9];
     stream.read_exact(&mut head).await.ok()?;
@@ -38,7 +38,7 @@ async fn next_frame(stream: &mut TcpStream) -> Option<u8> {
     Some(head[3])
 }
 
-/// Waits until the connection is closed, and says what came until then.
+/// Waits until the connection is closed, and returns the types of the received frames.
 async fn until_closed(stream: &mut TcpStream) -> Vec<u8> {
     let mut kinds = Vec::new();
     let closed = async {
@@ -57,30 +57,30 @@ async fn closed(http: SocketAddr, reason: &str) -> f64 {
 }
 
 #[tokio::test]
-async fn a_connection_has_as_many_streams_as_configured() {
+async fn streams_per_connection_are_limited() {
     let config = Config {
         streams_max: 7,
         ..mk_config()
     };
     let mut raw = raw::connect(start_with(config).await.address).await;
-    // By its answer the settings are there.
+    // With the answer, the settings have been received.
     let request = raw::request(PLAN, &[]);
     raw.call(request, framed(&mk_request())).await.unwrap();
     assert_eq!(raw.send.current_max_send_streams(), 7);
 }
 
-/// The status of HTTP for a call with a header of so many bytes.
+/// The HTTP status of a call with a header of this size.
 async fn status_with_header(raw: &mut Raw, bytes: usize) -> u16 {
     let long = "x".repeat(bytes);
     let request = raw::request(PLAN, &[("long", &long)]);
     let (answer, mut stream) = raw.send.send_request(request, false).unwrap();
-    // Refused by its headers, it may be over by now.
+    // A call that is refused by its headers may already have ended.
     let _ = stream.send_data(framed(&mk_request()), true);
     answer.await.unwrap().status().as_u16()
 }
 
 #[tokio::test]
-async fn a_call_has_as_many_bytes_of_headers_as_configured() {
+async fn header_bytes_per_call_are_limited() {
     let config = Config {
         header_bytes_max: 4096,
         ..mk_config()
@@ -93,9 +93,9 @@ async fn a_call_has_as_many_bytes_of_headers_as_configured() {
     let mut raw = raw::connect(address).await;
     assert_eq!(status_with_header(&mut raw, 2 << 10).await, 200);
     assert_eq!(status_with_header(&mut raw, 8 << 10).await, 431);
-    // The connection lives.
+    // The connection remains open.
     assert_eq!(status_with_header(&mut raw, 2 << 10).await, 200);
-    // It is not a gRPC response, so clients can only guess.
+    // It is not a gRPC response, so clients derive a status from that of HTTP.
     let mut request = tonic::Request::new(mk_request());
     let long = "x".repeat(8 << 10).parse().unwrap();
     request.metadata_mut().insert("long", long);
@@ -105,12 +105,12 @@ async fn a_call_has_as_many_bytes_of_headers_as_configured() {
 }
 
 #[tokio::test]
-async fn a_connection_too_many_waits_until_another_leaves() {
+async fn excess_connection_waits_until_another_closes() {
     let config = Config {
         connections_max: 2,
         ..mk_config()
     };
-    // Its client is the first of them.
+    // The client of the test uses the first connection.
     let serving = start_with(config).await;
     let mut second = hello(serving.address).await;
     assert_eq!(next_frame(&mut second).await, Some(SETTINGS));
@@ -132,13 +132,13 @@ fn mk_impatient() -> Config {
     }
 }
 
-/// It has said hello, so that it is asked whether it lives.
+/// After its preface, the connection is pinged.
 #[tokio::test]
-async fn a_connection_that_answers_no_ping_is_closed() {
+async fn connection_without_ping_replies_is_closed() {
     let Serving { address, http, .. } = start_with(mk_impatient()).await;
     let mut silent = hello(address).await;
     assert_eq!(next_frame(&mut silent).await, Some(SETTINGS));
-    // From here on time passes when there is nothing else to do, and only then.
+    // From here on, time advances only when there is nothing else to do.
     tokio::time::pause();
     let start = Instant::now();
     let kinds = until_closed(&mut silent).await;
@@ -150,9 +150,9 @@ async fn a_connection_that_answers_no_ping_is_closed() {
     assert_eq!(closed(http.unwrap(), "silent").await, 1.0);
 }
 
-/// It is never asked: there is no ping before a hello.
+/// There are no pings before the preface.
 #[tokio::test]
-async fn a_connection_that_says_nothing_is_closed() {
+async fn connection_without_a_preface_is_closed() {
     let Serving { address, http, .. } = start_with(mk_impatient()).await;
     let mut silent = TcpStream::connect(address).await.unwrap();
     tokio::time::pause();
@@ -164,9 +164,9 @@ async fn a_connection_that_says_nothing_is_closed() {
     assert_eq!(closed(http.unwrap(), "silent").await, 1.0);
 }
 
-/// The client lives and answers pings, but its window stays as it is.
+/// The client replies to pings, but does not extend its window.
 #[tokio::test]
-async fn a_connection_that_does_not_take_an_answer_is_closed() {
+async fn connection_that_does_not_read_its_answer_is_closed() {
     let Serving { address, http, .. } = start_with(mk_impatient()).await;
     let request = mk_request_with_long_answer(1 << 20);
     let mut raw = raw::connect(address).await;
@@ -178,7 +178,7 @@ async fn a_connection_that_does_not_take_an_answer_is_closed() {
     let (_, mut body) = answer.await.unwrap().into_parts();
     tokio::time::pause();
     let start = Instant::now();
-    // Nothing is said of what came, so that no more comes.
+    // The received data is not acknowledged, so the server sends no more.
     let ended = async { while let Some(Ok(_)) = body.data().await {} };
     timeout(PATIENCE, ended).await.expect("it is closed");
     let took = start.elapsed();
@@ -191,7 +191,7 @@ async fn a_connection_that_does_not_take_an_answer_is_closed() {
 }
 
 #[tokio::test]
-async fn of_two_deadlines_the_shorter_one_holds() {
+async fn shorter_of_two_deadlines_applies() {
     let config = Config {
         deadline_max: Duration::from_millis(20),
         ..mk_config()

@@ -50,7 +50,7 @@ use requests::{
     mk_request_with_pods,
 };
 
-/// A server that serves, and a client of it.
+/// A running server, with a client.
 struct Serving {
     address: std::net::SocketAddr,
     channel: Channel,
@@ -60,19 +60,19 @@ struct Serving {
     ended: JoinHandle<Result<(), server::Error>>,
 }
 
-/// Much more than anything takes that a test waits for, and much less than what is waited for in vain.
+/// A timeout that is much longer than any expected wait, and much shorter than the durations in [`LONG`].
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Longer than any test may take.
+/// Longer than any test.
 const LONG: Duration = Duration::from_secs(3600);
 
 fn mk_config() -> Config {
     Config {
         listen: ([127, 0, 0, 1], 0).into(),
-        // Machines that test may be busier than those that serve.
+        // Machines that run tests may be busier than those that serve.
         queue_time_max: Duration::from_secs(60),
         drain_delay: Duration::ZERO,
-        // A test that waits for it fails.
+        // No test may wait for the end of the grace period.
         drain_grace: LONG,
         ..Config::default()
     }
@@ -99,7 +99,7 @@ async fn connect(address: std::net::SocketAddr) -> Channel {
     endpoint.connect().await.unwrap()
 }
 
-/// The service as it is.
+/// A server with the configuration of most tests.
 async fn start() -> Serving {
     start_with(mk_config()).await
 }
@@ -108,7 +108,7 @@ async fn start_with(config: Config) -> Serving {
     serve(Server::bind(config).await.unwrap()).await
 }
 
-/// Waits for it, much longer than it takes.
+/// Waits until a condition holds.
 async fn until(what: &str, condition: impl AsyncFn() -> bool) {
     let holds = async {
         while !condition().await {
@@ -118,13 +118,13 @@ async fn until(what: &str, condition: impl AsyncFn() -> bool) {
     timeout(PATIENCE, holds).await.expect(what);
 }
 
-/// Waits until the server has ended, much longer than it takes.
+/// Waits until the server has shut down.
 async fn ends(ended: JoinHandle<Result<(), server::Error>>) {
     let ended = timeout(PATIENCE, ended).await;
     ended.expect("the server ends").unwrap().unwrap();
 }
 
-/// PlanRollout waits until told, ComputeStatus panics.
+/// A planner whose PlanRollout waits for `go_on`, and whose ComputeStatus panics.
 #[derive(Clone, Default)]
 struct Staged {
     started: Arc<Notify>,
@@ -145,8 +145,8 @@ impl RolloutPlanner for Staged {
         _: Request<EncodedPlanRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
         self.started.notify_one();
-        // Never so long. But a timer ends with its runtime, and so does the thread of a large call: a test that
-        // fails comes to its end.
+        // The timeout never expires in a test that passes. In a test that fails, it ends with the runtime, so the thread of
+        // a large call ends, too.
         match timeout(2 * LONG, self.go_on.notified()).await {
             Ok(()) => Ok(Response::new(PlanRolloutResponse::default())),
             Err(_) => Err(Status::aborted("nobody said to go on")),

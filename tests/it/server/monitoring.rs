@@ -1,4 +1,4 @@
-//! The dashboard and the alerts ask only for metrics that exist.
+//! The dashboard and the alerts query only existing metrics.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::observed::{get, mk_observed, sample};
 use super::{PATIENCE, Serving, Staged, mk_large_request, start_with, until};
 
-/// The flag and the length before a message of gRPC.
+/// The flag and the length before a gRPC message.
 const PREFIX_BYTES: usize = 5;
 
 fn read(file: &str) -> String {
@@ -18,7 +18,7 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// What a PromQL query needs of one metric.
+/// The use of one metric in a PromQL query.
 #[derive(Debug, Default, PartialEq)]
 struct Needed {
     metric: String,
@@ -41,12 +41,12 @@ type Series = (String, BTreeMap<String, String>);
 /// Labels that Prometheus adds to every series.
 const OF_TARGETS: [&str; 2] = ["instance", "job"];
 
-/// The text between the brackets at the start of a text, and the rest.
+/// The contents of the brackets at the start of a text, and the rest.
 fn bracketed(text: &str, open: char, close: char) -> Option<(&str, &str)> {
     text.trim_start().strip_prefix(open)?.split_once(close)
 }
 
-/// Metrics in a query, found by the prefixes of ours, each with its grouping.
+/// The metrics in a query, recognized by our prefixes, each with its grouping.
 fn needed(query: &str) -> Vec<Needed> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let (mut found, mut by) = (Vec::new(), Vec::new());
@@ -110,8 +110,8 @@ fn series(scrape: &str) -> Vec<Series> {
         .collect()
 }
 
-/// Each metric exists and has the labels that the query needs with their values, and all of them together. `shown` are
-/// the labels in the legend or the text.
+/// Checks that each metric exists, with all labels and values in the query on the same series. `shown` are the labels in
+/// the legend or the text.
 fn check(query: &str, shown: &[&str], existing: &[Series]) -> Result<(), String> {
     let all = needed(query);
     if all.is_empty() {
@@ -159,7 +159,7 @@ fn check(query: &str, shown: &[&str], existing: &[Series]) -> Result<(), String>
     Ok(())
 }
 
-/// Labels in a legend or a text: `{{label}}`, `{{ $labels.label }}`.
+/// The labels in a legend or a text: `{{label}}`, `{{ $labels.label }}`.
 fn shown(text: &str) -> Vec<&str> {
     let parts = text.split("{{").skip(1);
     parts
@@ -197,7 +197,7 @@ async fn dashboard_and_alerts_use_existing_metrics_and_labels() {
         assert_eq!(check(&query, &shown(&legend), &existing), Ok(()), "{query}");
     }
 
-    // Between `expr:` and what follows it.
+    // The text between `expr:` and the next key.
     let alerts = read("alerts.yaml");
     let alerts: Vec<_> = alerts.split("expr:").skip(1).collect();
     assert!(alerts.len() >= 9);
@@ -231,7 +231,7 @@ fn queries_are_parsed() {
 }
 
 #[test]
-fn query_for_a_missing_metric_or_label_is_found() {
+fn queries_for_missing_metrics_and_labels_are_reported() {
     let scrape =
         "# HELP\nrollplan_a{b=\"c\",d=\"e\"} 1\nrollplan_a{b=\"f\",d=\"g\"} 1\nprocess_b 2\n";
     let existing = series(scrape);
@@ -261,9 +261,9 @@ fn query_for_a_missing_metric_or_label_is_found() {
     assert!(!check("sum by (b) (rollplan_a)", &["d"]));
 }
 
-/// One large plan is computed at a time: of two, the other waits, and the memory of both is held.
+/// Large plans are computed one at a time. While the second one waits, the memory of both is reserved.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_large_plans_take_is_measured() {
+async fn time_and_memory_of_large_plans_are_measured() {
     let staged = Staged::default();
     let config = Config {
         large_plans_max: 1,
@@ -319,7 +319,7 @@ async fn what_large_plans_take_is_measured() {
     assert_eq!(measured("rollplan_request_bytes_sum").await, 2.0 * bytes);
 }
 
-/// Of a checkout; a build from an archive has it from ROLLPLAN_COMMIT or not at all.
+/// In a checkout. A build from an archive takes the commit from ROLLPLAN_COMMIT, if set.
 #[tokio::test]
 async fn build_info_has_the_commit() {
     let commit = env!("ROLLPLAN_COMMIT");

@@ -14,7 +14,7 @@ use tonic::{Code, Request};
 use super::raw::{self, PLAN};
 use super::{Serving, Staged, mk_config, mk_request, mk_request_with_pods, start_with, until};
 
-/// Status and text of a path.
+/// The status and the body of a path.
 pub(super) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.0\r\n\r\n");
@@ -91,7 +91,7 @@ async fn calls_and_plans_are_counted() {
     let unknown = ("grpc_method", "unknown");
     assert_eq!(handled(&[unknown, ("grpc_code", "Unimplemented")]), 2.0);
     assert!(!text.contains("hunter2"));
-    // Without a report, the phase is not known.
+    // Without a report, the phase is unknown.
     for outcome in ["progressing", "unspecified"] {
         let labels = [("strategy", "RollingUpdate"), ("outcome", outcome)];
         assert_eq!(count("rollplan_plans_total", &labels), 1.0, "{outcome}");
@@ -120,9 +120,9 @@ async fn connections_are_counted_while_they_are_open() {
     until("the connection is closed", async || open().await == 0.0).await;
 }
 
-/// A panic is a bug; a request that the client got wrong is not.
+/// A panic is a bug, an invalid request is not.
 #[tokio::test]
-async fn bugs_are_counted_apart_from_mistakes_of_clients() {
+async fn bugs_are_counted_separately_from_client_errors() {
     let Serving {
         mut client,
         address,
@@ -148,7 +148,7 @@ async fn bugs_are_counted_apart_from_mistakes_of_clients() {
 }
 
 #[tokio::test]
-async fn call_that_the_client_gives_up_is_counted_as_canceled() {
+async fn canceled_call_is_counted_as_canceled() {
     let staged = Staged::default();
     let Serving {
         mut client, http, ..

@@ -1,4 +1,4 @@
-//! Where plans are computed.
+//! The threads on which plans are computed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ use super::{
     PATIENCE, Serving, mk_config, mk_large_request, mk_request, mk_request_with_bytes, serve,
 };
 
-/// PlanRollout says on which thread it runs and takes a moment of it, Rollback waits for the barrier.
+/// A planner whose PlanRollout reports its thread and blocks it briefly, and whose Rollback waits for the barrier.
 struct Watched {
     threads: mpsc::UnboundedSender<ThreadId>,
     running: AtomicUsize,
@@ -42,7 +42,7 @@ impl RolloutPlanner for Watched {
         let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(running, Ordering::SeqCst);
         self.threads.send(thread::current().id()).unwrap();
-        // It is work: nothing else can be done on this thread.
+        // Blocks the thread, like computing a plan.
         thread::sleep(Duration::from_millis(5));
         self.running.fetch_sub(1, Ordering::SeqCst);
         Ok(Response::new(PlanRolloutResponse::default()))
@@ -59,7 +59,7 @@ impl RolloutPlanner for Watched {
         &self,
         _: Request<RollbackRequest>,
     ) -> Result<Response<RollbackResponse>, Status> {
-        // Bounded: otherwise the thread would outlive the test, which then would not end.
+        // Without a limit, the thread would keep a failing test from ending.
         match timeout(PATIENCE, self.barrier.wait()).await {
             Ok(_) => Ok(Response::new(RollbackResponse::default())),
             Err(_) => Err(Status::aborted("nobody else came")),
@@ -81,7 +81,7 @@ impl RolloutPlanner for Watched {
     }
 }
 
-/// A server, the threads of its plans, and how many were computed at once.
+/// A server, the threads of its plans, and the maximum number of concurrent plans.
 async fn start(
     large_plans_max: usize,
 ) -> (Serving, mpsc::UnboundedReceiver<ThreadId>, Arc<AtomicUsize>) {
@@ -102,9 +102,9 @@ async fn start(
     (serve(server).await, seen, most)
 }
 
-/// On one thread, as the runtime of this test is, small plans stay on it.
+/// Small plans run on the only thread of this test's runtime.
 #[tokio::test]
-async fn large_plans_run_on_threads_of_their_own() {
+async fn large_plans_run_on_separate_threads() {
     let (Serving { mut client, .. }, mut threads, _) = start(1).await;
     client.plan_rollout(mk_request()).await.unwrap();
     assert_eq!(threads.recv().await, Some(thread::current().id()));
@@ -113,9 +113,9 @@ async fn large_plans_run_on_threads_of_their_own() {
     assert_ne!(threads.recv().await, Some(thread::current().id()));
 }
 
-/// What counts is the work, however many bytes it takes to ask for it.
+/// The amount of work counts, not the size of the request.
 #[tokio::test]
-async fn large_is_what_takes_much_work_however_it_is_encoded() {
+async fn large_plans_are_recognized_by_their_work_in_any_encoding() {
     let (Serving { client, .. }, mut threads, _) = start(1).await;
     let empty_pods = PlanRolloutRequest {
         snapshot: Some(Snapshot {
@@ -140,13 +140,13 @@ async fn large_is_what_takes_much_work_however_it_is_encoded() {
         assert_ne!(threads.recv().await, Some(thread::current().id()));
         client.plan_rollout(one_long_text.clone()).await.unwrap();
         let is_here = threads.recv().await == Some(thread::current().id());
-        // Decompressing is work too.
+        // Decompression is work, too.
         assert_eq!(is_here, compression.is_none());
     }
 }
 
 #[tokio::test]
-async fn large_plans_wait_for_their_turn() {
+async fn concurrent_large_plans_are_queued() {
     let (Serving { client, .. }, _threads, most) = start(1).await;
     let mut calls = JoinSet::new();
     for _ in 0..8 {
@@ -160,9 +160,9 @@ async fn large_plans_wait_for_their_turn() {
     assert_eq!(most.load(Ordering::SeqCst), 1);
 }
 
-/// Each waits for the other.
+/// Both plans wait for each other.
 #[tokio::test]
-async fn as_many_large_plans_run_at_once_as_configured() {
+async fn configured_number_of_large_plans_run_concurrently() {
     let (Serving { client, .. }, ..) = start(2).await;
     let large = RollbackRequest {
         snapshot: mk_large_request().snapshot,
@@ -177,7 +177,7 @@ async fn as_many_large_plans_run_at_once_as_configured() {
     other.unwrap();
 }
 
-/// PlanRollout computes until nobody waits for it, and says that it has begun.
+/// A planner whose PlanRollout reports its start and computes until it is interrupted.
 struct Endless(mpsc::UnboundedSender<()>);
 
 #[tonic::async_trait]
@@ -190,7 +190,7 @@ impl RolloutPlanner for Endless {
         let call = CurrentCall::get();
         let start = Instant::now();
         while !call.is_interrupted() {
-            assert!(start.elapsed() < PATIENCE, "nobody stops it");
+            assert!(start.elapsed() < PATIENCE, "the plan is never interrupted");
             thread::yield_now();
         }
         Err(Status::cancelled("interrupted"))
@@ -226,7 +226,7 @@ impl RolloutPlanner for Endless {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_abandoned_plan_stops_and_gives_its_turn_to_the_next() {
+async fn abandoned_plan_stops_and_releases_its_slot() {
     let (begun, mut has_begun) = mpsc::unbounded_channel();
     let config = Config {
         deadline_max: PATIENCE * 2,
@@ -246,13 +246,13 @@ async fn an_abandoned_plan_stops_and_gives_its_turn_to_the_next() {
             timeout(PATIENCE, client.rollback(request)).await.unwrap()
         }
     };
-    // The client goes away.
+    // The client disconnects.
     let mut abandoned = client.clone();
     let call = tokio::spawn(async move { abandoned.plan_rollout(mk_large_request()).await });
     has_begun.recv().await.unwrap();
     call.abort();
     next().await.unwrap();
-    // Its deadline passes.
+    // Its deadline expires.
     let mut request = Request::new(mk_large_request());
     request.set_timeout(Duration::from_millis(200));
     client.clone().plan_rollout(request).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! The server as a process of its own, with its own memory, limits and signals.
+//! The server as a separate process, with its own memory, limits and signals.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -6,16 +6,16 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// A server that serves. Killed with the test.
+/// A running server. It is killed at the end of the test.
 pub(super) struct Process {
     child: Child,
     pub(super) address: SocketAddr,
     pub(super) http: SocketAddr,
-    /// Its lines on standard error after the one that it is listening.
+    /// The lines on standard error after the one that reports the address.
     pub(super) said: mpsc::Receiver<String>,
 }
 
-/// `rollplan serve`, with nothing set in the environment.
+/// `rollplan serve` without environment variables.
 pub(super) fn command() -> Command {
     clean(Command::new(env!("CARGO_BIN_EXE_rollplan")))
 }
@@ -30,7 +30,7 @@ fn clean(mut command: Command) -> Command {
     command
 }
 
-/// The exit code and standard error of a server that cannot start. One that starts is killed.
+/// The exit code and standard error of a server that cannot start. A server that starts is killed.
 pub(super) fn refused(mut command: Command) -> (Option<i32>, String) {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let stderr = child.stderr.take().unwrap();
@@ -49,12 +49,12 @@ pub(super) fn refused(mut command: Command) -> (Option<i32>, String) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Log {
     Read,
-    /// Nobody reads it, nor closes it, once the server is listening.
+    /// After the server has started, the log is neither read nor closed.
     Unread,
 }
 
 impl Process {
-    /// Starts it and waits until it listens.
+    /// Starts the server and waits until it listens.
     pub(super) fn start(args: &[&str]) -> Self {
         Self::start_with(args, Log::Read)
     }
@@ -63,7 +63,7 @@ impl Process {
         Self::spawn(command(), args, log)
     }
 
-    /// After these commands of a shell, which set limits.
+    /// Like [`start`](Self::start), after shell commands that set limits.
     pub(super) fn start_after(script: &str, args: &[&str]) -> Self {
         let mut command = Command::new("sh");
         let script = format!("{script}; exec \"$0\" \"$@\"");
@@ -73,7 +73,7 @@ impl Process {
 
     pub(super) fn spawn(mut command: Command, args: &[&str], log: Log) -> Self {
         command.args(["--http-listen", "127.0.0.1:0"]);
-        // A machine that runs tests may be busier than one that serves.
+        // A machine that runs tests may be busier than a server.
         command.args(["--queue-time-max", "60s"]);
         if !args.contains(&"--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
@@ -83,7 +83,7 @@ impl Process {
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (sender, said) = mpsc::channel();
-        // Read to the end, or the server could not write.
+        // The log is read to its end, so the server is never blocked.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let is_listening = line.contains("listening on");
@@ -114,7 +114,7 @@ impl Process {
         }
     }
 
-    /// Sends it a signal, for example TERM.
+    /// Sends a signal, for example TERM.
     pub(super) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let killed = Command::new("kill").args(["-s", name, &pid]).status();
@@ -125,7 +125,7 @@ impl Process {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Waits until it has ended, which must be within this time.
+    /// Waits until the process has exited. Fails after this time.
     pub(super) fn ended(&mut self, within: Duration) -> ExitStatus {
         let start = Instant::now();
         loop {

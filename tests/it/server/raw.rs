@@ -1,4 +1,4 @@
-//! Calls without a gRPC client: it would have deadlines and answers of its own.
+//! Calls without a gRPC client, which would add its own deadlines and statuses.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use tonic::codegen::http::response::Parts;
 use tonic::codegen::http::{HeaderMap, Method, Request};
 use tonic::{Code, Status};
 
-/// What HTTP/2 begins with, and settings as they are by default.
+/// The preface of HTTP/2, with default settings.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 pub(super) const PLAN: &str = "/rollplan.v1.RolloutPlanner/PlanRollout";
@@ -21,12 +21,12 @@ pub(super) struct Raw {
     pub(super) send: SendRequest<Bytes>,
 }
 
-/// What a server says.
+/// The answer of a server.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: Status,
     pub(super) data: Bytes,
-    /// The headers were all of it.
+    /// Whether the answer consists of headers only.
     pub(super) is_status_alone: bool,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn request(path: &str, headers: &[(&'static str, &str)]) -> Request<(
     request.body(()).unwrap()
 }
 
-/// A message as gRPC sends it.
+/// A message in the framing of gRPC.
 pub(super) fn framed(message: &impl Message) -> Bytes {
     let mut framed = BytesMut::new();
     framed.put_u8(0);
@@ -61,7 +61,7 @@ pub(super) fn framed(message: &impl Message) -> Bytes {
 }
 
 impl Raw {
-    /// A call from its first byte to its last.
+    /// Makes a call and reads the whole answer.
     pub(super) async fn call(
         &mut self,
         request: Request<()>,
@@ -78,7 +78,7 @@ pub(super) async fn receive(answer: h2::client::ResponseFuture) -> Result<Answer
     read(parts, body).await
 }
 
-/// The rest of an answer whose headers are there.
+/// Reads the rest of an answer after its headers.
 pub(super) async fn read(parts: Parts, mut body: RecvStream) -> Result<Answer, h2::Error> {
     let is_status_alone = body.is_end_stream();
     let mut data = BytesMut::new();

@@ -1,4 +1,4 @@
-//! Every error has the code that gRPC means for it, and details for programs.
+//! Every error has the appropriate gRPC code, and details for programs.
 
 use bytes::Bytes;
 use rollplan::client::RolloutPlannerClient;
@@ -26,7 +26,7 @@ use super::{
     mk_request_with_long_answer, mk_request_with_pods, start,
 };
 
-/// Whatever the error, it has this code and one ErrorInfo with this reason.
+/// Checks that an error has this code, and one ErrorInfo with this reason.
 pub(super) fn check(status: &Status, code: Code, reason: &str) {
     assert_eq!(status.code(), code, "{status:?}");
     assert!(!status.message().is_empty());
@@ -36,7 +36,7 @@ pub(super) fn check(status: &Status, code: Code, reason: &str) {
 }
 
 #[tokio::test]
-async fn an_invalid_request_is_told_everything_that_is_wrong() {
+async fn invalid_request_has_all_violations() {
     let Serving { mut client, .. } = start().await;
     let mut request = mk_request();
     let snapshot = request.snapshot.as_mut().unwrap();
@@ -62,7 +62,7 @@ async fn an_invalid_request_is_told_everything_that_is_wrong() {
 }
 
 #[tokio::test]
-async fn many_violations_are_cut_and_counted() {
+async fn many_violations_are_truncated_and_counted() {
     let Serving { mut client, .. } = start().await;
     let mut request = mk_request_with_pods(100);
     for pod in &mut request.snapshot.as_mut().unwrap().pods {
@@ -82,7 +82,7 @@ pub(super) fn check_too_large(status: &Status, subject: &str) {
     let violations = status.get_details_quota_failure().unwrap().violations;
     assert_eq!(violations.len(), 1);
     assert_eq!(violations[0].subject, subject);
-    // No sign to try again.
+    // Retrying does not help.
     assert!(status.get_details_retry_info().is_none());
 }
 
@@ -110,7 +110,7 @@ async fn selectors_with_too_many_values_are_too_large() {
         request
     };
     let path = "snapshot.deployment.spec.selector.match_expressions";
-    // All expressions count together.
+    // The limit applies to the total of all expressions.
     let request = with(vec![requirement(VALUES_MAX), requirement(1)]);
     let status = client.plan_rollout(request).await.unwrap_err();
     check_too_large(&status, &format!("{path}[].values"));
@@ -121,9 +121,9 @@ async fn selectors_with_too_many_values_are_too_large() {
     client.plan_rollout(request).await.unwrap();
 }
 
-/// Clients refuse longer ones with an error that says nothing of the reason.
+/// Clients reject longer answers with an error that does not state the reason.
 #[tokio::test]
-async fn answers_that_clients_do_not_take_are_not_made() {
+async fn answers_over_the_client_limit_are_refused() {
     let Serving { mut client, .. } = start().await;
     let request = mk_request_with_long_answer(ANSWER_BYTES_MAX);
     let status = client.plan_rollout(request).await.unwrap_err();
@@ -135,7 +135,7 @@ async fn answers_that_clients_do_not_take_are_not_made() {
 }
 
 #[tokio::test]
-async fn the_same_request_gives_the_same_bytes_of_error() {
+async fn errors_are_deterministic() {
     let Serving { mut client, .. } = start().await;
     let mut request = mk_request();
     request.snapshot.as_mut().unwrap().now = None;
@@ -147,7 +147,7 @@ async fn the_same_request_gives_the_same_bytes_of_error() {
 }
 
 #[tokio::test]
-async fn too_many_bytes_once_decompressed_are_too_large() {
+async fn large_decompressed_requests_are_refused() {
     let Serving { channel, .. } = start().await;
     for encoding in [CompressionEncoding::Gzip, CompressionEncoding::Zstd] {
         let client = RolloutPlannerClient::new(channel.clone());
@@ -158,7 +158,7 @@ async fn too_many_bytes_once_decompressed_are_too_large() {
     }
 }
 
-/// Calls the planner by a path, with a message of another kind.
+/// Calls a method with a message of the wrong type.
 async fn call(channel: Channel, path: &'static str) -> Status {
     let mut client = tonic::client::Grpc::new(channel);
     client.ready().await.unwrap();
@@ -173,16 +173,16 @@ async fn call(channel: Channel, path: &'static str) -> Status {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_message_are_malformed() {
+async fn undecodable_messages_are_malformed() {
     let Serving { channel, .. } = start().await;
     let status = call(channel, "/rollplan.v1.RolloutPlanner/PlanRollout").await;
     check(&status, Code::InvalidArgument, "MALFORMED_REQUEST");
 }
 
-/// An error is its headers and nothing after them. Otherwise clients other than tonic's look for the status after the
-/// message, find none, and say INTERNAL; and tonic's closes its connection after some hundred empty frames.
+/// An error consists of headers only. Otherwise, clients other than tonic expect the status after a message and report
+/// INTERNAL, and tonic's client closes the connection after some hundred empty frames.
 #[tokio::test]
-async fn an_error_ends_with_its_headers() {
+async fn errors_are_sent_as_headers_only() {
     let Serving { address, .. } = start().await;
     let mut raw = raw::connect(address).await;
     let huge = Bytes::from_static(&[0, 0xff, 0xff, 0xff, 0xff]);
@@ -251,7 +251,7 @@ async fn unary_methods_take_exactly_one_message() {
             assert!(call.is_status_alone, "{path} {messages}");
         }
     }
-    // Part of a second message cannot be decoded.
+    // A truncated second message cannot be decoded.
     let body = [&plan[..], &plan[..100]].concat();
     let call = raw.call(raw::request(PLAN, &[]), body.into()).await;
     check(
@@ -264,7 +264,7 @@ async fn unary_methods_take_exactly_one_message() {
 }
 
 #[tokio::test]
-async fn a_deadline_that_cannot_be_read_is_refused() {
+async fn malformed_deadlines_are_refused() {
     let Serving { address, .. } = start().await;
     let mut raw = raw::connect(address).await;
     let mut call = async |timeout| {
@@ -279,9 +279,9 @@ async fn a_deadline_that_cannot_be_read_is_refused() {
     assert_eq!(call("99999999m").await.status.code(), Code::Ok);
 }
 
-/// What is served beside the planner holds requests in memory of nobody's account, so it takes short ones only.
+/// The memory of requests to these services is not limited in total, so each request must be short.
 #[tokio::test]
-async fn health_and_reflection_take_names_and_no_more() {
+async fn health_and_reflection_refuse_long_requests() {
     let Serving { address, .. } = start().await;
     let mut raw = raw::connect(address).await;
     let service = "x".repeat(4 << 10);
@@ -292,7 +292,7 @@ async fn health_and_reflection_take_names_and_no_more() {
 
     for version in ["v1", "v1alpha"] {
         let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
-        // The two versions have the same bytes.
+        // Both versions have the same encoding.
         let ask = |host: String| {
             framed(&ServerReflectionRequest {
                 host,
@@ -301,7 +301,7 @@ async fn health_and_reflection_take_names_and_no_more() {
         };
         let short = raw.call(raw::request(&path, &[]), ask("x".to_owned()));
         assert!(!short.await.unwrap().data.is_empty());
-        // Announced, and never sent to its end: it is not waited for.
+        // A long message is refused by its announced length, before it is received.
         let (answer, mut stream) = raw
             .send
             .send_request(raw::request(&path, &[]), false)
@@ -315,7 +315,7 @@ async fn health_and_reflection_take_names_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_way_back_that_is_not_there_says_why() {
+async fn rollback_without_a_target_states_the_reason() {
     let Serving { mut client, .. } = start().await;
     let request = |paused, to_revision| {
         let PlanRolloutRequest { snapshot, options } = mk_request();
@@ -344,7 +344,7 @@ async fn a_way_back_that_is_not_there_says_why() {
 }
 
 #[tokio::test]
-async fn a_compression_that_there_is_not_says_so() {
+async fn unsupported_compression_is_refused() {
     let mut raw = raw::connect(start().await.address).await;
     let request = raw::request(PLAN, &[("grpc-encoding", "br")]);
     let answer = raw.call(request, raw::framed(&mk_request())).await;
@@ -353,12 +353,12 @@ async fn a_compression_that_there_is_not_says_so() {
 }
 
 #[tokio::test]
-async fn a_panic_is_internal_and_other_calls_go_on() {
+async fn panic_is_internal_and_other_calls_continue() {
     let staged = Staged::default();
     let Serving { client, .. } = staged.start(mk_config()).await;
     let mut other = client.clone();
     let mut client = client;
-    // Both on the one connection of the channel.
+    // Both calls use the only connection of the channel.
     let running =
         tokio::spawn(async move { other.plan_rollout(PlanRolloutRequest::default()).await });
     staged.started.notified().await;

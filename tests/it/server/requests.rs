@@ -1,4 +1,4 @@
-//! What is asked for.
+//! Requests for tests.
 
 use prost::Message as _;
 use rollplan::proto::RawStruct;
@@ -6,7 +6,7 @@ use rollplan::proto::{PlanRolloutRequest, Pod};
 use rollplan::wire::json;
 use serde_json::Value;
 
-/// A rollout under way, as a real API server had it.
+/// A rollout in progress, from a real API server.
 pub(super) fn mk_request() -> PlanRolloutRequest {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/mid-rollout.json");
     let list: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -25,7 +25,7 @@ pub(super) fn mk_request() -> PlanRolloutRequest {
     json::from_json(&request.to_string()).unwrap()
 }
 
-/// The same with so many pods, all different.
+/// The same request with `count` different pods.
 pub(super) fn mk_request_with_pods(count: usize) -> PlanRolloutRequest {
     let mut request = mk_request();
     let pods = &mut request.snapshot.as_mut().unwrap().pods;
@@ -42,12 +42,12 @@ fn mk_pod(like: &Pod, i: usize) -> Pod {
     pod
 }
 
-/// The same, and more work than is done where requests arrive.
+/// The same request with enough work for a large call.
 pub(super) fn mk_large_request() -> PlanRolloutRequest {
     mk_request_with_pods(2_000)
 }
 
-/// The same with so many bytes more, which come back in no answer.
+/// The same request with `count` more bytes that are not part of the answer.
 pub(super) fn mk_request_with_bytes(count: usize) -> PlanRolloutRequest {
     const BYTES_EACH: usize = 1 << 20;
     let mut request = mk_request();
@@ -62,8 +62,8 @@ pub(super) fn mk_request_with_bytes(count: usize) -> PlanRolloutRequest {
     request
 }
 
-/// A request that is answered by more than so many bytes: they are part of the template, which gets a new ReplicaSet.
-/// Double quotes take two bytes in the JSON of the answer.
+/// A request whose answer has more than `count` bytes: they are part of the template of the new ReplicaSet. A double quote
+/// takes two bytes in the JSON of the answer.
 pub(super) fn mk_request_with_long_answer(count: usize) -> PlanRolloutRequest {
     let mut request = mk_request();
     let deployment = request.snapshot.as_mut().unwrap().deployment.as_mut();

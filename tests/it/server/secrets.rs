@@ -1,4 +1,4 @@
-//! What is on standard error is read by many: nothing of a workload is in it but the name of its Deployment.
+//! Logs have many readers, so they contain nothing of a workload except the name of its Deployment.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::{PATIENCE, connect};
 
 const SECRET: &str = "hunter2";
 
-/// A snapshot with the secret wherever a workload may have one. `wrong` has it where the contract is broken, too.
+/// A snapshot with the secret in every place where a workload may have one. With `wrong`, invalid fields contain it, too.
 fn mk_snapshot(wrong: bool) -> Value {
     let too_large: u64 = (1 << 53) + 1;
     let annotation = if wrong {
@@ -67,14 +67,14 @@ fn mk_plan(wrong: bool) -> PlanRolloutRequest {
 }
 
 #[tokio::test]
-async fn nothing_of_a_workload_is_logged() {
-    // Every call is slow.
+async fn logs_contain_nothing_of_a_workload() {
+    // Every call is logged as slow.
     let mut server = Process::start(&["--slow-call", "0s"]);
     let mut client = RolloutPlannerClient::new(connect(server.address).await);
     client.plan_rollout(mk_plan(false)).await.unwrap();
     let invalid = client.plan_rollout(mk_plan(true)).await.unwrap_err();
     assert_eq!(invalid.code(), Code::InvalidArgument);
-    // The caller is told.
+    // The caller receives the details.
     let told = String::from_utf8_lossy(invalid.details()).into_owned();
     assert!(told.contains("annotations.hunter2"), "{told}");
     assert!(told.contains(r#"annotations["hunter2 quoted"]"#), "{told}");
@@ -90,7 +90,7 @@ async fn nothing_of_a_workload_is_logged() {
     client.rollback(absent).await.unwrap_err();
     let mut raw = raw::connect(server.address).await;
     let whole = framed(&mk_plan(false));
-    // A message that ends within a field.
+    // A message that is truncated within a field.
     let cut = whole.len() - 6;
     let mut prefix = vec![0];
     prefix.extend(u32::try_from(cut).unwrap().to_be_bytes());
@@ -100,7 +100,7 @@ async fn nothing_of_a_workload_is_logged() {
     let elsewhere = raw::request("/hunter2.v1.Planner/Plan", &[]);
     let answer = raw.call(elsewhere, whole).await;
     assert_eq!(answer.unwrap().status.code(), Code::Unimplemented);
-    // What is wrong with it is in a value, below a key that the caller chose.
+    // The invalid value is below a key that the caller chose.
     let text = r#"{"snapshot": {"deployment": {"metadata": {"annotations": {"hunter2": 7}}}}}"#;
     let ask = Ask::post(PLAN, "application/json", text);
     let reply = ask.over_http1(server.address).await;
@@ -110,7 +110,7 @@ async fn nothing_of_a_workload_is_logged() {
     assert_eq!(server.ended(PATIENCE).code(), Some(0));
 
     let mut lines = BTreeMap::<String, Vec<Value>>::new();
-    // To the end: there is nobody left who writes.
+    // The process has exited, so this reads the whole log.
     for line in &server.said {
         assert!(!line.contains(SECRET), "{line}");
         let line: Value = serde_json::from_str(&line).unwrap();
@@ -144,7 +144,7 @@ async fn nothing_of_a_workload_is_logged() {
     assert_eq!(failed[4]["reason"], "INVALID_JSON");
 }
 
-/// Values of configurations, and what is in the templates and annotations of workloads.
+/// Values in configurations, and in the templates and annotations of workloads.
 const VALUES: [&str; 5] = [
     "hunter2-secret/+?",
     "hunter2-config",
@@ -153,7 +153,7 @@ const VALUES: [&str; 5] = [
     "hunter2-binary",
 ];
 
-/// A text as it might be recognised again.
+/// The value in all encodings in which it might appear.
 fn forms(value: &str) -> Vec<String> {
     let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
     let url: String = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
@@ -168,7 +168,7 @@ fn forms(value: &str) -> Vec<String> {
     forms
 }
 
-/// A Secret, a ConfigMap and a workload that uses them, with the values wherever there may be some. `value` changes the data.
+/// A Secret, a ConfigMap and a workload that uses them, with the values in every possible place. `value` changes the data.
 fn mk_restarts(profile: i32, value: &str) -> Value {
     let [_, config, env, applied, binary] = VALUES;
     let base64 = |text: &str| BASE64_STANDARD.encode(text);
@@ -202,7 +202,7 @@ fn mk_restarts(profile: i32, value: &str) -> Value {
 }
 
 #[tokio::test]
-async fn values_of_configurations_are_in_no_log_metric_or_answer() {
+async fn logs_metrics_and_answers_contain_no_configuration_values() {
     const RESTARTS: &str = "/rollplan.v1.RolloutPlanner/PlanRestarts";
     let mut server = Process::start(&["--slow-call", "0s"]);
     let mut client = RolloutPlannerClient::new(connect(server.address).await);
@@ -220,7 +220,7 @@ async fn values_of_configurations_are_in_no_log_metric_or_answer() {
             emitted += &format!("{answer:?}");
             let ask = Ask::post(RESTARTS, "application/json", text);
             emitted += ask.over_http1(server.address).await.text();
-            // A message that ends within the objects, and objects that end within a value.
+            // A message that is truncated within the objects, and objects that are truncated within a value.
             let whole = framed(&request);
             let cut = whole.len() - 60;
             let mut prefix = vec![0];

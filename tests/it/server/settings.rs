@@ -1,4 +1,4 @@
-//! Every setting: as an option, as a variable, in the log, and in docs/operations.md.
+//! Every setting has an option, a variable, a field in the log, and a row in docs/operations.md.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,7 @@ use super::certificates::Authority;
 use super::process::{self, command};
 use super::tls::Directory;
 
-/// The first line of the log, without the fields of every line.
+/// The first line of the log, without the fields that every line has.
 fn logged(args: &[String], variables: &[(String, String)]) -> BTreeMap<String, Value> {
     let mut child = command()
         .args(args)
@@ -32,7 +32,7 @@ fn logged(args: &[String], variables: &[(String, String)]) -> BTreeMap<String, V
     line
 }
 
-/// Option, value as given, and value as logged. None is the default.
+/// The option, a value other than the default, and the value in the log.
 fn settings(directory: &Directory) -> Vec<(&'static str, String, Value)> {
     let file = |name: &str| {
         let path = directory.path(name).display().to_string();
@@ -138,7 +138,7 @@ fn every_setting_has_an_option_and_a_variable() {
         .map(|(option, given, _)| (variable(option), given.clone()))
         .collect();
     assert_eq!(logged(&[], &variables), expected);
-    // The option wins.
+    // The option takes precedence.
     let args = ["--streams-max".to_owned(), "77".to_owned()];
     expected.insert("streams_max".to_owned(), json!(77));
     assert_eq!(logged(&args, &variables), expected);
@@ -156,7 +156,7 @@ fn constants() -> [(String, Value); 5] {
     .map(|(name, value)| (name.to_owned(), value))
 }
 
-/// docs/operations.md has every option of `serve` with its variable and its default, and no other.
+/// docs/operations.md lists exactly the options of `serve`, with their variables and defaults.
 #[test]
 fn table_of_settings_matches_the_program() {
     let help = command().arg("--help").output().unwrap();
@@ -174,7 +174,7 @@ fn table_of_settings_matches_the_program() {
     for [option, variable, default] in &rows {
         let (_, told) = help.split_once(&format!("--{option} <")).expect(option);
         let told = told.split("\n      --").next().unwrap();
-        // Lines are wrapped anywhere.
+        // Lines may be wrapped anywhere.
         let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(told.contains(&format!("[env: {variable}=")), "{told}");
         let told = told.split_once("[default: ");
@@ -186,7 +186,7 @@ fn table_of_settings_matches_the_program() {
         let value = logged.remove(&field(option));
         assert_eq!(read(default), value, "{option}");
     }
-    // Not a setting, and only there where a test has such a limit.
+    // This is not a setting. It is only logged if the test itself has a memory limit.
     logged.remove("memory_limit_bytes");
     assert_eq!(logged, BTreeMap::new());
     // Settings without a value have none in the library either.
@@ -199,7 +199,7 @@ fn table_of_settings_matches_the_program() {
     assert_eq!(default.traces.endpoint, None);
 }
 
-/// A default in the table as it is logged.
+/// A default in the table, as the log shows it.
 fn read(text: &str) -> Option<Value> {
     let number = |text: &str| text.parse::<f64>().ok();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -207,7 +207,7 @@ fn read(text: &str) -> Option<Value> {
         "none" => return None,
         "one for each core" => json!(cores),
         "from the memory limit" => json!(Config::default().buffer_mib_max),
-        // A share, which is logged as a fraction.
+        // A ratio, which is logged as a fraction.
         "1" => json!(1.0),
         _ => {
             if let Some(milliseconds) = text.strip_suffix("ms") {
@@ -222,7 +222,7 @@ fn read(text: &str) -> Option<Value> {
     })
 }
 
-/// Why a server does not start: one line.
+/// The error of a server that does not start, which must be one line.
 fn refused(args: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = command();
     command.args(args).envs(variables.iter().copied());
@@ -280,11 +280,11 @@ fn invalid_number_of_threads_is_refused() {
     }
 }
 
-/// They are often injected into every pod of a cluster.
+/// In many clusters, these variables are injected into every pod.
 #[test]
-fn no_variable_of_opentelemetry_stops_the_server() {
+fn opentelemetry_variables_never_prevent_startup() {
     let mut command = command();
-    // All variables of the specification that concern traces, with values found in practice or worse.
+    // All variables of the specification for traces, with values that occur in practice or are invalid.
     command.envs([
         ("OTEL_SDK_DISABLED", "maybe"),
         ("OTEL_SERVICE_NAME", ""),
@@ -337,7 +337,7 @@ fn no_variable_of_opentelemetry_stops_the_server() {
     }
 }
 
-/// The only error that is found after the first line of the log.
+/// The only error that occurs after the first line of the log.
 #[test]
 fn unavailable_port_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! How the process ends: on which signals, when, and with which exit code.
+//! The end of the process: signals, delays and exit codes.
 
 use std::process::Command;
 use std::time::Duration;
@@ -66,7 +66,7 @@ async fn each_further_sigterm_escalates() {
 }
 
 #[tokio::test]
-async fn sigint_skips_the_delay_and_a_second_one_the_grace() {
+async fn first_sigint_skips_the_delay_and_a_second_one_the_grace() {
     let mut server = Process::start(&FOREVER);
     let _hangs = hang(&server).await;
     server.signal("INT");
@@ -74,7 +74,7 @@ async fn sigint_skips_the_delay_and_a_second_one_the_grace() {
     assert!(server.is_running());
     server.signal("INT");
     assert_eq!(server.ended(PATIENCE).code(), Some(0));
-    // With no call in flight, one is enough.
+    // Without calls in flight, one signal is enough.
     let mut server = Process::start(&FOREVER);
     server.signal("INT");
     assert_eq!(server.ended(PATIENCE).code(), Some(0));
@@ -94,7 +94,7 @@ async fn running_calls_are_aborted_after_the_grace() {
 /// Without file descriptors, the runtime cannot start.
 #[test]
 fn process_that_cannot_start_exits_with_70() {
-    // The loader of the program needs one descriptor, the runtime more.
+    // The loader of the program needs one descriptor, the runtime several.
     let script = "ulimit -n 4; exec \"$0\" serve --listen 127.0.0.1:0";
     let run = Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_rollplan")])

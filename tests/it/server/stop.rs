@@ -1,4 +1,4 @@
-//! Starts as configured, and ends when asked to: in order and in bounded time.
+//! Startup and shutdown: in order, and in bounded time.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use super::observed::get;
 use super::refusals::check;
 use super::{PATIENCE, Serving, Staged, connect, ends, mk_config, mk_request, start, start_with};
 
-/// Watches the health of the server, which serves.
+/// Watches the health of a server that is serving.
 pub(super) async fn watch(address: std::net::SocketAddr) -> Streaming<HealthCheckResponse> {
     let mut client = HealthClient::new(connect(address).await);
     let service = String::new();
@@ -34,10 +34,10 @@ pub(super) async fn watch(address: std::net::SocketAddr) -> Streaming<HealthChec
 
 pub(super) async fn next(watch: &mut Streaming<HealthCheckResponse>) -> Option<ServingStatus> {
     let message = timeout(PATIENCE, watch.message()).await;
-    Some(message.expect("there is news").unwrap()?.status())
+    Some(message.expect("the status changes").unwrap()?.status())
 }
 
-/// It ends with the server and reports why.
+/// Checks that the watch ends with the server and reports the reason.
 pub(super) async fn check_ends(watch: &mut Streaming<HealthCheckResponse>) {
     let end = timeout(PATIENCE, watch.message()).await;
     let status = end.expect("it ends").unwrap_err();
@@ -52,7 +52,7 @@ async fn invalid_configuration_binds_no_port() {
         drain_grace: Duration::from_secs(7200),
         ..mk_config()
     };
-    // The port is unavailable, and the error is another one: it was not tried.
+    // Although the port is unavailable, the error is about the configuration: the port was not bound.
     match Server::bind(config).await.err().unwrap() {
         server::Error::Config { setting, .. } => assert_eq!(setting, "drain_grace"),
         other => panic!("{other:?}"),
@@ -85,7 +85,7 @@ async fn idle_connection_does_not_delay_shutdown() {
     TcpStream::connect(address).await.unwrap_err();
 }
 
-/// Nor does a connection on which nothing was ever sent.
+/// A connection on which nothing was ever sent.
 #[tokio::test]
 async fn silent_connection_does_not_delay_shutdown() {
     let Serving {
@@ -105,11 +105,11 @@ async fn silent_connection_does_not_delay_shutdown() {
     stop.send(Shutdown::Graceful).unwrap();
     ends(ended).await;
     let mut rest = Vec::new();
-    // However it is cut.
+    // The connection may also be reset.
     let _ = silent.read_to_end(&mut rest).await;
 }
 
-/// Nor does a client that may still ask for descriptors.
+/// A client that may still request descriptors.
 #[tokio::test]
 async fn open_reflection_stream_does_not_delay_shutdown() {
     let Serving {
@@ -146,7 +146,7 @@ async fn running_call_ends_before_the_server() {
     stop.send(Shutdown::Graceful).unwrap();
     assert_eq!(next(&mut health).await, Some(ServingStatus::NotServing));
     check_ends(&mut health).await;
-    // No new client is accepted, though the old ones are still served.
+    // New connections are not accepted, while existing ones are still served.
     let refused = async {
         while TcpStream::connect(address).await.is_ok() {
             yield_now().await;
@@ -162,7 +162,7 @@ async fn running_call_ends_before_the_server() {
     TcpStream::connect(address).await.unwrap_err();
 }
 
-/// An immediate shutdown skips the grace too.
+/// An immediate shutdown skips the grace period, too.
 #[tokio::test]
 async fn immediate_shutdown_aborts_running_calls() {
     let staged = Staged::default();
@@ -210,7 +210,7 @@ async fn call_that_does_not_end_is_aborted_after_the_grace() {
     assert!(!running.is_finished());
 }
 
-/// Balancers need time to notice, and meanwhile calls are answered, also on new connections.
+/// Load balancers need time to notice the shutdown. Until then, calls are answered, also on new connections.
 #[tokio::test]
 async fn calls_are_answered_during_the_delay() {
     let config = Config {

@@ -1,4 +1,4 @@
-//! The table of errors in docs/api.md, and answers that are held against its rows.
+//! The error table in docs/api.md, and the comparison of answers with its rows.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use tonic_types::StatusExt as _;
 use super::http::Reply;
 use super::raw::Answer;
 
-/// Details that an error may carry beside its `ErrorInfo`.
+/// Details that an error may have in addition to its `ErrorInfo`.
 const DETAILS: [&str; 5] = [
     "BadRequest",
     "PreconditionFailure",
@@ -23,14 +23,14 @@ pub(super) struct Table(Vec<Row>);
 
 struct Row {
     cause: String,
-    /// Codes of gRPC, of Connect and of HTTP. Empty where a protocol has no such error.
+    /// The codes of gRPC, Connect and HTTP. Empty if a protocol does not have the error.
     grpc: String,
     connect: String,
     http: String,
-    /// Empty where the server does not make the error itself.
+    /// Empty if the error does not come from the server itself.
     reason: String,
     details: BTreeSet<&'static str>,
-    /// The keys of the metadata that are promised.
+    /// The documented metadata keys.
     metadata: Vec<String>,
     is_seen_by_grpc: bool,
     is_seen_by_http: bool,
@@ -51,7 +51,7 @@ impl Table {
         Self(rows)
     }
 
-    /// The only row whose cause begins so.
+    /// The only row whose cause starts with this text.
     fn row(&mut self, cause: &str) -> &mut Row {
         let mut rows = self.0.iter_mut().filter(|row| row.cause.starts_with(cause));
         let row = rows.next().unwrap_or_else(|| panic!("no row {cause:?}"));
@@ -59,7 +59,7 @@ impl Table {
         row
     }
 
-    /// Holds an answer to a call of gRPC against its row.
+    /// Compares a gRPC answer with its row.
     pub(super) fn grpc(&mut self, cause: &str, answer: &Answer) {
         let status = &answer.status;
         let row = self.row(cause);
@@ -84,7 +84,7 @@ impl Table {
         assert_eq!(carried, row.details, "{cause}");
     }
 
-    /// The same for an answer in HTTP.
+    /// Compares an HTTP answer with its row.
     pub(super) fn http(&mut self, cause: &str, reply: &Reply) {
         let row = self.row(cause);
         row.is_seen_by_http = true;
@@ -109,7 +109,7 @@ impl Table {
         assert_eq!(carried, promised, "{cause}");
     }
 
-    /// Fails if a row states codes of a protocol for which nothing was held against it.
+    /// Fails if a row has codes of a protocol for which no answer was compared.
     pub(super) fn check_complete(&self) {
         for row in &self.0 {
             let Row {
@@ -141,7 +141,7 @@ impl Row {
             let parts = text.split('`').skip(1).step_by(2);
             parts.map(str::to_owned).collect()
         };
-        // Further reasons are of other cases in the same row.
+        // Further reasons belong to other cases in the same row.
         let reason_name = quoted(reason).into_iter().next().unwrap_or_default();
         assert!(!reason_name.is_empty() || reason == "none", "{line}");
         let details = DETAILS.into_iter().filter(|it| reason.contains(it));

@@ -1,4 +1,4 @@
-//! Encrypted calls, while certificates change.
+//! TLS, including the rotation of certificates.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ use super::observed::{get, mk_observed, sample};
 use super::refusals::check;
 use super::{mk_request, until};
 
-/// Files that go with the test.
+/// A temporary directory with certificate files.
 pub(super) struct Directory(TempDir);
 
 impl Directory {
@@ -51,14 +51,14 @@ impl Directory {
         std::fs::write(self.path(file), text).unwrap();
     }
 
-    /// As a rotation may do it: the key is there before its certificate, and for a moment they do not match.
+    /// Writes the key before its certificate, as a rotation may do: in between, they do not match.
     pub(super) fn rotate(&self, identity: &Identity) {
         self.write("tls.key", &identity.key.serialize_pem());
         self.write("tls.crt", &identity.cert.pem());
     }
 }
 
-/// A client that trusts this authority, and shows this certificate if any.
+/// A client that trusts this authority, and presents this certificate if given.
 fn client_config(trusted: &Authority, shown: Option<&Identity>) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.der.clone()).unwrap();
@@ -79,7 +79,7 @@ fn client_config(trusted: &Authority, shown: Option<&Identity>) -> ClientConfig 
     config
 }
 
-/// An encrypted connection of a client that offers these protocols.
+/// A TLS connection of a client that offers these protocols.
 pub(super) async fn open_tls(
     address: SocketAddr,
     trusted: &Authority,
@@ -94,7 +94,7 @@ pub(super) async fn open_tls(
     connector.connect(name, stream).await.unwrap()
 }
 
-/// Connects, and tells the certificate that the server shows.
+/// Connects, and returns the certificate of the server.
 async fn connect(
     address: SocketAddr,
     config: ClientConfig,
@@ -141,7 +141,7 @@ pub(super) async fn serve_with(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_change_under_load_and_no_call_fails() {
+async fn certificate_rotation_under_load_fails_no_call() {
     let directory = Directory::new();
     let authority = Authority::new();
     let (first, second) = (authority.sign(), authority.sign());
@@ -158,10 +158,10 @@ async fn certificates_change_under_load_and_no_call_fails() {
         "rollplan_tls_certificate_expiry_timestamp_seconds",
         &[],
     );
-    // The second of January 2100.
+    // 2100-01-02.
     assert_eq!(expiry, 4_102_531_200.0);
 
-    // New connections all the while, each with a call; and one that stays.
+    // Continuous calls on new connections, and on one that stays open.
     let config = client_config(&authority, None);
     let (stays, shown) = connect(address, config.clone()).await.unwrap();
     assert_eq!(shown, *first.cert.der());
@@ -180,7 +180,7 @@ async fn certificates_change_under_load_and_no_call_fails() {
         }
     });
 
-    // What cannot be used is not used.
+    // Invalid files are not used.
     directory.write("tls.crt", "no certificate");
     until("a failure is counted", async || {
         reloads("failed").await >= 1.0
@@ -201,7 +201,7 @@ async fn certificates_change_under_load_and_no_call_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_must_show_a_certificate_of_the_authority_of_the_day() {
+async fn client_certificates_are_verified_against_the_current_ca() {
     let directory = Directory::new();
     let (servers, old, new) = (Authority::new(), Authority::new(), Authority::new());
     directory.rotate(&servers.sign());
@@ -210,7 +210,7 @@ async fn clients_must_show_a_certificate_of_the_authority_of_the_day() {
     let may = |shown: Option<Identity>| {
         let config = client_config(&servers, shown.as_ref());
         async move {
-            // With TLS 1.3 the client learns that it is refused at its first call.
+            // With TLS 1.3, the client learns of the refusal at its first call.
             match connect(address, config).await {
                 Ok((channel, _)) => {
                     let mut client = RolloutPlannerClient::new(channel);
@@ -252,7 +252,7 @@ async fn only_clients_with_an_allowed_name_may_call() {
         (vec![dns("other.svc"), uri(web)], true),
         (vec![dns("other.svc")], false),
         (vec![uri("spiffe://cluster.local/ns/other/sa/web")], false),
-        // A name of the right text and the wrong kind.
+        // The right name, but of the wrong type.
         (vec![dns(web)], false),
         (vec![], false),
     ] {
@@ -270,7 +270,7 @@ async fn only_clients_with_an_allowed_name_may_call() {
         }
         for status in [called.unwrap_err(), checked.unwrap_err()] {
             check(&status, Code::PermissionDenied, "CLIENT_NOT_ALLOWED");
-            // It says who was refused.
+            // The error contains the refused names.
             for name in &names {
                 if let SanType::DnsName(name) = name
                     && !name.as_str().contains("://")
@@ -292,7 +292,7 @@ async fn only_clients_with_an_allowed_name_may_call() {
     assert_eq!(denied, 4.0);
 }
 
-/// Plain text instead of a handshake, and nothing at all.
+/// Clients send plain text instead of a handshake, or nothing at all.
 #[tokio::test]
 async fn plain_connection_to_an_encrypted_port_is_refused() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -308,7 +308,7 @@ async fn plain_connection_to_an_encrypted_port_is_refused() {
         .await
         .unwrap();
     let mut answer = Vec::new();
-    // An alert of TLS at most.
+    // The server sends a TLS alert at most.
     let _ = plain.read_to_end(&mut answer).await;
     assert!(answer.len() < 20, "{answer:?}");
     let (_, text) = get(http, "/metrics").await;

@@ -1,4 +1,4 @@
-//! Traces: which spans reach a collector, and that no collector affects the server.
+//! Traces: spans reach the collector, and no collector affects the server.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ impl TraceService for Collector {
 }
 
 impl Collector {
-    /// Its address, and what it receives.
+    /// Starts a collector. Returns its address and the received spans.
     async fn start() -> (
         SocketAddr,
         mpsc::UnboundedReceiver<ExportTraceServiceRequest>,
@@ -99,9 +99,9 @@ fn attribute(span: &Span, key: &str) -> AnyValue {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn spans_are_children_of_those_of_the_caller() {
+async fn spans_are_children_of_the_callers_span() {
     let (collector, mut received) = Collector::start().await;
-    // Only traces that the caller samples.
+    // Only traces that the caller samples are sent.
     let Serving {
         mut client,
         address,
@@ -136,16 +136,16 @@ async fn spans_are_children_of_those_of_the_caller() {
     let status = raw::request("/v1/status", &[("traceparent", sampled)]);
     let (answer, _) = raw.send.send_request(status, true).unwrap();
     raw::receive(answer).await.unwrap();
-    // The last spans are sent before the end.
+    // The last spans are sent before the process exits.
     stop.send(Shutdown::SkipDelay).unwrap();
     ends(ended).await;
 
     let mut spans = spans(&mut received);
-    // A method answers it, but nobody has called that method.
+    // A method answers the request, but it is not a call of that method.
     let status = spans.pop().unwrap();
     assert_eq!(status.name, "rollplan.v1.RolloutPlanner/ComputeStatus");
     assert_eq!(attribute(&status, "rpc.system"), text("http"));
-    // Its path is text that the client chose.
+    // The span does not contain the path, which the client chose.
     let unknown = spans.pop().unwrap();
     assert_eq!(unknown.name, "unknown");
     assert_eq!(attribute(&unknown, "rpc.service"), text("unknown"));
@@ -170,7 +170,7 @@ async fn spans_are_children_of_those_of_the_caller() {
     }
 }
 
-/// The collector shows its certificate, and sees that of the server.
+/// The collector presents its certificate and verifies that of the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spans_are_sent_encrypted() {
     let directory = Directory::new();
@@ -213,9 +213,9 @@ async fn spans_are_sent_encrypted() {
     }
 }
 
-/// Without a caller that decides, chance decides which traces are sent.
+/// If the caller does not decide, traces are sampled randomly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn share_of_traces_started_here_is_sent() {
+async fn sampling_ratio_applies_to_new_traces() {
     const CALLS: usize = 100;
     // With a share of one half, fewer than 20 or more than 80 of 100 are sent once in 10^9 runs.
     let request = mk_request();
@@ -237,7 +237,7 @@ async fn share_of_traces_started_here_is_sent() {
     }
 }
 
-/// How long a server with a span for this collector takes to stop.
+/// The time that a server with a span for this collector takes to stop.
 async fn stops_after(collector: SocketAddr) -> Duration {
     let Serving {
         mut client,
@@ -252,10 +252,10 @@ async fn stops_after(collector: SocketAddr) -> Duration {
     asked.elapsed()
 }
 
-/// The exporter on its own would wait for ten seconds.
+/// By default, the exporter waits for ten seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hanging_or_absent_collector_does_not_delay_shutdown() {
-    // The system accepts connections for it, and nobody reads them.
+    // The system accepts connections, but they are never read.
     let hung = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let took = stops_after(hung.local_addr().unwrap()).await;
     assert!(took < Duration::from_secs(8), "{took:?}");

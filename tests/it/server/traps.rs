@@ -1,5 +1,5 @@
-//! Where tonic does something else than gRPC says. Each test shows first what tonic alone does, so that it tells
-//! when a trap is gone, and then that this service does not.
+//! Cases in which tonic differs from the gRPC specification. Each test first shows the behavior of tonic alone, to detect
+//! when it is fixed, and then the correct behavior of this service.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ use super::{
     mk_request_with_bytes, start, start_with,
 };
 
-/// tonic alone, with the same answers.
+/// A plain tonic server with the same planner.
 async fn stock(staged: &Staged, server: Server) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -44,7 +44,7 @@ async fn stock(staged: &Staged, server: Server) -> SocketAddr {
     address
 }
 
-/// The codes of calls that nobody answers, after these deadlines.
+/// The codes of unanswered calls with these deadlines.
 async fn codes_after(address: SocketAddr, timeouts: &[&str]) -> Vec<Code> {
     let mut raw = raw::connect(address).await;
     let mut codes = Vec::new();
@@ -70,7 +70,7 @@ async fn trap_1_deadline_is_deadline_exceeded() {
         let codes = codes_after(ours, &timeouts).await;
         assert_eq!(codes, [Code::DeadlineExceeded; 7]);
     }
-    // Without a deadline of its own a call has the server's.
+    // A call without a deadline has the server's.
     let config = Config {
         deadline_max: Duration::from_millis(20),
         ..mk_config()
@@ -84,7 +84,7 @@ async fn trap_1_deadline_is_deadline_exceeded() {
     );
 }
 
-/// Begins a call, and waits until the connection takes no more of them.
+/// Starts a call, and waits until the connection accepts no further calls.
 async fn call_over_age(staged: &Staged, address: SocketAddr) -> Result<Code, h2::Error> {
     let mut raw = raw::connect(address).await;
     let request = raw::request(PLAN, &[]);
@@ -93,11 +93,11 @@ async fn call_over_age(staged: &Staged, address: SocketAddr) -> Result<Code, h2:
     stream.send_data(body, true).unwrap();
     staged.started.notified().await;
     let answer = tokio::spawn(raw::receive(answer));
-    // A goodbye lets the call end, a cut does not.
+    // After a GOAWAY, the call can finish. After a reset, it cannot.
     let mut other = raw.send.clone();
     let goodbye = async {
         while other.clone().ready().await.is_ok() {
-            // Whether it may still be sent is only known by trying.
+            // Only an attempt shows whether a call may still be sent.
             match other.send_request(raw::request("/unknown", &[]), true) {
                 Ok((answer, _)) => drop(answer.await),
                 Err(_) => break,
@@ -110,7 +110,7 @@ async fn call_over_age(staged: &Staged, address: SocketAddr) -> Result<Code, h2:
 }
 
 #[tokio::test]
-async fn trap_2_an_old_connection_says_goodbye_and_ends_its_calls() {
+async fn trap_2_old_connection_drains_gracefully() {
     let staged = Staged::default();
     let age = Duration::from_secs(1);
     let server = Server::builder().max_connection_age(age / 10);
@@ -127,7 +127,7 @@ async fn trap_2_an_old_connection_says_goodbye_and_ends_its_calls() {
 }
 
 #[tokio::test]
-async fn trap_3_an_oversize_request_is_resource_exhausted() {
+async fn trap_3_oversize_request_is_resource_exhausted() {
     let stock = stock(&Staged::default(), Server::builder()).await;
     let mut client = RolloutPlannerClient::new(connect(stock).await);
     let status = client.plan_rollout(mk_request_with_bytes(4 << 20)).await;
@@ -137,12 +137,12 @@ async fn trap_3_an_oversize_request_is_resource_exhausted() {
     let request = mk_request_with_bytes(REQUEST_BYTES_MAX);
     let status = client.plan_rollout(request).await.unwrap_err();
     check_too_large(&status, "request");
-    // The connection lives.
+    // The connection remains open.
     client.plan_rollout(mk_request()).await.unwrap();
 }
 
 #[tokio::test]
-async fn trap_4_a_panic_is_internal() {
+async fn trap_4_panic_is_internal() {
     let staged = Staged::default();
     let stock = stock(&staged, Server::builder()).await;
     let mut client = RolloutPlannerClient::new(connect(stock).await);
@@ -155,14 +155,14 @@ async fn trap_4_a_panic_is_internal() {
 }
 
 #[tokio::test]
-async fn trap_5_the_limit_of_calls_is_one_for_all_connections() {
+async fn trap_5_call_limit_is_shared_by_all_connections() {
     let staged = Staged::default();
     let server = Server::builder().concurrency_limit_per_connection(1);
     let stock = stock(&staged, server.load_shed(true)).await;
     for _ in 0..2 {
         let mut client = RolloutPlannerClient::new(connect(stock).await);
         tokio::spawn(async move { client.plan_rollout(PlanRolloutRequest::default()).await });
-        // Both are under way.
+        // Both are in progress.
         staged.started.notified().await;
     }
 
@@ -186,7 +186,7 @@ async fn trap_5_the_limit_of_calls_is_one_for_all_connections() {
     check(&status, Code::ResourceExhausted, "OVERLOADED");
     let retry = status.get_details_retry_info().unwrap();
     assert_eq!(retry.retry_delay, Some(Duration::from_millis(100)));
-    // A planner that is full still says that it is well.
+    // A planner at its limit still reports that it is healthy.
     let answer = HealthClient::new(other)
         .check(HealthCheckRequest::default())
         .await;
@@ -196,14 +196,14 @@ async fn trap_5_the_limit_of_calls_is_one_for_all_connections() {
     );
     staged.go_on.notify_one();
     running.await.unwrap().unwrap();
-    // Its place is free again.
+    // The slot is free again.
     let call = client.plan_rollout(PlanRolloutRequest::default());
     staged.go_on.notify_one();
     call.await.unwrap();
 }
 
 #[tokio::test]
-async fn trap_6_calls_that_a_limit_ends_are_counted() {
+async fn trap_6_calls_ended_by_a_limit_are_counted() {
     let staged = Staged::default();
     let seen = Arc::new(AtomicU32::new(0));
     let counts = Arc::clone(&seen);
@@ -257,7 +257,7 @@ async fn trap_6_calls_that_a_limit_ends_are_counted() {
 }
 
 #[tokio::test]
-async fn trap_7_an_open_watch_does_not_hold_the_stop() {
+async fn trap_7_open_watch_does_not_delay_shutdown() {
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter
         .set_service_status("", tonic_health::ServingStatus::Serving)
@@ -285,15 +285,15 @@ async fn trap_7_an_open_watch_does_not_hold_the_stop() {
     } = start().await;
     let mut health = watch(address).await;
     stop.send(Shutdown::Graceful).unwrap();
-    // The client is still there, and does not even read.
+    // The client is still connected, but does not read.
     ends(ended).await;
     assert_eq!(next(&mut health).await, Some(ServingStatus::NotServing));
     check_ends(&mut health).await;
 }
 
-/// A request that does not come to its end takes no place of one that does.
+/// Incomplete requests do not occupy slots.
 #[tokio::test]
-async fn half_a_request_holds_up_nobody() {
+async fn incomplete_requests_do_not_block_others() {
     let config = Config {
         concurrent_calls_max: 1,
         ..mk_config()
@@ -313,7 +313,7 @@ async fn half_a_request_holds_up_nobody() {
         half.push((answer, stream, bytes));
     }
     client.plan_rollout(mk_request()).await.unwrap();
-    // And it may come to its end after all.
+    // An incomplete request can still be completed.
     let (answer, mut stream, bytes) = half.pop().unwrap();
     stream.send_data(bytes.slice(100..), true).unwrap();
     let answer = raw::receive(answer).await.unwrap();
@@ -321,9 +321,9 @@ async fn half_a_request_holds_up_nobody() {
     assert_ne!(answer.data, Bytes::new());
 }
 
-/// Large calls that wait for their turn take no place of a small one, which is answered at once.
+/// Queued large calls do not occupy the slots of small ones, which are answered at once.
 #[tokio::test]
-async fn large_calls_hold_up_no_small_one() {
+async fn large_calls_do_not_block_small_ones() {
     let staged = Staged::default();
     let config = Config {
         concurrent_calls_max: 4,
@@ -338,7 +338,7 @@ async fn large_calls_hold_up_no_small_one() {
     let large = || mk_large_request();
     let computed = call(large());
     staged.started.notified().await;
-    // Half as many may be under way as small ones; of three more two find no place, whichever.
+    // The limit of large calls is half of that of small ones: two of three more are refused.
     let mut more: Vec<_> = (0..3).map(|_| call(large())).collect();
     let mut shed = 0;
     while shed < 2 {
@@ -356,7 +356,7 @@ async fn large_calls_hold_up_no_small_one() {
     staged.go_on.notify_waiters();
     small.await.unwrap().unwrap();
     computed.await.unwrap().unwrap();
-    // And the one that waited has its turn.
+    // Then the queued call is computed.
     staged.started.notified().await;
     staged.go_on.notify_one();
     more.remove(0).await.unwrap().unwrap();

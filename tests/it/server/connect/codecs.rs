@@ -51,7 +51,7 @@ async fn json_and_protobuf_return_the_answer_of_grpc() {
     }
 }
 
-/// As curl sends it: nothing but a content type and the objects as kubectl prints them.
+/// The request as sent by curl: a content type, and the objects as printed by kubectl.
 #[tokio::test]
 async fn kubernetes_json_is_accepted_with_unknown_fields() {
     let Serving { address, .. } = start().await;
@@ -105,7 +105,7 @@ async fn requests_may_be_compressed() {
             }
         }
     }
-    // An empty body is not compressed, whatever its headers say.
+    // An empty body is never decompressed.
     let empty = Ask::post(PLAN, PROTO, "").with("content-encoding", "gzip");
     let reply = empty.over_http1(address).await;
     check_error(&reply, 400, "invalid_argument", "INVALID_REQUEST");

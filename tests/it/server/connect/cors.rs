@@ -68,7 +68,7 @@ async fn only_configured_origins_may_call() {
     let reply = call(ours).over_http1(address).await;
     assert_eq!(reply.status, 200);
     assert_eq!(allowed(&reply).as_deref(), Some(ours));
-    // The browser does not give the answer to the script.
+    // The browser hides the answer from the script.
     let reply = call(other).over_http1(address).await;
     assert_eq!(allowed(&reply), None);
 }

@@ -24,7 +24,7 @@ async fn http1_connections_are_reused_on_the_port_of_grpc() {
         let reply = ask_json(&mk_request()).on(&mut stream).await;
         assert_eq!(reply.status, 200);
         client.plan_rollout(mk_request()).await.unwrap();
-        // Refused by its headers, with a body that nobody reads.
+        // Refused by its headers. The body is not read.
         let reply = Ask::post(PLAN, "text/html", "x").on(&mut stream).await;
         assert_eq!(reply.status, 415);
         stream = match stream.try_read(&mut [0]) {
@@ -46,7 +46,7 @@ async fn slow_and_idle_connections_are_closed() {
     let mut slow = TcpStream::connect(address).await.unwrap();
     let head = format!("POST {PLAN} HTTP/1.1\r\nHost: a\r\n");
     slow.write_all(head.as_bytes()).await.unwrap();
-    // Answered by then, the server has read it.
+    // After this answer, the server has read the incomplete headers.
     ask_json(&mk_request()).over_http1(address).await;
     tokio::time::pause();
     for mut stream in [idle, slow] {
@@ -62,7 +62,7 @@ async fn slow_and_idle_connections_are_closed() {
     }
 }
 
-/// A client that waits for its answer may be silent.
+/// A client may be silent while it waits for its answer.
 #[tokio::test]
 async fn connections_with_a_running_call_stay_open() {
     let staged = Staged::default();
@@ -133,7 +133,7 @@ async fn drain_finishes_calls_and_closes_idle_connections() {
     staged.go_on.notify_one();
     let reply = call.await.unwrap();
     assert_eq!(reply.status, 200);
-    // Told not to send another.
+    // The client must not send another request.
     assert_eq!(reply.header("connection"), Some("close"));
     ends(ended).await;
 }

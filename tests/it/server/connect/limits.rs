@@ -29,7 +29,7 @@ async fn client_deadlines_are_enforced() {
     }
 }
 
-/// A body that does not come is a call that is not answered in time, too.
+/// The deadline expires while the server waits for the body.
 #[tokio::test]
 async fn deadline_includes_receiving_the_body() {
     let config = Config {
@@ -44,7 +44,7 @@ async fn deadline_includes_receiving_the_body() {
     stream.write_all(head.as_bytes()).await.unwrap();
     let reply = http::read(&mut stream).await;
     check_error(&reply, 504, "deadline_exceeded", "DEADLINE_EXCEEDED");
-    // What else would come is not taken for another request.
+    // The connection is closed, so the rest of the body is not taken for another request.
     let mut rest = Vec::new();
     timeout(PATIENCE, stream.read_to_end(&mut rest))
         .await
@@ -66,7 +66,7 @@ async fn large_requests_are_refused_before_they_are_received() {
         let reply = http::read(&mut stream).await;
         check_error(&reply, 429, "resource_exhausted", "REQUEST_TOO_LARGE");
     }
-    // Sent in chunks, it is counted as it comes.
+    // A chunked body is counted as it is received.
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!(
         "POST {PLAN} HTTP/1.1\r\nHost: a\r\nContent-Type: {PROTO}\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -85,7 +85,7 @@ async fn large_requests_are_refused_before_they_are_received() {
     check_error(&reply, 429, "resource_exhausted", "REQUEST_TOO_LARGE");
 }
 
-/// Two bytes of JSON may be a kilobyte in memory: known before it is decoded.
+/// Two bytes of JSON may need a kilobyte in memory. The size is estimated before decoding.
 #[tokio::test]
 async fn json_with_a_large_decoded_size_is_refused() {
     let Serving { address, .. } = start().await;
@@ -125,7 +125,6 @@ async fn calls_beyond_the_limit_are_shed() {
     assert_eq!(running.await.unwrap().status, 200);
 }
 
-/// A client that leaves ends its call.
 #[tokio::test]
 async fn disconnecting_cancels_the_call() {
     let staged = Staged::default();

@@ -28,7 +28,7 @@ pub(super) fn ask_proto(request: &PlanRolloutRequest) -> Ask {
     Ask::post(PLAN, PROTO, request.encode_to_vec())
 }
 
-/// An error of Connect with these codes and this reason, and its message.
+/// Checks that a reply is a Connect error with these codes and this reason. Returns the message.
 pub(super) fn check_error(reply: &Reply, http: u16, code: &str, reason: &str) -> String {
     assert_eq!(reply.status, http, "{reply:?}");
     assert_eq!(reply.header("content-type"), Some(JSON));
@@ -38,7 +38,7 @@ pub(super) fn check_error(reply: &Reply, http: u16, code: &str, reason: &str) ->
     assert_eq!(info["type"], "google.rpc.ErrorInfo");
     assert_eq!(info["debug"]["reason"], reason, "{error}");
     assert_eq!(info["debug"]["domain"], "rollplan.dev");
-    // For programs.
+    // The details are in the form for programs: base64 without padding.
     assert!(!info["value"].as_str().unwrap().contains('='));
     for name in reply.headers.keys() {
         assert!(!name.starts_with("grpc-"), "{name}");

@@ -48,7 +48,7 @@ async fn malformed_json_is_reported_by_field_and_position() {
         let reply = Ask::post(PLAN, JSON, text).over_http1(address).await;
         let said = check_error(&reply, 400, "invalid_argument", "INVALID_JSON");
         assert!(said.contains(message), "{text}: {said}");
-        // What is wrong may be a secret.
+        // The invalid value may be a secret.
         assert!(!reply.text().contains("hunter2"), "{said}");
         let violation = &reply.json()["details"][1]["debug"]["fieldViolations"][0];
         let named = violation["field"].as_str().unwrap_or_default();
@@ -72,7 +72,7 @@ async fn malformed_bodies_are_invalid() {
         .over_http1(address)
         .await;
     check_error(&reply, 400, "invalid_argument", "MALFORMED_REQUEST");
-    // No bytes are a message without fields.
+    // An empty body is a message without fields.
     let reply = Ask::post(PLAN, PROTO, "").over_http1(address).await;
     check_error(&reply, 400, "invalid_argument", "INVALID_REQUEST");
     for content_type in [JSON, PROTO] {
@@ -83,7 +83,7 @@ async fn malformed_bodies_are_invalid() {
 }
 
 #[tokio::test]
-async fn headers_that_are_not_of_a_call_are_refused() {
+async fn invalid_headers_are_refused() {
     let Serving { address, .. } = start().await;
     let mut raw = raw::connect(address).await;
     let call = ask_json(&mk_request());
@@ -185,7 +185,7 @@ async fn headers_that_are_not_of_a_call_are_refused() {
         let over_http1 = ask.over_http1(address).await;
         let over_http2 = ask.over_http2(&mut raw).await;
         check_error(&over_http1, http, code, reason);
-        // Clients of gRPC make a status of that of HTTP.
+        // gRPC clients derive a status from that of HTTP.
         let sent = ask.headers.iter().find(|(name, _)| *name == "content-type");
         match sent.is_some_and(|(_, value)| value == JSON) {
             true => drop(check_error(&over_http2, http, code, reason)),
@@ -205,7 +205,7 @@ async fn headers_that_are_not_of_a_call_are_refused() {
             }
         }
     }
-    // gRPC has no HTTP/1.
+    // gRPC requires HTTP/2.
     let reply = grpc.over_http1(address).await;
     check_error(&reply, 505, "unknown", "HTTP2_REQUIRED");
     let grpc = Ask {
@@ -213,7 +213,7 @@ async fn headers_that_are_not_of_a_call_are_refused() {
         ..grpc
     };
     let reply = grpc.over_http2(&mut raw).await;
-    // Clients of gRPC make a status of that of HTTP.
+    // gRPC clients derive a status from that of HTTP.
     assert_eq!(reply.status, 405);
     assert_eq!(reply.header("allow"), Some("POST"));
     assert_eq!(reply.text(), "methods are called with POST\n");
@@ -226,7 +226,7 @@ async fn headers_that_are_not_of_a_call_are_refused() {
     assert_eq!(reply.over_http1(address).await.status, 200);
 }
 
-/// Headers of gRPC mean nothing to a call of Connect.
+/// The headers of gRPC have no meaning for Connect calls.
 #[tokio::test]
 async fn headers_of_grpc_are_ignored() {
     let Serving { address, .. } = start().await;

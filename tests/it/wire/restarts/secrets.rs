@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{NOW, deployment, objects, plan, request, state};
 
-/// A text as it might be recognised again.
+/// The value in all encodings in which it might appear.
 fn forms(secret: &str) -> Vec<String> {
     let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
     let url: String = secret.bytes().map(|byte| format!("%{byte:02X}")).collect();
