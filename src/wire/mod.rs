@@ -30,6 +30,7 @@ pub use limits::{
     ANSWERS_MAX, CONFIGURATIONS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, PODS_MAX, REPLICA_SETS_MAX,
     VALUES_MAX, WORKLOADS_MAX,
 };
+pub(crate) use objects::Shown;
 pub use objects::{OBJECTS_MAX, ObjectsSummary, summarize_objects};
 pub(crate) use parse::is_object_name;
 pub use parse::selector::parse_selector;
@@ -88,15 +89,25 @@ pub(crate) fn plan_request_until(
     request: PlanRequest,
     interrupt: &dyn Interrupt,
 ) -> Result<proto::PlanRolloutResponse, Error> {
+    plan_shown_until(request, None, interrupt)
+}
+
+/// [`plan_request_until`], with what the objects show if that is asked for.
+pub(crate) fn plan_shown_until(
+    request: PlanRequest,
+    shown: Option<&mut Shown>,
+    interrupt: &dyn Interrupt,
+) -> Result<proto::PlanRolloutResponse, Error> {
     let PlanRequest {
         message: proto::PlanRolloutRequest { snapshot, options },
         lean_pods,
     } = request;
     let calls = Calls::of(snapshot.as_ref(), options.as_ref());
     let reports = plan_request::reports(snapshot.as_ref(), options.as_ref());
-    let (snapshot, options, horizon) = match reports {
-        true => parse::request(snapshot, options, interrupt)?,
-        false => parse::lean_request(snapshot, lean_pods, options, interrupt)?,
+    let (snapshot, options, horizon) = match (shown, reports) {
+        (Some(shown), _) => parse::shown_request(snapshot, shown, options, interrupt)?,
+        (None, true) => parse::request(snapshot, options, interrupt)?,
+        (None, false) => parse::lean_request(snapshot, lean_pods, options, interrupt)?,
     };
     let plan = plan(&snapshot, options, horizon, interrupt)?;
     let report = match reports {
@@ -135,6 +146,15 @@ pub fn compute_status_until(
     request: proto::ComputeStatusRequest,
     interrupt: &dyn Interrupt,
 ) -> Result<proto::ComputeStatusResponse, Error> {
+    compute_shown_status_until(request, None, interrupt)
+}
+
+/// [`compute_status_until`], with what the objects show if that is asked for.
+pub(crate) fn compute_shown_status_until(
+    request: proto::ComputeStatusRequest,
+    shown: Option<&mut Shown>,
+    interrupt: &dyn Interrupt,
+) -> Result<proto::ComputeStatusResponse, Error> {
     let proto::ComputeStatusRequest {
         mut snapshot,
         options,
@@ -142,7 +162,7 @@ pub fn compute_status_until(
         fail_on,
     } = request;
     let subject = match &mut snapshot {
-        Some(snapshot) => objects::read_subject(snapshot, interrupt),
+        Some(snapshot) => objects::read_subject(snapshot, shown, interrupt),
         None => Ok(Subject::Deployment(None)),
     };
     let origins = match subject {

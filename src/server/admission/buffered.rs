@@ -98,7 +98,7 @@ impl BufferedRequest {
             if self.encoded().len() > JSON_BYTES_MAX {
                 return Ok(true);
             }
-            self.decode_json(&Never)?;
+            self.decode_json()?;
         }
         self.is_much_work()
     }
@@ -131,7 +131,7 @@ impl BufferedRequest {
             let sent = self.bytes.len();
             let memory = call.decoding_memory(self.encoded());
             self.hold(sent.saturating_add(memory))?;
-            self.decode_json(interrupt)?;
+            self.decode_json()?;
             interrupt.check().map_err(|it| refused(&it.into()))?;
         }
         let Estimate { memory, .. } = estimate_named(self.message, self.encoded(), interrupt)
@@ -160,11 +160,11 @@ impl BufferedRequest {
     }
 
     /// Puts protobuf in the place of JSON.
-    fn decode_json(&mut self, interrupt: &dyn Interrupt) -> Result<(), Refusal> {
+    fn decode_json(&mut self) -> Result<(), Refusal> {
         let Some(call) = self.json.take() else {
             return Ok(());
         };
-        let message = call.decode(self.encoded(), interrupt);
+        let message = call.decode(self.encoded());
         let message = message.map_err(Refusal::Status)?;
         if message.len() > REQUEST_BYTES_MAX {
             return Err(Refusal::Status(errors::request_too_large()));

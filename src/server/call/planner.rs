@@ -16,9 +16,10 @@ use crate::proto::{
 use crate::server::RolloutPlanner;
 use crate::server::call::cancellation::Current;
 use crate::server::call::errors::to_status;
+use crate::server::connect::Call;
 use crate::server::observability::log::LoggedDeployment;
 use crate::server::observability::metrics::{Metrics, SnapshotLabels};
-use crate::wire::{self, EncodedPlanRequest, PlanRequest};
+use crate::wire::{self, EncodedPlanRequest, PlanRequest, Shown};
 
 /// The planner of this crate.
 pub(crate) struct Planner {
@@ -39,11 +40,17 @@ impl RolloutPlanner for Planner {
         &self,
         request: Request<EncodedPlanRequest>,
     ) -> Result<Response<PlanRolloutResponse>, Status> {
-        let request = PlanRequest::decode(request.into_inner(), &Current::get())
-            .map_err(|error| to_status(&error))?;
+        let (_, extensions, request) = request.into_parts();
+        let request =
+            PlanRequest::decode(request, &Current::get()).map_err(|error| to_status(&error))?;
         let asked = snapshot_labels(&request);
         let start = Instant::now();
-        let answered = answer(request, PlanRequest::snapshot, wire::plan_request_until)?;
+        let answered = answer_shown(
+            request,
+            extensions.get(),
+            PlanRequest::snapshot,
+            wire::plan_shown_until,
+        )?;
         self.metrics
             .series
             .planned(asked, answered.get_ref(), start.elapsed());
@@ -54,11 +61,12 @@ impl RolloutPlanner for Planner {
         &self,
         request: Request<ComputeStatusRequest>,
     ) -> Result<Response<ComputeStatusResponse>, Status> {
-        let request = request.into_inner();
-        answer(
+        let (_, extensions, request) = request.into_parts();
+        answer_shown(
             request,
+            extensions.get(),
             |it| it.snapshot.as_ref(),
-            wire::compute_status_until,
+            wire::compute_shown_status_until,
         )
     }
 
@@ -97,9 +105,29 @@ fn answer<R, A: Message>(
     snapshot: impl FnOnce(&R) -> Option<&Snapshot>,
     answer: impl FnOnce(R, &dyn Interrupt) -> Result<A, wire::Error>,
 ) -> Result<Response<A>, Status> {
-    let deployment = name(snapshot(&request));
+    answer_shown(request, None, snapshot, |request, _, interrupt| {
+        answer(request, interrupt)
+    })
+}
+
+/// The same, for calls that may leave it to their objects what they are about.
+fn answer_shown<R, A: Message>(
+    request: R,
+    call: Option<&Call>,
+    snapshot: impl FnOnce(&R) -> Option<&Snapshot>,
+    answer: impl FnOnce(R, Option<&mut Shown>, &dyn Interrupt) -> Result<A, wire::Error>,
+) -> Result<Response<A>, Status> {
+    let mut deployment = name(snapshot(&request));
+    let answer = |shown: Option<&mut Shown>| answer(request, shown, &Current::get());
+    let (answered, target) = match call {
+        Some(call) => call.answer(answer),
+        None => (answer(None), None),
+    };
+    if let Some(target) = target {
+        deployment = name_of(&target.namespace, &target.name);
+    }
     let checked = |answer| wire::check_answer(&answer).map(|()| Response::new(answer));
-    match answer(request, &Current::get()).and_then(checked) {
+    match answered.and_then(checked) {
         Ok(mut response) => {
             response
                 .extensions_mut()
@@ -115,20 +143,23 @@ fn answer<R, A: Message>(
 
 /// Namespace and name of the Deployment, for the log.
 fn name(snapshot: Option<&Snapshot>) -> String {
-    // As long as Kubernetes has them at most: this is what the caller says, unchecked.
-    let name = |namespace: &str, name: &str| format!("{namespace:.63}/{name:.253}");
     let Some(snapshot) = snapshot else {
         return String::new();
     };
     match (&snapshot.deployment, &snapshot.target) {
         (Some(deployment), _) => {
             let metadata = deployment.metadata.as_ref();
-            metadata.map_or_else(String::new, |it| name(&it.namespace, &it.name))
+            metadata.map_or_else(String::new, |it| name_of(&it.namespace, &it.name))
         }
         // Of objects_json: nothing of it has been read.
-        (None, Some(target)) => name(&target.namespace, &target.name),
+        (None, Some(target)) => name_of(&target.namespace, &target.name),
         (None, None) => String::new(),
     }
+}
+
+/// As long as Kubernetes has them at most: this is what the caller says, unchecked.
+fn name_of(namespace: &str, name: &str) -> String {
+    format!("{namespace:.63}/{name:.253}")
 }
 
 fn snapshot_labels(request: &PlanRequest) -> SnapshotLabels {

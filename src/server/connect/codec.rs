@@ -9,7 +9,6 @@ use flate2::write::GzEncoder;
 use http::HeaderMap;
 use prost::Message as _;
 use prost_reflect::{DeserializeOptions, DynamicMessage, SerializeOptions};
-use rollplan_core::interrupt::Interrupt;
 use serde_json::Value;
 use serde_json::error::Category;
 use serde_json::value::Serializer;
@@ -18,9 +17,10 @@ use tonic::Status;
 use super::endpoint::{Format, Query};
 use super::headers::media_type;
 use super::methods::Method;
+use crate::proto::Target;
 use crate::server::call::errors;
 use crate::server::call::framing::{PREFIX_BYTES, frame};
-use crate::wire::estimate::estimate_objects;
+use crate::wire::{self, Shown};
 
 /// What a value of a JSON text takes in memory at most while it is decoded: an entry of a list, and in it a message with a
 /// node of a tree of its own.
@@ -113,7 +113,7 @@ impl Call {
     /// Bytes that [`decode`](Self::decode) takes at most.
     pub(crate) fn decoding_memory(&self, text: &[u8]) -> usize {
         if let Encoding::Objects(_) = self.encoding {
-            return estimate_objects(text).memory + text.len().saturating_mul(2);
+            return text.len().saturating_mul(2);
         }
         // In texts, too: this counts too many, never too few.
         let values = text
@@ -123,14 +123,25 @@ impl Call {
     }
 
     /// The protobuf of a request.
-    pub(crate) fn decode(&self, text: &[u8], interrupt: &dyn Interrupt) -> Result<Vec<u8>, Status> {
+    pub(crate) fn decode(&self, text: &[u8]) -> Result<Vec<u8>, Status> {
         match &self.encoding {
-            Encoding::Objects(query) => query.request(text, interrupt),
+            Encoding::Objects(query) => Ok(query.request(text)),
             Encoding::Proto => Ok(text.to_vec()),
             Encoding::Json => {
                 let decoded = self.decode_json(text);
                 decoded.map_err(|it| errors::malformed_json(&it.path, &it.problem))
             }
+        }
+    }
+
+    /// Answers, with what its objects show and which owner that is about if the call leaves that to them.
+    pub(crate) fn answer<A>(
+        &self,
+        answer: impl FnOnce(Option<&mut Shown>) -> Result<A, wire::Error>,
+    ) -> (Result<A, wire::Error>, Option<Target>) {
+        match &self.encoding {
+            Encoding::Objects(query) => query.answer(|shown| answer(Some(shown))),
+            Encoding::Proto | Encoding::Json => (answer(None), None),
         }
     }
 

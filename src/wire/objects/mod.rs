@@ -23,6 +23,7 @@ pub(crate) use self::kinds::is_deployment;
 pub(super) use self::message::{check_keys, read_replica_set, read_template};
 pub(crate) use self::scan::{scan, scan_field};
 use self::select::matches;
+pub(crate) use self::summary::Shown;
 pub use self::summary::{ObjectsSummary, summarize_objects};
 pub(super) use self::transcode::Fault;
 use super::error::{Error, Reason, Violations};
@@ -55,16 +56,20 @@ pub(super) enum Subject {
 /// Deployment.
 pub(super) fn read_subject(
     snapshot: &mut proto::Snapshot,
+    shown: Option<&mut Shown>,
     interrupt: &dyn Interrupt,
 ) -> Result<Subject, Error> {
     if !kinds::may_be_meant(snapshot) {
-        return read(snapshot, None, interrupt).map(Subject::Deployment);
+        return read(snapshot, None, shown, interrupt).map(Subject::Deployment);
     }
     let mut violations = Violations::default();
     check_target(snapshot, &mut violations);
     check_exclusive(snapshot, &mut violations);
     let texts = std::mem::take(&mut snapshot.objects_json);
-    let (found, _) = scan_all(&texts, violations, interrupt)?;
+    let (found, is_continued) = scan_all(&texts, violations, interrupt)?;
+    if let Some(shown) = shown {
+        shown.complete(snapshot, &found, is_continued, interrupt)?;
+    }
     let mut reader = Reader::new(interrupt);
     let Some(target) = reader.choose(&found, snapshot.target.as_ref()) else {
         return Err(Error::InvalidArgument(reader.violations));
@@ -82,6 +87,7 @@ pub(super) fn read_subject(
 pub(super) fn read(
     snapshot: &mut proto::Snapshot,
     lean_pods: Option<&mut Vec<Pod>>,
+    shown: Option<&mut Shown>,
     interrupt: &dyn Interrupt,
 ) -> Result<Option<Origins>, Error> {
     let mut violations = Violations::default();
@@ -95,7 +101,10 @@ pub(super) fn read(
     check_exclusive(snapshot, &mut violations);
     check_kind(snapshot, &mut violations);
     let texts = std::mem::take(&mut snapshot.objects_json);
-    let (found, _) = scan_all(&texts, violations, interrupt)?;
+    let (found, is_continued) = scan_all(&texts, violations, interrupt)?;
+    if let Some(shown) = shown {
+        shown.complete(snapshot, &found, is_continued, interrupt)?;
+    }
     let origins = Reader::new(interrupt).deployment(&found, snapshot, lean_pods)?;
     Ok(Some(origins))
 }

@@ -3,6 +3,7 @@
 use rollplan_core::interrupt::Interrupt;
 
 use super::complete::Listed;
+use super::found::{Found, Metadata};
 use super::select::near;
 use super::{Reader, scan_all};
 use crate::proto;
@@ -17,6 +18,41 @@ pub struct ObjectsSummary {
     pub replica_sets_complete: bool,
     /// Whether no pod of these seems to be missing.
     pub pods_complete: bool,
+}
+
+/// What a caller states about its objects, and leaves to them to show otherwise.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shown {
+    pub(crate) replica_sets_complete: Option<bool>,
+    pub(crate) pods_complete: Option<bool>,
+    /// What the objects show, once they have been read.
+    pub(crate) summary: Option<ObjectsSummary>,
+}
+
+// === impl Shown ===
+
+impl Shown {
+    /// Notes what the objects show, and completes the snapshot.
+    pub(super) fn complete(
+        &mut self,
+        snapshot: &mut proto::Snapshot,
+        found: &[(Found<'_>, Metadata<'_>)],
+        is_continued: bool,
+        interrupt: &dyn Interrupt,
+    ) -> Result<(), Error> {
+        let summary = summarize(found, is_continued, snapshot.target.as_ref(), interrupt)?;
+        let ObjectsSummary {
+            target,
+            replica_sets_complete,
+            pods_complete,
+        } = &summary;
+        snapshot.replica_sets_complete =
+            self.replica_sets_complete.unwrap_or(*replica_sets_complete);
+        snapshot.pods_complete = self.pods_complete.unwrap_or(*pods_complete);
+        snapshot.target = Some(target.clone());
+        self.summary = Some(summary);
+        Ok(())
+    }
 }
 
 // === impl ObjectsSummary ===
@@ -54,12 +90,21 @@ pub fn summarize_objects(
         ..
     } = snapshot;
     let (found, is_continued) = scan_all(objects_json, Violations::default(), interrupt)?;
+    summarize(&found, is_continued, target.as_ref(), interrupt)
+}
+
+fn summarize(
+    found: &[(Found<'_>, Metadata<'_>)],
+    is_continued: bool,
+    target: Option<&proto::Target>,
+    interrupt: &dyn Interrupt,
+) -> Result<ObjectsSummary, Error> {
     let mut reader = Reader::new(interrupt);
-    let Some(owner) = reader.choose(&found, target.as_ref()) else {
+    let Some(owner) = reader.choose(found, target) else {
         return Err(Error::InvalidArgument(reader.violations));
     };
     let all = |api_version, kind| {
-        let objects = near(&found, owner, api_version, kind);
+        let objects = near(found, owner, api_version, kind);
         objects
             .map(|(object, metadata)| (object, metadata))
             .collect()
@@ -76,9 +121,7 @@ pub fn summarize_objects(
             kind: object.kind.clone().into_owned(),
             namespace: metadata.namespace.clone().into_owned(),
             name: metadata.name.clone().into_owned(),
-            resource: target
-                .as_ref()
-                .map_or_else(String::new, |it| it.resource.clone()),
+            resource: target.map_or_else(String::new, |it| it.resource.clone()),
         },
         replica_sets_complete: !is_continued && listed.shows_every_replica_set(),
         pods_complete: !is_continued && listed.shows_every_pod(),

@@ -34,7 +34,7 @@ use super::error::{Error, Reason, Violations};
 use super::limits::{
     ANSWERS_MAX, EVENTS_MAX, EXPRESSIONS_MAX, PODS_MAX, REPLICA_SETS_MAX, VALUES_MAX, limit,
 };
-use super::objects::{self, Origins};
+use super::objects::{self, Origins, Shown};
 use super::origin::Origin;
 use super::tree::Tape;
 use crate::proto;
@@ -125,7 +125,17 @@ pub(super) fn request(
     options: Option<proto::PlanOptions>,
     interrupt: &dyn Interrupt,
 ) -> Result<(Snapshot, Options, Horizon), Error> {
-    take_in(snapshot, None, options, interrupt)
+    take_in(snapshot, None, None, options, interrupt)
+}
+
+/// [`request`], with what its objects show.
+pub(super) fn shown_request(
+    snapshot: Option<proto::Snapshot>,
+    shown: &mut Shown,
+    options: Option<proto::PlanOptions>,
+    interrupt: &dyn Interrupt,
+) -> Result<(Snapshot, Options, Horizon), Error> {
+    take_in(snapshot, None, Some(shown), options, interrupt)
 }
 
 /// Parses the parts of a request for a plan without a report. `pods` were removed from the snapshot.
@@ -135,17 +145,18 @@ pub(super) fn lean_request(
     options: Option<proto::PlanOptions>,
     interrupt: &dyn Interrupt,
 ) -> Result<(Snapshot, Options, Horizon), Error> {
-    take_in(snapshot, Some(pods), options, interrupt)
+    take_in(snapshot, Some(pods), None, options, interrupt)
 }
 
 fn take_in(
     mut snapshot: Option<proto::Snapshot>,
     mut lean_pods: Option<Vec<Pod>>,
+    shown: Option<&mut Shown>,
     options: Option<proto::PlanOptions>,
     interrupt: &dyn Interrupt,
 ) -> Result<(Snapshot, Options, Horizon), Error> {
     let origins = match &mut snapshot {
-        Some(snapshot) => objects::read(snapshot, lean_pods.as_mut(), interrupt)?,
+        Some(snapshot) => objects::read(snapshot, lean_pods.as_mut(), shown, interrupt)?,
         None => None,
     };
     parsed(snapshot, lean_pods, origins, options, interrupt)

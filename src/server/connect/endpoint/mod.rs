@@ -2,30 +2,26 @@
 //! its content type, and everything else is in the query. The answer is JSON, or the text that the command line prints.
 //!
 //! Each is a method of the planner in other clothes: the request is written where work is estimated, and the answer is laid
-//! out where it was computed, as with JSON.
+//! out where it was computed, as with JSON. What the query does not say is read from the objects where they are planned for.
 
 mod query;
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
+pub(super) use self::query::Query;
 use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{HeaderMap, Uri};
 use prost::Message as _;
-use rollplan_core::interrupt::Interrupt;
-use tonic::Status;
-
-pub(super) use self::query::Query;
 
 use super::headers::weighted;
 use crate::proto::{
     ComputeStatusRequest, ComputeStatusResponse, PlanOptions, PlanRolloutRequest,
-    PlanRolloutResponse, Snapshot,
+    PlanRolloutResponse, Snapshot, Target,
 };
-use crate::server::call::errors::to_status;
 use crate::text::{self, Page};
-use crate::wire::{self, summarize_objects};
+use crate::wire::{self, Shown};
 
 /// Tells the time where a request does not.
 pub(crate) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
@@ -110,28 +106,14 @@ impl Format {
 
 impl Query {
     /// The request of the method, with the body in it.
-    pub(super) fn request(
-        &self,
-        body: &[u8],
-        interrupt: &dyn Interrupt,
-    ) -> Result<Vec<u8>, Status> {
-        let mut snapshot = Snapshot {
+    pub(super) fn request(&self, body: &[u8]) -> Vec<u8> {
+        let snapshot = Some(Snapshot {
             now: Some(self.now),
             objects_json: vec![Bytes::copy_from_slice(body)],
             target: self.target.clone(),
             ..Snapshot::default()
-        };
-        let summary = summarize_objects(&snapshot, interrupt);
-        let summary = summary.map_err(|error| to_status(&by_parameter(error)))?;
-        snapshot.replica_sets_complete = self
-            .replica_sets_complete
-            .unwrap_or(summary.replica_sets_complete);
-        snapshot.pods_complete = self.pods_complete.unwrap_or(summary.pods_complete);
-        // Set once: a call is decoded once.
-        _ = self.subject.set(summary.subject());
-        snapshot.target = Some(summary.target);
-        let snapshot = Some(snapshot);
-        Ok(match self.endpoint {
+        });
+        match self.endpoint {
             Endpoint::Status => ComputeStatusRequest {
                 snapshot,
                 ..ComputeStatusRequest::default()
@@ -146,7 +128,26 @@ impl Query {
                 }),
             }
             .encode_to_vec(),
-        })
+        }
+    }
+
+    /// The answer of the method, for which the objects are read once: they show what the query does not say.
+    pub(super) fn answer<A>(
+        &self,
+        answer: impl FnOnce(&mut Shown) -> Result<A, wire::Error>,
+    ) -> (Result<A, wire::Error>, Option<Target>) {
+        let mut shown = Shown {
+            replica_sets_complete: self.replica_sets_complete,
+            pods_complete: self.pods_complete,
+            summary: None,
+        };
+        let answer = answer(&mut shown).map_err(by_parameter);
+        let target = shown.summary.map(|summary| {
+            // Set once: a call is answered once.
+            _ = self.subject.set(summary.subject());
+            summary.target
+        });
+        (answer, target)
     }
 
     /// The answer as the command line prints it, and the time that it is about. `None` if the bytes are not an answer.
