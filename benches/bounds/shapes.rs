@@ -56,6 +56,13 @@ pub(super) fn all() -> Vec<Shape> {
         json_request(4_000, Some("other")),
     );
     add("JSON: empty maps", json_of_empty_maps());
+    add("JSON: objects with 750 fields each", json_of_many_fields());
+    add(
+        "JSON: 10,000 ReplicaSets",
+        json_of(small_sets(9_999, false)),
+    );
+    add("JSON: labels of pods", json_of(labels_of_pods()));
+    add("JSON: labels of an orphan", json_of_orphan());
     add("20,000 empty pods", empty_pods(20_000));
     add("10,000 empty ReplicaSets", empty_sets(10_000));
     add(
@@ -106,7 +113,62 @@ pub(super) fn all() -> Vec<Shape> {
     );
     add("net change of 10,000 ReplicaSets", net_changes());
     add("a million annotations", million_annotations());
+    add("labels of an orphan ReplicaSet", labels_of_orphan(4 << 20));
+    shapes.push(Shape {
+        name: "labels of a pod of others, out of order".to_owned(),
+        bytes: labels_of_other_pod(),
+    });
+    shapes.push(Shape {
+        name: "containers of a pod of others".to_owned(),
+        bytes: containers_of_other_pod(),
+    });
     shapes
+}
+
+/// The request with another pod, which nobody selects, in these bytes.
+fn with_other_pod(pod: &[u8]) -> Vec<u8> {
+    let mut snapshot = Vec::new();
+    prost::encoding::bytes::encode(4, &pod.to_vec(), &mut snapshot);
+    let mut bytes = request(3, 13).encode_to_vec();
+    prost::encoding::bytes::encode(1, &snapshot, &mut bytes);
+    bytes
+}
+
+/// One map as large as a request.
+fn labels_of_other_pod() -> Vec<u8> {
+    let keys: Vec<_> = ordered(short_map(BYTES, false)).into_keys().collect();
+    let mut metadata = Vec::new();
+    for k in 0..keys.len() {
+        let mut entry = Vec::new();
+        prost::encoding::string::encode(1, &keys[k * 7_919 % keys.len()], &mut entry);
+        prost::encoding::bytes::encode(8, &entry, &mut metadata);
+    }
+    let mut pod = Vec::new();
+    prost::encoding::bytes::encode(3, &metadata, &mut pod);
+    with_other_pod(&pod)
+}
+
+/// One list that has just grown by doubling.
+fn containers_of_other_pod() -> Vec<u8> {
+    let mut pod = first_pod();
+    pod.metadata.as_mut().unwrap().owner_references.clear();
+    let containers = vec![proto::ContainerStatus::default(); (1 << 17) + 1];
+    pod.status.as_mut().unwrap().container_statuses = containers;
+    with_other_pod(&pod.encode_to_vec())
+}
+
+/// Of nobody, and the selector does not match it.
+fn labels_of_orphan(bytes: usize) -> proto::PlanRolloutRequest {
+    let mut request = request(3, 13);
+    let mut set = own_set();
+    let metadata = set.metadata.as_mut().unwrap();
+    // As if it could have the name of the new ReplicaSet.
+    metadata.name = "web-x".to_owned();
+    metadata.uid = "x".to_owned();
+    metadata.owner_references.clear();
+    metadata.labels = ordered(short_map(bytes, false));
+    request.snapshot.as_mut().unwrap().replica_sets.push(set);
+    request
 }
 
 /// As many objects of JSON as a request may have, in one that is not selected.
@@ -118,6 +180,62 @@ fn json_of_empty_maps() -> proto::PlanRolloutRequest {
         format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{}},"data":[{maps}]}}"#);
     texts.push(text.into());
     request
+}
+
+/// Objects whose fields are not noted on the way, because they are too many.
+fn json_of_many_fields() -> proto::PlanRolloutRequest {
+    let mut request = json_request(13, None);
+    let fields: Vec<_> = (0..750).map(|i| format!("\"{i}\":0")).collect();
+    let fields = fields.join(",");
+    let object = format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{{fields}}},"spec":{{{fields}}},"status":{{{fields}}}}}"#
+    );
+    let objects = vec![&*object; (14 << 20) / object.len()].join(",");
+    let text = format!(r#"{{"apiVersion":"v1","kind":"List","items":[{objects}]}}"#);
+    let texts = &mut request.snapshot.as_mut().unwrap().objects_json;
+    texts.push(text.into());
+    request
+}
+
+/// The objects of a request as Kubernetes JSON, of which as many as fit.
+fn json_of(mut request: proto::PlanRolloutRequest) -> proto::PlanRolloutRequest {
+    let snapshot = request.snapshot.as_mut().unwrap();
+    let deployment = snapshot.deployment.take().unwrap();
+    let mut texts = vec![json_object(&deployment, "apps/v1", "Deployment")];
+    let sets = std::mem::take(&mut snapshot.replica_sets);
+    texts.extend(
+        sets.iter()
+            .map(|set| json_object(set, "apps/v1", "ReplicaSet")),
+    );
+    let pods = std::mem::take(&mut snapshot.pods);
+    texts.extend(pods.iter().map(|pod| json_object(pod, "v1", "Pod")));
+    let mut bytes = 0;
+    texts.retain(|text| {
+        bytes += text.len() + 1;
+        bytes <= BYTES
+    });
+    let list = format!(
+        r#"{{"kind":"List","apiVersion":"v1","items":[{}]}}"#,
+        texts.join(",")
+    );
+    snapshot.objects_json = vec![list.into()];
+    request
+}
+
+fn json_object<M: prost::Message + prost::Name>(
+    message: &M,
+    api_version: &str,
+    kind: &str,
+) -> String {
+    let text = json::to_kubernetes_json(message).unwrap();
+    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    value["apiVersion"] = api_version.into();
+    value["kind"] = kind.into();
+    value.to_string()
+}
+
+fn json_of_orphan() -> proto::PlanRolloutRequest {
+    json_of(labels_of_orphan(BYTES / 2))
 }
 
 fn request_with(pods: Vec<proto::Pod>) -> proto::PlanRolloutRequest {

@@ -637,10 +637,7 @@ impl Field {
                     work: WORK_FIELD + object + entry,
                     rule,
                     entries_max: entries_max(parent, field),
-                    is_of_request: matches!(
-                        parent,
-                        "rollplan.v1.Snapshot" | "rollplan.v1.PlanRestartsRequest"
-                    ),
+                    is_of_request: is_of_request(field),
                     beyond: if field.is_map() { 0 } else { memory },
                     inner: match kind {
                         Kind::Message(inner) => by_name.get(inner.full_name()).copied(),
@@ -673,6 +670,15 @@ impl Rule {
     }
 }
 
+/// Whether a list or map is not that of an object.
+fn is_of_request(field: &FieldDescriptor) -> bool {
+    let parent = field.parent_message();
+    matches!(
+        parent.full_name(),
+        "rollplan.v1.Snapshot" | "rollplan.v1.PlanRestartsRequest"
+    )
+}
+
 /// How many entries a list or map may have. `None` for what is neither.
 fn entries_max(parent: &str, field: &FieldDescriptor) -> Option<usize> {
     match (parent, field.name()) {
@@ -696,8 +702,9 @@ fn entry_bytes(field: &FieldDescriptor) -> Option<usize> {
         Kind::Message(_) if field.is_map() => Some(MAP_ENTRY),
         Kind::Message(entry) => {
             let known = ENTRIES.iter().find(|(name, _)| *name == entry.name());
-            // Once as decoded, once as parsed.
-            known.map(|(_, bytes)| 2 * *bytes)
+            // Once as decoded, once as parsed. Long lists are those of the request: such a list grows by doubling.
+            let copies = if is_of_request(field) { 3 } else { 2 };
+            known.map(|(_, bytes)| copies * *bytes)
         }
         Kind::String | Kind::Bytes => Some(size_of::<String>()),
         _ => None,
