@@ -1,11 +1,11 @@
-//! How answers look, help among them.
+//! The form of the output: plans, JSON and YAML, help and completions.
 
 use serde_json::Value;
 
 use super::{DEPLOYMENT, NOW, answered, command, plan_args, read, rollplan, summaries};
 
 #[test]
-fn horizons_differ() {
+fn pass_horizon_plans_fewer_steps() {
     let plan = |horizon: &str| {
         let file = "examples/mid-rollout.json";
         let args = [
@@ -29,7 +29,7 @@ fn horizons_differ() {
 }
 
 #[test]
-fn a_plan_without_steps_says_so() {
+fn empty_plans_are_reported() {
     let out = answered(
         &[
             "plan",
@@ -61,7 +61,7 @@ fn status_is_the_response_of_compute_status() {
     };
     let out = |output| {
         let run = rollplan(&args(output), "");
-        // Still going.
+        // In progress.
         assert_eq!((run.exit, run.err.as_str()), (3, ""));
         run.out
     };
@@ -74,9 +74,9 @@ fn status_is_the_response_of_compute_status() {
     assert_eq!(super::input::from_yaml(&out("yaml")), json);
 }
 
-/// What comes from a cluster must not steer the terminal of whoever looks at it.
+/// Text from a cluster must not control the terminal.
 #[test]
-fn control_characters_are_spelled_out() {
+fn control_characters_are_escaped() {
     let input = DEPLOYMENT.to_owned()
         + "status:\n  conditions:\n  - {type: \"\\e[31mRed\", status: \"True\", reason: A, message: \"a\\rb\\tc\"}\n";
     let out = answered(&["plan", "-f", "-", "--now", NOW], &input);
@@ -85,9 +85,9 @@ fn control_characters_are_spelled_out() {
     assert!(!out.contains('\u{1b}'), "{out}");
 }
 
-/// JSON and YAML are looked at on terminals too.
+/// JSON and YAML are printed on terminals, too.
 #[test]
-fn json_and_yaml_steer_no_terminal() {
+fn json_and_yaml_contain_no_terminal_controls() {
     let input = DEPLOYMENT.to_owned()
         + "status:\n  conditions:\n  - {type: A, status: \"True\", reason: B, message: \"\\e[31m \\x9b2J \\u202e\"}\n";
     for output in ["json", "yaml"] {
@@ -98,7 +98,7 @@ fn json_and_yaml_steer_no_terminal() {
 }
 
 #[test]
-fn yaml_keeps_texts_texts() {
+fn strings_remain_strings_in_yaml() {
     let texts = [
         "yes",
         "No",
@@ -139,7 +139,7 @@ fn yaml_keeps_texts_texts() {
 }
 
 #[test]
-fn help_is_no_mistake() {
+fn help_succeeds() {
     let out = answered(&["--help"], "");
     for word in [
         "plan ",
@@ -172,7 +172,7 @@ fn help_is_no_mistake() {
 }
 
 #[test]
-fn shells_are_completed() {
+fn completions_cover_all_shells() {
     for (shell, mark) in [
         ("bash", "complete -F _rollplan"),
         ("zsh", "#compdef rollplan"),
@@ -187,7 +187,7 @@ fn shells_are_completed() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn closed_output_is_not_a_failure() {
     let mut child = command(&["completions", "zsh"]).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
@@ -196,7 +196,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_a_failure() {
+fn unwritable_output_is_a_failure() {
     let full = std::fs::OpenOptions::new()
         .write(true)
         .open("/dev/full")
@@ -214,9 +214,9 @@ fn output_that_cannot_be_written_is_a_failure() {
     assert_eq!(output.status.code(), Some(70));
 }
 
-/// What a pipeline does, and the README's first command.
+/// The first command of the README, as a pipeline runs it.
 #[test]
-fn the_command_of_the_examples_readme_works() {
+fn command_in_the_readme_of_the_examples_works() {
     let readme = read("examples/README.md");
     let line = readme
         .lines()

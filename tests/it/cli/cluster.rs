@@ -1,4 +1,4 @@
-//! What is read with kubectl once. A script stands in for kubectl.
+//! Commands that read a cluster once. A script replaces kubectl.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::kubectl::{
 use super::{DEPLOYMENT, REPLICA_SET, command};
 
 #[test]
-fn kubectl_is_asked_for_what_is_needed() {
+fn only_required_objects_are_read() {
     let stuck = "stuck-bad-image";
     let selector = "app.kubernetes.io/name=web";
     let now = super::examples::time_of(stuck);
@@ -32,7 +32,7 @@ fn kubectl_is_asked_for_what_is_needed() {
         let kubectl = Kubectl::new(&[example(stuck)]);
         let run = kubectl.run(&[&["status", name, "--now", &now], args].concat());
         assert_eq!((run.exit, run.err.as_str()), (1, ""));
-        // The remedies are for the same cluster.
+        // The remedies have the options of the same cluster.
         let out = match told.contains("--context") {
             true => expected.replace(
                 "rollplan undo ",
@@ -56,7 +56,7 @@ fn kubectl_is_asked_for_what_is_needed() {
     }
 }
 
-/// No list is without a selector, except that of the ReplicaSets for a plan.
+/// Every list has a selector, except for that of the ReplicaSets for a plan.
 #[test]
 fn selectors_are_passed_on() {
     let mut deployment = from_yaml(DEPLOYMENT);
@@ -82,9 +82,9 @@ fn selectors_are_passed_on() {
     );
 }
 
-/// An empty selector would list everything, and kubectl cannot take any other of these.
+/// An empty selector would list everything, and kubectl cannot use the other ones.
 #[test]
-fn nothing_is_listed_without_a_selector() {
+fn unusable_selectors_prevent_lists() {
     let labels = |count: usize| -> serde_json::Map<String, Value> {
         let key = |n: usize| format!("{}{n}", "k".repeat(50));
         (0..count).map(|n| (key(n), json!("x"))).collect()
@@ -119,9 +119,9 @@ fn nothing_is_listed_without_a_selector() {
     }
 }
 
-/// A ReplicaSet of somebody else in the list for a plan.
+/// The list for a plan contains a ReplicaSet of another owner.
 #[test]
-fn what_others_have_does_not_matter() {
+fn invalid_objects_of_other_owners_are_ignored() {
     let mut set = from_yaml(REPLICA_SET);
     set["metadata"]["name"] = json!("theirs");
     set["metadata"]["uid"] = json!("theirs");
@@ -138,7 +138,7 @@ fn what_others_have_does_not_matter() {
 }
 
 #[test]
-fn commands_are_for_the_cluster_that_was_read() {
+fn printed_commands_have_the_options_of_the_cluster() {
     let kubectl = Kubectl::new(&[example("after-undo")]);
     let run = kubectl.run(&["undo", "web", "--context", "it's", "-o", "kubectl"]);
     assert_eq!(run.exit, 0, "{}", run.err);
@@ -146,9 +146,9 @@ fn commands_are_for_the_cluster_that_was_read() {
     assert!(run.out.contains(command), "{}", run.out);
 }
 
-/// All pods are listed, so none that are not listed are waited for.
+/// All pods are listed, so the plan does not wait for others.
 #[test]
-fn pods_are_complete() {
+fn pods_read_from_the_cluster_are_complete() {
     let mut deployment = from_yaml(DEPLOYMENT);
     deployment["spec"]["strategy"] = json!({"type": "Recreate"});
     let mut set = from_yaml(REPLICA_SET);
@@ -165,9 +165,9 @@ fn pods_are_complete() {
     );
 }
 
-/// After `kubectl delete rs --all`, for example: of a file, nobody would know that there are none.
+/// For example after `kubectl delete rs --all`. In a file, it would be unknown whether ReplicaSets are missing.
 #[test]
-fn replica_sets_are_complete() {
+fn replica_sets_read_from_the_cluster_are_complete() {
     let mut deployment = from_yaml(DEPLOYMENT);
     deployment["status"] = json!({"replicas": 2});
     let kubectl = Kubectl::new(&[poll(vec![deployment])]);
@@ -180,7 +180,7 @@ fn replica_sets_are_complete() {
 }
 
 #[test]
-fn a_planned_deployment() {
+fn planned_deployments_are_read_by_their_own_resource() {
     let mut owner = from_yaml(DEPLOYMENT);
     owner["apiVersion"] = json!("apps.rollplan.dev/v1alpha1");
     owner["kind"] = json!("PlannedDeployment");
@@ -193,7 +193,7 @@ fn a_planned_deployment() {
 }
 
 #[test]
-fn a_deployment_that_does_not_exist() {
+fn missing_deployment_is_an_error() {
     for (args, place) in [
         (&["status", "web", "-n", "shop"][..], "in namespace shop"),
         (
@@ -213,7 +213,7 @@ fn a_deployment_that_does_not_exist() {
 }
 
 #[test]
-fn failures_of_kubectl_are_told_apart() {
+fn failures_of_kubectl_have_distinct_errors() {
     let missing = "error: the server doesn't have a resource type \"planneddeployments\"";
     for (text, exit, meaning) in [
         (
@@ -267,7 +267,7 @@ fn failures_of_kubectl_are_told_apart() {
 }
 
 #[test]
-fn errors_of_kubectl_steer_no_terminal() {
+fn errors_of_kubectl_are_escaped() {
     let nasty = "Warning: \u{1b}[31m\u{9b}2J\u{202e}ü\nError from server (Invalid): \u{1b}[31m\u{9b}2J\u{202e}ü";
     let run = Kubectl::new(&[failing(nasty)]).run(&["status", "web"]);
     assert_eq!(run.exit, 4, "{}", run.err);
@@ -282,9 +282,9 @@ fn errors_of_kubectl_steer_no_terminal() {
     );
 }
 
-/// Pods explain a rollout, and the answer is useful without them. Nothing is without ReplicaSets.
+/// The answer is useful without pods, although they explain a rollout. ReplicaSets are required.
 #[test]
-fn pods_may_be_forbidden() {
+fn forbidden_pods_are_noted() {
     let stuck = "stuck-bad-image";
     let now = super::examples::time_of(stuck);
     let mut poll = example(stuck);
@@ -296,7 +296,7 @@ fn pods_may_be_forbidden() {
     assert_eq!(run.err.lines().count(), 1, "{}", run.err);
     assert!(!run.out.contains("cannot be pulled"), "{}", run.out);
 
-    // It is told once, however often it is polled.
+    // The note is printed once, not at every poll.
     let polls = [nothing_yet(), rollout(1), rollout(2)].map(|mut poll| {
         poll.pods = forbidden("pods");
         poll
@@ -305,7 +305,7 @@ fn pods_may_be_forbidden() {
     assert_eq!(run.exit, 0, "{}", run.err);
     assert_eq!(run.err.lines().count(), 1, "{}", run.err);
 
-    // Strategy Recreate cannot know then that old pods have ended.
+    // With strategy Recreate, it is then unknown whether old pods have terminated.
     let mut deployment = from_yaml(DEPLOYMENT);
     deployment["spec"]["strategy"] = json!({"type": "Recreate"});
     let mut recreate = self::poll(vec![deployment, from_yaml(REPLICA_SET)]);
@@ -325,9 +325,9 @@ fn pods_may_be_forbidden() {
     );
 }
 
-/// As kubectl runs its plugins: by their names.
+/// kubectl runs plugins by their file names.
 #[test]
-fn it_is_a_plugin_of_kubectl() {
+fn program_runs_as_a_kubectl_plugin() {
     let kubectl = Kubectl::new(&[]);
     for program in ["kubectl-rollplan", "/usr/local/bin/kubectl-rollplan"] {
         let run = kubectl.run_as(program, &["status", "--help"]);
@@ -356,7 +356,7 @@ fn it_is_a_plugin_of_kubectl() {
 }
 
 #[test]
-fn what_kubectl_prints_beside_errors_is_passed_on() {
+fn warnings_of_kubectl_are_forwarded() {
     let mut poll = rollout(2);
     let Answer::Out(pods) = poll.pods else {
         panic!("no pods");
@@ -372,7 +372,7 @@ fn what_kubectl_prints_beside_errors_is_passed_on() {
 }
 
 #[test]
-fn what_does_not_go_together() {
+fn conflicting_arguments_are_refused() {
     let file = "examples/mid-rollout.json";
     for (args, expected) in [
         (

@@ -1,18 +1,17 @@
-//! What the program prints for every snapshot in examples/, as files in tests/golden/. `UPDATE_GOLDEN=1` writes
-//! them again.
+//! The output for every snapshot in examples/, compared with the files in tests/golden/. `UPDATE_GOLDEN=1` updates them.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use super::{answered, path, read, rollplan};
 
-/// Verb, further arguments, and the ending of its golden files.
+/// A verb, further arguments, and the suffix of the golden files.
 type Printed = (&'static str, &'static [&'static str], &'static str);
 
-/// What every example is printed as.
+/// Printed for every example.
 const TEXTS: [Printed; 2] = [("plan", &[], "plan.txt"), ("status", &[], "status.txt")];
 
-/// What the examples are printed as that differ in their revisions.
+/// Printed for the examples with different revisions.
 const REVISIONS: [Printed; 2] = [("history", &[], "history.txt"), ("undo", &[], "undo.txt")];
 const WITH_REVISIONS: [&str; 6] = [
     "adopt-orphan",
@@ -23,7 +22,7 @@ const WITH_REVISIONS: [&str; 6] = [
     "paused-midway",
 ];
 
-/// The same plan in other formats, for the examples that have every kind of call between them.
+/// Plans in other formats, for examples that together contain every kind of call.
 const FORMATS: [Printed; 3] = [
     ("plan", &["-o", "json"], "plan.json"),
     ("plan", &["-o", "yaml"], "plan.yaml"),
@@ -37,7 +36,7 @@ const IN_ALL_FORMATS: [&str; 4] = [
 ];
 
 #[test]
-fn examples_print_as_their_golden_files() {
+fn examples_match_their_golden_files() {
     let mut wanted = BTreeSet::new();
     let mut wrong = Vec::new();
     for example in examples() {
@@ -82,12 +81,12 @@ fn examples_print_as_their_golden_files() {
     );
 }
 
-/// How a rollout stands is how `status` ends; that a plan could be made is all that `plan` says.
+/// The exit code of `status` depends on the state of the rollout, that of `plan` only on whether a plan was made.
 #[test]
-fn status_ends_as_the_rollout_stands() {
+fn exit_code_of_status_matches_the_phase() {
     let known = [
         ("after-undo", 0),
-        // Complete, but for a generation that no controller has observed: kubectl waits, too.
+        // It is complete except for an unobserved generation. kubectl waits for it, too.
         ("history-cleanup", 3),
         ("stuck-bad-image", 1),
         ("fresh-create", 3),
@@ -111,7 +110,7 @@ fn status_ends_as_the_rollout_stands() {
     }
 }
 
-/// What continues below is one sentence; conditions are printed as the API server has them.
+/// The sentences of a text, including those that are wrapped. Conditions are omitted, because they are printed unchanged.
 fn sentences(text: &str) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     let lines = text
@@ -156,7 +155,7 @@ fn tables_fit_100_columns() {
 }
 
 #[test]
-fn yaml_says_what_json_says() {
+fn yaml_matches_json() {
     for example in examples() {
         let (file, now) = (format!("examples/{example}.json"), time_of(&example));
         let plan = |format| answered(&["plan", "-f", &file, "--now", &now, "-o", format], "");
@@ -173,7 +172,7 @@ pub(super) fn examples() -> Vec<String> {
         .collect()
 }
 
-/// The time to plan an example at, as the README there says.
+/// The time of an example according to its README.
 pub(crate) fn time_of(example: &str) -> String {
     let readme = read("examples/README.md");
     let row = readme

@@ -1,4 +1,4 @@
-//! A script that stands in for kubectl, and what it prints.
+//! A script that replaces kubectl, and its output.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ pub(super) const OPTIONS: &str = "-o json --request-timeout=30s";
 
 pub(super) const EVENTS: &str = "get events --field-selector=type=Warning ";
 
-/// What kubectl does at one call.
+/// The result of one call of kubectl.
 #[derive(Clone)]
 pub(super) enum Answer {
     /// Prints this.
@@ -21,7 +21,7 @@ pub(super) enum Answer {
     Script(String),
 }
 
-/// What kubectl does in one poll, for the Deployment, its ReplicaSets and its pods.
+/// The results of the calls in one poll, for the Deployment, its ReplicaSets and its pods.
 #[derive(Clone)]
 pub(super) struct Poll {
     pub(super) deployment: Answer,
@@ -29,7 +29,7 @@ pub(super) struct Poll {
     pub(super) pods: Answer,
 }
 
-/// A folder for the script that stands in for kubectl.
+/// A folder with the script that replaces kubectl.
 pub(super) struct Kubectl(tempfile::TempDir);
 
 impl Kubectl {
@@ -57,7 +57,7 @@ impl Kubectl {
         self.run_as(env!("CARGO_BIN_EXE_rollplan"), args)
     }
 
-    /// Runs a command that polls until the rollout ends. Where it does not, the test is to fail, not to hang.
+    /// Runs a command that polls until the rollout ends, with a timeout so that a failing test does not hang.
     pub(super) fn watch(&self, args: &[&str]) -> Run {
         self.run(&[args, &["--interval=0", "--timeout=2m"]].concat())
     }
@@ -79,14 +79,14 @@ impl Kubectl {
         }
     }
 
-    /// Its arguments, a line for each call, but for those that read events.
+    /// The arguments of each call, except for calls that read events.
     pub(super) fn calls(&self) -> Vec<String> {
         let calls = fs::read_to_string(self.file("calls")).unwrap_or_default();
         let calls = calls.lines().filter(|call| !call.starts_with(EVENTS));
         calls.map(str::to_owned).collect()
     }
 
-    /// How often events were read.
+    /// The number of calls that read events.
     pub(super) fn event_calls(&self) -> usize {
         let calls = fs::read_to_string(self.file("calls")).unwrap_or_default();
         calls
@@ -95,7 +95,7 @@ impl Kubectl {
             .count()
     }
 
-    /// Answers with these events from this poll on.
+    /// Returns these events from this poll on.
     pub(super) fn add_events(&self, poll: usize, events: &[Value]) {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": events});
         fs::write(self.file(&format!("events.{poll}.out")), list.to_string()).unwrap();
@@ -111,7 +111,7 @@ pub(super) fn example(name: &str) -> Poll {
     poll(list["items"].as_array().unwrap().clone())
 }
 
-/// The objects, as kubectl prints them.
+/// A poll that returns these objects.
 pub(super) fn poll(objects: Vec<Value>) -> Poll {
     let list = |kind: &str| {
         let items = objects.iter().filter(|object| object["kind"] == kind);
@@ -135,7 +135,7 @@ pub(super) fn poll(objects: Vec<Value>) -> Poll {
 }
 
 impl Poll {
-    /// What it prints.
+    /// The objects that kubectl prints.
     pub(super) fn objects(&self) -> Vec<Value> {
         let answers = [&self.deployment, &self.sets, &self.pods];
         let objects = answers.into_iter().flat_map(|answer| {
@@ -152,7 +152,7 @@ impl Poll {
     }
 }
 
-/// A poll at which no call succeeds.
+/// A poll in which all calls fail.
 pub(super) fn failing(text: &str) -> Poll {
     let answer = Answer::Err(format!("{text}\n"));
     Poll {
@@ -178,7 +178,7 @@ pub(super) fn from_yaml(yaml: &str) -> Value {
     super::input::from_yaml(yaml)
 }
 
-/// A rollout of two pods of which so many are available.
+/// A rollout of two pods, `available` of which are available.
 pub(super) fn rollout(available: i32) -> Poll {
     let set = REPLICA_SET
         .replace("name: web-1", "name: web-79c545b47")

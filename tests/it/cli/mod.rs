@@ -1,4 +1,4 @@
-//! The command line: the built program is run, and what it prints and how it ends is looked at.
+//! The command line: runs the built program, and checks its output and exit code.
 
 mod answers;
 mod cluster;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Debug, PartialEq, Eq)]
 struct Run {
     exit: i32,
@@ -28,13 +28,13 @@ struct Run {
     err: String,
 }
 
-/// Runs the program in the repository's directory, whose paths are in what it prints.
+/// Runs the program in the directory of the repository, to which paths in its output are relative.
 fn rollplan(args: &[&str], input: &str) -> Run {
     let mut child = command(args).spawn().expect("rollplan starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     let input = input.to_owned();
     let writer = std::thread::spawn(move || {
-        // A program that has seen enough may have ended.
+        // The program may exit before it has read all of its input.
         let _ = stdin.write_all(input.as_bytes());
     });
     let output = child.wait_with_output().expect("rollplan ends");
@@ -59,14 +59,14 @@ fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Runs it on an input, and wants what it prints.
+/// Runs the program, which must succeed, and returns its output.
 fn answered(args: &[&str], input: &str) -> String {
     let run = rollplan(args, input);
     assert_eq!((run.exit, run.err.as_str()), (0, ""), "{args:?}");
     run.out
 }
 
-/// Runs it on an input that it refuses, and wants to know why. Nothing may be printed as answer.
+/// Runs the program, which must refuse the input without output, and returns its error.
 fn refused(args: &[&str], input: &str) -> String {
     let run = rollplan(args, input);
     assert_eq!(
@@ -87,7 +87,7 @@ fn read(relative: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A file that is gone when the test is over.
+/// A temporary file.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -113,7 +113,7 @@ impl Drop for Scratch {
 
 const NOW: &str = "2026-11-20T12:00:00Z";
 
-/// A Deployment that nobody has acted on yet, as YAML.
+/// A new Deployment, as YAML.
 const DEPLOYMENT: &str = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -136,7 +136,7 @@ spec:
         image: web:1
 ";
 
-/// A ReplicaSet of it for another template, as YAML.
+/// A ReplicaSet of the Deployment with another template, as YAML.
 const REPLICA_SET: &str = "\
 apiVersion: apps/v1
 kind: ReplicaSet
@@ -166,7 +166,7 @@ status:
   terminatingReplicas: 0
 ";
 
-/// A pod of nobody, as YAML.
+/// A pod without an owner, as YAML.
 const POD: &str = "\
 apiVersion: v1
 kind: Pod
@@ -188,7 +188,7 @@ fn owned_pod(name: &str) -> String {
     .replace("name: other", &format!("name: {name}"))
 }
 
-/// 30 pods of the ReplicaSet without UID.
+/// 30 pods of the ReplicaSet without UIDs.
 fn pods_without_uid() -> String {
     let pods = (0..30).map(|n| {
         let name = format!("p{n}");
@@ -197,7 +197,7 @@ fn pods_without_uid() -> String {
     pods.collect::<Vec<_>>().join("---\n")
 }
 
-/// Summaries of the steps that are planned for an input, status writes left out.
+/// The summaries of the steps that are planned for an input, except for status writes.
 fn planned(more: &[&str], input: &str) -> Vec<String> {
     summaries(&answered(&plan_args(more), input))
 }

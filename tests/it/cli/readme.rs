@@ -1,8 +1,8 @@
-//! What the README shows is what its commands print.
+//! The output in the README matches that of its commands.
 
 use super::{read, rollplan};
 
-/// Each ```` ```console ```` block of the README: its command, and the excerpt below it.
+/// The ```` ```console ```` blocks of the README: the command of each, and the excerpt of its output.
 fn consoles(readme: &str) -> Vec<(String, Vec<String>)> {
     readme
         .split("```console\n$ cargo run --quiet -- ")
@@ -16,7 +16,7 @@ fn consoles(readme: &str) -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn readme_shows_what_its_commands_print() {
+fn readme_matches_the_output_of_its_commands() {
     let consoles = consoles(&read("README.md"));
     assert_eq!(consoles.len(), 2);
     for (command, excerpt) in consoles {
@@ -24,7 +24,7 @@ fn readme_shows_what_its_commands_print() {
         let run = rollplan(&args, "");
         assert_eq!(run.err, "", "{command}");
         let mut printed = run.out.as_str();
-        // An ellipsis leaves lines out; what stands between two of them is printed as it is.
+        // An ellipsis replaces omitted lines. The parts between ellipses must match exactly.
         for part in excerpt
             .split(|line| line == "…")
             .map(|part| part.join("\n"))

@@ -1,4 +1,4 @@
-//! What is refused, word for word. Each names file, object and field.
+//! Invalid input and arguments. Errors are compared word for word, and name the file, the object and the field.
 
 use super::{
     DEPLOYMENT, POD, REPLICA_SET, Scratch, owned_pod, plan_args, pods_without_uid, refused,
@@ -14,7 +14,7 @@ fn check(input: &str, expected: &[&str]) {
 }
 
 #[test]
-fn fields_are_named_as_the_file_has_them() {
+fn errors_name_fields_as_in_the_file() {
     let pod = owned_pod("other");
     let wrong = [
         (DEPLOYMENT, "  replicas: 2", "  replicas: -2"),
@@ -54,7 +54,7 @@ fn fields_are_named_as_the_file_has_them() {
 }
 
 #[test]
-fn a_wrong_type_is_named_too() {
+fn errors_name_fields_of_the_wrong_type() {
     let input =
         [DEPLOYMENT, REPLICA_SET]
             .join("---\n")
@@ -82,7 +82,7 @@ fn a_wrong_type_is_named_too() {
 }
 
 #[test]
-fn manifest_is_no_live_object() {
+fn manifests_are_refused_with_a_hint() {
     let manifest = DEPLOYMENT.replace(
         "  uid: d1\n  resourceVersion: \"10\"\n  generation: 1\n",
         "",
@@ -98,7 +98,7 @@ fn manifest_is_no_live_object() {
 }
 
 #[test]
-fn items_of_lists_are_named() {
+fn errors_name_items_of_lists() {
     let text = "{\"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": [{\"kind\": \"List\", \"items\": [\
                 {\"kind\": \"Namespace\"}, {\"apiVersion\": \"apps/v1\", \"kind\": \"Deployment\", \
                 \"metadata\": {\"name\": \"web\", \"namespace\": \"shop\"}}]}]}";
@@ -117,9 +117,9 @@ fn items_of_lists_are_named() {
     assert_eq!(err, expected.join("\n") + "\n");
 }
 
-/// Of an object that is selected, whether or not anything reads the key; of another one if it is unclear what it is.
+/// For selected objects, any duplicate key is an error. For other objects, only those that identify the object.
 #[test]
-fn duplicate_keys_are_named_with_their_object() {
+fn errors_name_duplicate_keys_with_their_object() {
     let deployment = super::input::from_yaml(DEPLOYMENT).to_string();
     let with =
         |text: &str, entries: &str| format!("{},{entries}}}", text.strip_suffix('}').unwrap());
@@ -149,7 +149,7 @@ fn duplicate_keys_are_named_with_their_object() {
     );
 }
 
-/// A double has no room for them, and a rounded one would make another template.
+/// Doubles cannot represent them, and a rounded number would change the template.
 #[test]
 fn large_integers_of_templates_are_exact_or_refused() {
     let both = |number: &str| {
@@ -177,7 +177,7 @@ fn large_integers_of_templates_are_exact_or_refused() {
 }
 
 #[test]
-fn the_same_object_twice_is_refused() {
+fn duplicate_objects_are_refused() {
     check(
         &[DEPLOYMENT, REPLICA_SET, REPLICA_SET].join("---\n"),
         &[
@@ -201,7 +201,7 @@ fn more_than_a_few_violations_are_counted() {
 }
 
 #[test]
-fn text_that_is_neither_json_nor_yaml() {
+fn invalid_yaml_and_json_are_refused() {
     check(
         "{\"kind\": ",
         &["standard input: line 1, column 9: EOF while parsing a value"],
@@ -257,9 +257,9 @@ fn text_that_is_neither_json_nor_yaml() {
     );
 }
 
-/// A few lines that would stand for more than a machine can hold, or for more than a stack can.
+/// A few lines that expand to more than the memory or the stack can hold.
 #[test]
-fn bombs_do_not_go_off() {
+fn yaml_bombs_are_refused() {
     let mut aliases = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
     for level in 1..12 {
         let alias = format!("*a{}", level - 1);
@@ -288,7 +288,7 @@ fn bombs_do_not_go_off() {
 }
 
 #[test]
-fn files_that_cannot_be_read() {
+fn unreadable_files_are_refused() {
     assert_eq!(
         refused(&["plan", "-f", "no/such.json"], ""),
         "error: no/such.json: cannot be read: No such file or directory (os error 2)\n"
@@ -315,7 +315,7 @@ fn files_that_cannot_be_read() {
 }
 
 #[test]
-fn wrong_answers() {
+fn invalid_answers_are_refused() {
     let wrong = |text: &str| {
         let file = Scratch::new(text);
         let err = refused(&plan_args(&["--answers", file.path()]), DEPLOYMENT);
@@ -340,7 +340,7 @@ fn wrong_answers() {
 }
 
 #[test]
-fn wrong_command_lines() {
+fn invalid_command_lines_are_refused() {
     let err = refused(&["plan", "-f", "-", "--now", "yesterday"], DEPLOYMENT);
     assert!(
         err.starts_with("error: invalid value 'yesterday' for '--now <TIME>': not a time in RFC 3339, for example 2026-11-20T23:26:19Z\n"),
@@ -362,7 +362,7 @@ fn wrong_command_lines() {
     assert!(refused(&[], "").contains("Usage: rollplan <COMMAND>"));
 }
 
-/// What steers a terminal, in a name and in all that quotes it.
+/// Text that would control a terminal.
 pub(super) const NASTY: &str = "x\u{1b}]0;pwned\u{7}\u{9b}2J\u{202e}\u{2066}";
 
 pub(super) fn assert_escaped(err: &str) {
@@ -378,9 +378,9 @@ pub(super) fn assert_escaped(err: &str) {
 }
 
 #[test]
-fn standard_error_steers_no_terminal() {
+fn standard_error_is_escaped() {
     let quoted = serde_json::Value::from(NASTY).to_string();
-    // An error that names the object, one that quotes its field, and a note.
+    // An error that names the object, one that quotes a field, and a note.
     let named = DEPLOYMENT.replace("name: web\n", &format!("name: {quoted}\n"));
     let wrong = named.replace("replicas: 2", "replicas: many");
     assert_escaped(&refused(&plan_args(&[]), &wrong));
@@ -403,7 +403,7 @@ fn standard_error_steers_no_terminal() {
         );
     }
     assert_escaped(&refused(&["plan", "-f", NASTY], ""));
-    // An argument: scripts pass on names from a cluster. (clap leaves out sequences that it knows.)
+    // Arguments, because scripts forward names from a cluster. (clap removes known sequences.)
     let err = refused(&["status", "web", NASTY], "");
     assert!(err.contains("\\u{9b}2J\\u{202e}"), "{err}");
     assert!(!err.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{err:?}");

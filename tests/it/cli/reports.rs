@@ -1,4 +1,4 @@
-//! What `status` and `wait` report to CI systems.
+//! Reports of `status` and `wait` for CI systems.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ impl Reports {
         Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
     }
 
-    /// The option for a report in this directory.
+    /// The option that writes a report to this directory.
     fn option(&self, format: &str) -> String {
         format!("--report={format}={}", self.0.path().join(format).display())
     }
@@ -34,7 +34,7 @@ fn status(more: &[&str]) -> Run {
 }
 
 #[test]
-fn stuck_rollout_is_an_annotation_and_commands_of_others_are_stopped() {
+fn stuck_rollout_is_a_github_annotation() {
     let run = status(&["--ci=github"]);
     assert_eq!((run.exit, run.err.as_str()), (1, ""));
     let lines: Vec<&str> = run.out.lines().collect();
@@ -50,7 +50,7 @@ fn stuck_rollout_is_an_annotation_and_commands_of_others_are_stopped() {
         annotations[0]
     );
     assert!(annotations[0].contains("cannot be pulled"));
-    // Between these lines stands what is printed without the option.
+    // The lines in between are the output without the option.
     let printed = lines[1..resumed.unwrap()].join("\n") + "\n";
     assert_eq!(printed, status(&[]).out);
 }
@@ -95,7 +95,7 @@ fn junit_and_json_are_replaced_and_markdown_is_appended() {
 }
 
 #[test]
-fn wait_reports_how_long_it_took_in_a_section() {
+fn gitlab_section_contains_the_duration_of_the_wait() {
     let reports = Reports::new();
     let kubectl = Kubectl::new(&[rollout(1), rollout(2)]);
     let junit = reports.option("junit");

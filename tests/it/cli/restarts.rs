@@ -30,7 +30,7 @@ fn objects(value: &str, state: Option<&str>) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 
-/// The state that is recorded for a value.
+/// The recorded state for a value.
 fn recorded(value: &str) -> String {
     let input = objects(value, None).to_string();
     let printed = answered(&["restarts", "-f", "-", NOW, "-o", "json"], &input);
@@ -46,7 +46,7 @@ fn recorded(value: &str) -> String {
 }
 
 #[test]
-fn restarts_prints_what_restarts_and_why() {
+fn restarts_prints_workloads_and_reasons() {
     let state = recorded("a");
     let input = objects("b", Some(&state)).to_string();
     let printed = answered(&["restarts", "-f", "-", NOW, "--quiet=0s"], &input);
@@ -85,7 +85,7 @@ fn restarts_prints_what_restarts_and_why() {
 }
 
 #[test]
-fn uses_prints_who_uses_a_configuration() {
+fn uses_prints_the_users_of_a_configuration() {
     let input = objects("a", None).to_string();
     let printed = answered(&["uses", "cm/app", "-f", "-", NOW], &input);
     assert_eq!(
@@ -103,7 +103,7 @@ fn uses_prints_who_uses_a_configuration() {
 }
 
 #[test]
-fn invalid_objects_are_left_out_with_a_note() {
+fn invalid_objects_are_skipped_with_a_note() {
     let mut input = objects("a", None);
     input["items"][1]["metadata"]["name"] = json!("\u{1b}[31m");
     let run = rollplan(&["restarts", "-f", "-", NOW], &input.to_string());
@@ -123,7 +123,7 @@ fn invalid_objects_are_left_out_with_a_note() {
     refused(&["restarts", "-f", "-", "-n", "shop"], "{}");
 }
 
-/// Stands in for kubectl: prints the objects, and refuses Secrets if told to.
+/// Replaces kubectl: prints the objects, and the given result for Secrets.
 fn namespace(secrets: &str) -> (String, String) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let program = folder.path().join("kubectl");
@@ -148,7 +148,7 @@ fn namespace(secrets: &str) -> (String, String) {
 }
 
 #[test]
-fn a_namespace_is_read_with_kubectl() {
+fn namespace_is_read_with_kubectl() {
     let none = r#"echo '{"apiVersion": "v1", "kind": "List", "items": []}'"#;
     let (calls, printed) = namespace(none);
     let calls: Vec<&str> = calls.lines().collect();

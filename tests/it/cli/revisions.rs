@@ -12,7 +12,7 @@ fn args<'a>(verb: &'a str, file: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn no_way_back_is_a_failure() {
+fn undo_without_a_target_is_a_failure() {
     for (example, more, expected) in [
         (
             "mid-rollout",
@@ -40,7 +40,7 @@ fn no_way_back_is_a_failure() {
 }
 
 #[test]
-fn the_same_template_is_no_failure() {
+fn undo_to_the_same_template_succeeds() {
     let file = "examples/mid-rollout.json";
     let out = answered(&args("undo", file, &["--to-revision=3"]), "");
     assert_eq!(
@@ -62,7 +62,7 @@ fn the_same_template_is_no_failure() {
 }
 
 #[test]
-fn json_and_yaml_are_the_responses() {
+fn json_and_yaml_print_the_responses() {
     let file = "examples/after-undo.json";
     let now = time_of("after-undo");
     for (verb, field) in [("history", "revisions"), ("undo", "changes")] {
@@ -75,14 +75,14 @@ fn json_and_yaml_are_the_responses() {
 }
 
 #[test]
-fn a_deployment_without_history() {
+fn deployment_without_history_has_an_empty_list() {
     let out = answered(&["history", "-f", "-", "--now", NOW], DEPLOYMENT);
     assert_eq!(out, "Deployment shop/web: no revision yet\n");
 }
 
-/// Names and causes are as long as people make them.
+/// Names and change causes may be long.
 #[test]
-fn long_causes_stay_in_their_columns() {
+fn long_change_causes_fit_their_columns() {
     let cause = "because ".repeat(30);
     let name = "w".repeat(120);
     let annotations = format!(
@@ -108,9 +108,9 @@ fn long_causes_stay_in_their_columns() {
     );
 }
 
-/// What kubectl is told is what the plan says. Other shells and any content of bodies: `bash tests/run shells`.
+/// The commands make the calls of the plan. `bash tests/run shells` tests other shells and arbitrary bodies.
 #[test]
-fn commands_carry_the_calls() {
+fn printed_commands_make_the_planned_calls() {
     let file = "examples/mid-rollout.json";
     let now = time_of("mid-rollout");
     let json = answered(&args("undo", file, &["--now", &now, "-o", "json"]), "");
@@ -145,9 +145,9 @@ fn commands_carry_the_calls() {
     assert!(!folder.path().join("args.2").exists());
 }
 
-/// The table hides them, the commands cannot.
+/// The table hides the values, but the commands must contain them.
 #[test]
-fn environment_values_in_commands_are_warned_of() {
+fn environment_values_in_commands_have_a_warning() {
     let env = "        image: web:1\n        env: [{name: TOKEN, value: secret}]\n";
     let set = REPLICA_SET
         .replacen(

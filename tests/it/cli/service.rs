@@ -1,4 +1,4 @@
-//! `rollplan serve`, and `--server` that asks it.
+//! `rollplan serve`, and the option `--server`.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
@@ -9,7 +9,7 @@ use super::{
     DEPLOYMENT, NOW, REPLICA_SET, command, owned_pod, pods_without_uid, refused, rollplan,
 };
 
-/// A running service. Ends with the test.
+/// A running service. It is killed at the end of the test.
 struct Service {
     child: Child,
     url: String,
@@ -28,9 +28,9 @@ impl Service {
             let end = |c: char| !(c.is_ascii_digit() || c == '.' || c == ':');
             line[at..].split(end).next().map(str::to_owned)
         });
-        // Read on, or it could not write.
+        // The log is read, so the service is never blocked.
         std::thread::spawn(move || lines.for_each(drop));
-        let url = format!("http://{}", address.expect("it says where it listens"));
+        let url = format!("http://{}", address.expect("the address"));
         Self { child, url }
     }
 }
@@ -43,7 +43,7 @@ impl Drop for Service {
 }
 
 #[test]
-fn a_service_prints_the_same_bytes() {
+fn service_and_local_planner_print_the_same() {
     let service = Service::start();
     for example in examples() {
         let (file, now) = (format!("examples/{example}.json"), time_of(&example));
@@ -55,7 +55,7 @@ fn a_service_prints_the_same_bytes() {
             }
         }
     }
-    // What is refused is refused in the same words.
+    // Errors have the same text.
     let (wrong, pod) = (
         DEPLOYMENT.replace("replicas: 2", "replicas: -2"),
         owned_pod("a"),
@@ -70,7 +70,7 @@ fn a_service_prints_the_same_bytes() {
     let args = ["undo", "-f", "examples/mid-rollout.json", "--to-revision=9"];
     let asked = [&args[..], &["--server", &service.url]].concat();
     assert_eq!(rollplan(&asked, ""), rollplan(&args, ""));
-    // The scheme is what it is most of the time, and the environment may say whom to ask.
+    // The scheme is optional, and the address may come from the environment.
     let bare = service.url.strip_prefix("http://").unwrap();
     let run = command(&["plan", "-f", "examples/mid-rollout.json"])
         .env("ROLLPLAN_SERVER", bare)
@@ -79,8 +79,8 @@ fn a_service_prints_the_same_bytes() {
 }
 
 #[test]
-fn nobody_answers() {
-    // Taken and closed again: nobody listens there.
+fn unreachable_service_is_an_error() {
+    // The listener is closed, so nothing listens on the port.
     let closed = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -102,7 +102,7 @@ fn nobody_answers() {
 }
 
 #[test]
-fn something_else_answers() {
+fn answer_of_another_server_is_an_error() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let server = std::thread::spawn(move || {
@@ -127,7 +127,7 @@ fn something_else_answers() {
 }
 
 #[test]
-fn addresses_that_cannot_be() {
+fn invalid_addresses_are_refused() {
     for (url, why) in [
         ("https://127.0.0.1:1", "only http is supported"),
         ("ftp://127.0.0.1:1", "only http is supported"),
@@ -144,7 +144,7 @@ fn addresses_that_cannot_be() {
     }
 }
 
-/// Answers every call with an error whose text steers a terminal. Ends with the tests.
+/// Starts a service that fails every call with text that would control a terminal.
 fn hostile_service() -> std::net::SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -174,7 +174,7 @@ fn hostile_service() -> std::net::SocketAddr {
 }
 
 #[test]
-fn errors_of_a_service_steer_no_terminal() {
+fn errors_of_a_service_are_escaped() {
     let server = hostile_service().to_string();
     let args = ["plan", "-f", "-", "--now", NOW, "--server", &server];
     assert_escaped(&refused(&args, DEPLOYMENT));

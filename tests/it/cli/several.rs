@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::kubectl::{Answer, Kubectl, OPTIONS, Poll, poll, rollout};
 use super::{DEPLOYMENT, NOW, REPLICA_SET, Scratch, refused};
 
-/// A rollout of two pods in a namespace, of which so many are available.
+/// A rollout of two pods in a namespace, `available` of which are available.
 fn objects(namespace: &str, name: &str, available: i32) -> Vec<Value> {
     let text = Value::from(rollout(available).objects()).to_string();
     let text = text
@@ -19,7 +19,7 @@ fn objects(namespace: &str, name: &str, available: i32) -> Vec<Value> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// A poll that reads lists with all of these.
+/// A poll that returns lists of all these objects.
 fn lists(objects: Vec<Vec<Value>>) -> Poll {
     let objects: Vec<Value> = objects.into_iter().flatten().collect();
     let deployments: Vec<_> = objects
@@ -53,8 +53,8 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn few_are_read_by_name_and_the_others_are_followed() {
-    // The first and the second Deployment in turn, until the first one is complete.
+fn few_deployments_are_read_by_name() {
+    // Both Deployments are read alternately, until the first one is complete.
     let polls = [
         one("web", 1),
         one("api", 0),
@@ -89,7 +89,7 @@ fn few_are_read_by_name_and_the_others_are_followed() {
 }
 
 #[test]
-fn from_five_on_there_is_one_list_of_each_kind() {
+fn five_deployments_are_read_by_lists() {
     let polls = [five([2, 2, 0, 1, 2]), five([2, 2, 1, 2, 2]), five([2; 5])];
     let kubectl = Kubectl::new(&polls);
     let run = kubectl.watch(&[&["wait", "-n", "shop"], &FIVE[..]].concat());
@@ -99,12 +99,12 @@ fn from_five_on_there_is_one_list_of_each_kind() {
     let list = |what: &str| format!("get {what} {OPTIONS} --namespace=shop");
     let calls = kubectl.calls();
     assert_eq!(calls[..3], [list("deploy"), list("rs"), list("pods")]);
-    // Two are left, which are read by name.
+    // Two remain, which are read by name.
     assert_eq!(calls[3], list("deploy c"));
 }
 
 #[test]
-fn selectors_and_namespaces_choose_what_is_there() {
+fn selectors_and_namespaces_select_existing_deployments() {
     let names: String = FIVE
         .map(|name| format!("deployment.apps/{name}\n"))
         .concat();
@@ -143,14 +143,14 @@ fn selectors_and_namespaces_choose_what_is_there() {
 }
 
 #[test]
-fn failures_come_before_errors_and_these_before_what_goes_on() {
+fn failures_take_precedence_over_errors_and_timeouts() {
     let mut stuck = five([2, 0, 2, 2, 2]);
     let Answer::Out(list) = &mut stuck.deployment else {
         unreachable!()
     };
     let mut deployments: Value = serde_json::from_str(list).unwrap();
     let items = deployments["items"].as_array_mut().unwrap();
-    // One that is missing, and one whose selector selects everything.
+    // One is missing, and the selector of another one selects everything.
     items.pop();
     items[0]["spec"]["selector"] = json!({});
     *list = deployments.to_string();
@@ -169,7 +169,7 @@ fn failures_come_before_errors_and_these_before_what_goes_on() {
     );
     let message = "the selector is empty and would select all pods";
     assert_eq!(run.out.matches(message).count(), 1, "{}", run.out);
-    // Without the failure, the error; and without that, the timeout.
+    // Without the failure, the error decides. Without the error, the timeout decides.
     let mut missing = five([2, 0, 2, 2, 2]);
     let Answer::Out(list) = &mut missing.deployment else {
         unreachable!()
@@ -184,7 +184,7 @@ fn failures_come_before_errors_and_these_before_what_goes_on() {
 }
 
 #[test]
-fn applied_files_are_looked_up() {
+fn objects_of_applied_files_are_read_from_the_cluster() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let manifest = |name: &str| {
         format!(
@@ -253,7 +253,7 @@ fn all_deployments_of_files_have_a_status() {
     assert_eq!(names.collect::<Vec<_>>(), ["web", "api"]);
     let one = super::rollplan(&[&args[..], &["-d", "api"]].concat(), &input);
     assert!(one.out.starts_with("Deployment shop/api"), "{}", one.out);
-    // Other commands are about one.
+    // Other commands require a single one.
     assert!(refused(&["plan", "-f", "-"], &input).contains("choose one with --deployment"));
 }
 
@@ -267,7 +267,7 @@ fn wide_output_has_the_pods() {
 }
 
 #[test]
-fn odd_limits_and_times_are_noted() {
+fn unusual_limits_and_times_have_notes() {
     let odd = DEPLOYMENT.replace(
         "  replicas: 2\n",
         "  replicas: 2\n  minReadySeconds: 30\n  progressDeadlineSeconds: 20\n  strategy:\n    rollingUpdate: {maxSurge: 0, \
@@ -306,7 +306,7 @@ fn odd_limits_and_times_are_noted() {
     ] {
         assert!(!going(condition).contains(note), "{condition}");
     }
-    // Once, however often it is polled.
+    // The note is printed once, not at every poll.
     let mut odd_poll = rollout(1);
     if let Answer::Out(text) = &mut odd_poll.deployment {
         let mut deployment: Value = serde_json::from_str(text).unwrap();
@@ -320,7 +320,7 @@ fn odd_limits_and_times_are_noted() {
 }
 
 #[test]
-fn words_of_kubectl_work_or_get_a_hint() {
+fn arguments_of_kubectl_work_or_have_a_hint() {
     let kubectl = Kubectl::new(&[rollout(2)]);
     for args in [
         &["status", "deployment", "web"][..],
@@ -368,7 +368,7 @@ fn words_of_kubectl_work_or_get_a_hint() {
         super::answered(&["help", "wait"], ""),
         super::answered(&["wait", "--help"], "")
     );
-    // The word of a state is that of the contract.
+    // The state has its name in the contract.
     let json = kubectl.run(&["status", "web", "-o", "json"]);
     let json: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(json["report"]["phase"], "PHASE_COMPLETE");

@@ -1,4 +1,4 @@
-//! What is polled with kubectl until rollouts end.
+//! `rollplan wait`, with a script that replaces kubectl.
 
 use std::fs;
 use std::path::Path;
@@ -12,12 +12,12 @@ use super::kubectl::{
     rollout,
 };
 
-/// A credential plugin that waits for somebody who is not there: kubectl waits for it, and it holds kubectl's pipes.
+/// A credential plugin that hangs: kubectl waits for it, and it keeps kubectl's pipes open.
 const HANGS: &str = "sleep 60 & echo $! >\"$FAKE_KUBECTL/plugin\"; wait";
 
 #[test]
-fn waiting_ends_with_the_rollout() {
-    // What has not changed is not printed twice.
+fn wait_ends_when_the_rollout_completes() {
+    // An unchanged state is printed once.
     let calls = [
         nothing_yet(),
         nothing_yet(),
@@ -64,11 +64,11 @@ fn waiting_ends_with_the_rollout() {
 }
 
 #[test]
-fn waiting_ends_when_it_is_in_vain() {
+fn wait_ends_when_the_rollout_fails() {
     let kubectl = Kubectl::new(&[nothing_yet(), example("stuck-bad-image")]);
     let run = kubectl.watch(&["wait", "web"]);
     assert_eq!(run.exit, 1);
-    // It has another UID.
+    // The Deployment has another UID.
     assert_eq!(run.err.lines().count(), 1, "{}", run.err);
     let cause = "image registry.example/web:404 of container web cannot be pulled";
     assert!(
@@ -76,7 +76,7 @@ fn waiting_ends_when_it_is_in_vain() {
         "{}",
         run.out
     );
-    // The causes follow, with what would fix them.
+    // The causes follow, with remedies.
     assert!(
         run.out.contains("remedy: check the registry"),
         "{}",
@@ -96,7 +96,7 @@ fn waiting_ends_when_it_is_in_vain() {
 }
 
 #[test]
-fn waiting_ends_with_the_time() {
+fn wait_ends_at_the_timeout() {
     for args in [&["wait", "web"][..], &["status", "web", "--watch"]] {
         let kubectl = Kubectl::new(&[nothing_yet()]);
         let run = kubectl.run(&[args, &["--timeout", "0"]].concat());
@@ -114,7 +114,7 @@ fn failed_polls_are_repeated() {
     let mut half = rollout(1);
     half.pods = Answer::Err(format!("{DOWN}\n"));
     for args in [&["status", "--watch"][..], &["wait"]] {
-        // The first may fail as well, and a part of one.
+        // The first poll may fail as well, wholly or in part.
         let polls = [
             down(),
             down(),
@@ -135,7 +135,7 @@ fn failed_polls_are_repeated() {
             );
             assert!(note.ends_with(DOWN), "{note}");
         }
-        // Until there are too many in a row.
+        // Too many consecutive failures end the wait.
         let kubectl = Kubectl::new(&[nothing_yet(), down()]);
         let run = kubectl.watch(&[args, &["web"]].concat());
         assert_eq!(run.exit, 4);
@@ -151,7 +151,7 @@ fn failed_polls_are_repeated() {
 }
 
 #[test]
-fn some_failures_end_a_watch_at_once() {
+fn permanent_errors_end_the_wait_at_once() {
     for text in [
         forbidden_text("deployments"),
         "error: the server doesn't have a resource type \"planneddeployments\"".to_owned(),
@@ -166,13 +166,13 @@ fn some_failures_end_a_watch_at_once() {
     }
 }
 
-/// The process that kubectl has started.
+/// The PID of the process that kubectl started.
 fn plugin(kubectl: &Kubectl) -> String {
     let pid = fs::read_to_string(kubectl.file("plugin")).unwrap();
     pid.trim().to_owned()
 }
 
-/// Waits until a process has ended. One that nobody has asked how it ended is a zombie.
+/// Waits until a process has exited. A process that has not been reaped is a zombie.
 fn assert_ends(pid: &str) {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
@@ -187,7 +187,7 @@ fn assert_ends(pid: &str) {
 }
 
 #[test]
-fn a_kubectl_that_hangs_is_ended_at_the_timeout() {
+fn hanging_kubectl_is_killed_at_the_timeout() {
     let hanging = || {
         let mut poll = nothing_yet();
         poll.deployment = Answer::Script(HANGS.to_owned());
@@ -214,9 +214,9 @@ fn a_kubectl_that_hangs_is_ended_at_the_timeout() {
     }
 }
 
-/// What kubectl leaves behind may keep its pipes open, and is nobody to wait for.
+/// A process that kubectl leaves behind may keep its pipes open, but wait does not wait for it.
 #[test]
-fn a_process_that_kubectl_leaves_behind_is_not_waited_for() {
+fn processes_left_by_kubectl_are_ignored() {
     let mut poll = rollout(2);
     let Answer::Out(deployment) = poll.deployment else {
         panic!("no Deployment");
@@ -228,12 +228,12 @@ fn a_process_that_kubectl_leaves_behind_is_not_waited_for() {
     fs::write(kubectl.file("deployment"), deployment).unwrap();
     let run = kubectl.run(&["status", "web"]);
     assert_eq!((run.exit, run.err.as_str()), (0, ""));
-    // It is still there, so that nobody has waited for its end.
+    // It is still running, so wait has not waited for it.
     let killed = Command::new("kill").arg(plugin(&kubectl)).status().unwrap();
     assert!(killed.success());
 }
 
-/// [`rollout`] with a pod whose container waits for this reason.
+/// [`rollout`] with a pod whose container is waiting with this reason.
 fn waiting(reason: &str, message: &str) -> Poll {
     let mut poll = rollout(0);
     let Answer::Out(sets) = &poll.sets else {
@@ -268,7 +268,7 @@ fn waiting(reason: &str, message: &str) -> Poll {
 }
 
 #[test]
-fn waiting_ends_as_soon_as_a_failure_is_certain() {
+fn wait_ends_when_a_failure_is_certain() {
     let wrong = || {
         waiting(
             "InvalidImageName",
@@ -287,11 +287,11 @@ fn waiting_ends_as_soon_as_a_failure_is_certain() {
         "{}",
         run.out
     );
-    // Not if the user wants to wait for the deadline.
+    // An option waits for the deadline instead.
     let kubectl = Kubectl::new(&[wrong(), rollout(2)]);
     let run = kubectl.watch(&["wait", "web", "--fail-fast=off"]);
     assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
-    // Nor for a failure that may pass, unless the user says so.
+    // Failures that may resolve themselves do not end the wait, unless a rule says so.
     let may_pass = || waiting("ErrImagePull", "dial tcp: connection refused");
     let kubectl = Kubectl::new(&[may_pass(), rollout(2)]);
     assert_eq!(kubectl.watch(&["wait", "web"]).exit, 0);
@@ -324,7 +324,7 @@ fn waiting_ends_as_soon_as_a_failure_is_certain() {
 }
 
 #[test]
-fn events_make_a_verdict_certain_and_their_absence_does_not_fail_it() {
+fn events_are_optional_and_make_verdicts_certain() {
     let missing = || waiting("ContainerCreating", "");
     let text = "MountVolume.SetUp failed for volume \"tls\" : secret \"web-tls\" not found";
     let event = |uid: &str| {
@@ -361,7 +361,7 @@ fn events_make_a_verdict_certain_and_their_absence_does_not_fail_it() {
     let kubectl = Kubectl::new(&[missing()]);
     kubectl.add_events(1, &[event("of-another")]);
     assert_eq!(kubectl.run(&["status", "web"]).exit, 3);
-    // Files may have events too.
+    // Files may contain events, too.
     let objects =
         [&missing().deployment, &missing().sets, &missing().pods].map(|answer| match answer {
             Answer::Out(text) => text.clone(),
@@ -371,7 +371,7 @@ fn events_make_a_verdict_certain_and_their_absence_does_not_fail_it() {
     let input = [&objects[..], &[events]].concat().join("\n---\n");
     let run = super::rollplan(&["status", "-f", "-", "--replica-sets-complete"], &input);
     assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
-    // Without the permission there is a note, once, and the verdict is less certain.
+    // Without permission, there is one note, and the verdict is less certain.
     let kubectl = Kubectl::new(&[missing(), missing(), rollout(2)]);
     fs::write(kubectl.file("events.1.err"), forbidden_text("events")).unwrap();
     let run = kubectl.watch(&["wait", "web"]);
@@ -383,7 +383,7 @@ fn events_make_a_verdict_certain_and_their_absence_does_not_fail_it() {
         run.err
     );
     assert_eq!(kubectl.event_calls(), 1);
-    // An API server that does not list them now is asked again.
+    // After a temporary failure, events are listed again.
     let kubectl = Kubectl::new(&[missing(), missing(), rollout(2)]);
     fs::write(kubectl.file("events.1.err"), DOWN).unwrap();
     let run = kubectl.watch(&["wait", "web"]);
@@ -392,7 +392,7 @@ fn events_make_a_verdict_certain_and_their_absence_does_not_fail_it() {
 }
 
 #[test]
-fn goals_other_than_complete_are_waited_for() {
+fn wait_supports_goals_other_than_complete() {
     let kubectl = Kubectl::new(&[nothing_yet(), rollout(0)]);
     let run = kubectl.watch(&["wait", "web", "--for=updated"]);
     assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
@@ -409,7 +409,7 @@ fn goals_other_than_complete_are_waited_for() {
 }
 
 #[test]
-fn deployment_that_is_created_again_is_told_by_its_uid() {
+fn recreated_deployment_is_detected_by_its_uid() {
     let mut again = nothing_yet();
     if let Answer::Out(text) = &mut again.deployment {
         let mut deployment: Value = serde_json::from_str(text).unwrap();

@@ -1,5 +1,5 @@
-//! Legal and absurd requests, from bytes to bytes: a plan or a refusal that names the field, and never a number
-//! that has wrapped around. CI runs these with overflow checks and, compiled for release, without.
+//! Extreme requests, from bytes to bytes: they result in a plan or in a violation that names the field, and numbers never
+//! wrap around. CI runs these tests with overflow checks and, in a release build, without.
 
 use prost::Message as _;
 use prost_types::value::Kind;
@@ -11,7 +11,7 @@ use super::random::Random;
 use super::{Parts as _, mk_request};
 
 const MAX: i32 = i32::MAX;
-/// The years 1 and 9999, to the second.
+/// The first and the last second of the years 1 to 9999.
 const FIRST_SECONDS: i64 = -62_135_596_800;
 const LAST_SECONDS: i64 = 253_402_300_799;
 const HORIZONS: [proto::Horizon; 2] = [proto::Horizon::Pass, proto::Horizon::Settled];
@@ -32,7 +32,7 @@ fn at(seconds: i64) -> Option<Timestamp> {
     Some(Timestamp { seconds, nanos: 0 })
 }
 
-/// The plan of a request, by way of bytes, twice the same. Its numbers are none that have wrapped around.
+/// The plan for an encoded request. Checks that it is deterministic, and that no number has wrapped around.
 #[track_caller]
 fn planned(
     request: &proto::PlanRolloutRequest,
@@ -72,7 +72,7 @@ fn planned(
     response
 }
 
-/// Name, size before and after of each ReplicaSet that a plan scales or creates.
+/// The name and the sizes before and after of each ReplicaSet that a plan scales or creates.
 fn sizes(response: &proto::PlanRolloutResponse) -> Vec<(&str, i32, i32)> {
     use proto::step::Action;
     let actions = response
@@ -90,7 +90,7 @@ fn sizes(response: &proto::PlanRolloutResponse) -> Vec<(&str, i32, i32)> {
         .collect()
 }
 
-/// Two ReplicaSets, everything available, no failures.
+/// Two ReplicaSets with available pods only, without failures.
 fn rollout(replicas: i32, new: i32, old: i32) -> proto::PlanRolloutRequest {
     let mut request = mk_request();
     request.snapshot().answers.clear();
@@ -106,9 +106,9 @@ fn rollout(replicas: i32, new: i32, old: i32) -> proto::PlanRolloutRequest {
 }
 
 #[test]
-fn limits_that_overflow_when_added_or_multiplied() {
+fn limits_saturate_instead_of_overflowing() {
     for (surge, unavailable, new, old, want) in [
-        // replicas + surge is beyond 32 bits: as many as fit.
+        // replicas + surge exceeds 32 bits and saturates.
         (pods(MAX), pods(0), 0, MAX, &[][..]),
         (
             pods(MAX),
@@ -118,7 +118,7 @@ fn limits_that_overflow_when_added_or_multiplied() {
             &[("old", MAX, 0), ("new", 0, MAX)][..],
         ),
         (pods(MAX), pods(0), 1, 5, &[("new", 1, MAX - 5)]),
-        // So is percent x replicas, in 64 bits even.
+        // percent × replicas exceeds even 64 bits.
         (
             percent(2_000_000_000),
             percent(0),
@@ -140,7 +140,7 @@ fn limits_that_overflow_when_added_or_multiplied() {
             9,
             &[("old", 9, 0), ("new", 7, MAX)],
         ),
-        // One pod and a hundredth is two, or one.
+        // Without surge, and with enough available new pods to delete all old ones.
         (
             percent(0),
             percent(1),
@@ -200,7 +200,7 @@ fn numbers_beyond_32_bits_are_refused_by_name() {
     }
 }
 
-/// As many ReplicaSets as there may be, each at its largest.
+/// The maximum number of ReplicaSets, each of the maximum size.
 #[test]
 fn ten_thousand_replica_sets_are_planned() {
     let mut request = rollout(MAX, MAX, MAX);
@@ -219,7 +219,7 @@ fn ten_thousand_replica_sets_are_planned() {
     assert!(downs.iter().all(|(_, from, to)| (*from, *to) == (MAX, 0)));
     let status = response.status.unwrap();
     assert_eq!((status.replicas, status.available_replicas), (MAX, MAX));
-    // Nothing is wanted any more: a scaling event, which proportional scaling answers.
+    // Scaled to zero: a scaling event, so sizes are scaled proportionally.
     for set in &mut request.snapshot().replica_sets {
         let annotations = &mut set.metadata.as_mut().unwrap().annotations;
         for key in ["desired-replicas", "max-replicas"] {
@@ -269,7 +269,7 @@ fn times_from_year_1_to_9999_are_planned() {
 }
 
 #[test]
-fn revisions_at_their_largest_are_listed_and_gone_back_to() {
+fn largest_revisions_are_listed_and_rolled_back() {
     let mut request = rollout(3, 3, 0);
     for (index, revision) in [i64::MAX, i64::MAX - 1].into_iter().enumerate() {
         let annotations = &mut request.set_meta(index).annotations;
@@ -300,7 +300,7 @@ fn revisions_at_their_largest_are_listed_and_gone_back_to() {
     }
 }
 
-/// Every number of a request at one of its ends, thrown together.
+/// Random combinations of requests with extreme numbers.
 #[test]
 fn random_extremes_are_planned() {
     const COUNTS: [i32; 6] = [0, 1, 2, 1_000_000, MAX - 1, MAX];

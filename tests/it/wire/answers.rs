@@ -23,7 +23,7 @@ fn default_horizon_is_settled() {
 
 #[test]
 fn requeue_after_is_the_progress_deadline() {
-    // The deadline of 600 s counts from the progress that this plan sees, and a second is added.
+    // The deadline of 600 s starts with the progress in this snapshot, and one second is added.
     let list = example("mid-rollout");
     let response = wire::plan_rollout(request(&list)).unwrap();
     let span = prost_types::Duration {
@@ -73,7 +73,7 @@ fn terminating_replicas_are_optional() {
     assert_eq!(terminating(Some(false)), None);
 }
 
-/// Without a complete list of ReplicaSets, every call but the list of revisions has no answer but the reason.
+/// Without a complete list of ReplicaSets, every call except the list of revisions only returns the reason.
 #[test]
 fn incomplete_replica_sets_have_neither_plan_nor_status() {
     for (name, example) in examples() {
@@ -124,7 +124,7 @@ fn status_names_its_object() {
             ..Default::default()
         });
         let expected = proto::ObjectReference {
-            // What the API has by default is said, too.
+            // The defaults of the API are filled in.
             api_version: "apps/v1".to_owned(),
             kind: "Deployment".to_owned(),
             namespace: metadata.namespace,

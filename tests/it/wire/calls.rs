@@ -1,4 +1,4 @@
-//! The calls of plans: complete, so that a client needs to know nothing else.
+//! The calls of plans contain everything that a client needs.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use rollplan::wire::{self, Error, Reason};
 use super::objects::{half_way, list, with_texts};
 use super::{Parts as _, example, examples, mk_request, request};
 
-/// All calls of a plan, those that record events and those that read what a create finds included.
+/// All calls of a plan, including those that record events or read an existing object.
 fn all_calls(plan: proto::PlanRolloutResponse) -> Vec<proto::ApiCall> {
     let steps = plan.steps.into_iter();
     steps
@@ -86,9 +86,9 @@ fn paths_have_the_plural_the_namespace_and_the_subresource() {
     }
 }
 
-/// A name that leads to another place of the API, here and in the texts of objects.
+/// Names in typed fields and in `objects_json` that would lead to another API path.
 #[test]
-fn names_that_would_change_a_path_are_refused() {
+fn names_that_change_a_path_are_refused() {
     const HOSTILE: [&str; 14] = [
         "web/../../secrets",
         "..",
@@ -157,7 +157,7 @@ fn names_that_would_change_a_path_are_refused() {
                 r.deployment().kind = kind.to_owned();
             })
         };
-        // Kinds are in upper case, too.
+        // Kinds may be in upper case.
         if text != "Web" {
             refused(of_kind("example.com/v1", text), "deployment.kind", text);
         }
@@ -200,7 +200,7 @@ fn replica_sets_of_custom_resources_are_validated_strictly() {
 }
 
 #[test]
-fn the_plural_of_the_target_is_that_of_its_paths() {
+fn resource_of_the_target_is_used_in_paths() {
     let list = example("mid-rollout");
     let mut request = request(&list);
     let deployment = request
@@ -237,9 +237,9 @@ fn the_plural_of_the_target_is_that_of_its_paths() {
     assert_eq!(given, expected);
 }
 
-/// What reads the object whose name is taken.
+/// If the name is taken, a client reads the existing object.
 #[test]
-fn creates_have_the_call_that_reads_what_exists() {
+fn create_steps_have_a_call_that_reads_the_existing_object() {
     let plan = wire::plan_rollout(request(&example("fresh-create"))).unwrap();
     let mut creates = 0;
     for step in plan.steps {
@@ -258,9 +258,9 @@ fn creates_have_the_call_that_reads_what_exists() {
     assert_eq!(creates, 1);
 }
 
-/// Whatever a proxy says, it is not the API server.
+/// The answer of a proxy is not that of the API server.
 #[test]
-fn the_page_of_a_proxy_is_no_rejection() {
+fn error_pages_of_proxies_are_not_rejections() {
     let (plain, _) = half_way();
     let expected = wire::plan_rollout(plain.clone()).unwrap();
     let page = b"<html><h1>502 Bad Gateway</h1>\xff\0".to_vec();
@@ -283,7 +283,7 @@ fn the_page_of_a_proxy_is_no_rejection() {
 }
 
 #[test]
-fn events_are_calls_on_request() {
+fn events_are_returned_as_calls_on_request() {
     let list = example("fresh-create");
     let mut request = request(&list);
     let mut later = request.clone();
@@ -329,7 +329,7 @@ fn events_are_calls_on_request() {
         (&body["count"], &body["firstTimestamp"]),
         (&1.into(), &body["lastTimestamp"])
     );
-    // Another time is another event.
+    // At another time, it is another event.
     later.options.get_or_insert_default().events_as_calls = true;
     later
         .snapshot
@@ -348,9 +348,9 @@ fn events_are_calls_on_request() {
     assert_ne!(later.event_calls[0].name, call.name);
 }
 
-/// So that an event is recorded once if its call is repeated, and no event takes the name of another.
+/// If a call is repeated, the event is recorded once, and different events have different names.
 #[test]
-fn names_of_events_are_their_own() {
+fn event_names_are_unique_and_stable() {
     let mut names = BTreeSet::new();
     let mut events = 0;
     for (example, list) in examples() {

@@ -1,4 +1,4 @@
-//! How many pods fit in a request: docs/api.md has the numbers.
+//! The number of pods that fit in a request, as documented in docs/api.md.
 //!
 //!     cargo test --test it pods_that_fit -- --nocapture
 
@@ -11,7 +11,7 @@ use serde_json::{Serializer, Value, json};
 
 use super::read;
 
-/// A List as kubectl prints it, or as `jq -c` does.
+/// A List in the format of kubectl, or in that of `jq -c`.
 fn text(items: &[Value], is_indented: bool) -> Vec<u8> {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
     if !is_indented {
@@ -25,7 +25,7 @@ fn text(items: &[Value], is_indented: bool) -> Vec<u8> {
 }
 
 #[test]
-fn pods_that_fit_are_those_of_the_docs() {
+fn pods_that_fit_match_the_docs() {
     let list: Value = serde_json::from_str(&read("examples/mid-rollout.json")).unwrap();
     let items = list["items"].as_array().unwrap().clone();
     let (pods, others): (Vec<_>, Vec<_>) = items.into_iter().partition(|it| it["kind"] == "Pod");
@@ -40,7 +40,7 @@ fn pods_that_fit_are_those_of_the_docs() {
         let with = |count: usize| {
             let pods = (0..count).map(|index| {
                 let mut pod = pod.clone();
-                // As long as the others are.
+                // Names of the same length.
                 let name = format!("web-67fc9594b8-{index:05}");
                 let uid = format!("a4f3cab6-b8a4-4260-966d-{index:012}");
                 pod["metadata"]["name"] = name.into();
@@ -60,7 +60,7 @@ fn pods_that_fit_are_those_of_the_docs() {
             rounded(fit)
         );
         assert!(docs.contains(&row), "docs/api.md has no row {row}");
-        // With room for the other fields of the request.
+        // With space for the other fields of the request.
         let text = with(fit - 1);
         let request = proto::ComputeStatusRequest {
             snapshot: Some(proto::Snapshot {
@@ -81,7 +81,7 @@ fn pods_that_fit_are_those_of_the_docs() {
     }
 }
 
-/// To hundreds, with a separator.
+/// Rounded to hundreds, with a separator.
 fn rounded(count: usize) -> String {
     let hundreds = count / 100;
     format!("{},{}00", hundreds / 10, hundreds % 10)

@@ -43,7 +43,7 @@ fn encoded_status_requests_have_the_answer_of_messages() {
     }
 }
 
-/// Bytes are decoded no further than their plan needs. Whatever they are, the answer is that to the whole message.
+/// Requests are decoded only as far as their plan needs. The answer must be that to the fully decoded message.
 #[test]
 fn malformed_requests_have_the_answer_of_messages() {
     let mut random = Random(11);
@@ -58,7 +58,7 @@ fn malformed_requests_have_the_answer_of_messages() {
         let snapshot = request.snapshot.as_mut().unwrap();
         snapshot.replica_sets_complete = random.below(8) > 0;
         let mut bytes = request.encode_to_vec();
-        // In half of the rounds, in the pods, which come last.
+        // In half of the rounds, only the pods are corrupted, which come last.
         let broken = random.below(2) * (bytes.len() - bytes.len() / 4);
         let mut part = bytes.split_off(broken);
         if random.below(4) > 0 {

@@ -1,4 +1,4 @@
-//! Objects as a Kubernetes API server prints them: taken as they are.
+//! Objects in the form of a Kubernetes API server are accepted unchanged.
 
 use prost::{Message, Name};
 use rollplan::proto;
@@ -48,7 +48,7 @@ fn assert_within(part: &Value, whole: &Value, path: &str) {
 }
 
 #[test]
-fn saved_snapshots_are_taken_unchanged() {
+fn saved_snapshots_are_accepted_unchanged() {
     for (name, example) in examples() {
         let request: proto::PlanRolloutRequest = check_subset(&example);
         let snapshot = wire::parse_snapshot(request.snapshot).unwrap();
@@ -56,7 +56,7 @@ fn saved_snapshots_are_taken_unchanged() {
         assert_eq!(snapshot.replica_sets.len(), count("replicaSets"), "{name}");
         assert_eq!(snapshot.pods.len(), count("pods"), "{name}");
         assert_eq!(snapshot.deployment.metadata.name, "web");
-        // What the template was before, all of it.
+        // The whole template is unchanged.
         let template = &example["snapshot"]["deployment"]["spec"]["template"];
         let given_back = snapshot.deployment.spec.template.value().to_json();
         assert_eq!(
@@ -68,7 +68,7 @@ fn saved_snapshots_are_taken_unchanged() {
 }
 
 #[test]
-fn objects_with_managed_fields_are_taken_unchanged() {
+fn objects_with_managed_fields_are_accepted_unchanged() {
     let file = |name: &str| -> Value {
         serde_json::from_str(&read(root().join("tests/fixtures").join(name))).unwrap()
     };
@@ -89,9 +89,9 @@ fn objects_with_managed_fields_are_taken_unchanged() {
     assert!(!pod.status.unwrap().pod_ip.is_empty());
 }
 
-/// What the planner reads of the fixtures with nulls and unknown fields.
+/// The snapshot of the fixtures with nulls and unknown fields.
 fn snapshot_of_nulls() -> rollplan_core::snapshot::Snapshot {
-    // What the Deployment selects: anything else would not be looked at.
+    // The objects must be selected by the Deployment, or they would be ignored.
     let mut set: proto::ReplicaSet = fixture("replica-set-nulls.json");
     let metadata = set.metadata.as_mut().unwrap();
     metadata.labels = [("app".to_owned(), "web".to_owned())].into();
@@ -113,7 +113,7 @@ fn snapshot_of_nulls() -> rollplan_core::snapshot::Snapshot {
 }
 
 #[test]
-fn nulls_count_as_absent_and_unknown_fields_as_nothing() {
+fn nulls_and_unknown_fields_are_ignored() {
     let deployment = snapshot_of_nulls().deployment;
     assert_eq!(deployment.api_version, "apps/v1");
     let metadata = &deployment.metadata;
@@ -139,7 +139,7 @@ fn nulls_count_as_absent_and_unknown_fields_as_nothing() {
             max_unavailable: IntOrPercent::Percent(10),
         }
     );
-    // Nulls in the template are its own.
+    // Nulls in the template are kept.
     assert_eq!(
         spec.template.value().to_json(),
         r#"{"metadata":{"creationTimestamp":null,"labels":{"app":"web"}},"spec":{"containers":[{"env":null,"image":"web:1","name":"web","resources":{}}],"terminationGracePeriodSeconds":0,"volumes":null}}"#
@@ -201,7 +201,7 @@ fn absent_fields_have_the_defaults_of_the_kubernetes_api() {
 }
 
 #[test]
-fn pods_keep_what_reports_will_read() {
+fn pods_have_the_fields_that_reports_use() {
     let pod: proto::Pod = fixture("pod-nulls.json");
     let status = pod.status.unwrap();
     assert_eq!(
@@ -249,7 +249,7 @@ fn options_have_the_defaults_of_the_contract() {
 }
 
 #[test]
-fn json_that_is_no_message_is_refused_where_it_goes_wrong() {
+fn invalid_json_messages_name_the_field() {
     let error = |json: Value| {
         let text = json.to_string();
         json::from_json::<proto::PlanRolloutRequest>(&text)
@@ -273,7 +273,7 @@ fn json_that_is_no_message_is_refused_where_it_goes_wrong() {
     for text in ["", "{", "{} {}", "nul"] {
         json::from_json::<proto::PlanRolloutRequest>(text).unwrap_err();
     }
-    // Deeper than the stack goes.
+    // Nested deeper than the stack allows.
     json::from_json::<proto::PlanRolloutRequest>(&"[".repeat(100_000)).unwrap_err();
     let deep = format!(
         "{}{}",
@@ -283,7 +283,7 @@ fn json_that_is_no_message_is_refused_where_it_goes_wrong() {
     json::from_json::<proto::PlanRolloutRequest>(&deep).unwrap_err();
 }
 
-/// The fuzzer has found the first: printed and read again, it was another number.
+/// The fuzzer found the first one, which did not round-trip.
 #[test]
 fn fractions_are_read_as_the_closest_number() {
     for text in [
@@ -306,7 +306,7 @@ fn fractions_are_read_as_the_closest_number() {
 }
 
 #[test]
-fn messages_survive_json_and_print_the_same_every_time() {
+fn messages_round_trip_through_json() {
     for (name, example) in examples() {
         let request = request(&example);
         let text = json::to_json(&request).unwrap();

@@ -1,4 +1,4 @@
-//! A plan that nobody waits for any more stops at its next checkpoint.
+//! An interrupted call stops at its next checkpoint.
 
 use std::cell::Cell;
 
@@ -32,10 +32,10 @@ impl Interrupt for From {
     }
 }
 
-/// What is left of the work are its phases, each of which asks first.
+/// An upper bound for the checkpoints after an interrupt: each phase has one at its start.
 const PHASES: usize = 12;
 
-/// The example with so many pods and old ReplicaSets more.
+/// The example with additional pods and old ReplicaSets.
 fn mk_large(pods: usize, sets: usize) -> proto::Snapshot {
     let mut snapshot = mk_request().snapshot.unwrap();
     let rename = |metadata: &mut Option<proto::ObjectMeta>, i: usize| {
@@ -58,7 +58,7 @@ fn mk_large(pods: usize, sets: usize) -> proto::Snapshot {
     snapshot
 }
 
-/// Interrupts a call at many of its checkpoints, of which there must be at least so many.
+/// Interrupts a call at many of its checkpoints, and checks that it has at least `checkpoints_min`.
 fn check(checkpoints_min: usize, call: impl Fn(&From) -> Option<Error>) {
     let never = From::checkpoint(usize::MAX);
     assert!(call(&never).is_none());
@@ -77,7 +77,7 @@ fn check(checkpoints_min: usize, call: impl Fn(&From) -> Option<Error>) {
 }
 
 #[test]
-fn an_interrupted_plan_stops_at_its_next_checkpoint() {
+fn interrupted_plan_stops_at_the_next_checkpoint() {
     let request = proto::PlanRolloutRequest {
         snapshot: Some(mk_large(2_000, 0)),
         options: None,
@@ -89,7 +89,7 @@ fn an_interrupted_plan_stops_at_its_next_checkpoint() {
 }
 
 #[test]
-fn an_interrupted_status_stops_at_its_next_checkpoint() {
+fn interrupted_status_stops_at_the_next_checkpoint() {
     let request = proto::ComputeStatusRequest {
         snapshot: Some(mk_large(500, 500)),
         ..proto::ComputeStatusRequest::default()
@@ -101,7 +101,7 @@ fn an_interrupted_status_stops_at_its_next_checkpoint() {
 }
 
 #[test]
-fn an_interrupted_rollback_stops_at_its_next_checkpoint() {
+fn interrupted_rollback_stops_at_the_next_checkpoint() {
     let request = proto::RollbackRequest {
         snapshot: Some(mk_large(0, 500)),
         ..proto::RollbackRequest::default()
@@ -113,7 +113,7 @@ fn an_interrupted_rollback_stops_at_its_next_checkpoint() {
 }
 
 #[test]
-fn an_interrupted_list_of_revisions_stops_at_its_next_checkpoint() {
+fn interrupted_list_of_revisions_stops_at_the_next_checkpoint() {
     let request = proto::ListRevisionsRequest {
         snapshot: Some(mk_large(0, 500)),
     };

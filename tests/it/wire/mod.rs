@@ -38,7 +38,7 @@ fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The saved snapshots of examples/, by name: what kubectl printed, as requests.
+/// The saved snapshots in examples/, by name, as requests.
 fn examples() -> Vec<(String, Value)> {
     let mut examples: Vec<_> = fs::read_dir(root().join("examples"))
         .unwrap()
@@ -60,7 +60,7 @@ fn examples() -> Vec<(String, Value)> {
     examples
 }
 
-/// One of them.
+/// The example with this name.
 fn example(name: &str) -> Value {
     let (_, example) = examples()
         .into_iter()
@@ -90,8 +90,8 @@ fn request(json: &Value) -> proto::PlanRolloutRequest {
     json::from_json(&json.to_string()).unwrap()
 }
 
-/// A rollout half way: a Deployment of 10, a new and an old ReplicaSet, a pod of each, and a failure. Nothing is
-/// wrong with it.
+/// A valid request for a rollout in progress: a Deployment of 10, a new and an old ReplicaSet, two pods, and a rejected
+/// call.
 fn mk_request() -> proto::PlanRolloutRequest {
     static REQUEST: LazyLock<proto::PlanRolloutRequest> = LazyLock::new(rollout_half_way);
     REQUEST.clone()

@@ -1,4 +1,4 @@
-//! Kubernetes JSON: the same answers as from fields. `refused_objects.rs` has what is refused.
+//! Kubernetes JSON has the same answers as typed fields. `refused_objects.rs` tests invalid JSON.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::random::Random;
 use super::{Parts as _, examples, mk_request, read, request};
 
-/// The same request, with these texts instead of its objects.
+/// The request with these texts instead of its typed objects.
 pub(super) fn with_texts(
     request: &proto::PlanRolloutRequest,
     texts: Vec<String>,
@@ -24,7 +24,7 @@ pub(super) fn with_texts(
     request
 }
 
-/// The objects of a request, as an API server lists them.
+/// The objects of a request, in the form of an API server.
 pub(super) fn objects(request: &proto::PlanRolloutRequest) -> Vec<Value> {
     fn value<M: prost::Message + prost::Name>(message: &M, (version, kind): (&str, &str)) -> Value {
         let text = json::to_kubernetes_json(message).unwrap();
@@ -44,7 +44,7 @@ pub(super) fn objects(request: &proto::PlanRolloutRequest) -> Vec<Value> {
     objects
 }
 
-/// Protobuf's JSON has `1.0` in templates, and no API server does.
+/// Protobuf JSON contains `1.0` in templates, unlike an API server.
 fn print_integers(value: &mut Value) {
     match value {
         Value::Object(map) => map.values_mut().for_each(print_integers),
@@ -63,7 +63,7 @@ pub(super) fn list(items: &[Value]) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items})
 }
 
-/// JSON with its keys in another order, more white space and more escapes.
+/// Writes JSON with random key order, whitespace and escapes.
 fn print(value: &Value, random: &mut Random, text: &mut String) {
     let space = ["", " ", "\n\t"][random.below(3)];
     text.push_str(space);
@@ -104,7 +104,7 @@ fn print(value: &Value, random: &mut Random, text: &mut String) {
     text.push_str(space);
 }
 
-/// Every answer to both requests is the same.
+/// Checks that all calls have the same answers for both requests.
 pub(super) fn check_same(
     typed: &proto::PlanRolloutRequest,
     texts: &proto::PlanRolloutRequest,
@@ -142,7 +142,7 @@ pub(super) fn check_same(
 }
 
 #[test]
-fn what_kubectl_prints_has_the_answers_of_its_fields() {
+fn objects_json_has_the_answers_of_typed_fields() {
     for (name, example) in examples() {
         let typed = request(&example);
         let text = read(format!("examples/{name}.json"));
@@ -151,7 +151,7 @@ fn what_kubectl_prints_has_the_answers_of_its_fields() {
 }
 
 #[test]
-fn order_white_space_escapes_and_lists_do_not_matter() {
+fn json_formatting_and_lists_do_not_matter() {
     let mut random = Random(7);
     let mut requests: Vec<_> = examples()
         .iter()
@@ -188,7 +188,7 @@ fn order_white_space_escapes_and_lists_do_not_matter() {
 }
 
 #[test]
-fn items_of_a_typed_list_take_their_kind_from_it() {
+fn items_of_typed_lists_inherit_the_kind() {
     let typed = request(&examples()[0].1);
     let mut items = objects(&typed);
     for item in &mut items {
@@ -207,7 +207,7 @@ fn items_of_a_typed_list_take_their_kind_from_it() {
     check_same(&typed, &with_texts(&typed, texts), "typed lists");
 }
 
-/// A rollout half way, and the objects of it.
+/// A rollout in progress, and its objects.
 pub(super) fn half_way() -> (proto::PlanRolloutRequest, Vec<Value>) {
     let mut request = mk_request();
     request.snapshot().answers.clear();
@@ -219,7 +219,7 @@ fn plan_of(request: &proto::PlanRolloutRequest, text: String) -> proto::PlanRoll
     wire::plan_rollout(with_texts(request, vec![text])).unwrap()
 }
 
-/// The bodies of the calls that create something.
+/// The bodies of create calls.
 fn created(plan: &proto::PlanRolloutResponse) -> String {
     let calls = plan.steps.iter().filter_map(|step| step.call.as_ref());
     let creates = calls.filter(|call| call.verb() == proto::Verb::Create);
@@ -242,9 +242,9 @@ fn lists_may_be_nested() {
     );
 }
 
-/// The API server omits the kind in lists of its own, at any depth.
+/// In typed lists, the API server omits the kind of the items, at any depth.
 #[test]
-fn items_of_a_typed_list_in_a_list_take_their_kind_from_it() {
+fn items_of_nested_typed_lists_inherit_the_kind() {
     let (typed, items) = half_way();
     let mut set = items[1].clone();
     set.as_object_mut().unwrap().remove("apiVersion");
@@ -305,10 +305,10 @@ fn null_is_absent() {
 }
 
 #[test]
-fn integers_beyond_what_a_double_carries_are_exact() {
+fn large_integers_are_exact() {
     const BEYOND: i64 = (1 << 53) + 1;
     let (typed, items) = half_way();
-    // In a field, which is the precondition of a call.
+    // In a field that is a precondition of a call.
     let mut typed_beyond = typed.clone();
     let mut beyond = items.clone();
     for set in 0..2 {
@@ -322,7 +322,7 @@ fn integers_beyond_what_a_double_carries_are_exact() {
     let plan = wire::plan_rollout(texts).unwrap();
     let mut calls = plan.steps.iter().filter_map(|step| step.call.as_ref());
     assert!(calls.any(|call| call.body_json.contains("9007199254740993")));
-    // In a template, of which its neighbour is another one.
+    // In a template: the next integer makes a different template.
     let plan = |of_set: i64| {
         let mut items = items.clone();
         for (item, seconds) in [(0, BEYOND), (1, of_set)] {
@@ -340,7 +340,7 @@ fn integers_beyond_what_a_double_carries_are_exact() {
 
 /// kubectl escapes `<`, `>` and `&`, and other programs do not.
 #[test]
-fn escapes_order_and_white_space_make_no_other_template() {
+fn json_formatting_does_not_change_templates() {
     let (typed, mut items) = half_way();
     let command = r#""command":["sh","-c","a < b && c > d"]"#;
     let containers = [
@@ -368,7 +368,7 @@ fn escapes_order_and_white_space_make_no_other_template() {
     assert_ne!(created(&other), "");
 }
 
-/// So that callers can leave out most of the bytes.
+/// Callers can omit most of the bytes.
 #[test]
 fn pods_need_no_spec() {
     for (name, example) in examples() {
@@ -387,9 +387,9 @@ fn pods_need_no_spec() {
     }
 }
 
-/// With those that are sent in their field.
+/// Together with events in the typed field.
 #[test]
-fn events_among_the_objects_are_the_events_of_the_snapshot() {
+fn events_in_objects_json_are_events_of_the_snapshot() {
     const DENIED: &str = "Error creating: admission webhook \"policy\" denied the request: no";
     let event = |name: &str, about: &str| {
         json!({
@@ -399,7 +399,7 @@ fn events_among_the_objects_are_the_events_of_the_snapshot() {
             "firstTimestamp": "2026-01-01T23:50:00Z", "lastTimestamp": "2026-01-01T23:59:00Z",
         })
     };
-    // The API server rejects the pods, and the event that is repeated makes it certain.
+    // The API server rejects the pods, and repeated events make it certain.
     let (mut typed, _) = half_way();
     typed.status().observed_generation = 2;
     let status = typed.set_status(0);
@@ -442,9 +442,9 @@ fn events_among_the_objects_are_the_events_of_the_snapshot() {
     check_same(&typed, &in_texts, "in texts");
 }
 
-/// Twenty thousand of them, and each as odd as can be.
+/// 20,000 invalid objects that are not selected.
 #[test]
-fn strangers_refuse_nothing() {
+fn invalid_unselected_objects_are_ignored() {
     let (typed, mut items) = half_way();
     for index in 0..20_000 {
         let owners = json!([{"uid": "x", "controller": true}]);
@@ -458,7 +458,7 @@ fn strangers_refuse_nothing() {
             _ => json!({"apiVersion": "v1", "kind": "Pod", "metadata": []}),
         });
     }
-    // One that has a key twice, which no map of this test can have.
+    // An object with duplicate keys, which the maps of the test cannot represent.
     let twice = r#"{"apiVersion":"v1","kind":"Pod","metadata":{},"spec":1,"spec":2,"x":3,"x":4}"#;
     items.push("TWICE".into());
     let text = list(&items).to_string().replace("\"TWICE\"", twice);

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same every time.
+//! Pseudo-random numbers.
 
 /// SplitMix64.
 pub(super) struct Random(pub(super) u64);
@@ -12,7 +12,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Below `end`, which is not zero.
+    /// A number below `end`, which must not be zero.
     pub(super) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
@@ -23,7 +23,7 @@ impl Random {
         }
     }
 
-    /// Changes a byte, takes one out, or does something else at one.
+    /// Changes or removes a byte, or applies `otherwise` at one.
     pub(super) fn break_bytes(
         &mut self,
         bytes: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! Kubernetes JSON that is refused: by name, with the place in the text.
+//! Invalid Kubernetes JSON: the violations name the field and the position in the text.
 
 use rollplan::proto;
 use rollplan::wire::{self, Error, Reason};
@@ -35,7 +35,7 @@ fn check(text: impl Into<String>, field: &str, reason: Reason, description: &str
     assert!(text.contains(description), "{text}");
 }
 
-/// The objects with a text in the place of a value of the first ReplicaSet.
+/// The objects, with a text instead of a value in the first ReplicaSet.
 fn with(pointer: &str, text: &str) -> String {
     let mut items = half_way().1;
     *items[1].pointer_mut(pointer).unwrap() = "PLACE".into();
@@ -92,7 +92,7 @@ fn several_documents_in_one_entry_are_refused() {
 }
 
 #[test]
-fn what_is_not_an_object_is_refused() {
+fn values_that_are_not_objects_are_refused() {
     for text in ["[]", "3", "null", "true", "\"x\"", "1.5"] {
         check(text, WHOLE, Reason::WrongType, "must be an object");
     }
@@ -105,7 +105,7 @@ fn what_is_not_an_object_is_refused() {
 }
 
 #[test]
-fn errors_of_syntax_give_the_byte() {
+fn syntax_errors_state_the_byte() {
     for (text, description) in [
         ("", "byte 0: EOF"),
         ("{\n \"a\": x}", "byte 8: expected value"),
@@ -115,7 +115,7 @@ fn errors_of_syntax_give_the_byte() {
     ] {
         check(text, WHOLE, Reason::MalformedJson, description);
     }
-    // That of the second entry counts from its own beginning.
+    // The position in the second entry is relative to its start.
     let (field, reason, text) = refused(
         vec!["{\"kind\":\"List\"}".to_owned(), "{\"".to_owned()],
         None,
@@ -139,9 +139,9 @@ fn bytes_that_are_not_utf8_are_refused() {
     assert_eq!(violations(request), [expected]);
 }
 
-/// What is not read is skipped without recursion.
+/// Unused values are skipped without recursion.
 #[test]
-fn depth_bombs_do_not_go_off() {
+fn deeply_nested_values_are_skipped_or_refused() {
     let bomb = "[".repeat(100_000);
     let text = format!(r#"{{"kind":"List","items":[{bomb}"#);
     check(text, WHOLE, Reason::MalformedJson, "EOF");
@@ -155,7 +155,7 @@ fn depth_bombs_do_not_go_off() {
 }
 
 #[test]
-fn a_fraction_or_an_exponent_makes_no_integer() {
+fn fractions_and_exponents_are_not_integers() {
     let replicas = &format!("{FIRST_SET}.spec.replicas");
     for text in ["1.0", "1e3", "-0.0", "1E0", "\"3\"", "true", "[]"] {
         let text = with("/spec/replicas", text);
@@ -189,7 +189,7 @@ fn integers_out_of_range_are_refused() {
     assert_eq!(field, generation);
 }
 
-/// As deep as anything is read.
+/// At any depth that is read.
 #[test]
 fn duplicate_keys_are_refused() {
     for (pointer, text, path) in [
@@ -209,13 +209,13 @@ fn duplicate_keys_are_refused() {
             r#"{"spec":{"a":1,"a":1}}"#,
             ".spec.template.spec.a",
         ),
-        // Escapes do not make another one of it.
+        // Escaped keys are the same keys.
         (
             "/spec/template",
             r#"{"spec":{"a":1,"\u0061":1}}"#,
             ".spec.template.spec.a",
         ),
-        // Of the object itself, whether or not the field is read.
+        // Top-level keys, even if the field is not read.
         ("/spec", r#"{},"spec":{}"#, "[\"spec\"]"),
         ("/spec", r#"{},"x":1,"x":2"#, "[\"x\"]"),
     ] {
@@ -225,9 +225,9 @@ fn duplicate_keys_are_refused() {
     }
 }
 
-/// Even of a stranger, which it then may not be. What else it has twice is its own business.
+/// Even in an unselected object, because its identity would be ambiguous. Other duplicate keys in it are ignored.
 #[test]
-fn who_an_object_is_must_be_said_once() {
+fn identity_of_an_object_must_be_unique() {
     let stranger = |text: &str| {
         let mut items = half_way().1;
         items.push("PLACE".into());
@@ -256,7 +256,7 @@ fn who_an_object_is_must_be_said_once() {
 }
 
 #[test]
-fn the_same_uid_twice_is_refused_with_both_positions() {
+fn duplicate_uids_are_refused_with_both_positions() {
     let items = half_way().1;
     for index in 0..items.len() {
         let mut items = items.clone();
@@ -285,10 +285,10 @@ fn the_same_uid_twice_is_refused_with_both_positions() {
             "{text}"
         );
     }
-    // In another entry as in the same.
+    // In another entry.
     let twice = vec![list(&items).to_string(), list(&items[1..2]).to_string()];
     let found = violations(with_texts(&half_way().0, twice));
-    // Its name, too.
+    // The UID and the name.
     assert_eq!(found.len(), 2, "{found:?}");
     for (field, reason, text) in found {
         assert!(
@@ -304,7 +304,7 @@ fn the_same_uid_twice_is_refused_with_both_positions() {
 }
 
 #[test]
-fn a_violation_names_its_place_and_its_object() {
+fn violations_name_their_field_and_object() {
     let objects = half_way().1;
     let strangers = (0..11).map(|index| {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c{index}"), "namespace": "shop"}})
@@ -312,7 +312,7 @@ fn a_violation_names_its_place_and_its_object() {
     let mut items: Vec<Value> = strangers.collect();
     items.extend(objects);
     assert_eq!(items[12]["kind"], "ReplicaSet");
-    // Found when it is read, and when it is validated.
+    // Errors during reading and during validation.
     for replicas in [json!("many"), json!(-1)] {
         let mut items = items.clone();
         items[12]["spec"]["replicas"] = replicas;
@@ -331,7 +331,7 @@ fn a_violation_names_its_place_and_its_object() {
 }
 
 #[test]
-fn of_two_deployments_the_target_must_name_one() {
+fn target_must_select_one_of_two_deployments() {
     let (typed, mut items) = half_way();
     let mut other = items[0].clone();
     other["metadata"]["name"] = "api".into();
@@ -352,7 +352,7 @@ fn of_two_deployments_the_target_must_name_one() {
 }
 
 #[test]
-fn without_a_deployment_the_other_owners_are_listed() {
+fn other_owners_are_listed_without_a_deployment() {
     let none = "{\"kind\":\"List\",\"items\":[]}";
     let field = "snapshot.objects_json";
     check(none, field, Reason::NotFound, "has no apps/v1 Deployment");
@@ -362,7 +362,7 @@ fn without_a_deployment_the_other_owners_are_listed() {
         ("snapshot.target", Reason::NotFound)
     );
     assert!(text.ends_with("there is none"), "{text}");
-    // Another kind of owner is one for who names it.
+    // An owner of another kind must be named by the target.
     let (typed, mut items) = half_way();
     items[0]["apiVersion"] = "apps.rollplan.dev/v1alpha1".into();
     items[0]["kind"] = "PlannedDeployment".into();
@@ -380,9 +380,9 @@ fn without_a_deployment_the_other_owners_are_listed() {
     wire::plan_rollout(request).unwrap();
 }
 
-/// Answers and events are sent beside them.
+/// Answers and events can be combined with both.
 #[test]
-fn objects_are_in_their_fields_or_in_texts() {
+fn typed_fields_and_objects_json_are_exclusive() {
     let (typed, items) = half_way();
     let texts = || with_texts(&typed, vec![list(&items).to_string()]);
     let mut both = texts();
@@ -402,9 +402,9 @@ fn objects_are_in_their_fields_or_in_texts() {
     wire::plan_rollout(beside).unwrap();
 }
 
-/// What would take too much memory is refused, whatever is selected of it.
+/// Requests that would need too much memory are refused, regardless of the selected objects.
 #[test]
-fn what_takes_too_much_memory_is_refused() {
+fn objects_with_a_large_decoded_size_are_refused() {
     let (typed, mut items) = half_way();
     items.truncate(3);
     let mut request = with_texts(&typed, Vec::new());

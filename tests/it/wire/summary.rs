@@ -1,4 +1,4 @@
-//! What the objects of a request show before it is planned for: what they are about, and whether any are missing.
+//! Summaries of the objects in a request before planning: their target, and whether objects are missing.
 
 use rollplan::proto;
 use rollplan::wire::{Error, ObjectsSummary, Reason, summarize_objects};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{examples, read};
 
-/// What kubectl printed of a saved snapshot.
+/// The output of kubectl for a saved snapshot.
 fn printed(example: &str) -> Value {
     serde_json::from_str(&read(format!("examples/{example}.json"))).unwrap()
 }
@@ -21,7 +21,7 @@ fn summary(list: &Value, target: Option<proto::Target>) -> Result<ObjectsSummary
     summarize_objects(&snapshot, &Never)
 }
 
-/// Whether the ReplicaSets look complete, and the pods.
+/// Whether the ReplicaSets and the pods appear to be complete.
 fn complete(list: &Value) -> (bool, bool) {
     let summary = summary(list, None).unwrap();
     (summary.replica_sets_complete, summary.pods_complete)
@@ -49,7 +49,7 @@ fn named<'a>(list: &'a mut Value, name: &str) -> &'a mut Value {
 }
 
 #[test]
-fn what_kubectl_prints_is_complete() {
+fn output_of_kubectl_is_complete() {
     for (name, _) in examples() {
         let summary = summary(&printed(&name), None).unwrap();
         assert_eq!(summary.target, target("web"), "{name}");
@@ -59,19 +59,19 @@ fn what_kubectl_prints_is_complete() {
 }
 
 #[test]
-fn missing_replica_sets_are_noticed() {
+fn missing_replica_sets_are_detected() {
     let example = printed("mid-rollout");
     for (set, expected) in [
         ("web-67fc9594b8", false),
         ("web-779f94f8fc", false),
-        // It has no pods and is not the latest: nothing shows that it existed.
+        // A ReplicaSet without pods that is not the latest: nothing indicates that it existed.
         ("web-5dc4f4f9bb", true),
     ] {
         let mut list = example.clone();
         items(&mut list).retain(|item| item["metadata"]["name"] != set);
         assert_eq!(complete(&list).0, expected, "{set}");
     }
-    // The sizes add up, but the set of the annotated revision is missing.
+    // The sizes add up, but the ReplicaSet of the annotated revision is missing.
     let mut list = printed("after-undo");
     let revision = "deployment.kubernetes.io/revision";
     named(&mut list, "web")["metadata"]["annotations"][revision] = json!("9");
@@ -81,14 +81,14 @@ fn missing_replica_sets_are_noticed() {
 }
 
 #[test]
-fn missing_pods_are_noticed() {
+fn missing_pods_are_detected() {
     let mut list = printed("mid-rollout");
     let last = items(&mut list).iter().rposition(|it| it["kind"] == "Pod");
     items(&mut list).remove(last.unwrap());
     assert_eq!(complete(&list), (true, false));
     items(&mut list).retain(|item| item["kind"] != "Pod");
     assert_eq!(complete(&list), (true, false));
-    // Without any pod, every ReplicaSet of the namespace must report that it has none.
+    // A list without pods is complete if every ReplicaSet of the namespace reports that it has none.
     let mut list = printed("recreate-waiting");
     items(&mut list).retain(|item| item["kind"] != "Pod");
     assert_eq!(complete(&list), (true, false));
@@ -111,7 +111,7 @@ fn missing_pods_are_noticed() {
 }
 
 #[test]
-fn part_of_a_list_is_not_complete() {
+fn continued_lists_are_incomplete() {
     let mut list = printed("mid-rollout");
     list["metadata"] = json!({"continue": ""});
     assert_eq!(complete(&list), (true, true));
@@ -122,7 +122,7 @@ fn part_of_a_list_is_not_complete() {
 }
 
 #[test]
-fn summaries_are_refused_as_requests_are() {
+fn summaries_are_refused_like_requests() {
     let mut list = printed("mid-rollout");
     let mut other = named(&mut list, "web").clone();
     other["metadata"]["name"] = json!("api");

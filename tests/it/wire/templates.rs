@@ -1,4 +1,4 @@
-//! Templates, left in their bytes: what is read there is what lies there.
+//! Encoded templates are read like decoded ones.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use rollplan_core::template::{MAX_DEPTH, Template, Value, equal, template_hash};
 use super::random::Random;
 use super::{Parts as _, examples, mk_request, request};
 
-/// The template as the planner gets it.
+/// The template in the form for the planner.
 fn take_in(raw: &RawStruct) -> Result<Template, Error> {
     let mut request = mk_request();
     request.spec().template = Some(raw.clone());
@@ -48,7 +48,7 @@ pub(super) fn encode_map(entries: &BTreeMap<String, Value>, random: &mut Random)
     random.shuffle(&mut entries);
     let mut out = Vec::new();
     for (key, value) in entries {
-        // Once in a while a key that comes again: the last one counts.
+        // Sometimes a key is repeated: the last value counts.
         if random.below(20) == 0 {
             field(
                 1,
@@ -91,7 +91,7 @@ fn encode_value(value: &Value, random: &mut Random) -> Vec<u8> {
     out
 }
 
-/// Any value, with keys that the planner's table of templates knows and others.
+/// A random value, with known and unknown keys of templates.
 pub(super) fn random_value(random: &mut Random, depth: usize) -> Value {
     const KEYS: &[&str] = &[
         "metadata",
@@ -147,7 +147,7 @@ fn check_taken_in(value: &Value, random: &mut Random) {
 }
 
 #[test]
-fn random_templates_in_any_order_are_read_as_they_are() {
+fn random_templates_are_decoded_in_any_key_order() {
     let mut random = Random(1);
     for _ in 0..2_000 {
         let spec = random_value(&mut random, 1);
@@ -161,7 +161,7 @@ fn random_templates_in_any_order_are_read_as_they_are() {
 }
 
 #[test]
-fn real_templates_in_any_order_are_read_as_they_are() {
+fn real_templates_are_decoded_in_any_key_order() {
     let mut random = Random(2);
     let mut count = 0;
     for (_, example) in examples() {
@@ -175,10 +175,10 @@ fn real_templates_in_any_order_are_read_as_they_are() {
     assert!(count > 20, "{count} templates");
 }
 
-/// The call that creates a ReplicaSet is written from the bytes of the template. It has what comes of decoding the template,
-/// adding the label and printing it.
+/// The call that creates a ReplicaSet is written from the encoded template. The result must be that of decoding the template,
+/// adding the label and writing it.
 #[test]
-fn created_sets_have_the_template_and_the_label() {
+fn created_replica_sets_have_the_template_with_the_label() {
     let mut random = Random(3);
     for round in 0..1_000 {
         let labels = [("app", "web"), ("zone", "a"), ("a", "b")];
@@ -219,9 +219,9 @@ fn created_sets_have_the_template_and_the_label() {
     }
 }
 
-/// The template of a ReplicaSet is compared with the Deployment's in their bytes.
+/// The template of a ReplicaSet is compared with that of the Deployment without decoding them.
 #[test]
-fn templates_are_compared_in_their_bytes_as_they_are_when_decoded() {
+fn encoded_templates_compare_like_decoded_ones() {
     let mut random = Random(7);
     let mut answers = [0, 0];
     for _ in 0..5_000 {
@@ -258,8 +258,8 @@ fn templates_are_compared_in_their_bytes_as_they_are_when_decoded() {
 }
 
 #[test]
-fn a_map_with_many_keys_takes_no_longer_than_it_should() {
-    // Comparing each key with each would take long.
+fn large_maps_are_decoded_in_linear_time() {
+    // Comparing all pairs of keys would take too long.
     let keys = (0..20_000).map(|i| (format!("k{}", i % 15_000), Value::from(i)));
     let mut bytes = Vec::new();
     let mut random = Random(3);
@@ -269,7 +269,7 @@ fn a_map_with_many_keys_takes_no_longer_than_it_should() {
     }
     let template = take_in(&raw(&bytes)).unwrap();
     assert_eq!(template.value(), &Value::Map(keys.into_iter().collect()));
-    // One more is too many.
+    // One more key exceeds the limit.
     field(
         1,
         &entry_of("more", &Value::from(1), &mut random),
@@ -283,7 +283,7 @@ fn a_map_with_many_keys_takes_no_longer_than_it_should() {
 }
 
 #[test]
-fn templates_are_given_back_byte_for_byte() {
+fn templates_are_returned_byte_for_byte() {
     let mut random = Random(4);
     for _ in 0..200 {
         let Value::Map(entries) = random_map(&mut random, &["a", "b", "spec"], 0) else {
@@ -293,7 +293,7 @@ fn templates_are_given_back_byte_for_byte() {
         let decoded = raw(&bytes);
         assert_eq!(decoded.encode_to_vec(), bytes);
         assert_eq!(decoded.encoded_len(), bytes.len());
-        // Two parts of a message are one, as protobuf has it.
+        // As in protobuf, two parts of a message are merged.
         let mut merged = decoded.clone();
         merged.merge(&bytes[..]).unwrap();
         assert!(
@@ -308,7 +308,7 @@ fn templates_are_given_back_byte_for_byte() {
 }
 
 #[test]
-fn a_missing_key_or_value_is_the_empty_one() {
+fn missing_keys_and_values_are_empty() {
     let template = take_in(&raw(b"\x0a\x00")).unwrap();
     assert_eq!(template.value(), &Value::from([("", Value::Null)]));
     let template = take_in(&raw(b"\x0a\x05\x0a\x01a\x12\x00")).unwrap();
@@ -317,7 +317,7 @@ fn a_missing_key_or_value_is_the_empty_one() {
 
 #[test]
 fn unknown_fields_are_skipped() {
-    // Fields 3 (varint), 4 (64 bits), 5 (bytes) and 6 (32 bits) beside key and value, and 7 in the value.
+    // Fields 3 (varint), 4 (64 bits), 5 (bytes) and 6 (32 bits) in addition to key and value, and 7 in the value.
     let entry = b"\x0a\x01a\x18\x05\x21xxxxxxxx\x2a\x01x\x35xxxx\x12\x04\x38\x01\x20\x01";
     let mut bytes = vec![0x10, 0x01];
     field(1, entry, &mut bytes);
@@ -326,9 +326,9 @@ fn unknown_fields_are_skipped() {
 }
 
 #[test]
-fn malformed_structs_are_named() {
+fn malformed_structs_are_violations() {
     for bytes in [
-        // Cut off: an entry, a key, a number.
+        // Truncated: an entry, a key, a number.
         &b"\x0a\x01\x0a"[..],
         b"\x0a\x03\x0a\x05a",
         b"\x0a\x06\x0a\x01a\x12\x01\x11",
@@ -338,11 +338,11 @@ fn malformed_structs_are_named() {
         // Field 0; a group.
         b"\x0a\x02\x00\x00",
         b"\x0a\x02\x1b\x1c",
-        // A key that is a number; a value that is one; a number that is text.
+        // A key that is a number; a value that is a number; a number that is a string.
         b"\x0a\x02\x08\x01",
         b"\x0a\x02\x10\x01",
         b"\x0a\x07\x0a\x01a\x12\x02\x12\x00",
-        // Two keys; two values; a value that is two things.
+        // Two keys; two values; a value of two kinds.
         b"\x0a\x04\x0a\x00\x0a\x00",
         b"\x0a\x04\x12\x00\x12\x00",
         b"\x0a\x06\x12\x04\x20\x01\x08\x00",
@@ -356,14 +356,14 @@ fn malformed_structs_are_named() {
             "{bytes:x?}"
         );
     }
-    // What the decoder of messages sees by itself.
+    // Errors that the message decoder detects itself.
     assert!(RawStruct::decode(&b"\x0a\x05x"[..]).is_err());
     assert!(RawStruct::decode(&b"\x08\x01"[..]).is_err());
 }
 
 #[test]
-fn lists_and_maps_end_at_the_depth_that_the_planner_looks() {
-    // Built from the inside, so that nothing here recurses.
+fn depth_of_lists_and_maps_is_limited() {
+    // Built from the inside out, without recursion.
     let nested = |levels: usize| {
         let mut value = vec![4 << 3, 1];
         for level in 0..levels - 1 {
@@ -390,7 +390,7 @@ fn lists_and_maps_end_at_the_depth_that_the_planner_looks() {
 }
 
 #[test]
-fn integers_up_to_the_limit_are_taken() {
+fn integers_up_to_the_limit_are_accepted() {
     let value = |number: f64| {
         let fields = [("x".to_owned(), prost_types::Value::from(number))];
         raw(&prost_types::Struct {
@@ -420,9 +420,9 @@ fn integers_up_to_the_limit_are_taken() {
     }
 }
 
-/// Bytes gone wrong in every way: whatever is taken in is what protobuf's own types read there.
+/// Randomly corrupted bytes: a template that is accepted must be the one that protobuf's own types decode.
 #[test]
-fn broken_bytes_are_refused_or_read_as_protobuf_reads_them() {
+fn corrupted_templates_are_refused_or_read_like_protobuf() {
     let (_, example) = examples().swap_remove(0);
     let template = request(&example).spec().template.clone().unwrap();
     let whole = template.encode_to_vec();
@@ -468,7 +468,7 @@ fn of_value(value: prost_types::Value) -> Value {
 }
 
 #[test]
-fn whole_requests_with_broken_bytes_never_panic() {
+fn corrupted_requests_never_panic() {
     let whole = mk_request().encode_to_vec();
     let mut random = Random(7);
     for _ in 0..3_000 {

@@ -1,8 +1,7 @@
-//! Restarts in a simulated world: an adapter that is killed after any of its steps, or a service that is, changes nothing
-//! about the restarts in the end.
+//! Restarts in a simulated world: the final restarts are the same if the adapter or the service is killed after any step.
 
 #[path = "../../../src/core/restart/tests/world.rs"]
-#[allow(dead_code, reason = "part of it is for the tests of the planner")]
+#[allow(dead_code, reason = "the tests of the planner use the rest")]
 mod world;
 
 use std::collections::BTreeMap;
@@ -15,29 +14,29 @@ use self::world::{ConfigMap, Secret, World, env_from, template};
 
 /// Polling interval of the adapter, in seconds.
 const TICK: i64 = 5;
-/// When a story has ended.
+/// The end of the story, in seconds.
 const END: i64 = 2_600;
 
-/// Where the adapter or the service dies.
+/// The step at which the adapter or the service is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Death {
     Never,
-    /// With the plan made and this step not carried out: the adapter, or the service before it has answered.
+    /// After planning, before this step is executed. Includes a service that is killed before it answers.
     Before(usize),
-    /// With this step carried out, and its answer lost.
+    /// After this step is executed, and its answer is lost.
     After(usize),
 }
 
-/// What happened in the end.
+/// The final result.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     restarts: BTreeMap<String, usize>,
     jobs: usize,
-    /// Whether all pods have started after the last change of what they read.
+    /// Whether all pods have started after the last change to their configuration.
     is_current: bool,
 }
 
-/// A cluster with a workload for each way of restarting.
+/// A cluster with a workload of each kind.
 fn cluster(profile: Profile) -> World {
     let mut world = World::new(profile);
     world.set(ConfigMap, "app", &[("K", "0")]);
@@ -68,14 +67,14 @@ fn cluster(profile: Profile) -> World {
     world
 }
 
-/// What people do at a time.
+/// The actions of users at a time.
 fn act(world: &mut World, now: i64) {
     match now {
         // Two related changes.
         100 => world.set(ConfigMap, "app", &[("K", "1")]),
         105 => world.set(Secret, "db", &[("K", "1")]),
         400 => world.set(Secret, "db", &[("K", "2")]),
-        // There and back again.
+        // A change that is reverted.
         600 => world.set(ConfigMap, "app", &[("K", "9")]),
         605 => world.set(ConfigMap, "app", &[("K", "1")]),
         800 => world.set(ConfigMap, "extra", &[("K", "1")]),
@@ -102,7 +101,7 @@ fn run(profile: Profile, death: Death, downtime: i64) -> (Outcome, usize) {
         world.now += TICK;
         let now = world.now;
         act(&mut world, now);
-        'look: while now >= down_until {
+        'poll: while now >= down_until {
             let plan = world.steps();
             if plan.is_empty() {
                 break;
@@ -112,12 +111,12 @@ fn run(profile: Profile, death: Death, downtime: i64) -> (Outcome, usize) {
                 let dies_after = death == Death::After(steps);
                 if death == Death::Before(steps) {
                     down_until = now + downtime;
-                    continue 'look;
+                    continue 'poll;
                 }
                 world.carry_out(&step).unwrap();
                 if dies_after {
                     down_until = now + downtime;
-                    continue 'look;
+                    continue 'poll;
                 }
             }
         }
@@ -140,13 +139,13 @@ fn run(profile: Profile, death: Death, downtime: i64) -> (Outcome, usize) {
 const PROFILES: [Profile; 3] = [Profile::Rollplan, Profile::Xing, Profile::Reloader];
 
 #[test]
-fn the_story_restarts_what_it_should() {
+fn story_has_the_expected_restarts() {
     for (profile, api, web, jobs) in [
-        // Both related changes, the Secret, and "extra" that appears and disappears.
+        // The two related changes, the Secret, and the creation and deletion of "extra".
         (Profile::Rollplan, 4, 1, 0),
-        // A deleted ConfigMap is nothing to the original.
+        // The original ignores deleted ConfigMaps.
         (Profile::Xing, 3, 1, 0),
-        // No quiet window: each change is a restart. Creation and deletion are not.
+        // Without a quiet period, each change causes a restart. Creation and deletion do not.
         (Profile::Reloader, 5, 3, 4),
     ] {
         let (outcome, steps) = run(profile, Death::Never, 0);
@@ -161,16 +160,16 @@ fn the_story_restarts_what_it_should() {
 }
 
 #[test]
-fn death_after_any_step_changes_no_restart() {
+fn crash_after_any_step_changes_no_restart() {
     for profile in PROFILES {
         let (uninterrupted, steps) = run(profile, Death::Never, 0);
         for step in 1..=steps {
             for death in [Death::Before(step), Death::After(step)] {
-                // Back at once, and with the next look of another one.
+                // Restarted at once, or replaced at the next poll.
                 for downtime in [0, TICK] {
                     let (outcome, _) = run(profile, death, downtime);
                     let story = format!("{profile:?} {death:?}, down for {downtime} s");
-                    // Whoever restarts at once may see a change and its reversal as one, or as none.
+                    // Without a quiet period, a downtime may hide a change and its reversal.
                     if profile == Profile::Reloader && downtime > 0 {
                         assert!(outcome.is_current, "{story}: {outcome:?}");
                         continue;
@@ -183,7 +182,7 @@ fn death_after_any_step_changes_no_restart() {
 }
 
 #[test]
-fn long_downtime_loses_no_restart_and_adds_none() {
+fn long_downtime_adds_no_restart() {
     for profile in PROFILES {
         let (uninterrupted, steps) = run(profile, Death::Never, 0);
         for step in 1..=steps {
@@ -209,7 +208,7 @@ fn two_adapters_restart_like_one() {
             world.now += TICK;
             let now = world.now;
             act(&mut world, now);
-            // Both plan from the same observation, and one of them wins each workload.
+            // Both plan from the same observation. For each workload, one of them succeeds.
             loop {
                 let (one, other) = (world.steps(), world.steps());
                 if one.is_empty() {

@@ -63,7 +63,7 @@ fn is_stalled(goal: Goal, reports: &[(u64, RolloutReport)]) -> bool {
 }
 
 #[test]
-fn failures_come_before_errors_and_these_before_what_goes_on() {
+fn failures_take_precedence_over_errors_and_timeouts() {
     use Exit::{Done, Failed, Going, Unreachable, Usage};
     for (exits, expected) in [
         (&[Done, Done][..], Done),

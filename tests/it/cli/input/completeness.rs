@@ -3,7 +3,7 @@
 use super::CREATED;
 use crate::cli::{DEPLOYMENT, NOW, POD, REPLICA_SET, plan_args, planned, rollplan, summaries};
 
-/// Under Recreate nothing is created before the input shows that no old pod is left.
+/// Under Recreate, nothing is created before the input shows that no old pod exists.
 #[test]
 fn recreate_waits_if_the_input_may_lack_pods() {
     const NOTE: &str = "note: the input may lack pods, so that strategy Recreate cannot tell whether old ones are \
@@ -21,9 +21,9 @@ fn recreate_waits_if_the_input_may_lack_pods() {
         );
         assert_eq!(summaries(&run.out), expected, "{set}{pod}{args:?}");
     };
-    // The sets say that they have none.
+    // The ReplicaSet reports that it has no pods.
     check(REPLICA_SET, "", &[], &CREATED, "");
-    // Nobody has said that there are none, or that they are gone.
+    // The status does not exclude that pods exist or are terminating.
     let silent = REPLICA_SET.replace("  terminatingReplicas: 0\n", "");
     let leaving = REPLICA_SET.replace("terminatingReplicas: 0", "terminatingReplicas: 1");
     let stale = REPLICA_SET.replace("  generation: 1", "  generation: 2");
@@ -32,7 +32,7 @@ fn recreate_waits_if_the_input_may_lack_pods() {
         check(set, "", &["--pods-complete=false"], &[], "");
     }
     check(REPLICA_SET, "", &["--pods-complete=false"], &[], "");
-    // Pods were asked for, or so it is said.
+    // An option declares the list of pods complete, or incomplete.
     for set in [&silent, &leaving] {
         check(set, "", &["--pods-complete"], &CREATED, "");
         check(set, "", &["--pods-complete=true"], &CREATED, "");
@@ -41,7 +41,7 @@ fn recreate_waits_if_the_input_may_lack_pods() {
         check(set, &far, &[], &[], NOTE);
     }
     check(&silent, POD, &[], &CREATED, "");
-    // The list has pods, but not the one that the ReplicaSet counts. Other pods do not matter.
+    // The list has pods, but not the one that the ReplicaSet counts. Pods of other owners do not matter.
     check(&leaving, POD, &[], &[], NOTE);
     check(
         &leaving.replace("uid: d1", "uid: d9"),
@@ -50,7 +50,7 @@ fn recreate_waits_if_the_input_may_lack_pods() {
         &CREATED,
         "",
     );
-    // It is there, and so it is waited for; or it has come to its end.
+    // The pod is in the list: the plan waits for it, unless it has terminated.
     let left = POD.replace(
         "  uid: p1\n",
         "  uid: p1\n  ownerReferences:\n  - {apiVersion: apps/v1, kind: ReplicaSet, name: web-1, uid: r1, controller: true}\n",
@@ -65,7 +65,7 @@ fn recreate_waits_if_the_input_may_lack_pods() {
     );
 }
 
-/// A list of ReplicaSets is complete if the pods that they report add up, and that of the revision is there.
+/// A list of ReplicaSets is complete if the numbers of pods add up, and it contains that of the current revision.
 #[test]
 fn inputs_that_may_lack_replica_sets_have_no_plan() {
     const NOTE: &str = "note: the input may lack ReplicaSets, so that nothing can be planned or counted: get deploy,rs,pods \
@@ -101,7 +101,7 @@ fn inputs_that_may_lack_replica_sets_have_no_plan() {
     );
     assert_ne!(annotated, DEPLOYMENT);
     check(&annotated, REPLICA_SET, &[], &[], NOTE);
-    // Whoever knows better can say so.
+    // An option overrides this.
     check(&annotated, "", &["--replica-sets-complete"], &CREATED, "");
     check(
         &running,
@@ -111,7 +111,7 @@ fn inputs_that_may_lack_replica_sets_have_no_plan() {
         "",
     );
     check(DEPLOYMENT, "", &["--replica-sets-complete=false"], &[], "");
-    // The status is that which the Deployment shows, and an undo is refused.
+    // The status is that of the Deployment itself, and undo is refused.
     let args = ["-f", "-", "--now", NOW];
     let status = rollplan(&[&["status"][..], &args].concat(), &running);
     assert_eq!((status.exit, status.err.as_str()), (3, NOTE));
@@ -125,7 +125,7 @@ fn inputs_that_may_lack_replica_sets_have_no_plan() {
     );
 }
 
-/// A page of a list that goes on may lack anything, whatever adds up.
+/// A page of a continued list may lack any object, even if the numbers add up.
 #[test]
 fn lists_with_a_continue_token_are_incomplete() {
     const CONTINUED: &str = "note: standard input, document 1: metadata.continue is set: objects are missing from the list\n";
@@ -139,14 +139,14 @@ fn lists_with_a_continue_token_are_incomplete() {
         "{run:?}"
     );
     assert!(run.out.contains("REPLICA_SETS_INCOMPLETE"), "{run:?}");
-    // Who has the rest elsewhere may say so.
+    // An option overrides this.
     let run = rollplan(&plan_args(&["--replica-sets-complete"]), &input);
     assert_eq!((run.exit, run.err.as_str()), (0, CONTINUED));
     assert_eq!(summaries(&run.out), CREATED);
     // The last page has an empty token.
     let last = input.replace("continue: next", "continue: \"\"");
     assert_eq!(planned(&[], &last), CREATED);
-    // What was applied is looked up: nothing would notice what is missing.
+    // wait reads the listed objects from the cluster, so an incomplete list is refused.
     let run = rollplan(&["wait", "-f", "-"], &input);
     assert_eq!(run.exit, 2, "{run:?}");
     assert!(

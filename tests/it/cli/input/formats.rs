@@ -7,7 +7,7 @@ use crate::cli::{
     DEPLOYMENT, NOW, POD, REPLICA_SET, Scratch, answered, plan_args, read, summaries,
 };
 
-/// YAML that this program's own tests wrote: the subset of it that the program prints, and what stands above.
+/// Parses YAML that the tests or the program wrote.
 pub(in crate::cli) fn from_yaml(text: &str) -> Value {
     use saphyr::{LoadableYamlNode as _, Yaml};
     fn json(yaml: &Yaml<'_>) -> Value {
@@ -66,7 +66,7 @@ fn yaml_json_lists_and_documents_have_the_same_answer() {
     assert_eq!(summaries(&expected), CREATED);
     let list = |items: Vec<&Value>| json!({"apiVersion": "v1", "kind": "List", "items": items});
     let same = |input: String| assert_eq!(answered(&plan_args(&[]), &input), expected, "{input}");
-    // One after the other, in another order, with and without separators.
+    // Concatenated, in another order, with and without separators.
     same(format!("{deployment}{set}{pod}"));
     same(format!(
         "{pod}\n---\n{set}\n---\n---\n# nothing\n---\n{DEPLOYMENT}"
@@ -78,7 +78,7 @@ fn yaml_json_lists_and_documents_have_the_same_answer() {
         "---\r\n{}",
         format!("{DEPLOYMENT}---\n{REPLICA_SET}---\n{POD}").replace('\n', "\r\n")
     ));
-    // Lists, Lists of Lists, typed lists whose items do not say what they are, arrays.
+    // Lists, nested Lists, typed lists whose items lack a kind, and arrays.
     same(list(vec![&deployment, &set, &pod]).to_string());
     same(
         list(vec![
@@ -117,7 +117,7 @@ fn several_files_form_one_input() {
     assert_eq!(summaries(&answered(&args, POD)), CREATED);
 }
 
-/// As Kubernetes reads it (sigs.k8s.io/yaml), which is YAML 1.1.
+/// Kubernetes reads YAML 1.1 (sigs.k8s.io/yaml).
 #[test]
 fn yaml_scalars_are_read_like_kubernetes() {
     let spec = |extra: &str| {

@@ -1,4 +1,4 @@
-//! Which objects of the input a plan is made from.
+//! The selection of objects from the input.
 
 use serde_json::{Value, json};
 
@@ -27,13 +27,13 @@ fn other_kinds_are_skipped_with_a_note() {
 #[test]
 fn objects_of_other_namespaces_are_ignored() {
     let elsewhere = |text: &str| text.replace("namespace: shop", "namespace: other");
-    // Not even if they are broken.
+    // Even if they are invalid.
     let broken = elsewhere(REPLICA_SET).replace("replicas: 0", "replicas: -1");
     let input = [DEPLOYMENT, REPLICA_SET, &broken, &elsewhere(POD), POD].join("---\n");
     assert_eq!(planned(&[], &input), CREATED);
 }
 
-/// What others have is not looked at, however odd it is, and however much.
+/// Objects of other owners may be invalid, and their number is not limited.
 #[test]
 fn objects_of_other_owners_are_ignored() {
     let odd = REPLICA_SET
@@ -60,7 +60,7 @@ fn objects_of_other_owners_are_ignored() {
     assert_eq!(planned(&[], &input), CREATED);
 }
 
-/// Not even they may have the name that the new ReplicaSet would get.
+/// A ReplicaSet of another owner has the name that the new ReplicaSet would get.
 #[test]
 fn names_of_other_owners_are_not_reused() {
     let theirs = REPLICA_SET

@@ -1,4 +1,4 @@
-//! Objects of every kind in files: those that were applied, and live ones.
+//! Files with objects of every kind: manifests that were applied, and live objects.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::cli::kubectl::{Kubectl, OPTIONS};
 use crate::cli::{NOW, Run, Scratch, refused, rollplan};
 
 #[test]
-fn all_that_was_applied_is_waited_for() {
+fn wait_covers_all_applied_objects() {
     let manifest = "\
 apiVersion: apps/v1
 kind: StatefulSet
@@ -30,7 +30,7 @@ kind: Certificate
 metadata: {name: db, namespace: shop}
 ";
     let file = Scratch::new(manifest);
-    // In the order of their namespaces and kinds.
+    // In order of namespace and kind.
     let polls = [
         alone(certificate("True")),
         alone(ended_job("Complete", "CompletionsReached")),
@@ -61,7 +61,7 @@ metadata: {name: db, namespace: shop}
             get("statefulsets.apps")
         ]
     );
-    // A goal is only for those for which it means something.
+    // Other kinds than those that the goal applies to are skipped.
     let kubectl = Kubectl::new(&[alone(stateful_set(2))]);
     let run = kubectl.watch(&["wait", "-f", file.path(), "--for=available", "-o", "name"]);
     assert_eq!(
@@ -80,7 +80,7 @@ metadata: {name: db, namespace: shop}
     );
 }
 
-/// What `kubectl get all -o json` prints, and less.
+/// The output of `kubectl get all -o json`, and parts of it.
 #[test]
 fn live_objects_of_every_kind_have_a_status() {
     let set = stateful_set(2);
@@ -114,12 +114,12 @@ fn live_objects_of_every_kind_have_a_status() {
             vec!["Job", "shop/db", "progressing", "-", "-"],
         ]
     );
-    // Pods by themselves have a status where there is nothing else.
+    // Single pods have a status if the input contains nothing else.
     let run = rollplan(&args, &list(&objects[1..3]));
     assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
     assert!(run.out.contains("shop/db-0   complete"), "{}", run.out);
     assert!(run.out.contains("shop/debug  stalled"), "{}", run.out);
-    // A manifest is not an object of a cluster.
+    // Manifests are not live objects.
     let manifest =
         "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: db, namespace: shop}\nspec: {}\n";
     let err = refused(&args, manifest);
@@ -156,7 +156,7 @@ fn status(words: &[&str]) -> Run {
 }
 
 #[test]
-fn objects_of_files_are_named_as_those_of_a_cluster() {
+fn objects_in_files_are_selected_like_those_in_a_cluster() {
     for (words, exit, head) in [
         (&["ds/db"][..], 3, "DaemonSet shop/db: progressing\n"),
         (&["daemonset", "db"], 3, "DaemonSet shop/db: progressing\n"),
@@ -188,7 +188,7 @@ fn objects_of_files_are_named_as_those_of_a_cluster() {
 }
 
 #[test]
-fn names_that_files_do_not_have_are_errors() {
+fn names_missing_from_files_are_errors() {
     for (words, expected) in [
         (
             &["sts/db"][..],
@@ -209,7 +209,7 @@ fn names_that_files_do_not_have_are_errors() {
         assert_eq!((run.exit, run.out.as_str()), (2, ""), "{words:?}");
         assert!(run.err.starts_with(expected), "{words:?}: {}", run.err);
     }
-    // wait looks up what was applied, so that names and files are two answers to one question.
+    // wait reads the objects that a file names, so names cannot be combined with files.
     let err = refused(&["wait", "sts/db", "-f", "-"], "");
     assert!(
         err.contains("names cannot be combined with --filename"),

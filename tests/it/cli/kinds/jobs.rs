@@ -1,4 +1,4 @@
-//! Jobs, also those that no longer exist, and CronJobs.
+//! Jobs, including deleted ones, and CronJobs.
 
 use std::fs;
 
@@ -23,14 +23,14 @@ fn log_of_a_failed_job_is_printed() {
     assert!(call.starts_with("logs db-x --container=db "), "{call}");
 }
 
-/// A Job that is running, and that somebody deletes once it has finished.
+/// A running Job that is deleted after it has finished.
 fn expiring_job() -> Value {
     let mut job = running_job();
     job["spec"]["ttlSecondsAfterFinished"] = json!(0);
     job
 }
 
-/// The answer of kubectl about a Job that does not exist.
+/// The output of kubectl for a Job that does not exist.
 fn absent() -> Poll {
     let text = "Error from server (NotFound): jobs.batch \"db\" not found\n";
     Poll {
@@ -39,7 +39,7 @@ fn absent() -> Poll {
     }
 }
 
-/// An event of the Job controller about the Job.
+/// An event of the Job controller.
 fn event(kind: &str, reason: &str, message: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "shop"},
@@ -54,7 +54,7 @@ fn wait(kubectl: &Kubectl, more: &[&str]) -> Run {
     kubectl.watch(&[&["wait", "job/db", "-n", "shop"], more].concat())
 }
 
-/// The calls that read the events about the Job.
+/// The number of calls that read events about the Job.
 fn end_calls(kubectl: &Kubectl) -> usize {
     let call =
         format!("get events --field-selector=involvedObject.uid=Job-db {OPTIONS} --namespace=shop");
@@ -63,7 +63,7 @@ fn end_calls(kubectl: &Kubectl) -> usize {
 }
 
 #[test]
-fn job_that_was_deleted_after_its_end_is_judged_by_its_events() {
+fn job_deleted_after_its_end_is_judged_by_its_events() {
     let complete = event("Normal", "Completed", "Job completed");
     for job in [expiring_job(), running_job()] {
         let kubectl = Kubectl::new(&[alone(job), absent()]);
@@ -84,7 +84,7 @@ fn job_that_was_deleted_after_its_end_is_judged_by_its_events() {
         "job \"db\" has failed, and was deleted after that: BackoffLimitExceeded: {message}\n"
     );
     assert!(run.out.contains(&expected), "{}", run.out);
-    // Messages have the phase that belongs to the exit code.
+    // Messages have the phase that matches the exit code.
     let kubectl = Kubectl::new(&[alone(expiring_job()), absent()]);
     kubectl.add_events(2, &[complete]);
     let run = wait(&kubectl, &["-o", "json"]);
@@ -96,7 +96,7 @@ fn job_that_was_deleted_after_its_end_is_judged_by_its_events() {
 }
 
 #[test]
-fn job_that_had_succeeded_is_complete_without_events() {
+fn succeeded_job_is_complete_without_events() {
     let mut ending = ended_job("SuccessCriteriaMet", "CompletionsReached");
     ending["spec"]["ttlSecondsAfterFinished"] = json!(0);
     let kubectl = Kubectl::new(&[alone(ending), absent()]);
@@ -114,7 +114,7 @@ fn job_that_may_have_finished_is_undecided_without_events() {
     let run = wait(&kubectl, &["--ci=github", &report]);
     assert_eq!(run.exit, 3, "{}", run.out);
     assert!(run.err.starts_with(expected), "{}", run.err);
-    // Its controller writes the event after the status, so that it is asked for again.
+    // The controller writes the event after the status, so events are polled.
     assert_eq!(end_calls(&kubectl), 4);
     assert!(
         run.out.contains("::warning title=Job shop/db%3A deleted::"),
@@ -123,19 +123,19 @@ fn job_that_may_have_finished_is_undecided_without_events() {
     );
     let junit = fs::read_to_string(junit.path()).unwrap();
     assert!(junit.contains("<failure type=\"DELETED\""), "{junit}");
-    // One that comes late decides.
+    // A late event decides.
     let kubectl = Kubectl::new(&[alone(expiring_job()), absent()]);
     kubectl.add_events(4, &[event("Normal", "Completed", "Job completed")]);
     let run = wait(&kubectl, &[]);
     assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
     assert_eq!(end_calls(&kubectl), 3);
-    // An API server that does not answer is asked again, too.
+    // Failed calls are repeated, too.
     let kubectl = Kubectl::new(&[alone(expiring_job()), absent()]);
     fs::write(kubectl.file("events.2.err"), DOWN).unwrap();
     kubectl.add_events(3, &[event("Normal", "Completed", "Job completed")]);
     let run = wait(&kubectl, &[]);
     assert_eq!((run.exit, run.err.lines().count()), (0, 1), "{}", run.err);
-    // Whoever may not read events gets a note.
+    // Without permission to read events, there is a note.
     let kubectl = Kubectl::new(&[alone(expiring_job()), absent()]);
     fs::write(kubectl.file("events.2.err"), forbidden_text("events")).unwrap();
     let run = wait(&kubectl, &[]);
@@ -149,11 +149,11 @@ fn job_that_may_have_finished_is_undecided_without_events() {
 }
 
 #[test]
-fn job_that_somebody_has_deleted_before_its_end_needs_a_change() {
+fn job_deleted_before_its_end_needs_a_change() {
     let expected = "error: deleted while waiting: Job db not found in namespace shop\n";
     let mut deleting = expiring_job();
     deleting["metadata"]["deletionTimestamp"] = json!("2026-11-20T11:59:59Z");
-    // With a time to live, only one that was seen while it was deleted.
+    // For a Job with a time to live, only if its deletion was observed before its end.
     for (job, polls) in [(running_job(), 4), (deleting, 1)] {
         let kubectl = Kubectl::new(&[alone(job), absent()]);
         let run = wait(&kubectl, &[]);
@@ -163,7 +163,7 @@ fn job_that_somebody_has_deleted_before_its_end_needs_a_change() {
 }
 
 #[test]
-fn others_are_followed_while_a_deleted_job_is_undecided() {
+fn waiting_continues_for_others_while_a_deleted_job_is_undecided() {
     let polls = [
         alone(expiring_job()),
         alone(super::stateful_set(1)),
@@ -186,7 +186,7 @@ fn others_are_followed_while_a_deleted_job_is_undecided() {
 }
 
 #[test]
-fn deletion_that_was_waited_for_is_a_state() {
+fn expected_deletion_is_reported_as_a_state() {
     let kubectl = Kubectl::new(&[alone(running_job()), absent()]);
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = folder.path().join("summary.md");
@@ -203,7 +203,7 @@ fn deletion_that_was_waited_for_is_a_state() {
     );
 }
 
-/// A CronJob with a Job that has ended and one that is running, among others.
+/// A CronJob with a finished Job, a running one and others.
 fn cron_job() -> (Value, Vec<Value>) {
     let spec = json!({"schedule": "@daily", "jobTemplate": {"spec": {"template": {"spec": {}}}}});
     let cron = object("batch/v1", "CronJob", "db", spec, json!({"active": [{}]}));
@@ -224,7 +224,7 @@ fn cron_job() -> (Value, Vec<Value>) {
 }
 
 #[test]
-fn jobs_of_a_cron_job_are_shown_where_its_pods_would_be() {
+fn jobs_of_a_cron_job_are_shown_with_their_pods() {
     let (cron, jobs) = cron_job();
     let pod = pod(Some(&jobs[1]), "db-2-x", json!({"phase": "Running"}));
     let shown = |out: &str| {
@@ -252,7 +252,7 @@ fn jobs_of_a_cron_job_are_shown_where_its_pods_would_be() {
             format!("get pods --selector=batch.kubernetes.io/job-name {OPTIONS}"),
         ]
     );
-    // They are not needed for anything else.
+    // Other outputs do not need the Jobs.
     let kubectl = Kubectl::new(&[alone(cron.clone())]);
     assert_eq!(kubectl.run(&["status", "cj/db", "--now", NOW]).exit, 0);
     assert_eq!(kubectl.calls().len(), 1);
@@ -263,7 +263,7 @@ fn jobs_of_a_cron_job_are_shown_where_its_pods_would_be() {
     let run = crate::cli::rollplan(&args, &list);
     assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
     shown(&run.out);
-    // Whoever may not list Jobs sees none.
+    // Without permission to list Jobs, none are shown.
     let kubectl = Kubectl::new(&[alone(cron)]);
     fs::write(
         kubectl.file("jobs.batch.1.err"),

@@ -1,4 +1,4 @@
-//! Status and waiting for every kind of workload, read with kubectl or from files.
+//! `status` and `wait` for every kind of workload, with objects from kubectl or from files.
 
 mod files;
 mod jobs;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::kubectl::{Answer, Kubectl, OPTIONS, Poll, forbidden, forbidden_text, poll, rollout};
 use super::{NOW, refused};
 
-/// An object of the namespace shop.
+/// An object in the namespace shop.
 fn object(api_version: &str, kind: &str, name: &str, spec: Value, status: Value) -> Value {
     json!({
         "apiVersion": api_version,
@@ -125,7 +125,7 @@ fn certificate(ready: &str) -> Value {
     )
 }
 
-/// A pod of an owner, or by itself.
+/// A pod, with an owner if given.
 fn pod(owner: Option<&Value>, name: &str, status: Value) -> Value {
     let mut pod = object(
         "v1",
@@ -155,7 +155,7 @@ fn failing_pod(owner: Option<&Value>, name: &str) -> Value {
     )
 }
 
-/// What kubectl prints of an object with these pods.
+/// The output of kubectl for an object with these pods.
 fn read(object: Value, pods: Vec<Value>) -> Poll {
     Poll {
         deployment: Answer::Out(object.to_string()),
@@ -168,7 +168,7 @@ fn alone(object: Value) -> Poll {
 }
 
 #[test]
-fn each_kind_is_read_with_what_belongs_to_it() {
+fn each_kind_is_read_with_its_related_objects() {
     let lists: [(&[&str], Value, &str, &[&str]); 9] = [
         (&["sts/db"], stateful_set(2), "statefulsets.apps", &["pods"]),
         (
@@ -240,7 +240,7 @@ fn each_kind_is_read_with_what_belongs_to_it() {
         let list = |list: &&str| format!("get {list} --selector=app=db {OPTIONS} --namespace=shop");
         calls.extend(others.iter().map(list));
         assert_eq!(kubectl.calls(), calls, "{words:?}");
-        // Nothing is read in vain.
+        // Unneeded events are not read.
         assert_eq!(kubectl.event_calls(), 0, "{words:?}");
     }
 }
@@ -282,7 +282,7 @@ fn counters_and_causes_of_other_kinds_are_printed() {
 }
 
 #[test]
-fn exit_codes_are_those_of_the_kind() {
+fn exit_codes_match_the_state_of_each_kind() {
     let on_delete = || {
         let mut set = stateful_set(2);
         set["spec"]["updateStrategy"]["type"] = json!("OnDelete");
@@ -324,7 +324,7 @@ fn exit_codes_are_those_of_the_kind() {
 }
 
 #[test]
-fn waiting_ends_with_the_object_whatever_its_kind() {
+fn wait_ends_with_the_state_of_each_kind() {
     let failed = || alone(ended_job("Failed", "BackoffLimitExceeded"));
     for (args, polls, exit) in [
         (
@@ -341,7 +341,7 @@ fn waiting_ends_with_the_object_whatever_its_kind() {
             0,
         ),
         (&["job/db"], vec![alone(running_job()), failed()], 1),
-        // Nothing changes that, so that there is nothing to wait for.
+        // This state is final, so there is nothing to wait for.
         (
             &["job/db", "--fail-fast=off"],
             vec![alone(running_job()), failed()],
@@ -378,7 +378,7 @@ fn waiting_ends_with_the_object_whatever_its_kind() {
         assert_eq!(run.exit, exit, "{args:?}: {}{}", run.out, run.err);
         assert_eq!(run.err, "", "{args:?}");
     }
-    // A pod that has been deleted for an update is somebody's decision, too: time passes.
+    // An object in progress ends the wait at its timeout.
     let kubectl = Kubectl::new(&[alone(stateful_set(1))]);
     let run = kubectl.run(&["wait", "sts/db", "--timeout=0"]);
     assert_eq!(
@@ -388,7 +388,7 @@ fn waiting_ends_with_the_object_whatever_its_kind() {
 }
 
 #[test]
-fn updates_of_a_stateful_set_end_at_its_partition() {
+fn stateful_set_updates_complete_at_the_partition() {
     let mut set = stateful_set(2);
     set["spec"]["updateStrategy"]["rollingUpdate"] = json!({"partition": 1});
     set["status"]["updateRevision"] = json!("db-2");
@@ -404,7 +404,7 @@ fn updates_of_a_stateful_set_end_at_its_partition() {
 }
 
 #[test]
-fn goals_that_mean_nothing_for_a_kind_are_refused() {
+fn goals_without_meaning_for_a_kind_are_refused() {
     for (args, expected) in [
         (
             &["wait", "job/db", "--for=available"][..],
@@ -423,7 +423,7 @@ fn goals_that_mean_nothing_for_a_kind_are_refused() {
         let err = refused(args, "");
         assert!(err.contains(expected), "{args:?}: {err}");
     }
-    // What a word means may only be known once the object is read.
+    // The kind of some names is only known after the object is read.
     let kubectl = Kubectl::new(&[alone(certificate("True"))]);
     let run = kubectl.watch(&["wait", "cert/db", "--for=available"]);
     assert_eq!(run.exit, 2, "{}", run.out);
@@ -435,7 +435,7 @@ fn goals_that_mean_nothing_for_a_kind_are_refused() {
 }
 
 #[test]
-fn several_kinds_at_once_are_told_apart() {
+fn rows_of_several_kinds_name_the_kind() {
     let polls = [
         rollout(2),
         alone(running_job()),
@@ -462,7 +462,7 @@ fn several_kinds_at_once_are_told_apart() {
         assert!(rows.iter().any(|it| *it == row), "{row:?}: {}", run.out);
     }
     assert_eq!(rows.len(), 5, "{}", run.out);
-    // One that does not exist is named with its kind.
+    // Missing objects are named with their kind.
     let missing = "Error from server (NotFound): statefulsets.apps \"db\" not found\n";
     let absent = Poll {
         deployment: Answer::Err(missing.to_owned()),
@@ -477,7 +477,7 @@ fn several_kinds_at_once_are_told_apart() {
 }
 
 #[test]
-fn lists_of_kinds_are_read_together() {
+fn several_kinds_are_listed_in_one_call() {
     let set = |n: usize| {
         let mut set = stateful_set(2);
         set["metadata"]["name"] = json!(format!("db{n}"));
@@ -528,7 +528,7 @@ fn lists_of_kinds_are_read_together() {
 }
 
 #[test]
-fn events_tell_what_only_they_tell() {
+fn causes_known_from_events_only_are_reported() {
     let event = |kind: &str, reason: &str, message: &str| {
         json!({
             "apiVersion": "v1", "kind": "Event", "metadata": {"name": "x", "namespace": "shop"},
@@ -576,14 +576,14 @@ fn events_tell_what_only_they_tell() {
             "{calls}"
         );
     }
-    // A Job that is running well needs none.
+    // A Job without problems needs no events.
     let kubectl = Kubectl::new(&[alone(running_job())]);
     assert_eq!(kubectl.run(&["status", "job/db", "--now", NOW]).exit, 3);
     assert_eq!(kubectl.event_calls(), 0);
 }
 
 #[test]
-fn answers_do_without_what_the_user_may_not_read() {
+fn forbidden_objects_are_skipped_with_a_note() {
     let polls = Poll {
         pods: forbidden("pods"),
         ..alone(daemon_set(2))

@@ -21,7 +21,7 @@ fn revision(owner: &Value, name: &str, number: i64) -> Value {
 }
 
 #[test]
-fn daemon_set_without_nodes_is_complete_and_says_so() {
+fn daemon_set_without_nodes_is_complete() {
     let set = daemon_set(
         json!({}),
         json!({"desiredNumberScheduled": 0, "currentNumberScheduled": 0,
@@ -55,7 +55,7 @@ fn daemon_set_without_nodes_is_complete_and_says_so() {
 }
 
 #[test]
-fn daemon_set_names_nodes_by_reason_and_one_bad_node_does_not_fail_it() {
+fn daemon_set_names_bad_nodes_without_failing() {
     let set = daemon_set(
         json!({}),
         json!({"updatedNumberScheduled": 2, "numberReady": 2, "numberAvailable": 2}),
@@ -64,7 +64,7 @@ fn daemon_set_names_nodes_by_reason_and_one_bad_node_does_not_fail_it() {
     let mut objects = vec![
         pod("agent-a", &set, "new", "node-a", no_image()),
         pod("agent-b", &set, "new", "node-b", ready()),
-        // A crash of the old template is not of this rollout.
+        // A crash of an old pod does not belong to this rollout.
         pod("agent-c", &set, "old", "node-c", no_image()),
     ];
     objects.extend(revisions);
@@ -92,7 +92,7 @@ fn daemon_set_names_nodes_by_reason_and_one_bad_node_does_not_fail_it() {
 }
 
 #[test]
-fn daemon_set_tells_new_pods_by_the_number_of_the_template_too() {
+fn daemon_set_recognizes_new_pods_by_the_template_generation() {
     let mut set = daemon_set(
         json!({}),
         json!({"updatedNumberScheduled": 1, "numberReady": 2, "numberAvailable": 2}),

@@ -9,7 +9,7 @@ use super::{
 };
 
 #[test]
-fn job_is_final_by_its_conditions() {
+fn conditions_decide_finished_jobs() {
     let done = job(
         json!({}),
         json!({"startTime": at(0), "succeeded": 1, "conditions": condition("Complete", "", "")}),
@@ -23,7 +23,7 @@ fn job_is_final_by_its_conditions() {
         "",
         message,
     );
-    // Its time to live has passed: the result stands while it is being deleted.
+    // Its time to live has passed: it keeps its result while it is being deleted.
     let mut deleted = done;
     deleted["metadata"]["deletionTimestamp"] = json!(at(70));
     deleted["spec"]["ttlSecondsAfterFinished"] = json!(0);
@@ -35,7 +35,7 @@ fn job_is_final_by_its_conditions() {
         "",
         message,
     );
-    // One that has not finished is deleted by somebody.
+    // An unfinished Job that is being deleted.
     let mut deleted = job(json!({}), json!({"startTime": at(0), "active": 1}));
     deleted["metadata"]["deletionTimestamp"] = json!(at(70));
     let report = report(80, &deleted, &[]);
@@ -50,7 +50,7 @@ fn job_is_final_by_its_conditions() {
 }
 
 #[test]
-fn job_that_is_not_yet_final_is_ending() {
+fn job_with_a_decided_result_waits_for_its_pods() {
     let done = job(
         json!({}),
         json!({"startTime": at(0), "succeeded": 1, "terminating": 2,
@@ -124,7 +124,7 @@ fn failed_job_names_the_rule_or_the_container() {
 }
 
 #[test]
-fn suspended_job_waits_for_somebody_unless_it_is_queued() {
+fn suspended_job_needs_a_change_unless_it_is_queued() {
     let mut suspended = job(
         json!({"suspend": true}),
         json!({"conditions": condition("Suspended", "JobSuspended", "")}),
@@ -150,7 +150,7 @@ fn suspended_job_waits_for_somebody_unless_it_is_queued() {
 }
 
 #[test]
-fn running_job_is_undecided_however_often_it_crashes_but_not_without_its_image() {
+fn running_job_fails_for_missing_images_but_not_for_crashes() {
     let running = job(
         json!({"activeDeadlineSeconds": 600}),
         json!({"startTime": at(0), "active": 1, "ready": 1}),
@@ -198,9 +198,9 @@ fn running_job_is_undecided_however_often_it_crashes_but_not_without_its_image()
     assert_eq!(report_stuck.verdict.unwrap().reason, "IMAGE_PULL");
 }
 
-/// A Job that Helm runs before the Deployment it belongs to, with the labels of that one on its pods.
+/// A Job that Helm runs before the Deployment of the same chart. Its pods have the labels that the Deployment selects.
 #[test]
-fn hook_job_has_a_status_of_its_own_and_its_pods_are_not_those_of_the_deployment() {
+fn hook_job_is_independent_of_the_deployment() {
     let deployment = object(
         "apps/v1",
         "Deployment",
@@ -279,7 +279,7 @@ fn hook_job_has_a_status_of_its_own_and_its_pods_are_not_those_of_the_deployment
             (found.phase, verdict.outlook(), &*verdict.reason),
             (phase.into(), outlook, reason)
         );
-        // Beside it, whatever becomes of it, the Deployment is complete.
+        // The Deployment is complete, regardless of the Job.
         let mut ask = request(6000, &deployment, &[set.clone(), job, pod]);
         ask.snapshot.as_mut().unwrap().replica_sets_complete = true;
         let answer = wire::compute_status(ask).unwrap();
@@ -289,7 +289,7 @@ fn hook_job_has_a_status_of_its_own_and_its_pods_are_not_those_of_the_deployment
 }
 
 #[test]
-fn cron_job_is_complete_and_says_when_it_ran() {
+fn cron_job_is_complete_and_reports_its_last_run() {
     let of = |spec, status| {
         report(
             3600,

@@ -1,4 +1,4 @@
-//! Objects of other kinds than Deployments, as `objects_json` has them: one state after the other, with the report of each.
+//! The reports on kinds other than Deployments, in `objects_json`, for each state.
 
 mod daemon_sets;
 mod jobs;
@@ -11,7 +11,7 @@ use rollplan::proto::{self, Outlook, Phase};
 use rollplan::wire;
 use serde_json::{Value, json};
 
-/// All times are so many seconds after this one.
+/// All times are relative to this one, in seconds since the epoch.
 const START: i64 = 1_800_000_000;
 
 fn at(seconds: i64) -> String {
@@ -56,7 +56,7 @@ fn report(now: i64, target: &Value, others: &[Value]) -> proto::RolloutReport {
     response.report.unwrap()
 }
 
-/// The phase, the outlook, whether it is certain, and the reason.
+/// Checks the phase, the outlook, whether it is certain, the reason and the message.
 #[track_caller]
 fn check(
     report: &proto::RolloutReport,
@@ -89,7 +89,7 @@ fn object(api_version: &str, kind: &str, name: &str, spec: Value, status: Value)
     })
 }
 
-/// A pod that was created and scheduled at 0.
+/// A pod that was created and scheduled at time 0.
 fn pod(name: &str, owner: &Value, revision: &str, node: &str, status: Value) -> Value {
     let mut pod = object(
         "v1",

@@ -1,4 +1,4 @@
-//! Kinds of which little is known, and those without pods of their own.
+//! Unknown kinds, ReplicaSets, single pods, and kinds without pods.
 
 use rollplan::proto::{Outlook, Phase};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::{
 };
 
 #[test]
-fn replica_set_counts_and_names_what_is_refused() {
+fn replica_set_reports_counters_and_rejections() {
     let set = object(
         "apps/v1",
         "ReplicaSet",
@@ -48,7 +48,7 @@ fn replica_set_counts_and_names_what_is_refused() {
 }
 
 #[test]
-fn pod_by_itself() {
+fn single_pods_are_reported() {
     let of = |now, spec: Value, status| {
         let owner = object("v1", "Other", "o", Value::Null, Value::Null);
         let mut pod = pod("web", &owner, "", "n", status);
@@ -90,7 +90,7 @@ fn pod_by_itself() {
         (report.phase(), &*report.blockers[0].reason),
         (Phase::Stalled, "IMAGE_PULL")
     );
-    // Its own template has its probes.
+    // The spec of the pod itself contains its probes.
     let probe = json!({"containers": [{"name": "web", "readinessProbe": {"httpGet": {"path": "/ok", "port": 8080}}}]});
     let report = of(60, probe, running());
     assert!(
@@ -115,7 +115,7 @@ fn pod_by_itself() {
 }
 
 #[test]
-fn claims_and_services() {
+fn claims_and_services_are_reported() {
     let claim = |phase: &str| {
         object(
             "v1",
@@ -208,7 +208,7 @@ fn claims_and_services() {
 }
 
 #[test]
-fn unknown_kinds_are_decided_by_generic_conditions_and_said_to_be() {
+fn unknown_kinds_are_judged_by_generic_conditions() {
     let of = |status| {
         report(
             60,
@@ -249,7 +249,7 @@ fn unknown_kinds_are_decided_by_generic_conditions_and_said_to_be() {
             false,
             "STALLED",
         ),
-        // What a stranger has there instead is not read.
+        // Fields of another type are ignored.
         (
             json!({"conditions": {"Ready": "yes"}, "observedGeneration": "1"}),
             Phase::Complete,

@@ -1,4 +1,4 @@
-//! Requests about other kinds: what is refused, and that nothing panics.
+//! Requests about other kinds: violations, and extreme values.
 
 use std::cell::Cell;
 
@@ -26,7 +26,7 @@ fn violations(request: proto::ComputeStatusRequest) -> Vec<(String, String)> {
 }
 
 #[test]
-fn violations_of_other_kinds_name_the_place() {
+fn violations_of_other_kinds_name_their_field() {
     for (pointer, value, field, reason) in [
         ("/spec", json!(1), "spec", "WRONG_TYPE"),
         ("/spec/replicas", json!("3"), "spec.replicas", "WRONG_TYPE"),
@@ -69,7 +69,7 @@ fn violations_of_other_kinds_name_the_place() {
         violations(without_time),
         [("snapshot.now".to_owned(), "REQUIRED".to_owned())]
     );
-    // What nobody needs may be odd.
+    // Unused fields and unselected objects may be invalid.
     let mut set = stateful_set(json!({}), json!({}));
     set["spec"]["serviceName"] = json!({"odd": []});
     set["status"]["collisionCount"] = json!("many");
@@ -79,7 +79,7 @@ fn violations_of_other_kinds_name_the_place() {
 }
 
 #[test]
-fn only_deployments_are_planned_for() {
+fn only_deployments_are_planned() {
     let snapshot = request(0, &stateful_set(json!({}), json!({})), &[]).snapshot;
     let plan = wire::plan_rollout(proto::PlanRolloutRequest {
         snapshot: snapshot.clone(),
@@ -108,7 +108,7 @@ fn only_deployments_are_planned_for() {
     }
 }
 
-/// Counts how often it is asked.
+/// Counts the checks for an interrupt.
 struct Asked(Cell<usize>);
 
 impl Interrupt for Asked {
@@ -119,7 +119,7 @@ impl Interrupt for Asked {
 }
 
 #[test]
-fn texts_are_scanned_once_also_of_a_custom_resource_that_is_a_deployment() {
+fn custom_deployments_are_scanned_once() {
     let of = |api_version: &str, kind: &str| {
         let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "web"}},
             "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web"}]}}});
@@ -139,7 +139,8 @@ fn texts_are_scanned_once_also_of_a_custom_resource_that_is_a_deployment() {
     assert_eq!(of("example.com/v1", "Rollout"), expected);
 }
 
-/// Every number and text of every kind replaced by an absurd one: an answer or a violation, and never a panic.
+/// Each number and each string of every kind is replaced by an extreme one: the result is an answer or a violation, never a
+/// panic.
 #[test]
 fn absurd_values_never_panic() {
     let set = stateful_set(

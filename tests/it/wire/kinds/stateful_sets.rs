@@ -11,7 +11,7 @@ use super::{
 };
 
 #[test]
-fn stateful_set_is_complete_once_all_pods_have_the_update_revision() {
+fn stateful_set_is_complete_when_all_pods_have_the_update_revision() {
     let report_of = |set: &Value| report(60, set, &[]);
     let set = stateful_set(json!({}), json!({}));
     let report = report_of(&set);
@@ -26,7 +26,7 @@ fn stateful_set_is_complete_once_all_pods_have_the_update_revision() {
     ];
     assert_eq!(counters(&report), rows);
     assert_eq!(report.counts, None);
-    // The controller has yet to conclude.
+    // The controller has not concluded the update yet.
     let set = stateful_set(json!({}), json!({"currentRevision": "web-old"}));
     let waits = "statefulset \"web\" is rolling out (3 of 3 updated, 3 of 3 available): the controller has yet to \
                  conclude the update";
@@ -51,9 +51,9 @@ fn stateful_set_is_complete_once_all_pods_have_the_update_revision() {
     );
 }
 
-/// After a rollback in the middle of an update, the update revision is the current one again.
+/// After a rollback of a partial update, the update revision is the current one again.
 #[test]
-fn stateful_set_that_is_rolled_back_halfway_is_not_complete() {
+fn partially_rolled_back_stateful_set_is_not_complete() {
     let set = stateful_set(
         json!({}),
         json!({"updatedReplicas": 1, "currentReplicas": 1}),
@@ -65,7 +65,7 @@ fn stateful_set_that_is_rolled_back_halfway_is_not_complete() {
 }
 
 #[test]
-fn stateful_set_ends_at_its_partition() {
+fn stateful_set_is_complete_at_its_partition() {
     let spec =
         json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}});
     let status = json!({"updatedReplicas": 1, "currentRevision": "web-old"});
@@ -94,7 +94,7 @@ fn stateful_set_ends_at_its_partition() {
 }
 
 #[test]
-fn stateful_set_on_delete_waits_for_somebody_who_deletes() {
+fn stateful_set_on_delete_needs_deleted_pods() {
     let spec = json!({"updateStrategy": {"type": "OnDelete"}});
     let set = stateful_set(
         spec,
@@ -124,7 +124,7 @@ fn stateful_set_on_delete_waits_for_somebody_who_deletes() {
 
 /// kubernetes/kubernetes#67250: the fix of a broken pod does not replace it.
 #[test]
-fn broken_old_pod_blocks_its_own_fix_and_is_named() {
+fn broken_old_pod_that_blocks_its_own_fix_is_reported() {
     let set = stateful_set(
         json!({}),
         json!({"readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 0,
@@ -148,7 +148,7 @@ fn broken_old_pod_blocks_its_own_fix_and_is_named() {
     );
     let verdict = late.verdict.unwrap();
     assert_eq!(verdict.remedy, "kubectl delete pod web-2 -n shop");
-    // Within the grace of its failure it is undecided, and the verdict that is sent back decides it in time.
+    // Within the grace period of the failure, it is undecided. With the previous verdict, it is decided in time.
     let mut ask = request(20, &set, &pods);
     let early = wire::compute_status(ask.clone()).unwrap().report.unwrap();
     let verdict = early.verdict.unwrap();
@@ -170,7 +170,7 @@ fn broken_old_pod_blocks_its_own_fix_and_is_named() {
         .verdict
         .unwrap();
     assert!(decided.certain, "{decided:?}");
-    // One that is not ready for another reason may become so.
+    // A pod that is not ready for another reason may become ready.
     let pods = [
         pods[0].clone(),
         pods[1].clone(),
@@ -181,7 +181,7 @@ fn broken_old_pod_blocks_its_own_fix_and_is_named() {
         (verdict.outlook(), &*verdict.reason),
         (Outlook::Undecided, "OLD_POD_BLOCKS")
     );
-    // In parallel, the controller replaces it while maxUnavailable allows that.
+    // With Parallel, the controller replaces it as long as maxUnavailable allows.
     let spec = json!({"podManagementPolicy": "Parallel", "updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}});
     let mut parallel = set.clone();
     for (key, value) in spec.as_object().unwrap() {
@@ -244,7 +244,7 @@ fn stateful_set_with_a_lost_node_is_degraded_and_waits_for_its_pod() {
         "NOT_READY",
         message,
     );
-    // Evicted, and not gone: it is not replaced.
+    // The pod was evicted, but it still exists, so it is not replaced.
     pods[0]["metadata"]["deletionTimestamp"] = json!(at(1200));
     set["status"]["currentRevision"] = json!("web-new");
     let message = "statefulset \"web\" is rolling out (3 of 3 updated, 2 of 3 available): 1 pod is terminating: web-0, 5m0s \
@@ -260,7 +260,7 @@ fn stateful_set_with_a_lost_node_is_degraded_and_waits_for_its_pod() {
 }
 
 #[test]
-fn refused_pods_of_a_stateful_set_are_certain_by_repeated_events() {
+fn refused_pods_of_a_stateful_set_are_certain_after_repeated_events() {
     let set = stateful_set(
         json!({}),
         json!({"replicas": 0, "readyReplicas": 0, "availableReplicas": 0, "updatedReplicas": 0}),
