@@ -7,13 +7,13 @@ use super::exit::Exit;
 use super::kubectl::{Cause, Failure};
 use crate::server;
 
-/// Why a run gives no answer. Each error has an exit code.
+/// The cause of a failed command. Each error has an exit code.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// The input is invalid: everything that is wrong with it.
+    /// The input is invalid, with all errors that were found.
     #[error("{}", diagnostics(.0))]
     Input(Vec<Diagnostic>),
     /// The requested object does not exist.
@@ -28,23 +28,23 @@ pub(super) enum Error {
     /// The Deployment cannot be rolled back to the revision.
     #[error("{0}")]
     NoWayBack(String),
-    /// kubectl does not print what it was asked for.
+    /// kubectl failed.
     #[error(transparent)]
     Kubectl(#[from] Failure),
-    /// A service does not answer.
+    /// A service does not respond.
     #[error("{server} does not answer: {reason}")]
     Unreachable {
-        /// Address of the service.
+        /// The address of the service.
         server: String,
-        /// The reason, as far as it is known.
+        /// The cause, if known.
         reason: String,
     },
     /// A service fails in a way that a retry does not fix.
     #[error("{server} failed: {reason}")]
     Service {
-        /// Address of the service.
+        /// The address of the service.
         server: String,
-        /// The message of the service.
+        /// The error message of the service.
         reason: String,
     },
     /// The service cannot be run.
@@ -56,33 +56,32 @@ pub(super) enum Error {
     /// A report could not be written.
     #[error("cannot write to {file}")]
     Report {
-        /// The file.
+        /// The path of the file.
         file: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// A bug of this build.
+    /// A bug in rollplan.
     #[error("{0}; this is a bug in rollplan")]
     Bug(String),
 }
 
-/// One thing that is wrong with the input.
+/// An error in the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Diagnostic {
-    /// File and object, for example "web.yaml, document 3 (ReplicaSet shop/web-1)". Empty if it is about the whole
-    /// input.
+    /// The file and object, for example "web.yaml, document 3 (ReplicaSet shop/web-1)". Empty for the whole input.
     pub(super) place: String,
-    /// Field of the object, for example "spec.replicas". Empty if it is about the whole object.
+    /// The field of the object, for example "spec.replicas". Empty for the whole object.
     pub(super) field: String,
-    /// What is wrong.
+    /// The message.
     pub(super) text: String,
 }
 
 // === impl Error ===
 
 impl Error {
-    /// One thing that is wrong with a whole file or object.
+    /// An error about a whole file or object.
     pub(super) fn input(place: impl Into<String>, text: impl Into<String>) -> Self {
         Self::Input(vec![Diagnostic {
             place: place.into(),
@@ -91,7 +90,7 @@ impl Error {
         }])
     }
 
-    /// Whether the same may succeed later.
+    /// Whether a retry may succeed.
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Kubectl(failure) => failure.is_transient(),
@@ -110,7 +109,7 @@ impl Error {
         }
     }
 
-    /// What to print: a text for each thing that is wrong.
+    /// The messages to print, one for each error.
     pub(super) fn texts(&self) -> Vec<String> {
         match self {
             Self::Input(diagnostics) => diagnostics.iter().map(Diagnostic::to_string).collect(),
@@ -162,13 +161,13 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// An error and its sources, in one text.
+/// An error with its sources, as one message.
 pub(super) fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
         let more = error.to_string();
-        // Some libraries repeat the source in the text.
+        // Some libraries include the source in the message.
         if !text.ends_with(&more) {
             text.push_str(": ");
             text.push_str(&more);

@@ -1,13 +1,13 @@
-//! How a run ends.
+//! Exit codes.
 
 use std::process::ExitCode;
 
 use crate::proto::{Outlook, Phase, RolloutReport};
 
-/// The reasons of verdicts about what somebody has chosen to continue by hand: a pause, and updateStrategy OnDelete.
+/// The reasons of verdicts that a user's own choice causes: a pause, or update strategy OnDelete.
 const CHOICES: [&str; 2] = ["PAUSED", "ON_DELETE"];
 
-/// How a run ends: its exit code.
+/// The exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -21,8 +21,8 @@ pub enum Exit {
     Going = 3,
     /// A service or kubectl does not answer. A retry may help.
     Unreachable = 4,
-    /// rollplan itself failed: a bug, or output that could not be written (`EX_SOFTWARE` of sysexits.h; none
-    /// of the small numbers, which say something about a rollout or its input).
+    /// rollplan itself failed: a bug, or output that could not be written (`EX_SOFTWARE` of sysexits.h, because the
+    /// small codes are about rollouts and their input).
     Internal = 70,
 }
 
@@ -34,14 +34,14 @@ impl Exit {
         let verdict = report.and_then(|report| report.verdict.as_ref());
         match verdict.map_or(Outlook::Unspecified, |verdict| verdict.outlook()) {
             Outlook::Complete => Self::Done,
-            // A pause is somebody's decision, and no failure.
+            // A paused rollout is a user's decision, not a failure.
             Outlook::NeedsChange
                 if verdict.is_some_and(|it| !CHOICES.contains(&it.reason.as_str())) =>
             {
                 Self::Failed
             }
             Outlook::NeedsChange | Outlook::CompletesByItself | Outlook::Undecided => Self::Going,
-            // An older service has no verdicts, and a newer one may have others.
+            // Older services have no verdicts, and newer ones may have unknown outlooks.
             Outlook::Unspecified => Self::of_phase(report),
         }
     }
@@ -50,7 +50,7 @@ impl Exit {
         match report.map_or(Phase::Unspecified, RolloutReport::phase) {
             Phase::Complete => Self::Done,
             Phase::Stalled | Phase::Refused => Self::Failed,
-            // An unknown phase is not an end.
+            // An unknown phase may be temporary.
             Phase::Unspecified
             | Phase::Progressing
             | Phase::Paused
@@ -73,7 +73,7 @@ mod tests {
 
     /// The table "Phases and exit codes" of docs/verdict.md.
     #[test]
-    fn exit_codes_are_those_of_the_table() {
+    fn exit_codes_match_the_documented_table() {
         use Outlook::{Complete, CompletesByItself, NeedsChange, Undecided};
         for (phase, outlook, certain, reason, expected) in [
             (Phase::Complete, Complete, true, "", Exit::Done),

@@ -1,4 +1,4 @@
-//! Failures to end for, as the user writes them.
+//! Rules of the option `--fail-on`.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::proto::FailureRule;
 use crate::proto::failure_rule::Limit;
 use crate::text::span;
 
-/// Reads one rule, for example "image-pull=30s" or "crash-loop=3".
+/// Parses one rule, for example "image-pull=30s" or "crash-loop=3".
 pub(super) fn parse(text: &str) -> Result<FailureRule, String> {
     let (name, limit) = text.split_once('=').unwrap_or((text, ""));
     let class = Class::from_name(name).ok_or_else(|| {
@@ -25,7 +25,7 @@ pub(super) fn parse(text: &str) -> Result<FailureRule, String> {
             span::parse(limit).map_err(|_| format!("not a duration, for example {name}=30s"))?;
         Limit::Grace(prost_types::Duration {
             seconds: i64::try_from(grace.as_secs()).unwrap_or(i64::MAX),
-            // Less than a billion, so the sign does not change.
+            // Below a billion, so it fits.
             nanos: grace.subsec_nanos().cast_signed(),
         })
     };
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_read() {
+    fn rules_are_parsed() {
         let grace = |seconds| Limit::Grace(prost_types::Duration { seconds, nanos: 0 });
         for (text, limit) in [
             ("image-pull=30s", grace(30)),

@@ -1,7 +1,7 @@
 //! The command line: Kubernetes objects in, plans and status out.
 //!
-//! Reads files and the clock and runs kubectl, and is the only part that does. Decisions are
-//! [`wire`](crate::wire)'s, made here or by a service that is asked.
+//! Only this module reads files and the clock and runs kubectl. The decisions are made by [`wire`](crate::wire), in
+//! this process or in a service.
 
 mod args;
 mod cluster;
@@ -39,13 +39,13 @@ use self::serve::ServeArgs;
 use crate::server;
 use crate::text::printable;
 
-/// What the program is called as a plugin of kubectl, and how it is run then.
+/// The file name of the kubectl plugin, and the command that runs it.
 const PLUGIN: (&str, &str) = ("kubectl-rollplan", "kubectl rollplan");
 
-/// The verb that no person types: its errors end in a log, where each is a line.
+/// The command of a server. Its errors are written to a log, one per line.
 const SERVE: &str = "serve";
 
-/// Runs the command line with these arguments, the first being the program's name.
+/// Runs the command line with the given arguments. The first one is the name of the program.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     let args: Vec<OsString> = args.into_iter().collect();
     let is_serve = args.get(1).is_some_and(|verb| verb == SERVE);
@@ -59,7 +59,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     };
     match guarded(|| dispatch(command)) {
         Ok(exit) => exit,
-        // Whoever reads the answer has seen enough, as `head` has.
+        // The reader of the output has closed it, for example `head`.
         Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => {
             stderr::eprint_error(&error);
@@ -82,10 +82,10 @@ fn parse(args: Vec<OsString>) -> Result<CommandLine, clap::Error> {
 fn usage(error: &clap::Error) -> Exit {
     let text = error.render().to_string();
     if error.use_stderr() && printable(&text) != text {
-        // Arguments may come from a cluster too.
+        // Arguments may contain text from a cluster.
         text.lines().for_each(stderr::eprint_line);
     } else {
-        // If the output is closed, nobody reads it.
+        // Standard output may be closed.
         let _ = error.print();
     }
     match error.exit_code() {
@@ -94,7 +94,7 @@ fn usage(error: &clap::Error) -> Exit {
     }
 }
 
-/// What is wrong, without advice and usage.
+/// The error message without hints and usage.
 fn first_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.is_empty());
@@ -127,7 +127,7 @@ fn completions(shell: clap_complete::Shell) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// A panic is a bug, and is told as one line instead of a trace.
+/// Reports a panic, which is a bug, as one line without a trace.
 fn guarded<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|panic| {
@@ -135,7 +135,7 @@ fn guarded<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
             .location()
             .map(|location| format!(" at {}:{}", location.file(), location.line()))
             .unwrap_or_default();
-        // Without the message: it may hold values of a template.
+        // The message is omitted, because it may contain values of a template.
         stderr::eprint_note(format_args!("panicked{place}"));
     }));
     let result = panic::catch_unwind(panic::AssertUnwindSafe(run));

@@ -1,10 +1,10 @@
-//! The time of a decision. The command line reads the clock here and nowhere else.
+//! The time of a decision. No other code of the command line reads the wall clock.
 
 use std::time::SystemTime;
 
 use prost_types::Timestamp;
 
-/// The clock.
+/// The current time.
 pub(super) fn read() -> Timestamp {
     Timestamp::from(SystemTime::now())
 }

@@ -1,4 +1,4 @@
-//! One observation of a rollout: its status, with the events of the cluster where something fails.
+//! One observation of a rollout: its status, with the cluster's events if a failure is possible.
 
 use super::cluster::AddEvents;
 use super::error::Error;
@@ -9,19 +9,19 @@ use super::planner::Planner;
 use crate::proto;
 use crate::text::counter;
 
-/// How long pods may be starting before events are read to find out why.
+/// How long pods may take to start before the events are read for a cause.
 const STARTING_SECONDS: i64 = 15;
 
-/// What was observed of an object.
+/// The observed status of an object.
 #[derive(Debug)]
 pub(super) struct Status {
     /// The object, for example "Deployment shop/web".
     pub(super) subject: String,
     pub(super) uid: String,
-    /// Why somebody deletes the object once it has finished.
+    /// The reason why the object is deleted once it has finished.
     pub(super) expiry: Option<String>,
     pub(super) response: proto::ComputeStatusResponse,
-    /// What it has created, if somebody wants to see it.
+    /// The objects that it has created, if they are displayed.
     pub(super) tree: Vec<Node>,
 }
 
@@ -42,16 +42,16 @@ impl Status {
         object.map_or("", |object| &object.kind)
     }
 
-    /// Takes what the object has created from the request.
-    pub(super) fn see_tree(&mut self, request: &Request) {
+    /// Sets the tree from the objects of the request.
+    pub(super) fn set_tree(&mut self, request: &Request) {
         let text = request.snapshot.objects_json.first();
         self.tree = text.map_or_else(Vec::new, |text| tree(text, &request.uid));
     }
 }
 
-/// How a status is asked for.
+/// The options of a request for a status.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct StatusOptions {
     pub(super) fail_on: Vec<proto::FailureRule>,
     pub(super) previous: Option<proto::Verdict>,
 }
@@ -59,14 +59,14 @@ pub(super) struct Asked {
 pub(super) fn status_of(
     planner: &Planner,
     request: &Request,
-    asked: &Asked,
+    options: &StatusOptions,
 ) -> Result<Status, Error> {
     let message = proto::ComputeStatusRequest {
-        // The objects are texts that are shared, and not copied.
+        // Cloning shares the texts of the objects.
         snapshot: Some(request.snapshot.clone()),
         options: None,
-        previous_verdict: asked.previous.clone(),
-        fail_on: asked.fail_on.clone(),
+        previous_verdict: options.previous.clone(),
+        fail_on: options.fail_on.clone(),
     };
     let response = planner
         .compute_status(message)
@@ -80,27 +80,27 @@ pub(super) fn status_of(
     })
 }
 
-/// Asks for a status, and again with the events of the cluster where something fails.
+/// Requests a status. If a failure is possible, requests it again with the cluster's events.
 pub(super) fn observe(
     planner: &Planner,
     mut request: Request,
-    asked: &Asked,
+    options: &StatusOptions,
     wants_tree: bool,
     add_events: AddEvents<'_>,
 ) -> Result<Status, Error> {
-    let mut status = status_of(planner, &request, asked)?;
+    let mut status = status_of(planner, &request, options)?;
     let report = status.response.report.as_ref();
     let now = request.snapshot.now.as_ref();
     if report.is_some_and(|report| needs_events(report, now)) && add_events(&mut request)? {
-        status = status_of(planner, &request, asked)?;
+        status = status_of(planner, &request, options)?;
     }
     if wants_tree {
-        status.see_tree(&request);
+        status.set_tree(&request);
     }
     Ok(status)
 }
 
-/// Whether events may tell why pods are missing or not ready. Pods that have just been created are starting.
+/// Whether events may explain why pods are missing or not ready. Pods created recently are still starting.
 fn needs_events(report: &proto::RolloutReport, now: Option<&prost_types::Timestamp>) -> bool {
     let seconds = now.map_or(0, |now| now.seconds);
     report
@@ -117,7 +117,7 @@ fn needs_events(report: &proto::RolloutReport, now: Option<&prost_types::Timesta
                 let since = blocker.since.as_ref();
                 since.is_none_or(|since| seconds.saturating_sub(since.seconds) > STARTING_SECONDS)
             }
-            // Controllers of other kinds report these in events only.
+            // The controllers of other kinds report these causes only in events.
             "NOT_AVAILABLE" | "NOT_BOUND" | "NO_ADDRESS" | "OLD_POD_BLOCKS" => {
                 report.counts.is_none()
             }
@@ -126,7 +126,7 @@ fn needs_events(report: &proto::RolloutReport, now: Option<&prost_types::Timesta
         })
 }
 
-/// The commands of the remedies, for the cluster that was read.
+/// Adds the options of the cluster to the commands in remedies.
 pub(super) fn add_cluster(response: &mut proto::ComputeStatusResponse, cluster: &ClusterArgs) {
     let options = [
         ("--context", &cluster.context),

@@ -253,7 +253,7 @@ pub(super) enum Goal {
 }
 
 impl Goal {
-    /// The word for it, as on the command line.
+    /// The word on the command line.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -263,7 +263,7 @@ impl Goal {
         }
     }
 
-    /// Why it cannot be waited for with a kind of objects.
+    /// The error for objects of a kind that the goal does not apply to.
     pub(super) fn refusal(self, kind: &dyn std::fmt::Display) -> String {
         match self {
             Self::Available => format!(
@@ -282,7 +282,7 @@ impl Goal {
 // === impl ClusterArgs ===
 
 impl ClusterArgs {
-    /// The given ones, as options of kubectl.
+    /// The options that the user gave, in kubectl's syntax.
     pub(super) fn options(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Self {
             namespace,
@@ -306,7 +306,7 @@ impl ClusterArgs {
 // === impl CompleteArgs ===
 
 impl CompleteArgs {
-    /// What kubectl reads is complete.
+    /// Refuses the options for objects that kubectl reads: their lists are complete.
     pub(super) fn refuse(&self) -> Result<(), String> {
         let given = [
             ("--pods-complete", self.pods_complete),
@@ -324,12 +324,12 @@ impl CompleteArgs {
 // === impl StatusOutput ===
 
 impl StatusOutput {
-    /// Whether it is for people.
+    /// Whether it is for people, not for programs.
     pub(super) fn is_text(self) -> bool {
         matches!(self, Self::Table | Self::Wide)
     }
 
-    /// The format of messages. `None` for text and names.
+    /// The format of response messages. `None` for text and names.
     pub(super) fn format(self) -> Option<Output> {
         match self {
             Self::Json => Some(Output::Json),
@@ -342,7 +342,7 @@ impl StatusOutput {
 // === impl ScriptOutput ===
 
 impl ScriptOutput {
-    /// The same for an answer that is printed as it is. `None` for commands.
+    /// The format of a response message. `None` for commands.
     pub(super) fn plain(self) -> Option<Output> {
         match self {
             Self::Table => Some(Output::Table),

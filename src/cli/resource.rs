@@ -1,24 +1,24 @@
-//! Kinds of objects, by the words that kubectl has for them.
+//! Kinds of objects, by kubectl's names for them.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use super::options::Goal;
 
-/// A kind of objects: what kubectl calls it, and what messages do.
+/// A kind of objects: its argument for kubectl, and its name in messages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Resource {
     argument: Cow<'static, str>,
     label: Cow<'static, str>,
 }
 
-/// A kind for which kubectl has several words.
+/// A kind with several names in kubectl.
 struct Known {
     kind: &'static str,
     group: &'static str,
     plural: &'static str,
     short: &'static str,
-    /// What kubectl is asked for.
+    /// The argument for kubectl.
     argument: &'static str,
 }
 
@@ -41,7 +41,7 @@ const fn known(
 const DEPLOYMENT: &str = "Deployment";
 const PLANNED_DEPLOYMENT: &str = "PlannedDeployment";
 
-/// The kinds of which more is known than their conditions, and the custom resource that is a Deployment in all but name.
+/// The kinds that rollplan knows.
 const KNOWN: [Known; 13] = [
     known(DEPLOYMENT, "apps", "deployments", "deploy", "deploy"),
     known(
@@ -88,7 +88,7 @@ const KNOWN: [Known; 13] = [
     known("Secret", "", "secrets", "secret", "secrets"),
 ];
 
-/// Kinds of Kubernetes that no controller makes ready, by group and kind: nobody waits for them.
+/// Kubernetes kinds without a controller that makes them ready, by group and kind. They have no state to wait for.
 const INERT: [(&str, &str); 26] = [
     ("", "ConfigMap"),
     ("", "Endpoints"),
@@ -127,7 +127,7 @@ const INERT: [(&str, &str); 26] = [
     ("storage.k8s.io", "VolumeAttributesClass"),
 ];
 
-/// Whether nobody waits for objects of a kind: they are as they are.
+/// Whether objects of a kind have no state to wait for.
 pub(super) fn is_inert(api_version: &str, kind: &str) -> bool {
     INERT.contains(&(group(api_version), kind))
 }
@@ -139,7 +139,7 @@ fn group(api_version: &str) -> &str {
 // === impl Known ===
 
 impl Known {
-    /// Whether a word such as "sts", "statefulsets.apps" or "StatefulSet.v1.apps" means this kind.
+    /// Whether a word such as "sts", "statefulsets.apps" or "StatefulSet.v1.apps" names this kind.
     fn is_named(&self, word: &str) -> bool {
         let (name, suffix) = word.split_once('.').unwrap_or((word, ""));
         let is_name = |one: &str| one.eq_ignore_ascii_case(name);
@@ -157,7 +157,7 @@ impl Known {
     }
 }
 
-/// Whether what follows the name of a kind is nothing, a group, or a version and a group, for example "v1.apps".
+/// Whether the suffix of a kind is empty, a group, or a version and a group, for example "v1.apps".
 fn is_of_group(suffix: &str, group: &str) -> bool {
     let version = suffix.strip_suffix(group);
     let version = version.map(|version| version.strip_suffix('.').unwrap_or(version));
@@ -177,13 +177,13 @@ impl Resource {
         KNOWN[0].resource()
     }
 
-    /// The kind that a word means, if kubectl and rollplan both know it.
+    /// The kind that a word names, if both kubectl and rollplan know it.
     pub(super) fn known(word: &str) -> Option<Self> {
         let known = KNOWN.iter().find(|known| known.is_named(word))?;
         Some(known.resource())
     }
 
-    /// The kind that a word means, which may be one that only kubectl knows. `None` for what no kind is called.
+    /// The kind that a word names, including kinds that only kubectl knows. `None` if the word cannot name a kind.
     pub(super) fn named(word: &str) -> Option<Self> {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
         let is_word = word.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -214,8 +214,8 @@ impl Resource {
         }
     }
 
-    /// Whether it means objects of this version and kind. A word that is not known names its kind in the singular or the
-    /// plural, with or without its group.
+    /// Whether it matches objects of this version and kind. An unknown word matches the singular or plural of its kind,
+    /// with or without the group.
     pub(super) fn means(&self, api_version: &str, kind: &str) -> bool {
         let is_known = KNOWN.iter().any(|known| known.argument == self.argument);
         if is_known {
@@ -232,22 +232,22 @@ impl Resource {
         is_name && is_of_group(suffix, group(api_version))
     }
 
-    /// What kubectl is asked for.
+    /// The argument for kubectl.
     pub(super) fn argument(&self) -> &str {
         &self.argument
     }
 
-    /// Whether plans can be made for it.
+    /// Whether rollplan can plan for this kind.
     pub(super) fn is_planned(&self) -> bool {
         matches!(&*self.label, DEPLOYMENT | PLANNED_DEPLOYMENT)
     }
 
-    /// Whether no namespace has it.
+    /// Whether its objects have no namespace.
     pub(super) fn is_cluster_scoped(&self) -> bool {
         self.label == "CustomResourceDefinition"
     }
 
-    /// Whether a goal means something for this kind. `None` for a kind of which nothing is known.
+    /// Whether the goal applies to this kind. `None` for unknown kinds.
     pub(super) fn has_goal(&self, goal: Goal) -> Option<bool> {
         let is_known = KNOWN.iter().any(|known| known.argument == self.argument);
         match (goal, &*self.label) {
@@ -259,7 +259,7 @@ impl Resource {
     }
 }
 
-/// What messages call the kind.
+/// The name of the kind in messages.
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.label)
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_have_the_names_that_kubectl_has() {
+    fn kind_names_match_kubectl() {
         for (words, argument) in [
             (
                 &[
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_asked_for_by_group_and_version() {
+    fn objects_are_requested_by_group_and_version() {
         for (api_version, kind, argument) in [
             ("apps/v1", "Deployment", "deploy"),
             ("apps/v1", "StatefulSet", "statefulsets.apps"),

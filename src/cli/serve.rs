@@ -1,4 +1,4 @@
-//! How `rollplan serve` is configured: every setting as an option and as a variable of the environment.
+//! The configuration of `rollplan serve`: each setting is an option and an environment variable.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -161,7 +161,7 @@ impl ServeArgs {
             trace_ratio,
             slow_call,
         } = self;
-        // Not read by clap: an invalid value in the environment must not stop the server.
+        // clap does not parse these, because an invalid value in the environment must not stop the server.
         let variable =
             |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         let endpoint = otlp_endpoint.filter(|endpoint| !endpoint.is_empty());
@@ -207,7 +207,7 @@ impl ServeArgs {
     }
 }
 
-/// An empty variable is one empty name.
+/// clap reads an empty variable as one empty name.
 fn named(names: Vec<String>) -> Vec<String> {
     names.into_iter().filter(|name| !name.is_empty()).collect()
 }

@@ -1,5 +1,4 @@
-//! Standard error: whatever the command line prints there goes through here, so that no text from a cluster reaches
-//! the terminal as it is.
+//! Standard error. The command line prints only through this module, so text from a cluster is always escaped.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -7,10 +6,10 @@ use std::io::{self, Write};
 use super::error::Error;
 use crate::text::{one_line, printable};
 
-/// Why a run fails: each thing that is wrong.
+/// Prints each message of an error.
 pub(super) fn eprint_error(error: &Error) {
     for text in error.texts() {
-        // Some go on in lines of their own.
+        // Some messages have several lines.
         write(&printable(&format!("error: {text}\n")));
     }
 }
@@ -27,12 +26,12 @@ pub(super) fn eprint_line(text: impl Display) {
     write(&(one_line(&text.to_string()) + "\n"));
 }
 
-/// Writes text of our own as it is, for example what a CI system finds in a log.
+/// Writes trusted text unchanged, for example commands for a CI system.
 pub(super) fn eprint_raw(text: &str) {
     write(text);
 }
 
-/// If standard error is closed, nobody reads it.
+/// Errors are ignored: standard error may be closed.
 #[allow(
     clippy::disallowed_methods,
     reason = "the one place of the command line that writes to standard error"
@@ -41,17 +40,17 @@ fn write(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Standard error for what another program prints there: it appears as it comes, and escaped.
+/// A writer for another program's output to standard error. It escapes the output and does not buffer lines.
 #[derive(Debug, Default)]
 pub(super) struct EscapedWriter {
-    /// The first part of a character whose other part has not come yet.
+    /// The first bytes of an incomplete character.
     partial: Vec<u8>,
 }
 
 // === impl EscapedWriter ===
 
 impl EscapedWriter {
-    /// The characters that are complete now.
+    /// The characters that are complete.
     fn push(&mut self, bytes: &[u8]) -> String {
         self.partial.extend(bytes);
         let mut text = String::new();

@@ -1,17 +1,17 @@
-//! Which objects of a cluster a command is about.
+//! The names of the objects in a cluster that a command is about.
 
 use super::resource::Resource;
 
-/// An object in a cluster: its kind, its name, and its namespace if it is known.
+/// An object in a cluster: its kind, its name, and its namespace if known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) resource: Resource,
     pub(super) name: String,
-    /// `None` is the namespace that is given, or that kubectl uses.
+    /// `None` is the namespace given on the command line, or kubectl's default.
     pub(super) namespace: Option<String>,
 }
 
-/// Reads the words of a command line as kubectl takes them: names, or a kind and names. Names alone are of Deployments.
+/// Parses arguments like kubectl: names, or a kind followed by names. A name without a kind is a Deployment.
 pub(super) fn parse(words: &[String]) -> Result<Vec<Target>, String> {
     if let [kind, names @ ..] = words
         && !names.is_empty()
@@ -25,7 +25,7 @@ pub(super) fn parse(words: &[String]) -> Result<Vec<Target>, String> {
     words.iter().map(|word| one(word)).collect()
 }
 
-/// The same for a command that is about Deployments only.
+/// Parses the arguments of a command that supports Deployments only.
 pub(super) fn parse_deployments(words: &[String]) -> Result<Vec<Target>, String> {
     let targets = parse(words)?;
     match targets.iter().find(|target| !target.resource.is_planned()) {
@@ -38,8 +38,8 @@ pub(super) fn parse_deployments(words: &[String]) -> Result<Vec<Target>, String>
     }
 }
 
-/// Reads the kinds of a list, for example "sts" or "deploy,certificates.cert-manager.io". A word without a group that is not
-/// known as a kind is rather a name.
+/// Parses a list of kinds, for example "sts" or "deploy,certificates.cert-manager.io". An unknown word without a group
+/// is considered a name, not a kind.
 pub(super) fn kinds(word: &str) -> Option<Vec<Resource>> {
     let kind = |word: &str| match word.contains('.') {
         true => Resource::named(word),
@@ -48,7 +48,7 @@ pub(super) fn kinds(word: &str) -> Option<Vec<Resource>> {
     word.split(',').map(kind).collect()
 }
 
-/// Reads a name: "web", "deploy/web", "statefulsets.apps/db", "certificate/web".
+/// Parses one name: "web", "deploy/web", "statefulsets.apps/db" or "certificate/web".
 fn one(text: &str) -> Result<Target, String> {
     let Some((kind, name)) = text.split_once('/') else {
         return target(&Resource::deployments(), text, text);
@@ -74,7 +74,7 @@ fn not_a_name(text: &str) -> String {
     format!("{text}: not the name of an object, for example web, deploy/web or statefulset/db")
 }
 
-/// Whether this can be the name of an object. An option of kubectl cannot.
+/// Whether the text may be the name of an object. Options of kubectl are not.
 pub(super) fn is_name(name: &str) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     name.as_bytes().first().is_some_and(is_word)
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn names_as_kubectl_takes_them() {
+    fn names_are_parsed_like_kubectl() {
         for text in [
             "web",
             "deploy/web",
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn several_words() {
+    fn several_arguments_are_parsed() {
         check(&["deployment", "web"], &[(DEPLOYMENTS, "web")]);
         check(
             &["sts", "db", "cache"],
@@ -155,7 +155,7 @@ mod tests {
             &["web", "pod/api"],
             &[(DEPLOYMENTS, "web"), ("pods", "api")],
         );
-        // By itself, a kind is a name; and so is a word that is not known as a kind.
+        // On its own, a kind is a name, and so is a word that is not a known kind.
         check(&["sts"], &[(DEPLOYMENTS, "sts")]);
         check(
             &["certificate", "web"],

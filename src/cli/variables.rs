@@ -1,11 +1,11 @@
-//! Variables of the environment that set options.
+//! Environment variables that set options.
 
 use std::env;
 
 use clap::builder::Resettable;
 use clap::{Arg, Command};
 
-/// Treats an empty variable as unset: templates of manifests often leave one behind.
+/// Treats an empty variable as unset, because templates of manifests often render one.
 pub(super) fn without_empty(command: Command) -> Command {
     command
         .mut_args(without_empty_variable)

@@ -1,5 +1,5 @@
-//! Several objects of a cluster, read together: from five of a kind in a namespace on, one list of each kind instead of
-//! reads by name. One kubectl runs at a time, and one namespace is in memory.
+//! Several objects of a cluster, read together. For five or more objects of a kind in a namespace, lists replace reads
+//! by name. Only one kubectl runs at a time, and only one namespace is kept in memory.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -18,47 +18,47 @@ use crate::cli::options::ClusterArgs;
 use crate::cli::resource::Resource;
 use crate::cli::target::Target;
 
-/// From so many objects of a kind in a namespace on, lists are cheaper than reads by name: each of these takes up to three
-/// calls.
+/// The number of objects of a kind in a namespace from which lists are cheaper than reads by name, which take up to
+/// three calls each.
 const LIST_FROM: usize = 5;
 
-/// Which objects a command is about.
+/// The objects that a command is about.
 #[derive(Clone, Debug)]
 pub(in crate::cli) enum Scope {
-    /// These.
+    /// The given objects.
     Named(Vec<Target>),
-    /// Those that a list has when the command starts.
+    /// The objects that exist when the command starts.
     Listed {
         resources: Vec<Resource>,
         selector: Option<String>,
-        /// In all namespaces.
+        /// Whether to list all namespaces.
         everywhere: bool,
     },
 }
 
-/// Several objects that are read again and again.
+/// Several objects that are polled together.
 #[derive(Debug)]
 pub(in crate::cli) struct Fleet<'a> {
     args: &'a ClusterArgs,
-    /// Which ones to list, until that is done.
+    /// The objects to list. `None` once they are listed.
     listed: Option<Scope>,
     targets: Vec<Target>,
-    /// One for each namespace, and one for all.
-    clusters: BTreeMap<Where, Cluster>,
+    /// A reader for each namespace, or one for all namespaces.
+    clusters: BTreeMap<Namespaces, Cluster>,
     everywhere: bool,
-    /// Whether the user may not list objects, but perhaps get them.
+    /// Whether the user may not list the objects. The user may still be allowed to get them.
     is_list_forbidden: bool,
     needs: Needs,
 }
 
-/// Where an object is read.
+/// The namespaces that a read covers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Where {
+enum Namespaces {
     Everywhere,
     Namespace(Option<String>),
 }
 
-/// Takes what was read of one object, with what adds the events about it.
+/// Handles the result for one object. Its last argument adds the events about the object to the request.
 pub(in crate::cli) type Each<'e> =
     &'e mut dyn FnMut(usize, Result<Request, Error>, AddEvents<'_>) -> Result<(), Error>;
 
@@ -84,7 +84,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// Whether to read what only trees show, of objects that are read by name.
+    /// Sets whether to read also the objects that only a tree shows. This applies to reads by name.
     pub(in crate::cli) fn read_trees(&mut self, has_trees: bool) {
         self.needs = match has_trees {
             true => Needs::Tree,
@@ -92,7 +92,7 @@ impl<'a> Fleet<'a> {
         };
     }
 
-    /// The objects. The first call lists them, if they are not named.
+    /// The objects. The first call lists them, unless they are named.
     pub(in crate::cli) fn targets(&mut self, limit: Option<Duration>) -> Result<&[Target], Error> {
         if let Some(Scope::Listed {
             resources,
@@ -135,7 +135,7 @@ impl<'a> Fleet<'a> {
         Error::Absent(format!("{what}{place}"))
     }
 
-    /// Reads some of the objects.
+    /// Reads the objects with the given indices.
     pub(in crate::cli) fn read(
         &mut self,
         wanted: &[usize],
@@ -143,7 +143,7 @@ impl<'a> Fleet<'a> {
         limit: &dyn Fn() -> Option<Duration>,
         each: Each<'_>,
     ) -> Result<(), Error> {
-        let mut groups: BTreeMap<(Where, Resource), Vec<usize>> = BTreeMap::new();
+        let mut groups: BTreeMap<(Namespaces, Resource), Vec<usize>> = BTreeMap::new();
         for &index in wanted {
             let target = &self.targets[index];
             let place = self.place(target.namespace.clone());
@@ -167,7 +167,7 @@ impl<'a> Fleet<'a> {
             for index in indices {
                 let target = self.targets[index].clone();
                 let place = match &target.namespace {
-                    Some(_) => Where::Namespace(target.namespace.clone()),
+                    Some(_) => Namespaces::Namespace(target.namespace.clone()),
                     None => self.place(None),
                 };
                 let needs = self.needs;
@@ -181,10 +181,10 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
-    /// Reads one list of each kind.
+    /// Reads the objects and their dependents with one list per kind.
     fn read_lists(
         &mut self,
-        place: &Where,
+        place: &Namespaces,
         resource: &Resource,
         indices: &[usize],
         now: Option<Timestamp>,
@@ -220,7 +220,7 @@ impl<'a> Fleet<'a> {
         let texts = Texts::read(&sources)?;
         let objects = Objects::find(&texts)?;
         let now = now.unwrap_or_else(now::read);
-        // Once for all that need them.
+        // Read at most once, and shared by all objects.
         let mut events: Option<Option<Source>> = None;
         for (&index, wanted) in indices.iter().zip(&wanted) {
             let request = input::request(
@@ -244,18 +244,18 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
-    /// How a Job with this UID has ended, which no longer exists. `None` if no event tells.
+    /// The result of a deleted Job with this UID. `None` if no event reports it.
     pub(in crate::cli) fn job_end(
         &mut self,
         index: usize,
         uid: &str,
         limit: Option<Duration>,
     ) -> Result<Option<JobEnd>, Error> {
-        let place = Where::Namespace(self.targets[index].namespace.clone());
+        let place = Namespaces::Namespace(self.targets[index].namespace.clone());
         self.cluster(&place).job_end(uid, limit)
     }
 
-    /// The last lines that a container of an object's pod has written.
+    /// The last log lines of a container.
     pub(in crate::cli) fn log(
         &mut self,
         index: usize,
@@ -263,25 +263,25 @@ impl<'a> Fleet<'a> {
         container: &str,
         previous: bool,
     ) -> Result<String, Error> {
-        let place = Where::Namespace(self.targets[index].namespace.clone());
+        let place = Namespaces::Namespace(self.targets[index].namespace.clone());
         self.cluster(&place).log(pod, container, previous)
     }
 
-    fn place(&self, namespace: Option<String>) -> Where {
+    fn place(&self, namespace: Option<String>) -> Namespaces {
         match self.everywhere {
-            true => Where::Everywhere,
-            false => Where::Namespace(namespace),
+            true => Namespaces::Everywhere,
+            false => Namespaces::Namespace(namespace),
         }
     }
 
-    fn cluster(&mut self, place: &Where) -> &mut Cluster {
+    fn cluster(&mut self, place: &Namespaces) -> &mut Cluster {
         let args = self.args;
         self.clusters.entry(place.clone()).or_insert_with(|| {
             let mut args = args.clone();
             match place {
-                Where::Everywhere => args.all_namespaces = true,
-                Where::Namespace(Some(namespace)) => args.namespace = Some(namespace.clone()),
-                Where::Namespace(None) => {}
+                Namespaces::Everywhere => args.all_namespaces = true,
+                Namespaces::Namespace(Some(namespace)) => args.namespace = Some(namespace.clone()),
+                Namespaces::Namespace(None) => {}
             }
             Cluster::new(&args)
         })

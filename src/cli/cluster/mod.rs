@@ -1,9 +1,9 @@
-//! What a command needs of a cluster, read by kubectl.
+//! Reads the objects that a command needs from a cluster, with kubectl.
 //!
-//! The object comes first, then what it has created: of a Deployment its ReplicaSets, then its pods. What is read later is
-//! never older, but it is not of one moment. If the object changes in between, the answer is about the object as it was
-//! read; the next poll sees the change, and the API server refuses the writes of a plan, which carry the versions that were
-//! read.
+//! The object is read first, then its dependents: for a Deployment the ReplicaSets, then the pods. Later reads are
+//! never older, but they are not from the same moment. If the object changes in between, the answer describes it as it
+//! was read: the next poll sees the change, and the API server rejects the writes of a plan, because they contain the
+//! resource versions that were read.
 
 mod fleet;
 
@@ -25,30 +25,30 @@ use super::options::ClusterArgs;
 use super::target::Target;
 use super::{now, stderr};
 
-/// How long kubectl may take. Each of its requests has a timeout of its own, so that this ends what hangs elsewhere, such
-/// as a credential plugin.
+/// The time limit of a kubectl process. Each request of kubectl has its own timeout, so this limit stops whatever else
+/// hangs, such as a credential plugin.
 pub(super) const PROCESS_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Bytes of a selector that fit into an argument of a program.
+/// The longest selector that fits into an argument of a program.
 const SELECTOR_BYTES_MAX: usize = 100_000;
 
 /// The label that all pods of Jobs have.
 const JOB_LABEL: &str = "batch.kubernetes.io/job-name";
 
-/// How messages name what kubectl printed.
+/// The name of kubectl's output in messages.
 pub(super) const SOURCE: &str = "what kubectl printed";
 
-/// What a command needs.
+/// The objects that a command needs in addition to the requested one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
-    /// What the object has created, as far as its status depends on it.
+    /// The dependents that the status of the object is computed from.
     Rollout,
-    /// The same, and what only people want to see: the Jobs of a CronJob, and their pods.
+    /// The same, and objects that are only displayed: the Jobs of a CronJob, and their pods.
     Tree,
-    /// The same, and the other ReplicaSets of the namespace: one that is owned and no longer matches must be released, and
-    /// the name of any may be taken.
+    /// The same, and the other ReplicaSets of the namespace: an owned one that does not match the selector must be
+    /// released, and the name of a new one may be taken by any of them.
     Plan,
-    /// ReplicaSets that the Deployment selects.
+    /// The ReplicaSets that the Deployment selects.
     Revisions,
 }
 
@@ -57,13 +57,13 @@ pub(super) enum Needs {
 pub(super) struct Cluster {
     kubectl: Kubectl,
     namespace: Option<String>,
-    /// Notes that were printed: none is printed again at the next poll.
+    /// Notes that were printed. The next polls do not repeat them.
     noted: BTreeSet<String>,
-    /// Whether events can be read, as far as that is known.
+    /// Whether events can be read, as far as known.
     has_events: bool,
 }
 
-/// How much time a command has left for kubectl.
+/// The remaining time of a command for kubectl.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     start: Instant,
@@ -102,7 +102,7 @@ impl Cluster {
         }
     }
 
-    /// Reads an object and what belongs to it, within the limit if there is one.
+    /// Reads an object and its dependents, within the optional time limit.
     pub(super) fn read(
         &mut self,
         target: &Target,
@@ -138,7 +138,7 @@ impl Cluster {
         )
     }
 
-    /// Reads what an object selects. Returns whether that includes its pods.
+    /// Reads the dependents of an object. Returns whether these include all its pods.
     fn read_related(
         &mut self,
         related: &Related,
@@ -152,7 +152,7 @@ impl Cluster {
             }
             return Ok(true);
         }
-        // Without a selector that selects something, nothing is the object's.
+        // An object with an empty selector, or none, has no dependents.
         let Some(selector) = &related.selector else {
             return Ok(true);
         };
@@ -177,7 +177,7 @@ impl Cluster {
         Ok(is_complete)
     }
 
-    /// Reads what stands between an object and its pods.
+    /// Reads the ReplicaSets or ControllerRevisions of an object.
     fn read_between(
         &mut self,
         dependents: Dependents,
@@ -202,7 +202,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Reads the Jobs of the namespace and their pods. No selector tells those of a CronJob.
+    /// Reads the Jobs of the namespace and their pods. No selector matches exactly those of a CronJob.
     fn read_jobs(&mut self, budget: Budget, sources: &mut Vec<Source>) -> Result<(), Error> {
         let what = "Jobs, so that those of the CronJob are not shown";
         sources.extend(self.optional(Kind::Jobs, None, budget, what)?);
@@ -226,13 +226,13 @@ impl Cluster {
         Source::new(SOURCE, self.kubectl.list(kind, selector, budget.left())?)
     }
 
-    /// The pods: they explain, and only Recreate waits for them.
+    /// Lists the pods. They are optional: they explain the status, and only strategy Recreate waits for them.
     fn pods(&mut self, selector: Option<&str>, budget: Budget) -> Result<Option<Source>, Error> {
         let what = "pods, so that causes which only pods show are missing";
         self.optional(Kind::Pods, selector, budget, what)
     }
 
-    /// A list that the answer can do without, for whoever may not read it.
+    /// Lists optional objects. Returns `None`, with a note, if the user may not list them.
     fn optional(
         &mut self,
         kind: Kind<'_>,
@@ -250,8 +250,8 @@ impl Cluster {
         }
     }
 
-    /// The events of the namespace about objects of this kind: they tell what only time or only a change resolves. Whoever
-    /// may not list events gets a verdict that is less certain.
+    /// Lists the warnings in the namespace about objects of this kind. They show whether a failure may resolve itself.
+    /// If the user may not list events, verdicts are less certain.
     fn events(&mut self, of: &str, limit: Option<Duration>) -> Result<Option<Source>, Error> {
         if !self.has_events {
             return Ok(None);
@@ -286,7 +286,7 @@ impl Cluster {
         }
     }
 
-    /// How a Job with this UID has ended, which no longer exists. `None` if no event tells.
+    /// The result of a deleted Job with this UID. `None` if no event reports it.
     pub(super) fn job_end(
         &mut self,
         uid: &str,
@@ -307,7 +307,7 @@ impl Cluster {
         Ok(input::job_end(&Objects::find(&texts)?, uid))
     }
 
-    /// The last lines that a container has written.
+    /// The last log lines of a container.
     pub(super) fn log(&self, pod: &str, container: &str, previous: bool) -> Result<String, Error> {
         let log = self
             .kubectl

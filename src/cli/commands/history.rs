@@ -12,7 +12,7 @@ use crate::cli::output;
 use crate::cli::planner::Planner;
 use crate::{proto, text};
 
-/// What `--help` adds.
+/// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
 Exit codes: 0 the revisions were printed; 2 wrong command line or input, or missing permission; 4 no answer from the \
 service, kubectl or the cluster.";

@@ -1,4 +1,4 @@
-//! The commands that answer about a rollout: the options of each, and what it does.
+//! The commands that answer questions about rollouts, with their options.
 
 pub(super) mod history;
 pub(super) mod plan;
@@ -11,7 +11,7 @@ pub(super) mod wait;
 use super::error::Error;
 use super::{output, stderr};
 
-/// Prints commands to standard output, and what to know before they are pasted to standard error.
+/// Prints commands to standard output, and the notes on them to standard error.
 fn print_commands(commands: &output::script::Commands) -> Result<(), Error> {
     for warning in &commands.warnings {
         stderr::eprint_warning(warning);

@@ -15,12 +15,12 @@ use crate::cli::output;
 use crate::cli::planner::Planner;
 use crate::{proto, text};
 
-/// What `--help` adds.
+/// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
 Exit codes: 0 the plan was printed, even if nothing is to be done; 2 wrong command line or input, or missing \
 permission; 4 no answer from the service, kubectl or the cluster.";
 
-/// Why `plan -o kubectl` needs a confirmation.
+/// The error if `plan -o kubectl` lacks a confirmation.
 const TAKEOVER: &str = "\
 -o kubectl prints the writes that Kubernetes' own Deployment controller makes, to be made in its place: if it manages \
 this Deployment too, both controllers would overwrite each other; pass --takeover if it does not";

@@ -1,4 +1,4 @@
-//! Reads what a command is about.
+//! Reads the objects that a command is about.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::cli::resource::Resource;
 use crate::cli::target::{self, Target};
 use crate::cli::{now, stderr};
 
-/// Reads what one Deployment is decided by, from files or from the cluster.
+/// Reads one Deployment and its dependents, from files or from the cluster.
 pub(super) fn read(
     args: &InputArgs,
     needs: Needs,
@@ -53,7 +53,8 @@ pub(super) fn read(
     )
 }
 
-/// Reads what the objects in files are decided by: one Deployment, those that are named, or all that somebody may wait for.
+/// Reads objects and their dependents from files: one Deployment, the named objects, or every object that can be waited
+/// for.
 pub(super) fn all(
     args: &ScopeArgs,
     deployment: Option<&str>,
@@ -64,7 +65,7 @@ pub(super) fn all(
     let named = target::parse(&which.names).map_err(Error::Usage)?;
     refuse_cluster(&match named.is_empty() {
         true => cluster.clone(),
-        // Of names, it tells which ones are meant.
+        // With names, the namespace applies to these.
         false => ClusterArgs {
             namespace: None,
             ..cluster.clone()
@@ -88,7 +89,7 @@ pub(super) fn all(
     }
 }
 
-/// Which objects of a cluster are meant.
+/// The objects of a cluster that the arguments select.
 pub(super) fn scope(args: &ScopeArgs, goal: Goal) -> Result<Scope, Error> {
     let ScopeArgs { which, cluster } = args;
     let WhichArgs {
@@ -113,7 +114,7 @@ pub(super) fn scope(args: &ScopeArgs, goal: Goal) -> Result<Scope, Error> {
         refuse_goal(goal, targets.iter().map(|target| &target.resource))?;
         return Ok(Scope::Named(targets));
     }
-    // With a selector, the only word has kinds.
+    // With a selector, the only argument is a list of kinds.
     let kinds = match names.as_slice() {
         [] => Some(vec![Resource::deployments()]),
         [kinds] => target::kinds(kinds),
@@ -136,7 +137,7 @@ pub(super) fn scope(args: &ScopeArgs, goal: Goal) -> Result<Scope, Error> {
     })
 }
 
-/// Kinds without updates or replicas have no goal that is about these.
+/// Refuses kinds without updates or replicas if the goal needs these.
 fn refuse_goal<'r>(
     goal: Goal,
     mut resources: impl Iterator<Item = &'r Resource>,
@@ -147,7 +148,7 @@ fn refuse_goal<'r>(
     }
 }
 
-/// The objects that files name, to be looked up in the cluster. Those for which the goal means nothing are left out.
+/// The objects in files, to be read from the cluster. Objects that the goal does not apply to are skipped.
 pub(super) fn applied(args: &ScopeArgs, goal: Goal) -> Result<Vec<Target>, Error> {
     let sources = input::sources(&args.which.files)?;
     let texts = Texts::read(&sources)?;
@@ -192,7 +193,7 @@ fn complete(args: &CompleteArgs) -> Complete {
     }
 }
 
-/// Objects in files are not read from a cluster.
+/// Refuses the options of a cluster for objects in files.
 pub(super) fn refuse_cluster(cluster: &ClusterArgs) -> Result<(), Error> {
     match cluster.options().next() {
         None => Ok(()),

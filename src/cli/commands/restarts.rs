@@ -1,4 +1,4 @@
-//! `rollplan restarts` and `rollplan uses`: which workloads read which configuration, and which must be restarted.
+//! `rollplan restarts` and `rollplan uses`: which workloads read which configuration, and which ones need a restart.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,17 +20,17 @@ use crate::cli::{now, output, stderr};
 use crate::text::{self, span, time};
 use crate::{proto, wire};
 
-/// What `--help` adds.
+/// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
 Exit codes: 0 the plan was printed, even if nothing is to be restarted; 2 wrong command line or input, or missing \
 permission; 4 no answer from the service, kubectl or the cluster.";
 
-/// What `--help` of `uses` adds.
+/// Appended to `--help` of `uses`.
 pub(in crate::cli) const USES_HELP: &str = "\
 Exit codes: 0 the uses were printed, even if there are none; 2 wrong command line or input, or missing permission; 4 no \
 answer from the service, kubectl or the cluster.";
 
-/// What is read of a namespace.
+/// The resources that are read from a namespace.
 const RESOURCES: &str = "deployments,statefulsets,daemonsets,cronjobs,jobs,replicasets,pods,configmaps,poddisruptionbudgets";
 
 #[derive(Args, Debug)]
@@ -58,7 +58,7 @@ pub(in crate::cli) struct UsesArgs {
     answer: AnswerArgs<Output>,
 }
 
-/// What is planned for, and by which rules.
+/// The input, and the rules to apply.
 #[derive(Args, Debug)]
 struct FromArgs {
     /// File with Kubernetes objects, or - for standard input; may be repeated [default: read the namespace with kubectl]
@@ -88,7 +88,7 @@ struct FromArgs {
     now: Option<Timestamp>,
 }
 
-/// Whose annotations are used.
+/// The profile whose annotations are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Profile {
     /// Those of rollplan
@@ -100,7 +100,7 @@ enum Profile {
     Reloader,
 }
 
-/// Which uses need a restart.
+/// The uses that need a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum RestartOn {
     /// All uses, also volumes that are updated in running pods
@@ -121,7 +121,7 @@ pub(in crate::cli) fn run(args: RestartsArgs) -> Result<Exit, Error> {
     let planner = Planner::new(server)?;
     let mut request = from.read()?;
     if let Some(options) = &mut request.request.options {
-        // Both are bounded by the command line.
+        // The parser of the command line has checked the range of both.
         options.quiet = quiet.and_then(|quiet| quiet.try_into().ok());
         options.max_concurrent = max_concurrent;
     }
@@ -146,7 +146,7 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
     let planner = Planner::new(server)?;
     let mut request = from.read()?;
     let is_of = |used: &proto::ConfigurationUse| used.kind() == kind && used.name == name;
-    // Who is restarted, and then who uses it at all.
+    // First the workloads that a change restarts, then all that use the configuration.
     let mut selected = request.uses(&planner)?;
     request.note(&selected);
     selected.plans.retain(|plan| plan.uses.iter().any(is_of));
@@ -167,8 +167,8 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// A request, and where its texts come from.
-struct Asked {
+/// A request, with the sources of its objects.
+struct Input {
     request: proto::PlanRestartsRequest,
     places: Vec<String>,
 }
@@ -176,8 +176,8 @@ struct Asked {
 // === impl FromArgs ===
 
 impl FromArgs {
-    /// Reads files, or the namespace.
-    fn read(&self) -> Result<Asked, Error> {
+    /// Reads the files, or the namespace.
+    fn read(&self) -> Result<Input, Error> {
         let (sources, configurations_complete) = match self.files.as_slice() {
             [] => self.namespace()?,
             files => {
@@ -212,10 +212,10 @@ impl FromArgs {
             options: Some(options),
             ..proto::PlanRestartsRequest::default()
         };
-        Ok(Asked { request, places })
+        Ok(Input { request, places })
     }
 
-    /// The objects of the namespace, and whether its ConfigMaps and Secrets are all there.
+    /// Reads the objects of the namespace. Returns whether these include all its ConfigMaps and Secrets.
     fn namespace(&self) -> Result<(Vec<Source>, bool), Error> {
         let kubectl = Kubectl::new(&self.cluster);
         let objects = kubectl.list_with_managers(RESOURCES, PROCESS_TIMEOUT)?;
@@ -234,10 +234,10 @@ impl FromArgs {
     }
 }
 
-// === impl Asked ===
+// === impl Input ===
 
-impl Asked {
-    /// All pages of the plan.
+impl Input {
+    /// Requests all pages of the plan.
     fn plan(&mut self, planner: &Planner) -> Result<proto::PlanRestartsResponse, Error> {
         let mut request = self.request.clone();
         let mut response: Option<proto::PlanRestartsResponse> = None;
@@ -267,7 +267,7 @@ impl Asked {
         self.plan(planner)
     }
 
-    /// Tells of objects that were left out.
+    /// Prints notes about skipped objects.
     fn note(&self, response: &proto::PlanRestartsResponse) {
         for violation in &response.violations {
             let proto::ItemViolation {
@@ -281,7 +281,7 @@ impl Asked {
         }
     }
 
-    /// The place of a field such as `objects_json[2].items[0].spec`.
+    /// The place in the input of a field such as `objects_json[2].items[0].spec`.
     fn place(&self, field: &str) -> String {
         let place = || {
             let (index, rest) = field.strip_prefix("objects_json[")?.split_once(']')?;

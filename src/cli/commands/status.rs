@@ -9,15 +9,15 @@ use super::read;
 use crate::cli::cluster::Fleet;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
-use crate::cli::observe::{Asked, Status, add_cluster, observe, status_of};
+use crate::cli::observe::{Status, StatusOptions, add_cluster, observe, status_of};
 use crate::cli::options::{AnswerArgs, CompleteArgs, Goal, JudgementArgs, ScopeArgs, StatusOutput};
 use crate::cli::planner::Planner;
 use crate::cli::report::{ReportArgs, Reporter, RolloutResult};
-use crate::cli::watch::{Group, Limits, Wish, tree_text, worst};
+use crate::cli::watch::{Group, Limits, WatchOptions, tree_text, worst};
 use crate::cli::{output, stderr};
 use crate::text::{self, RowWidths, span, time};
 
-/// What `--help` adds.
+/// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
 Exit codes: 0 complete; 1 stalled, refused or being deleted; 2 wrong command line or input, or missing permission; 3 in progress \
 or paused, or timeout expired; 4 no answer from the service, kubectl or the cluster. Of several, 1 comes before errors, these \
@@ -89,7 +89,7 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
     } = args;
     let planner = Planner::new(server)?;
     let cluster = &scope.cluster;
-    let asked = Asked {
+    let options = StatusOptions {
         fail_on: judgement.fail_on.clone(),
         previous: None,
     };
@@ -101,9 +101,9 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
         false => {
             let requests = read::all(&scope, deployment.as_deref(), now, &complete)?;
             let statuses = requests.iter().map(|request| {
-                let mut status = status_of(&planner, request, &asked)?;
+                let mut status = status_of(&planner, request, &options)?;
                 if output == StatusOutput::Wide {
-                    status.see_tree(request);
+                    status.set_tree(request);
                 }
                 Ok(status)
             });
@@ -112,7 +112,7 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
         }
     };
     if watch {
-        let wish = Wish {
+        let options = WatchOptions {
             goal: Goal::Complete,
             limits: Limits { interval, timeout },
             judgement,
@@ -120,7 +120,7 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
             output,
             live: !no_live && !report.is_for_ci(),
         };
-        return Group::new(&planner, cluster, scoped, wish, reporter).run();
+        return Group::new(&planner, cluster, scoped, options, reporter).run();
     }
     let mut fleet = Fleet::new(cluster, scoped);
     fleet.read_trees(output == StatusOutput::Wide);
@@ -128,7 +128,7 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
     let (mut statuses, mut errors) = (Vec::new(), Vec::new());
     fleet.read(&all, now, &|| None, &mut |_, request, events| {
         let is_wide = output == StatusOutput::Wide;
-        match request.and_then(|it| observe(&planner, it, &asked, is_wide, events)) {
+        match request.and_then(|it| observe(&planner, it, &options, is_wide, events)) {
             Ok(mut status) => {
                 add_cluster(&mut status.response, cluster);
                 statuses.push(status);
@@ -146,7 +146,7 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
     print(output, statuses, errors, reporter)
 }
 
-/// Prints what is known, and returns the exit code of all.
+/// Prints the statuses. Returns the exit code for all of them.
 fn print(
     output: StatusOutput,
     statuses: Vec<Status>,
@@ -189,7 +189,7 @@ fn print(
     Ok(exit)
 }
 
-/// Names of one kind, and otherwise each with its kind.
+/// The names in the table: with their kinds, unless all have the same kind.
 fn row_names(statuses: &[Status]) -> Vec<String> {
     let mut kinds = statuses.iter().map(Status::kind);
     let first = kinds.next();
@@ -201,7 +201,7 @@ fn row_names(statuses: &[Status]) -> Vec<String> {
     statuses.iter().map(name).collect()
 }
 
-/// A row for each, and below what blocks those that are not complete.
+/// Prints a row for each status, and below the table the blockers of the rollouts that are not complete.
 fn print_rows(statuses: &[Status], is_wide: bool) -> Result<(), Error> {
     let names = row_names(statuses);
     let columns = output::terminal_size().map(|(columns, _)| columns);

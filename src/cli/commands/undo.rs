@@ -13,7 +13,7 @@ use crate::cli::output;
 use crate::cli::planner::Planner;
 use crate::{proto, text};
 
-/// What `--help` adds.
+/// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
 Exit codes: 0 the rollback was printed, or there is nothing to undo; 1 undo target not found: the Deployment has no \
 such revision, or it is paused; 2 wrong command line or input, or missing permission; 4 no answer from the service, \

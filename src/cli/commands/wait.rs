@@ -11,10 +11,10 @@ use crate::cli::exit::Exit;
 use crate::cli::options::{AnswerArgs, Goal, JudgementArgs, ScopeArgs, StatusOutput};
 use crate::cli::planner::Planner;
 use crate::cli::report::{ReportArgs, Reporter};
-use crate::cli::watch::{Group, Limits, Wish};
+use crate::cli::watch::{Group, Limits, WatchOptions};
 use crate::text::span;
 
-/// What `--help` adds.
+/// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
 Several objects are a table with a row whenever one changes; the others are followed until each is decided. With -f, the \
 objects in the files are looked up in the cluster: pass what was applied. Those that nobody waits for, such as ConfigMaps, \
@@ -72,7 +72,7 @@ pub(in crate::cli) fn run(args: WaitArgs) -> Result<Exit, Error> {
         report,
     } = args;
     let is_live = !no_live && !report.is_for_ci();
-    let wish = Wish {
+    let options = WatchOptions {
         goal,
         limits: Limits { interval, timeout },
         judgement,
@@ -81,25 +81,25 @@ pub(in crate::cli) fn run(args: WaitArgs) -> Result<Exit, Error> {
         live: is_live,
     };
     let mut reporter = report.begin("rollplan wait", goal, output.is_text())?;
-    let result = watch(&scope, server, wish, &mut reporter);
+    let result = watch(&scope, server, options, &mut reporter);
     reporter.end(result)
 }
 
 fn watch(
     scope: &ScopeArgs,
     server: Option<String>,
-    wish: Wish,
+    options: WatchOptions,
     reporter: &mut Reporter,
 ) -> Result<Exit, Error> {
     let planner = Planner::new(server)?;
     let scoped = match scope.which.files.is_empty() {
-        true => read::scope(scope, wish.goal)?,
-        false if scope.which.names.is_empty() => Scope::Named(read::applied(scope, wish.goal)?),
+        true => read::scope(scope, options.goal)?,
+        false if scope.which.names.is_empty() => Scope::Named(read::applied(scope, options.goal)?),
         false => {
             let text = "names cannot be combined with --filename: the names alone are read from the cluster, and the \
                         files alone are all that was applied";
             return Err(Error::Usage(text.to_owned()));
         }
     };
-    Group::new(&planner, &scope.cluster, scoped, wish, reporter).run()
+    Group::new(&planner, &scope.cluster, scoped, options, reporter).run()
 }

@@ -1,4 +1,4 @@
-//! Reads the answers to the calls of the last plan from a file.
+//! Reads the API server's answers to the calls of the last plan from a file.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::cli::error::{Diagnostic, Error, chain};
 use crate::proto;
 use crate::wire;
 
-/// Answers, and the place that each comes from.
+/// Answers, with their places in the file.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Answers {
     pub(super) answers: Vec<proto::StepAnswer>,
@@ -49,7 +49,7 @@ fn answer(json: &str, place: &str) -> Result<proto::StepAnswer, Error> {
             place: place.to_owned(),
             field: if path == "." { String::new() } else { path },
             text: match json_text(&source).as_str() {
-                // The words of std are about the type, not the field.
+                // The message of std is about the type, not the field.
                 "invalid digit found in string" => "must be a whole number".to_owned(),
                 "out of range integral type conversion attempted" => "is out of range".to_owned(),
                 text => text.to_owned(),

@@ -1,4 +1,4 @@
-//! Which of the objects of an input a command is about.
+//! Selects the requested object from the input.
 
 use std::fmt::{self, Display};
 
@@ -7,17 +7,17 @@ use crate::cli::error::Error;
 use crate::cli::resource::Resource;
 use crate::cli::target::Target;
 
-/// Which object is asked for.
+/// The requested object.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Wanted {
-    /// Its apiVersion and kind, as kubectl has printed them. `None` for an object in files.
+    /// The apiVersion and kind that kubectl printed for it. `None` for an object in files.
     kind: Option<(String, String)>,
     resource: Resource,
     namespace: Option<String>,
     name: String,
 }
 
-/// The index of the object that is asked for, or of the only Deployment.
+/// The index of the requested object, or of the only Deployment.
 pub(super) fn choose(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Result<usize, Error> {
     let candidates = candidates(objects, wanted);
     let matching = candidates.iter().copied();
@@ -79,7 +79,7 @@ fn candidates(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Vec<usize> {
         .collect()
 }
 
-/// What to report of an object that does not exist.
+/// The error for an object that does not exist.
 pub(in crate::cli) fn absent(resource: &Resource, name: &str, namespace: Option<&str>) -> Error {
     Error::Absent(match namespace {
         _ if resource.is_cluster_scoped() => format!("{resource} {name} not found"),
@@ -91,7 +91,7 @@ pub(in crate::cli) fn absent(resource: &Resource, name: &str, namespace: Option<
 // === impl Wanted ===
 
 impl Wanted {
-    /// Reads "[NAMESPACE/]NAME".
+    /// Parses "[NAMESPACE/]NAME".
     pub(in crate::cli) fn parse(text: &str) -> Result<Self, Error> {
         let (namespace, name) = match text.split_once('/') {
             Some((namespace, name)) => (Some(namespace.to_owned()), name),
@@ -109,8 +109,8 @@ impl Wanted {
         })
     }
 
-    /// One of a cluster, in a namespace or in that which kubectl uses. It is of the kind of the first of these objects, which
-    /// kubectl has printed for it: what a word means is for the cluster to decide.
+    /// A requested object of a cluster, in the given namespace or in the one that kubectl uses. Its kind is that of the
+    /// first printed object, because only the cluster can resolve the user's word for a kind.
     pub(in crate::cli) fn in_cluster(
         target: &Target,
         namespace: Option<&str>,
@@ -129,7 +129,7 @@ impl Wanted {
         }
     }
 
-    /// One of those in files, in a namespace or in any.
+    /// A requested object in files, in the given namespace or in any.
     pub(in crate::cli) fn in_files(target: Target, namespace: Option<&str>) -> Self {
         Self {
             kind: None,
@@ -139,7 +139,7 @@ impl Wanted {
         }
     }
 
-    /// Whether it is a Deployment, or what is one in all but name.
+    /// Whether it is a Deployment or a PlannedDeployment.
     fn is_deployment(&self) -> bool {
         self.resource == Resource::deployments()
     }
@@ -152,12 +152,12 @@ impl Wanted {
         absent(&self.resource, &self.name, self.namespace.as_deref())
     }
 
-    /// An object without a namespace is in every one.
+    /// An object without a namespace matches every namespace.
     fn matches(&self, object: &Object<'_>) -> bool {
         let wanted = self.namespace.as_deref();
         object.metadata.name == self.name
             && wanted.is_none_or(|wanted| match self.is_in_cluster() {
-                true => object.is_near(wanted),
+                true => object.is_in_namespace(wanted),
                 false => object.metadata.namespace == wanted,
             })
     }

@@ -1,6 +1,6 @@
-//! Which lists of an input are complete.
+//! Whether the lists in an input are complete.
 
-/// Which lists are complete, as far as somebody has stated it. Otherwise the input shows it.
+/// Which lists the user or the reader declared complete. `None` infers it from the input.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::cli) struct Complete {
     pub(in crate::cli) replica_sets: Option<bool>,

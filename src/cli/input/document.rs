@@ -1,4 +1,4 @@
-//! Texts, taken apart into documents of JSON: values one after the other, YAML documents, or both.
+//! Splits text into JSON documents: consecutive JSON values, YAML documents, or both.
 
 use std::borrow::Cow;
 
@@ -9,18 +9,18 @@ use super::source::Source;
 use super::yaml;
 use crate::cli::error::Error;
 
-/// Arrays in arrays.
+/// The maximum depth of nested arrays.
 const DEPTH_MAX: usize = 128;
 
-/// One document of a source, or an item of one that is an array, as `jq .items` prints it.
+/// One document of a source, or one item of an array, such as the output of `jq .items`.
 #[derive(Debug)]
 pub(super) struct Document<'a> {
-    /// Where it is, for example `web.json, document 2` or `web.json, [3]`.
+    /// Its place, for example `web.json, document 2` or `web.json, [3]`.
     pub(super) place: String,
     pub(super) json: Cow<'a, str>,
 }
 
-/// All documents of a source that hold something.
+/// All documents of a source that are not empty.
 pub(super) fn documents(source: &Source) -> Result<Vec<Document<'_>>, Error> {
     let mut texts = Vec::new();
     for part in parts(&source.text) {
@@ -48,7 +48,7 @@ pub(super) fn documents(source: &Source) -> Result<Vec<Document<'_>>, Error> {
     Ok(documents.collect())
 }
 
-/// The same, with the items of arrays in their place.
+/// All documents of a source, with arrays replaced by their items.
 pub(super) fn flat_documents(source: &Source) -> Result<Vec<Document<'_>>, Error> {
     let mut flat = Vec::new();
     for document in documents(source)? {
@@ -91,7 +91,7 @@ fn flatten<'a>(
     Ok(())
 }
 
-/// The items of an array, borrowed where the array is.
+/// The items of an array, borrowed if the array is.
 fn items<'a>(array: &Cow<'a, str>) -> Result<Vec<Cow<'a, str>>, serde_json::Error> {
     match array {
         Cow::Borrowed(text) => {
@@ -111,7 +111,7 @@ fn items<'a>(array: &Cow<'a, str>) -> Result<Vec<Cow<'a, str>>, serde_json::Erro
     }
 }
 
-/// What stands between two lines of three dashes. Neither JSON nor YAML can have such a line anywhere else.
+/// The text between two `---` lines. Neither JSON nor YAML allows such a line anywhere else.
 struct Part<'a> {
     lines_before: usize,
     text: &'a str,
@@ -129,7 +129,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
         if is_separator(line) {
             part.text = &text[start..at];
             parts.push(part);
-            // What follows the dashes on their line belongs to the document.
+            // The rest of the line belongs to the next document.
             start = at + DASHES.len();
             part = Part {
                 lines_before: number,
@@ -151,7 +151,7 @@ fn is_separator(line: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
 }
 
-/// Whether a part has comments and directives only.
+/// Whether a part contains only comments and directives.
 fn is_blank(text: &str) -> bool {
     text.lines()
         .map(str::trim)
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn one_and_several() {
+    fn single_and_multiple_documents() {
         check("", &[]);
         check("# nothing\n---\n", &[]);
         check("{\"a\": 1}", &[("test", json!({"a": 1}))]);

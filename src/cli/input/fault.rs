@@ -1,16 +1,16 @@
 //! Syntax errors.
 
-/// What is wrong with a text, and where.
+/// A syntax error and its position.
 #[derive(Debug)]
 pub(super) struct Fault {
-    /// From 1.
+    /// The line, starting at 1.
     pub(super) line: usize,
-    /// From 1.
+    /// The column, starting at 1.
     pub(super) column: Option<usize>,
     pub(super) text: String,
 }
 
-/// An error of serde_json without line and column, which are those of the text that it was given.
+/// The message of a serde_json error without line and column, which refer to the parsed part only.
 pub(super) fn json_text(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());

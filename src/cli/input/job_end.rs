@@ -1,13 +1,13 @@
-//! Jobs that no longer exist. Some are deleted as soon as they have finished, between two polls; their events outlive them.
+//! Jobs that no longer exist. Some are deleted between two polls, as soon as they finish. Their events are kept longer.
 
 use serde_json::Value;
 
 use super::object::{Object, Objects, Role};
 
-/// The controller whose events say how a Job has ended.
+/// The controller whose events report the result of a Job.
 const CONTROLLER: &str = "job-controller";
 
-/// The reasons of the condition Failed, which its event has too.
+/// The reasons of the condition Failed. The event has the same reason.
 const FAILURES: [&str; 5] = [
     "BackoffLimitExceeded",
     "DeadlineExceeded",
@@ -16,15 +16,15 @@ const FAILURES: [&str; 5] = [
     "PodFailurePolicy",
 ];
 
-/// How a Job has ended.
+/// The result of a finished Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum JobEnd {
     Complete,
-    /// With the reason and the message of its event.
+    /// The Job failed, with the reason and message of the event.
     Failed(String),
 }
 
-/// How a Job with this UID has ended, as far as its events tell.
+/// The result of the Job with this UID, if an event reports it.
 pub(in crate::cli) fn job_end(events: &Objects<'_>, uid: &str) -> Option<JobEnd> {
     let about = events.all.iter().filter(|event| {
         event.role() == Role::Event && event.found.involved_uid().is_some_and(|it| it == uid)
@@ -50,7 +50,8 @@ fn end(event: &Object<'_>) -> Option<JobEnd> {
     }
 }
 
-/// Why somebody deletes an object once it has finished. `None` if nobody does, as far as it tells.
+/// The reason why an object is deleted once it has finished, such as a time to live. `None` if the object does not
+/// state one.
 pub(super) fn expiry(object: &Object<'_>) -> Option<String> {
     if (&*object.found.api_version, &*object.found.kind) != ("batch/v1", "Job") {
         return None;
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_the_controller_tell_how_a_job_has_ended() {
+    fn controller_events_report_the_result_of_a_job() {
         let event = |kind: &str, reason: &str, component: &str| {
             json!({
                 "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "involvedObject": {"uid": "u"},
@@ -112,7 +113,7 @@ mod tests {
             ),
             (event("Normal", "SuccessfulCreate", CONTROLLER), None),
             (event("Warning", "FailedCreate", CONTROLLER), None),
-            // Anybody may write an event.
+            // Any user may create an event.
             (event("Normal", "Completed", "somebody"), None),
         ] {
             let end = with(&event, |events| job_end(events, "u"));
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_tell_whether_they_are_deleted_once_they_have_finished() {
+    fn expiry_of_finished_jobs_is_detected() {
         let job = |metadata: Value, spec: Value| json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec});
         let hook = |policy: &str| json!({"annotations": {"helm.sh/hook-delete-policy": policy}});
         let owner =

@@ -1,4 +1,4 @@
-//! Requests made from files or from what kubectl printed, and errors that name the place in these.
+//! Creates requests from files or from kubectl's output, and maps errors back to places in these.
 
 mod answers;
 mod choice;

@@ -1,4 +1,4 @@
-//! What a user should know of an input: what is skipped, what may be missing, and what cannot be right.
+//! Notes on the input: skipped objects, objects that may be missing, and values that are probably wrong.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -12,10 +12,10 @@ use crate::cli::error::Error;
 use crate::cli::resource::Resource;
 use crate::proto;
 
-/// How much the clocks of the cluster and of the caller may differ.
+/// The tolerated difference between the clocks of the cluster and the caller.
 const CLOCKS_DIFFER_SECONDS: i64 = 300;
 
-/// A manifest describes what is wanted, and has nothing of what the cluster made of it.
+/// Refuses a manifest: it lacks everything that the cluster adds to the live object.
 pub(super) fn refuse_manifest(owner: &Object<'_>) -> Result<(), Error> {
     let metadata = owner.value("metadata");
     let is_manifest = ["uid", "resourceVersion", "creationTimestamp"]
@@ -51,7 +51,7 @@ pub(super) fn refuse_manifest(owner: &Object<'_>) -> Result<(), Error> {
     Err(Error::input(owner.place(), text))
 }
 
-/// A list that is only a page of one that goes on.
+/// Notes a list that is only one page of a longer list.
 pub(super) fn note_continued(objects: &Objects<'_>, note: &mut dyn FnMut(&dyn Display)) {
     if let Some(place) = objects.continued {
         note(&format_args!(
@@ -60,7 +60,7 @@ pub(super) fn note_continued(objects: &Objects<'_>, note: &mut dyn FnMut(&dyn Di
     }
 }
 
-/// Objects that are skipped.
+/// Notes the skipped objects, by kind.
 pub(super) fn note_skipped<'o, 't: 'o>(
     skipped: impl Iterator<Item = &'o Object<'t>>,
     note: &mut dyn FnMut(&dyn Display),
@@ -80,7 +80,7 @@ pub(super) fn note_skipped<'o, 't: 'o>(
     note(&format_args!("skipped: {}", list.join(", ")));
 }
 
-/// Input that lacks something leads to no plan, or to one that waits indefinitely.
+/// Notes incomplete input that leads to no plan, or to one that waits indefinitely.
 pub(super) fn note_doubts(
     owner: &Object<'_>,
     snapshot: &proto::Snapshot,
@@ -104,7 +104,7 @@ pub(super) fn note_doubts(
     }
 }
 
-/// A time of the decision that is before what has happened makes everything look new.
+/// Notes a time of the decision before the last change of the object, which makes every change look recent.
 pub(super) fn note_early_time(
     owner: &Object<'_>,
     now: Timestamp,
@@ -127,8 +127,8 @@ pub(super) fn note_early_time(
     }
 }
 
-/// A time of the decision long after the objects were read makes everything look old. That can be told while a rollout is
-/// in progress: its controller would have reported that the deadline has passed.
+/// Notes a time of the decision long after the objects were read, which makes every change look old. This is detected
+/// only while a rollout is in progress: its controller would have reported that the deadline has passed.
 pub(super) fn note_late_time(
     owner: &Object<'_>,
     now: Timestamp,
@@ -161,7 +161,7 @@ pub(super) fn note_late_time(
     }
 }
 
-/// Limits that no rollout can keep.
+/// Notes limits that no rollout can satisfy.
 pub(super) fn note_odd_limits(owner: &Object<'_>, note: &mut dyn FnMut(&dyn Display)) {
     let spec = owner.value("spec");
     let number = |field: &str| spec.get(field).and_then(Value::as_i64);

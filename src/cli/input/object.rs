@@ -1,5 +1,5 @@
-//! The Kubernetes objects in texts, found by the code that also reads them for the service. Nothing of them is read yet but
-//! what they are, and whose.
+//! The Kubernetes objects in texts, found by the same code as in the service. At this point, only their kind and
+//! metadata are read.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,27 +13,27 @@ use crate::cli::resource::is_inert;
 use crate::wire;
 use crate::wire::objects::{Found, Metadata, is_deployment, scan};
 
-/// Group of the custom resource that is a Deployment in all but name.
+/// The API group of PlannedDeployments.
 const PLANNED_GROUP: &str = "apps.rollplan.dev/";
 
-/// Where the reader says that texts are.
+/// The prefix of paths in errors of the reader.
 pub(super) const TEXTS: &str = "snapshot.objects_json";
 
-/// What sources have, as JSON.
+/// The JSON documents of all sources.
 #[derive(Debug)]
 pub(in crate::cli) struct Texts<'s>(Vec<Document<'s>>);
 
-/// All objects of these texts.
+/// All objects in these texts.
 #[derive(Debug)]
 pub(in crate::cli) struct Objects<'t> {
     pub(super) all: Vec<Object<'t>>,
-    /// Indices of the objects that an owner controls, by its UID.
+    /// For each owner UID, the indices of the objects that it controls.
     owned: HashMap<String, Vec<usize>>,
-    /// Where a list is only a page of one that goes on.
+    /// The place of a list that is only one page of a longer list.
     pub(super) continued: Option<&'t str>,
 }
 
-/// An object, not looked into but for what it is.
+/// An object of which only the kind and metadata are read.
 #[derive(Debug)]
 pub(super) struct Object<'t> {
     document: &'t str,
@@ -41,24 +41,24 @@ pub(super) struct Object<'t> {
     pub(super) metadata: Metadata<'t>,
 }
 
-/// What an object is to rollplan.
+/// The role of an object in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Deployment,
     ReplicaSet,
     Pod,
     Event,
-    /// Nothing.
+    /// Any other kind.
     Other,
 }
 
-/// What is read together with an object, because its status depends on it.
+/// The objects that are read together with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Dependents {
     ReplicaSetsAndPods,
-    /// ControllerRevisions tell which pods are of the current template.
+    /// ControllerRevisions show which pods have the current template.
     RevisionsAndPods,
-    /// No status depends on them, but people want to see them.
+    /// No status depends on them. They are only displayed.
     JobsAndPods,
     Pods,
     None,
@@ -75,7 +75,7 @@ impl<'s> Texts<'s> {
         Ok(Self(texts))
     }
 
-    /// Where each text is, and its JSON.
+    /// The place and JSON of each text.
     pub(in crate::cli) fn documents(&self) -> impl Iterator<Item = (&str, &str)> {
         let documents = self.0.iter();
         documents.map(|document| (document.place.as_str(), &*document.json))
@@ -140,8 +140,8 @@ impl<'t> Objects<'t> {
         })
     }
 
-    /// Refuses a page of a list that goes on, where nothing else would notice that objects are missing.
-    pub(super) fn check_whole(&self) -> Result<(), Error> {
+    /// Refuses one page of a longer list, for readers that would not notice the missing objects.
+    pub(super) fn check_complete(&self) -> Result<(), Error> {
         match self.continued {
             None => Ok(()),
             Some(place) => {
@@ -151,15 +151,15 @@ impl<'t> Objects<'t> {
         }
     }
 
-    /// What belongs to objects of this kind in a cluster.
+    /// The dependents of objects of this kind in a cluster.
     pub(in crate::cli) fn dependents(&self) -> Dependents {
         let mut all = self.all.iter().map(Object::dependents);
         all.find(|it| *it != Dependents::None)
             .unwrap_or(Dependents::None)
     }
 
-    /// Indices of the objects that a status is asked for if nobody names one: those that nothing among them controls. Pods
-    /// and ReplicaSets only explain other objects, if there are any.
+    /// The indices of the objects to report on if no object is named: those without a controller in the input. Pods and
+    /// ReplicaSets are reported on only if there are no other objects.
     pub(super) fn subjects(&self) -> Vec<usize> {
         let subjects = self.roots();
         let (parts, others): (Vec<usize>, Vec<usize>) = subjects
@@ -171,7 +171,7 @@ impl<'t> Objects<'t> {
         }
     }
 
-    /// Indices of what somebody may wait for, and nothing among the objects controls.
+    /// The indices of the objects that can be waited for and have no controller in the input.
     pub(super) fn roots(&self) -> Vec<usize> {
         let controlled: BTreeSet<usize> = self
             .all
@@ -187,7 +187,7 @@ impl<'t> Objects<'t> {
             .collect()
     }
 
-    /// Indices of an object, and of what it controls, and what that controls, in the order of the input.
+    /// The indices of an object and of all objects that it controls, directly or indirectly.
     pub(super) fn with_controlled(&self, owner: usize) -> BTreeSet<usize> {
         let mut indices = BTreeSet::from([owner]);
         let mut queue = vec![owner];
@@ -195,7 +195,7 @@ impl<'t> Objects<'t> {
             let uid = &*self.all[next].metadata.uid;
             let namespace = &*self.all[owner].metadata.namespace;
             for &index in self.owned.get(uid).into_iter().flatten() {
-                if self.all[index].is_near(namespace) && indices.insert(index) {
+                if self.all[index].is_in_namespace(namespace) && indices.insert(index) {
                     queue.push(index);
                 }
             }
@@ -220,7 +220,7 @@ impl<'t> Object<'t> {
         }
     }
 
-    /// What belongs to it in a cluster.
+    /// Its dependents in a cluster.
     pub(super) fn dependents(&self) -> Dependents {
         let Found {
             api_version, kind, ..
@@ -241,7 +241,7 @@ impl<'t> Object<'t> {
         self.found.kind == "ControllerRevision"
     }
 
-    /// Whether nobody waits for it.
+    /// Whether its kind has no state to wait for.
     pub(super) fn is_inert(&self) -> bool {
         is_inert(&self.found.api_version, &self.found.kind)
     }
@@ -250,19 +250,19 @@ impl<'t> Object<'t> {
         (&self.found, &self.metadata)
     }
 
-    /// Whether it is in a namespace. One that names none is in every one.
-    pub(super) fn is_near(&self, namespace: &str) -> bool {
+    /// Whether it is in a namespace. An object without a namespace matches every namespace.
+    pub(super) fn is_in_namespace(&self, namespace: &str) -> bool {
         self.metadata.namespace.is_empty() || self.metadata.namespace == namespace
     }
 
-    /// A field of its own, read.
+    /// The value of a top-level field.
     pub(super) fn value(&self, field: &str) -> Value {
         let text = self.found.field(field);
         text.and_then(|text| serde_json::from_str(text).ok())
             .unwrap_or_default()
     }
 
-    /// Namespace and name, as "shop/web".
+    /// Namespace and name, for example "shop/web".
     pub(super) fn key(&self) -> String {
         match &*self.metadata.namespace {
             "" => self.metadata.name.clone().into_owned(),
@@ -270,24 +270,24 @@ impl<'t> Object<'t> {
         }
     }
 
-    /// As "Deployment shop/web".
+    /// For example "Deployment shop/web".
     pub(super) fn label(&self) -> String {
         format!("{} {}", self.found.kind, self.key())
     }
 
-    /// As `web.json, items[3]`.
+    /// For example `web.json, items[3]`.
     fn position(&self) -> String {
         let origin = self.found.origin(&self.metadata).to_string();
         split(self.document, &origin).0
     }
 
-    /// As `web.json, items[3] (Deployment shop/web)`.
+    /// For example `web.json, items[3] (Deployment shop/web)`.
     pub(super) fn place(&self) -> String {
         format!("{} ({})", self.position(), self.label().trim_end())
     }
 }
 
-/// A List of objects, as JSON: each with the fields that are read, as they came.
+/// A JSON list of objects, each with the fields that are used, unchanged.
 pub(super) fn list<'o, 't: 'o>(objects: impl Iterator<Item = &'o Object<'t>>) -> Bytes {
     let mut json = String::from("{\"kind\":\"List\",\"items\":[");
     for (index, object) in objects.enumerate() {
@@ -300,8 +300,8 @@ pub(super) fn list<'o, 't: 'o>(objects: impl Iterator<Item = &'o Object<'t>>) ->
     Bytes::from(json)
 }
 
-/// A field as the reader names it, for example `snapshot.objects_json[0].items[2].spec.replicas`, as the place of an object
-/// in a document and a field of it: `web.json, items[2]` and `spec.replicas`.
+/// Splits a path of the reader, for example `snapshot.objects_json[0].items[2].spec.replicas`, into the place of the
+/// object and the field: `web.json, items[2]` and `spec.replicas`.
 fn split(document: &str, field: &str) -> (String, String) {
     let path = field.strip_prefix(TEXTS).unwrap_or(field);
     let path = path.split_once(']').map_or("", |(_, path)| path);
@@ -316,7 +316,7 @@ fn split(document: &str, field: &str) -> (String, String) {
     let items = path[..end].trim_start_matches('.');
     let separator = match items {
         "" => "",
-        // The items of an array: `web.json, [3].items[2]`.
+        // An item of an array, for example `web.json, [3].items[2]`.
         _ if document.ends_with(']') => ".",
         _ => ", ",
     };

@@ -1,20 +1,21 @@
-//! What an object is decided by: chosen among the objects of an input by what they are and whose.
+//! Selects the objects of an input that belong into a request about one object.
 
 use std::collections::BTreeSet;
 
 use super::object::{Dependents, Object, Objects, Role};
 use crate::wire::objects::Listed;
 
-/// Bytes of a Deployment's name that the name of a ReplicaSet begins with at least: longer ones are cut for the hash.
+/// The number of bytes of a Deployment's name that every ReplicaSet name starts with: longer names are truncated before
+/// the hash.
 const NAME_BYTES: usize = 200;
 
-/// What a request about an object has: the object, what it controls, what nobody controls, and what has a name that a new
-/// ReplicaSet might get. The planner selects among these.
+/// The objects of a request: the owner, the objects that it controls, ReplicaSets that it may adopt or whose name a new
+/// one might get, and their events. The planner selects from these.
 #[derive(Debug)]
 pub(super) struct Selection<'o, 't> {
     objects: &'o Objects<'t>,
     pub(super) owner: &'o Object<'t>,
-    /// Indices of the owner and of what it controls.
+    /// The indices of the owner and of the objects that it controls.
     controlled: BTreeSet<usize>,
 }
 
@@ -29,7 +30,7 @@ impl<'o, 't> Selection<'o, 't> {
         }
     }
 
-    /// In the order of the input.
+    /// The objects of the request, in the order of the input.
     pub(super) fn selected(&self) -> impl Iterator<Item = &'o Object<'t>> {
         let uids = self.uids();
         let name = &*self.owner.metadata.name;
@@ -38,7 +39,7 @@ impl<'o, 't> Selection<'o, 't> {
         let all = self.objects.all.iter().enumerate();
         all.filter(move |(index, object)| {
             self.controlled.contains(index)
-                || object.is_near(namespace)
+                || object.is_in_namespace(namespace)
                     && match object.role() {
                         Role::ReplicaSet if !self.has_replica_sets() => false,
                         Role::ReplicaSet => {
@@ -55,11 +56,11 @@ impl<'o, 't> Selection<'o, 't> {
         .map(|(_, object)| object)
     }
 
-    /// UIDs of the owner and of what it controls.
+    /// The UIDs of the owner, of the objects that it controls, and of ReplicaSets without a controller.
     pub(super) fn uids(&self) -> BTreeSet<&'o str> {
         let controlled = self.controlled.iter();
         let uids = controlled.map(|&index| &*self.objects.all[index].metadata.uid);
-        // A ReplicaSet that it may adopt has events too.
+        // ReplicaSets that it may adopt have events, too.
         uids.chain(self.replica_sets().map(|set| &*set.metadata.uid))
             .filter(|uid| !uid.is_empty())
             .collect()
@@ -68,14 +69,14 @@ impl<'o, 't> Selection<'o, 't> {
     fn near(&self, role: Role) -> impl Iterator<Item = &'o Object<'t>> {
         let namespace = &*self.owner.metadata.namespace;
         let all = self.objects.all.iter();
-        all.filter(move |object| object.role() == role && object.is_near(namespace))
+        all.filter(move |object| object.role() == role && object.is_in_namespace(namespace))
     }
 
     fn has_replica_sets(&self) -> bool {
         self.owner.dependents() == Dependents::ReplicaSetsAndPods
     }
 
-    /// ReplicaSets that the Deployment controls or that nobody does.
+    /// ReplicaSets that are controlled by the Deployment or have no controller.
     fn replica_sets(&self) -> impl Iterator<Item = &'o Object<'t>> {
         let has_sets = self.has_replica_sets();
         self.near(Role::ReplicaSet).filter(move |set| {
@@ -84,7 +85,7 @@ impl<'o, 't> Selection<'o, 't> {
         })
     }
 
-    /// What tells whether the input is complete.
+    /// The objects from which it is inferred whether the input is complete.
     pub(super) fn listed(&self) -> Listed<'o, 't> {
         let all = |role| self.near(role).map(Object::parts).collect();
         Listed {

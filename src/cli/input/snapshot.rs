@@ -1,4 +1,4 @@
-//! The snapshot that a request is about.
+//! The snapshot of a request.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -24,22 +24,23 @@ use crate::proto;
 use crate::wire;
 use crate::wire::objects::Metadata;
 
-/// A request, and where it comes from.
+/// A request, with the sources of its objects.
 #[derive(Debug)]
 pub(in crate::cli) struct Request {
     /// The object, for example "Deployment shop/web".
     pub(in crate::cli) subject: String,
-    /// UID of the object.
+    /// The UID of the object.
     pub(in crate::cli) uid: String,
-    /// Why somebody deletes the object once it has finished.
+    /// The reason why the object is deleted once it has finished.
     pub(in crate::cli) expiry: Option<String>,
-    /// UIDs of all objects in it.
+    /// The UIDs of all objects in the request.
     uids: BTreeSet<String>,
     pub(in crate::cli) snapshot: proto::Snapshot,
     pub(in crate::cli) source_map: SourceMap,
 }
 
-/// Makes a request about one of the objects. `note` is told what is skipped and what looks wrong.
+/// Creates a request about one of the objects. `note` receives notes about skipped objects and about values that are
+/// probably wrong.
 pub(in crate::cli) fn request(
     objects: &Objects<'_>,
     wanted: Option<&Wanted>,
@@ -50,7 +51,7 @@ pub(in crate::cli) fn request(
 ) -> Result<Request, Error> {
     let is_from_cluster = wanted.is_some_and(Wanted::is_in_cluster);
     if is_from_cluster {
-        objects.check_whole()?;
+        objects.check_complete()?;
     } else {
         note_continued(objects, note);
         note_skipped(
@@ -70,7 +71,7 @@ pub(in crate::cli) fn request(
     )
 }
 
-/// Makes a request about each of these objects in files. Nothing is skipped: somebody has named them.
+/// Creates a request about each named object in files. No note is needed about the other objects.
 pub(in crate::cli) fn named(
     objects: &Objects<'_>,
     wanted: &[Wanted],
@@ -86,7 +87,7 @@ pub(in crate::cli) fn named(
     requests.collect()
 }
 
-/// Makes a request about an object in files. What becomes of it depends on the time.
+/// Creates a request for the status of an object in files. The status depends on the time.
 fn status_about(
     objects: &Objects<'_>,
     owner: usize,
@@ -100,7 +101,7 @@ fn status_about(
     Ok(request)
 }
 
-/// Makes a request about each object that a status can be asked for.
+/// Creates a request about each object that has a status.
 pub(in crate::cli) fn requests(
     objects: &Objects<'_>,
     complete: Complete,
@@ -122,16 +123,16 @@ pub(in crate::cli) fn requests(
     requests.collect()
 }
 
-/// The objects that somebody may wait for, to be looked up in a cluster.
+/// The objects that can be waited for, to be read from a cluster.
 pub(in crate::cli) fn targets(objects: &Objects<'_>) -> Result<Vec<Target>, Error> {
-    objects.check_whole()?;
+    objects.check_complete()?;
     let roots = objects.roots().into_iter();
     roots.map(|index| target_of(&objects.all[index])).collect()
 }
 
-/// All objects, to be looked up in a cluster.
+/// All objects, to be read from a cluster.
 pub(in crate::cli) fn listed(objects: &Objects<'_>) -> Result<Vec<Target>, Error> {
-    objects.check_whole()?;
+    objects.check_complete()?;
     objects.all.iter().map(target_of).collect()
 }
 
@@ -151,7 +152,7 @@ fn target_of(object: &Object<'_>) -> Result<Target, Error> {
     })
 }
 
-/// Makes a request about the object with this index.
+/// Creates a request about the object with this index.
 fn about(
     objects: &Objects<'_>,
     owner: usize,
@@ -210,13 +211,13 @@ fn about(
 // === impl Request ===
 
 impl Request {
-    /// Kind of the object.
+    /// The kind of the object.
     pub(in crate::cli) fn kind(&self) -> &str {
         let target = self.snapshot.target.as_ref();
         target.map_or("", |target| &target.kind)
     }
 
-    /// Adds the events about the objects that are in it. Returns whether there are any.
+    /// Adds the events about the objects of the request. Returns whether there are any.
     pub(in crate::cli) fn add_events(&mut self, objects: &Objects<'_>) -> bool {
         let events = objects.all.iter().filter(|object| {
             let uid = object.found.involved_uid();
@@ -235,7 +236,7 @@ impl Request {
     }
 }
 
-/// What names an object among others.
+/// Identifies an object in a request.
 fn target(object: &Object<'_>) -> proto::Target {
     let Metadata {
         namespace, name, ..
@@ -249,16 +250,16 @@ fn target(object: &Object<'_>) -> proto::Target {
     }
 }
 
-/// What is to be read of a cluster besides an object.
+/// The further objects to read from a cluster.
 #[derive(Debug)]
 pub(in crate::cli) struct Related {
     pub(in crate::cli) dependents: Dependents,
-    /// The selector of the object, in the text form that kubectl takes. `None` if it selects nothing: an empty one, or one
-    /// that the planner is going to refuse.
+    /// The selector of the object in the text form of kubectl. `None` if it is empty, or invalid: the planner refuses
+    /// it then.
     pub(in crate::cli) selector: Option<String>,
 }
 
-/// What is to be read of a cluster besides one of the objects.
+/// The further objects to read for one of the objects.
 pub(in crate::cli) fn related(objects: &Objects<'_>, wanted: &Wanted) -> Result<Related, Error> {
     let owner = &objects.all[choose(objects, Some(wanted))?];
     let selector = owner.value("spec").get("selector").map(Value::to_string);

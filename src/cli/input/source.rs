@@ -1,4 +1,4 @@
-//! Texts, from files and from standard input.
+//! Texts from files and from standard input.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::error::Error;
 
-/// A text, and what to call it.
+/// A text, and its name in messages.
 #[derive(Debug)]
 pub(in crate::cli) struct Source {
     pub(super) name: String,
@@ -16,7 +16,7 @@ pub(in crate::cli) struct Source {
 // === impl Source ===
 
 impl Source {
-    /// What somebody called `name` said.
+    /// A text with the given name.
     pub(in crate::cli) fn new(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Error> {
         let name = name.into();
         let text = text(bytes).map_err(|what| Error::input(&name, what))?;
@@ -24,10 +24,10 @@ impl Source {
     }
 }
 
-/// How the names of files end that are read of a directory.
+/// The file extensions that are read from a directory.
 const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 
-/// Reads all files, "-" being standard input, and those in directories.
+/// Reads all files and directories. "-" is standard input.
 pub(in crate::cli) fn sources(files: &[PathBuf]) -> Result<Vec<Source>, Error> {
     if files.iter().filter(|file| is_stdin(file)).count() > 1 {
         return Err(Error::Usage("-f - can be given once".to_owned()));
@@ -45,7 +45,7 @@ pub(in crate::cli) fn sources(files: &[PathBuf]) -> Result<Vec<Source>, Error> {
     Ok(sources)
 }
 
-/// The files of a directory that may have objects, by name.
+/// The files of a directory with a known extension, ordered by name.
 fn files_of(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |error: io::Error| {
         let text = format!("cannot be read: {error}");

@@ -1,24 +1,24 @@
-//! From fields of a request back to the objects that it was made from.
+//! Maps fields of a request to the objects in the input.
 
 use super::object::TEXTS;
 use crate::cli::error::Diagnostic;
 
-/// Where the objects of a request come from.
+/// The sources of the objects and answers of a request.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct SourceMap {
-    /// For each text of the request, the place of each of its items.
+    /// The places of the items of each text of the request.
     pub(super) texts: Vec<Vec<String>>,
-    /// One for each, as in the request.
+    /// The places of the answers of the request.
     pub(super) answers: Vec<String>,
 }
 
 // === impl SourceMap ===
 
 impl SourceMap {
-    /// What is wrong with a field of the request, for example `snapshot.objects_json[0].items[2].spec.replicas`.
+    /// The error for a field of the request, for example `snapshot.objects_json[0].items[2].spec.replicas`.
     pub(in crate::cli) fn diagnostic(&self, field: &str, text: &str) -> Diagnostic {
         if let Some((place, field)) = self.object(field) {
-            // The label of the object is in the place already.
+            // The place already contains the label of the object.
             let label = place.rfind(" (").map_or("", |at| &place[at..]);
             let text = text.strip_suffix(label).unwrap_or(text);
             return Diagnostic {
@@ -35,7 +35,7 @@ impl SourceMap {
         }
     }
 
-    /// The place of an object, and the rest of the path.
+    /// The place of the object, and the rest of the path.
     fn object<'a>(&'a self, field: &'a str) -> Option<(&'a str, &'a str)> {
         let (text, rest) = index(field.strip_prefix(TEXTS)?)?;
         let (item, rest) = index(rest.strip_prefix(".items")?)?;
@@ -48,7 +48,7 @@ impl SourceMap {
         Some((place, rest.trim_start_matches('.')))
     }
 
-    /// A text that names an object by its path, with the place of the object.
+    /// Replaces paths in a text with the places of their objects.
     fn with_places(&self, text: &str) -> String {
         let Some(start) = text.find(TEXTS) else {
             return text.to_owned();
@@ -60,13 +60,13 @@ impl SourceMap {
     }
 }
 
-/// The index at the beginning of a path, for example `[2].spec`, and the rest.
+/// The index at the start of a path, for example `[2].spec`, and the rest.
 fn index(path: &str) -> Option<(usize, &str)> {
     let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
     Some((index.parse().ok()?, rest))
 }
 
-/// A path with the names of JSON: `http_code` of the contract is `httpCode`. Text in brackets is data, and stays as it is.
+/// A path with JSON names: `http_code` in the contract is `httpCode`. Text in brackets is data and stays unchanged.
 fn json_names(path: &str) -> String {
     let mut names = String::with_capacity(path.len());
     let mut in_brackets = false;
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_go_back_to_their_objects() {
+    fn fields_are_mapped_to_their_objects() {
         let source_map = SourceMap {
             texts: vec![
                 vec![

@@ -1,4 +1,4 @@
-//! What an object has created, for people who watch it: ReplicaSets, pods, and the state of their containers.
+//! The objects that an object has created, for display: ReplicaSets and pods, with the state of their containers.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,20 @@ use serde_json::Value;
 use crate::wire;
 use crate::wire::objects::scan;
 
-/// Depth of owners: a CronJob has Jobs, and these have pods.
+/// The maximum depth of owners: a CronJob has Jobs, and Jobs have pods.
 const DEPTH_MAX: usize = 4;
 
-/// An object, and what it controls.
+/// An object, and the objects that it controls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Node {
-    /// For example "ReplicaSet web-7d9", and of a pod its name alone.
+    /// For example "ReplicaSet web-7d9". For a pod, its name only.
     pub(in crate::cli) label: String,
     pub(in crate::cli) state: String,
     pub(in crate::cli) health: Health,
     pub(in crate::cli) children: Vec<Self>,
 }
 
-/// How a node is, the worst first.
+/// The health of a node, ordered from bad to good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) enum Health {
     Failing,
@@ -36,7 +36,7 @@ struct Object {
     value: Value,
 }
 
-/// What the object with this UID controls, the newest first. The text is that of a request.
+/// The objects that the object with this UID controls, the newest first. `text` is that of a request.
 pub(in crate::cli) fn tree(text: &[u8], uid: &str) -> Vec<Node> {
     let mut found = Vec::new();
     if scan(0, text, &mut found, &mut wire::Violations::default()).is_err() {
@@ -73,7 +73,7 @@ fn children(owned: &HashMap<String, Vec<Object>>, uid: &str, depth: usize) -> Ve
         return Vec::new();
     }
     objects.sort_by(|a, b| created(b).cmp(created(a)).then_with(|| a.name.cmp(&b.name)));
-    // Jobs stay in the order of their creation; of others, what fails comes first.
+    // Jobs are ordered by their creation. For other kinds, failures come first.
     let mut nodes: Vec<(Health, Node)> = objects
         .into_iter()
         .filter_map(|object| {
@@ -115,7 +115,7 @@ fn number(value: &Value, pointer: &str) -> i64 {
     number.unwrap_or_default()
 }
 
-/// A ReplicaSet, for example. `None` for one that has nothing.
+/// A ReplicaSet, for example. `None` if it has no pods.
 fn owner(object: &Object, children: Vec<Node>) -> Option<Node> {
     let Object {
         kind, name, value, ..
@@ -143,7 +143,7 @@ fn owner(object: &Object, children: Vec<Node>) -> Option<Node> {
     })
 }
 
-/// A Job of a CronJob.
+/// A Job that a CronJob controls.
 fn job(object: &Object, children: Vec<Node>) -> Node {
     let (state, health) = job_state(&object.value);
     let worst = children.iter().map(|child| child.health).min();
@@ -188,7 +188,7 @@ fn is_terminating(object: &Value) -> bool {
     time.is_some_and(|it| !it.is_null())
 }
 
-/// The condition of a type.
+/// The condition with the given type.
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     let conditions = object
         .pointer("/status/conditions")
@@ -207,7 +207,7 @@ fn pod(object: &Object) -> Node {
     }
 }
 
-/// The state of a pod: of its first container that is not as it should be, or of all.
+/// The state of a pod: that of its first container with a problem, or of the whole pod.
 fn pod_state(pod: &Value) -> (String, Health) {
     if is_terminating(pod) {
         return ("Terminating".to_owned(), Health::Ending);
@@ -252,7 +252,7 @@ fn pod_state(pod: &Value) -> (String, Health) {
     (format!("{phase}, not ready{restarts}"), Health::Waiting)
 }
 
-/// The state of a container that keeps its pod from being ready.
+/// The state of a container that prevents its pod from being ready. `None` if it does not.
 fn container_state(container: &Value, phase: &str) -> Option<(String, Health)> {
     let name = text(container, "/name");
     if let Some(waiting) = container.pointer("/state/waiting") {
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pods_have_the_state_of_their_containers() {
+    fn pod_state_is_that_of_its_containers() {
         let ready = json!([{"type": "Ready", "status": "True"}]);
         let waiting = |reason: &str| json!([{"name": "web", "state": {"waiting": {"reason": reason}}, "restartCount": 2}]);
         for (status, state, health) in [
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_a_cron_job_have_their_state_and_their_pods() {
+    fn jobs_of_a_cron_job_have_a_state_and_pods() {
         let object = |kind: &str, name: &str, owner: &str, minute: usize, status: Value| {
             let metadata = json!({
                 "name": name, "uid": name, "creationTimestamp": format!("2026-01-31T12:0{minute}:00Z"),
@@ -387,7 +387,7 @@ mod tests {
             .iter()
             .map(|job| (job.label.as_str(), job.state.as_str(), job.health))
             .collect();
-        // The newest first, whatever their state.
+        // The newest first, regardless of their state.
         assert_eq!(
             jobs,
             [
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_pods_come_first_and_empty_sets_are_left_out() {
+    fn failing_pods_come_first_and_empty_replica_sets_are_omitted() {
         let object = |kind: &str, name: &str, owner: &str, status: Value| {
             let owner = json!([{"uid": owner, "controller": true}]);
             let metadata = json!({"name": name, "uid": name, "ownerReferences": owner});

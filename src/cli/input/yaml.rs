@@ -1,7 +1,7 @@
-//! YAML as Kubernetes reads it: into JSON values, plain scalars being what sigs.k8s.io/yaml takes them for.
+//! Parses YAML into JSON values as Kubernetes does, including the types of plain scalars (sigs.k8s.io/yaml).
 //!
-//! Its rules are those of YAML 1.1, by way of go-yaml: `on` and `yes` are true, `0644` is octal. A file that
-//! `kubectl apply` takes means the same here.
+//! The rules are those of YAML 1.1 in go-yaml: `on` and `yes` are true, and `0644` is octal. A file means the same here
+//! as for `kubectl apply`.
 
 use std::collections::HashMap;
 
@@ -11,14 +11,14 @@ use serde_json::{Map, Number, Value};
 
 use super::fault::Fault;
 
-/// As deep as serde_json goes.
+/// The maximum depth, as in serde_json.
 const DEPTH_MAX: usize = 128;
-/// 2^53: smaller integers are exact in a double.
+/// 2^53: smaller integers are exact as a double.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
-/// Values that aliases may add up to: a few lines of them can stand for billions.
+/// The maximum number of values from aliases: a few lines of aliases can expand to billions of values.
 const ALIASED_VALUES_MAX: usize = 1_000_000;
 
-/// Reads all documents of a text.
+/// Parses all documents of a text.
 pub(super) fn read(text: &str, documents: &mut Vec<Value>) -> Result<(), Fault> {
     let mut reader = Reader {
         events: Parser::new_from_str(text),
@@ -32,7 +32,7 @@ pub(super) fn read(text: &str, documents: &mut Vec<Value>) -> Result<(), Fault> 
                 let first = reader.next()?;
                 documents.push(reader.value(first, 0)?);
             }
-            // Begin and end.
+            // The start and end of the stream and of documents.
             _ => {}
         }
     }
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value that begins with this event.
+    /// Parses the value that starts with this event.
     fn value(&mut self, (event, span): (Event<'a>, Span), depth: usize) -> Result<Value, Fault> {
         if depth > DEPTH_MAX {
             let text = format!("more than {DEPTH_MAX} levels deep");
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
 
     fn alias(&mut self, anchor: usize, span: &Span, depth: usize) -> Result<Value, Fault> {
         let value = self.anchors.get(&anchor);
-        // An anchor is known once its value is read, so that none can hold itself.
+        // An anchor is registered once its value is complete, so a value cannot contain itself.
         let value = value.ok_or_else(|| fault(span, "an alias that contains itself"))?;
         let (values, levels) = measure(value);
         self.aliased = self.aliased.saturating_add(values);
@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How many values there are in one, and how deep they lie.
+/// The number of values in a value, and its depth.
 fn measure(value: &Value) -> (usize, usize) {
     let parts: Vec<&Value> = match value {
         Value::Array(items) => items.iter().collect(),
@@ -171,7 +171,7 @@ fn fault(span: &Span, text: impl Into<String>) -> Fault {
     }
 }
 
-/// A tag that says what a collection is anyway.
+/// Checks a tag of a collection: only the redundant ones are allowed.
 fn collection_tag(tag: Option<&Tag>, kind: &str) -> Result<(), String> {
     match tag {
         None => Ok(()),
@@ -208,7 +208,8 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, St
     Ok(value)
 }
 
-/// A key is text. One that Kubernetes takes for something else is kept where both write it the same way.
+/// Keys must be strings. Kubernetes converts other scalars to strings: they are accepted if both write them the same
+/// way.
 fn key(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<String, String> {
     if style == ScalarStyle::Plain && tag.is_none() && text == "<<" {
         return Err("merge keys (<<) are not supported".to_owned());
@@ -227,7 +228,7 @@ fn key(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<String, Stri
     }
 }
 
-/// What a scalar without quotes is (go-yaml, `resolve`). Times are text.
+/// The value of a plain scalar, as go-yaml's `resolve` has it. Timestamps are strings.
 fn plain(text: &str) -> Result<Value, String> {
     Ok(match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -270,8 +271,8 @@ fn number(text: &str) -> Option<Number> {
         return None;
     }
     let value: f64 = text.parse().ok()?;
-    // Go writes a double without a fraction as an integer: `1e3` is 1000. One beyond 64 bits becomes the nearest double, and
-    // is rejected where it matters.
+    // Go writes a double without a fraction as an integer: `1e3` is 1000. A number beyond 64 bits becomes the nearest
+    // double, and is rejected where an integer is required.
     if value.fract() == 0.0 && value.abs() < EXACT_MAX {
         #[allow(clippy::cast_possible_truncation, reason = "less than 2^53")]
         return Some(Number::from(value as i64));
@@ -279,7 +280,7 @@ fn number(text: &str) -> Option<Number> {
     Number::from_f64(value)
 }
 
-/// Digits in one of the four bases. None beyond 64 bits.
+/// Parses digits in one of four bases. `None` beyond 64 bits.
 fn integer(digits: &str) -> Option<u64> {
     let (digits, radix) = match digits.as_bytes() {
         [b'0', b'x' | b'X', ..] => (&digits[2..], 16),
@@ -288,14 +289,14 @@ fn integer(digits: &str) -> Option<u64> {
         [b'0', _, ..] => (&digits[1..], 8),
         _ => (digits, 10),
     };
-    // Further signs would parse.
+    // `from_str_radix` would accept a sign.
     if digits.starts_with(['+', '-']) {
         return None;
     }
     u64::from_str_radix(digits, radix).ok()
 }
 
-/// Digits with at most one point, and an exponent perhaps.
+/// Whether a text consists of digits with at most one point and an optional exponent.
 fn is_float(text: &str) -> bool {
     let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {

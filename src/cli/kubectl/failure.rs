@@ -1,36 +1,36 @@
-//! Why kubectl gives no answer, by its own words.
+//! Classifies failures of kubectl by its messages.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::text::span;
 
-/// Why kubectl gives no answer.
+/// A failed kubectl command.
 #[derive(Debug)]
 pub(in crate::cli) struct Failure {
-    /// What was run.
+    /// The command.
     pub(super) command: String,
     pub(super) cause: Cause,
 }
 
-/// What kept kubectl from answering. The text is what kubectl printed on standard error.
+/// The cause of a failure, with kubectl's messages from standard error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Cause {
-    /// The program cannot be run.
+    /// The program cannot be started.
     NotRun(String),
     /// The object does not exist.
     NotFound(String),
-    /// The user may not read this.
+    /// The user may not read the object.
     Forbidden(String),
     /// The cluster does not serve this kind.
     MissingKind(String),
-    /// The API server does not answer, or not now.
+    /// The API server is unreachable or overloaded.
     NoAnswer(String),
-    /// kubectl did not end in time, and was stopped.
+    /// kubectl exceeded the time limit and was stopped.
     TimedOut(Duration),
-    /// kubectl printed more than so many bytes, and was stopped.
+    /// kubectl printed more than this number of bytes and was stopped.
     TooLarge(usize),
-    /// Anything else: exit status and text.
+    /// Any other cause: the exit status and the messages.
     Failed(String, String),
 }
 
@@ -41,7 +41,7 @@ impl Failure {
         &self.cause
     }
 
-    /// Whether the same call may succeed later.
+    /// Whether a retry may succeed.
     pub(in crate::cli) fn is_transient(&self) -> bool {
         match self.cause {
             Cause::NoAnswer(_) | Cause::TimedOut(_) | Cause::Failed(..) => true,
@@ -66,8 +66,7 @@ impl std::error::Error for Failure {}
 // === impl Cause ===
 
 impl Cause {
-    /// Tells causes apart by the lines that kubectl printed. Its words for each are not translated, and have been the same
-    /// for years.
+    /// Classifies the lines that kubectl printed. Its messages are not translated, and have been stable for years.
     pub(super) fn of(status: String, lines: &[String]) -> Self {
         let begins = |prefix: &str| lines.iter().any(|line| line.starts_with(prefix));
         let contains = |text: &str| lines.iter().any(|line| line.contains(text));
@@ -88,7 +87,7 @@ impl Cause {
     }
 }
 
-/// How lines begin that tell of an API server that does not answer, or not now.
+/// The prefixes of messages about an unreachable or overloaded API server.
 const NO_ANSWER: [&str; 7] = [
     "Unable to connect to the server",
     "The connection to the server",
@@ -131,9 +130,9 @@ mod tests {
         Cause::of("exit status: 1".to_owned(), &[line.to_owned()])
     }
 
-    /// As kubectl 1.36 prints them.
+    /// The messages of kubectl 1.36.
     #[test]
-    fn causes_are_told_apart() {
+    fn causes_are_distinguished() {
         let line = "Error from server (Forbidden): pods is forbidden: User \"dev\" cannot list resource \"pods\"";
         assert_eq!(cause(line), Cause::Forbidden(line.to_owned()));
         for line in [

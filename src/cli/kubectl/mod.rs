@@ -1,4 +1,4 @@
-//! The user's own kubectl, which reads the cluster: rollplan needs no credentials and no client of its own.
+//! Reads the cluster with the user's kubectl, so rollplan needs neither credentials nor a client.
 
 mod failure;
 mod process;
@@ -14,35 +14,35 @@ use super::options::ClusterArgs;
 use super::resource::Resource;
 use super::target::Target;
 
-/// Names another kubectl than that on the `PATH`.
+/// The variable that selects another kubectl than the one on the `PATH`.
 const PROGRAM_VARIABLE: &str = "KUBECTL";
 
-/// For each request: long lists are read in several. One that the API server does not answer in time is given up.
+/// The timeout of each request. Long lists are read in several requests.
 const REQUEST_TIMEOUT: &str = "--request-timeout=30s";
 
-/// How much of a log is read.
+/// The number of log lines to read.
 const LOG_LINES: &str = "--tail=20";
 
-/// How kubectl is called.
+/// The user's kubectl, and the options for the cluster.
 #[derive(Debug)]
 pub(super) struct Kubectl {
     program: OsString,
-    /// Which cluster, as options.
+    /// The options that select the cluster.
     options: Vec<String>,
 }
 
-/// Kinds that are listed.
+/// The kinds that are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'r> {
-    /// What a command is about.
+    /// The kind of the requested objects.
     Owners(&'r Resource),
     ReplicaSets,
     ControllerRevisions,
     Pods,
     Jobs,
-    /// Events that warn of something.
+    /// Warning events.
     Warnings,
-    /// Events about PersistentVolumeClaims: those that do not warn say what a claim waits for.
+    /// Events about PersistentVolumeClaims. Normal ones, too: they state what a claim waits for.
     ClaimEvents,
     /// Events about the object with this UID.
     EventsAbout(&'r str),
@@ -62,13 +62,13 @@ impl Kubectl {
         }
     }
 
-    /// Reads one object, and prints it as JSON.
+    /// Reads one object as JSON.
     pub(super) fn get(&self, target: &Target, limit: Duration) -> Result<Vec<u8>, Failure> {
         let Target { resource, name, .. } = target;
         self.get_json(&[resource.argument(), name], limit)
     }
 
-    /// Lists the objects of the namespace that a selector matches, or all of them.
+    /// Lists the objects of the namespace that match the selector, or all of them.
     pub(super) fn list(
         &self,
         kind: Kind<'_>,
@@ -99,7 +99,7 @@ impl Kubectl {
         self.get_json(&["events", &format!("--field-selector={fields}")], limit)
     }
 
-    /// Lists all objects of these resources in the namespace, with the times at which their fields were changed.
+    /// Lists all objects of these resources in the namespace, with their managed fields.
     pub(super) fn list_with_managers(
         &self,
         resources: &str,
@@ -108,7 +108,7 @@ impl Kubectl {
         self.get_json(&[resources, "--show-managed-fields"], limit)
     }
 
-    /// Reads the last lines that a container has written: of the run before, if it is running again.
+    /// Reads the last log lines of a container, optionally those of its previous run.
     pub(super) fn log(
         &self,
         pod: &str,

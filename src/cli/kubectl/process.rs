@@ -1,4 +1,4 @@
-//! A program that is run for what it prints, and killed if it takes too long.
+//! Runs a program, captures its output, and kills it at a time limit.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Read};
@@ -14,39 +14,39 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::relay::Relay;
 use crate::cli::stderr::EscapedWriter;
 
-/// How often to ask whether the program has ended while it prints nothing.
+/// How long to wait for output before checking whether the program has exited.
 const TICK: Duration = Duration::from_millis(5);
 
-/// How much to read at once.
+/// The number of bytes per read.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// How much a pipe holds at most. All that a program printed is there once it has ended; but a process that it left behind
-/// may print on indefinitely.
+/// The maximum capacity of a pipe. Once the program has exited, all its output is in the pipe, but processes that it
+/// left running may print indefinitely.
 const PIPE_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes that a program may print: a list of about 100,000 pods.
+/// The maximum output of a program, enough for a list of about 100,000 pods.
 pub(super) const OUTPUT_BYTES_MAX: usize = if cfg!(test) { 4 << 20 } else { 512 << 20 };
 
-/// What a program that has ended returned.
+/// The result of a program that exited.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) status: ExitStatus,
     pub(super) stdout: Vec<u8>,
-    /// Lines that tell why it failed.
+    /// The lines of standard error that state why it failed.
     pub(super) diagnostics: Vec<String>,
 }
 
-/// How a program has ended, or been made to end: it is killed then, with the processes that it has started.
+/// How a program ended. In the cases other than `Finished` it was killed, with the processes that it started.
 #[derive(Debug)]
 pub(super) enum Ended {
     Finished(Finished),
-    /// It did not end within the limit.
+    /// It exceeded the time limit.
     TimedOut,
     /// It printed more than [`OUTPUT_BYTES_MAX`].
     TooLarge,
 }
 
-/// Reads what a program prints until it ends.
+/// Runs a program and captures its output.
 pub(super) fn run(program: &OsStr, args: &[String], limit: Duration) -> io::Result<Ended> {
     let start = Instant::now();
     let mut command = Command::new(program);
@@ -55,8 +55,9 @@ pub(super) fn run(program: &OsStr, args: &[String], limit: Duration) -> io::Resu
         .stdin(Stdio::inherit())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // A group of its own is killed as a whole, credential plugins included. But in one, nobody could answer a plugin that
-    // asks for a password: a terminal stops background groups that read from it. Ctrl-C ends both there.
+    // With its own process group, the program is killed together with its children, such as credential plugins. But a
+    // terminal stops background groups that read from it, so a plugin could not ask for a password. On a terminal,
+    // Ctrl-C ends both.
     let has_group = !io::stdin().is_terminal();
     if has_group {
         command.process_group(0);
@@ -92,21 +93,22 @@ pub(super) fn run(program: &OsStr, args: &[String], limit: Duration) -> io::Resu
     }))
 }
 
-/// Kills the program, with its group if it has one, and waits for its end.
+/// Kills the program, with its process group if it has one, and reaps it.
 fn kill(child: &mut Child, has_group: bool) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let (true, Some(pid)) = (has_group, pid) {
-        // What has ended meanwhile cannot be killed.
+        // The process may have exited already.
         let _ = kill_process_group(pid, Signal::KILL);
     }
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// What a program prints. Reading never waits for the end of a stream, which a process that it left behind may hold open, nor
-/// for a thread, which may get no turn on a busy machine: what was printed before the end is complete at the end.
+/// The output of a program. Reads do not wait for the end of a stream, because a process that the program left running
+/// may keep it open, nor for another thread, because it may be delayed on a busy machine. Once the program has exited,
+/// all its output has been captured.
 struct Output {
-    /// `None` once it has ended.
+    /// `None` after the end of the stream.
     out: Option<ChildStdout>,
     err: Option<ChildStderr>,
     stdout: Vec<u8>,
@@ -132,9 +134,9 @@ impl Output {
         })
     }
 
-    /// Takes what can be read, or waits a moment for it. Returns the number of bytes.
-    fn take(&mut self, moment: Duration) -> usize {
-        self.wait(moment);
+    /// Reads available output, waiting up to `limit` for it. Returns the number of bytes.
+    fn take(&mut self, limit: Duration) -> usize {
+        self.wait(limit);
         let printed = read(&mut self.out, &mut self.buffer);
         self.stdout.extend_from_slice(&self.buffer[..printed]);
         let told = read(&mut self.err, &mut self.buffer);
@@ -144,21 +146,21 @@ impl Output {
         printed + told
     }
 
-    /// Waits a moment for something to read.
-    fn wait(&self, moment: Duration) {
+    /// Waits up to `limit` for output.
+    fn wait(&self, limit: Duration) {
         let fds = [
             self.out.as_ref().map(AsFd::as_fd),
             self.err.as_ref().map(AsFd::as_fd),
         ];
         let poll_fd = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds: Vec<_> = fds.into_iter().flatten().map(poll_fd).collect();
-        let moment = Timespec::try_from(moment).ok();
-        // A signal ends it early, which does no harm.
-        let _ = poll(&mut fds, moment.as_ref());
+        let limit = Timespec::try_from(limit).ok();
+        // An early return, for example because of a signal, is harmless.
+        let _ = poll(&mut fds, limit.as_ref());
     }
 }
 
-/// Reads what is there. A stream that fails has ended, too.
+/// Reads available bytes. A stream ends at its first error, too.
 fn read(stream: &mut Option<impl Read>, buffer: &mut [u8]) -> usize {
     loop {
         let Some(open) = stream else { return 0 };
@@ -198,8 +200,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_behind_holds_nothing_up() {
-        // It keeps both streams open, or prints on until they are closed. (Slowly: the shell may take a while to end.)
+    fn child_processes_do_not_delay_the_result() {
+        // It keeps both streams open, or prints until they are closed. (Slowly, because the shell may take a while to
+        // exit.)
         let echo = "while echo y; do sleep 0.01; done";
         for left in ["sleep 5", echo, &format!("{{ {echo}; }} >&2")] {
             let script = format!("head -c 60000 /dev/zero; {left} &");
@@ -211,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_prints_too_much_is_stopped() {
+    fn program_with_too_much_output_is_stopped() {
         let args = ["-c", "yes"].map(str::to_owned);
         let ended = run("sh".as_ref(), &args, LONG).unwrap();
         assert!(matches!(ended, Ended::TooLarge));
     }
 
     #[test]
-    fn a_program_that_hangs_is_killed() {
+    fn hanging_program_is_killed() {
         let short = Duration::from_millis(50);
         assert!(sh("sleep 60", short).is_none());
         assert!(sh("exec >&- 2>&-; sleep 60", short).is_none());

@@ -1,11 +1,11 @@
-//! What kubectl prints on standard error: passed on, but for the lines that tell why it failed.
+//! Relays kubectl's standard error, except for the lines that state why it failed.
 //!
-//! A credential plugin may ask for a password or show where to log in, so text is passed on as it comes. kubectl's own
-//! last words are kept: they decide what is reported, and a poll that is repeated must not print them each time.
+//! Text is relayed immediately, because a credential plugin may ask for a password or show a login URL. The error
+//! messages are retained: they classify the failure, and repeated polls must not print them each time.
 
 use std::io::Write;
 
-/// How the lines begin that tell why kubectl failed.
+/// The prefixes of the lines that state why kubectl failed.
 const DIAGNOSTICS: [&[u8]; 4] = [
     b"Error from server",
     b"error: ",
@@ -13,21 +13,21 @@ const DIAGNOSTICS: [&[u8]; 4] = [
     b"The connection to the server",
 ];
 
-/// How a line of kubectl's log of errors begins: severity, month and day, as in "E1122 02:31:14.203101". It prints several
-/// for each failure, and some for any API of the cluster that is down, whether or not that matters.
+/// The prefix of kubectl's error log: severity, month and day, as in "E1122 02:31:14.203101". It contains several lines
+/// per failure, and lines about any unavailable API of the cluster, relevant or not.
 const LOG: &[u8] = b"E0000 ";
 
-/// Lines that are kept, and bytes of each.
+/// The maximum number of retained lines, and of bytes per line.
 const LINES_MAX: usize = 8;
 const LINE_BYTES_MAX: usize = 4096;
 
-/// Takes the bytes of kubectl's standard error as they come.
+/// Relays standard error, in chunks of any size.
 #[derive(Debug)]
 pub(super) struct Relay<W> {
     out: W,
-    /// The beginning of a line of which it is not known yet whether it is a diagnostic, or all of one.
+    /// A line, or the start of a line, that may have to be retained.
     line: Vec<u8>,
-    /// Whether the rest of the line is passed on.
+    /// Whether the rest of the line is relayed.
     is_passing: bool,
     diagnostics: Vec<String>,
     log: Vec<String>,
@@ -65,11 +65,11 @@ impl<W: Write> Relay<W> {
                 self.is_passing = true;
             }
         }
-        // If standard error is closed, nobody reads it.
+        // Standard error may be closed.
         let _ = self.out.flush();
     }
 
-    /// The diagnostics, or what was logged if there are none, once there is nothing more to come.
+    /// The retained error messages, or the log if there are none. Call this at the end of the stream.
     pub(super) fn finish(mut self) -> Vec<String> {
         if !self.line.is_empty() {
             self.end_line();
@@ -115,7 +115,7 @@ fn is_log(line: &[u8]) -> bool {
     line.len() >= LOG.len() && may_be_log(line)
 }
 
-/// Whether a line that begins like this may be one of the log.
+/// Whether a line with this start may belong to the log.
 fn may_be_log(line: &[u8]) -> bool {
     let is_like = |(byte, like): (&u8, &u8)| match like {
         b'0' => byte.is_ascii_digit(),
@@ -124,7 +124,7 @@ fn may_be_log(line: &[u8]) -> bool {
     line.iter().zip(LOG).all(is_like)
 }
 
-/// Whether a line that begins like this may be kept.
+/// Whether a line with this start may have to be retained.
 fn may_be_kept(line: &[u8]) -> bool {
     may_be_log(line)
         || is_diagnostic(line)
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_pass_at_once_and_diagnostics_are_kept() {
+    fn prompts_are_relayed_immediately_and_diagnostics_are_retained() {
         let mut out = Vec::new();
         let mut relay = Relay::new(&mut out);
         relay.write(b"Password: ");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_is_kept_for_want_of_a_diagnostic() {
+    fn log_is_the_fallback_for_diagnostics() {
         let log = "E1122 02:31:14.203101   21884 memcache.go:265] \"Unhandled Error\"";
         let both = format!("{log}\nThe connection to the server x was refused\n");
         let refused = vec!["The connection to the server x was refused".to_owned()];
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn retained_lines_are_limited() {
         let long = format!("error: {}\n", "x".repeat(1 << 20));
         let (out, kept) = relay(&vec![long.as_str(); 20]);
         assert_eq!(out, "");

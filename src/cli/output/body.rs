@@ -1,20 +1,20 @@
-//! Bodies of API calls as lines of JSON that a shell leaves as they are.
+//! Formats the bodies of API calls as lines of JSON that shells do not change.
 
 use serde::de::IgnoredAny;
 
 use crate::cli::error::{Error, chain};
 
-/// Columns that are filled, unless a text is longer.
+/// The maximum line length, except for longer strings.
 const COLUMNS: usize = 116;
 
-/// The same JSON in lines, all of printable ASCII. Texts have no quote, backquote, dollar sign, exclamation mark
-/// or backslash: such characters and all that are not ASCII are escaped.
+/// Formats JSON in lines of printable ASCII. Strings contain no quote, backquote, dollar sign, exclamation mark or
+/// backslash: these and non-ASCII characters are escaped.
 pub(super) fn lines(json: &str) -> Result<String, Error> {
     let bug =
         |error: serde_json::Error| Error::Bug(format!("the body of a call: {}", chain(&error)));
     let _: IgnoredAny = serde_json::from_str(json).map_err(bug)?;
-    // kubectl reads what begins with a brace as JSON and all else, such as a JSON Patch, as YAML, which has no
-    // surrogate pairs.
+    // kubectl parses text that starts with a brace as JSON, and any other text, such as a JSON Patch, as YAML. YAML has
+    // no surrogate pairs.
     let is_yaml = json.trim_start().starts_with('[');
     let mut lines = Lines::default();
     let mut rest = json;
@@ -64,12 +64,12 @@ fn push(token: &mut String, c: char, is_yaml: bool) {
     }
 }
 
-/// Lines, as they are filled.
+/// Fills lines with tokens.
 #[derive(Default)]
 struct Lines {
     text: String,
     line: String,
-    /// What stays together: a field with the comma behind it.
+    /// The current token, which is never split: for example, a field with the comma after it.
     token: String,
     depth: usize,
 }
@@ -82,7 +82,7 @@ impl Lines {
             self.end_line();
         }
         self.line.push_str(&self.token);
-        // Each operation of a JSON Patch has a line of its own.
+        // Each operation of a JSON Patch starts a new line.
         if self.depth == 1 && self.token.ends_with("},") {
             self.end_line();
         }

@@ -1,4 +1,4 @@
-//! Answers, printed.
+//! Prints responses.
 
 mod body;
 pub(super) mod script;
@@ -17,7 +17,7 @@ use crate::proto;
 use crate::text::{Page, one_line, printable_json};
 use crate::wire;
 
-/// Prints a response to standard output: in protobuf's JSON form, or as `table` lays it out.
+/// Prints a response to standard output, in protobuf JSON or as laid out by `table`.
 pub(super) fn print<M: Message + Name>(
     output: Output,
     response: &M,
@@ -26,7 +26,7 @@ pub(super) fn print<M: Message + Name>(
     write(text(output, response, table)?.as_bytes())
 }
 
-/// A response as it is printed.
+/// A response in the given format.
 pub(super) fn text<M: Message + Name>(
     output: Output,
     response: &M,
@@ -43,7 +43,7 @@ pub(super) fn text<M: Message + Name>(
     })
 }
 
-/// A page for standard output.
+/// A page with the width and colors of standard output.
 pub(super) fn page(fill: impl FnOnce(&mut Page)) -> String {
     let mut page = match terminal_size() {
         Some((columns, _)) => Page::of_width(is_coloured(), columns),
@@ -61,7 +61,7 @@ pub(super) fn print_next<M: Message + Name>(output: Output, response: &M) -> Res
     print(output, response, |_| {})
 }
 
-/// What kubectl calls the object of a response, for example "deployment.apps/web".
+/// The object of a response in kubectl's notation, for example "deployment.apps/web".
 pub(super) fn name(response: &proto::ComputeStatusResponse) -> String {
     let object = response.object.clone().unwrap_or_default();
     let kind = object.kind.to_lowercase();
@@ -72,15 +72,15 @@ pub(super) fn name(response: &proto::ComputeStatusResponse) -> String {
     one_line(&name) + "\n"
 }
 
-/// Columns and rows of the terminal that standard output is.
+/// The columns and rows of the terminal on standard output, if it is one.
 pub(super) fn terminal_size() -> Option<(usize, usize)> {
     let (width, height) = terminal_size::terminal_size_of(io::stdout())?;
     Some((width.0.into(), height.0.into()))
 }
 
-/// Whether lines may be overwritten: on a terminal that can.
+/// Whether standard output is a terminal on which lines can be overwritten.
 pub(super) fn is_live() -> bool {
-    io::stdout().is_terminal() && is_able()
+    io::stdout().is_terminal() && supports_escapes()
 }
 
 /// Writes to standard output.
@@ -91,14 +91,14 @@ pub(super) fn write(bytes: &[u8]) -> Result<(), Error> {
         .map_err(Error::Output)
 }
 
-/// On a terminal that can, unless the user says otherwise (no-color.org).
+/// Whether to use colors: on a capable terminal, unless NO_COLOR is set (no-color.org).
 pub(super) fn is_coloured() -> bool {
     io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-        && is_able()
+        && supports_escapes()
 }
 
-/// Whether the terminal knows more than plain lines.
-fn is_able() -> bool {
+/// Whether the terminal supports escape sequences.
+fn supports_escapes() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }

@@ -1,7 +1,7 @@
-//! Steps as one command for a shell: kubectl makes the same calls, with the same preconditions.
+//! Formats steps as one shell command: kubectl makes the same calls, with the same preconditions.
 //!
-//! Bodies are here-documents on descriptor 3. Standard input stays that of the shell: a credential plugin may ask
-//! there.
+//! Bodies are here-documents on file descriptor 3. Standard input remains that of the shell, for credential plugins
+//! that ask for a password.
 
 use serde_json::Value;
 
@@ -13,17 +13,17 @@ use crate::proto::{
 };
 use crate::text::{undo_title, wrapped};
 
-/// Where kubectl finds the body of a call.
+/// The path of the body of a call.
 const BODY: &str = "/dev/fd/3";
 
-/// The end of a here-document. No line of JSON is one.
+/// The delimiter of here-documents. It is never a line of JSON.
 const BODY_END: &str = "EOF";
 
-/// Columns of a comment.
+/// The width of comments.
 const COMMENT_COLUMNS: usize = 98;
 
-/// Runs kubectl, and passes over a failure for which the API server gives a certain reason. What kubectl prints
-/// reaches the user while it runs. `grep` reads to the end: `grep -q` would cut that short.
+/// Runs kubectl and ignores a failure for which the API server reports one of the given reasons. kubectl's output is
+/// shown while it runs. `grep` must read all of it, unlike `grep -q`.
 const TOLERATE: &str = r#"
 # tolerate REASON COMMAND...: succeeds if the command does, or if kubectl reports REASON.
 tolerate() {
@@ -39,18 +39,18 @@ tolerate() {
 } 4>&1
 "#;
 
-/// The largest command that is printed without a warning. Linux allows 2 MiB in the arguments of a process, macOS
-/// 1 MiB.
+/// The largest command that is printed without a warning. Linux limits the arguments of a process to 2 MiB, macOS to 1
+/// MiB.
 const SCRIPT_BYTES_MAX: usize = 900 << 10;
 
-/// Commands to paste, and what the user should know before.
+/// Commands to paste, with notes for the user.
 #[derive(Debug)]
 pub(in crate::cli) struct Commands {
     pub(in crate::cli) text: String,
     pub(in crate::cli) warnings: Vec<String>,
 }
 
-/// Commands that carry out a plan.
+/// The command that executes a plan.
 pub(in crate::cli) fn plan(
     subject: &str,
     cluster: &ClusterArgs,
@@ -73,7 +73,7 @@ pub(in crate::cli) fn plan(
     Ok(script.into_commands(steps))
 }
 
-/// Commands that carry out a rollback.
+/// The command that executes a rollback.
 pub(in crate::cli) fn undo(
     subject: &str,
     cluster: &ClusterArgs,
@@ -91,7 +91,7 @@ pub(in crate::cli) fn undo(
     Ok(script.into_commands(&response.steps))
 }
 
-/// Commands that carry out restarts. A workload does not wait for the calls of another.
+/// The commands that execute restarts, one for each workload, because workloads do not depend on each other.
 pub(in crate::cli) fn restarts(
     cluster: &ClusterArgs,
     response: &PlanRestartsResponse,
@@ -120,17 +120,17 @@ pub(in crate::cli) fn restarts(
     Ok(script.into_commands(&steps))
 }
 
-/// What `sh` is given to run.
+/// The script for `sh`.
 struct Script {
     text: String,
-    /// Options that every command has, blank first.
+    /// The options of every kubectl command, each with a leading blank.
     options: String,
 }
 
-/// Whether the script goes on when a call fails.
+/// How the script handles a failed call.
 enum OnFailure {
     Stop,
-    /// For these reasons of the API server, as an extended regular expression.
+    /// Ignore these reasons of the API server, given as an extended regular expression.
     Tolerate(String),
     Continue,
 }
@@ -138,10 +138,10 @@ enum OnFailure {
 // === impl Script ===
 
 impl Script {
-    /// For the cluster that the objects were read from.
+    /// An empty script for the cluster that the objects were read from.
     fn new(cluster: &ClusterArgs) -> Result<Self, Error> {
         let mut options = String::new();
-        // Every command names the namespace of its object.
+        // The namespace is set in each command, for its object.
         for (name, value) in cluster.options().filter(|(name, _)| *name != "--namespace") {
             options.extend([" ", name, "=", &shell::word(value)?]);
         }
@@ -260,7 +260,7 @@ impl OnFailure {
     }
 }
 
-/// How kubectl names an answer: "Error from server (NotFound): …". A code that is not known here is not tolerated.
+/// The reason in kubectl's messages, such as "Error from server (NotFound): …". Unknown codes are not tolerated.
 fn reasons(code: i32) -> &'static [&'static str] {
     match code {
         403 => &["Forbidden"],
@@ -272,7 +272,7 @@ fn reasons(code: i32) -> &'static [&'static str] {
     }
 }
 
-/// Whether the body of the call has values of environment variables.
+/// Whether the body of the call contains values of environment variables.
 fn has_environment(step: &Step) -> bool {
     fn within(value: &Value) -> bool {
         let is_set = |item: &Value| item.get("value").is_some_and(|value| value != "");
@@ -292,7 +292,7 @@ fn has_environment(step: &Step) -> bool {
     body.is_some_and(|body| body.is_ok_and(|body: Value| within(&body)))
 }
 
-/// The object as kubectl takes it, its group named: others may have a kind of the same name.
+/// The object in kubectl's notation, with its group, because kinds of other groups may have the same name.
 fn object(call: &ApiCall) -> String {
     let ApiCall {
         api_version,
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tolerated_reasons_are_passed_over() {
+    fn only_tolerated_reasons_are_ignored() {
         let tolerating = |codes: &[i32]| {
             let mut step = step(Verb::Delete, &json!({}));
             let on_failure = match codes {
@@ -361,14 +361,14 @@ mod tests {
         assert!(
             tolerating(&[404, 409]).contains("\ntolerate \"NotFound|AlreadyExists|Conflict\" ")
         );
-        // What is not known is not tolerated.
+        // Unknown codes are not tolerated.
         let text = tolerating(&[599]);
         assert!(!text.contains("tolerate") && !text.contains("||"), "{text}");
         assert!(tolerating(&[]).contains(" 3<<\\EOF || echo \"step 1 failed; "));
     }
 
     #[test]
-    fn environment_values_are_warned_of() {
+    fn environment_values_cause_a_warning() {
         let template = |env: Value| json!({"spec": {"containers": [{"env": env}]}});
         for (env, warns) in [
             (json!([{"name": "A", "value": "secret"}]), true),
@@ -383,14 +383,14 @@ mod tests {
     }
 
     #[test]
-    fn very_large_commands_are_warned_of() {
+    fn very_large_commands_cause_a_warning() {
         let body = json!({"a": "x".repeat(SCRIPT_BYTES_MAX)});
         let commands = commands("prod", vec![step(Verb::Patch, &body)]).expect("commands");
         assert_eq!(commands.warnings.len(), 1, "{:?}", commands.warnings);
     }
 
     #[test]
-    fn what_cannot_be_pasted_is_refused() {
+    fn unquotable_text_is_refused() {
         let error = commands("a\nb", vec![]).expect_err("a line break");
         assert!(matches!(error, Error::Usage(_)), "{error}");
         let mut step = step(Verb::Patch, &json!({}));
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_others_are_named_in_full() {
+    fn kinds_of_other_groups_are_qualified() {
         let mut call = ApiCall {
             api_version: "rollplan.dev/v1alpha1".to_owned(),
             kind: "PlannedDeployment".to_owned(),

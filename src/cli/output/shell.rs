@@ -1,19 +1,19 @@
-//! Text for shells: one command that bash, dash, zsh and fish read alike, whether it is typed, pasted or piped.
+//! Quotes text for shells: the command means the same in bash, dash, zsh and fish, whether it is typed, pasted or
+//! piped.
 //!
-//! The command is `sh -eu -c '…'`. To the shell that it is pasted into, the script is a quoted word: comments,
-//! here-documents and `&&` mean nothing there, and no text is expanded. `sh` then runs the script with the
-//! standard input of that shell.
+//! The command is `sh -eu -c '…'`. The script is a quoted word for the user's shell, which therefore expands nothing
+//! and ignores comments, here-documents and `&&` in it. `sh` runs the script with the same standard input.
 
 use crate::cli::error::Error;
 
-/// The longest line. A terminal without line editing, as dash has it, drops what exceeds 4,095 bytes on Linux and
-/// 1,023 bytes on macOS.
+/// The longest line. A terminal without line editing, as in dash, truncates lines over 4,095 bytes on Linux and 1,023
+/// bytes on macOS.
 const LINE_BYTES_MAX: usize = 900;
 
-/// The longest argument. Linux allows 128 KiB.
+/// The longest argument. The limit of Linux is 128 KiB.
 const ARGUMENT_BYTES_MAX: usize = 96 << 10;
 
-/// A command that runs a script for `sh` and stops at the first failure.
+/// A command that runs a script with `sh` and stops at the first failure.
 pub(super) fn command(script: &str) -> String {
     let pieces: Vec<String> = pieces(script).into_iter().map(quoted).collect();
     match pieces.as_slice() {
@@ -25,7 +25,7 @@ pub(super) fn command(script: &str) -> String {
     }
 }
 
-/// The script as arguments that are short enough, in lines that are short enough.
+/// Splits a script so that arguments and lines are within their limits.
 fn pieces(script: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let (mut start, mut line) = (0, 0);
@@ -43,7 +43,7 @@ fn pieces(script: &str) -> Vec<&str> {
     pieces
 }
 
-/// One word for bash, dash, zsh and fish. In single quotes, fish alone gives a meaning to `\\` and `\'`.
+/// Quotes one word for bash, dash, zsh and fish. Only fish interprets `\\` and `\'` in single quotes.
 fn quoted(text: &str) -> String {
     let mut word = String::with_capacity(text.len() + 2);
     word.push('\'');
@@ -51,7 +51,7 @@ fn quoted(text: &str) -> String {
     while let Some(c) = chars.next() {
         match c {
             '\'' => word.push_str("'\\''"),
-            // Old versions of bash expand the history in quotes that span lines.
+            // Old versions of bash expand history references in quotes that span lines.
             '!' => word.push_str("'\\!'"),
             '\\' if matches!(chars.peek(), None | Some('\\' | '\'' | '!')) => {
                 word.push_str("'\\\\'");
@@ -63,7 +63,7 @@ fn quoted(text: &str) -> String {
     word
 }
 
-/// One word of a command that is pasted into any of the shells.
+/// Quotes one word of a command to paste into any of these shells.
 pub(in crate::cli) fn pasted_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -73,7 +73,7 @@ pub(in crate::cli) fn pasted_word(text: &str) -> String {
     }
 }
 
-/// One word of a script for `sh`.
+/// Quotes one word of a script for `sh`.
 pub(super) fn word(text: &str) -> Result<String, Error> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=+,%".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -94,8 +94,8 @@ pub(super) fn word(text: &str) -> Result<String, Error> {
     Ok(word)
 }
 
-/// Text for a comment: nothing in it means anything to any shell, even where somebody copies the comment alone and
-/// pastes it into a shell that knows no comments, such as an interactive zsh.
+/// Text for a comment. It is harmless even if a user pastes only the comment into a shell without comments, such as an
+/// interactive zsh.
 pub(super) fn comment(text: &str) -> String {
     let mut comment = String::with_capacity(text.len());
     for c in text.chars() {
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// Pipes a command into a shell.
+    /// Pipes a command to a shell.
     fn run(command: &str) -> String {
         let mut shell = Command::new("sh")
             .stdin(Stdio::piped())
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_make_no_word() {
+    fn control_characters_are_refused() {
         for text in ["a\nb", "\t", "\u{1b}[31m", "\u{9b}"] {
             let error = word(text).expect_err("no word").to_string();
             assert!(!error.contains(char::is_control), "{error}");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn long_scripts_become_short_lines_and_arguments() {
+    fn long_scripts_are_split_into_lines_and_arguments() {
         let long = "x".repeat(ARGUMENT_BYTES_MAX * 3);
         let script = format!("\nprintf %s it\nprintf \"%s\" {long}\n");
         let command = command(&script);
@@ -180,14 +180,14 @@ mod tests {
                 .iter()
                 .all(|piece| piece.len() <= ARGUMENT_BYTES_MAX)
         );
-        // Many short lines are too much for one argument as well.
+        // Many short lines exceed the limit of an argument, too.
         let short = "x\n".repeat(ARGUMENT_BYTES_MAX);
         assert_eq!(pieces(&short).concat(), short);
         assert_eq!(pieces(&short).len(), 2);
     }
 
     #[test]
-    fn comments_mean_nothing_to_a_shell() {
+    fn comments_are_harmless_in_every_shell() {
         let text = comment("image \"a:1\" (b) 'c' x$(touch pwned) `id`; a\u{1b}\n&|<>\\!^{*?~ü");
         assert_eq!(
             text,

@@ -1,20 +1,20 @@
-//! JSON values as YAML that every reader takes for the same values.
+//! Writes JSON values as YAML that all YAML parsers read as the same values.
 
 use serde_json::Value;
 
 use crate::text::is_unprintable;
 
-/// A value as YAML.
+/// Formats a value as YAML.
 pub(super) fn to_yaml(value: &Value) -> String {
     let mut text = String::new();
     print(value, 0, &mut text);
-    // Blocks begin on a line of their own; there is none above the first.
+    // Blocks start with a line break, which the first line does not need.
     let mut text = text.trim_start().to_owned();
     text.push('\n');
     text
 }
 
-/// What follows a key or a dash: a space and the value, or a block on lines of its own.
+/// Writes the text after a key or a dash: a space and the value, or a block on its own lines.
 fn print(value: &Value, indent: usize, text: &mut String) {
     match value {
         Value::Array(items) if !items.is_empty() => {
@@ -23,7 +23,7 @@ fn print(value: &Value, indent: usize, text: &mut String) {
                 text.push('-');
                 let mut block = String::new();
                 print(item, indent + 2, &mut block);
-                // The first line of a block goes beside its dash.
+                // The first line of a block is on the same line as the dash.
                 let block = block.trim_start();
                 text.push(' ');
                 text.push_str(block);
@@ -35,7 +35,7 @@ fn print(value: &Value, indent: usize, text: &mut String) {
                 text.push_str(&scalar(key));
                 text.push(':');
                 let indent = match value {
-                    // As kubectl does.
+                    // Like kubectl.
                     Value::Array(_) => indent,
                     _ => indent + 2,
                 };
@@ -60,7 +60,7 @@ fn begin(indent: usize, text: &mut String) {
     text.extend(std::iter::repeat_n(' ', indent));
 }
 
-/// Without quotes only what nobody can take for anything but text; else as JSON, which is YAML too.
+/// A string without quotes only if no parser can read it as another type; otherwise as JSON, which is valid YAML.
 fn scalar(string: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ' ');
     let plain = string.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -74,13 +74,13 @@ fn scalar(string: &str) -> String {
     }
 }
 
-/// Words that YAML 1.1 or 1.2 takes for a boolean or null.
+/// Words that YAML 1.1 or 1.2 parses as a boolean or null.
 fn is_reserved(string: &str) -> bool {
     const WORDS: [&str; 9] = ["y", "n", "yes", "no", "true", "false", "on", "off", "null"];
     WORDS.iter().any(|word| word.eq_ignore_ascii_case(string))
 }
 
-/// The form of JSON. Characters that YAML does not allow, or that steer a terminal, are escaped.
+/// A JSON string. Characters that YAML forbids or that control a terminal are escaped.
 fn quoted(string: &str) -> String {
     let json = Value::from(string).to_string();
     let mut text = String::with_capacity(json.len());

@@ -1,4 +1,4 @@
-//! The planner: in this process, or a service. The answer is the same message either way.
+//! The planner, in this process or in a service. Both give the same response.
 
 mod service;
 
@@ -10,21 +10,21 @@ use super::input::SourceMap;
 use crate::proto;
 use crate::wire;
 
-/// Where plans are made.
+/// Where requests are processed.
 #[derive(Debug)]
 pub(super) enum Planner {
     /// In this process.
     Local,
-    /// By a service.
+    /// In a service.
     Service(Box<Service>),
 }
 
-/// Why there is no answer. Fields are those of the request.
+/// Why a request has no response. Fields are those of the request.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The request breaks rules of the contract: the fields, with what is wrong about each; and how many more.
+    /// The request violates the contract: the fields with a description each, and the number of further violations.
     Violations(Vec<(String, String)>, usize),
-    /// Any other reason.
+    /// Any other error.
     Error(Error),
 }
 
@@ -92,7 +92,7 @@ impl Planner {
 // === impl Refusal ===
 
 impl Refusal {
-    /// The same, with the fields of the input instead of those of the request.
+    /// Converts it to an error with the places in the input instead of the fields of the request.
     pub(super) fn into_error(self, source_map: &SourceMap) -> Error {
         let (listed, omitted) = match self {
             Self::Error(error) => return error,
@@ -127,7 +127,7 @@ impl From<wire::Error> for Refusal {
                 Self::Error(Error::input("", error.to_string()))
             }
             wire::Error::Rollback(error) => Self::Error(Error::NoWayBack(error.to_string())),
-            // Messages that were made here always decode, and nothing here interrupts.
+            // The command line encodes its own messages and never interrupts, so these do not occur.
             wire::Error::Interrupted(_)
             | wire::Error::AnswerTooLarge { .. }
             | wire::Error::Undecodable { .. }

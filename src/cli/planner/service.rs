@@ -1,4 +1,4 @@
-//! A planner over gRPC.
+//! A remote planner, called with gRPC.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use crate::client::RolloutPlannerClient;
 use crate::proto;
 use crate::wire::REQUEST_BYTES_MAX;
 
-/// A connection that takes longer than this is given up.
+/// The timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Plans take milliseconds. A call that takes longer than this is given up.
+/// The timeout of a call. Plans take milliseconds.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Reasons why a Deployment cannot be rolled back (docs/api.md).
+/// The reasons of errors about a Deployment that cannot be rolled back (docs/api.md).
 const NO_WAY_BACK: [&str; 3] = [
     "DEPLOYMENT_PAUSED",
     "NO_EARLIER_REVISION",
     "REVISION_NOT_FOUND",
 ];
 
-/// Reason for which a Deployment is not rolled back by incomplete input.
+/// The reason of the error about a rollback with incomplete input.
 const REPLICA_SETS_INCOMPLETE: &str = "REPLICA_SETS_INCOMPLETE";
 
-/// A service, by its address.
+/// The client of a service.
 #[derive(Debug)]
 pub(in crate::cli) struct Service {
     url: String,
@@ -37,7 +37,7 @@ pub(in crate::cli) struct Service {
 // === impl Service ===
 
 impl Service {
-    /// Nothing is asked yet. An address without scheme is taken for http.
+    /// Does not connect yet. An address without a scheme gets `http`.
     pub(super) fn new(url: &str) -> Result<Self, Error> {
         let wrong = |why: &str| Error::Usage(format!("--server {url}: {why}"));
         let url = if url.contains("://") {
@@ -121,7 +121,8 @@ impl Service {
         })
     }
 
-    /// What the service says no to for good is wrong input, as it would be here; anything else may pass.
+    /// Classifies an error of the service. Permanent errors are invalid input, as for the local planner. Others may be
+    /// temporary.
     fn refusal(&self, status: &Status) -> Refusal {
         let details = status.get_error_details();
         match status.code() {
@@ -136,7 +137,7 @@ impl Service {
                 }
                 _ => Refusal::Error(Error::input("", status.message())),
             },
-            // A service that sheds load says when to come again; one that minds the size does not.
+            // Only a server that sheds load sends RetryInfo; one that refuses a size does not.
             Code::ResourceExhausted if details.retry_info().is_none() => {
                 Refusal::Error(Error::input("", status.message()))
             }
@@ -147,7 +148,7 @@ impl Service {
             {
                 Refusal::Error(Error::input("", status.message()))
             }
-            // Said by a rollplan too: what is in between has other reasons.
+            // rollplan itself responded: proxies send other reasons.
             Code::NotFound | Code::FailedPrecondition
                 if details
                     .error_info()
@@ -155,7 +156,7 @@ impl Service {
             {
                 Refusal::Error(Error::NoWayBack(status.message().to_owned()))
             }
-            // Said by a rollplan, and not by a client or proxy on the way there.
+            // rollplan itself responded, not a client library or a proxy.
             Code::Internal if details.error_info().is_some() => Refusal::Error(Error::Service {
                 server: self.url.clone(),
                 reason: status.message().to_owned(),
@@ -165,7 +166,7 @@ impl Service {
     }
 }
 
-/// How many violations there are beside those listed.
+/// The number of violations that are not listed.
 fn omitted(status: &Status) -> usize {
     let details = status.get_error_details();
     details

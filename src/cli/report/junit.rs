@@ -1,4 +1,4 @@
-//! JUnit XML: a test suite, and a test case for each rollout.
+//! Writes JUnit XML: a test suite with one test case per rollout.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::RolloutResult;
 use crate::cli::exit::Exit;
 use crate::text::one_line;
 
-/// What JUnit calls the result of a test case.
+/// The result of a test case in JUnit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Passed,
@@ -18,7 +18,7 @@ enum Kind {
     Error,
 }
 
-/// The document. Whatever gives an exit code other than 0 does not pass.
+/// The document. A test case passes if its exit code is 0.
 pub(super) fn document(command: &str, results: &[RolloutResult]) -> io::Result<Vec<u8>> {
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
@@ -91,7 +91,7 @@ fn kind(result: &RolloutResult) -> Kind {
     }
 }
 
-/// The text without the two characters that XML does not have, and that can be printed.
+/// The text without characters that are invalid in XML or not printable.
 fn allowed(text: &str) -> String {
     text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

@@ -1,6 +1,7 @@
-//! Lines that a CI system finds in a log.
+//! Log lines that CI systems interpret.
 //!
-//! GitHub's runner takes commands from any line of any program, so they are stopped while text from a cluster is printed.
+//! GitHub's runner executes workflow commands from any output, so they are disabled while text from a cluster is
+//! printed.
 //! (docs.github.com, "Workflow commands for GitHub Actions"; docs.gitlab.com, "Expand and collapse job log sections".)
 
 use std::hash::{BuildHasher as _, RandomState};
@@ -11,15 +12,15 @@ use crate::cli::exit::Exit;
 use crate::cli::{now, output, stderr};
 use crate::text::one_line;
 
-/// The log of a run.
+/// The log of a command.
 #[derive(Debug)]
 pub(super) struct Log {
     system: Option<System>,
-    /// Whether lines for the system may stand in standard output. If not, they stand in standard error.
+    /// Whether standard output may contain lines for the CI system. Otherwise they are written to standard error.
     is_text: bool,
-    /// Resumes the commands of GitHub's runner. Nobody else knows it.
+    /// The token that enables the commands of GitHub's runner again. It is not known to other programs.
     token: String,
-    /// The section that has begun.
+    /// The name of the open section.
     section: Option<String>,
 }
 
@@ -60,7 +61,7 @@ impl Log {
         }
     }
 
-    /// Ends with an annotation for each rollout that is not complete.
+    /// Writes an annotation for each rollout that is not complete.
     pub(super) fn end(&mut self, results: &[RolloutResult]) -> Result<(), Error> {
         self.end_section()?;
         if self.system == Some(System::Github) {
@@ -85,7 +86,7 @@ impl Log {
     }
 }
 
-/// A rollout that is in progress may complete yet: a warning.
+/// A rollout in progress may still complete, so its annotation is a warning.
 fn annotation(result: &RolloutResult) -> String {
     let level = match result.exit {
         Exit::Going => "warning",
@@ -100,14 +101,14 @@ fn annotation(result: &RolloutResult) -> String {
     )
 }
 
-/// The text of a command of GitHub's runner.
+/// Escapes the message of a workflow command.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// A property of a command of GitHub's runner.
+/// Escapes a property of a workflow command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn annotations_stay_one_command() {
+    fn annotation_is_a_single_command() {
         let annotations: Vec<String> = results().iter().map(annotation).collect();
         assert_eq!(
             annotations[0],
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_are_as_gitlab_reads_them() {
+    fn sections_have_the_format_of_gitlab() {
         assert_eq!(
             section_start("rollplan_log", "log of\u{1b}x", true, 7),
             "\u{1b}[0Ksection_start:7:rollplan_log[collapsed=true]\r\u{1b}[0Klog of\\u{1b}x\n"

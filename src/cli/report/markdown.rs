@@ -1,4 +1,4 @@
-//! A summary in Markdown, as GitHub shows it: a table, and below it what blocks the rollouts that are not complete.
+//! A Markdown summary for GitHub: a table, followed by the blockers of the rollouts that are not complete.
 
 use std::fmt::Write as _;
 
@@ -48,7 +48,7 @@ fn causes(result: &RolloutResult) -> String {
         .flat_map(|report| &report.blockers);
     let mut text = String::new();
     for blocker in blockers {
-        // A string takes whatever is written.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "- {}", escaped(&blocker.message));
         if !blocker.remedy.is_empty() {
             let _ = writeln!(text, "  - remedy: {}", code(&blocker.remedy));
@@ -60,7 +60,7 @@ fn causes(result: &RolloutResult) -> String {
     }
 }
 
-/// The text on one line, with the characters escaped that mean something in Markdown or HTML, or notify somebody.
+/// Text on one line. Characters with a meaning in Markdown or HTML, and mentions of users, are escaped.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in one_line(text).chars() {
@@ -78,7 +78,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// The text on one line as code, so that a command can be copied.
+/// Text on one line as code, so users can copy commands.
 fn code(text: &str) -> String {
     let text = one_line(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rollouts_are_rows_and_causes_stand_below() {
+    fn rollouts_are_rows_followed_by_causes() {
         assert_eq!(
             document("rollplan wait", Goal::Complete, &results()),
             r#"### rollplan wait: 1 of 4 complete
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_name_what_was_waited_for() {
+    fn headings_name_the_goal() {
         for (goal, heading) in [
             (Goal::Available, "### rollplan wait: 1 of 4 available\n"),
             (Goal::Updated, "### rollplan wait: 1 of 4 updated\n"),

@@ -1,4 +1,4 @@
-//! What a run reports to a CI system: files for its pages, and lines that it finds in a log.
+//! Reports to CI systems: files for their pages, and lines that they interpret in a log.
 
 mod junit;
 mod log;
@@ -38,7 +38,7 @@ pub(super) struct ReportArgs {
     ci: Option<System>,
 }
 
-/// A file, and what it is to contain.
+/// A file, and its format.
 #[derive(Clone, Debug)]
 struct Destination {
     format: Format,
@@ -52,7 +52,7 @@ enum Format {
     Json,
 }
 
-/// A CI system whose log understands more than plain lines.
+/// A CI system that interprets lines of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum System {
     /// GitHub Actions
@@ -61,48 +61,48 @@ enum System {
     Gitlab,
 }
 
-/// The results of a run, which are reported when it ends.
+/// The results of a command, reported at its end.
 #[derive(Debug)]
 pub(super) struct Reporter {
     /// The command, for example "rollplan wait".
     command: &'static str,
-    /// What it waits for.
+    /// The goal of the command.
     goal: Goal,
     destinations: Vec<Destination>,
     log: Log,
     results: Vec<RolloutResult>,
 }
 
-/// How it ended for one rollout.
+/// The result for one rollout.
 #[derive(Debug)]
 pub(super) struct RolloutResult {
     /// For example "Deployment shop/web".
     pub(super) subject: String,
     pub(super) exit: Exit,
-    /// What was observed last, if anything was.
+    /// The last observation, if any.
     pub(super) last: Option<ComputeStatusResponse>,
-    /// Why nothing more was observed.
+    /// The errors that ended the observation.
     pub(super) errors: Vec<String>,
-    /// How long it was watched. `None` if it was observed once.
+    /// How long it was watched. `None` if it was observed only once.
     pub(super) elapsed: Option<Duration>,
-    /// Whether it no longer exists.
+    /// Whether the object no longer exists.
     pub(super) is_deleted: bool,
 }
 
 // === impl ReportArgs ===
 
 impl ReportArgs {
-    /// Whether the log is that of a CI system.
+    /// Whether a CI system shows the log.
     pub(super) fn is_for_ci(&self) -> bool {
         self.ci.is_some()
     }
 
-    /// Begins the report of a run. A file that cannot be written fails it before anything else is done. `is_text` says whether
-    /// standard output is for people, and may have lines for the CI system.
+    /// Begins the report of a command. It fails if a file cannot be written, before the command does anything else.
+    /// `is_text` states whether standard output is for people, and may contain lines for the CI system.
     ///
     /// # Errors
     ///
-    /// Names the file that cannot be written.
+    /// The error names the file that cannot be written.
     pub(super) fn begin(
         self,
         command: &'static str,
@@ -127,7 +127,7 @@ impl ReportArgs {
     }
 }
 
-/// Reads a destination, for example "junit=rollout.xml".
+/// Parses a destination, for example "junit=rollout.xml".
 fn destination(text: &str) -> Result<Destination, String> {
     let (format, file) = text.split_once('=').unwrap_or((text, ""));
     let format = match format {
@@ -148,12 +148,12 @@ fn destination(text: &str) -> Result<Destination, String> {
 // === impl Reporter ===
 
 impl Reporter {
-    /// Adds how it ended for a rollout.
+    /// Adds the result for a rollout.
     pub(super) fn add(&mut self, result: RolloutResult) {
         self.results.push(result);
     }
 
-    /// Begins a part of the log that a reader may fold; a part that has begun ends.
+    /// Begins a section of the log that readers can fold. The previous section ends.
     pub(super) fn section(
         &mut self,
         name: &str,
@@ -163,16 +163,16 @@ impl Reporter {
         self.log.section(name, title, is_folded)
     }
 
-    /// Ends the part of the log that has begun, if any.
+    /// Ends the current section of the log, if any.
     pub(super) fn end_section(&mut self) -> Result<(), Error> {
         self.log.end_section()
     }
 
-    /// Reports the results, and that of the run itself if it failed for another reason.
+    /// Writes the reports. An error of the command itself is reported, too.
     ///
     /// # Errors
     ///
-    /// That of the run; otherwise names the file that could not be written.
+    /// The error of the command; otherwise the error about a file that could not be written.
     pub(super) fn end(mut self, result: Result<Exit, Error>) -> Result<Exit, Error> {
         if let Err(error) = &result {
             self.add_error(error);
@@ -187,7 +187,7 @@ impl Reporter {
         }
     }
 
-    /// Adds an error, unless a rollout has it: a run that failed is never reported as one without failures.
+    /// Adds an error, unless a rollout already has it: a failed command never reports only successes.
     pub(super) fn add_error(&mut self, error: &Error) {
         let errors = error.texts();
         if self.results.iter().all(|result| result.errors != errors) {
@@ -224,7 +224,7 @@ impl Reporter {
     }
 }
 
-/// The last response about each rollout.
+/// The last response for each rollout.
 fn lines(results: &[RolloutResult]) -> Result<String, Error> {
     let responses = results.iter().filter_map(|result| result.last.as_ref());
     responses
@@ -239,7 +239,7 @@ fn append(file: &Path) -> io::Result<File> {
 // === impl RolloutResult ===
 
 impl RolloutResult {
-    /// Of a rollout that was observed once.
+    /// The result for a rollout that was observed once.
     pub(super) fn observed(status: Status) -> Self {
         Self {
             subject: status.subject,
@@ -259,7 +259,7 @@ impl RolloutResult {
         self.exit == Exit::Done
     }
 
-    /// The state in a word, whatever was waited for.
+    /// The state in one word, independent of the goal.
     fn state(&self) -> &'static str {
         match self.report() {
             _ if self.is_deleted => DELETED,
@@ -268,7 +268,7 @@ impl RolloutResult {
         }
     }
 
-    /// Why it has not ended well, on one line.
+    /// Why it did not succeed, on one line.
     fn headline(&self) -> String {
         let report = self.report();
         let cause = report.and_then(|report| report.blockers.first());
@@ -281,7 +281,7 @@ impl RolloutResult {
         one_line(text)
     }
 
-    /// Why it has not ended well, and what to do.
+    /// Why it did not succeed, and how to fix it.
     fn details(&self) -> String {
         let errors = self.errors.iter().map(|error| printable(error) + "\n");
         let mut page = Page::new(false);
@@ -291,7 +291,7 @@ impl RolloutResult {
         errors.collect::<String>() + &page.into_text()
     }
 
-    /// The reason of the verdict, or what else it is called.
+    /// The reason of the verdict, or else a word for the result.
     fn reason(&self) -> String {
         let verdict = self.report().and_then(|report| report.verdict.as_ref());
         match verdict.map(|verdict| verdict.reason.as_str()) {
@@ -306,8 +306,8 @@ mod tests {
     use super::*;
     use crate::proto::{Blocker, Counts, Phase, Verdict};
 
-    /// A rollout that failed with a text that tries to be something else everywhere, one that is complete, one that was not
-    /// decided and one that could not be read.
+    /// A rollout that failed with text that is special in every format, a complete one, an undecided one, and one that
+    /// could not be read.
     pub(super) fn results() -> Vec<RolloutResult> {
         let report = |phase: Phase, updated| RolloutReport {
             phase: phase.into(),
@@ -385,7 +385,7 @@ mod tests {
         }
     }
     #[test]
-    fn states_are_those_that_were_observed() {
+    fn state_is_that_of_the_last_observation() {
         let mut results = results();
         let states = |results: &[RolloutResult]| {
             let states = results.iter().map(RolloutResult::state);
@@ -393,7 +393,7 @@ mod tests {
         };
         let observed = ["stalled", "complete", "progressing", "unknown"];
         assert_eq!(states(&results), observed);
-        // Whatever the exit code: available is not complete.
+        // Available is not complete, even with exit code 0.
         results[2].exit = Exit::Done;
         assert_eq!(states(&results), observed);
         results.iter_mut().for_each(|it| it.is_deleted = true);

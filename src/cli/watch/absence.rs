@@ -1,4 +1,4 @@
-//! Objects that no longer exist. A Job may have finished before it was deleted: its events tell how.
+//! Objects that no longer exist. A Job may have finished before it was deleted: its events report the result.
 
 use super::decision::{Member, Outcome};
 use crate::cli::error::Error;
@@ -7,20 +7,21 @@ use crate::cli::input::JobEnd;
 use crate::cli::options::Goal;
 use crate::proto::{self, Outlook, Phase, RolloutReport};
 
-/// How many polls find no event before a Job counts as undecided: its controller writes the event after the status.
+/// The number of polls without an event after which a Job is undecided. Its controller writes the event after the
+/// status.
 const POLLS_MAX: usize = 4;
 
-/// What is found instead of an object.
+/// The result of a poll for an object that no longer exists.
 #[derive(Debug)]
 pub(super) struct Absence {
-    /// What to report.
+    /// The error message.
     pub(super) text: String,
-    /// How it has ended, if it is a Job and an event tells.
+    /// The result of a finished Job, if an event reports it.
     pub(super) end: Option<JobEnd>,
 }
 
 impl Member {
-    /// The UID of a Job whose end may be found in events, once it no longer exists.
+    /// The UID of a Job whose result may be in events once it no longer exists.
     pub(super) fn job_uid(&self) -> Option<&str> {
         let last = self.last.as_ref().filter(|_| self.goal == Goal::Complete)?;
         let object = last.response.object.as_ref()?;
@@ -28,7 +29,7 @@ impl Member {
         (is_job && !last.uid.is_empty()).then_some(&*last.uid)
     }
 
-    /// Takes the absence of a Job that has been observed.
+    /// Handles the absence of a Job that was observed before.
     pub(super) fn take_absence(&mut self, absence: Absence) {
         let Absence { text, end } = absence;
         let Some(last) = &mut self.last else {
@@ -46,7 +47,7 @@ impl Member {
             return;
         }
         self.absences += 1;
-        // Somebody has deleted it before it had finished.
+        // A user deleted it before it finished.
         let is_interrupted = report.phase() == Phase::Deleting;
         if !is_interrupted && self.absences < POLLS_MAX {
             return;
@@ -63,13 +64,13 @@ impl Member {
     }
 }
 
-/// Whether a Job was seen that had succeeded, and only waited for its last pods to end.
+/// Whether the Job was last observed with all required successes, waiting for its last pods to terminate.
 fn has_succeeded(report: &RolloutReport) -> bool {
     let verdict = report.verdict.as_ref();
     verdict.is_some_and(|verdict| verdict.reason == "NOT_FINAL")
 }
 
-/// The report on a Job that has ended and was deleted after that. Its counters are not known.
+/// The report on a Job that finished and was deleted. Its counters are unknown.
 fn ended(name: &str, last: &RolloutReport, end: JobEnd) -> RolloutReport {
     let verdict = |outlook: Outlook, reason: &str, message: String| proto::Verdict {
         outlook: outlook.into(),
@@ -92,7 +93,7 @@ fn ended(name: &str, last: &RolloutReport, end: JobEnd) -> RolloutReport {
                 message: cause.clone(),
                 ..Default::default()
             };
-            // What kept its pods from running explains the failure.
+            // The earlier blockers explain the failure.
             let others = last.blockers.iter().filter(|it| it.reason != "RUNNING");
             RolloutReport {
                 phase: Phase::Stalled.into(),

@@ -1,23 +1,23 @@
-//! When the watch of one rollout ends, and how.
+//! Decides when the watch of one rollout ends, and with which result.
 
 use std::time::Duration;
 
 use super::{Failures, Time};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
-use crate::cli::observe::{Asked, Status};
+use crate::cli::observe::{Status, StatusOptions};
 use crate::cli::options::{Goal, JudgementArgs, Switch};
 use crate::cli::report::RolloutResult;
 use crate::proto;
 use crate::text::{DELETED, Numbers, Style, counter, state, state_style};
 
-/// How long a rollout without a deadline may stand still.
+/// How long a rollout without a deadline may make no progress.
 pub(super) const STALLED_AFTER: Duration = Duration::from_secs(600);
 
-/// What counts as progress: numbers of pods, and which ReplicaSet is the new one.
+/// The state whose changes are progress: the numbers of pods, and the new ReplicaSet.
 type Progress = (Option<proto::Counts>, Vec<proto::Counter>, String);
 
-/// The reasons of verdicts that no progress deadline would change: the controller itself has given up.
+/// The reasons of verdicts that are final before the progress deadline: the controller itself has given up.
 const FINAL: [&str; 5] = [
     "SELECTOR_EMPTY",
     "JOB_FAILED",
@@ -26,41 +26,41 @@ const FINAL: [&str; 5] = [
     "STALLED",
 ];
 
-/// One rollout that is watched.
+/// A watched rollout.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// For example "Deployment shop/web", once it is known, and before that what it was called on the command line.
+    /// For example "Deployment shop/web". Before the first observation, the name from the command line.
     pub(super) subject: String,
-    pub(super) asked: Asked,
-    /// What was observed last.
+    pub(super) options: StatusOptions,
+    /// The last observation.
     pub(super) last: Option<Status>,
     pub(super) outcome: Option<Outcome>,
-    /// When it was polled last, since the start.
+    /// The time of the last poll, since the start.
     pub(super) elapsed: Duration,
-    /// Whether it no longer exists.
+    /// Whether the object no longer exists.
     pub(super) is_deleted: bool,
-    /// How many polls have not found it.
+    /// The number of polls that did not find the object.
     pub(super) absences: usize,
     pub(super) goal: Goal,
     fail_fast: Switch,
     failures: Failures,
-    /// The last progress, and when it was made.
+    /// The last progress, and its time.
     progress: Option<(Progress, Duration)>,
 }
 
-/// How the watch of a rollout has ended.
+/// The result of the watch of a rollout.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Exit(Exit),
-    /// No progress for long, and no deadline.
+    /// No progress for ten minutes, and no deadline.
     Stalled,
     Error(Error),
 }
 
-/// What somebody should know of an observation.
+/// A change that the user is notified of.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum News {
-    /// It is another object of the same name: the UID that it had, and the one that it has.
+    /// Another object has the same name. Contains the old and the new UID.
     Recreated(String, String),
     None,
 }
@@ -72,7 +72,7 @@ impl Member {
         let JudgementArgs { fail_fast, fail_on } = judgement;
         Self {
             subject: name.to_owned(),
-            asked: Asked {
+            options: StatusOptions {
                 fail_on: fail_on.clone(),
                 previous: None,
             },
@@ -88,7 +88,7 @@ impl Member {
         }
     }
 
-    /// Takes what was observed so long after the start.
+    /// Handles an observation at the given time since the start.
     pub(super) fn take(&mut self, status: Status, elapsed: Duration) -> News {
         self.failures.reset();
         self.absences = 0;
@@ -97,10 +97,10 @@ impl Member {
         let former = last.map(|last| last.uid.clone()).unwrap_or_default();
         let is_another = !former.is_empty() && former != status.uid;
         let replica_set = last.and_then(|last| last.response.report.as_ref());
-        // What failed before says nothing about another ReplicaSet.
+        // Failures of one ReplicaSet are not evidence about another.
         let is_same =
             !is_another && replica_set.is_none_or(|it| it.replica_set == report.replica_set);
-        self.asked.previous = report.verdict.clone().filter(|_| is_same);
+        self.options.previous = report.verdict.clone().filter(|_| is_same);
         if is_another {
             self.progress = None;
         }
@@ -125,7 +125,7 @@ impl Member {
         news
     }
 
-    /// Takes a poll that failed. Returns the error if the poll is to be repeated.
+    /// Handles a failed poll. Returns the error if the poll is to be repeated.
     pub(super) fn take_error(&mut self, error: Error, time: Time<'_>) -> Option<Error> {
         let error = match error {
             Error::Absent(_) if self.goal == Goal::Deleted => {
@@ -148,7 +148,7 @@ impl Member {
         }
     }
 
-    /// How it ends a run, decided or not.
+    /// The exit code, also for an undecided rollout.
     pub(super) fn result(&self) -> Exit {
         match &self.outcome {
             Some(Outcome::Exit(exit)) => *exit,
@@ -157,7 +157,7 @@ impl Member {
         }
     }
 
-    /// What a report says about it.
+    /// The result for reports to CI systems.
     pub(super) fn rollout_result(&self) -> RolloutResult {
         RolloutResult {
             subject: self.subject.clone(),
@@ -172,13 +172,13 @@ impl Member {
         }
     }
 
-    /// The report on one that exists and has not reached the goal.
+    /// The last report, if the object exists and has not reached the goal.
     pub(super) fn unfinished(&self) -> Option<&proto::RolloutReport> {
         self.report()
             .filter(|_| !self.is_done() && !self.is_deleted)
     }
 
-    /// Its state in a word, and how that is emphasised.
+    /// Its state in one word, with the style of that word.
     pub(super) fn state(&self) -> (&'static str, Style) {
         match self.report().map(proto::RolloutReport::phase) {
             _ if self.is_deleted => (DELETED, Style::Plain),
@@ -197,7 +197,7 @@ impl Member {
         self.last.as_ref()?.response.report.as_ref()
     }
 
-    /// Whether the rollout has come to an end, good or bad.
+    /// The exit code if the rollout has reached the goal or failed.
     fn exit(&self, report: &proto::RolloutReport) -> Option<Exit> {
         let verdict = report.verdict.clone().unwrap_or_default();
         let is_observed = verdict.reason != "GENERATION_UNOBSERVED";
@@ -221,7 +221,7 @@ impl Member {
             blockers.any(|blocker| blocker.reason == "DEADLINE_EXCEEDED")
         };
         let ends = match (Exit::of(Some(report)), verdict.reason.as_str()) {
-            // It ends with the object.
+            // A deletion ends when the object no longer exists.
             (_, "DELETING") => false,
             (Exit::Failed, reason) if FINAL.contains(&reason) => true,
             (Exit::Failed, _) => self.fail_fast == Switch::On || has_deadline_passed(),
@@ -230,13 +230,14 @@ impl Member {
         ends.then_some(Exit::Failed)
     }
 
-    /// Why the goal means nothing for an object of a kind of which nothing is known before it is read.
+    /// The error if the goal does not apply to the object. For kinds that rollplan does not know, this is known only
+    /// after the first read.
     fn lacks_goal(&self, status: &Status, report: &proto::RolloutReport) -> Option<String> {
         let needs_numbers = matches!(self.goal, Goal::Available | Goal::Updated);
         (needs_numbers && report.generic).then(|| self.goal.refusal(&status.kind()))
     }
 
-    /// Whether nothing has changed for long, and no deadline ends the rollout.
+    /// Whether the rollout has made no progress for ten minutes and has no deadline.
     fn is_stalled(&mut self, report: &proto::RolloutReport, elapsed: Duration) -> bool {
         let progress = (
             report.counts.clone(),
@@ -251,7 +252,7 @@ impl Member {
             }
         };
         let verdict = report.verdict.as_ref();
-        // A Job may take as long as it takes.
+        // Jobs may run for any time.
         let is_running = verdict.is_some_and(|verdict| verdict.reason == "RUNNING")
             && counter(report, "active").is_some_and(|active| active > 0);
         let has_end = report.deadline.is_some()
@@ -261,8 +262,8 @@ impl Member {
     }
 }
 
-/// The exit code of several: a failure of a rollout comes before an error, that before one that goes on, and that before
-/// success.
+/// The most important of several exit codes: a failed rollout precedes an error, an error precedes a rollout in
+/// progress, and that precedes success.
 pub(in crate::cli) fn worst(exits: impl Iterator<Item = Exit>) -> Exit {
     let rank = |exit: &Exit| match exit {
         Exit::Failed => 5,

@@ -1,4 +1,4 @@
-//! Rollouts that are watched together.
+//! Watches several rollouts together.
 
 use std::time::Duration;
 
@@ -18,25 +18,25 @@ use crate::cli::{output, stderr};
 use crate::proto;
 use crate::text::{self, span};
 
-/// What to wait for, and how.
+/// The goal and the options of a watch.
 #[derive(Debug)]
-pub(in crate::cli) struct Wish {
+pub(in crate::cli) struct WatchOptions {
     pub(in crate::cli) goal: Goal,
     pub(in crate::cli) limits: Limits,
     pub(in crate::cli) judgement: JudgementArgs,
     pub(in crate::cli) logs: bool,
     pub(in crate::cli) output: StatusOutput,
-    /// Whether a terminal may be drawn on.
+    /// Whether the view may be redrawn in place.
     pub(in crate::cli) live: bool,
 }
 
-/// Rollouts in a cluster that are watched until each is decided.
+/// Rollouts in a cluster, watched until all are decided.
 pub(in crate::cli) struct Group<'a> {
     planner: &'a Planner,
     args: &'a ClusterArgs,
-    wish: Wish,
+    options: WatchOptions,
     fleet: Fleet<'a>,
-    /// Empty until the first poll has found out which they are.
+    /// Empty until the first poll has listed them.
     members: Vec<Member>,
     view: View,
     reporter: &'a mut Reporter,
@@ -49,14 +49,14 @@ impl<'a> Group<'a> {
         planner: &'a Planner,
         args: &'a ClusterArgs,
         scope: Scope,
-        wish: Wish,
+        options: WatchOptions,
         reporter: &'a mut Reporter,
     ) -> Self {
-        let view = View::new(wish.output, wish.live);
+        let view = View::new(options.output, options.live);
         Self {
             planner,
             args,
-            wish,
+            options,
             fleet: Fleet::new(args, scope),
             members: Vec::new(),
             view,
@@ -64,10 +64,10 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Watches until each rollout is decided, and prints what changes.
+    /// Watches until all rollouts are decided, and prints changes.
     pub(in crate::cli) fn run(mut self) -> Result<Exit, Error> {
         self.reporter.section("rollplan_polls", "Rollouts", false)?;
-        let end = watch(self.wish.limits, &mut SystemClock::start(), &mut self);
+        let end = watch(self.options.limits, &mut SystemClock::start(), &mut self);
         self.view.end(&self.members)?;
         self.reporter.end_section()?;
         for member in &self.members {
@@ -85,8 +85,8 @@ impl<'a> Group<'a> {
         self.print_causes()?;
         self.print_logs()?;
         match end {
-            // What is to be deleted may never have been there.
-            Err(Error::Absent(_)) if self.wish.goal == Goal::Deleted => {}
+            // The objects to wait for may never have existed.
+            Err(Error::Absent(_)) if self.options.goal == Goal::Deleted => {}
             Err(error) if exit == Exit::Failed => stderr::eprint_error(&error),
             Err(error) => return Err(error),
             Ok(End::Timeout) => self.note_timeout(),
@@ -104,9 +104,9 @@ impl<'a> Group<'a> {
             .collect()
     }
 
-    /// What blocks each rollout that has not completed, and how to fix it.
+    /// Prints the blockers of each incomplete rollout, and how to fix them.
     fn print_causes(&self) -> Result<(), Error> {
-        if !self.wish.output.is_text() {
+        if !self.options.output.is_text() {
             return Ok(());
         }
         let is_several = self.members.len() > 1;
@@ -125,9 +125,9 @@ impl<'a> Group<'a> {
         output::write(text.as_bytes())
     }
 
-    /// The last lines of the containers that block rollouts.
+    /// Prints the last log lines of the containers that block rollouts.
     fn print_logs(&mut self) -> Result<(), Error> {
-        if !self.wish.logs {
+        if !self.options.logs {
             return Ok(());
         }
         for (index, member) in self.members.iter().enumerate() {
@@ -136,14 +136,14 @@ impl<'a> Group<'a> {
                 continue;
             };
             match self.fleet.log(index, &pod.name, &pod.container, previous) {
-                Ok(log) if self.wish.output.is_text() => {
+                Ok(log) if self.options.output.is_text() => {
                     let text = output::page(|page| text::log(page, pod, &log));
                     let title = format!("Log of pod {}", pod.name);
                     self.reporter.section("rollplan_log", &title, true)?;
                     output::write(text.as_bytes())?;
                     self.reporter.end_section()?;
                 }
-                // Standard output has JSON, YAML or names only.
+                // Standard output contains only JSON, YAML or names.
                 Ok(log) => log.lines().for_each(stderr::eprint_note),
                 Err(error) => stderr::eprint_note(format_args!(
                     "no log of container {}: {error}",
@@ -156,7 +156,7 @@ impl<'a> Group<'a> {
 
     fn note_timeout(&self) {
         let timeout = self
-            .wish
+            .options
             .limits
             .timeout
             .map_or(0, |timeout| timeout.as_secs());
@@ -197,9 +197,9 @@ impl Observation for Group<'_> {
         let targets = self.fleet.targets(time.limit())?;
         if self.members.is_empty() {
             let names = names(targets, self.args);
-            let Wish {
+            let WatchOptions {
                 goal, judgement, ..
-            } = &self.wish;
+            } = &self.options;
             self.members = names
                 .iter()
                 .map(|name| Member::new(name, *goal, judgement))
@@ -228,7 +228,7 @@ impl Observation for Group<'_> {
                 read => read,
             };
             let status = read.and_then(|request| {
-                observe(planner, request, &member.asked, view.shows_tree(), events)
+                observe(planner, request, &member.options, view.shows_tree(), events)
             });
             member.elapsed = time.elapsed();
             match status {
@@ -277,7 +277,7 @@ impl Observation for Group<'_> {
     }
 }
 
-/// Takes a poll of one object that failed, with a note if it is repeated.
+/// Handles a failed poll of one object, with a note if it is repeated.
 fn take_error(
     member: &mut Member,
     error: Error,
@@ -291,7 +291,7 @@ fn take_error(
     Ok(())
 }
 
-/// Shows how the watch of an object that could not be read has ended, if it has.
+/// Shows the result for an object that was never read, if its watch has ended.
 fn show_end(index: usize, member: &Member, is_several: bool, view: &mut View) -> Result<(), Error> {
     match &member.outcome {
         Some(Outcome::Error(error)) if is_several => {
@@ -299,13 +299,13 @@ fn show_end(index: usize, member: &Member, is_several: bool, view: &mut View) ->
             stderr::eprint_error(error);
             Ok(())
         }
-        // It is printed when the command ends.
+        // The error is printed when the command ends.
         Some(Outcome::Error(_)) | None => Ok(()),
         Some(_) => view.observed(index, member),
     }
 }
 
-/// What to call objects before they are read: by their names if they are of one kind.
+/// The names of objects before they are read, with their kinds unless all have the same kind.
 fn names(targets: &[Target], args: &ClusterArgs) -> Vec<String> {
     let is_mixed = targets
         .iter()
@@ -326,7 +326,7 @@ fn names(targets: &[Target], args: &ClusterArgs) -> Vec<String> {
     targets.iter().map(name).collect()
 }
 
-/// The container that blocks a rollout, and whether its last run is to be read rather than the current one.
+/// The container that blocks a rollout, and whether to read the log of its previous run.
 fn blocking_container(report: &proto::RolloutReport) -> Option<(&proto::BlockedPod, bool)> {
     let blocker = report.blockers.first()?;
     let pod = blocker.pods.first()?;

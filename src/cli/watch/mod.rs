@@ -1,4 +1,4 @@
-//! Polling until rollouts end.
+//! Polls rollouts until they are decided.
 
 mod absence;
 mod decision;
@@ -8,30 +8,30 @@ mod view;
 use std::time::{Duration, Instant};
 
 pub(super) use self::decision::worst;
-pub(super) use self::group::{Group, Wish};
+pub(super) use self::group::{Group, WatchOptions};
 pub(super) use self::view::tree_text;
 
 use super::error::Error;
 
-/// Polls in a row that may fail for want of an answer: API servers are restarted, too.
+/// The maximum number of consecutive temporary errors: API servers may restart.
 const MAX_CONSECUTIVE_ERRORS: usize = 5;
 
-/// How often a live view shows how much time has passed.
+/// How often a live view updates the elapsed time.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long to poll, and how often.
+/// The timeout of a watch and its polling interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) interval: Duration,
-    /// `None` polls until the rollouts end.
+    /// `None` polls until all rollouts are decided.
     pub(super) timeout: Option<Duration>,
 }
 
 /// A clock.
 trait Clock {
-    /// Time since it was started.
+    /// The time since the clock was started.
     fn elapsed(&self) -> Duration;
-    /// Waits.
+    /// Waits for the given time.
     fn sleep(&mut self, span: Duration);
 }
 
@@ -39,33 +39,33 @@ trait Clock {
 #[derive(Debug)]
 struct SystemClock(Instant);
 
-/// How much time has passed, and how much is left.
+/// The elapsed time and the timeout of a watch.
 #[derive(Clone, Copy)]
 struct Time<'c> {
     clock: &'c dyn Clock,
     timeout: Option<Duration>,
 }
 
-/// What is polled.
+/// The objects of a watch.
 trait Observation {
-    /// Polls what is undecided once. An error is one of all of it.
+    /// Polls all undecided objects once. An error applies to all of them.
     fn poll(&mut self, time: Time<'_>) -> Result<(), Error>;
     /// Whether everything is decided.
     fn is_decided(&self) -> bool;
-    /// Reports a poll that failed and is repeated.
+    /// Reports an error after which the poll is repeated.
     fn report_error(&mut self, error: &Error) -> Result<(), Error>;
-    /// Time passes between two polls.
+    /// Called regularly between two polls.
     fn tick(&mut self, elapsed: Duration) -> Result<(), Error>;
 }
 
-/// How a watch has ended.
+/// Why a watch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Decided,
     Timeout,
 }
 
-/// How often in a row no answer came.
+/// The number of consecutive temporary errors.
 #[derive(Debug, Default)]
 struct Failures {
     in_a_row: usize,
@@ -117,7 +117,7 @@ impl Time<'_> {
         self.clock.elapsed()
     }
 
-    /// The time left for a poll. A timeout of zero polls once: only the limits of kubectl itself count then.
+    /// The time limit of a poll. With a timeout of zero, there is one poll, with only kubectl's own limits.
     fn limit(self) -> Option<Duration> {
         time_left(self.clock, self.timeout).filter(|left| !left.is_zero())
     }
@@ -134,7 +134,7 @@ impl Failures {
         self.in_a_row = 0;
     }
 
-    /// Returns the error if the poll is to be repeated, and fails with it if not.
+    /// Returns the error if the poll is to be repeated, and fails with it otherwise.
     fn take(&mut self, error: Error, time: Time<'_>) -> Result<Error, Error> {
         if !error.is_transient() {
             return Err(error);
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::cli::exit::Exit;
 
-    /// Advances only when it is told to.
+    /// A clock that advances only when the test sleeps.
     #[derive(Default)]
     struct TestClock(Duration);
 
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// Returns what it was given, one poll after the other.
+    /// Returns the given results, one per poll.
     struct Script {
         polls: std::vec::IntoIter<Result<Exit, Error>>,
         limits: Vec<Option<u64>>,
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_with_the_rollout() {
+    fn watch_ends_with_the_rollout() {
         for exit in [Exit::Done, Exit::Failed] {
             for timeout in [None, Some(5), Some(600)] {
                 let end = run(vec![Ok(Exit::Going), Ok(Exit::Going), Ok(exit)], timeout);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_with_the_timeout() {
+    fn watch_ends_at_the_timeout() {
         for (timeout, answers) in [(0, 1), (1, 1), (2, 1), (5, 3), (600, 300)] {
             let end = run(vec![], Some(timeout));
             assert!(matches!(end.result, Ok(End::Timeout)));
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn failed_polls_are_repeated() {
-        // Also the first.
+        // The first poll is repeated, too.
         let mut polls: Vec<_> = (0..4).map(|_| unreachable()).collect();
         polls.push(Ok(Exit::Going));
         polls.extend((0..4).map(|_| unreachable()));
@@ -300,14 +300,14 @@ mod tests {
         for first in [None, Some(Ok(Exit::Going))] {
             let polls = first.into_iter().chain((0..9).map(|_| unreachable()));
             let end = run(polls.collect(), None);
-            // The last one is the error that is printed.
+            // The last error is returned.
             assert!(matches!(end.result, Err(Error::Unreachable { .. })));
             assert_eq!(end.script.errors, 4);
         }
     }
 
     #[test]
-    fn the_timeout_expires_while_polls_fail() {
+    fn timeout_expires_while_polls_fail() {
         for (first, last) in [(None, None), (Some(Ok(Exit::Going)), Some(Exit::Going))] {
             let polls = first.into_iter().chain((0..9).map(|_| unreachable()));
             let end = run(polls.collect(), Some(3));

@@ -1,4 +1,4 @@
-//! When the watch of a rollout ends, without a cluster.
+//! Tests of when the watch of a rollout ends, without a cluster.
 
 use prost_types::Timestamp;
 
@@ -25,7 +25,7 @@ fn verdict(outlook: Outlook, reason: &str) -> Option<Verdict> {
     })
 }
 
-/// A rollout of which so many pods are available.
+/// A rollout with this number of available pods.
 fn rolling(available: i32) -> RolloutReport {
     RolloutReport {
         phase: Phase::Progressing.into(),
@@ -53,7 +53,7 @@ fn status(report: RolloutReport) -> Status {
     }
 }
 
-/// Whether the watch has ended because nothing happens, after reports at these times.
+/// Whether the watch ends for lack of progress, after reports at these times.
 fn is_stalled(goal: Goal, reports: &[(u64, RolloutReport)]) -> bool {
     let mut member = member(goal, Switch::On);
     for (time, report) in reports {
@@ -84,12 +84,12 @@ fn rollout_without_a_deadline_ends_after_ten_minutes_without_progress() {
     // A pod that becomes available is progress.
     let progress = [(5, rolling(1)), (600, rolling(2)), (1199, rolling(2))];
     assert!(!is_stalled(Goal::Complete, &progress));
-    // Somebody waits for the deletion, however long it takes.
+    // A deletion may take any time.
     assert!(!is_stalled(Goal::Deleted, &twice(6000)));
 }
 
 #[test]
-fn rollout_with_an_end_of_its_own_is_waited_for() {
+fn rollouts_with_deadlines_and_running_jobs_are_not_stalled() {
     let time = Some(Timestamp {
         seconds: 1,
         nanos: 0,
@@ -149,7 +149,7 @@ fn passed_deadline_ends_the_watch_unless_a_startup_probe_has_time_left() {
 }
 
 #[test]
-fn certain_failure_ends_the_watch_unless_it_is_to_wait_for_the_deadline() {
+fn certain_failure_ends_the_watch_unless_fail_fast_is_off() {
     let failing = RolloutReport {
         phase: Phase::Stalled.into(),
         verdict: verdict(Outlook::NeedsChange, "IMAGE_PULL"),
@@ -173,7 +173,7 @@ fn certain_failure_ends_the_watch_unless_it_is_to_wait_for_the_deadline() {
     for (report, fail_fast, expected) in [
         (&failing, Switch::On, Exit::Failed),
         (&failing, Switch::Off, Exit::Going),
-        // A pause is somebody's decision, and ends by another one.
+        // A pause is a user's decision, and only a user can end it.
         (&paused, Switch::On, Exit::Going),
         (&refused, Switch::Off, Exit::Failed),
         (&deleting, Switch::On, Exit::Going),

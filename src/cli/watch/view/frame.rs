@@ -1,4 +1,4 @@
-//! What a live view shows: one rollout with all that it has created, or a row for each of several.
+//! The frames of a live view: one rollout with the objects that it has created, or one row for each of several.
 
 mod bars;
 
@@ -14,25 +14,25 @@ use crate::cli::watch::decision::Member;
 use crate::proto::{Blocker, RolloutReport};
 use crate::text::{Style, fit, one_line, padded, span, width};
 
-/// A line in parts.
+/// A line as styled parts.
 type Line = Vec<(String, Style)>;
 
-/// Everything that a frame is made of.
+/// The data of a frame.
 pub(super) struct Frame<'f> {
     pub(super) names: &'f [String],
     pub(super) members: &'f [Member],
     pub(super) elapsed: Duration,
     pub(super) now: Timestamp,
-    /// Whether the causes are printed below it, in full.
+    /// Whether it is the last frame: the causes are then printed below it in full.
     pub(super) is_final: bool,
 }
 
 // === impl Frame ===
 
 impl Frame<'_> {
-    /// The lines, which fit a terminal of so many columns and rows.
+    /// The lines, truncated to a terminal with this number of columns and rows.
     pub(super) fn lines(&self, (columns, rows): (usize, usize), glyphs: &Glyphs) -> Vec<Line> {
-        // The cursor stands below the last one.
+        // The last row is for the cursor.
         let rows = rows.saturating_sub(1).max(1);
         let mut lines = match self.members {
             [one] => self.one(one, rows, glyphs),
@@ -98,7 +98,7 @@ impl Frame<'_> {
         let room = rows.saturating_sub(2);
         let mut order: Vec<usize> = (0..self.members.len()).collect();
         if order.len() > room {
-            // What is undecided or has failed is what somebody wants to see.
+            // Undecided and failed rollouts come first.
             order.sort_by_key(|&index| self.members[index].is_done());
         }
         let hidden = order.len().saturating_sub(room);
@@ -175,7 +175,7 @@ pub(super) fn add_nodes(nodes: &[Node], indent: &str, glyphs: &Glyphs, lines: &m
     }
 }
 
-/// Cuts a line that is too long.
+/// Truncates a line to the given width.
 fn fit_line(line: &mut Line, columns: usize, more: &str) {
     let mut left = columns;
     for index in 0..line.len() {

@@ -1,7 +1,7 @@
-//! What is drawn again and again in the same place of a terminal.
+//! Redraws frames in place on a terminal.
 //!
-//! A few escape codes do: up, to the left, clear below. A library of windows would take the whole screen, and leave nothing
-//! behind for whoever reads the terminal later.
+//! This takes only a few escape codes: cursor up, cursor left, clear below. A TUI library would use the whole screen,
+//! and leave no output for later readers of the terminal.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -10,18 +10,18 @@ use super::frame::{Frame, Glyphs};
 use crate::cli::output;
 use crate::text::{paint, width};
 
-/// Lines cannot be longer than the terminal is wide, and the terminal shows each frame at once.
+/// Disables line wrapping, and lets the terminal show each frame at once.
 const BEGIN: &str = "\u{1b}[?2026h\u{1b}[?7l";
 const END: &str = "\u{1b}[?7h\u{1b}[?2026l";
 
-/// If the size of the terminal is not known.
+/// The fallback if the size of the terminal is unknown.
 const SIZE: (usize, usize) = (80, 24);
 
-/// A part of a terminal.
+/// The part of a terminal with the current frame.
 pub(super) struct Live {
     is_coloured: bool,
     glyphs: Glyphs,
-    /// The widths of the lines that are there.
+    /// The widths of the current lines.
     drawn: Vec<usize>,
     elapsed: Duration,
 }
@@ -38,7 +38,7 @@ impl Live {
         }
     }
 
-    /// When it was drawn last.
+    /// The elapsed time of the watch at the last frame.
     pub(super) fn elapsed(&self) -> Duration {
         self.elapsed
     }
@@ -65,7 +65,7 @@ impl Live {
         write(&text)
     }
 
-    /// Takes away what is there.
+    /// Clears the current frame.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         let size = output::terminal_size().unwrap_or(SIZE);
         let text = self.begin(size.0) + END;
@@ -73,7 +73,8 @@ impl Live {
         write(&text)
     }
 
-    /// Goes back to where the last frame began. Its lines may have been wrapped since, if the terminal has become narrower.
+    /// Moves the cursor to the start of the last frame. If the terminal has become narrower since, its lines may be
+    /// wrapped.
     fn begin(&self, columns: usize) -> String {
         let rows: usize = self
             .drawn

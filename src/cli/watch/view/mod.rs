@@ -1,4 +1,4 @@
-//! How a watch is shown: as lines or rows in a log, redrawn in place on a terminal, or as messages.
+//! Shows the progress of a watch: as lines or rows in a log, redrawn in place on a terminal, or as messages.
 
 mod frame;
 mod live;
@@ -16,13 +16,13 @@ use crate::cli::{now, output};
 use crate::proto::RolloutReport;
 use crate::text::{self, DELETED, RowWidths, one_line};
 
-/// Shows what is observed.
+/// The output of a watch.
 pub(super) struct View {
     output: StatusOutput,
     live: Option<Live>,
     names: Vec<String>,
     widths: RowWidths,
-    /// What was printed last of each.
+    /// The last printed report and line of each rollout.
     printed: Vec<Option<(RolloutReport, String)>>,
 }
 
@@ -40,17 +40,17 @@ impl View {
         }
     }
 
-    /// Whether it is drawn in place.
+    /// Whether it is redrawn in place.
     pub(super) fn is_live(&self) -> bool {
         self.live.is_some()
     }
 
-    /// Whether it shows what a rollout has created.
+    /// Whether it shows the objects that a rollout has created.
     pub(super) fn shows_tree(&self) -> bool {
         self.live.is_some() && self.names.len() == 1
     }
 
-    /// Takes the names of what is shown.
+    /// Sets the names of the rollouts.
     pub(super) fn begin(&mut self, names: Vec<String>) -> Result<(), Error> {
         let columns = output::terminal_size().map(|(columns, _)| columns);
         self.widths = RowWidths::new(names.iter().map(String::as_str)).within(columns);
@@ -63,7 +63,7 @@ impl View {
         Ok(())
     }
 
-    /// Shows one rollout, if something other than times has changed.
+    /// Shows a rollout, if more than its times have changed.
     pub(super) fn observed(&mut self, index: usize, member: &Member) -> Result<(), Error> {
         if self.output == StatusOutput::Name {
             return match (&member.outcome, &member.last) {
@@ -120,7 +120,7 @@ impl View {
         one_line(line) + "\n"
     }
 
-    /// Draws what is shown in place.
+    /// Redraws a live view.
     pub(super) fn draw(&mut self, members: &[Member], elapsed: Duration) -> Result<(), Error> {
         let Some(live) = &mut self.live else {
             return Ok(());
@@ -135,7 +135,7 @@ impl View {
         live.draw(&frame).map_err(Error::Output)
     }
 
-    /// Makes room for a line on standard error.
+    /// Clears the view for a line on standard error.
     pub(super) fn pause(&mut self) -> Result<(), Error> {
         match &mut self.live {
             Some(live) => live.clear().map_err(Error::Output),
@@ -143,7 +143,7 @@ impl View {
         }
     }
 
-    /// Leaves what was shown last, without what is printed below it in full.
+    /// Shows the last frame, without the text that is printed below it in full.
     pub(super) fn end(&mut self, members: &[Member]) -> Result<(), Error> {
         let Some(live) = &mut self.live else {
             return Ok(());
@@ -159,7 +159,7 @@ impl View {
     }
 }
 
-/// What a rollout has created, a line each.
+/// The objects that a rollout has created, one per line.
 pub(in crate::cli) fn tree_text(tree: &[Node]) -> String {
     let mut lines = Vec::new();
     frame::add_nodes(tree, "", &frame::Glyphs::of_locale(), &mut lines);
@@ -170,7 +170,7 @@ pub(in crate::cli) fn tree_text(tree: &[Node]) -> String {
     lines.collect()
 }
 
-/// A report without times and texts, which change all the time.
+/// A report without the times and texts that change at every poll.
 fn without_times(report: &RolloutReport) -> RolloutReport {
     let mut report = report.clone();
     report.message.clear();
@@ -199,7 +199,7 @@ mod tests {
     use crate::proto::{Blocker, Counts, Verdict};
 
     #[test]
-    fn times_and_texts_are_no_change() {
+    fn changed_times_and_texts_are_ignored() {
         let report = |message: &str, seconds: i64, ready: i32| {
             let time = Some(prost_types::Timestamp { seconds, nanos: 0 });
             RolloutReport {

@@ -1,14 +1,14 @@
-//! What is drawn with, and how far a rollout is, as bars.
+//! Progress bars, and the characters to draw them with.
 
 use super::Line;
 use crate::proto::RolloutReport;
 use crate::text::{Numbers, Style, counter, padded};
 
-/// Columns of a bar.
+/// The width of a bar in columns.
 const BAR: usize = 20;
 const SMALL_BAR: usize = 10;
 
-/// What is drawn with.
+/// The characters to draw with.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli::watch::view) struct Glyphs {
     full: char,
@@ -40,7 +40,7 @@ const ASCII: Glyphs = Glyphs {
 // === impl Glyphs ===
 
 impl Glyphs {
-    /// Those that the user's locale has.
+    /// The characters that the user's locale supports.
     pub(in crate::cli::watch::view) fn of_locale() -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .iter()
@@ -63,7 +63,7 @@ impl Glyphs {
     }
 }
 
-/// How far a rollout is, a bar a line, each with the limit that the rollout keeps.
+/// The progress of a rollout: one bar per line, with the limits of the rollout.
 pub(super) fn limits(report: &RolloutReport, glyphs: &Glyphs) -> Vec<Line> {
     let counts = report.counts.clone().unwrap_or_default();
     let limit = |what: &str, number: i32, arithmetic: &str| match arithmetic {
@@ -105,7 +105,7 @@ pub(super) fn limits(report: &RolloutReport, glyphs: &Glyphs) -> Vec<Line> {
     bars.collect()
 }
 
-/// The same in a row with others.
+/// The progress of a rollout as part of a row.
 pub(super) fn small(report: &RolloutReport, glyphs: &Glyphs) -> Line {
     let bars = bars(report).into_iter().flat_map(|bar| {
         let Bar {
@@ -120,7 +120,7 @@ pub(super) fn small(report: &RolloutReport, glyphs: &Glyphs) -> Line {
     bars.collect()
 }
 
-/// A number out of a number.
+/// A count out of a total.
 struct Bar {
     name: &'static str,
     count: i64,
@@ -128,7 +128,7 @@ struct Bar {
     style: Style,
 }
 
-/// Pods that are updated and available, of kinds that have these, and pods of a Job that have succeeded.
+/// The updated and available pods, or the succeeded pods of a Job.
 fn bars(report: &RolloutReport) -> Vec<Bar> {
     let numbers = Numbers::of(report);
     let succeeded = counter(report, "succeeded");

@@ -1,4 +1,4 @@
-//! What frames look like.
+//! Tests of the frames of a live view.
 
 use super::bars::UNICODE;
 use super::*;
@@ -81,7 +81,7 @@ fn lines(members: &[Member], size: (usize, usize), is_final: bool) -> Vec<String
 }
 
 #[test]
-fn one_rollout_with_its_pods() {
+fn one_rollout_is_shown_with_its_pods() {
     let members = [member("shop/web", 2, 2)];
     let expected = [
         "Deployment shop/web  progressing  42s  deadline in 9m 55s",
@@ -93,7 +93,7 @@ fn one_rollout_with_its_pods() {
         "   └─ web-1  Running, ready",
     ];
     assert_eq!(lines(&members, (100, 24), false), expected);
-    // What is printed below in full is not there twice.
+    // The last frame omits the text that is printed below it in full.
     let last = lines(&members, (100, 24), true);
     assert!(
         !last.iter().any(|line| line.contains("starting")),
@@ -121,7 +121,7 @@ fn frames_fit_the_terminal() {
 }
 
 #[test]
-fn what_is_complete_makes_room_for_the_others() {
+fn complete_rollouts_are_omitted_first() {
     let mut members: Vec<_> = (0..9).map(|n| member(&format!("w{n}"), 1, 0)).collect();
     members[0].outcome = Some(crate::cli::watch::decision::Outcome::Exit(
         crate::cli::exit::Exit::Done,
