@@ -1,5 +1,5 @@
-//! Compiles the contract in proto/: messages, service and client as Rust, and the descriptors for reflection
-//! and JSON. No protoc is needed.
+//! Generates Rust code from the contract in proto/: messages, service and client. Also writes its descriptors, for
+//! reflection and JSON. No protoc is needed.
 
 use std::env;
 use std::error::Error;
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-env=ROLLPLAN_COMMIT={}", commit());
     let descriptors = protox::compile(FILES, ["proto"])?;
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
-    // Comments stay in: they say what the fields mean.
+    // With comments, which describe the fields to clients of reflection.
     fs::write(out.join("rollplan.v1.bin"), descriptors.encode_to_vec())?;
     generate_messages(descriptors.clone())?;
     generate_service(descriptors, &out)?;
@@ -35,9 +35,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn generate_messages(descriptors: FileDescriptorSet) -> io::Result<()> {
     let mut config = Config::new();
-    // Names of messages, by which JSON finds their descriptors.
+    // Full names of messages, which JSON needs to find their descriptors.
     config.enable_type_names();
-    // Slices of the request: nothing is copied.
+    // These fields share the memory of the request.
     config.bytes([
         ".rollplan.v1.Snapshot.objects_json",
         ".rollplan.v1.PlanRestartsRequest.objects_json",
@@ -45,14 +45,14 @@ fn generate_messages(descriptors: FileDescriptorSet) -> io::Result<()> {
     tonic_prost_build::configure()
         .build_client(false)
         .build_server(false)
-        // Ordered maps: the same message always has the same bytes.
+        // Ordered maps, so that a message always has the same encoding.
         .btree_map(".")
-        // Templates are kept as they came, and decoded only where one must look into them.
+        // Templates are stored undecoded, and decoded only if necessary.
         .extern_path(".google.protobuf.Struct", "crate::proto::RawStruct")
         .compile_fds_with_config(descriptors, config)
 }
 
-/// The service and its client, each in a directory of its own, on the messages generated above.
+/// Generates the service and its client, in one directory each, for the messages generated above.
 fn generate_service(descriptors: FileDescriptorSet, out: &Path) -> io::Result<()> {
     for side in ["client", "server"] {
         let out = out.join(side);
@@ -64,9 +64,9 @@ fn generate_service(descriptors: FileDescriptorSet, out: &Path) -> io::Result<()
             .out_dir(out);
         if side == "server" {
             builder = builder
-                // Messages are weighed before they are decoded.
+                // Checks the size of a message before decoding it.
                 .codec_path("crate::server::Codec")
-                // Decoded no further than its plan needs.
+                // Decodes only the parts that the plan needs.
                 .extern_path(
                     ".rollplan.v1.PlanRolloutRequest",
                     "crate::wire::EncodedPlanRequest",
@@ -77,7 +77,7 @@ fn generate_service(descriptors: FileDescriptorSet, out: &Path) -> io::Result<()
     Ok(())
 }
 
-/// The commit, from ROLLPLAN_COMMIT where a build has no repository, as in a container.
+/// The commit, or ROLLPLAN_COMMIT for builds without a repository, for example in a container.
 fn commit() -> String {
     const VARIABLE: &str = "ROLLPLAN_COMMIT";
     println!("cargo::rerun-if-env-changed={VARIABLE}");
@@ -86,8 +86,8 @@ fn commit() -> String {
         true => git(&["rev-parse", "HEAD"]),
         false => Some(given),
     };
-    // Moves with every commit and checkout, also in a linked worktree. Only what is shipped has to name the newest commit:
-    // a debug build would compile the whole crate again after each one.
+    // The log changes with every commit and checkout, also in a linked worktree. Only release builds depend on it: a
+    // debug build would compile the whole crate again after each commit.
     if env::var("PROFILE").is_ok_and(|it| it == "release")
         && let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"])
         && Path::new(&log).exists()
@@ -100,7 +100,7 @@ fn commit() -> String {
         .unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// The output of git, if this is a checkout of its own: a copy inside another repository has none of its commits.
+/// The output of git, unless the source is a copy inside another repository.
 fn git(args: &[&str]) -> Option<String> {
     if !Path::new(".git").exists() {
         return None;

@@ -27,7 +27,7 @@ pub(super) enum Error {
     Vanished(String),
     /// The Deployment cannot be rolled back to the revision.
     #[error("{0}")]
-    NoWayBack(String),
+    RollbackRefused(String),
     /// kubectl failed.
     #[error(transparent)]
     Kubectl(#[from] Failure),
@@ -100,7 +100,7 @@ impl Error {
             | Self::Absent(_)
             | Self::Gone(_)
             | Self::Vanished(_)
-            | Self::NoWayBack(_)
+            | Self::RollbackRefused(_)
             | Self::Service { .. }
             | Self::Serve(_)
             | Self::Output(_)
@@ -119,7 +119,7 @@ impl Error {
 
     pub(super) fn exit(&self) -> Exit {
         match self {
-            Self::Gone(_) | Self::NoWayBack(_) => Exit::Failed,
+            Self::Gone(_) | Self::RollbackRefused(_) => Exit::Failed,
             Self::Vanished(_) => Exit::Going,
             Self::Usage(_) | Self::Input(_) | Self::Absent(_) => Exit::Usage,
             Self::Kubectl(failure) => match failure.cause() {

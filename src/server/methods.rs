@@ -1,4 +1,4 @@
-//! The methods that are served, by name. Those of the planner come from the contract's descriptors.
+//! The served methods, by name. Those of the planner are read from the descriptors of the contract.
 
 use std::sync::LazyLock;
 
@@ -9,20 +9,20 @@ use crate::wire::json::descriptors;
 /// The service of the contract.
 pub(crate) const PLANNER: &str = "rollplan.v1.RolloutPlanner";
 
-/// A method that is served.
+/// A served method.
 pub(crate) struct ServedMethod {
-    /// The type of the call as go-grpc-middleware names it.
+    /// The type of the call in go-grpc-middleware.
     pub(crate) kind: &'static str,
     pub(crate) service: &'static str,
     pub(crate) name: String,
-    /// The full name of the request's message, if the planner answers it.
+    /// The full name of the request message, for methods of the planner.
     request: String,
 }
 
 /// The label of unknown methods.
 pub(crate) const UNKNOWN: &str = "unknown";
 
-/// Kind, service and name of the standard methods beside the planner's.
+/// The type, service and name of the standard methods, which the planner does not serve.
 const STANDARD: [(&str, &str, &str); 4] = [
     ("unary", "grpc.health.v1.Health", "Check"),
     ("server_stream", "grpc.health.v1.Health", "Watch"),
@@ -50,12 +50,12 @@ static METHODS: LazyLock<Vec<ServedMethod>> = LazyLock::new(|| {
     planner.map(ServedMethod::of).chain(standard).collect()
 });
 
-/// All methods.
+/// All served methods.
 pub(crate) fn all() -> &'static [ServedMethod] {
     &METHODS
 }
 
-/// The service and method of a path, if they are served. Any other path is text that the client chose.
+/// The service and method of a path if they are served. Any other path is text that the client chose.
 pub(crate) fn shown(path: &str) -> &str {
     match find(path) {
         Some(_) => path.trim_start_matches('/'),
@@ -63,12 +63,12 @@ pub(crate) fn shown(path: &str) -> &str {
     }
 }
 
-/// Whether a path is that of a method.
+/// Whether a path is that of a served method.
 pub(crate) fn is_served(path: &str) -> bool {
     path.starts_with('/') && find(path).is_some()
 }
 
-/// The full name of the message that a request with this path has. Empty if the planner does not answer it.
+/// The full name of the request message for a path. Empty for methods outside the planner.
 pub(crate) fn request_message(path: &str) -> &'static str {
     find(path).map_or("", |method| &method.request)
 }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_planner_is_served_whole() {
+    fn all_methods_of_the_planner_are_served() {
         let pool = descriptors().unwrap();
         let service = pool.get_service_by_name(PLANNER).unwrap();
         assert!(service.methods().len() >= 4);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_clients_are_not_shown() {
+    fn unknown_paths_are_not_shown() {
         assert_eq!(
             shown("/grpc.health.v1.Health/Check"),
             "grpc.health.v1.Health/Check"

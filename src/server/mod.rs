@@ -1,7 +1,8 @@
-//! The planner as a service of gRPC and Connect: a port for calls, plain or encrypted, and one for metrics and probes.
+//! The planner as a gRPC and Connect service: one port for calls, plain or encrypted, and one for metrics and probes.
 //!
-//! [`run`] is all of `rollplan serve`: logs, signals and the threads. [`Server`] is the service alone, for
-//! programs and tests that have these already. stack.rs shows what a call passes through, from top to bottom.
+//! [`run`] is the whole command `rollplan serve`: log, signals and threads. [`Server`] is only the service, for
+//! programs and tests that have these already. `stack.rs` lists the layers that a call passes through, from top to
+//! bottom.
 
 mod admission;
 mod call;
@@ -16,7 +17,7 @@ mod threads;
 
 /// The service, generated from `proto/rollplan/v1/service.proto`.
 mod service {
-    // The generator writes neither documentation for everything nor code to our lints.
+    // The generated code does not follow our lints, and not all of it is documented.
     #![allow(missing_docs, unreachable_pub, clippy::all, rustdoc::all)]
 
     include!(concat!(env!("OUT_DIR"), "/server/rollplan.v1.rs"));
@@ -60,13 +61,13 @@ use self::observability::metrics::Metrics;
 use self::observability::trace::Tracing;
 use crate::wire;
 
-/// The commit that was built, or `unknown`.
+/// The commit of the build, or `unknown`.
 const COMMIT: &str = env!("ROLLPLAN_COMMIT");
 
-/// How often observations are sorted into buckets if nobody scrapes the metrics.
+/// How often metrics move observations into buckets if they are not scraped.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Why a server cannot start, or stops serving.
+/// Why a server cannot start, or stopped serving.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The configuration is invalid. No port was bound.
@@ -77,7 +78,7 @@ pub enum Error {
         /// What is wrong with its value.
         problem: String,
     },
-    /// The address cannot be listened on.
+    /// The address cannot be used for listening.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address, as configured.
@@ -85,22 +86,22 @@ pub enum Error {
         /// The error of the system.
         source: io::Error,
     },
-    /// The system provides no threads or no signals.
+    /// Threads or signal handlers cannot be created.
     #[error("cannot start")]
     Start {
         /// The error of the system.
         source: io::Error,
     },
-    /// This build's own descriptors are broken: a bug.
+    /// The built-in descriptors are invalid: a bug.
     #[error("the descriptors for reflection are broken")]
     Reflection {
-        /// What is wrong with them.
+        /// The error.
         source: tonic_reflection::server::Error,
     },
     /// The metrics cannot be registered: a bug.
     #[error("the metrics are broken")]
     Metrics {
-        /// What is wrong with them.
+        /// The error.
         source: metrics_exporter_prometheus::BuildError,
     },
     /// Serving ended without a shutdown request: a bug.
@@ -108,7 +109,7 @@ pub enum Error {
     Serve,
 }
 
-/// A service of gRPC.
+/// A gRPC service.
 #[doc(hidden)]
 pub trait GrpcService:
     Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
@@ -130,7 +131,7 @@ impl<S> GrpcService for S where
 {
 }
 
-/// A server that has bound its ports and does not serve yet.
+/// A server that has bound its ports but does not serve yet.
 pub struct Server {
     config: Config,
     listener: TcpListener,
@@ -144,20 +145,20 @@ pub struct Server {
     metrics: Arc<Metrics>,
     tracing: Tracing,
     descriptors: Descriptors,
-    /// Dropped when no more connections and streams are accepted.
+    /// Dropped when the server stops accepting connections and streams.
     stopping: watch::Sender<()>,
 }
 
-/// Everything that `rollplan serve` does once its arguments are parsed: serves until SIGTERM or SIGINT, and then
-/// ends within the configured times. Logs are lines of JSON on standard error.
+/// Runs `rollplan serve` after its arguments are parsed: serves until SIGTERM or SIGINT, then shuts down within the
+/// configured times. Logs are JSON lines on standard error.
 ///
 /// # Errors
 ///
-/// See [`Error`]. [`Error::Config`] is the caller's mistake and is found before any port is bound.
+/// See [`Error`]. [`Error::Config`] is an error of the caller, found before any port is bound.
 pub fn run(config: Config) -> Result<(), Error> {
     config.check()?;
     let threads = threads::count()?;
-    // The last lines are written when this is dropped.
+    // Dropping it writes the last lines.
     let _log = log::init();
     connection::descriptors::raise_limit();
     let start = |source| Error::Start { source };
@@ -170,12 +171,12 @@ pub fn run(config: Config) -> Result<(), Error> {
         let shutdown = shutdown::on_signals().map_err(start)?;
         serve(config, shutdown).await
     });
-    // The grace is over for whatever is still running. Dropping the runtime would wait for it.
+    // The grace period is over. Dropping the runtime would wait for calls that are still running.
     runtime.shutdown_background();
     ended
 }
 
-/// Binds, serves until shutdown is requested, and then ends within the configured times.
+/// Binds the ports, serves until a shutdown is requested, then shuts down within the configured times.
 ///
 /// # Errors
 ///
@@ -199,7 +200,7 @@ impl Server {
         .await
     }
 
-    /// Like [`bind`](Self::bind), with another planner.
+    /// Like [`bind`](Self::bind), with a different planner.
     ///
     /// # Errors
     ///
@@ -211,8 +212,9 @@ impl Server {
         .await
     }
 
-    /// Like [`bind`](Self::bind), with another service in the place of the planner, called through the same layers with
-    /// gRPC and Connect. `descriptors` has the messages of its methods. (For conformance tests of the protocols.)
+    /// Like [`bind`](Self::bind), with a different service instead of the planner, called through the same layers with
+    /// gRPC and Connect. `descriptors` must contain the messages of its methods. (For conformance tests of the
+    /// protocols.)
     ///
     /// # Errors
     ///
@@ -276,7 +278,7 @@ impl Server {
         })
     }
 
-    /// With another clock than the system's. Only the calls for people, which need not send the time, read it.
+    /// Replaces the system clock. Only the calls for people read it, because their requests may omit the time.
     #[must_use]
     pub fn with_clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self {
@@ -285,7 +287,7 @@ impl Server {
         }
     }
 
-    /// The address for calls, with the port that was selected if the configuration has port 0.
+    /// The address for calls, with the selected port if the configuration has port 0.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
@@ -297,10 +299,13 @@ impl Server {
         self.http.as_ref().map(|(_, address)| *address)
     }
 
-    /// Serves until shutdown is requested. Then, in this order: health reports NOT_SERVING while the server keeps
-    /// serving for the configured delay; it closes its port, and open connections accept no new calls; running calls
-    /// end; and after the configured grace this returns, whatever is still running. That continues until its
-    /// connection closes or the runtime ends.
+    /// Serves until a shutdown is requested. Then:
+    /// 1. Health reports NOT_SERVING, while the server keeps serving for the configured delay.
+    /// 2. The server closes its port, and open connections accept no new calls.
+    /// 3. Running calls end.
+    ///
+    /// This returns when they have ended, or after the configured grace period. Calls that are still running then
+    /// continue until their connection closes or the runtime ends.
     ///
     /// # Errors
     ///
@@ -333,11 +338,11 @@ impl Server {
         .connections(stopping.subscribe());
         let stopped = stopping.subscribe();
         let mut serving = pin!(serve::serve(&config, stack, connections, stopped));
-        // Aborted when this returns.
-        let mut beside = tokio::task::JoinSet::new();
-        beside.spawn(metrics.series.failure_lines.clone().report());
+        // Aborted when this function returns.
+        let mut background = tokio::task::JoinSet::new();
+        background.spawn(metrics.series.failure_lines.clone().report());
         let upkept = Arc::clone(&metrics);
-        beside.spawn(async move {
+        background.spawn(async move {
             let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
             loop {
                 ticks.tick().await;
@@ -347,10 +352,10 @@ impl Server {
         if let Some((listener, address)) = http {
             tracing::info!("metrics and probes on {address}");
             let health = health.clone();
-            beside.spawn(Admin::new(health, metrics).serve(listener, descriptors.http));
+            background.spawn(Admin::new(health, metrics).serve(listener, descriptors.http));
         }
         health.serving().await;
-        // Programs find the port by this line: docs/operations.md promises it.
+        // Programs read the port from this line: docs/operations.md guarantees it.
         tracing::info!("listening on {local_addr}");
         tokio::select! {
             () = &mut serving => return Err(Error::Serve),
@@ -376,7 +381,7 @@ impl Server {
             () = &mut serving => true,
             () = shutdown::grace(&mut shutdown, drain_grace) => false,
         };
-        // It blocks on the collector's response, which the threads of this runtime read.
+        // It blocks until the collector responds, and the threads of this runtime read the response.
         let _ = tokio::task::spawn_blocking(move || tracing.flush()).await;
         if ended {
             tracing::info!("stopped");
@@ -387,7 +392,7 @@ impl Server {
     }
 }
 
-/// The methods of the planner. The descriptors are part of the build, and tests see that they are whole.
+/// The methods of the planner. Tests ensure that the built-in descriptors contain them.
 fn planner_methods() -> Methods {
     let descriptors = wire::json::descriptors();
     descriptors.map_or_else(Methods::default, |it| Methods::of(it, PLANNER))

@@ -1,4 +1,4 @@
-//! Shutdown requests: from signals, and how far a repeated one escalates.
+//! Shutdown requests from signals, and how repeated ones escalate.
 
 use std::future::pending;
 use std::io;
@@ -8,21 +8,21 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// Whether to shut down, and how fast. It only ever increases.
+/// Whether to shut down, and how fast. The value only increases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shutdown {
     /// Keep serving.
     #[default]
     NotRequested,
-    /// Withdraw readiness, wait until balancers have noticed, and let running calls end.
+    /// Withdraw readiness, wait for load balancers to notice, and let running calls end.
     Graceful,
-    /// The same without waiting for balancers: a person stops the program.
+    /// The same without waiting for load balancers, for a person who stops the program.
     SkipDelay,
-    /// Abort whatever is still running.
+    /// Abort running calls.
     Immediate,
 }
 
-/// Kubernetes sends SIGTERM, a person at a terminal SIGINT. A repeated signal escalates.
+/// Kubernetes sends SIGTERM, a person at a terminal sends SIGINT. A repeated signal escalates.
 pub(super) fn on_signals() -> io::Result<watch::Receiver<Shutdown>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -50,7 +50,7 @@ pub(super) async fn requested(shutdown: &mut watch::Receiver<Shutdown>) {
     at_least(shutdown, Shutdown::Graceful).await;
 }
 
-/// Gives balancers this time to notice, unless the request escalates.
+/// Waits for load balancers to notice, unless the request escalates.
 pub(super) async fn delay(shutdown: &mut watch::Receiver<Shutdown>, time: Duration) {
     tokio::select! {
         () = sleep(time) => {}
@@ -58,7 +58,7 @@ pub(super) async fn delay(shutdown: &mut watch::Receiver<Shutdown>, time: Durati
     }
 }
 
-/// Gives running calls this time to end, unless the request escalates.
+/// Waits for running calls to end, unless the request escalates.
 pub(super) async fn grace(shutdown: &mut watch::Receiver<Shutdown>, time: Duration) {
     tokio::select! {
         () = sleep(time) => {}
@@ -68,7 +68,7 @@ pub(super) async fn grace(shutdown: &mut watch::Receiver<Shutdown>, time: Durati
 
 async fn at_least(shutdown: &mut watch::Receiver<Shutdown>, level: Shutdown) {
     if shutdown.wait_for(|it| *it >= level).await.is_err() {
-        // The sender was dropped: no request can come any more.
+        // The sender was dropped, so no further request can arrive.
         pending().await
     }
 }

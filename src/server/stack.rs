@@ -1,4 +1,4 @@
-//! What a call passes through.
+//! The layers of the server.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -37,11 +37,12 @@ use crate::server::observability::trace::Tracing;
 use crate::server::{RolloutPlanner, RolloutPlannerServer};
 use crate::wire::REQUEST_BYTES_MAX;
 
-/// Bytes that may be sent to ask for health or descriptors: names, and the call is held in memory with them.
-const ASKED_BYTES_MAX: usize = 4 << 10;
+/// The maximum size of requests for health and reflection. They contain names, and are kept in memory during the call.
+const SMALL_REQUEST_BYTES_MAX: usize = 4 << 10;
 
-/// Every call passes through these, from top to bottom, and its answer from bottom to top. No limit of tonic's
-/// own is used: they lie outside of all this, so that their answers would be neither logged nor counted.
+/// The layers of every call: requests pass through them from top to bottom, answers from bottom to top. The limits
+/// built into tonic are not used: they are outside of these layers, so their answers would be neither logged nor
+/// counted.
 pub(super) fn stack(
     config: &Config,
     metrics: &Arc<Metrics>,
@@ -54,36 +55,36 @@ pub(super) fn stack(
 + Send
 + 'static {
     ServiceBuilder::new()
-        // Around everything: what is below sees calls of gRPC only.
+        // Outermost: the layers below handle only gRPC calls.
         .option_layer(cors(&config.cors_allow_origins))
         .layer(ConnectLayer::new(
             methods,
             config.compress_answers_min,
             clock,
         ))
-        // Outermost of gRPC: what is logged and traced is what the client gets.
+        // Outermost of the gRPC layers, so that it logs and traces the answer that the client gets.
         .layer(CallLogLayer::new(
             tracing,
             config.slow_call,
             metrics.series.failure_lines.clone(),
         ))
-        // Above everything that may refuse a call, or end it: each one that begins is counted once.
+        // Above all layers that refuse or end calls, so that each started call is counted once.
         .layer(CountLayer::new(Arc::clone(metrics)))
-        // Above everything that makes errors, so that all of them have the codes and details of docs/api.md.
+        // Above all layers that create errors, so that all errors have the codes and details of docs/api.md.
         .map_response(errors::complete)
-        // Above everything that takes what it refuses for a call.
+        // Above all layers that would process refused requests as calls.
         .layer(RefuseLayer(protocol::refused))
         .layer(RefuseLayer(clients::refused))
-        // Above everything that takes time, a request on its way and a turn to wait for included.
+        // Above all layers that take time, including the time to receive a request and to wait for a permit.
         .layer(DeadlineLayer::new(config.deadline_max))
-        // The next layer has a type of body of its own.
+        // The next layer has its own body type.
         .map_response(|response: Response<_>| response.map(Body::new))
-        // Innermost: a panic becomes an answer as any other before a layer can miss it.
+        // Innermost, so that a panic becomes an ordinary answer for all other layers.
         .layer(CatchPanicLayer::custom(panicked))
         .service(routes)
 }
 
-/// The planner as a service of gRPC.
+/// The planner as a gRPC service.
 pub(super) fn planner<P: RolloutPlanner>(
     config: &Config,
     planner: P,
@@ -97,15 +98,15 @@ pub(super) fn planner<P: RolloutPlanner>(
         None => planner,
     };
     planner
-        // The contract's limit, for the bytes sent and again for what they decompress to.
+        // The limit of the contract, which applies to the sent bytes and to the decompressed bytes.
         .max_decoding_message_size(REQUEST_BYTES_MAX)
-        // Snapshots repeat themselves and shrink well.
+        // Snapshots are repetitive, so they compress well.
         .accept_compressed(CompressionEncoding::Gzip)
         .accept_compressed(CompressionEncoding::Zstd)
 }
 
-/// What is served, by the name of the service. The layers around the planner are not around the others: health
-/// checks never wait behind plans, and are never refused for them.
+/// The services by name. The layers around the planner do not apply to the others: health checks never wait for plans,
+/// and are never refused because of them.
 pub(super) fn routes(
     config: &Config,
     metrics: &Metrics,
@@ -116,7 +117,7 @@ pub(super) fn routes(
     let load = metrics.series.load.clone();
     let budget = Budget::new(config.buffer_mib_max, load.buffer_bytes);
     let planner = ServiceBuilder::new()
-        // Above the limit: a request that is still arriving, however slowly, takes nobody's place.
+        // Above the limit of calls, so that slow clients do not use it up.
         .layer(BufferLayer::new(
             budget.clone(),
             config.queue_time_max,
@@ -124,41 +125,41 @@ pub(super) fn routes(
             load.large.shed.clone(),
             load.request_bytes,
         ))
-        // Refuses what is too much. Above the turns of large calls: those that wait for one are under way too.
+        // Refuses excess calls. Above the layer in which large calls wait, because those are in flight, too.
         .layer(AdmissionLayer::new(
             config.concurrent_calls_max,
             config.large_calls_max(),
         ))
-        // Innermost: decoding, planning and encoding are what takes time.
+        // Innermost: decoding, planning and encoding take most of the time.
         .layer(OffloadLayer::new(config.large_plans_max, load.large))
         // Below the buffer, which hides why a body failed.
         .map_request(protocol::one_message)
         .named_layer(planner);
     let reflection = ServerReflectionServer::new(Reflection::new()?);
-    let reflection = reflection.max_decoding_message_size(ASKED_BYTES_MAX);
-    // Health has no limit of memory that others might have used up: its answers are of a few bytes.
+    let reflection = reflection.max_decoding_message_size(SMALL_REQUEST_BYTES_MAX);
+    // The answers of health checks are small, and must not depend on the memory budget that other calls use.
     let for_health = StreamsLayer::new(stopping.subscribe());
     let for_reflection = for_health.clone().within(budget);
-    let health = health.max_decoding_message_size(ASKED_BYTES_MAX);
+    let health = health.max_decoding_message_size(SMALL_REQUEST_BYTES_MAX);
     let for_health = ServiceBuilder::new()
         .layer(for_health)
         .map_request(protocol::one_message);
     Ok(Routes::new(planner)
         .add_service(for_health.named_layer(health))
-        // Some tools ask the one, some the other; neither falls back.
+        // Some tools use one version, some the other, without a fallback.
         .add_service(for_reflection.named_layer(reflection.clone()))
         .add_service(for_reflection.named_layer(V1Alpha(reflection)))
         .prepare())
 }
 
-/// Lets the scripts of these sites call, and those of no other.
+/// Allows calls by scripts of these origins only.
 fn cors(origins: &[String]) -> Option<CorsLayer> {
-    /// Browsers keep the answer no longer.
+    /// The maximum that browsers accept.
     const MAX_AGE: Duration = Duration::from_secs(2 * 3600);
     if origins.is_empty() {
         return None;
     }
-    // They have been checked with the configuration.
+    // The configuration has been checked already.
     let origins = origins
         .iter()
         .filter_map(|it| HeaderValue::try_from(it).ok());
@@ -180,7 +181,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
     )
 }
 
-/// The payload may hold anything, values of a workload too: it goes nowhere.
+/// The payload is dropped, because it may contain values of a workload.
 fn panicked(_: Box<dyn Any + Send>) -> Response<Body> {
     errors::bug().into_http()
 }
@@ -202,7 +203,7 @@ mod tests {
     use crate::server::connection::PendingResponses;
 
     #[tokio::test]
-    async fn descriptors_take_room_of_the_budget_and_health_does_not() {
+    async fn reflection_uses_the_memory_budget_and_health_does_not() {
         let config = Config {
             buffer_mib_max: 0,
             ..Config::default()
@@ -213,13 +214,13 @@ mod tests {
         let stopping = watch::Sender::new(());
         let routes = routes(&config, &metrics, planner, health, &stopping).unwrap();
         let service = ServiceBuilder::new()
-            // As every connection does.
+            // A real connection adds this extension.
             .map_request(|mut request: Request<Body>| {
                 request.extensions_mut().insert(PendingResponses::default());
                 request
             })
             .service(routes);
-        // The two versions have the same bytes.
+        // Both versions have the same encoding.
         for version in ["v1", "v1alpha"] {
             let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
             let path = PathAndQuery::try_from(path).unwrap();

@@ -1,16 +1,16 @@
-//! How many threads serve calls.
+//! The number of threads that serve calls.
 
 use std::ffi::OsString;
 
 use super::Error;
 
-/// Read by the runtime too, which panics if it makes no sense.
+/// The runtime reads this variable, too, and panics if it is invalid.
 const VARIABLE: &str = "TOKIO_WORKER_THREADS";
 
-/// More is a mistake: threads beyond the processors only take turns.
+/// A larger number is an error: more threads than processors only compete with each other.
 const MAX: usize = 1024;
 
-/// As the environment says, or one for each processor that the process may use.
+/// The number given by the environment, or one per processor that the process may use.
 pub(super) fn count() -> Result<usize, Error> {
     parse(std::env::var_os(VARIABLE))
 }
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn count_of_threads_is_checked() {
+    fn thread_count_is_validated() {
         let parse = |value: &str| parse(Some(value.into())).map_err(|error| error.to_string());
         assert_eq!(parse("1"), Ok(1));
         assert_eq!(parse("1024"), Ok(1024));

@@ -1,7 +1,6 @@
-//! Responses as text for people: the tables that the command prints, and that the service sends to whoever asks for
-//! `text/plain`.
+//! Formats responses for people: the tables that the command prints, and that the service returns for `text/plain`.
 //!
-//! Text from a cluster is escaped here, so that it cannot steer a terminal.
+//! Text from a cluster is escaped here, so it cannot control a terminal.
 
 mod numbers;
 mod page;

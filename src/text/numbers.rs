@@ -1,12 +1,12 @@
-//! The numbers of a report, whatever the kind of its object calls them.
+//! The pod counts of a report, independent of the kind of its object.
 
 use crate::proto::RolloutReport;
 
-/// Numbers of pods. `None` for those that a kind does not have.
+/// The pod counts of an object. `None` for counts that its kind does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Numbers {
     pub(crate) desired: Option<i64>,
-    /// How many pods are to have the current template.
+    /// The number of pods that must get the current template.
     pub(crate) to_update: Option<i64>,
     pub(crate) updated: Option<i64>,
     pub(crate) ready: Option<i64>,
@@ -14,7 +14,7 @@ pub(crate) struct Numbers {
     pub(crate) total: Option<i64>,
 }
 
-/// A number of an object of another kind than a Deployment.
+/// A counter of an object other than a Deployment.
 pub(crate) fn counter(report: &RolloutReport, name: &str) -> Option<i64> {
     let counter = report.counters.iter().find(|it| it.name == name)?;
     Some(counter.value)
@@ -55,7 +55,7 @@ mod tests {
     use crate::proto::{Counter, Counts};
 
     #[test]
-    fn numbers_of_all_kinds_have_the_same_names() {
+    fn counters_of_all_kinds_map_to_numbers() {
         let counters = [
             ("desired", 5),
             ("total", 4),

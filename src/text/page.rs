@@ -1,28 +1,28 @@
-//! Text for people: lines of at most 100 columns, or as wide as the terminal, with colour where it helps.
+//! Text for people: lines of at most 100 columns, or of the terminal's width, with optional colors.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::printable::printable;
 
-/// The longest line that is easy to read, in columns.
+/// The maximum line length that is easy to read, in columns.
 const COLUMNS_MAX: usize = 100;
 
-/// Narrower than this, nothing can be laid out.
+/// The minimum line length that a layout needs, in columns.
 const COLUMNS_MIN: usize = 40;
 
-/// Columns between those of a table.
+/// The number of columns between two cells of a table.
 const GAP: usize = 2;
 
-/// Lines of text, in the order in which they are added.
+/// Lines of text, in the order in which they were added.
 #[derive(Debug)]
 pub(crate) struct Page {
     text: String,
     coloured: bool,
-    /// The longest line, in columns.
+    /// The maximum line length, in columns.
     columns: usize,
 }
 
-/// How text is emphasised.
+/// The emphasis of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -42,7 +42,7 @@ pub(super) struct Columns {
 #[derive(Debug)]
 struct Row {
     cells: Vec<(String, Style)>,
-    /// Printed below the row, from the second column on.
+    /// Text below the row, starting at the second column.
     below: String,
 }
 
@@ -57,7 +57,7 @@ impl Page {
         }
     }
 
-    /// A page for a terminal of so many columns.
+    /// A page for a terminal with this number of columns.
     pub(crate) fn of_width(coloured: bool, columns: usize) -> Self {
         Self {
             columns: columns.clamp(COLUMNS_MIN, COLUMNS_MAX),
@@ -73,7 +73,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// Text behind a lead. Lines that are too long continue below the text.
+    /// Adds text after a lead. Further lines are indented to the start of the text.
     pub(super) fn paragraph(&mut self, lead: &str, lead_style: Style, text: &str, style: Style) {
         let lead = printable(lead);
         let indent = width(&lead);
@@ -153,7 +153,7 @@ impl Columns {
 }
 
 impl Columns {
-    /// The widths of the columns. Where the table is wider than the page, the widest columns shrink.
+    /// The widths of the columns. If the table is wider than the page, the widest columns shrink.
     fn widths(&self, columns_max: usize) -> Vec<usize> {
         let mut widths: Vec<usize> = Vec::new();
         for row in &self.rows {
@@ -168,7 +168,7 @@ impl Columns {
         let gaps = widths.len().saturating_sub(1) * GAP;
         let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(columns_max);
         while excess > 0 {
-            // Of two columns with the same width, the first one.
+            // If two columns have the same width, the first one shrinks.
             let Some(widest) = widths.iter_mut().rev().max_by_key(|width| **width) else {
                 break;
             };
@@ -179,7 +179,7 @@ impl Columns {
     }
 }
 
-/// Adds text in a style.
+/// Appends text in a style.
 pub(crate) fn paint(to: &mut String, text: &str, style: Style, coloured: bool) {
     let code = match style {
         Style::Strong => "1",
@@ -196,18 +196,18 @@ pub(crate) fn paint(to: &mut String, text: &str, style: Style, coloured: bool) {
     }
 }
 
-/// The columns that a text takes on a terminal.
+/// The number of terminal columns that a text occupies.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The text with blanks up to a width.
+/// The text, padded with blanks to a width.
 pub(crate) fn padded(text: &str, width: usize) -> String {
     let blanks = width.saturating_sub(text.width());
     format!("{text}{:blanks$}", "")
 }
 
-/// As much of a text as fits, ending with `more` if that is not all.
+/// The text, truncated to a width. A truncated text ends with `more`.
 pub(crate) fn fit(text: &str, columns: usize, more: &str) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -217,7 +217,7 @@ pub(crate) fn fit(text: &str, columns: usize, more: &str) -> String {
     format!("{begin}{more}")
 }
 
-/// The text up to so many columns, and the rest.
+/// Splits a text at a width.
 fn split_at(text: &str, columns: usize) -> (&str, &str) {
     let mut left = columns;
     let end = text.char_indices().find(|(_, c)| {
@@ -229,7 +229,7 @@ fn split_at(text: &str, columns: usize) -> (&str, &str) {
     text.split_at(end.map_or(text.len(), |(at, _)| at))
 }
 
-/// Lines of at most `width` columns, broken at spaces where possible, and at the line breaks of the text.
+/// Wraps a text to lines of at most `width` columns, at spaces if possible, and at its own line breaks.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
@@ -269,9 +269,9 @@ mod tests {
         check("0123456789abc de", &["0123456789", "abc de"]);
         check("a 0123456789abc de", &["a", "0123456789", "abc de"]);
         check("a\nb\n", &["a", "b"]);
-        // Each of these takes two columns.
+        // Each character is two columns wide.
         check("漢字漢字漢字 漢字", &["漢字漢字漢", "字 漢字"]);
-        // So does each sequence of a character of one column and a selector of none.
+        // So is each sequence of a narrow character and a variation selector.
         check(
             "❤\u{fe0f} ❤\u{fe0f} ❤\u{fe0f} ❤\u{fe0f}",
             &["❤\u{fe0f} ❤\u{fe0f} ❤\u{fe0f}", "❤\u{fe0f}"],
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_to_columns() {
+    fn texts_are_truncated_to_columns() {
         for (text, columns, expected) in [
             ("abc", 3, "abc"),
             ("abcd", 3, "ab…"),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_come_and_go() {
+    fn colors_are_optional() {
         let text = |coloured| {
             let mut page = Page::new(coloured);
             page.line("x", Style::Bad);

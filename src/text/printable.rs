@@ -1,6 +1,6 @@
-//! Text from elsewhere, made safe to print: names, messages and errors must not steer a terminal.
+//! Escapes text from other sources: names, messages and errors must not control a terminal.
 
-/// The text with every character spelled out that a terminal would obey or not show. Line breaks stay.
+/// The text with characters escaped that would control a terminal or be invisible. Line breaks are preserved.
 pub(crate) fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
@@ -13,12 +13,12 @@ pub(crate) fn printable(text: &str) -> String {
     printable
 }
 
-/// The same on one line.
+/// The escaped text on one line.
 pub(crate) fn one_line(text: &str) -> String {
     printable(text).replace('\n', " ")
 }
 
-/// JSON with such characters as `\uXXXX`. They can only be within its strings.
+/// JSON with such characters escaped as `\uXXXX`. In JSON, they occur only within strings.
 pub(crate) fn printable_json(json: &str) -> String {
     let mut printable = String::with_capacity(json.len());
     for c in json.chars() {
@@ -35,7 +35,7 @@ pub(crate) fn printable_json(json: &str) -> String {
     printable
 }
 
-/// Control characters, those that change the direction of text, and those that have no width.
+/// Whether it is a control character, changes the direction of text, or has no width.
 pub(crate) fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -50,7 +50,7 @@ mod tests {
     const NASTY: &str = "a\u{1b}[31mb\tc\rd\ne \u{9b}2J \u{202e}gnp.exe\u{2066} \u{200b}\u{feff}\u{e0041}\u{7f} ü漢";
 
     #[test]
-    fn terminals_are_not_steered() {
+    fn terminal_controls_are_escaped() {
         assert_eq!(
             printable(NASTY),
             "a\\u{1b}[31mb\\tc\\rd\ne \\u{9b}2J \\u{202e}gnp.exe\\u{2066} \\u{200b}\\u{feff}\\u{e0041}\\u{7f} ü漢"
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_the_same_json() {
+    fn escaped_json_has_the_same_value() {
         let json = serde_json::Value::from(NASTY);
         let printed = printable_json(&json.to_string());
         assert!(!printed.contains(is_unprintable), "{printed}");

@@ -1,4 +1,4 @@
-//! Restarts of workloads, and the uses of a configuration, for people.
+//! Formats restarts of workloads, and the uses of a configuration.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use super::page::{Columns, Page, Style};
 use super::table::requeue;
 use crate::proto;
 
-/// What would be restarted, why, and what is held.
+/// The planned restarts with their causes, and the workloads that wait.
 pub(crate) fn restarts(page: &mut Page, response: &proto::PlanRestartsResponse) {
     let proto::PlanRestartsResponse {
         plans,
@@ -87,7 +87,7 @@ fn row(table: &mut Columns, plan: &proto::RestartPlan) {
     );
 }
 
-/// Who uses a configuration, how, and who is restarted when it changes.
+/// The workloads that use a configuration, and the effect of a change on each.
 pub(crate) fn uses(
     page: &mut Page,
     subject: &str,

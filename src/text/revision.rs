@@ -1,4 +1,4 @@
-//! The revisions of a Deployment and a rollback to one of them, for people.
+//! Formats the revisions of a Deployment, and rollbacks.
 
 use prost_types::Timestamp;
 
@@ -7,7 +7,7 @@ use super::span;
 use super::table;
 use crate::proto;
 
-/// The revisions of a Deployment, with their age at a time.
+/// The revisions of a Deployment, with their age at the given time.
 pub(crate) fn history(
     page: &mut Page,
     subject: &str,
@@ -79,11 +79,11 @@ pub(crate) fn history(
     page.columns(&table);
 }
 
-/// The age of an object.
+/// The age of an object at a time.
 fn age(now: Option<&Timestamp>, then: Option<&Timestamp>) -> String {
     match (now, then) {
         (Some(now), Some(then)) => {
-            // Clocks differ.
+            // The age is not negative, even if clocks differ.
             let seconds = now.seconds.saturating_sub(then.seconds).max(0);
             span::age(seconds.unsigned_abs())
         }

@@ -1,4 +1,4 @@
-//! Rollouts in a row each, and their states in a word.
+//! Formats rollouts as rows, one for each.
 
 use super::numbers::Numbers;
 use super::page::{Page, Style, padded, width, wrapped};
@@ -7,23 +7,23 @@ use super::state::{DELETED, state};
 use super::table;
 use crate::proto::RolloutReport;
 
-/// Columns between two others.
+/// The separator of columns.
 const GAP: &str = "  ";
 
-/// The longest state.
+/// The width of the longest state.
 const STATE: usize = "progressing".len();
 
-/// A message in fewer columns than these stands below its row.
+/// A message is moved below its row if it would have fewer columns.
 const MESSAGE_MIN: usize = 24;
 
-/// Columns of a count such as "1000/1000".
+/// The width of a count such as "1000/1000".
 const COUNT: usize = 9;
 
-/// The widths of columns that depend on what is in them.
+/// The widths of the columns that depend on their content.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RowWidths {
     name: usize,
-    /// Those of the terminal, if there is one: longer messages continue below.
+    /// The width of the terminal, if any. Longer messages continue on the next line.
     columns: Option<usize>,
 }
 
@@ -36,20 +36,20 @@ impl RowWidths {
         }
     }
 
-    /// The same for a terminal.
+    /// The same widths for a terminal.
     pub(crate) fn within(self, columns: Option<usize>) -> Self {
         Self { columns, ..self }
     }
 }
 
-/// The names of the columns.
+/// The header row.
 pub(crate) fn row_head(widths: &RowWidths, is_wide: bool) -> String {
     let wide = is_wide.then_some(["READY", "PODS", "REVISION"].map(str::to_owned));
     let counts = ["UPDATED", "AVAILABLE"].map(str::to_owned);
     line(widths, "NAME", "STATE", counts, wide, "MESSAGE")
 }
 
-/// A row about one rollout, with the first thing that blocks it.
+/// The row of a rollout, with its first blocker.
 pub(crate) fn row(widths: &RowWidths, name: &str, report: &RolloutReport, is_wide: bool) -> String {
     let numbers = Numbers::of(report);
     let none = || "-".to_owned();
@@ -80,7 +80,7 @@ pub(crate) fn row(widths: &RowWidths, name: &str, report: &RolloutReport, is_wid
     )
 }
 
-/// A row about an object that no longer exists.
+/// The row of an object that no longer exists.
 pub(crate) fn deleted_row(widths: &RowWidths, name: &str, is_wide: bool) -> String {
     let none = || "-".to_owned();
     let wide = is_wide.then(|| [none(), none(), none()]);
@@ -110,7 +110,7 @@ fn line(
     }
 }
 
-/// Lines that continue below the first one.
+/// A message after the start of its row. Further lines are indented.
 fn hanging(begin: &str, message: &str, widths: &RowWidths) -> String {
     let indent = width(begin);
     let columns = widths.columns.unwrap_or(usize::MAX);
@@ -119,7 +119,7 @@ fn hanging(begin: &str, message: &str, widths: &RowWidths) -> String {
     format!("{begin}{}\n", lines.join(&separator))
 }
 
-/// What blocks a rollout, and how to fix it. With `is_first_known`, the first cause stands above.
+/// The blockers of a rollout, and how to fix them. With `is_first_known`, the first blocker has been printed already.
 pub(crate) fn causes(
     page: &mut Page,
     subject: Option<&str>,
@@ -142,7 +142,7 @@ mod tests {
     use crate::proto::{Blocker, Counts, Phase};
 
     #[test]
-    fn rows_stand_below_each_other() {
+    fn columns_of_rows_are_aligned() {
         let report = RolloutReport {
             phase: Phase::Stalled.into(),
             counts: Some(Counts {

@@ -1,4 +1,4 @@
-//! Durations, as people write and read them.
+//! Parses and formats durations.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ const DAY: u64 = 24 * HOUR;
 const HOUR: u64 = 60 * MINUTE;
 const MINUTE: u64 = 60;
 
-/// Reads a duration: "10m", "1h30m", "1.5s", "500ms", or a number of seconds.
+/// Parses a duration: "10m", "1h30m", "1.5s", "500ms", or a number of seconds.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let wrong = || "not a duration, for example 90s, 10m or 1h30m".to_owned();
     if text.starts_with('-') {
@@ -43,7 +43,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     Ok(total)
 }
 
-/// All units, for example "9m 55s".
+/// The duration with all its units, for example "9m 55s".
 pub(crate) fn exact(seconds: u64) -> String {
     let parts = [
         (seconds / HOUR, "h"),
@@ -62,7 +62,7 @@ pub(crate) fn exact(seconds: u64) -> String {
     }
 }
 
-/// The form in which kubectl prints ages: "45s", "5m10s", "3h", "2d4h", "400d".
+/// The duration as kubectl prints ages: "45s", "5m10s", "3h", "2d4h", "400d".
 pub(crate) fn age(seconds: u64) -> String {
     let both = |large: u64, large_unit: &str, small: u64, small_unit: &str| match small {
         0 => format!("{large}{large_unit}"),
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_read() {
+    fn durations_are_parsed() {
         let check = |text: &str, expected: Option<u64>| {
             let expected = expected.map(Duration::from_millis);
             assert_eq!(parse(text).ok(), expected, "{text}");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_printed() {
+    fn durations_are_formatted() {
         assert_eq!(exact(0), "0s");
         assert_eq!(exact(3661), "1h 1m 1s");
         assert_eq!(exact(600), "10m");

@@ -1,9 +1,9 @@
-//! The states of rollouts, in a word each.
+//! The states of rollouts, in one word each.
 
 use super::page::Style;
 use crate::proto::Phase;
 
-/// The state of a rollout, by the same word everywhere: that of the contract without its prefix.
+/// The state of a rollout: the name of the phase in the contract, without its prefix.
 pub(crate) fn state(phase: Phase) -> &'static str {
     match phase {
         Phase::Unspecified => "unknown",
@@ -17,7 +17,7 @@ pub(crate) fn state(phase: Phase) -> &'static str {
     }
 }
 
-/// The state of an object that no longer exists. The contract has none: nobody can ask about it.
+/// The state of an object that no longer exists. The contract has no such phase, because a request needs the object.
 pub(crate) const DELETED: &str = "deleted";
 
 pub(crate) fn state_style(phase: Phase) -> Style {
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_the_words_of_the_contract() {
+    fn states_match_the_contract() {
         for phase in (1..).map_while(|number| Phase::try_from(number).ok()) {
             let name = phase.as_str_name();
             assert_eq!(format!("PHASE_{}", state(phase).to_uppercase()), name);

@@ -1,4 +1,4 @@
-//! The details of a step, for people.
+//! Formats the details of a step.
 
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ pub(super) fn call(call: &ApiCall) -> String {
     format!("{verb} {api_version} {kind} {namespace}/{name}{part}")
 }
 
-/// What the call asks the API server to check, for example "uid is 9cae… and generation is 4". Empty if there is nothing to check.
+/// The preconditions of the call, for example "uid is 9cae… and generation is 4". Empty if it has none.
 pub(super) fn precondition(call: &ApiCall) -> String {
     let Ok(body) = serde_json::from_str::<Value>(&call.body_json) else {
         return String::new();
@@ -46,7 +46,7 @@ pub(super) fn precondition(call: &ApiCall) -> String {
     tests.join(" and ")
 }
 
-/// The `test` operation of a JSON Patch, with the last names of its path.
+/// A `test` operation of a JSON Patch, with the last segments of its path.
 fn tested(operation: &Value) -> Option<String> {
     if operation.get("op")?.as_str()? != "test" {
         return None;
@@ -75,7 +75,7 @@ fn is(name: &str, value: &Value) -> String {
     }
 }
 
-/// What to do if the call fails, unless that is to stop.
+/// The reaction to a failed call, unless the plan stops.
 pub(super) fn on_failure(step: &Step) -> Option<String> {
     match step.on_failure() {
         OnFailure::Unspecified | OnFailure::Stop => None,

@@ -1,4 +1,4 @@
-//! Plans and status for people.
+//! Formats plans and statuses.
 
 use rollplan_core::diagnosis::Cause;
 
@@ -42,7 +42,7 @@ pub(crate) fn plan(page: &mut Page, subject: &str, response: &proto::PlanRollout
     }
 }
 
-/// When to plan again.
+/// The time of the next plan.
 pub(super) fn requeue(page: &mut Page, after: Option<&prost_types::Duration>) {
     if let Some(after) = after {
         page.gap();
@@ -54,7 +54,7 @@ pub(super) fn requeue(page: &mut Page, after: Option<&prost_types::Duration>) {
     }
 }
 
-/// Whether nothing could be planned, because the list of ReplicaSets may be incomplete.
+/// Whether nothing was planned because the list of ReplicaSets may be incomplete.
 pub(crate) fn lacks_sets(report: Option<&proto::RolloutReport>) -> bool {
     let blockers = report.map_or(&[][..], |report| report.blockers.as_slice());
     let incomplete = Cause::ReplicaSetsIncomplete.as_str();
@@ -66,7 +66,7 @@ pub(crate) fn status(page: &mut Page, subject: &str, response: &proto::ComputeSt
     let proto::ComputeStatusResponse {
         status,
         report,
-        // The subject has its name.
+        // The subject contains its name.
         object: _,
     } = response;
     let phase = report.as_ref().map(|report| state(report.phase()));
@@ -83,7 +83,7 @@ pub(crate) fn status(page: &mut Page, subject: &str, response: &proto::ComputeSt
     }
 }
 
-/// What the controller of another kind than a Deployment counts.
+/// The counters of an object other than a Deployment.
 fn numbers(page: &mut Page, report: &proto::RolloutReport) {
     if report.counters.is_empty() {
         return;
@@ -99,7 +99,7 @@ fn numbers(page: &mut Page, report: &proto::RolloutReport) {
     page.columns(&table);
 }
 
-/// The state of the rollout, what blocks it, and its limits.
+/// The state of the rollout, its blockers and its limits.
 fn report(page: &mut Page, report: Option<&proto::RolloutReport>) {
     let Some(report) = report else { return };
     summary(page, report);
@@ -108,7 +108,7 @@ fn report(page: &mut Page, report: Option<&proto::RolloutReport>) {
     }
 }
 
-/// The state of the rollout, and what blocks it. The first cause stands below, and not in the headline too.
+/// The state of the rollout and its blockers. The headline omits the first blocker, which follows it.
 pub(crate) fn summary(page: &mut Page, report: &proto::RolloutReport) {
     let first = report.blockers.first();
     let headline = first
@@ -121,7 +121,7 @@ pub(crate) fn summary(page: &mut Page, report: &proto::RolloutReport) {
     blockers(page, report, false);
 }
 
-/// What the rollout keeps to, with the arithmetic.
+/// The limits of the rollout with their arithmetic, unless a blocker states it.
 fn limits(page: &mut Page, report: &proto::RolloutReport) {
     let counts = report.counts.clone().unwrap_or_default();
     let most = format!("at most {} pods", counts.max_total);
@@ -147,7 +147,7 @@ fn limits(page: &mut Page, report: &proto::RolloutReport) {
     }
 }
 
-/// What blocks a rollout, and how to fix it. With `is_first_known`, the first cause stands above.
+/// The blockers of a rollout, and how to fix them. With `is_first_known`, the first blocker has been printed already.
 pub(super) fn blockers(page: &mut Page, report: &proto::RolloutReport, is_first_known: bool) {
     for (index, blocker) in report.blockers.iter().enumerate() {
         if index > 0 || !is_first_known {
@@ -166,7 +166,7 @@ fn remedy(page: &mut Page, blocker: &proto::Blocker) {
     }
 }
 
-/// What becomes of a rollout that is not complete.
+/// The outlook of a rollout that is not complete.
 fn decision(page: &mut Page, verdict: &proto::Verdict) {
     let text = match (verdict.outlook(), verdict.certain) {
         (proto::Outlook::NeedsChange, true) => "It does not complete unless something is changed.",
@@ -176,7 +176,7 @@ fn decision(page: &mut Page, verdict: &proto::Verdict) {
     page.line(text, Style::Plain);
 }
 
-/// The last lines of a container.
+/// The last log lines of a container.
 pub(crate) fn log(page: &mut Page, pod: &proto::BlockedPod, log: &str) {
     let title = format!(
         "Last lines of container {} of pod {}:",
@@ -270,7 +270,7 @@ fn conditions(page: &mut Page, status: &proto::DeploymentStatus) {
     page.columns(&table);
 }
 
-/// Green for a condition that is good news, red for bad news.
+/// Green for a good condition, red for a bad one.
 fn verdict(condition: &proto::DeploymentCondition) -> Style {
     match (condition.r#type.as_str(), condition.status.as_str()) {
         ("Available" | "Progressing", "True") | ("ReplicaFailure", "False") => Style::Good,
@@ -282,6 +282,6 @@ fn verdict(condition: &proto::DeploymentCondition) -> Style {
 /// For example "9m 55s".
 pub(super) fn span(duration: &prost_types::Duration) -> String {
     let seconds = duration.seconds.max(0).unsigned_abs();
-    // A part of a second counts as a whole one.
+    // Parts of a second are rounded up.
     span::exact(seconds.saturating_add(u64::from(duration.nanos > 0)))
 }

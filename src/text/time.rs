@@ -1,10 +1,10 @@
-//! Times, as people write them.
+//! Parses times.
 
 use prost_types::Timestamp;
 
-/// Reads a time in the form of RFC 3339: date, time and offset.
+/// Parses a time in the format of RFC 3339: date, time and offset.
 pub(crate) fn parse(text: &str) -> Result<Timestamp, String> {
-    // Timestamps parse from more than that: a date alone, a time without offset.
+    // The parser of Timestamp accepts more, such as a date without a time, or a time without an offset.
     let complete = text.contains(['T', 't']) && has_offset(text);
     complete
         .then(|| text.parse().ok())
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_times_only() {
+    fn incomplete_times_are_refused() {
         let parsed = |text| parse(text).map(|time| time.to_string()).ok();
         assert_eq!(
             parsed("2026-11-20T23:26:19Z").as_deref(),

@@ -126,7 +126,7 @@ impl From<wire::Error> for Refusal {
             wire::Error::Rollback(error @ RollbackError::Incomplete { .. }) => {
                 Self::Error(Error::input("", error.to_string()))
             }
-            wire::Error::Rollback(error) => Self::Error(Error::NoWayBack(error.to_string())),
+            wire::Error::Rollback(error) => Self::Error(Error::RollbackRefused(error.to_string())),
             // The command line encodes its own messages and never interrupts, so these do not occur.
             wire::Error::Interrupted(_)
             | wire::Error::AnswerTooLarge { .. }

@@ -18,7 +18,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The reasons of errors about a Deployment that cannot be rolled back (docs/api.md).
-const NO_WAY_BACK: [&str; 3] = [
+const ROLLBACK_REASONS: [&str; 3] = [
     "DEPLOYMENT_PAUSED",
     "NO_EARLIER_REVISION",
     "REVISION_NOT_FOUND",
@@ -152,9 +152,9 @@ impl Service {
             Code::NotFound | Code::FailedPrecondition
                 if details
                     .error_info()
-                    .is_some_and(|info| NO_WAY_BACK.contains(&info.reason.as_str())) =>
+                    .is_some_and(|info| ROLLBACK_REASONS.contains(&info.reason.as_str())) =>
             {
-                Refusal::Error(Error::NoWayBack(status.message().to_owned()))
+                Refusal::Error(Error::RollbackRefused(status.message().to_owned()))
             }
             // rollplan itself responded, not a client library or a proxy.
             Code::Internal if details.error_info().is_some() => Refusal::Error(Error::Service {

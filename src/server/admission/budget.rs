@@ -1,4 +1,4 @@
-//! Memory that requests and answers may take together.
+//! The memory budget that all requests and answers share.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 const KIB: usize = 1 << 10;
 
-/// What a usual rollout takes. What is larger takes the rest of it from the part for large requests.
+/// The memory of a usual rollout. Larger calls reserve the rest from the part for large calls.
 const SMALL_BYTES: usize = 64 << 10;
 
-/// Memory that may be held, in KiB. What is small is counted apart: who sends much, or does not take large answers,
-/// leaves room for the usual rollout.
+/// A memory budget, in KiB. It has separate parts for small and large calls, so clients that send large requests or do
+/// not read large answers leave memory for usual rollouts.
 #[derive(Clone)]
 pub(crate) struct Budget {
     small: Arc<Semaphore>,
     large: Arc<Semaphore>,
-    /// Bytes that one request may hold at most.
+    /// The maximum number of bytes that one request may reserve.
     bytes_max: usize,
     held: Gauge,
 }
 
-/// A part of it, given back when dropped.
+/// Reserved memory, released on drop.
 #[derive(Default)]
-pub(crate) struct Held {
+pub(crate) struct Reservation {
     small: Option<OwnedSemaphorePermit>,
     large: Option<OwnedSemaphorePermit>,
     held: Option<Gauge>,
@@ -42,13 +42,13 @@ impl Budget {
         }
     }
 
-    /// Bytes that one request may hold when there is no other.
+    /// The maximum number of bytes that one request can reserve when there is no other.
     pub(crate) fn bytes_max(&self) -> usize {
         self.bytes_max
     }
 
-    /// Holds so much in total, if there is so much.
-    pub(crate) fn hold(&self, held: &mut Held, bytes: usize) -> bool {
+    /// Grows a reservation to this total. Returns whether that much memory is available.
+    pub(crate) fn reserve(&self, held: &mut Reservation, bytes: usize) -> bool {
         let before = held.bytes();
         let is_held = grow(&mut held.small, &self.small, bytes.min(SMALL_BYTES))
             && grow(
@@ -62,16 +62,16 @@ impl Budget {
     }
 }
 
-// === impl Held ===
+// === impl Reservation ===
 
-impl Held {
+impl Reservation {
     fn bytes(&self) -> usize {
         let parts = [&self.small, &self.large].into_iter().flatten();
         parts.map(|it| it.num_permits() * KIB).sum()
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some(held) = &self.held {
             held.decrement(self.bytes() as f64);
@@ -101,14 +101,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_small_have_room_when_the_large_have_none() {
+    fn small_calls_have_memory_when_large_calls_have_none() {
         let budget = Budget::new(32, Gauge::noop());
         let (mut large, mut more, mut small) = Default::default();
-        assert!(budget.hold(&mut large, 20 << 20));
-        assert!(!budget.hold(&mut more, 10 << 20));
-        assert!(budget.hold(&mut small, SMALL_BYTES));
-        // It comes back.
+        assert!(budget.reserve(&mut large, 20 << 20));
+        assert!(!budget.reserve(&mut more, 10 << 20));
+        assert!(budget.reserve(&mut small, SMALL_BYTES));
+        // The memory is available again.
         drop(large);
-        assert!(budget.hold(&mut more, 10 << 20));
+        assert!(budget.reserve(&mut more, 10 << 20));
     }
 }

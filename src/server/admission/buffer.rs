@@ -1,12 +1,12 @@
-//! Requests are taken in as a whole before anything is done with them, and answers are counted until the client
-//! has taken them: both in bounded memory.
+//! Buffers whole requests before they are processed, and counts the bytes of answers until the client has read them.
+//! Both use bounded memory.
 //!
-//! A call that is still being sent takes no turn of a call that can be answered, however slowly it comes. And
-//! with the whole request there it is known how much work it is.
+//! A call that is still being received does not count against the limits of calls that are ready, however slow its
+//! client is. When the whole request is available, its work can be estimated.
 //!
-//! When the processors are busy calls wait before that, where no limit counts them: for their first turn on a thread,
-//! and for their bytes to be read. So one that took long to arrive is refused if as many others are under way as may
-//! be; one that arrives at once is not, however many others send slowly.
+//! On a busy machine, calls also wait outside of these limits: for their first poll, and until their bytes are read. So
+//! a call that took long to receive is refused while the maximum number of other calls is in flight. A call that arrives
+//! quickly is not refused, regardless of how many clients send slowly.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -27,8 +27,8 @@ use tonic::body::Body;
 use tower::load_shed::error::Overloaded;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
-use crate::server::admission::budget::{Budget, Held};
-use crate::server::admission::buffered::{BufferedRequest, ENCODING, Refusal, announced};
+use crate::server::admission::budget::{Budget, Reservation};
+use crate::server::admission::buffered::{BufferedRequest, ENCODING, Refusal, announced_length};
 use crate::server::admission::offload::AnswerBytes;
 use crate::server::admission::overloaded;
 use crate::server::call::ResponseFuture;
@@ -36,7 +36,7 @@ use crate::server::call::errors;
 use crate::server::call::framing::PREFIX_BYTES;
 use crate::server::connect;
 use crate::server::connection::PendingResponses;
-use crate::server::observability::calls::Begun;
+use crate::server::observability::calls::ReceivedAt;
 use crate::wire::REQUEST_BYTES_MAX;
 
 /// Buffers requests, and counts the bytes of answers that clients have not read yet.
@@ -50,11 +50,12 @@ pub(crate) struct BufferLayer {
     request_bytes: Histogram,
 }
 
-/// How many calls are under way, those that are still being sent included, unless their clients keep them waiting.
+/// The number of calls in flight. This includes calls that are being received, except while they wait for a slow
+/// client.
 #[derive(Clone, Default)]
 struct InFlight(Arc<AtomicUsize>);
 
-/// One of them, unless it waits for its client.
+/// A call in flight. It does not count while it waits for its client.
 struct InFlightGuard {
     all: InFlight,
     is_counted: bool,
@@ -63,23 +64,23 @@ struct InFlightGuard {
 #[derive(Clone)]
 pub(crate) struct Buffer<S> {
     inner: S,
-    /// Shared: each call takes it along.
+    /// Shared with the future of each call.
     layer: Arc<BufferLayer>,
 }
 
-/// Why a request did not arrive.
-enum NotArrived {
-    /// The client has gone, or broke the protocol.
-    Gone,
+/// Why a request was not received.
+enum ReceiveError {
+    /// The client disconnected, or violated the protocol.
+    Disconnected,
     TooLarge,
-    /// There is no memory for it now.
+    /// The memory budget is exhausted.
     Shed,
 }
 
 // === impl InFlight ===
 
 impl InFlight {
-    /// One more, until it is dropped.
+    /// Counts a call until the guard is dropped.
     fn enter(self) -> InFlightGuard {
         let mut guard = InFlightGuard {
             all: self,
@@ -96,15 +97,15 @@ impl InFlightGuard {
         all.saturating_sub(usize::from(self.is_counted))
     }
 
-    /// What comes of waiting for the client, who may take so long and still be counted.
+    /// Waits for the client. The call stops counting after the given time.
     async fn wait<T>(&mut self, time: Duration, mut client: impl Future<Output = T> + Unpin) -> T {
-        if let Ok(came) = timeout(time, &mut client).await {
-            return came;
+        if let Ok(result) = timeout(time, &mut client).await {
+            return result;
         }
         self.count(false);
-        let came = client.await;
+        let result = client.await;
         self.count(true);
-        came
+        result
     }
 
     fn count(&mut self, is_counted: bool) {
@@ -168,7 +169,7 @@ where
     type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // What is inside is asked once the request is there.
+        // The readiness of the inner service is checked once the request is complete.
         Poll::Ready(Ok(()))
     }
 
@@ -183,30 +184,31 @@ where
                 shed,
                 request_bytes,
             } = &*layer;
-            let begun = request.extensions().get::<Begun>().copied();
+            let received_at = request.extensions().get::<ReceivedAt>().copied();
             let mut guard = in_flight.clone().enter();
             let should_shed = |guard: &InFlightGuard| {
-                let is_late = begun.is_some_and(|Begun(at)| at.elapsed() > *queue_time_max);
+                let is_late =
+                    received_at.is_some_and(|ReceivedAt(at)| at.elapsed() > *queue_time_max);
                 is_late && guard.others() >= *calls_max
             };
-            // Before its bytes are read, if it is known then.
+            // Before the bytes are read, if the call is late already.
             if should_shed(&guard) {
                 return Ok(overloaded(shed));
             }
             let pending = request.extensions().get::<PendingResponses>().cloned();
             let (mut parts, body) = request.into_parts();
             let framing = Framing::of(&parts);
-            let arriving = arrive(body, framing, budget, &mut guard, *queue_time_max);
-            let arrived = match arriving.await {
-                Ok(arrived) => arrived,
-                Err(NotArrived::Shed) => return Ok(overloaded(shed)),
-                Err(NotArrived::TooLarge) => return Ok(errors::request_too_large().into_http()),
-                Err(NotArrived::Gone) => return Ok(gone().into_http()),
+            let receiving = receive(body, framing, budget, &mut guard, *queue_time_max);
+            let received = match receiving.await {
+                Ok(received) => received,
+                Err(ReceiveError::Shed) => return Ok(overloaded(shed)),
+                Err(ReceiveError::TooLarge) => return Ok(errors::request_too_large().into_http()),
+                Err(ReceiveError::Disconnected) => return Ok(disconnected().into_http()),
             };
             if should_shed(&guard) {
                 return Ok(overloaded(shed));
             }
-            let (bytes, held) = arrived;
+            let (bytes, held) = received;
             request_bytes.record(bytes.len() as f64);
             let request = match BufferedRequest::new(&mut parts, bytes, budget.clone(), held) {
                 Ok(request) => Request::from_parts(parts, request),
@@ -216,16 +218,16 @@ where
             let answer = match inner.oneshot(request).await {
                 Ok(answer) => answer,
                 Err(error) if error.is::<Overloaded>() => return Ok(overloaded(shed)),
-                // There is no other below.
+                // The inner services have no other error.
                 Err(_) => return Ok(errors::bug().into_http()),
             };
-            // Not so in tests without a connection.
+            // `None` in tests without a connection.
             let Some(pending) = pending else {
                 return Ok(answer);
             };
             let bytes = answer.extensions().get::<AnswerBytes>();
-            let mut held = Held::default();
-            if !budget.hold(&mut held, bytes.map_or(0, |AnswerBytes(bytes)| *bytes)) {
+            let mut held = Reservation::default();
+            if !budget.reserve(&mut held, bytes.map_or(0, |AnswerBytes(bytes)| *bytes)) {
                 return Ok(overloaded(shed));
             }
             Ok(answer.map(|body| count(body, pending, held)))
@@ -233,17 +235,17 @@ where
     }
 }
 
-/// Nobody reads it.
-fn gone() -> Status {
+/// The status of a call whose client has disconnected. Only the log shows it.
+fn disconnected() -> Status {
     Status::cancelled("the request was not sent to its end")
 }
 
-/// Whether messages come with their prefix.
+/// How the messages in a body are framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
-    /// As gRPC has it.
+    /// Each message has a prefix, as in gRPC.
     Prefixed,
-    /// The body is one message, and its prefix has this flag.
+    /// The body is one message without a prefix. The flag is for the prefix to add.
     Bare { flag: u8 },
 }
 
@@ -261,56 +263,56 @@ impl Framing {
     }
 }
 
-async fn arrive(
+async fn receive(
     mut body: Body,
     framing: Framing,
     budget: &Budget,
     guard: &mut InFlightGuard,
     queue_time_max: Duration,
-) -> Result<(Bytes, Held), NotArrived> {
+) -> Result<(Bytes, Reservation), ReceiveError> {
     let mut bytes = BytesMut::new();
-    let mut held = Held::default();
+    let mut held = Reservation::default();
     if let Framing::Bare { flag } = framing {
         if body.size_hint().lower() > REQUEST_BYTES_MAX as u64 {
-            return Err(NotArrived::TooLarge);
+            return Err(ReceiveError::TooLarge);
         }
         bytes.put_slice(&[flag, 0, 0, 0, 0]);
     }
-    // What a client does not send keeps nobody else waiting.
+    // While a call waits for its client, it does not count.
     while let Some(frame) = guard.wait(queue_time_max, body.frame()).await {
-        let frame = frame.map_err(|_| NotArrived::Gone)?;
+        let frame = frame.map_err(|_| ReceiveError::Disconnected)?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
         if bytes.len() + data.len() > REQUEST_BYTES_MAX + PREFIX_BYTES {
-            return Err(NotArrived::TooLarge);
+            return Err(ReceiveError::TooLarge);
         }
-        // While it grows, the old and the new are there.
-        if !budget.hold(&mut held, bytes.capacity().max(bytes.len() + data.len())) {
-            return Err(NotArrived::Shed);
+        // While the buffer grows, the old and the new allocation exist.
+        if !budget.reserve(&mut held, bytes.capacity().max(bytes.len() + data.len())) {
+            return Err(ReceiveError::Shed);
         }
-        // Copied: a frame keeps all that it was read with in memory.
+        // Copied, because a frame keeps the whole read buffer in memory.
         bytes.put(data);
-        // What is announced to be too large need not come.
-        if announced(&bytes).is_some_and(|bytes| bytes > REQUEST_BYTES_MAX) {
-            return Err(NotArrived::TooLarge);
+        // A message that is announced as too large is refused without reading it.
+        if announced_length(&bytes).is_some_and(|bytes| bytes > REQUEST_BYTES_MAX) {
+            return Err(ReceiveError::TooLarge);
         }
     }
     if framing != Framing::Prefixed {
         let length = bytes.len() - PREFIX_BYTES;
-        // An empty message is not compressed, whatever its headers say.
+        // An empty message is not compressed, regardless of the headers.
         if length == 0 {
             bytes[0] = 0;
         }
-        // No longer than the limit of the contract.
+        // Below the limit of the contract, so it fits.
         let length = u32::try_from(length).unwrap_or(u32::MAX);
         bytes[1..PREFIX_BYTES].copy_from_slice(&length.to_be_bytes());
     }
     Ok((bytes.freeze(), held))
 }
 
-/// Holds the memory of an answer until the connection has let go of it.
-fn count(body: Body, pending: PendingResponses, held: Held) -> Body {
+/// Counts the memory of an answer until the connection has sent it.
+fn count(body: Body, pending: PendingResponses, held: Reservation) -> Body {
     let held = Arc::new(held);
     Body::new(body.map_frame(move |frame| {
         frame.map_data(|data| {
@@ -342,19 +344,19 @@ mod tests {
         )
     }
 
-    /// The status of a call that waited so long for its first turn.
+    /// The status of a call that was first polled after this time.
     async fn after(layer: &BufferLayer, waited: Duration) -> Option<Status> {
         let inner = service_fn(async |_: Request<BufferedRequest>| {
             Ok::<_, BoxError>(Response::new(Body::empty()))
         });
         let mut request = Request::new(Body::empty());
-        let begun = Instant::now().checked_sub(waited).unwrap();
-        request.extensions_mut().insert(Begun(begun));
+        let received_at = Instant::now().checked_sub(waited).unwrap();
+        request.extensions_mut().insert(ReceivedAt(received_at));
         errors::failure(&layer.layer(inner).oneshot(request).await.unwrap())
     }
 
     #[tokio::test]
-    async fn who_had_to_wait_is_refused_if_there_are_many() {
+    async fn late_calls_are_refused_at_the_limit() {
         let layer = mk_layer();
         let late = QUEUE_TIME_MAX + Duration::from_secs(1);
         assert!(after(&layer, late).await.is_none());
@@ -362,13 +364,13 @@ mod tests {
         assert!(after(&layer, Duration::ZERO).await.is_none());
         let status = after(&layer, late).await;
         assert_eq!(status.unwrap().code(), tonic::Code::ResourceExhausted);
-        // Whoever leaves makes room.
+        // A call that ends makes room.
         drop(other);
         assert!(after(&layer, late).await.is_none());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_kept_waiting_by_a_client_keeps_nobody_waiting() {
+    async fn calls_waiting_for_their_client_do_not_count() {
         let layer = mk_layer();
         let mut waits = layer.in_flight.clone().enter();
         let other = layer.in_flight.clone().enter();
@@ -378,7 +380,7 @@ mod tests {
         let waiting = waits.wait(QUEUE_TIME_MAX, Box::pin(never));
         timeout(long, waiting).await.unwrap_err();
         assert_eq!(other.others(), 0);
-        // Given up meanwhile.
+        // The call is dropped while it waits.
         drop(waits);
         assert_eq!(other.others(), 0);
         let mut waits = layer.in_flight.clone().enter();
@@ -389,7 +391,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn frames_are_put_together() {
+    async fn frames_are_concatenated() {
         let all: Vec<u8> = [0, 0, 0, 0, 0]
             .into_iter()
             .chain((0..=255).cycle())
@@ -403,15 +405,15 @@ mod tests {
         let layer = mk_layer();
         let mut guard = layer.in_flight.clone().enter();
         let framing = Framing::Prefixed;
-        let arrived = arrive(body, framing, &layer.budget, &mut guard, QUEUE_TIME_MAX).await;
-        let Ok((arrived, _held)) = arrived else {
+        let received = receive(body, framing, &layer.budget, &mut guard, QUEUE_TIME_MAX).await;
+        let Ok((received, _held)) = received else {
             panic!("it fits");
         };
-        assert_eq!(arrived, all);
+        assert_eq!(received, all);
     }
 
     #[tokio::test]
-    async fn a_bare_message_gets_its_prefix() {
+    async fn bare_message_gets_a_prefix() {
         let layer = mk_layer();
         for (sent, flag, expected) in [
             ("abc", 0, &b"\0\0\0\0\x03abc"[..]),
@@ -421,11 +423,11 @@ mod tests {
             let body = Body::new(http_body_util::Full::from(sent));
             let mut guard = layer.in_flight.clone().enter();
             let framing = Framing::Bare { flag };
-            let arriving = arrive(body, framing, &layer.budget, &mut guard, QUEUE_TIME_MAX);
-            let Ok((arrived, _held)) = arriving.await else {
+            let receiving = receive(body, framing, &layer.budget, &mut guard, QUEUE_TIME_MAX);
+            let Ok((received, _held)) = receiving.await else {
                 panic!("it fits");
             };
-            assert_eq!(arrived, expected);
+            assert_eq!(received, expected);
         }
     }
 }

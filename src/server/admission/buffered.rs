@@ -1,9 +1,9 @@
-//! A request that has arrived as a whole: how much work it is, and what it takes in memory.
+//! A buffered request, with its estimated work and its memory.
 //!
-//! A message in JSON becomes protobuf here, before anything else is done with it.
+//! A message in JSON is converted to protobuf here, before any other processing.
 //!
-//! One estimate of the work decides on which threads it is done and among which calls it is counted; it is made on the
-//! bytes of the message, decompressed where need be, before anything of it is decoded.
+//! A single estimate of the work decides which threads process a call and which limit it counts against. The estimate
+//! is made from the bytes of the message, decompressed if necessary, before the message is decoded.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::request::Parts;
@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue};
 use rollplan_core::interrupt::{Interrupt, Never};
 use tonic::Status;
 
-use crate::server::admission::budget::{Budget, Held};
+use crate::server::admission::budget::{Budget, Reservation};
 use crate::server::admission::decompress::{Compression, Failure, decompress};
 use crate::server::call::errors;
 use crate::server::call::framing::{PREFIX_BYTES, frame};
@@ -21,36 +21,36 @@ use crate::wire;
 use crate::wire::REQUEST_BYTES_MAX;
 use crate::wire::estimate::{Estimate, estimate_named, estimate_up_to};
 
-/// Requests that take more work than this, in nanoseconds, are large: beside a millisecond, a change of threads costs
-/// nothing.
+/// Requests are large above this estimated work, in nanoseconds. Compared with a millisecond of work, a change of
+/// threads costs nothing.
 pub const LARGE_WORK: u64 = 1_000_000;
 
-/// Bytes that a compressed request may have decompressed and still be looked at where it arrives: a part of a millisecond.
+/// The maximum decompressed size of a request that is decompressed on the serving threads: a fraction of a millisecond.
 const DECOMPRESSED_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes of JSON that are decoded where they arrive: a part of a millisecond.
+/// The maximum size of JSON that is decoded on the serving threads: a fraction of a millisecond.
 const JSON_BYTES_MAX: usize = 32 << 10;
 
 pub(crate) const ENCODING: &str = "grpc-encoding";
 
-/// The body of a request that has arrived.
+/// The body of a buffered request.
 pub(crate) struct BufferedRequest {
-    /// Full name of the message that it should be.
+    /// The full name of the expected message.
     message: &'static str,
-    /// Prefix and message, and whatever the client sent after them.
+    /// The prefix, the message, and any further bytes that the client sent.
     bytes: Bytes,
-    /// What the message is still to be decompressed with.
+    /// The compression of the message, until it is decompressed.
     compression: Option<Compression>,
-    /// The call whose message is still to be decoded from JSON.
+    /// The call, until its message is decoded from JSON.
     json: Option<Call>,
     is_large: bool,
     budget: Budget,
-    held: Held,
+    held: Reservation,
 }
 
-/// Why a request is not answered.
+/// Why a request is refused.
 pub(crate) enum Refusal {
-    /// There is no memory for it now.
+    /// The memory budget is exhausted.
     Shed,
     Status(Status),
 }
@@ -58,12 +58,12 @@ pub(crate) enum Refusal {
 // === impl BufferedRequest ===
 
 impl BufferedRequest {
-    /// Finds out how much work it is, with little work.
+    /// Estimates the work of a request. This itself is little work.
     pub(crate) fn new(
         parts: &mut Parts,
         bytes: Bytes,
         budget: Budget,
-        held: Held,
+        held: Reservation,
     ) -> Result<Self, Refusal> {
         let mut request = Self {
             message: methods::request_message(parts.uri.path()),
@@ -84,7 +84,7 @@ impl BufferedRequest {
             {
                 Ok(()) => request.decode_or_estimate()?,
                 Err(Failure::TooLarge | Failure::NoMemory | Failure::Interrupted(_)) => true,
-                // Those who decode say what is wrong.
+                // The decoder reports the error.
                 Err(Failure::Malformed) => false,
             },
             None => request.decode_or_estimate()?,
@@ -92,7 +92,7 @@ impl BufferedRequest {
         Ok(request)
     }
 
-    /// Decodes JSON if there is little of it, and finds out whether the request is much work.
+    /// Decodes JSON if it is small. Returns whether the request is large.
     fn decode_or_estimate(&mut self) -> Result<bool, Refusal> {
         if self.json.is_some() {
             if self.encoded().len() > JSON_BYTES_MAX {
@@ -107,21 +107,21 @@ impl BufferedRequest {
         self.is_large
     }
 
-    /// The bytes as gRPC has them, and the memory that is held for them: those of a small request.
-    pub(crate) fn into_bytes(self) -> (Bytes, Held) {
+    /// The framed message of a small request, with the memory reserved for it.
+    pub(crate) fn into_bytes(self) -> (Bytes, Reservation) {
         (self.bytes, self.held)
     }
 
-    /// The same for a large request: decompressed, found to be within all limits, and with memory for all that will be
-    /// made of it.
+    /// The framed message of a large request: decompressed, checked against all limits, and with memory reserved for
+    /// decoding it and for its answer.
     pub(crate) fn prepare(
         mut self,
         headers: &mut HeaderMap,
         interrupt: &dyn Interrupt,
-    ) -> Result<(Bytes, Held), Refusal> {
+    ) -> Result<(Bytes, Reservation), Refusal> {
         match self.decompress(REQUEST_BYTES_MAX, headers, interrupt) {
             Ok(()) => {}
-            // Those who decode say what is wrong.
+            // The decoder reports the error.
             Err(Failure::Malformed) => return Ok(self.into_bytes()),
             Err(Failure::TooLarge) => return Err(Refusal::Status(errors::request_too_large())),
             Err(Failure::NoMemory) => return Err(Refusal::Shed),
@@ -130,20 +130,20 @@ impl BufferedRequest {
         if let Some(call) = &self.json {
             let sent = self.bytes.len();
             let memory = call.decoding_memory(self.encoded());
-            self.hold(sent.saturating_add(memory))?;
+            self.reserve(sent.saturating_add(memory))?;
             self.decode_json()?;
             interrupt.check().map_err(|it| refused(&it.into()))?;
         }
         let Estimate { memory, .. } = estimate_named(self.message, self.encoded(), interrupt)
             .map_err(|error| refused(&error))?;
-        // Tonic copies the bytes once.
+        // tonic copies the bytes once.
         let bytes = self.bytes.len().saturating_mul(2).saturating_add(memory);
-        self.hold(bytes)?;
+        self.reserve(bytes)?;
         Ok(self.into_bytes())
     }
 
-    /// Holds so much memory in total.
-    fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
+    /// Reserves this total of memory.
+    fn reserve(&mut self, bytes: usize) -> Result<(), Refusal> {
         let max = self.budget.bytes_max();
         if bytes > max {
             return Err(refused(&wire::Error::TooLarge {
@@ -153,13 +153,13 @@ impl BufferedRequest {
                 max,
             }));
         }
-        match self.budget.hold(&mut self.held, bytes) {
+        match self.budget.reserve(&mut self.held, bytes) {
             true => Ok(()),
             false => Err(Refusal::Shed),
         }
     }
 
-    /// Puts protobuf in the place of JSON.
+    /// Replaces JSON by protobuf.
     fn decode_json(&mut self) -> Result<(), Refusal> {
         let Some(call) = self.json.take() else {
             return Ok(());
@@ -179,14 +179,14 @@ impl BufferedRequest {
         Ok(estimate.is_none())
     }
 
-    /// The message without its prefix: as much of it as there is.
+    /// The message without its prefix, as far as received.
     fn encoded(&self) -> &[u8] {
         let all = self.bytes.get(PREFIX_BYTES..).unwrap_or_default();
-        let length = announced(&self.bytes).unwrap_or_default();
+        let length = announced_length(&self.bytes).unwrap_or_default();
         &all[..length.min(all.len())]
     }
 
-    /// Puts the decompressed message in the place of the compressed one.
+    /// Replaces the compressed message by the decompressed one.
     fn decompress(
         &mut self,
         bytes_max: usize,
@@ -198,14 +198,16 @@ impl BufferedRequest {
         };
         let (budget, held) = (&self.budget, &mut self.held);
         let sent = self.bytes.len();
-        let hold = |bytes: usize| budget.hold(held, sent + bytes);
+        let reserve = |bytes: usize| budget.reserve(held, sent + bytes);
         let all = self.bytes.get(PREFIX_BYTES..).unwrap_or_default();
-        let length = announced(&self.bytes).unwrap_or_default().min(all.len());
+        let length = announced_length(&self.bytes)
+            .unwrap_or_default()
+            .min(all.len());
         let (encoded, rest) = all.split_at(length);
-        let message = decompress(compression, encoded, bytes_max, hold, interrupt)?;
+        let message = decompress(compression, encoded, bytes_max, reserve, interrupt)?;
         let mut bytes = BytesMut::with_capacity(PREFIX_BYTES + message.len() + rest.len());
         bytes.put_u8(0);
-        // No longer than the limit of the contract.
+        // Below the limit of the contract, so it fits.
         bytes.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
         bytes.extend_from_slice(&message);
         bytes.extend_from_slice(rest);
@@ -216,8 +218,8 @@ impl BufferedRequest {
     }
 }
 
-/// The length that the prefix of a message announces, once it is there.
-pub(crate) fn announced(prefix: &[u8]) -> Option<usize> {
+/// The length of the message according to its prefix. `None` if the prefix is incomplete.
+pub(crate) fn announced_length(prefix: &[u8]) -> Option<usize> {
     let length: [u8; 4] = prefix.get(1..PREFIX_BYTES)?.try_into().ok()?;
     Some(u32::from_be_bytes(length) as usize)
 }

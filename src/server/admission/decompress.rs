@@ -1,12 +1,12 @@
-//! Compressed requests, decompressed within bounds. (Tonic would do it where it decodes: too late to know how much work a
-//! request is.)
+//! Decompresses requests within limits. (tonic would decompress them while decoding, which is too late for an estimate
+//! of the work.)
 
 use std::io::Read;
 
 use http::HeaderMap;
 use rollplan_core::interrupt::{Interrupt, Interrupted};
 
-/// Bytes that are decompressed at once.
+/// The number of bytes that are decompressed at a time.
 const PART_BYTES: usize = 16 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,19 +15,19 @@ pub(crate) enum Compression {
     Zstd,
 }
 
-/// Why something is not decompressed.
+/// Why a message was not decompressed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     Malformed,
-    /// It has more bytes than asked for.
+    /// It exceeds the limit.
     TooLarge,
-    /// `hold` has refused the memory.
+    /// `reserve` refused the memory.
     NoMemory,
     Interrupted(Interrupted),
 }
 
 impl Compression {
-    /// The one that a request names, if it is supported.
+    /// The compression that a request names, if it is supported.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         match headers.get("grpc-encoding")?.as_bytes() {
             b"gzip" => Some(Self::Gzip),
@@ -37,12 +37,12 @@ impl Compression {
     }
 }
 
-/// Decompresses at most so many bytes, and asks for memory for them beforehand: `hold` is told how many in total.
+/// Decompresses at most `bytes_max` bytes. Calls `reserve` with the new total before allocating memory.
 pub(crate) fn decompress(
     compression: Compression,
     encoded: &[u8],
     bytes_max: usize,
-    mut hold: impl FnMut(usize) -> bool,
+    mut reserve: impl FnMut(usize) -> bool,
     interrupt: &dyn Interrupt,
 ) -> Result<Vec<u8>, Failure> {
     let mut reader: Box<dyn Read + '_> = match compression {
@@ -55,8 +55,8 @@ pub(crate) fn decompress(
     loop {
         interrupt.check().map_err(Failure::Interrupted)?;
         let start = all.len();
-        // Twice: it is copied behind its prefix.
-        if !hold(2 * (start + PART_BYTES)) {
+        // Twice, because the message is copied to follow its prefix.
+        if !reserve(2 * (start + PART_BYTES)) {
             return Err(Failure::NoMemory);
         }
         all.resize(start + PART_BYTES, 0);
@@ -91,15 +91,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_compressed_comes_back_up_to_a_limit() {
+    fn messages_are_decompressed_up_to_a_limit() {
         let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
         for (compression, encoded) in [
             (Compression::Gzip, gzip(&bytes)),
             (Compression::Zstd, zstd(&bytes)),
         ] {
             let with = |max, memory| {
-                let hold = |bytes| bytes <= memory;
-                decompress(compression, &encoded, max, hold, &Never)
+                let reserve = |bytes| bytes <= memory;
+                decompress(compression, &encoded, max, reserve, &Never)
             };
             assert_eq!(with(100_000, usize::MAX).unwrap(), bytes);
             assert_eq!(with(99_999, usize::MAX), Err(Failure::TooLarge));

@@ -1,15 +1,15 @@
-//! How much memory the process may use: the smallest limit of the control groups that it is in, as a container sets it.
+//! The memory limit of the process: the smallest limit of its control groups, as set for a container.
 
 use std::fs;
 use std::path::Path;
 
-/// The limit in bytes. `None` without one, and where there are no control groups.
+/// The limit in bytes. `None` if there is no limit, or there are no control groups.
 pub(crate) fn memory_limit() -> Option<u64> {
     read(Path::new("/proc/self/cgroup"), Path::new("/sys/fs/cgroup"))
 }
 
-/// MiB that requests, large plans and answers may hold under this limit. The program itself takes some, connections do,
-/// and the allocator keeps freed memory for a while.
+/// The default budget in MiB for requests, large plans and answers under this limit. The rest is for the program, its
+/// connections, and freed memory that the allocator keeps for a while.
 pub(crate) fn buffer_mib_max(limit: Option<u64>) -> usize {
     const MIB: u64 = 1 << 20;
     let for_calls = limit.map_or(u64::MAX, |limit| (limit / MIB).saturating_sub(64) / 2);
@@ -23,12 +23,12 @@ fn read(groups: &Path, mount: &Path) -> Option<u64> {
     groups.lines().filter_map(|line| group(line, mount)).min()
 }
 
-/// The limit of one line of `/proc/self/cgroup`: number, controllers and path.
+/// The limit according to one line of `/proc/self/cgroup`: number, controllers and path.
 fn group(line: &str, mount: &Path) -> Option<u64> {
     let (_, rest) = line.split_once(':')?;
     let (controllers, path) = rest.split_once(':')?;
     let (mount, file) = match controllers {
-        // Version 2 has one hierarchy, and no name for it.
+        // Version 2 has a single hierarchy without a name.
         "" => (mount.to_path_buf(), "memory.max"),
         named if named.split(',').any(|it| it == "memory") => {
             (mount.join("memory"), "memory.limit_in_bytes")
@@ -36,17 +36,17 @@ fn group(line: &str, mount: &Path) -> Option<u64> {
         _ => return None,
     };
     let own = mount.join(path.trim_start_matches('/'));
-    // Each group is held to the limits of those above it. Inside a container the path may be the host's, of which only the
-    // root is there.
+    // The limits of all ancestors apply, too. Inside a container, the path may be that of the host, where only the root
+    // exists.
     let above = own.ancestors().take_while(|it| it.starts_with(&mount));
     above.filter_map(|group| limit(&group.join(file))).min()
 }
 
 fn limit(file: &Path) -> Option<u64> {
-    /// Version 1 writes "no limit" as the largest number of pages.
+    /// Version 1 represents "no limit" by the largest number of pages.
     const UNLIMITED: u64 = 1 << 60;
     let text = fs::read_to_string(file).ok()?;
-    // Version 2 writes it as "max".
+    // Version 2 represents "no limit" by "max".
     let bytes = text.trim().parse().ok()?;
     (bytes < UNLIMITED).then_some(bytes)
 }
@@ -55,7 +55,7 @@ fn limit(file: &Path) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What is read where these files are there.
+    /// The limit that is read from these files.
     fn with(groups: &str, files: &[(&str, &str)]) -> Option<u64> {
         let dir = tempfile::tempdir().unwrap();
         let mount = dir.path().join("mount");
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_limit_of_version_2_counts() {
+    fn smallest_limit_of_version_2_applies() {
         let files = [
             ("memory.max", "max\n"),
             ("kubepods/memory.max", "4294967296\n"),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_limit_of_version_1_counts() {
+    fn smallest_limit_of_version_1_applies() {
         let groups = "9:cpu,cpuacct:/a\n4:memory:/docker/1\n0::/\n";
         let none = "9223372036854771712\n";
         let files = [
@@ -99,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn inside_a_container_the_root_of_the_mount_is_its_group() {
+    fn root_of_the_mount_applies_inside_a_container() {
         let files = [("memory/memory.limit_in_bytes", "1073741824\n")];
         let groups = "4:memory:/kubepods/pod1/host/path\n";
         assert_eq!(with(groups, &files), Some(1 << 30));
     }
 
     #[test]
-    fn half_of_what_is_left_is_for_calls() {
+    fn half_of_the_remaining_memory_is_for_calls() {
         for (mib, expected) in [(64, 32), (256, 96), (512, 224), (1024, 480), (8192, 512)] {
             assert_eq!(buffer_mib_max(Some(mib << 20)), expected);
         }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn without_control_groups_there_is_no_limit() {
+    fn no_limit_without_control_groups() {
         assert_eq!(with("", &[]), None);
         assert_eq!(with("nonsense\n0::/a\n", &[]), None);
         let missing = Path::new("/nonexistent");

@@ -1,6 +1,6 @@
-//! Limits how many calls are in flight, with a limit of their own for large calls.
+//! Limits the number of calls in flight, with a separate limit for large calls.
 //!
-//! A large call waits for its turn, and would take the place of many calls that are answered at once.
+//! Large calls wait for each other. With a common limit, they would displace many calls that take little time.
 
 pub(crate) mod budget;
 pub(crate) mod buffer;
@@ -36,13 +36,13 @@ pub(crate) struct Admission<S> {
     large: Limited<S>,
 }
 
-/// A call beyond the limit is refused at once: in a queue it would only be late as well.
+/// Calls over the limit are refused immediately: in a queue, they would only fail later.
 type Limited<S> = LoadShed<ConcurrencyLimit<S>>;
 
 // === impl AdmissionLayer ===
 
 impl AdmissionLayer {
-    /// The limits hold for all connections together: behind a sidecar all calls arrive over a few.
+    /// The limits apply to all connections together, because behind a sidecar all calls arrive on a few connections.
     pub(crate) fn new(small: usize, large: usize) -> Self {
         Self {
             small: GlobalConcurrencyLimitLayer::new(small),
@@ -69,12 +69,12 @@ where
     S: Service<Request<BufferedRequest>, Response = Response<Body>, Error = Infallible> + Clone,
 {
     type Response = Response<Body>;
-    /// `Overloaded`, and no other.
+    /// Always `Overloaded`.
     type Error = BoxError;
     type Future = Oneshot<Limited<S>, Request<BufferedRequest>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        // Which limit applies depends on the call.
+        // The limit depends on the call.
         Poll::Ready(Ok(()))
     }
 
@@ -88,7 +88,7 @@ where
     }
 }
 
-/// The answer to a call that is shed.
+/// The answer to a call that was shed.
 pub(crate) fn overloaded(shed: &Counter) -> Response<Body> {
     shed.increment(1);
     errors::overloaded().into_http()

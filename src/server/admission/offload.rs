@@ -1,7 +1,7 @@
-//! Large calls are computed off the threads that serve connections, a few at once.
+//! Computes large calls on separate threads, a few at a time.
 //!
-//! On two cores two of them would keep health checks waiting. All of the work moves: decompressing, decoding, planning and
-//! encoding.
+//! Otherwise, on two cores, two large calls would delay health checks. All of their work is moved: decompressing,
+//! decoding, planning and encoding.
 
 use std::convert::Infallible;
 use std::panic;
@@ -26,16 +26,16 @@ use crate::server::call::cancellation::{Cancellation, Due};
 use crate::server::call::errors;
 use crate::server::connect::Call;
 
-/// Runs large calls on threads of their own.
+/// Runs large calls on separate threads.
 #[derive(Clone)]
 pub(crate) struct OffloadLayer {
-    turns: Arc<Semaphore>,
-    observed: Observed,
+    permits: Arc<Semaphore>,
+    observed: OffloadMetrics,
 }
 
-/// What is counted of large calls.
+/// The metrics of large calls.
 #[derive(Clone)]
-pub(crate) struct Observed {
+pub(crate) struct OffloadMetrics {
     pub(crate) waiting: Gauge,
     pub(crate) running: Gauge,
     pub(crate) shed: Counter,
@@ -44,23 +44,23 @@ pub(crate) struct Observed {
 #[derive(Clone)]
 pub(crate) struct Offload<S> {
     inner: S,
-    turns: Arc<Semaphore>,
-    observed: Observed,
+    permits: Arc<Semaphore>,
+    observed: OffloadMetrics,
 }
 
-/// One more in a gauge, until dropped.
-struct OneMore(Gauge);
+/// Increments a gauge until dropped.
+struct GaugeGuard(Gauge);
 
-// === impl OneMore ===
+// === impl GaugeGuard ===
 
-impl OneMore {
+impl GaugeGuard {
     fn of(gauge: &Gauge) -> Self {
         gauge.increment(1.0);
         Self(gauge.clone())
     }
 }
 
-impl Drop for OneMore {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.decrement(1.0);
     }
@@ -69,9 +69,9 @@ impl Drop for OneMore {
 // === impl OffloadLayer ===
 
 impl OffloadLayer {
-    pub(crate) fn new(at_once: usize, observed: Observed) -> Self {
+    pub(crate) fn new(at_once: usize, observed: OffloadMetrics) -> Self {
         Self {
-            turns: Arc::new(Semaphore::new(at_once)),
+            permits: Arc::new(Semaphore::new(at_once)),
             observed,
         }
     }
@@ -81,10 +81,10 @@ impl<S> Layer<S> for OffloadLayer {
     type Service = Offload<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let Self { turns, observed } = self.clone();
+        let Self { permits, observed } = self.clone();
         Offload {
             inner,
-            turns,
+            permits,
             observed,
         }
     }
@@ -107,14 +107,14 @@ where
     type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // What is inside is asked where it runs.
+        // The readiness of the inner service is checked where it runs.
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<BufferedRequest>) -> Self::Future {
         let inner = self.inner.clone();
         if !request.body().is_large() {
-            // Done before anybody could cancel it.
+            // Small calls finish before they could be cancelled.
             return Box::pin(Cancellation::new(None).scope(async move {
                 let (parts, body) = request.into_parts();
                 let (bytes, _held) = body.into_bytes();
@@ -125,22 +125,22 @@ where
                 .await
             }));
         }
-        let (turns, observed) = (Arc::clone(&self.turns), self.observed.clone());
+        let (permits, observed) = (Arc::clone(&self.permits), self.observed.clone());
         let cancellation = Cancellation::new(request.extensions().get::<Due>().copied());
         Box::pin(async move {
-            let waiting = OneMore::of(&observed.waiting);
-            // Nobody closes it.
-            let turn = turns.acquire_owned().await.ok();
+            let waiting = GaugeGuard::of(&observed.waiting);
+            // The semaphore is never closed.
+            let permit = permits.acquire_owned().await.ok();
             drop(waiting);
             let runtime = Handle::current();
             let span = Span::current();
-            // Dropped with this future: the work notices.
+            // Dropped with this future, which cancels the work.
             let _call = cancellation.on_drop();
             let is_late = cancellation.clone();
             let answered = tokio::task::spawn_blocking(move || {
-                // Kept until the work has ended, even if the call is given up before.
-                let _turn = turn;
-                let _running = OneMore::of(&observed.running);
+                // Reservation until the work has ended, even if the call was dropped earlier.
+                let _permit = permit;
+                let _running = GaugeGuard::of(&observed.running);
                 let shed = observed.shed.clone();
                 span.in_scope(|| {
                     let work = large(inner, request, cancellation.clone(), shed);
@@ -149,14 +149,14 @@ where
             });
             let answered = answered.await;
             if is_late.is_interrupted() {
-                // What there is to say of that, the deadline says.
+                // The deadline layer answers the call.
                 std::future::pending::<()>().await;
             }
             match answered {
                 Ok(answer) => answer,
                 Err(failed) => match failed.try_into_panic() {
                     Ok(panicked) => panic::resume_unwind(panicked),
-                    // Only a runtime that is going away drops a task before it ran.
+                    // Only a runtime that is shutting down drops a task before it runs.
                     Err(_) => Ok(errors::stopping().into_http()),
                 },
             }
@@ -164,7 +164,7 @@ where
     }
 }
 
-/// All the work of a large call.
+/// Does all the work of a large call.
 async fn large<S>(
     inner: S,
     request: Request<BufferedRequest>,
@@ -187,11 +187,13 @@ where
     .await
 }
 
-/// Bytes of an answer, noted on its response. (As the size of the body they would become a header.)
+/// The size of an answer, stored as an extension of its response. (As a size hint of the body, it would become a
+/// header.)
 #[derive(Clone, Copy)]
 pub(crate) struct AnswerBytes(pub(crate) usize);
 
-/// With the answer encoded, in JSON where the client wants that, and compressed: all of it is work too.
+/// Calls the inner service and collects its whole answer: encoded, as JSON if requested, and compressed. This is part
+/// of the work.
 async fn answer<S>(inner: S, request: Request<Body>) -> Answer
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
@@ -206,7 +208,7 @@ where
         Ok(collected) => {
             let trailers = collected.trailers().cloned();
             let mut data = collected.to_bytes();
-            // A status alone: the stream must end with its headers, or clients look for it elsewhere.
+            // A status without a message must be sent in the headers of the stream, or clients do not find it.
             if data.is_empty() && trailers.is_none() {
                 return Ok(Response::from_parts(parts, Body::empty()));
             }
@@ -225,7 +227,7 @@ where
             let body = StreamBody::new(tokio_stream::iter(frames));
             Response::from_parts(parts, Body::new(body))
         }
-        // It is a message that cannot be encoded, which there is none of.
+        // Only a message that cannot be encoded fails, and there are none.
         Err(_) => errors::bug().into_http(),
     })
 }
@@ -236,17 +238,17 @@ mod tests {
     use tower::service_fn;
 
     use super::*;
-    use crate::server::admission::budget::{Budget, Held};
+    use crate::server::admission::budget::{Budget, Reservation};
 
-    fn mk_observed() -> Observed {
-        Observed {
+    fn mk_observed() -> OffloadMetrics {
+        OffloadMetrics {
             waiting: Gauge::noop(),
             running: Gauge::noop(),
             shed: Counter::noop(),
         }
     }
 
-    /// A call with so many empty pods.
+    /// A call with this number of empty pods.
     fn mk_request(pods: usize) -> Request<BufferedRequest> {
         let pods = [0x22, 0].repeat(pods);
         let mut message = vec![0x0a];
@@ -257,7 +259,7 @@ mod tests {
         let uri = "/rollplan.v1.RolloutPlanner/PlanRollout";
         let (mut parts, ()) = Request::builder().uri(uri).body(()).unwrap().into_parts();
         let budget = Budget::new(64, Gauge::noop());
-        let body = BufferedRequest::new(&mut parts, bytes, budget, Held::default());
+        let body = BufferedRequest::new(&mut parts, bytes, budget, Reservation::default());
         let Ok(body) = body else {
             panic!("it is within all limits");
         };
@@ -265,13 +267,13 @@ mod tests {
     }
 
     #[test]
-    fn large_is_what_takes_much_work() {
+    fn requests_with_much_work_are_large() {
         assert!(!mk_request(100).body().is_large());
         assert!(mk_request(20_000).body().is_large());
     }
 
     #[tokio::test]
-    async fn a_panic_off_the_serving_threads_is_a_panic_of_the_call() {
+    async fn panic_on_a_separate_thread_is_a_panic_of_the_call() {
         let panics = service_fn(async |_: Request<Body>| -> Answer { panic!("planner bug") });
         let call = OffloadLayer::new(1, mk_observed())
             .layer(panics)

@@ -1,7 +1,7 @@
-//! Stops work off the serving threads once nobody waits for its answer: the client has gone, or the deadline passed.
+//! Cancels work on other threads whose answer is not needed: the client disconnected, or the deadline passed.
 //!
-//! Dropping the future of a call ends it wherever it waits, but not a plan that is being computed on a thread of its own.
-//! That one asks here, at every checkpoint.
+//! Dropping the future of a call cancels it wherever it awaits, but not a plan that is being computed on another
+//! thread. Such a plan checks for cancellation at regular checkpoints.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,21 +14,22 @@ tokio::task_local! {
     static CURRENT: Cancellation;
 }
 
-/// When a call must be answered, noted on its request by the layer that sees to it.
+/// When the deadline of a call expires. Stored as an extension of its request.
 #[derive(Clone, Copy)]
 pub(crate) struct Due(pub(crate) Instant);
 
-/// Whether a call has been given up.
+/// The cancellation state of a call.
 #[derive(Clone)]
 pub(crate) struct Cancellation {
     is_cancelled: Arc<AtomicBool>,
     due: Option<Instant>,
 }
 
-/// Cancels when dropped: held by the future of the call.
+/// Cancels a call on drop. Held by the future of the call.
 pub(crate) struct CancelOnDrop(Cancellation);
 
-/// The call that this code runs for: interrupted once nobody waits for its answer any more. Outside of a call it never is.
+/// The call that the current code runs for, interrupted when its answer is not needed. Code outside of a call is never
+/// interrupted.
 pub struct Current(Option<Cancellation>);
 
 // === impl Cancellation ===
@@ -45,7 +46,7 @@ impl Cancellation {
         CancelOnDrop(self.clone())
     }
 
-    /// Runs a future whose code finds this as [`Current`].
+    /// Runs a future with this as [`Current`].
     pub(crate) async fn scope<F: Future>(self, future: F) -> F::Output {
         CURRENT.scope(self, future).await
     }
@@ -53,7 +54,7 @@ impl Cancellation {
 
 impl Interrupt for Cancellation {
     fn is_interrupted(&self) -> bool {
-        // The threads that would drop the future may be busy: the time counts as well.
+        // The threads that would drop the future may be busy, so the deadline is checked, too.
         self.is_cancelled.load(Ordering::Relaxed)
             || self.due.is_some_and(|due| Instant::now() >= due)
     }
@@ -68,13 +69,14 @@ impl Drop for CancelOnDrop {
 // === impl Current ===
 
 impl Current {
-    /// Asks for it. To be asked for where the work is done: another thread or task is not part of the call.
+    /// The call of the current task. Call this where the work is done: other threads and tasks are not part of the
+    /// call.
     #[must_use]
     pub fn get() -> Self {
         Self(CURRENT.try_with(Clone::clone).ok())
     }
 
-    /// Whether this code runs for a call of the service.
+    /// Whether the current code runs for a call of the service.
     pub(crate) fn is_call(&self) -> bool {
         self.0.is_some()
     }
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_is_cancelled_when_its_call_is_dropped_or_late() {
+    async fn work_is_cancelled_on_drop_and_at_the_deadline() {
         let cancellation = Cancellation::new(None);
         let call = cancellation.on_drop();
         let is_interrupted = async || Current::get().is_interrupted();

@@ -1,4 +1,4 @@
-//! Messages on the wire, decoded if they do not take too much memory.
+//! Decodes messages within memory limits.
 
 use std::marker::PhantomData;
 
@@ -13,12 +13,12 @@ use crate::server::call::cancellation::Current;
 use crate::server::call::errors::to_status;
 use crate::wire::{self, Encoded};
 
-/// What is made of the bytes of a request before its call is answered.
+/// A type that is created from the bytes of a request before the call is processed.
 pub trait Decodable: Send + Sized + 'static {
-    /// The message that the bytes are.
+    /// The type of the encoded message.
     type Message: Name;
 
-    /// Decodes a message that does not take too much memory.
+    /// Creates the value from a message whose memory has been checked.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl<M: Message + Name + Default + 'static> Decodable for M {
     }
 }
 
-/// Decoded where the call is answered.
+/// The message is decoded later, while the call is processed.
 impl<M: Message + Name + Default + 'static> Decodable for Encoded<M> {
     type Message = M;
 
@@ -43,11 +43,11 @@ impl<M: Message + Name + Default + 'static> Decodable for Encoded<M> {
     }
 }
 
-/// Protobuf, as any server has it, but for what takes too much memory.
+/// The protobuf codec, with a limit for the memory of decoded messages.
 #[derive(Debug)]
 pub struct Codec<Encode, Decode>(PhantomData<(Encode, Decode)>);
 
-/// The half of it that decodes.
+/// The decoder of [`Codec`].
 #[derive(Debug)]
 pub struct SizeLimitedDecoder<M>(PhantomData<M>);
 
@@ -81,10 +81,10 @@ impl<M: Decodable> Decoder for SizeLimitedDecoder<M> {
     type Error = Status;
 
     fn decode(&mut self, encoded: &mut DecodeBuf<'_>) -> Result<Option<M>, Status> {
-        // Taken out whole: reading each field off tonic's buffer takes far longer. Nothing is copied.
+        // The bytes are taken as a whole, without a copy: reading fields directly from tonic's buffer takes far longer.
         let encoded = encoded.copy_to_bytes(encoded.remaining());
         let current = Current::get();
-        // In the service that has been seen to when the request arrived.
+        // In the service, the estimate was made when the request was received.
         let estimated = match current.is_call() {
             true => Ok(()),
             false => wire::estimate::estimate::<M::Message>(&encoded).map(|_| ()),

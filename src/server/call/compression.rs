@@ -1,4 +1,4 @@
-//! Which answers are compressed.
+//! Selects the answers that are compressed.
 
 use prost::Message;
 use tonic::{Request, Response, Status};
@@ -11,11 +11,11 @@ use crate::proto::{
 use crate::server::RolloutPlanner;
 use crate::wire::EncodedPlanRequest;
 
-/// Answers of a planner, of which those with fewer bytes than the minimum are not compressed. (tonic compresses all
-/// answers of a service to clients that accept it, or none.)
+/// Compresses only answers above a minimum size. (tonic compresses either all answers of a service, for clients that
+/// accept it, or none.)
 pub(crate) struct LargeAnswersCompressed<P> {
     pub(crate) planner: P,
-    /// Without a minimum nothing is compressed, nor decided here.
+    /// The minimum size in bytes. `None` leaves the decision to tonic.
     pub(crate) bytes_min: Option<usize>,
 }
 

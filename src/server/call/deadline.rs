@@ -1,4 +1,4 @@
-//! How long a call may take.
+//! Limits the duration of calls.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -16,7 +16,7 @@ use crate::server::call::errors::refusal;
 
 pub(crate) const GRPC_TIMEOUT: &str = "grpc-timeout";
 
-/// Answers DEADLINE_EXCEEDED after the time that the client gives, or the server's own if that is shorter.
+/// Answers DEADLINE_EXCEEDED when the client's deadline or the server's own limit passes, whichever is earlier.
 #[derive(Clone, Copy)]
 pub(crate) struct DeadlineLayer {
     max: Duration,
@@ -62,14 +62,14 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let time = remaining(request.headers()).map_or(self.max, |time| time.min(self.max));
-        // Started here and not at the first poll: the time runs from when the call came in.
+        // Created here instead of at the first poll, so that it includes all waiting.
         let timer = sleep(time);
-        // For work that no timer ends.
+        // For work that dropping the future does not cancel.
         request.extensions_mut().insert(Due(Instant::now() + time));
         let answer = self.inner.call(request);
         Box::pin(async move {
             tokio::select! {
-                // An answer that is there is given.
+                // An available answer takes precedence.
                 biased;
                 answer = answer => answer,
                 () = timer => Ok(exceeded(time).into_http()),
@@ -88,11 +88,11 @@ fn exceeded(time: Duration) -> tonic::Status {
     )
 }
 
-/// What the client says of its own deadline, if it says it as gRPC does.
+/// The client's deadline, if it is valid in gRPC.
 pub(crate) fn remaining(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(GRPC_TIMEOUT)?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    // At most eight digits, as gRPC has it.
+    // The maximum of gRPC is eight digits.
     if digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deadlines_are_read_as_grpc_writes_them() {
+    fn deadlines_are_parsed_like_grpc() {
         let read = |text: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(GRPC_TIMEOUT, HeaderValue::from_static(text));

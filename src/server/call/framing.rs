@@ -1,23 +1,23 @@
-//! How gRPC frames messages: a flag, the length, and the message.
+//! The framing of messages in gRPC: a flag, the length, and the message.
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 
-/// The bytes of the flag and the length.
+/// The size of the flag and the length.
 pub(crate) const PREFIX_BYTES: usize = 5;
 
-/// Finds where messages end. A frame may hold several messages, and a message may span several frames.
+/// Finds the ends of messages. A frame may contain several messages, and a message may span several frames.
 #[derive(Default)]
 pub(crate) struct Messages {
     prefix: Vec<u8>,
-    /// Bytes of the current message that have not arrived yet. `None` between messages.
+    /// The missing bytes of the current message. `None` between messages.
     missing: Option<usize>,
 }
 
-/// The frame of a message.
+/// Adds the prefix to a message.
 pub(crate) fn frame(flag: u8, message: &[u8]) -> Bytes {
     let mut framed = BytesMut::with_capacity(PREFIX_BYTES + message.len());
     framed.put_u8(flag);
-    // Nothing here is that long.
+    // All messages here are shorter.
     framed.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
     framed.extend_from_slice(message);
     framed.freeze()
@@ -26,7 +26,7 @@ pub(crate) fn frame(flag: u8, message: &[u8]) -> Bytes {
 // === impl Messages ===
 
 impl Messages {
-    /// How many messages end in this part of the stream.
+    /// The number of messages that end in this part of the stream.
     pub(crate) fn count(&mut self, mut data: &[u8]) -> u64 {
         let mut ended = 0;
         loop {
@@ -50,7 +50,7 @@ impl Messages {
         }
     }
 
-    /// Whether no message has begun that has not ended.
+    /// Whether all started messages are complete.
     pub(crate) fn is_between(&self) -> bool {
         self.missing.is_none() && self.prefix.is_empty()
     }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_counted_however_they_are_cut() {
+    fn messages_are_counted_across_frames() {
         let stream = [
             &[0, 0, 0, 0, 3, 1, 2, 3][..],
             &[0, 0, 0, 0, 0],

@@ -1,4 +1,4 @@
-//! The health service, `grpc.health.v1`: whether this server takes calls.
+//! The health service `grpc.health.v1`: whether this server accepts calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use tonic_health::server::HealthReporter;
 use crate::server::RolloutPlannerServer;
 use crate::server::call::planner::Planner;
 
-/// The server as a whole, and the planner. Other names are answered NOT_FOUND.
+/// The services with a health status: the whole server, and the planner. Other names are NOT_FOUND.
 const SERVICES: [&str; 2] = ["", <RolloutPlannerServer<Planner> as NamedService>::NAME];
 
 /// The status that health checks report.
@@ -43,7 +43,7 @@ impl Health {
         self.set(ServingStatus::NotServing).await;
     }
 
-    /// The same status, for HTTP probes.
+    /// The same status for HTTP probes.
     pub(crate) fn is_serving(&self) -> bool {
         self.is_serving.load(Ordering::Relaxed)
     }

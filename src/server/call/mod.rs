@@ -1,4 +1,4 @@
-//! A call: its deadline, its decoding, the planner that answers it, and its errors.
+//! A call: its deadline, its decoding, its processing by the planner, and its errors.
 
 pub(crate) mod cancellation;
 pub(crate) mod codec;
@@ -18,6 +18,6 @@ use std::pin::Pin;
 use http::Response;
 use tonic::body::Body;
 
-/// The response of a call, still to be computed. It never fails: errors are responses too.
+/// The future of a response. It never fails, because errors are responses, too.
 pub(crate) type ResponseFuture =
     Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;

@@ -1,4 +1,4 @@
-//! The calls of the contract, answered by [`wire`].
+//! Answers the calls of the contract with [`wire`].
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -94,12 +94,12 @@ impl RolloutPlanner for Planner {
         &self,
         request: Request<PlanRestartsRequest>,
     ) -> Result<Response<PlanRestartsResponse>, Status> {
-        // It is about many workloads: the log names none.
+        // A plan of restarts covers many workloads, so the log contains none of them.
         answer(request.into_inner(), |_| None, wire::plan_restarts_until)
     }
 }
 
-/// Runs where the call runs, which has been chosen by its size.
+/// Answers a call on the current thread, which was selected by the size of the call.
 fn answer<R, A: Message>(
     request: R,
     snapshot: impl FnOnce(&R) -> Option<&Snapshot>,
@@ -110,7 +110,7 @@ fn answer<R, A: Message>(
     })
 }
 
-/// The same, for calls that may leave it to their objects what they are about.
+/// Like [`answer`], for calls whose owner and complete lists may be inferred from the objects.
 fn answer_shown<R, A: Message>(
     request: R,
     call: Option<&Call>,
@@ -141,7 +141,7 @@ fn answer_shown<R, A: Message>(
     }
 }
 
-/// Namespace and name of the Deployment, for the log.
+/// The namespace and name of the Deployment for the log.
 fn name(snapshot: Option<&Snapshot>) -> String {
     let Some(snapshot) = snapshot else {
         return String::new();
@@ -151,13 +151,14 @@ fn name(snapshot: Option<&Snapshot>) -> String {
             let metadata = deployment.metadata.as_ref();
             metadata.map_or_else(String::new, |it| name_of(&it.namespace, &it.name))
         }
-        // Of objects_json: nothing of it has been read.
+        // The objects in objects_json have not been read.
         (None, Some(target)) => name_of(&target.namespace, &target.name),
         (None, None) => String::new(),
     }
 }
 
-/// As long as Kubernetes has them at most: this is what the caller says, unchecked.
+/// A namespace and name for the log, truncated to the maximum lengths in Kubernetes, because they are not validated
+/// yet.
 fn name_of(namespace: &str, name: &str) -> String {
     format!("{namespace:.63}/{name:.253}")
 }

@@ -1,6 +1,6 @@
-//! Refuses what is not a call: what `connect` has found to be none, a deadline that cannot be read, and another number of
-//! messages than the one that a unary method takes. (tonic reads the first message and drops the others, takes a deadline
-//! that it cannot read for none, and does not look at the content type.)
+//! Refuses invalid calls: those that `connect` has refused, malformed deadlines, and unary requests with no message or
+//! more than one. (tonic reads the first message and drops the others, ignores a malformed deadline, and does not check
+//! the content type.)
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use crate::server::call::deadline::{GRPC_TIMEOUT, remaining};
 use crate::server::call::errors::refusal;
 use crate::server::call::framing::Messages;
 
-/// Refuses calls by their headers, before a byte of their bodies is read.
+/// Refuses calls based on their headers, before their bodies are read.
 #[derive(Clone, Copy)]
 pub(crate) struct RefuseLayer(pub(crate) fn(&Request<Body>) -> Option<Response<Body>>);
 
@@ -29,7 +29,7 @@ pub(crate) struct Refuse<S> {
     refused: fn(&Request<Body>) -> Option<Response<Body>>,
 }
 
-/// Why a request is not a call, noted on it by who has read its headers.
+/// The refusal of a request. Stored as an extension of the request by the layer that read its headers.
 #[derive(Clone)]
 pub(crate) struct Refused {
     status: Status,
@@ -37,11 +37,11 @@ pub(crate) struct Refused {
     header: Option<(HeaderName, HeaderValue)>,
 }
 
-/// A request of a method that takes exactly one message.
+/// The body of a request that must contain exactly one message.
 struct OneMessage {
     body: Body,
     messages: Messages,
-    /// How many messages have ended.
+    /// The number of complete messages.
     count: u64,
     is_over: bool,
 }
@@ -79,7 +79,7 @@ where
     }
 }
 
-/// The response to a request whose headers are not those of a call.
+/// The response to a request with invalid headers.
 pub(crate) fn refused(request: &Request<Body>) -> Option<Response<Body>> {
     if let Some(refused) = request.extensions().get::<Refused>() {
         return Some(refused.response());
@@ -109,7 +109,7 @@ impl Refused {
         }
     }
 
-    /// With a status of HTTP other than that of its code.
+    /// Sets an HTTP status other than that of the gRPC code.
     pub(crate) fn with_http(self, http: StatusCode) -> Self {
         Self { http, ..self }
     }
@@ -131,7 +131,7 @@ impl Refused {
     }
 }
 
-/// Whether the content type is that of gRPC with protobuf.
+/// Whether the content type is gRPC with protobuf.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     const GRPC: &[u8] = b"application/grpc";
     let Some(value) = headers.get(CONTENT_TYPE) else {
@@ -147,7 +147,7 @@ pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     prefix.eq_ignore_ascii_case(GRPC) && (codec.is_empty() || codec.eq_ignore_ascii_case(b"+proto"))
 }
 
-/// Fails the body of a request that has no message, or more than one.
+/// Makes a request body fail unless it contains exactly one message.
 pub(crate) fn one_message(request: Request<Body>) -> Request<Body> {
     request.map(|body| {
         Body::new(OneMessage {
@@ -191,7 +191,7 @@ impl http_body::Body for OneMessage {
                     return this.violated("the method takes one message, and the request has more");
                 }
             }
-            // Part of a message is left to the decoder, which says what is wrong with it.
+            // The decoder reports an incomplete message.
             Poll::Ready(None) if this.count == 0 && this.messages.is_between() => {
                 return this.violated("the method takes one message, and the request has none");
             }
@@ -202,7 +202,7 @@ impl http_body::Body for OneMessage {
     }
 
     fn is_end_stream(&self) -> bool {
-        // A request without a message has to be polled to be refused.
+        // A request without a message must be polled to be refused.
         self.is_over || (self.count > 0 && self.body.is_end_stream())
     }
 
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_types_of_grpc_are_told_from_others() {
+    fn grpc_content_types_are_recognized() {
         let is = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(value));

@@ -1,8 +1,8 @@
-//! Server reflection, by the rules of its protocol: what is not found is answered with an error response and the
-//! stream goes on, and bytes that cannot be decoded end it with a status.
+//! Server reflection as its protocol specifies it: an unknown name gets an error response and the stream continues, and
+//! a malformed request ends the stream with an error status.
 //!
-//! tonic-reflection, which looks everything up, ends the stream where something is not found, and ends it with OK, as
-//! if nothing had been asked, after bytes that it cannot decode.
+//! tonic-reflection, which resolves the names, ends the stream after an unknown name, and ends it with OK after a
+//! malformed request.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -28,13 +28,13 @@ use crate::proto::FILE_DESCRIPTOR_SET;
 use crate::server::Error;
 use crate::server::call::errors;
 
-/// The descriptors of everything that is served.
+/// The descriptors of all services.
 #[derive(Clone)]
 pub(crate) struct Reflection {
     descriptors: ServerReflectionClient<Routes>,
 }
 
-/// The same service under its former name: the messages have the same bytes.
+/// The same service under its former name. The messages have the same encoding.
 #[derive(Clone)]
 pub(crate) struct V1Alpha<S>(pub(crate) S);
 
@@ -50,7 +50,7 @@ impl Reflection {
             .register_encoded_file_descriptor_set(
                 tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
             )
-            // With which tools can print the details of errors.
+            // Allows tools to print the details of errors.
             .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
             .build_v1()
             .map_err(|source| Error::Reflection { source })?;
@@ -81,7 +81,7 @@ impl Reflection {
         let MessageRequest::AllExtensionNumbersOfType(name) = asked else {
             return self.look_up(asked).await;
         };
-        // It has no extensions. But it must be there: the library says the same of any name.
+        // Messages have no extensions, but an unknown message must be an error, and the library does not check it.
         let symbol = MessageRequest::FileContainingSymbol(name.clone());
         self.look_up(symbol).await?;
         Ok(MessageResponse::AllExtensionNumbersResponse(
@@ -97,7 +97,7 @@ impl Reflection {
             host: String::new(),
             message_request: Some(asked),
         };
-        // Not over a connection: it is a call of a function.
+        // A function call, without a connection.
         let mut descriptors = self.descriptors.clone();
         let responses = descriptors.server_reflection_info(tokio_stream::once(request));
         let response = responses.await?.into_inner().message().await?;
@@ -146,7 +146,7 @@ impl<S: Service<Request<Body>>> Service<Request<Body>> for V1Alpha<S> {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let method = request.uri().path().rsplit('/').next().unwrap_or_default();
-        // A part of a path is a path.
+        // Built from parts of valid paths, so the path is valid.
         if let Ok(path) = format!("/{}/{method}", v1::SERVICE_NAME).parse() {
             *request.uri_mut() = path;
         }

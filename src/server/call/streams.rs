@@ -1,5 +1,5 @@
-//! Response streams of health and reflection. They do not end by themselves, and a client may keep as many of them
-//! open as it may have calls, without reading any.
+//! The response streams of health and reflection. They have no end, and a client can keep the maximum number of calls
+//! open without reading any response.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -14,13 +14,13 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::{Layer, Service};
 
-use crate::server::admission::budget::{Budget, Held};
+use crate::server::admission::budget::{Budget, Reservation};
 use crate::server::call::ResponseFuture;
 use crate::server::call::errors;
 use crate::server::connection::PendingResponses;
 
-/// Ends open streams at shutdown, which they would otherwise delay until its grace period is over, and tracks the
-/// responses that clients have not read.
+/// Ends open streams at shutdown, which they would otherwise delay for its whole grace period, and tracks responses
+/// that clients have not read.
 #[derive(Clone)]
 pub(crate) struct StreamsLayer {
     stopping: watch::Receiver<()>,
@@ -48,7 +48,7 @@ type Stopped = Pin<Box<dyn Future<Output = ()> + Send>>;
 // === impl StreamsLayer ===
 
 impl StreamsLayer {
-    /// For streams of small responses. They end when the sender of `stopping` is dropped.
+    /// For streams with small responses. They end when the sender of `stopping` is dropped.
     pub(crate) fn new(stopping: watch::Receiver<()>) -> Self {
         Self {
             stopping,
@@ -56,7 +56,7 @@ impl StreamsLayer {
         }
     }
 
-    /// For streams whose responses are counted against the memory budget.
+    /// For streams whose responses count against the memory budget.
     pub(crate) fn within(self, budget: Budget) -> Self {
         Self {
             budget: Some(budget),
@@ -66,7 +66,7 @@ impl StreamsLayer {
 
     fn stopped(&self) -> Stopped {
         let mut stopping = self.stopping.clone();
-        // Nothing is ever sent: it ends with its sender.
+        // No value is ever sent: the loop ends when the sender is dropped.
         Box::pin(async move { while stopping.changed().await.is_ok() {} })
     }
 }
@@ -119,7 +119,7 @@ where
 impl Open {
     fn end(&mut self, status: &Status) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         self.is_over = true;
-        // Drops the request too, which may still be open.
+        // Also drops the request, which may still be open.
         self.body = Body::empty();
         let mut trailers = HeaderMap::new();
         Poll::Ready(Some(match status.add_header(&mut trailers) {
@@ -152,9 +152,9 @@ impl http_body::Body for Open {
         let (Some(pending), Some(data)) = (&this.pending, frame.data_ref()) else {
             return Poll::Ready(Some(Ok(frame)));
         };
-        let mut held = Held::default();
+        let mut held = Reservation::default();
         if let Some(budget) = &this.budget
-            && !budget.hold(&mut held, data.len())
+            && !budget.reserve(&mut held, data.len())
         {
             return this.end(&errors::overloaded());
         }
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// The frames and the status of a stream whose body sends `first` and then nothing more.
+    /// The frames and the status of a stream whose body sends `first` and then nothing.
     async fn frames(layer: &StreamsLayer, first: &'static [u8]) -> (Vec<Bytes>, Option<Status>) {
         let endless = service_fn(move |_: Request<Body>| async move {
             let first = tokio_stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(first)))]);

@@ -1,4 +1,4 @@
-//! The configuration. docs/operations.md has it as a table.
+//! The configuration. docs/operations.md lists the settings.
 
 mod traces;
 
@@ -16,63 +16,65 @@ use crate::wire;
 
 const MIB: usize = 1 << 20;
 
-/// The configuration of a server. Validated as a whole before any port is bound.
+/// The configuration of a server, validated as a whole before any port is bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where to listen for calls. Port 0 selects a free port. Default 127.0.0.1:50051: without [`tls`](Self::tls)
-    /// calls are neither encrypted nor authenticated, so other machines have access only if you configure it.
+    /// The address for calls. Port 0 selects a free port. Default 127.0.0.1:50051: without [`tls`](Self::tls), calls
+    /// are neither encrypted nor authenticated, so access from other machines must be configured explicitly.
     pub listen: SocketAddr,
-    /// Where to answer `/metrics`, `/livez` and `/readyz` in plain HTTP. Default none.
+    /// The address of `/metrics`, `/livez` and `/readyz` in plain HTTP. Default none.
     pub http_listen: Option<SocketAddr>,
-    /// Encrypt calls. Default none: in a mesh the sidecar does it.
+    /// The files for encrypted calls. Default none: in a mesh, the sidecar encrypts them.
     pub tls: Option<TlsFiles>,
-    /// Clients that may call, by the DNS names and URIs in their certificates; `/*` at the end of a URI stands for
-    /// all URIs below it. Default none: every client with a certificate of [`TlsFiles::client_ca`] may.
+    /// The clients that may call, by the DNS names and URIs in their certificates. `/*` at the end of a URI matches all
+    /// URIs below it. Default none: all clients with a certificate of [`TlsFiles::client_ca`] may call.
     pub tls_client_sans: Vec<String>,
-    /// Sites whose scripts may call from browsers, by origin, such as `https://console.example.com`. Default none.
+    /// The origins whose scripts may call from browsers, for example `https://console.example.com`. Default none.
     pub cors_allow_origins: Vec<String>,
-    /// Compress answers with at least so many bytes, for clients that accept gzip. Default none: inside a cluster,
-    /// compressing takes longer than sending.
+    /// The minimum size of answers that are compressed, in bytes, for clients that accept gzip. Default none: inside a
+    /// cluster, compression takes longer than sending.
     pub compress_answers_min: Option<usize>,
-    /// How long a call may take, whatever its own deadline. Default 10 s.
+    /// The maximum duration of a call, which also limits its own deadline. Default 10 s.
     pub deadline_max: Duration,
-    /// Calls to the planner that may be under way at once, and half as many large ones beside them; more are shed.
-    /// Default 100: at 0.3 ms of one core for a usual plan, what is admitted last waits 15 ms for two cores.
+    /// The maximum number of concurrent calls to the planner. Half as many large calls may run in addition. Calls over
+    /// the limit are shed. Default 100: at 0.3 ms of one core for a usual plan, the last admitted call waits 15 ms on
+    /// two cores.
     pub concurrent_calls_max: usize,
-    /// How long a request may take to arrive, waiting for a processor included, and still be admitted when
-    /// [`concurrent_calls_max`](Self::concurrent_calls_max) others are under way or arriving. Default 50 ms.
+    /// How long a request may take to arrive, including the time until a processor is available, and still be admitted
+    /// while [`concurrent_calls_max`](Self::concurrent_calls_max) other calls are in flight or arriving. Default 50 ms.
     pub queue_time_max: Duration,
-    /// Large plans that may be computed at once; more of those under way wait for their turn. Default one for each
+    /// The maximum number of large plans that are computed concurrently. Further large plans wait. Default one per
     /// core.
     pub large_plans_max: usize,
-    /// MiB of requests that may be held while they arrive and wait; more are shed. Default 256.
+    /// The memory budget of requests, large plans and answers, in MiB. Calls that exceed it are shed. Default 512, or
+    /// less under a memory limit.
     pub buffer_mib_max: usize,
-    /// Connections that may be open at once; more wait to be accepted. Default 16,384, or fewer where the limit of open
-    /// files is low: some are kept for probes.
+    /// The maximum number of open connections. Further connections wait to be accepted. Default 16,384, or less under a
+    /// low limit of open files, because some are reserved for probes.
     pub connections_max: usize,
-    /// Calls that one connection may have open at once. Default 256.
+    /// The maximum number of concurrent calls on one connection. Default 256.
     pub streams_max: u32,
-    /// Bytes of headers that a call may have. Default 16 KiB.
+    /// The maximum size of the headers of a call, in bytes. Default 16 KiB.
     pub header_bytes_max: u32,
     /// How long a connection may be silent before the server pings it. Default 60 s.
     pub keepalive_interval: Duration,
-    /// How long the response to a ping may take; then the connection is closed. Default 20 s.
+    /// How long the response to a ping may take before the connection is closed. Default 20 s.
     pub keepalive_timeout: Duration,
-    /// How old a connection may become, give or take a tenth that is drawn for each, before its client is told to open
-    /// another one. Default none: connections must be renewed only where connections are balanced instead of calls.
+    /// The maximum age of a connection, plus or minus a random tenth, after which its client is told to reconnect.
+    /// Default none: only balancing by connection, instead of by call, needs new connections.
     pub connection_age_max: Option<Duration>,
-    /// How long to keep serving after SIGTERM, with readiness withdrawn, so that balancers notice. Default 5 s.
+    /// How long to keep serving after SIGTERM, with readiness withdrawn, so that load balancers notice. Default 5 s.
     pub drain_delay: Duration,
-    /// How long running calls may take to end after that. Default 20 s, which together with the delay fits into the
-    /// 30 s that Kubernetes gives a pod.
+    /// How long running calls may take to end after that. Default 20 s. Together with the delay, this is within the 30
+    /// s that Kubernetes gives a pod.
     pub drain_grace: Duration,
-    /// Where to send traces, and which. Default nowhere.
+    /// The destination and selection of traces. Default none.
     pub traces: Traces,
     /// Calls that take longer are logged even if they succeed. Default 1 s.
     pub slow_call: Duration,
 }
 
-/// Files in PEM, read again when they change.
+/// PEM files, reloaded when they change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The server's certificate chain.
@@ -116,7 +118,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Large calls that may be under way at once, those that wait for their turn included.
+    /// The maximum number of concurrent large calls, including those that wait.
     pub(super) fn large_calls_max(&self) -> usize {
         (self.concurrent_calls_max / 2).max(self.large_plans_max)
     }
@@ -159,7 +161,7 @@ impl Config {
         count("concurrent_calls_max", *concurrent_calls_max, 1, 100_000)?;
         time("queue_time_max", *queue_time_max, MS, HOUR)?;
         count("large_plans_max", *large_plans_max, 1, 1_000)?;
-        // One request of the largest size must fit.
+        // The largest possible request must fit.
         count("buffer_mib_max", *buffer_mib_max, 32, 1 << 20)?;
         count("connections_max", *connections_max, 1, 1_000_000)?;
         count("streams_max", *streams_max as usize, 1, 100_000)?;
@@ -183,7 +185,7 @@ impl Config {
         Ok(())
     }
 
-    /// Logs everything that is in effect in one line, and what is ignored.
+    /// Logs all effective settings in one line, and the ignored variables.
     pub(super) fn log(&self) {
         let Self {
             listen,
@@ -255,7 +257,7 @@ fn wrong(setting: &'static str, problem: String) -> Error {
     Error::Config { setting, problem }
 }
 
-/// A value beyond these bounds is a mistake, for example in its unit.
+/// A value outside these bounds is an error, for example in its unit.
 fn time(setting: &'static str, value: Duration, min: Duration, max: Duration) -> Result<(), Error> {
     if value < min || value > max {
         let problem = format!("must be from {min:?} to {max:?}, not {value:?}");
@@ -272,7 +274,8 @@ fn count(setting: &'static str, value: usize, min: usize, max: usize) -> Result<
     Ok(())
 }
 
-/// As browsers send them: a scheme, a host, and a port unless it is the scheme's own.
+/// Checks that origins have the form in which browsers send them: a scheme, a host, and a port unless it is the
+/// default.
 fn check_origins(origins: &[String]) -> Result<(), Error> {
     for origin in origins {
         let host = ["https://", "http://"].map(|scheme| origin.strip_prefix(scheme));

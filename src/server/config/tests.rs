@@ -1,4 +1,4 @@
-//! Which values are valid.
+//! Tests of the validation of settings.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn check(change: impl FnOnce(&mut Config)) -> Result<(), String> {
     config.check().map_err(|error| error.to_string())
 }
 
-/// The bounds are valid values, and those beyond them are not.
+/// Checks that the bounds are valid, and the next values beyond them are not.
 fn check_bounds<T: Copy>(
     setting: &str,
     set: fn(&mut Config, T),
@@ -28,7 +28,7 @@ fn check_bounds<T: Copy>(
 }
 
 #[test]
-fn every_time_has_its_bounds() {
+fn times_have_bounds() {
     let bounds = |setting, set, min: Duration, max: Duration| {
         let step = Duration::from_nanos(1);
         let beyond = [min.checked_sub(step), Some(max + step)];
@@ -70,7 +70,7 @@ fn every_time_has_its_bounds() {
 }
 
 #[test]
-fn every_count_has_its_bounds() {
+fn counts_have_bounds() {
     let bounds = |setting, set, min: usize, max: usize| {
         let beyond = [min.checked_sub(1), Some(max + 1)];
         check_bounds(setting, set, [min, max], beyond);
@@ -142,7 +142,7 @@ fn defaults_are_valid_and_errors_name_the_setting() {
 }
 
 #[test]
-fn names_of_clients_need_certificates_of_clients() {
+fn client_names_require_client_certificates() {
     let check = |names: &[&str], client_ca: Option<&str>| {
         check(|config| {
             config.tls_client_sans = names.iter().map(|name| (*name).to_owned()).collect();
@@ -165,7 +165,7 @@ fn names_of_clients_need_certificates_of_clients() {
 }
 
 #[test]
-fn large_calls_are_half_of_all_and_never_fewer_than_are_computed() {
+fn large_call_limit_is_half_of_all_and_at_least_the_computed() {
     let large = |concurrent_calls_max, large_plans_max| {
         let config = Config {
             concurrent_calls_max,
@@ -179,7 +179,7 @@ fn large_calls_are_half_of_all_and_never_fewer_than_are_computed() {
 }
 
 #[test]
-fn traces_go_to_an_http_or_https_url() {
+fn trace_endpoint_must_be_an_http_or_https_url() {
     let check = |endpoint: &str| check(|config| config.traces.endpoint = Some(endpoint.to_owned()));
     for endpoint in ["http://127.0.0.1:4317", "https://collector:4317"] {
         assert_eq!(check(endpoint), Ok(()));

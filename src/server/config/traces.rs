@@ -1,39 +1,39 @@
-//! Traces, as the standard variables of OpenTelemetry set them.
+//! The configuration of traces from the standard variables of OpenTelemetry.
 //!
-//! The specification wants a value that makes no sense to be warned about and then treated as unset: these variables
-//! are often injected into every pod of a cluster, and none of them may keep a server from starting.
+//! As the specification requires, an invalid value is reported and treated as unset. These variables are often injected
+//! into all pods of a cluster, so none of them may prevent a server from starting.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Where traces are sent, and which.
+/// The destination of traces, and which ones are sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traces {
-    /// The collector, for example `http://127.0.0.1:4317`: OTLP over gRPC, encrypted with `https://`. Default none:
-    /// nothing is sent.
+    /// The collector, for example `http://127.0.0.1:4317`, with OTLP over gRPC. `https://` encrypts it. Default none:
+    /// no traces are sent.
     pub endpoint: Option<String>,
-    /// Share of the traces started here that are sent, 0 to 1. Default 1.
+    /// The sampling ratio of traces that start here, 0 to 1. Default 1.
     pub ratio: f64,
-    /// Follow the caller's decision where there is one. Default yes.
+    /// Whether the caller's sampling decision takes precedence. Default yes.
     pub is_parent_based: bool,
-    /// Certificates in PEM that are trusted for the collector. Default those of the system.
+    /// PEM file with the CA certificates for the collector. Default those of the system.
     pub ca: Option<PathBuf>,
-    /// Certificate in PEM that is shown to the collector, and its key. Default none.
+    /// PEM files with the client certificate for the collector, and its key. Default none.
     pub client: Option<(PathBuf, PathBuf)>,
-    /// How long an export may take. Default 10 s.
+    /// The timeout of an export. Default 10 s.
     pub timeout: Duration,
-    /// How long spans wait for others to be sent with. Default 5 s.
+    /// How long spans wait to be sent in a batch. Default 5 s.
     pub delay: Duration,
-    /// Spans that may wait; more are dropped. Default 2048.
+    /// The maximum number of queued spans. Further spans are dropped. Default 2048.
     pub queue_max: usize,
-    /// Spans that are sent at once. Default 512.
+    /// The maximum number of spans in a batch. Default 512.
     pub batch_max: usize,
-    /// Variables that are ignored, and why: logged at start.
+    /// The ignored variables with the reasons, logged at startup.
     pub ignored: Vec<String>,
 }
 
-/// Reads variables, and notes which are ignored.
+/// Reads variables, and records the ignored ones.
 struct Variables<F> {
     value: F,
     ignored: Vec<String>,
@@ -59,8 +59,8 @@ impl Default for Traces {
 }
 
 impl Traces {
-    /// From options, which win, and variables. `OTEL_SDK_DISABLED` and `OTEL_TRACES_EXPORTER=none` turn traces off in
-    /// any case.
+    /// Combines options and variables. Options take precedence. `OTEL_SDK_DISABLED` and `OTEL_TRACES_EXPORTER=none`
+    /// always turn traces off.
     pub fn new(
         endpoint: Option<String>,
         ratio: Option<f64>,
@@ -105,7 +105,7 @@ impl Traces {
         }
     }
 
-    /// The endpoint for the log: without the password that a URL may have.
+    /// The endpoint for the log, without the password that a URL may contain.
     pub(crate) fn shown_endpoint(&self) -> Option<String> {
         let endpoint = self.endpoint.as_deref()?;
         let (scheme, rest) = endpoint.split_once("://")?;
@@ -115,7 +115,7 @@ impl Traces {
     }
 }
 
-/// Whether traces can be sent there.
+/// Checks the URL of a collector.
 pub(super) fn check_endpoint(endpoint: &str) -> Result<(), &'static str> {
     const WRONG: &str = "must be a URL with http or https, for example http://127.0.0.1:4317";
     let uri: http::Uri = endpoint.parse().map_err(|_| WRONG)?;
@@ -132,7 +132,7 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
         (self.value)(name)
     }
 
-    /// A variable of the exporter, which may be set for traces alone, with its name.
+    /// The value of an exporter's variable, and the name of the variable. The variable for traces takes precedence.
     fn of_traces(&self, name: &str) -> Option<(String, String)> {
         ["TRACES_", ""].into_iter().find_map(|signal| {
             let name = format!("OTEL_EXPORTER_OTLP_{signal}{name}");
@@ -140,7 +140,7 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
         })
     }
 
-    /// Without the value, which may be a secret in the wrong place.
+    /// Records an ignored variable. Omits the value, which may be a misplaced secret.
     fn ignore(&mut self, name: &str, problem: &str) {
         self.ignored.push(format!("{name} is ignored: {problem}"));
     }
@@ -156,7 +156,7 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
         }
     }
 
-    /// A whole number from 1 to `max`.
+    /// Parses an integer from 1 to `max`.
     fn number(&mut self, name: &str, max: u64) -> Option<u64> {
         let value = self.get(name)?;
         let number = u64::from_str(value.trim()).ok();
@@ -199,7 +199,7 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
         None
     }
 
-    /// Decides for an endpoint without a scheme.
+    /// Whether an endpoint without a scheme is unencrypted.
     fn is_insecure(&mut self) -> bool {
         match self.of_traces("INSECURE") {
             Some((name, _)) => self.is_true(&name),
@@ -215,7 +215,7 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
         }
     }
 
-    /// The share of the traces that are sent, and whether callers decide for theirs.
+    /// The sampling ratio, and whether it depends on the caller's decision.
     fn sampler(&mut self) -> (f64, bool) {
         const SAMPLER: &str = "OTEL_TRACES_SAMPLER";
         match self.get(SAMPLER).as_deref() {
@@ -225,7 +225,7 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
             Some("parentbased_always_on") => (1.0, true),
             Some("parentbased_always_off") => (0.0, true),
             Some("parentbased_traceidratio") | None => (self.ratio(), true),
-            // What its argument means, only that sampler knows.
+            // The meaning of the argument depends on the sampler.
             Some(_) => {
                 self.ignore(
                     SAMPLER,
@@ -332,14 +332,14 @@ mod tests {
         for wrong in ["2", "-1", "nan", "half"] {
             assert_eq!(sampler("traceidratio", wrong), (1.0, false, 1), "{wrong}");
         }
-        // The option wins.
+        // The option takes precedence.
         let value = |name: &str| (name == "OTEL_TRACES_SAMPLER").then(|| "always_off".to_owned());
         let traces = Traces::new(None, Some(0.5), value);
         assert_eq!((traces.ratio, traces.is_parent_based), (0.5, true));
     }
 
     #[test]
-    fn invalid_values_are_reported_and_count_as_unset() {
+    fn invalid_values_are_reported_and_treated_as_unset() {
         for (name, value) in [
             ("OTEL_SDK_DISABLED", "hunter2"),
             ("OTEL_TRACES_EXPORTER", "hunter2"),

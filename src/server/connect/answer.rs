@@ -1,4 +1,4 @@
-//! Answers of gRPC, as Connect has them.
+//! Translates gRPC answers to Connect.
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -9,11 +9,11 @@ use tonic::{Code, Status};
 
 use super::codec::Call;
 use super::error::ErrorForm;
-use super::headers::carry;
+use super::headers::copy_metadata;
 use crate::server::call::errors::{bug, failure};
 use crate::server::call::framing::PREFIX_BYTES;
 
-/// The answer as Connect has it. Without a call the request was refused.
+/// Translates an answer. `call` is `None` if the request was refused.
 pub(super) async fn translated(
     call: Option<&Call>,
     answer: Response<Body>,
@@ -21,7 +21,7 @@ pub(super) async fn translated(
 ) -> Response<Body> {
     let failure = failure(&answer);
     let (parts, body) = answer.into_parts();
-    // There as a whole: it was buffered.
+    // The answer is buffered already.
     let (data, trailers) = match body.collect().await {
         Ok(collected) => {
             let trailers = collected.trailers().cloned().unwrap_or_default();
@@ -41,7 +41,7 @@ pub(super) async fn translated(
     };
     let mut response = Response::new(Body::new(Full::new(message)));
     let headers = response.headers_mut();
-    carry(&parts.headers, &trailers, headers);
+    copy_metadata(&parts.headers, &trailers, headers);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(call.content_type()));
     if prefix == 1 {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
@@ -49,7 +49,7 @@ pub(super) async fn translated(
     response
 }
 
-/// The one message of an answer, and whether it is compressed.
+/// The single message of an answer, and its flag for compression.
 fn unframed(data: &Bytes) -> Option<(u8, Bytes)> {
     let prefix = *data.first()?;
     (data.len() >= PREFIX_BYTES).then(|| (prefix, data.slice(PREFIX_BYTES..)))

@@ -1,4 +1,4 @@
-//! The messages of a call, to and from what gRPC would send.
+//! Converts the messages of a call to and from gRPC's encoding.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -22,11 +22,10 @@ use crate::server::call::errors;
 use crate::server::call::framing::{PREFIX_BYTES, frame};
 use crate::wire::{self, Shown};
 
-/// What a value of a JSON text takes in memory at most while it is decoded: an entry of a list, and in it a message with a
-/// node of a tree of its own.
+/// The maximum memory of a JSON value while it is decoded: an entry of a list that contains a message with a tree node.
 const VALUE_BYTES: usize = 1 << 10;
 
-/// A call of Connect, noted on its request.
+/// A Connect call. Stored as an extension of its request.
 #[derive(Clone)]
 pub(crate) struct Call {
     method: Method,
@@ -34,28 +33,28 @@ pub(crate) struct Call {
     compress_min: Option<usize>,
 }
 
-/// How the messages of a call are encoded.
+/// The encoding of the messages of a call.
 #[derive(Clone, Debug)]
 pub(super) enum Encoding {
     Proto,
     Json,
-    /// The request is Kubernetes JSON beside a query, and the response is for people.
+    /// The request is Kubernetes JSON with a query, and the response is for people.
     Objects(Arc<Query>),
 }
 
-/// Why a text is not the JSON of a message. It quotes nothing of the text but names of fields and keys.
+/// An error about the JSON of a message. It contains only names of fields and keys from the text.
 #[derive(Debug, PartialEq, Eq)]
 struct Malformed {
-    /// Where, by the names that the text uses. Empty if it is the text as a whole.
+    /// The path, with the names in the text. Empty for the whole text.
     path: String,
-    /// What is wrong there.
+    /// A description of the error.
     problem: String,
 }
 
 // === impl Encoding ===
 
 impl Encoding {
-    /// That of a content type of Connect.
+    /// The encoding for a content type of Connect.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         match media_type(headers)?.as_str() {
             "application/json" => Some(Self::Json),
@@ -76,7 +75,7 @@ impl Call {
         }
     }
 
-    /// The protocol, as traces name it.
+    /// The name of the protocol in traces.
     pub(crate) fn system(&self) -> &'static str {
         match self.encoding {
             Encoding::Objects(_) => "http",
@@ -84,17 +83,17 @@ impl Call {
         }
     }
 
-    /// Whether its messages are something else than protobuf.
+    /// Whether its messages are encoded in another format than protobuf.
     pub(crate) fn is_transcoded(&self) -> bool {
         !matches!(self.encoding, Encoding::Proto)
     }
 
-    /// Whether tonic compresses its answer. JSON is compressed where it is encoded.
+    /// Whether tonic compresses its answer. JSON answers are compressed after their conversion.
     pub(super) fn is_compressed_by_tonic(&self) -> bool {
         !self.is_transcoded() && self.compress_min.is_some()
     }
 
-    /// The time of the answer, where that is for people.
+    /// The time that the answer refers to, for calls for people.
     pub(super) fn now(&self) -> Option<String> {
         match &self.encoding {
             Encoding::Objects(query) => Some(query.now.to_string()),
@@ -110,19 +109,19 @@ impl Call {
         }
     }
 
-    /// Bytes that [`decode`](Self::decode) takes at most.
+    /// An upper bound for the memory of [`decode`](Self::decode), in bytes.
     pub(crate) fn decoding_memory(&self, text: &[u8]) -> usize {
         if let Encoding::Objects(_) = self.encoding {
             return text.len().saturating_mul(2);
         }
-        // In texts, too: this counts too many, never too few.
+        // This also counts characters in strings, which only makes the bound larger.
         let values = text
             .iter()
             .filter(|byte| matches!(byte, b'{' | b'[' | b','));
         values.count().saturating_mul(VALUE_BYTES) + text.len().saturating_mul(3)
     }
 
-    /// The protobuf of a request.
+    /// Encodes a request as protobuf.
     pub(crate) fn decode(&self, text: &[u8]) -> Result<Vec<u8>, Status> {
         match &self.encoding {
             Encoding::Objects(query) => Ok(query.request(text)),
@@ -134,7 +133,8 @@ impl Call {
         }
     }
 
-    /// Answers, with what its objects show and which owner that is about if the call leaves that to them.
+    /// Runs the call. If the query does not name the owner or the complete lists, they are inferred from the objects,
+    /// and the owner is returned.
     pub(crate) fn answer<A>(
         &self,
         answer: impl FnOnce(Option<&mut Shown>) -> Result<A, wire::Error>,
@@ -145,7 +145,8 @@ impl Call {
         }
     }
 
-    /// Unknown fields are ignored: requests are made of Kubernetes objects, which have many more than the contract.
+    /// Unknown fields are ignored, because requests contain Kubernetes objects, which have many more fields than the
+    /// contract.
     fn decode_json(&self, text: &[u8]) -> Result<Vec<u8>, Malformed> {
         let mut json = serde_json::Deserializer::from_slice(text);
         let mut track = serde_path_to_error::Track::new();
@@ -159,7 +160,7 @@ impl Call {
         Ok(message.encode_to_vec())
     }
 
-    /// The same message with its prefix, as the client wants it. `None` if that is not possible, which is a bug.
+    /// Converts a framed message to the client's encoding. `None` is a bug.
     pub(crate) fn encode(&self, framed: &Bytes) -> Option<Bytes> {
         let message = (framed.len() >= PREFIX_BYTES).then(|| framed.slice(PREFIX_BYTES..))?;
         let text = match &self.encoding {
@@ -181,7 +182,7 @@ impl Call {
 
     fn json(&self, message: Bytes) -> Option<Value> {
         let message = DynamicMessage::decode(self.method.output.clone(), message).ok()?;
-        // As a value first: its maps are ordered, so that the same answer has the same bytes.
+        // Converted to a value first: its maps are ordered, so the text is deterministic.
         let options = SerializeOptions::new();
         message.serialize_with_options(Serializer, &options).ok()
     }
@@ -199,7 +200,7 @@ impl Malformed {
     fn new(path: &str, error: &serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
         let text = error.to_string();
-        // Before that it quotes the text, which may hold anything.
+        // The text before it quotes the request, which may contain secrets.
         let expected = text
             .rsplit_once(", expected ")
             .map(|(_, rest)| rest.rsplit_once(" at line ").map_or(rest, |(it, _)| it));

@@ -1,4 +1,4 @@
-//! Errors as clients of Connect see them: an HTTP code and a JSON object.
+//! Connect errors: an HTTP status and a JSON object.
 
 use std::sync::LazyLock;
 
@@ -18,14 +18,14 @@ use tonic_types::pb;
 
 use super::codec::Encoding;
 use super::endpoint::{Endpoint, Format};
-use super::headers::carry;
+use super::headers::copy_metadata;
 use crate::server::call::errors::failure;
 use crate::text::printable;
 use crate::wire::json::descriptors;
 
-/// The descriptors of what errors carry as details. `None` if the build is broken, which a test rules out.
+/// The descriptors of error details. `None` if they are invalid, which a test rules out.
 static DETAILS: LazyLock<Option<DescriptorPool>> = LazyLock::new(|| {
-    // With those that they import.
+    // The details may contain messages of the contract.
     let mut pool = descriptors()?.clone();
     pool.decode_file_descriptor_set(pb::FILE_DESCRIPTOR_SET)
         .ok()?;
@@ -34,14 +34,14 @@ static DETAILS: LazyLock<Option<DescriptorPool>> = LazyLock::new(|| {
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// How a client is told of an error.
+/// The format of an error response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ErrorForm {
-    /// As Connect has it.
+    /// The JSON of Connect.
     Json,
-    /// For people.
+    /// Text for people.
     Text,
-    /// For clients of gRPC, whose requests are not even calls.
+    /// An HTTP status, for gRPC clients whose requests are not valid calls.
     HttpStatus,
 }
 
@@ -53,7 +53,7 @@ impl ErrorForm {
         match Endpoint::of(request.uri().path()) {
             Some(_) if Format::of(headers) == Format::Text => Self::Text,
             Some(_) => Self::Json,
-            // Clients of gRPC, whatever they send, would not know what to do with an error of Connect.
+            // A gRPC client does not understand errors of Connect, even if its request is invalid.
             None if request.version() == Version::HTTP_2 && Encoding::of(headers).is_none() => {
                 Self::HttpStatus
             }
@@ -74,10 +74,10 @@ impl ErrorForm {
     }
 }
 
-/// The response for a status: `parts` is what gRPC would have sent before it, `trailers` after it.
+/// The response for a status. `parts` are the headers of the gRPC answer, `trailers` its trailers.
 fn response(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Body> {
     let code = match parts.status {
-        // What clients make of these statuses without an error.
+        // The code that clients derive from these statuses if there is no error.
         StatusCode::METHOD_NOT_ALLOWED
         | StatusCode::UNSUPPORTED_MEDIA_TYPE
         | StatusCode::HTTP_VERSION_NOT_SUPPORTED => "unknown",
@@ -86,16 +86,16 @@ fn response(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Bo
     let mut response = Response::new(Body::new(Full::from(body(code, status).into_bytes())));
     *response.status_mut() = match parts.status {
         StatusCode::OK => http_status(status.code()),
-        // Refused by what is not gRPC's to know.
+        // A refusal with its own HTTP status.
         other => other,
     };
     let headers = response.headers_mut();
-    carry(&parts.headers, trailers, headers);
+    copy_metadata(&parts.headers, trailers, headers);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// The same for people who ask for text.
+/// The response for people who request text.
 fn text(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Body> {
     let text = format!("error: {}\n", printable(status.message()));
     let mut response = response(parts, trailers, status);
@@ -104,7 +104,7 @@ fn text(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Body> 
     response
 }
 
-/// The response for a client of gRPC whose request is refused by its headers: it derives its error from the status of HTTP.
+/// The response for a gRPC client whose headers are invalid. It derives its error from the HTTP status.
 pub(super) fn plain(refused: Response<Body>) -> Response<Body> {
     let message = failure(&refused).map(|it| it.message().to_owned());
     let (parts, _) = refused.into_parts();
@@ -112,7 +112,7 @@ pub(super) fn plain(refused: Response<Body>) -> Response<Body> {
     let mut response = Response::new(Body::new(Full::from(text.into_bytes())));
     *response.status_mut() = parts.status;
     let headers = response.headers_mut();
-    carry(&parts.headers, &HeaderMap::new(), headers);
+    copy_metadata(&parts.headers, &HeaderMap::new(), headers);
     headers.insert(CONTENT_TYPE, TEXT);
     response
 }
@@ -131,7 +131,7 @@ fn body(code: &str, status: &Status) -> String {
     Value::from(error).to_string()
 }
 
-/// With a form for people, which the protocol allows: the value is bytes.
+/// A detail with its encoded value, and with the optional JSON form for people.
 fn detail(any: &Any) -> Value {
     let name = any.type_url.rsplit('/').next().unwrap_or_default();
     let mut detail = json!({"type": name, "value": STANDARD_NO_PAD.encode(&any.value)});
@@ -147,7 +147,7 @@ fn debug(name: &str, value: &[u8]) -> Option<Value> {
     serde_json::to_value(message).ok()
 }
 
-/// The code of HTTP that Connect has for one of gRPC.
+/// The HTTP status that Connect specifies for a gRPC code.
 fn http_status(code: Code) -> StatusCode {
     let status = match code {
         Code::Ok => 200,
@@ -163,11 +163,11 @@ fn http_status(code: Code) -> StatusCode {
         Code::Unauthenticated => 401,
         Code::Unknown | Code::Internal | Code::DataLoss => 500,
     };
-    // All of these are numbers of HTTP.
+    // All of these are valid HTTP statuses.
     StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// The name that Connect has for a code.
+/// The name of a code in Connect.
 fn name(code: Code) -> &'static str {
     match code {
         Code::Ok => "ok",
@@ -196,7 +196,7 @@ mod tests {
     use crate::server::call::errors;
 
     #[test]
-    fn details_have_a_form_for_people() {
+    fn details_have_a_readable_form() {
         let body: Value = {
             let status = errors::overloaded();
             serde_json::from_str(&body(name(status.code()), &status)).unwrap()
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_without_details_have_their_code_and_message_alone() {
+    fn errors_without_details_have_only_code_and_message() {
         let status = Status::new(Code::Aborted, "");
         assert_eq!(body("aborted", &status), r#"{"code":"aborted"}"#);
         let status = Status::new(Code::Unknown, "a \"b\"\n");

@@ -1,4 +1,4 @@
-//! The headers of Connect, and what gRPC has for them.
+//! Translates the headers of Connect to those of gRPC.
 
 use http::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TE, TRAILER, TRANSFER_ENCODING,
@@ -15,7 +15,7 @@ const GRPC_ACCEPT_ENCODING: &str = "grpc-accept-encoding";
 const PROTOCOL_VERSION: &str = "connect-protocol-version";
 const TIMEOUT: &str = "connect-timeout-ms";
 
-/// Renames the headers of a call. `accepts_gzip`: whether tonic is to compress the answer.
+/// Translates the headers of a call. `accepts_gzip` states whether tonic may compress the answer.
 pub(super) fn to_grpc(headers: &mut HeaderMap, accepts_gzip: bool) -> Result<(), Refused> {
     let timeout = timeout(headers)?;
     for name in [GRPC_TIMEOUT, GRPC_ENCODING, GRPC_ACCEPT_ENCODING] {
@@ -33,9 +33,9 @@ pub(super) fn to_grpc(headers: &mut HeaderMap, accepts_gzip: bool) -> Result<(),
     Ok(())
 }
 
-/// The client's deadline, as gRPC writes it.
+/// The client's deadline in gRPC's format.
 fn timeout(headers: &HeaderMap) -> Result<Option<HeaderValue>, Refused> {
-    /// gRPC has eight digits, Connect ten: a day is enough.
+    /// gRPC allows eight digits, Connect ten. Eight digits of milliseconds are more than a day.
     const MAX: u64 = 99_999_999;
     let Some(text) = headers.get(TIMEOUT) else {
         return Ok(None);
@@ -48,7 +48,7 @@ fn timeout(headers: &HeaderMap) -> Result<Option<HeaderValue>, Refused> {
     written.map(Some).ok_or_else(refusal::malformed_timeout)
 }
 
-/// The version of the protocol. Without one anybody may call with curl.
+/// Checks the version of the protocol. It is optional, so that curl can be used without it.
 pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
     match headers.get(PROTOCOL_VERSION).map(HeaderValue::as_bytes) {
         None | Some(b"1") => Ok(()),
@@ -56,7 +56,7 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
     }
 }
 
-/// The compression of the message.
+/// Checks that the compression of the message is supported.
 pub(super) fn check_encoding(headers: &HeaderMap) -> Result<(), Refused> {
     match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
         None | Some(b"identity" | b"gzip" | b"zstd") => Ok(()),
@@ -71,7 +71,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
     Some(media_type.trim().to_ascii_lowercase())
 }
 
-/// Whether the client takes a compressed answer.
+/// Whether the client accepts a compressed answer.
 pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT_ENCODING).into_iter();
     let values = values.filter_map(|value| value.to_str().ok());
@@ -81,7 +81,7 @@ pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// An entry of a list of what a client accepts, and its weight. RFC 9110, 12.4.2: one of 0 is "not acceptable".
+/// An entry of an accept header, and its weight. A weight of 0 is "not acceptable" (RFC 9110, 12.4.2).
 pub(super) fn weighted(entry: &str) -> (&str, f32) {
     let mut parts = entry.split(';').map(str::trim);
     let name = parts.next().unwrap_or_default();
@@ -92,8 +92,8 @@ pub(super) fn weighted(entry: &str) -> (&str, f32) {
     (name, weight.unwrap_or(1.0))
 }
 
-/// Metadata of an answer. What gRPC sends after the message goes before it, with a prefix.
-pub(super) fn carry(leading: &HeaderMap, trailing: &HeaderMap, to: &mut HeaderMap) {
+/// Copies the metadata of an answer. gRPC's trailing metadata becomes headers with a prefix.
+pub(super) fn copy_metadata(leading: &HeaderMap, trailing: &HeaderMap, to: &mut HeaderMap) {
     for (name, value) in leading.iter().filter(|(name, _)| is_metadata(name)) {
         to.append(name, value.clone());
     }
@@ -105,7 +105,7 @@ pub(super) fn carry(leading: &HeaderMap, trailing: &HeaderMap, to: &mut HeaderMa
     }
 }
 
-/// Whether a header is neither of HTTP nor of gRPC itself.
+/// Whether a header is metadata, not a header of HTTP or gRPC itself.
 fn is_metadata(name: &HeaderName) -> bool {
     let of_http = [CONTENT_TYPE, CONTENT_LENGTH, TRANSFER_ENCODING, TE, TRAILER];
     !of_http.contains(name) && !name.as_str().starts_with("grpc-")
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_are_up_to_ten_digits() {
+    fn timeouts_have_up_to_ten_digits() {
         let read = |text| {
             let timeout = timeout(&mk_headers(TIMEOUT, text)).map_err(|_| "refused");
             timeout.map(|it| it.unwrap().to_str().unwrap().to_owned())

@@ -1,4 +1,4 @@
-//! The methods that can be called with Connect: those of the planner.
+//! The methods that support Connect: those of the planner.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use prost_reflect::{DescriptorPool, MessageDescriptor};
 #[derive(Clone, Default)]
 pub(crate) struct Methods(Arc<BTreeMap<String, Method>>);
 
-/// The messages of a method.
+/// The message types of a method.
 #[derive(Clone)]
 pub(super) struct Method {
     pub(super) input: MessageDescriptor,
@@ -19,7 +19,7 @@ pub(super) struct Method {
 // === impl Methods ===
 
 impl Methods {
-    /// None if the descriptors do not have the service.
+    /// Empty if the descriptors do not contain the service.
     pub(crate) fn of(descriptors: &DescriptorPool, service: &str) -> Self {
         let service = descriptors.get_service_by_name(service);
         let methods = service.iter().flat_map(|service| {

@@ -1,11 +1,11 @@
-//! Connect, the protocol that clients of plain HTTP speak: a POST with the message in the body, as JSON or protobuf,
-//! over HTTP/1.1 or HTTP/2.
+//! Connect, a protocol for plain HTTP clients: a POST request with the message in the body, as JSON or protobuf, over
+//! HTTP/1.1 or HTTP/2.
 //!
-//! This is a translation in front of the layers that gRPC calls pass through, and nothing else: headers are renamed on the
-//! way in, and a status becomes an HTTP code and an error in JSON on the way out. The body itself is framed where it is
-//! buffered (`buffer.rs`), decoded from JSON where work is estimated (`buffered.rs`), and encoded as JSON where the
-//! answer is computed (`offload.rs`). `endpoint/` has two calls for people, which are translated the same way. So every
-//! limit, deadline, metric and line of the log is that of gRPC.
+//! This is only a translation in front of the layers for gRPC calls: requests get gRPC's headers, and a status becomes
+//! an HTTP status with an error in JSON. The body is framed where it is buffered (`buffer.rs`), decoded from JSON where
+//! its work is estimated (`buffered.rs`), and encoded as JSON where the answer is computed (`offload.rs`). `endpoint/`
+//! has two calls for people, which are translated the same way. So all limits, deadlines, metrics and log lines are the
+//! same as for gRPC.
 
 mod answer;
 mod codec;
@@ -38,14 +38,14 @@ use crate::server::call::ResponseFuture;
 use crate::server::call::protocol::{self, Refused};
 use crate::server::methods::is_served;
 
-/// The time that an answer is about.
+/// The header with the time that an answer refers to.
 const NOW: HeaderName = HeaderName::from_static("rollplan-now");
 
-/// Translates calls of Connect.
+/// Translates Connect calls.
 #[derive(Clone)]
 pub(super) struct ConnectLayer {
     methods: Methods,
-    /// Answers with at least so many bytes are compressed, for clients that accept gzip.
+    /// The minimum size of answers that are compressed, in bytes, for clients that accept gzip.
     compress_min: Option<usize>,
     clock: Clock,
 }
@@ -67,7 +67,7 @@ impl ConnectLayer {
         }
     }
 
-    /// What a request asks for, or why it is not a call.
+    /// Parses the call of a request, or refuses it.
     fn read(&self, request: &Request<Body>) -> Result<Call, Refused> {
         let path = request.uri().path();
         if let Some(endpoint) = Endpoint::of(path) {
@@ -96,7 +96,7 @@ impl ConnectLayer {
         Ok(Call::new(method, encoding, compress_min))
     }
 
-    /// What a request with Kubernetes JSON asks for.
+    /// Parses the call of a request with Kubernetes JSON.
     fn read_objects(&self, endpoint: Endpoint, request: &Request<Body>) -> Result<Call, Refused> {
         if request.method() != Verb::POST {
             return Err(refusal::not_post());
@@ -156,7 +156,7 @@ where
             to_grpc(request.headers_mut(), call.is_compressed_by_tonic())?;
             Ok(call)
         });
-        // Below here, and in the log and the metrics, it is a call of the method that answers.
+        // For the layers below, the log and the metrics, this is a call of the method that answers.
         if let Some(endpoint) = endpoint {
             *request.uri_mut() = endpoint.method();
         }
@@ -166,7 +166,7 @@ where
                 extensions.insert(call.clone());
                 Some(call)
             }
-            // Answered below the layers that log and count.
+            // Refused by a lower layer, so that it is logged and counted.
             Err(refused) => {
                 extensions.insert(refused);
                 None

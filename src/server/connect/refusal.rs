@@ -1,4 +1,4 @@
-//! Why a request is not a call.
+//! The refusals of invalid requests.
 
 use http::header::{ACCEPT_ENCODING, ALLOW};
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -7,10 +7,10 @@ use tonic::Code;
 use crate::server::call::errors::refusal;
 use crate::server::call::protocol::{self, Refused};
 
-/// What a method of the planner takes.
+/// The content types of the planner's methods.
 pub(super) const ACCEPT_POST: &str =
     "application/json, application/proto, application/grpc, application/grpc+proto";
-/// What a method that is served beside it takes.
+/// The content types of the other served methods.
 pub(super) const ACCEPT_POST_GRPC: &str = "application/grpc, application/grpc+proto";
 
 pub(super) fn malformed_timeout() -> Refused {
@@ -31,7 +31,7 @@ pub(super) fn unsupported_encoding() -> Refused {
     Refused::new(status).with_header(ACCEPT_ENCODING, accepted)
 }
 
-/// Nothing is served at this path.
+/// The path is not served.
 pub(super) fn unknown(path: &str) -> Refused {
     let message = match path {
         "/" => {

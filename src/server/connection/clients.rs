@@ -1,4 +1,4 @@
-//! Which clients may call, by the names in their certificates.
+//! Restricts which clients may call, by the names in their certificates.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use x509_cert::ext::pkix::name::GeneralName;
 
 use crate::server::call::errors::refusal;
 
-/// What a URI of the list ends in that stands for all URIs below it.
+/// The end of a URI that matches all URIs below it.
 const BELOW: &str = "/*";
 
-/// The names that may call: DNS names and URIs. Every client may call if there are none.
+/// The DNS names and URIs of clients that may call. If empty, all clients may call.
 #[derive(Clone, Debug)]
 pub(crate) struct AllowedClients(Arc<[String]>);
 
-/// A client that may not call, by the names that it has. Its connection notes it on each of its requests.
+/// A client that may not call, with its names. Its connection adds this to each of its requests as an extension.
 #[derive(Clone, Debug)]
 pub(crate) struct NotAllowed(Arc<[String]>);
 
@@ -32,7 +32,7 @@ impl AllowedClients {
         Self(names.into())
     }
 
-    /// Whether a client with this certificate may not call.
+    /// Returns the names of the client if it may not call.
     pub(crate) fn refuse(&self, certificate: Option<&CertificateDer<'_>>) -> Option<NotAllowed> {
         if self.0.is_empty() {
             return None;
@@ -43,7 +43,7 @@ impl AllowedClients {
     }
 }
 
-/// What is wrong with a name of the list, if anything is.
+/// Validates a configured name.
 pub(crate) fn check(allowed: &str) -> Result<(), &'static str> {
     let name = if is_uri(allowed) {
         allowed.strip_suffix(BELOW).unwrap_or(allowed)
@@ -79,7 +79,7 @@ fn matches(allowed: &str, name: &str) -> bool {
     }
 }
 
-/// The DNS names and URIs of a certificate. One that cannot be read has none.
+/// The DNS names and URIs of a certificate. Empty if it cannot be parsed.
 fn names(certificate: &CertificateDer<'_>) -> Vec<String> {
     let Ok(certificate) = Certificate::from_der(certificate) else {
         return Vec::new();
@@ -88,7 +88,7 @@ fn names(certificate: &CertificateDer<'_>) -> Vec<String> {
     let Ok(Some((_, SubjectAltName(names)))) = found else {
         return Vec::new();
     };
-    // Neither is taken for the other, whatever an authority has signed.
+    // A name must have the form of its type, regardless of what a CA has signed.
     let names = names.iter().filter_map(|name| match name {
         GeneralName::DnsName(name) if !is_uri(name.as_str()) => Some(name.as_str().to_owned()),
         GeneralName::UniformResourceIdentifier(uri) if is_uri(uri.as_str()) => {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_compared_as_a_whole_and_uris_below_a_path() {
+    fn names_must_match_exactly_or_be_below_a_uri() {
         let uri = "spiffe://cluster.local/ns/apps/sa/web";
         for (allowed, name, expected) in [
             ("web.apps.svc", "web.apps.svc", true),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_cannot_match_are_refused() {
+    fn invalid_names_are_refused() {
         for allowed in ["web.apps.svc", "spiffe://a/b", "spiffe://a/*", "https://a"] {
             assert_eq!(check(allowed), Ok(()), "{allowed}");
         }

@@ -1,23 +1,23 @@
-//! File descriptors: how many the process may have open, and what they are kept for.
+//! File descriptors: the limit of the process, and its division.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Kept for standard streams, ports, timers, certificate files, /proc and the trace exporter.
+/// Reserved for standard streams, ports, timers, certificate files, /proc and the trace exporter.
 const RESERVED: usize = 32;
 
-/// Kept for connections of probes and scrapes.
+/// Reserved for connections of probes and scrapes.
 const HTTP: usize = 64;
 
 /// How the file descriptors of the process are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Descriptors {
-    /// Connections for calls.
+    /// The number of connections for calls.
     pub(crate) connections: usize,
-    /// Connections for metrics and probes.
+    /// The number of connections for metrics and probes.
     pub(crate) http: usize,
 }
 
-/// Raises the soft limit of open files to the hard one. It is low by default only for programs that use `select`.
+/// Raises the soft limit of open files to the hard limit. It is low by default only for programs that use `select`.
 pub(crate) fn raise_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -34,7 +34,7 @@ pub(crate) fn raise_limit() {
 // === impl Descriptors ===
 
 impl Descriptors {
-    /// With the limit that is in effect.
+    /// Divides the current limit of the process.
     pub(crate) fn of_process(connections_max: usize) -> Self {
         let limit = getrlimit(Resource::Nofile).current;
         let limit = limit.map_or(usize::MAX, |limit| {
@@ -52,7 +52,7 @@ impl Descriptors {
         descriptors
     }
 
-    /// Probes must be answered however many connections are open, so the limit is never used up by connections.
+    /// Connections never use up the limit, because probes must be answered at any time.
     fn divide(limit: usize, connections_max: usize) -> Self {
         let reserved = RESERVED.min(limit / 4);
         let http = HTTP.min(limit / 4);

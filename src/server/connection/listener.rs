@@ -1,4 +1,4 @@
-//! Accepts connections, up to the configured number, and encrypts them if configured.
+//! Accepts connections, up to the configured number, with optional TLS.
 
 use std::io;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::server::connection::tls::Tls;
 use crate::server::connection::{Connection, ConnectionMetrics, Stream};
 
-/// How long a TLS handshake may take.
+/// The timeout of a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often the certificate files are read: three small ones, which costs nothing.
+/// How often the certificate files are checked. They are only three small files, so this is cheap.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A pause after the system refuses a connection, for example for lack of file descriptors.
@@ -44,8 +44,7 @@ type Connections = mpsc::Sender<io::Result<Connection>>;
 // === impl Listener ===
 
 impl Listener {
-    /// The connections, in the order in which they are ready. The port is closed once the sender of `stop` is
-    /// dropped.
+    /// The connections in the order in which they are ready. The port is closed when the sender of `stop` is dropped.
     pub(crate) fn connections(
         self,
         stop: watch::Receiver<()>,
@@ -79,7 +78,7 @@ impl Listener {
                     continue;
                 }
             };
-            // Responses are written as a whole: waiting for more data would only delay them.
+            // Responses are written as a whole, so waiting for more data would only delay them.
             let _ = stream.set_nodelay(true);
             let metrics = metrics.clone();
             match &tls {
@@ -87,7 +86,7 @@ impl Listener {
                     let stop = stop.clone();
                     let stream = Stream::Plain(stream);
                     let connection = Connection::new(stream, silence_max, metrics, stop, permit);
-                    // It fails only if serving has ended.
+                    // This fails only after serving has ended.
                     let _ = connections.send(Ok(connection)).await;
                 }
                 Some(tls) => {
@@ -95,7 +94,7 @@ impl Listener {
                     let (stop, connections) = (stop.clone(), connections.clone());
                     let handshakes = handshakes.clone();
                     tokio::spawn(async move {
-                        // Failures are counted and not logged: anyone who reaches the port can cause them.
+                        // Failures are only counted: anyone who reaches the port could fill the log.
                         let stream = match handshake.await {
                             Ok(Ok(stream)) => Stream::Encrypted(Box::new(stream)),
                             Ok(Err(_)) => return handshakes.failed.increment(1),
@@ -117,7 +116,7 @@ async fn reload(tls: Tls) {
     loop {
         ticks.tick().await;
         let tls = tls.clone();
-        // The disk may be slow.
+        // Reading from disk may block.
         let _ = tokio::task::spawn_blocking(move || tls.reload()).await;
     }
 }
@@ -125,7 +124,7 @@ async fn reload(tls: Tls) {
 async fn until(mut stop: watch::Receiver<()>, work: impl Future<Output = ()>) {
     tokio::select! {
         () = work => {}
-        // Nothing is ever sent: this resolves when the sender is dropped.
+        // No value is ever sent: this resolves when the sender is dropped.
         _ = stop.changed() => {}
     }
 }

@@ -1,4 +1,4 @@
-//! A connection, plain or encrypted, that is closed when its client is silent or does not read its responses.
+//! Connections, plain or encrypted. They are closed if the client is silent or does not read its responses.
 
 pub(crate) mod clients;
 pub(crate) mod descriptors;
@@ -25,27 +25,27 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
-/// How long a client may take to read a response. One that takes longer is not reading: the largest response needs
-/// 140 KB a second.
+/// How long a client may take to read a response. The largest response needs 140 KB per second, so a slower client has
+/// most likely stopped reading.
 pub(crate) const RESPONSE_READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often a connection is checked.
+/// How often a connection is checked for an idle client.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Length of the preface that an HTTP/2 client sends first, and less than a request of HTTP/1 has. A client that has not
-/// sent it cannot be told that the server is shutting down.
+/// The length of the HTTP/2 client preface, which is shorter than any HTTP/1 request. A client that has not sent it
+/// cannot be told that the server is shutting down.
 const PREFACE_BYTES: usize = 24;
 
-/// A client's connection, as hyper reads and writes it.
+/// A client's connection, as used by hyper.
 pub(crate) struct Connection {
     stream: Stream,
-    /// The longest permitted silence: a live client answers pings. Where pings are sent, hyper closes the connection
-    /// after it; where they are not, it is closed here, one check later.
+    /// The longest permitted silence. A live client answers pings: if pings are sent, hyper closes a silent connection.
+    /// Otherwise, it is closed by the next check here.
     silence_max: Duration,
     last_read: Instant,
     opened: Instant,
     bytes_read: usize,
-    /// Shared with each call that is under way.
+    /// Shared with each call in flight.
     calls: Arc<()>,
     /// The sender is dropped when the server shuts down.
     stopping: watch::Receiver<()>,
@@ -61,7 +61,7 @@ pub(crate) enum Stream {
     Encrypted(Box<TlsStream<TcpStream>>),
 }
 
-/// Connections that are open, and those closed by the server, by reason.
+/// The number of open connections, and of those closed by the server, by reason.
 #[derive(Clone)]
 pub(crate) struct ConnectionMetrics {
     pub(crate) open: Gauge,
@@ -69,23 +69,23 @@ pub(crate) struct ConnectionMetrics {
     pub(crate) unread: Counter,
 }
 
-/// Calls of HTTP/1 under way on a connection, whose clients wait in silence.
+/// The HTTP/1 calls in flight on a connection. Their clients are silent while they wait.
 #[derive(Clone)]
 pub(crate) struct Calls(Weak<()>);
 
-/// One of them, until it is dropped.
+/// An HTTP/1 call in flight, until dropped.
 pub(crate) struct RunningCall {
     _of: Option<Arc<()>>,
 }
 
-/// Response data of a connection that its client has not read yet. Each request carries it as an extension.
+/// The response data of a connection that its client has not read yet. Each request has it as an extension.
 #[derive(Clone, Default)]
 pub(crate) struct PendingResponses(Arc<Mutex<Queued>>);
 
 #[derive(Default)]
 struct Queued {
     next: u64,
-    /// When each chunk was queued; the first is the oldest.
+    /// When each chunk was queued, the oldest first.
     since: BTreeMap<u64, Instant>,
 }
 
@@ -128,7 +128,7 @@ impl Connection {
         Calls(Arc::downgrade(&self.calls))
     }
 
-    /// The certificate that the client has shown, if it was asked for one.
+    /// The client's certificate, if TLS requires one.
     pub(crate) fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
         match &self.stream {
             Stream::Plain(_) => None,
@@ -136,7 +136,7 @@ impl Connection {
         }
     }
 
-    /// Runs the idle check while a read or a write is waiting.
+    /// Checks for an idle client if a read or write is pending.
     fn unless_closed<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -150,7 +150,7 @@ impl Connection {
         polled
     }
 
-    /// Fails if the connection is to be closed.
+    /// Fails if the connection must be closed.
     fn poll_idle_check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while self.next_check.as_mut().poll(cx).is_ready() {
             let now = Instant::now();
@@ -177,7 +177,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // If the client had closed it, the end would have been read.
+        // If the client had closed it, the end of the stream would have been read.
         if self.last_read.elapsed() >= self.silence_max {
             self.metrics.silent.increment(1);
         }
@@ -273,7 +273,7 @@ impl Calls {
 // === impl PendingResponses ===
 
 impl PendingResponses {
-    /// Counts these bytes as unread until their last copy is dropped, and then drops `resource`.
+    /// Counts these bytes as unread until their last copy is dropped. Then drops `resource`.
     pub(crate) fn track(&self, data: Bytes, resource: Box<dyn Any + Send + Sync>) -> Bytes {
         if data.is_empty() {
             return data;
@@ -326,7 +326,7 @@ mod tests {
 
     const SILENCE_MAX: Duration = Duration::from_secs(100);
 
-    /// A connection, and the client's end of it.
+    /// A connection, and its client side.
     async fn mk_connection(stopping: watch::Receiver<()>) -> (Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -345,12 +345,12 @@ mod tests {
             stopping,
             permit,
         );
-        // From here on, time advances only when there is nothing else to do.
+        // From now on, time advances only when all tasks are idle.
         tokio::time::pause();
         (connection, client.unwrap())
     }
 
-    /// How long a read waits until the connection is closed, with nothing sent.
+    /// How long a read waits until the silent connection is closed.
     async fn closes_after(connection: &mut Connection) -> Duration {
         let start = Instant::now();
         let mut bytes = [0; 8];

@@ -1,10 +1,9 @@
-//! HTTP on connections, of either version: what each may do, when it is renewed, and how it ends.
+//! Serves HTTP/1 and HTTP/2 on connections: their limits, their maximum age, and their shutdown.
 //!
-//! Which version a connection has is found out from its first bytes, for those who know beforehand; with TLS, the client is
-//! offered both.
+//! The HTTP version is detected from the first bytes of a connection. With TLS, clients can also negotiate it.
 //!
-//! tonic's own server has one maximum age for all of its connections. Clients that connect together, as they do
-//! after a restart, would all have to reconnect together.
+//! tonic's own server uses the same maximum age for all connections. Clients that connect at the same time, for example
+//! after a restart, would all reconnect at the same time.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -29,11 +28,11 @@ use crate::server::config::Config;
 use crate::server::connection::clients::{AllowedClients, NotAllowed};
 use crate::server::connection::{Calls, Connection, PendingResponses};
 
-/// hyper has no smaller buffer.
+/// The minimum of hyper.
 const HTTP1_BUFFER_BYTES_MIN: usize = 8 << 10;
 
 /// Serves calls on connections until the sender of `stop` is dropped, and returns when all connections are closed.
-/// Their clients are told to connect elsewhere, and no call is cut off.
+/// Clients are told to connect elsewhere, and calls in flight complete.
 pub(crate) async fn serve<S>(
     config: &Config,
     service: S,
@@ -47,13 +46,13 @@ pub(crate) async fn serve<S>(
 {
     let builder = builder(config);
     let clients = AllowedClients::new(&config.tls_client_sans);
-    // Each connection has a receiver: it is closed when the last of them is.
+    // Each connection holds a receiver, so the channel is closed after the last connection.
     let (open, is_open) = watch::channel(());
     {
         let mut connections = pin!(connections);
         loop {
             let connection = tokio::select! {
-                // Nothing is ever sent: it ends with its sender.
+                // No value is ever sent: this resolves when the sender is dropped.
                 _ = stop.changed() => break,
                 connection = connections.next() => connection,
             };
@@ -63,7 +62,8 @@ pub(crate) async fn serve<S>(
                     let not_allowed = clients.refuse(connection.peer_certificate());
                     let pending = connection.connect_info();
                     let calls = connection.calls();
-                    let service = noting(pending, calls, not_allowed, service.clone());
+                    let service =
+                        with_connection_extensions(pending, calls, not_allowed, service.clone());
                     let connection = builder.serve_connection(TokioIo::new(connection), service);
                     let connection = connection.into_owned();
                     let serving = serve_one(connection, age, stop.clone());
@@ -87,7 +87,7 @@ fn builder(config: &Config) -> auto::Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        // From one request to the end of the headers of the next: HTTP/1 has no pings.
+        // The time from one request to the end of the headers of the next one. HTTP/1 has no pings.
         .header_read_timeout(config.keepalive_interval)
         .max_buf_size((config.header_bytes_max as usize).max(HTTP1_BUFFER_BYTES_MIN));
     builder
@@ -100,8 +100,8 @@ fn builder(config: &Config) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-/// The service for one connection: each request carries what is known of the connection.
-fn noting<S>(
+/// The service for one connection. It adds the data of the connection to each request.
+fn with_connection_extensions<S>(
     pending: PendingResponses,
     calls: Calls,
     not_allowed: Option<NotAllowed>,
@@ -119,7 +119,7 @@ where
         if let Some(not_allowed) = &not_allowed {
             extensions.insert(not_allowed.clone());
         }
-        // Those of HTTP/2 answer pings meanwhile.
+        // HTTP/2 clients answer pings while they wait, so they are not silent.
         let running = (request.version() < Version::HTTP_2).then(|| calls.start());
         let answer = service.clone().oneshot(request.map(Body::new));
         async move {
@@ -144,12 +144,12 @@ async fn serve_one<S>(
 {
     let mut connection = pin!(connection);
     tokio::select! {
-        // A connection that fails is its client's to notice.
+        // The client notices a failed connection.
         _ = &mut connection => return,
         () = reached(age) => {}
         _ = stop.changed() => {}
     }
-    // The client is told to connect elsewhere; calls under way end as they would have.
+    // Tells the client to connect elsewhere. Calls in flight complete.
     connection.as_mut().graceful_shutdown();
     let _ = connection.await;
 }
@@ -161,9 +161,9 @@ async fn reached(age: Option<Duration>) {
     }
 }
 
-/// The age plus or minus up to a tenth, drawn for each connection.
+/// The age plus or minus up to 10%, different for each connection.
 fn jitter(age: Duration) -> Duration {
-    // The only randomness here, and it need not be good.
+    // This is not used for security, so weak randomness is enough.
     let random = RandomState::new().hash_one(0_u8);
     age.mul_f64(0.9 + 0.2 * (random as f64 / u64::MAX as f64))
 }
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_differ_by_a_tenth_at_most() {
+    fn ages_differ_by_at_most_a_tenth() {
         let age = Duration::from_secs(300);
         let ages: Vec<_> = (0..100).map(|_| jitter(age)).collect();
         assert!(

@@ -30,12 +30,12 @@ pub(crate) enum Error {
     Roots { path: String, problem: String },
 }
 
-/// The TLS configuration for new connections. Open connections keep the one that they started with.
+/// The TLS configuration for new connections. Open connections keep their own configuration.
 #[derive(Clone)]
 pub(crate) struct Tls {
     files: Arc<TlsFiles>,
     current: Arc<RwLock<Current>>,
-    observed: Observed,
+    observed: TlsMetrics,
 }
 
 struct Current {
@@ -52,11 +52,11 @@ struct Failing {
 
 /// The metrics of reloading.
 #[derive(Clone)]
-pub(crate) struct Observed {
+pub(crate) struct TlsMetrics {
     pub(crate) reloads: Counter,
     /// Incremented on each poll of the files.
     pub(crate) failures: Counter,
-    /// When the first certificate expires, in Unix time.
+    /// When the first certificate expires, in seconds of Unix time.
     pub(crate) expiry: Gauge,
 }
 
@@ -72,7 +72,7 @@ struct Contents {
 
 impl Tls {
     /// Reads the files for the first time.
-    pub(crate) fn read(files: TlsFiles, observed: Observed) -> Result<Self, Error> {
+    pub(crate) fn read(files: TlsFiles, observed: TlsMetrics) -> Result<Self, Error> {
         let read = Contents::read(&files)?;
         let (config, expiry) = read.to_config(&files)?;
         observed.expiry.set(expiry);
@@ -91,13 +91,13 @@ impl Tls {
         TlsAcceptor::from(Arc::clone(&self.current().config))
     }
 
-    /// Reloads the files. If they cannot be used, the current configuration stays, and the problem is reported if it
-    /// persists until the next poll: it may be half of a change.
+    /// Reloads the files. If they cannot be used, the current configuration remains, and the problem is reported if it
+    /// persists at the next poll, because the files may be in the middle of a change.
     ///
-    /// Whole files are compared, not modification times: Kubernetes swaps a link to their directory.
+    /// Compares whole files instead of modification times, because Kubernetes replaces a link to their directory.
     pub(crate) fn reload(&self) {
         let read = Contents::read(&self.files);
-        // Nothing else writes, so the comparison stays valid.
+        // Only this function changes it, so the comparison remains valid.
         let is_same = |read: &Contents| *read == self.current().read;
         let renewed = match read {
             Ok(read) if is_same(&read) => Ok(None),
@@ -167,7 +167,7 @@ impl Contents {
         })
     }
 
-    /// The TLS configuration, and when the first certificate expires, in Unix time.
+    /// The TLS configuration, and the earliest expiry of the certificates in seconds of Unix time.
     fn to_config(&self, files: &TlsFiles) -> Result<(Arc<ServerConfig>, f64), Error> {
         let certs = certificates(&self.cert, &files.cert)?;
         let expiry = first_expiry(&certs).ok_or_else(|| Error::Pem {
@@ -201,7 +201,7 @@ impl Contents {
     }
 }
 
-/// In seconds of Unix time.
+/// The earliest expiry, in seconds of Unix time.
 fn first_expiry(certs: &[CertificateDer<'_>]) -> Option<f64> {
     let ends = certs.iter().map(|cert| {
         let cert = Certificate::from_der(cert).ok()?;
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_change_is_tolerated_once_and_lasting_failures_are_counted() {
+    fn incomplete_change_is_tolerated_once_and_lasting_failures_are_counted() {
         let directory = TempDir::new().unwrap();
         let files = TlsFiles {
             cert: directory.path().join("cert"),
@@ -257,7 +257,7 @@ mod tests {
         write(&first);
         fs::write(&files.key, first.signing_key.serialize_pem()).unwrap();
         let (done, failed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let observed = Observed {
+        let observed = TlsMetrics {
             reloads: Counter::from_arc(Arc::clone(&done)),
             failures: Counter::from_arc(Arc::clone(&failed)),
             expiry: Gauge::noop(),
@@ -268,7 +268,7 @@ mod tests {
             (done.load(Ordering::Relaxed), failed.load(Ordering::Relaxed))
         };
         assert_eq!(counts(&tls), (0, 0));
-        // The certificate is replaced, its key not yet.
+        // The certificate is replaced before its key.
         write(&second);
         assert_eq!(counts(&tls), (0, 0));
         fs::write(&files.key, second.signing_key.serialize_pem()).unwrap();
@@ -276,7 +276,7 @@ mod tests {
         fs::write(&files.cert, "no certificate").unwrap();
         assert_eq!(counts(&tls), (1, 0));
         assert_eq!(counts(&tls), (1, 1));
-        // As long as the problem lasts.
+        // While the problem persists.
         assert_eq!(counts(&tls), (1, 2));
         fs::remove_file(&files.cert).unwrap();
         assert_eq!(counts(&tls), (1, 3));

@@ -1,4 +1,4 @@
-//! Metrics and probes in plain HTTP, on a port of their own: they work when the port for calls is full, closed or
+//! Metrics and probes over plain HTTP. Their separate port works even if the port for calls is at its limit, closed, or
 //! behind a mesh.
 
 use std::collections::VecDeque;
@@ -20,9 +20,9 @@ use tokio::time::{sleep, timeout};
 use crate::server::call::health::Health;
 use crate::server::observability::metrics::Metrics;
 
-/// How long a client may take to send its request. Probes send it at once.
+/// How long a client may take to send its request. Probes send it immediately.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a connection may last: it serves one request.
+/// The maximum lifetime of a connection, which serves one request.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// A pause after the system refuses a connection, most likely for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -36,7 +36,7 @@ pub(crate) struct Admin {
     connection_timeout: Duration,
 }
 
-/// Open connections, the oldest first.
+/// The open connections, oldest first.
 struct Open {
     connections: VecDeque<Connection>,
     max: usize,
@@ -44,7 +44,7 @@ struct Open {
 
 struct Connection {
     task: AbortHandle,
-    /// Its request has arrived.
+    /// Whether its request has arrived.
     is_busy: Arc<AtomicBool>,
 }
 
@@ -60,7 +60,7 @@ impl Admin {
         }
     }
 
-    /// Runs until it is dropped, with this many connections at most.
+    /// Serves at most this number of concurrent connections. Runs until it is dropped.
     pub(crate) async fn serve(self, listener: TcpListener, connections_max: usize) {
         let mut open = Open {
             connections: VecDeque::new(),
@@ -79,7 +79,7 @@ impl Admin {
         }
     }
 
-    /// Answers one request. A connection that stays open for more would only take the place of a probe.
+    /// Answers one request. A connection that stayed open would only use the slot of a probe.
     async fn connection(self, stream: TcpStream, is_busy: Arc<AtomicBool>) {
         let Self {
             header_timeout,
@@ -97,7 +97,7 @@ impl Admin {
             .keep_alive(false)
             .max_buf_size(16 << 10)
             .serve_connection(TokioIo::new(stream), service);
-        // However it ends, the client knows.
+        // The client notices any error.
         let _ = timeout(connection_timeout, connection).await;
     }
 
@@ -107,7 +107,7 @@ impl Admin {
         let (status, kind, text) = match (request.method(), request.uri().path()) {
             (&Method::GET | &Method::HEAD, path) => match path {
                 "/metrics" => (StatusCode::OK, EXPOSITION, self.metrics.render()),
-                // A response proves that the process is alive: nothing else is checked.
+                // A response proves that the process is alive. Nothing else is checked.
                 "/livez" => (StatusCode::OK, TEXT, "ok\n".to_owned()),
                 "/readyz" if self.health.is_serving() => (StatusCode::OK, TEXT, "ok\n".to_owned()),
                 "/readyz" => (
@@ -138,7 +138,7 @@ impl Admin {
 // === impl Open ===
 
 impl Open {
-    /// Closes the oldest idle connection if there are as many as permitted, or the oldest one if all are busy.
+    /// If the limit is reached, closes the oldest idle connection, or the oldest one if all are busy.
     fn make_room(&mut self) {
         let Self { connections, max } = self;
         connections.retain(|it| !it.task.is_finished());
@@ -173,10 +173,10 @@ mod tests {
         address
     }
 
-    /// What the server sends until it closes the connection.
+    /// Reads until the server closes the connection.
     async fn received(stream: &mut TcpStream) -> String {
         let mut text = String::new();
-        // A connection that is cut with a request on its way is reset.
+        // Closing a connection with an unread request resets it.
         let _ = stream.read_to_string(&mut text).await;
         text
     }
@@ -188,7 +188,7 @@ mod tests {
         let address = start(mk_admin().await, 64).await;
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(PROBE).await.unwrap();
-        // It ends, though the client would keep it.
+        // The server closes the connection, although the client would keep it open.
         let response = received(&mut stream).await;
         assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
         assert!(response.contains("\r\nconnection: close\r\n"), "{response}");
@@ -199,7 +199,7 @@ mod tests {
         let address = start(mk_admin().await, 64).await;
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(&PROBE[..10]).await.unwrap();
-        // From here on, time advances only when there is nothing else to do.
+        // From now on, time advances only when all tasks are idle.
         tokio::time::pause();
         let start = Instant::now();
         received(&mut stream).await;

@@ -1,4 +1,4 @@
-//! Counts calls: each is started once and handled once, wherever and by whom it is ended.
+//! Counts calls: each call is counted once as started and once as handled, regardless of what ends it.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -32,11 +32,11 @@ pub(crate) struct Count<S> {
     metrics: Arc<Metrics>,
 }
 
-/// When a call arrived, recorded on its request before it first waits for a thread.
+/// When a call arrived. Stored as an extension of its request before it waits for the first time.
 #[derive(Clone, Copy)]
-pub(crate) struct Begun(pub(crate) Instant);
+pub(crate) struct ReceivedAt(pub(crate) Instant);
 
-/// A call in flight. If it is dropped before its code is known, the client gave up.
+/// A call in flight. If it is dropped before its code is known, the client canceled it.
 struct Call {
     method: Arc<MethodMetrics>,
     metrics: Arc<Metrics>,
@@ -45,12 +45,12 @@ struct Call {
 }
 
 /// Forwards a body and counts its messages.
-struct Counted {
+struct CountedBody {
     body: Body,
-    /// `None` if the body is one message as a whole, counted at its end.
+    /// `None` if the whole body is one message, which is counted at its end.
     messages: Option<Messages>,
     counter: Counter,
-    /// Set in a response, whose end is the end of the call.
+    /// Set for a response: the call ends with its body.
     call: Option<Call>,
 }
 
@@ -88,13 +88,13 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let call = Call::start(&self.metrics, request.uri().path());
-        request.extensions_mut().insert(Begun(call.start));
+        request.extensions_mut().insert(ReceivedAt(call.start));
         let received = call.method.received.clone();
         let is_framed = request.extensions().get::<connect::Call>().is_none();
         let messages = is_framed.then(Messages::default);
         let answer = self
             .inner
-            .call(request.map(|body| Counted::body(body, messages, received, None)));
+            .call(request.map(|body| CountedBody::body(body, messages, received, None)));
         Box::pin(async move {
             let response = answer.await?;
             Ok(match errors::failure(&response) {
@@ -108,7 +108,7 @@ where
                 None => {
                     let sent = call.method.sent.clone();
                     let messages = Some(Messages::default());
-                    response.map(|body| Counted::body(body, messages, sent, Some(call)))
+                    response.map(|body| CountedBody::body(body, messages, sent, Some(call)))
                 }
             })
         })
@@ -146,9 +146,9 @@ impl Drop for Call {
     }
 }
 
-// === impl Counted ===
+// === impl CountedBody ===
 
-impl Counted {
+impl CountedBody {
     fn body(body: Body, messages: Option<Messages>, counter: Counter, call: Option<Call>) -> Body {
         Body::new(Self {
             body,
@@ -159,7 +159,7 @@ impl Counted {
     }
 }
 
-impl http_body::Body for Counted {
+impl http_body::Body for CountedBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -188,7 +188,7 @@ impl http_body::Body for Counted {
                     call.end(status.code());
                 }
             }
-            // It is asked no more.
+            // The body is not polled again.
             Poll::Ready(None) if this.messages.is_none() => this.counter.increment(1),
             Poll::Ready(None) | Poll::Pending => {}
         }

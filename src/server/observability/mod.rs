@@ -1,4 +1,4 @@
-//! What the server reports of itself: the log, metrics, traces, and the port for metrics and probes.
+//! Observability of the server: log, metrics, traces, and the port for metrics and probes.
 
 pub(crate) mod admin;
 pub(crate) mod calls;

@@ -1,7 +1,7 @@
-//! OpenTelemetry spans: one for each call, as a child of the caller's.
+//! OpenTelemetry spans: one for each call, with the caller's span as the parent.
 //!
-//! They use OpenTelemetry's own interface instead of `tracing`: a call has one span and none below it, because the
-//! service calls nobody.
+//! They use the OpenTelemetry API instead of `tracing`: a call has only one span, because the service calls no other
+//! service.
 
 use std::fs;
 use std::path::Path;
@@ -30,17 +30,17 @@ use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use crate::server::config::Traces;
 
-/// How long sending the last spans may take at shutdown.
+/// The timeout for sending the last spans at shutdown.
 const FLUSH_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// Where spans go, if anywhere. The caller's trace context is read in any case, for the log.
+/// The destination of spans, if any. The trace context of callers is always read, for the log.
 #[derive(Clone)]
 pub(crate) struct Tracing {
     provider: Option<SdkTracerProvider>,
     tracer: Option<SdkTracer>,
 }
 
-/// The span of a call. If it is dropped before its end, the client gave up.
+/// The span of a call. If it is dropped before its end, the client canceled the call.
 pub(crate) struct CallSpan {
     parent: SpanContext,
     span: Option<Span>,
@@ -51,7 +51,7 @@ struct Headers<'a>(&'a HeaderMap);
 // === impl Tracing ===
 
 impl Tracing {
-    /// Spans go nowhere.
+    /// Does not send spans.
     #[cfg(test)]
     pub(crate) fn off() -> Self {
         Self {
@@ -60,7 +60,8 @@ impl Tracing {
         }
     }
 
-    /// Must be called in a runtime. If the exporter cannot be created, traces are not sent: calls matter more.
+    /// Must be called in a runtime. If the exporter cannot be created, spans are not sent, because serving calls is
+    /// more important.
     pub(crate) fn new(traces: &Traces) -> Self {
         let provider = traces.endpoint.as_deref().and_then(|endpoint| {
             let provider = provider(endpoint, traces);
@@ -81,7 +82,7 @@ impl Tracing {
         method: &str,
     ) -> CallSpan {
         let parent = TraceContextPropagator::new().extract_with_context(
-            // Not the current context: calls share threads.
+            // Not the current context, because calls share threads.
             &Context::new(),
             &Headers(headers),
         );
@@ -102,7 +103,7 @@ impl Tracing {
         }
     }
 
-    /// Sends the remaining spans. Blocks, though not for long.
+    /// Sends the remaining spans. Blocks for a limited time.
     pub(crate) fn flush(&self) {
         if let Some(provider) = &self.provider
             && let Err(error) = provider.shutdown_with_timeout(FLUSH_TIME_MAX)
@@ -140,7 +141,7 @@ fn provider(endpoint: &str, traces: &Traces) -> Result<SdkTracerProvider, Export
         .build())
 }
 
-/// Attributes of this process. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win.
+/// The attributes of this process. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
 fn resource() -> Resource {
     let set = EnvResourceDetector::new().detect();
     let name = std::env::var("OTEL_SERVICE_NAME").ok();
@@ -156,7 +157,7 @@ fn resource() -> Resource {
     Resource::builder().with_attributes(own).build()
 }
 
-/// Encrypts exports. A file that cannot be used is logged and left out.
+/// The TLS configuration of exports. A file that cannot be used is logged and ignored.
 fn tls(traces: &Traces) -> ClientTlsConfig {
     let tls = ClientTlsConfig::new();
     let tls = match traces.ca.as_deref().and_then(certificates) {
@@ -191,7 +192,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 // === impl CallSpan ===
 
 impl CallSpan {
-    /// The trace that the call is part of, if there is one.
+    /// The trace that the call belongs to, if any.
     pub(crate) fn trace_id(&self) -> Option<TraceId> {
         let own = self.span.as_ref().map(|span| span.span_context());
         let context = own.filter(|own| own.is_valid()).unwrap_or(&self.parent);
@@ -210,7 +211,7 @@ impl CallSpan {
             "rpc.grpc.status_code",
             i64::from(code as i32),
         ));
-        // In a server span, only a fault of the server is an error (OpenTelemetry's conventions for gRPC).
+        // The status of a server span is an error only if the server failed (OpenTelemetry's conventions for gRPC).
         if matches!(
             code,
             Code::Unknown

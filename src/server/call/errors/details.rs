@@ -1,5 +1,5 @@
-//! The details of errors. They travel in a header, and proxies refuse calls whose headers pass 8 KiB: whatever could be long
-//! is cut.
+//! The details of errors. They are sent in a header, and proxies refuse calls with more than 8 KiB of headers, so long
+//! texts are truncated.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,11 @@ use tonic_types::{ErrorDetails, QuotaFailure, StatusExt as _, pb};
 /// The domain of every `ErrorInfo`.
 pub const DOMAIN: &str = "rollplan.dev";
 
-/// Bytes of a message. Each may take three in the header, being percent-encoded, and one in the details.
+/// The maximum length of a message. Each byte may take three bytes percent-encoded in the header, and one in the
+/// details.
 pub(super) const MESSAGE_BYTES_MAX: usize = 512;
 
-/// `google.rpc.ErrorInfo` with its metadata in order: the same request gives the same bytes, errors too.
+/// `google.rpc.ErrorInfo` with ordered metadata, so that errors are deterministic.
 #[derive(Clone, PartialEq, Message)]
 struct ErrorInfo {
     #[prost(string, tag = "1")]
@@ -36,11 +37,11 @@ pub(crate) fn refusal(
     reason: &str,
     metadata: &[(&str, &str)],
 ) -> Status {
-    let message = cut_end(message, MESSAGE_BYTES_MAX);
+    let message = truncate_end(message, MESSAGE_BYTES_MAX);
     failed(code, &message, reason, metadata, ErrorDetails::new())
 }
 
-/// An error with an `ErrorInfo`, which every error has, and these details.
+/// An error with the given details, in addition to the `ErrorInfo` of every error.
 pub(super) fn failed(
     code: Code,
     message: &str,
@@ -59,13 +60,13 @@ pub(super) fn failed(
         value: info.encode_to_vec(),
     };
     let others = Status::with_error_details(code, message, details);
-    // Just encoded, it can be decoded.
+    // It was encoded above, so it can be decoded.
     let mut status = pb::Status::decode(others.details()).unwrap_or_default();
     status.details.insert(0, info);
     Status::with_details(code, message, status.encode_to_vec().into())
 }
 
-/// An error for what exceeds a limit.
+/// An error about an exceeded limit.
 pub(super) fn over_quota(
     reason: &str,
     what: &str,
@@ -77,27 +78,27 @@ pub(super) fn over_quota(
     failed(Code::ResourceExhausted, message, reason, metadata, details)
 }
 
-/// Marks where text was cut.
-pub(crate) const CUT: &str = "...";
+/// Replaces truncated text.
+pub(crate) const ELLIPSIS: &str = "...";
 
-/// Cut between characters, to at most so many bytes.
-pub(super) fn cut_end(text: &str, bytes_max: usize) -> String {
+/// Truncates text to at most `bytes_max` bytes, between characters.
+pub(super) fn truncate_end(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(bytes_max.saturating_sub(CUT.len()));
-    format!("{}{CUT}", &text[..end])
+    let end = text.floor_char_boundary(bytes_max.saturating_sub(ELLIPSIS.len()));
+    format!("{}{ELLIPSIS}", &text[..end])
 }
 
-/// As [`cut_end`]. Of a path both ends say most.
-pub(super) fn cut_middle(text: &str, bytes_max: usize) -> String {
+/// Like [`truncate_end`], but removes the middle: both ends of a path are more useful.
+pub(super) fn truncate_middle(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
     }
-    let keep = bytes_max.saturating_sub(CUT.len());
+    let keep = bytes_max.saturating_sub(ELLIPSIS.len());
     let end = text.floor_char_boundary(keep / 2);
     let start = text.ceil_char_boundary(text.len() - keep / 2);
-    format!("{}{CUT}{}", &text[..end], &text[start..])
+    format!("{}{ELLIPSIS}{}", &text[..end], &text[start..])
 }
 
 #[cfg(test)]
@@ -105,12 +106,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_cut_between_characters() {
-        assert_eq!(cut_end("größer", 8), "größer");
-        assert_eq!(cut_end("größer", 6), "gr...");
-        assert_eq!(cut_end("größer", 2), "...");
-        assert_eq!(cut_middle("snapshot.pods.name", 18), "snapshot.pods.name");
-        assert_eq!(cut_middle("snapshot.pods.name", 13), "snaps....name");
-        assert_eq!(cut_middle("ööööö", 8), "ö...ö");
+    fn text_is_truncated_between_characters() {
+        assert_eq!(truncate_end("größer", 8), "größer");
+        assert_eq!(truncate_end("größer", 6), "gr...");
+        assert_eq!(truncate_end("größer", 2), "...");
+        assert_eq!(
+            truncate_middle("snapshot.pods.name", 18),
+            "snapshot.pods.name"
+        );
+        assert_eq!(truncate_middle("snapshot.pods.name", 13), "snaps....name");
+        assert_eq!(truncate_middle("ööööö", 8), "ö...ö");
     }
 }

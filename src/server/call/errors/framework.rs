@@ -1,4 +1,4 @@
-//! Errors that the framework makes, with the codes and details that all errors have.
+//! Completes the errors of the framework with the codes and details that all errors have.
 
 use http::Response;
 use tonic::body::Body;
@@ -7,8 +7,8 @@ use tonic::{Code, Status};
 use super::details::{over_quota, refusal};
 use super::request_too_large;
 
-/// Gives an error that the framework made the code and the details that all errors have. Other headers stay:
-/// some say which compressions are accepted.
+/// Replaces an error of the framework by one with the documented code and details. Other headers are preserved, because
+/// some list the supported compressions.
 pub(crate) fn complete(mut response: Response<Body>) -> Response<Body> {
     let Some(status) = failure(&response) else {
         return response;
@@ -21,14 +21,14 @@ pub(crate) fn complete(mut response: Response<Body>) -> Response<Body> {
     } else {
         completed(&status)
     };
-    // Base64 and percent-encoding make sure that the headers are valid.
+    // Base64 and percent-encoded values are valid headers.
     if completed.add_header(response.headers_mut()).is_ok() {
         response.extensions_mut().insert(completed);
     }
     response
 }
 
-/// The status of a call that failed before anything of its answer was sent.
+/// The status of a call that failed before any part of its answer was sent.
 pub(crate) fn failure(response: &Response<Body>) -> Option<Status> {
     let status = match response.extensions().get::<Status>() {
         Some(status) => status.clone(),
@@ -37,21 +37,21 @@ pub(crate) fn failure(response: &Response<Body>) -> Option<Status> {
     (status.code() != Code::Ok).then_some(status)
 }
 
-/// Of what is not implemented, only compression comes with a list of what is.
+/// Whether the compression is not supported: only this error lists the supported ones.
 fn is_unsupported_encoding(response: &Response<Body>, status: &Status) -> bool {
     status.code() == Code::Unimplemented && response.headers().contains_key("grpc-accept-encoding")
 }
 
-/// The same error with the code and the details that all errors have.
+/// The same error with the documented code and details.
 pub(crate) fn completed(status: &Status) -> Status {
     let (code, reason) = match status.code() {
-        // Longer than the limit once decompressed. What is sent too long to the planner has not come this far.
+        // The decompressed message exceeds the limit. The planner's layers refuse larger requests earlier.
         Code::ResourceExhausted => return request_too_large(),
-        // Longer than is taken by what is served beside the planner.
+        // The request of another service than the planner exceeds its limit.
         Code::OutOfRange => {
             return over_quota("REQUEST_TOO_LARGE", "request", status.message(), &[]);
         }
-        // Bytes that cannot be decoded as a message or as a frame.
+        // The bytes are not a valid message or frame.
         Code::Internal => (Code::InvalidArgument, "MALFORMED_REQUEST"),
         code @ Code::Unimplemented => (code, "UNKNOWN_METHOD"),
         code @ Code::NotFound => (code, "NOT_FOUND"),
@@ -73,7 +73,7 @@ mod tests {
     use crate::server::call::errors::DOMAIN;
 
     #[test]
-    fn errors_of_the_framework_get_details_and_keep_their_headers() {
+    fn errors_of_the_framework_get_details_and_preserve_headers() {
         let mut response = Status::unimplemented("Content is compressed with `br`").into_http();
         response.headers_mut().insert(
             "grpc-accept-encoding",
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_and_errors_with_details_stay_as_they_are() {
+    fn answers_and_errors_with_details_are_unchanged() {
         let ours = refusal(Code::ResourceExhausted, "busy", "BUSY", &[]);
         let status = failure(&complete(ours.into_http())).unwrap();
         assert_eq!(status.message(), "busy");

@@ -1,4 +1,4 @@
-//! Errors as clients see them: a status code, a line for people, and details for programs.
+//! Errors as clients receive them: a status code, a message, and structured details.
 
 mod details;
 mod framework;
@@ -12,31 +12,32 @@ use tonic_types::{BadRequest, ErrorDetails, FieldViolation, StatusExt as _};
 use rollplan_core::RollbackError;
 
 pub use self::details::DOMAIN;
-pub(crate) use self::details::{CUT, refusal};
+pub(crate) use self::details::{ELLIPSIS, refusal};
 pub(crate) use self::framework::{complete, completed, failure};
 
-use self::details::{MESSAGE_BYTES_MAX, cut_end, cut_middle, failed, over_quota};
+use self::details::{MESSAGE_BYTES_MAX, failed, over_quota, truncate_end, truncate_middle};
 use crate::wire::{self, REQUEST_BYTES_MAX, Violations};
 
-/// Bytes of a name. Kubernetes has none that is longer.
+/// The maximum length of a name. Names in Kubernetes are not longer.
 const NAME_BYTES_MAX: usize = 253;
-/// Bytes of the details before base64: 5.3 KiB in the header, which leaves room for the message and the rest.
+/// The maximum size of the details before base64: 5.3 KiB in the header, which leaves room for the message and other
+/// headers.
 const DETAILS_BYTES_MAX: usize = 4 << 10;
-/// Bytes that a field and a description may have: the first pair with which all violations fit. With the last
-/// they always do, there being at most [`wire::LISTED_VIOLATIONS_MAX`] of them.
+/// The maximum lengths of a field and a description. The first pair with which all violations fit is used. They always
+/// fit with the last pair, because at most [`wire::LISTED_VIOLATIONS_MAX`] are listed.
 const VIOLATION_BYTES_MAX: [(usize, usize); 4] =
     [(usize::MAX, usize::MAX), (260, 96), (160, 64), (96, 40)];
 
-/// The reason of an error that is a bug of ours.
+/// The reason of errors that are bugs in rollplan.
 const BUG: &str = "INTERNAL_ERROR";
 
-/// The reason of an error whose texts name keys of the caller: it is logged without them.
+/// The reason of errors whose messages contain keys from the request: these are not logged.
 pub(crate) const INVALID_JSON: &str = "INVALID_JSON";
 
-/// After what time a call that was shed may be tried again, to begin with.
+/// The initial delay before a shed call is retried.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// The one mapping of errors to what clients see.
+/// Maps all errors to statuses.
 #[must_use]
 pub fn to_status(error: &wire::Error) -> Status {
     match error {
@@ -60,8 +61,8 @@ pub fn to_status(error: &wire::Error) -> Status {
             INVALID_JSON,
             &[("message", message)],
         ),
-        wire::Error::Rollback(error) => no_way_back(error),
-        // Nobody reads it.
+        wire::Error::Rollback(error) => refused_rollback(error),
+        // The client does not receive it.
         wire::Error::Interrupted(_) => {
             refusal(Code::Cancelled, &error.to_string(), "CANCELLED", &[])
         }
@@ -69,10 +70,10 @@ pub fn to_status(error: &wire::Error) -> Status {
     }
 }
 
-/// A text that is not the JSON of a request. The field is named as the text names it.
+/// Invalid JSON in a request. The field is the path in the JSON.
 pub(crate) fn malformed_json(path: &str, problem: &str) -> Status {
-    let field = cut_middle(path, VIOLATION_BYTES_MAX[1].0);
-    let problem = cut_end(problem, MESSAGE_BYTES_MAX / 2);
+    let field = truncate_middle(path, VIOLATION_BYTES_MAX[1].0);
+    let problem = truncate_end(problem, MESSAGE_BYTES_MAX / 2);
     let message = match &*field {
         "" => problem.clone(),
         field => format!("{field}: {problem}"),
@@ -84,18 +85,18 @@ pub(crate) fn malformed_json(path: &str, problem: &str) -> Status {
         localized_message: None,
     };
     let details = ErrorDetails::with_bad_request(vec![violation]);
-    let message = cut_end(&message, MESSAGE_BYTES_MAX);
+    let message = truncate_end(&message, MESSAGE_BYTES_MAX);
     failed(Code::InvalidArgument, &message, INVALID_JSON, &[], details)
 }
 
-/// Parameters of a query that are unknown or have wrong values: names, and what is wrong with them.
+/// Unknown or invalid query parameters, with a description each.
 pub(crate) fn invalid_parameters(problems: &[(String, String)]) -> Status {
     const REASON: &str = "INVALID_PARAMETER";
     let (field_bytes_max, description_bytes_max) = VIOLATION_BYTES_MAX[2];
     let listed = problems.iter().take(wire::LISTED_VIOLATIONS_MAX);
     let violations = listed.map(|(name, problem)| FieldViolation {
-        field: cut_middle(name, field_bytes_max),
-        description: cut_end(problem, description_bytes_max),
+        field: truncate_middle(name, field_bytes_max),
+        description: truncate_end(problem, description_bytes_max),
         reason: REASON.to_owned(),
         localized_message: None,
     });
@@ -104,15 +105,15 @@ pub(crate) fn invalid_parameters(problems: &[(String, String)]) -> Status {
         .iter()
         .map(|(name, problem)| format!("{name}: {problem}"))
         .collect();
-    let message = cut_end(&texts.join("; "), MESSAGE_BYTES_MAX);
+    let message = truncate_end(&texts.join("; "), MESSAGE_BYTES_MAX);
     failed(Code::InvalidArgument, &message, REASON, &[], details)
 }
 
-/// A rollback that is not possible, although the request is valid.
-fn no_way_back(error: &RollbackError) -> Status {
-    let message = cut_end(&error.to_string(), MESSAGE_BYTES_MAX);
+/// A refused rollback. The request itself is valid.
+fn refused_rollback(error: &RollbackError) -> Status {
+    let message = truncate_end(&error.to_string(), MESSAGE_BYTES_MAX);
     let refused = |reason: &str, name: &str| {
-        let name = cut_end(name, NAME_BYTES_MAX);
+        let name = truncate_end(name, NAME_BYTES_MAX);
         let mut details = ErrorDetails::new();
         details.add_precondition_failure_violation(reason, name.as_str(), message.as_str());
         let metadata = [("deployment", &*name)];
@@ -131,14 +132,14 @@ fn no_way_back(error: &RollbackError) -> Status {
         RollbackError::NotFound {
             name,
             revision,
-            // The message has it.
+            // The message contains it.
             now: _,
             existing,
         } => {
-            let name = cut_end(name, NAME_BYTES_MAX);
+            let name = truncate_end(name, NAME_BYTES_MAX);
             let revision = revision.to_string();
             let existing: Vec<String> = existing.iter().map(ToString::to_string).collect();
-            let existing = cut_end(&existing.join(","), MESSAGE_BYTES_MAX);
+            let existing = truncate_end(&existing.join(","), MESSAGE_BYTES_MAX);
             let metadata = [
                 ("deployment", &*name),
                 ("revision", &*revision),
@@ -157,7 +158,7 @@ fn no_way_back(error: &RollbackError) -> Status {
     }
 }
 
-/// The error for a bug of ours. It tells nothing about the inside.
+/// A bug in rollplan. The error contains no internal details.
 pub(crate) fn bug() -> Status {
     refusal(
         Code::Internal,
@@ -167,19 +168,19 @@ pub(crate) fn bug() -> Status {
     )
 }
 
-/// Whether a call failed because of a bug of ours.
+/// Whether a call failed because of a bug in rollplan.
 pub(crate) fn is_bug(status: &Status) -> bool {
     let info = status.get_error_details();
     info.error_info().is_some_and(|info| info.reason == BUG)
 }
 
-/// The error of a call that is aborted at shutdown.
+/// A call was aborted at shutdown.
 pub(crate) fn stopping() -> Status {
     refusal(Code::Unavailable, "the server is stopping", "STOPPING", &[])
 }
 
-/// The error of a call that came when there was no room. Besides UNAVAILABLE, it is the only error for which a retry
-/// makes sense, which `RetryInfo` says.
+/// A call was refused because of overload. Besides UNAVAILABLE, this is the only error after which a retry is useful,
+/// as indicated by `RetryInfo`.
 pub(crate) fn overloaded() -> Status {
     failed(
         Code::ResourceExhausted,
@@ -190,7 +191,7 @@ pub(crate) fn overloaded() -> Status {
     )
 }
 
-/// A request with more bytes than the contract allows.
+/// A request exceeds the size limit of the contract.
 pub(crate) fn request_too_large() -> Status {
     too_large("request", "bytes", None, REQUEST_BYTES_MAX)
 }
@@ -221,11 +222,11 @@ fn invalid_request(violations: &Violations) -> Status {
     let Violations { listed, omitted } = violations;
     let count = listed.len().saturating_add(*omitted);
     let (count, omitted) = (count.to_string(), omitted.to_string());
-    let message = cut_end(&violations.to_string(), MESSAGE_BYTES_MAX);
+    let message = truncate_end(&violations.to_string(), MESSAGE_BYTES_MAX);
     let status = |(field_bytes_max, description_bytes_max)| {
         let violations = listed.iter().map(|violation| FieldViolation {
-            field: cut_middle(&violation.field, field_bytes_max),
-            description: cut_end(&violation.description, description_bytes_max),
+            field: truncate_middle(&violation.field, field_bytes_max),
+            description: truncate_end(&violation.description, description_bytes_max),
             reason: violation.reason.as_str().to_owned(),
             localized_message: None,
         });
@@ -260,18 +261,18 @@ mod tests {
     use super::*;
     use crate::wire::{LISTED_VIOLATIONS_MAX, Reason, Violation};
 
-    /// What proxies allow for all headers together.
+    /// The limit of proxies for all headers together.
     const HEADER_BYTES_MAX: usize = 8 << 10;
 
     fn check_header(status: &Status) {
         let response = status.clone().into_http::<Body>();
-        // RFC 9113, 6.5.2: how the size of a header list is counted.
+        // The size of a header list as defined by RFC 9113, 6.5.2.
         let bytes: usize = response
             .headers()
             .iter()
             .map(|(name, value)| name.as_str().len() + value.len() + 32)
             .sum();
-        // Leaves room for what is added on the way.
+        // Leaves room for headers that proxies add.
         assert!(bytes < HEADER_BYTES_MAX - 512, "{bytes} bytes of headers");
     }
 
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn short_violations_stay_whole() {
+    fn short_violations_are_not_truncated() {
         let field = "snapshot.replica_sets[7].metadata.labels[\"app.kubernetes.io/name\"]";
         let description = "is required";
         let violations = mk_violations(LISTED_VIOLATIONS_MAX, field, description);
@@ -312,9 +313,9 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_violations_fit_a_header() {
+    fn longest_violations_fit_a_header() {
         for text in ["x", "ü", "≠", "🦀"] {
-            // More than the parser ever gives.
+            // Longer than any text of the parser.
             for bytes in [256, 260, 100_000] {
                 let long = text.repeat(bytes / text.len());
                 let violations = mk_violations(LISTED_VIOLATIONS_MAX, &long, &long);
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_long_violation_stays_whole() {
+    fn single_long_violation_is_not_truncated() {
         let long = "ü".repeat(128);
         let status = to_status(&wire::Error::InvalidArgument(mk_violations(
             1, &long, &long,
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn rollbacks_of_any_name_and_history_fit_a_header() {
+    fn refused_rollbacks_fit_a_header() {
         let name = "🦀".repeat(1000);
         let errors = [
             RollbackError::Incomplete { name: name.clone() },
@@ -365,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_a_quota() {
+    fn size_limits_are_quota_failures() {
         let status = to_status(&wire::Error::TooLarge {
             what: "snapshot.pods",
             unit: "entries",

@@ -1,6 +1,6 @@
-//! Lines of JSON on standard error. None holds an annotation, an environment value, or any other text of a
-//! workload besides the namespace and the name of its Deployment: violations are logged by field and rule, of
-//! fields only the contract's own names.
+//! Log lines in JSON on standard error. They contain no annotation, environment value or other text of a workload,
+//! except for the namespace and name of its Deployment. Violations are logged by field and rule, and only with field
+//! names of the contract.
 
 mod rate_limit;
 
@@ -31,15 +31,14 @@ use crate::server::connect;
 use crate::server::methods;
 use crate::server::observability::trace::{CallSpan, Tracing};
 
-/// Lines that wait to be written. More are dropped: a log that nobody reads must not block calls.
+/// The maximum number of queued lines. Further lines are dropped: a blocked log must not block calls.
 const WAITING_LINES_MAX: usize = 4096;
 
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
 static NOT_WRITTEN: OnceLock<ErrorCounter> = OnceLock::new();
 
-/// Sends logs and panics to standard error until the guard is dropped. A program that has its own subscriber keeps
-/// it.
+/// Sends logs and panics to standard error until the guard is dropped. A program with its own subscriber keeps it.
 #[allow(
     clippy::disallowed_methods,
     reason = "lines of JSON, in which control characters are escaped"
@@ -51,19 +50,19 @@ pub(crate) fn init() -> WorkerGuard {
         .finish(io::stderr());
     let not_written = writer.error_counter();
     if tracing::subscriber::set_global_default(subscriber(writer)).is_ok() {
-        // Nothing else sets it.
+        // It is set only here.
         let _ = NOT_WRITTEN.set(not_written);
         panic::set_hook(Box::new(log_panic));
     }
     guard
 }
 
-/// Panics of this process since [`init`].
+/// The number of panics of this process since [`init`].
 pub(crate) fn panics() -> u64 {
     PANICS.load(Ordering::Relaxed)
 }
 
-/// Lines dropped because nobody reads the log.
+/// The number of lines that were dropped because the queue was full.
 pub(crate) fn lines_not_written() -> u64 {
     NOT_WRITTEN
         .get()
@@ -83,7 +82,7 @@ where
         .finish()
 }
 
-/// Logs the location, and the text only if it is a literal: a formatted one may hold values.
+/// Logs the location. Logs the message only if it is a literal, because a formatted one may contain values.
 fn log_panic(panicked: &PanicHookInfo<'_>) {
     PANICS.fetch_add(1, Ordering::Relaxed);
     tracing::error!(
@@ -93,8 +92,8 @@ fn log_panic(panicked: &PanicHookInfo<'_>) {
     );
 }
 
-/// Logs a line for each call that fails or is slow, and makes a span for each call. Streams that fail later, and
-/// calls that the client gives up soon, have no line.
+/// Creates a span for each call, and logs each call that fails or is slow. Streams that fail later, and calls that the
+/// client cancels early, are not logged.
 #[derive(Clone)]
 pub(crate) struct CallLogLayer {
     tracing: Tracing,
@@ -110,11 +109,12 @@ pub(crate) struct CallLog<S> {
     failures: RateLimit,
 }
 
-/// Namespace and name of the Deployment that a response is about, for the line of a slow call.
+/// The namespace and name of the Deployment of a response, for the log line of a slow call.
 #[derive(Clone)]
 pub(crate) struct LoggedDeployment(pub(crate) String);
 
-/// A call in flight. If it is dropped before its end, the client gave up, or the grace of a shutdown was over.
+/// A call in flight. If it is dropped before its end, the client canceled it, or the grace period of a shutdown
+/// expired.
 struct Running {
     start: Instant,
     slow_call: Duration,
@@ -239,7 +239,7 @@ fn log_failure(status: &Status, took: Duration, call: &CallSpan, failures: &Rate
     let seconds = took.as_secs_f64();
     let trace_id = call.trace_id().map(field::display);
     let is_json = reason == Some(errors::INVALID_JSON);
-    // Its field may contain keys that the caller chose, for example of annotations: it is not logged.
+    // Its field may contain keys that the caller chose, for example of annotations, so it is not logged.
     let bad_request = details.bad_request().filter(|_| !is_json);
     let violations = bad_request.map(|bad_request| {
         let mut text = String::new();
@@ -279,12 +279,12 @@ fn log_failure(status: &Status, took: Duration, call: &CallSpan, failures: &Rate
     }
 }
 
-/// A path up to the first name that the caller chose: keys of maps, and everything inside a template. (The middle of
-/// a long path is cut, and the rest may be the end of a key.)
+/// A path up to the first name that the caller chose: keys of maps, and everything inside a template. (The middle of a
+/// long path is truncated, and the rest may be the end of a key.)
 fn contract_names(path: &str) -> Cow<'_, str> {
     const TEMPLATE: &str = ".spec.template";
     let template = path.find(TEMPLATE).map(|at| at + TEMPLATE.len());
-    let ends = [path.find("[\""), path.find(errors::CUT), template];
+    let ends = [path.find("[\""), path.find(errors::ELLIPSIS), template];
     match ends.into_iter().flatten().min() {
         Some(end) if end < path.len() => Cow::Owned(format!("{}[*]", &path[..end])),
         _ => Cow::Borrowed(path),

@@ -1,4 +1,4 @@
-//! Limits the log lines of failed calls: under overload, or with a client that is broken, each call fails.
+//! Limits the log lines of failed calls: under overload, or with a broken client, each call fails.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,20 +7,20 @@ use std::time::Duration;
 use metrics::Counter;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-/// Lines per second and reason. More are counted instead of logged.
+/// The number of lines per second and reason. Further lines are only counted.
 const LINES_MAX: u32 = 10;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Decides which failed calls are logged, for each reason apart.
+/// Decides which failed calls are logged. Each reason has its own limit.
 #[derive(Clone)]
 pub(crate) struct RateLimit {
-    /// By reason, of which there are as many as the contract has: clients cannot add one.
+    /// One window per reason. The contract defines all reasons, so clients cannot add any.
     windows: Arc<Mutex<BTreeMap<String, Window>>>,
     dropped: Counter,
 }
 
-/// One second of lines.
+/// The lines of one second.
 struct Window {
     start: Instant,
     lines: u32,
@@ -30,7 +30,7 @@ struct Window {
 // === impl RateLimit ===
 
 impl RateLimit {
-    /// Counts lines that are left out in `dropped` too.
+    /// A rate limit that adds omitted lines to `dropped`.
     pub(crate) fn new(dropped: Counter) -> Self {
         Self {
             windows: Arc::default(),
@@ -38,7 +38,8 @@ impl RateLimit {
         }
     }
 
-    /// `None` if the line must be left out, otherwise how many were left out since the last line with this reason.
+    /// Returns `None` if the line must be omitted, otherwise the number of lines with this reason omitted since the
+    /// last one.
     pub(super) fn admit(&self, reason: &str) -> Option<u64> {
         let now = Instant::now();
         let mut windows = self.lock();
@@ -60,7 +61,7 @@ impl RateLimit {
         None
     }
 
-    /// Logs how many lines were left out and are followed by none that would tell. Runs until it is dropped.
+    /// Logs the number of omitted lines if no later line reports it. Runs until it is dropped.
     pub(crate) async fn report(self) {
         let mut ticks = interval(SECOND);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -91,7 +92,7 @@ impl RateLimit {
 // === impl Window ===
 
 impl Window {
-    /// With its first line.
+    /// A window with its first line.
     fn new(start: Instant) -> Self {
         Self {
             start,
@@ -117,10 +118,10 @@ mod tests {
         tokio::time::advance(SECOND - Duration::from_millis(1)).await;
         assert_eq!(admitted("OVERLOADED", 1), [0; 0]);
         tokio::time::advance(Duration::from_millis(1)).await;
-        // The first line tells of those before it.
+        // The first line reports the omitted ones.
         assert_eq!(admitted("OVERLOADED", 2), [91, 0]);
         assert_eq!(admitted("INVALID_REQUEST", 1), [0]);
-        // What is told of once is not told of again.
+        // A number is reported only once.
         tokio::time::advance(SECOND).await;
         assert_eq!(admitted("OVERLOADED", 12), [0; 10]);
         limit.flush();

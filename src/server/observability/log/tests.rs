@@ -1,4 +1,4 @@
-//! What is logged, and what never is.
+//! Tests of logged and omitted text.
 
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -75,7 +75,7 @@ impl RolloutPlanner for Panicking {
 struct Written(Arc<Mutex<Vec<u8>>>);
 
 impl Written {
-    /// Without their times.
+    /// The lines without their timestamps.
     fn lines(&self) -> Vec<Value> {
         let written = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         assert!(!written.contains("hunter2"), "{written}");
@@ -99,7 +99,7 @@ impl io::Write for Written {
     }
 }
 
-/// What is logged while a plan is asked for, without time and duration.
+/// The lines that a request for a plan logs, without timestamps and durations.
 async fn check(planner: impl RolloutPlanner, request: Value) -> Vec<Value> {
     check_with(&Config::default(), planner, request, None).await
 }
@@ -170,12 +170,12 @@ fn mk_request(replicas: i32) -> Value {
 }
 
 #[tokio::test]
-async fn an_answer_is_not_logged() {
+async fn successful_call_is_not_logged() {
     assert_eq!(check(planner(), mk_request(3)).await, [] as [Value; 0]);
 }
 
 #[tokio::test]
-async fn an_invalid_request_is_logged_by_fields_and_rules() {
+async fn invalid_request_is_logged_by_fields_and_rules() {
     let fields = "snapshot.deployment.spec.replicas NEGATIVE, \
                   snapshot.deployment.spec.strategy.type UNKNOWN_STRATEGY";
     let expected = serde_json::json!({
@@ -194,14 +194,14 @@ async fn an_invalid_request_is_logged_by_fields_and_rules() {
 }
 
 #[tokio::test]
-async fn a_line_has_the_trace_of_the_caller() {
+async fn line_has_the_trace_of_the_caller() {
     let config = Config::default();
     let lines = check_with(&config, planner(), mk_request(-1), Some(TRACEPARENT)).await;
     assert_eq!(lines[0]["trace_id"], TRACE_ID);
 }
 
 #[tokio::test]
-async fn a_slow_answer_is_logged() {
+async fn slow_call_is_logged() {
     let config = Config {
         slow_call: Duration::ZERO,
         ..Config::default()
@@ -221,7 +221,7 @@ async fn a_slow_answer_is_logged() {
 }
 
 #[tokio::test]
-async fn a_slow_call_that_the_client_gives_up_is_logged() {
+async fn canceled_slow_call_is_logged() {
     for (slow_call, count) in [(Duration::ZERO, 1), (Duration::from_secs(3600), 0)] {
         let written = Written::default();
         let writer = written.clone();
@@ -248,7 +248,7 @@ async fn a_slow_call_that_the_client_gives_up_is_logged() {
 }
 
 #[tokio::test]
-async fn a_panic_is_logged_without_its_text() {
+async fn panic_is_logged_without_its_message() {
     let expected = serde_json::json!({
         "level": "ERROR",
         "message": "call failed",
@@ -262,7 +262,7 @@ async fn a_panic_is_logged_without_its_text() {
 
 /// Under overload or with a broken client, each call fails.
 #[tokio::test(start_paused = true)]
-async fn failed_calls_are_logged_ten_times_a_second_for_each_reason() {
+async fn failed_calls_are_logged_ten_times_per_second_and_reason() {
     let written = Written::default();
     let writer = written.clone();
     let _guard = subscriber::set_default(subscriber(move || writer.clone()));
@@ -291,7 +291,7 @@ async fn failed_calls_are_logged_ten_times_a_second_for_each_reason() {
 }
 
 #[test]
-fn fields_are_logged_up_to_where_their_names_are_the_callers() {
+fn fields_are_logged_up_to_names_of_the_caller() {
     let deployment = "snapshot.deployment.spec";
     for (path, logged) in [
         (
@@ -320,11 +320,11 @@ fn fields_are_logged_up_to_where_their_names_are_the_callers() {
 }
 
 #[test]
-fn of_a_panic_only_place_and_literal_are_logged() {
+fn only_location_and_literal_of_a_panic_are_logged() {
     let written = Written::default();
     let writer = written.clone();
     let _guard = subscriber::set_default(subscriber(move || writer.clone()));
-    // Other tests panic as they always do.
+    // Panics of other tests go to the previous hook.
     let (own, others) = (thread::current().id(), panic::take_hook());
     panic::set_hook(Box::new(move |panicked| {
         if thread::current().id() == own {

@@ -1,8 +1,8 @@
-//! What a scrape says of each metric.
+//! The help texts of the metrics.
 
 use metrics::{describe_counter, describe_gauge, describe_histogram};
 
-/// Registers the descriptions with the recorder of this thread.
+/// Registers the help texts with the recorder of the current thread.
 pub(super) fn describe() {
     describe_counter!("grpc_server_started_total", "Calls started.");
     describe_counter!(

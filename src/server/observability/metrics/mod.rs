@@ -1,7 +1,7 @@
-//! The metrics. docs/operations.md explains each.
+//! The metrics. docs/operations.md describes them.
 //!
-//! Names and labels of calls are those of go-grpc-middleware, so that stock dashboards show them. No label holds
-//! anything that a caller chose. Every series exists from the start, at zero.
+//! The names and labels of call metrics are those of go-grpc-middleware, so common dashboards work. No label contains
+//! text that a caller chose. All series exist from the start, with the value zero.
 
 mod describe;
 
@@ -20,7 +20,7 @@ use crate::server::COMMIT;
 use crate::server::admission::offload;
 use crate::server::connection::ConnectionMetrics;
 use crate::server::connection::listener::HandshakeMetrics;
-use crate::server::connection::tls::Observed;
+use crate::server::connection::tls::TlsMetrics;
 use crate::server::methods::{self, PLANNER, UNKNOWN};
 use crate::server::observability::log::{self, RateLimit};
 
@@ -44,7 +44,7 @@ const BYTES: [f64; 8] = [
     16_777_216.0,
 ];
 
-/// As go-grpc-middleware writes them, by number.
+/// The labels of codes in go-grpc-middleware, by number.
 const CODES: [&str; 17] = [
     "OK",
     "Canceled",
@@ -87,7 +87,7 @@ pub(crate) struct Metrics {
 /// The metrics.
 pub(crate) struct Series {
     methods: Vec<Arc<MethodMetrics>>,
-    /// All unknown methods: their names are text that clients chose.
+    /// The metrics of all unknown methods: their names are text that clients chose.
     unknown: Arc<MethodMetrics>,
     plans: [[Counter; PHASES.len()]; 2],
     plan_seconds: Histogram,
@@ -95,26 +95,26 @@ pub(crate) struct Series {
     snapshot_pods: Histogram,
     /// Calls to the planner in flight.
     pub(crate) in_flight: Gauge,
-    /// What calls take, and those refused for lack of room.
+    /// The work and memory of calls, and the calls that were shed.
     pub(crate) load: Load,
     pub(crate) connections: ConnectionMetrics,
-    /// How many connections may be open.
+    /// The maximum number of connections.
     pub(crate) connections_max: Gauge,
     pub(crate) handshakes: HandshakeMetrics,
-    /// Certificates: until when they are valid, and how they were renewed.
-    pub(crate) tls: Observed,
+    /// The expiry of the certificates, and failed reloads.
+    pub(crate) tls: TlsMetrics,
     panics: Counter,
     lines_not_written: Counter,
-    /// Which failed calls are logged.
+    /// Decides which failed calls are logged.
     pub(crate) failure_lines: RateLimit,
 }
 
-/// What calls take.
+/// The work and memory of calls.
 #[derive(Clone)]
 pub(crate) struct Load {
     pub(crate) buffer_bytes: Gauge,
     pub(crate) request_bytes: Histogram,
-    pub(crate) large: offload::Observed,
+    pub(crate) large: offload::OffloadMetrics,
 }
 
 /// The metrics of one method.
@@ -129,7 +129,7 @@ pub(crate) struct MethodMetrics {
     pub(crate) is_planner: bool,
 }
 
-/// What is counted of the snapshot that a plan was made for.
+/// The labels of the snapshot of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SnapshotLabels {
     pub(crate) is_recreate: bool,
@@ -160,7 +160,7 @@ impl Metrics {
         })
     }
 
-    /// All metrics in the text format of Prometheus.
+    /// Renders all metrics in the text format of Prometheus.
     pub(crate) fn render(&self) -> String {
         let Series {
             panics,
@@ -173,7 +173,7 @@ impl Metrics {
         self.handle.render()
     }
 
-    /// Sorts recent observations into buckets; until then each of them takes memory.
+    /// Moves recent observations into buckets. Until then, each observation uses memory.
     pub(crate) fn upkeep(&self) {
         self.handle.run_upkeep();
     }
@@ -213,7 +213,7 @@ impl Series {
             load: Load {
                 buffer_bytes: gauge!("rollplan_buffer_bytes"),
                 request_bytes: histogram!("rollplan_request_bytes"),
-                large: offload::Observed {
+                large: offload::OffloadMetrics {
                     waiting: gauge!("rollplan_large_plans_waiting"),
                     running: gauge!("rollplan_large_plans_running"),
                     shed: counter!("rollplan_shed_total"),
@@ -229,7 +229,7 @@ impl Series {
                 failed: handshake("failed"),
                 timed_out: handshake("timed_out"),
             },
-            tls: Observed {
+            tls: TlsMetrics {
                 reloads: reload("done"),
                 failures: reload("failed"),
                 expiry: gauge!("rollplan_tls_certificate_expiry_timestamp_seconds"),
@@ -294,7 +294,7 @@ impl MethodMetrics {
         }
     }
 
-    /// A call has ended.
+    /// Records the end of a call.
     pub(crate) fn handled(&self, code: Code, start: Instant) {
         if let Some(handled) = self.handled.get(code as usize) {
             handled.increment(1);
@@ -357,7 +357,7 @@ mod tests {
             );
         }
         assert!(text.contains("\nprocess_resident_memory_bytes "));
-        // A histogram without buckets would be a summary.
+        // A histogram without buckets would be rendered as a summary.
         assert!(!text.contains(" summary\n"));
     }
 }
