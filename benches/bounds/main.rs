@@ -29,6 +29,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 const MESSAGE: &str = "rollplan.v1.PlanRolloutRequest";
 
+/// What a process takes for the smallest request.
+const PROCESS_MIB: f64 = 6.0;
+
 /// The program's own.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -189,12 +192,17 @@ fn one(path: &str) {
         times.sort();
         took = times[10];
     }
-    let Estimate { memory, work } = estimate_named(MESSAGE, &bytes, &Never).unwrap_or_default();
+    let estimated = estimate_named(MESSAGE, &bytes, &Never);
     // What is refused by its size is not decoded, and the other methods are measured on what was decoded.
-    let methods = match estimate_named(MESSAGE, &bytes, &Never) {
+    let methods = match estimated {
         Ok(_) => &METHODS[..],
         Err(_) => &METHODS[..1],
     };
+    let Estimate { memory, work } = estimated.unwrap_or_default();
+    let memory_max = (memory + bytes.len()) as f64 / f64::from(1 << 20) + PROCESS_MIB;
+    if methods.len() > 1 && peak > memory_max {
+        eprintln!("{peak:.1} MiB were estimated as {memory_max:.1} MiB with request and process:");
+    }
     let (unasked, ending) = stretches(&bytes, methods);
     let answer = match answer {
         Ok(answer) => format!("{} bytes", answer.len()),

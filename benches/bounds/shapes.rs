@@ -57,11 +57,19 @@ pub(super) fn all() -> Vec<Shape> {
     );
     add("JSON: empty maps", json_of_empty_maps());
     add("JSON: objects with 750 fields each", json_of_many_fields());
+    // Without the promise, the answer is a report.
+    let mut reported = json_request(4_000, None);
+    reported.snapshot.as_mut().unwrap().replica_sets_complete = false;
+    add("JSON: 4,000 pods, with a report", reported);
     add(
         "JSON: 10,000 ReplicaSets",
-        json_of(small_sets(9_999, false)),
+        json_of(small_sets(9_999, false), BYTES),
     );
-    add("JSON: labels of pods", json_of(labels_of_pods()));
+    add(
+        "JSON: annotations of ReplicaSets",
+        json_of(annotations_of_sets(), 5 << 20),
+    );
+    add("JSON: labels of pods", json_of(labels_of_pods(), BYTES));
     add("JSON: labels of an orphan", json_of_orphan());
     add("20,000 empty pods", empty_pods(20_000));
     add("10,000 empty ReplicaSets", empty_sets(10_000));
@@ -198,7 +206,7 @@ fn json_of_many_fields() -> proto::PlanRolloutRequest {
 }
 
 /// The objects of a request as Kubernetes JSON, of which as many as fit.
-fn json_of(mut request: proto::PlanRolloutRequest) -> proto::PlanRolloutRequest {
+fn json_of(mut request: proto::PlanRolloutRequest, bytes_max: usize) -> proto::PlanRolloutRequest {
     let snapshot = request.snapshot.as_mut().unwrap();
     let deployment = snapshot.deployment.take().unwrap();
     let mut texts = vec![json_object(&deployment, "apps/v1", "Deployment")];
@@ -212,7 +220,7 @@ fn json_of(mut request: proto::PlanRolloutRequest) -> proto::PlanRolloutRequest 
     let mut bytes = 0;
     texts.retain(|text| {
         bytes += text.len() + 1;
-        bytes <= BYTES
+        bytes <= bytes_max
     });
     let list = format!(
         r#"{{"kind":"List","apiVersion":"v1","items":[{}]}}"#,
@@ -235,7 +243,7 @@ fn json_object<M: prost::Message + prost::Name>(
 }
 
 fn json_of_orphan() -> proto::PlanRolloutRequest {
-    json_of(labels_of_orphan(BYTES / 2))
+    json_of(labels_of_orphan(BYTES / 2), BYTES)
 }
 
 fn request_with(pods: Vec<proto::Pod>) -> proto::PlanRolloutRequest {

@@ -111,6 +111,12 @@ const JSON_MEMORY: usize = 8;
 const JSON_MAP_MEMORY: usize = 300;
 const JSON_BYTES_PER_MAP: usize = 40;
 const JSON_DENSE_MEMORY: usize = 700;
+/// The same for values: what Kubernetes writes has one for so many bytes and more, and more than that may be short entries of
+/// maps.
+const JSON_VALUE_MEMORY: usize = MAP_ENTRY + 2 * BLOCK;
+const JSON_BYTES_PER_VALUE: usize = 16;
+/// Bytes in memory for each byte of a Deployment: its template becomes values, which are hashed and printed.
+const DEPLOYMENT_MEMORY: usize = 4;
 /// Holding the selector against a ReplicaSet, in all passes of a plan, is this part of reading the selector.
 const MATCHES_PART: u64 = 8;
 /// Fields that are read between two questions whether to go on.
@@ -204,17 +210,26 @@ pub(super) fn check_memory(bytes: usize) -> Result<(), Error> {
 /// Estimates what it takes to find the objects in a text of Kubernetes JSON.
 #[must_use]
 pub fn estimate_objects(json: &[u8]) -> Estimate {
-    // In parts of which a byte can count all, for the compiler to count many at once.
-    let maps = json.chunks(usize::from(u8::MAX)).map(|part| {
-        let found = part.iter().map(|&byte| u8::from(byte == b'{'));
-        usize::from(found.sum::<u8>())
-    });
-    let maps: usize = maps.sum();
+    let (maps, values) = (count(json, b'{'), count(json, b','));
     let dense = maps.saturating_sub(json.len() / JSON_BYTES_PER_MAP);
+    let dense_values = values.saturating_sub(json.len() / JSON_BYTES_PER_VALUE);
     Estimate {
-        memory: json.len() * JSON_MEMORY + maps * JSON_MAP_MEMORY + dense * JSON_DENSE_MEMORY,
+        memory: json.len() * JSON_MEMORY
+            + maps * JSON_MAP_MEMORY
+            + dense * JSON_DENSE_MEMORY
+            + dense_values * JSON_VALUE_MEMORY,
         work: json.len() as u64 * WORK_JSON_BYTE + maps as u64 * WORK_FIELD,
     }
+}
+
+/// How many times a byte occurs.
+fn count(bytes: &[u8], wanted: u8) -> usize {
+    // In parts of which a byte can count all, for the compiler to count many at once.
+    let counts = bytes.chunks(usize::from(u8::MAX)).map(|part| {
+        let found = part.iter().map(|&byte| u8::from(byte == wanted));
+        usize::from(found.sum::<u8>())
+    });
+    counts.sum()
 }
 
 /// [`estimate`] of the message with this full name. Nothing is estimated for one that the contract does not have.
@@ -519,6 +534,10 @@ impl<'i> Walk<'i> {
             if !self.is_member {
                 return 0;
             }
+        }
+        if rule == Rule::Deployment {
+            let template = inside.len().saturating_mul(DEPLOYMENT_MEMORY);
+            self.memory = self.memory.saturating_add(template);
         }
         self.annotation = match rule {
             Rule::Object | Rule::Member => 0,
@@ -922,6 +941,44 @@ mod tests {
             violation(&long(OBJECT_BYTES_MAX + 1)),
             (path, Reason::ObjectTooLarge)
         );
+    }
+
+    #[test]
+    fn short_entries_of_json_take_more_than_their_bytes() {
+        let entries: Vec<_> = (0..10_000).map(|i| format!("\"{i}\":\"\"")).collect();
+        let map = format!("{{{}}}", entries.join(","));
+        let one = MAP_ENTRY + BLOCK;
+        assert!(estimate_objects(map.as_bytes()).memory > entries.len() * one);
+        // What Kubernetes prints has none.
+        let printed = include_str!("../../examples/mid-rollout.json");
+        let printed: serde_json::Value = serde_json::from_str(printed).unwrap();
+        let printed = printed.to_string();
+        let maps = printed.matches('{').count();
+        assert_eq!(
+            estimate_objects(printed.as_bytes()).memory,
+            printed.len() * JSON_MEMORY + maps * JSON_MAP_MEMORY
+        );
+    }
+
+    /// While a list grows, what it has stays where it is until it has been copied.
+    #[test]
+    fn long_lists_take_three_times_their_entries() {
+        let pods = |count| {
+            estimate::<PlanRolloutRequest>(&pods(count, &[]))
+                .unwrap()
+                .memory
+        };
+        assert!(pods((1 << 14) + 1) - pods(1) >= 3 * (1 << 14) * size_of::<Pod>());
+        let containers = (1 << 17) + 1;
+        let pod = Pod {
+            status: Some(PodStatus {
+                container_statuses: vec![ContainerStatus::default(); containers],
+                ..PodStatus::default()
+            }),
+            ..Pod::default()
+        };
+        let memory = estimate::<PlanRolloutRequest>(&of(vec![pod])).unwrap();
+        assert!(memory.memory > 3 * containers * size_of::<ContainerStatus>());
     }
 
     #[test]

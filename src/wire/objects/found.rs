@@ -1,7 +1,7 @@
 //! Objects as they are found: the texts of their fields, of which only those that are needed are read.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::rc::Rc;
 
@@ -117,6 +117,17 @@ impl<'a> Found<'a> {
         labels
             .and_then(|labels| serde_json::from_str(labels).ok())
             .unwrap_or_default()
+    }
+
+    /// The labels with these keys, if all labels are such: there may be a million others.
+    pub(super) fn labels_named(&self, keys: &HashSet<&str>) -> BTreeMap<String, String> {
+        let metadata = self.members("metadata");
+        let labels = metadata.as_ref().and_then(|it| it.get("labels"));
+        let labels = labels.and_then(|labels| {
+            let mut json = serde_json::Deserializer::from_str(labels);
+            LabelsSeed(keys).deserialize(&mut json).ok()
+        });
+        labels.unwrap_or_default()
     }
 
     pub(super) fn annotation(&self, key: &str) -> Option<Cow<'a, str>> {
@@ -294,6 +305,37 @@ impl<'a> Visitor<'a> for MembersSeed {
     }
 }
 
+/// Reads the labels with some keys.
+struct LabelsSeed<'k>(&'k HashSet<&'k str>);
+
+impl<'de> DeserializeSeed<'de> for LabelsSeed<'_> {
+    type Value = BTreeMap<String, String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for LabelsSeed<'_> {
+    type Value = BTreeMap<String, String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of strings")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut labels = BTreeMap::new();
+        while let Some(key) = map.next_key_seed(Key)? {
+            // A value is read as a key is: as a string.
+            let value = map.next_value_seed(Key)?;
+            if self.0.contains(&*key) {
+                labels.insert(key.into_owned(), value.into_owned());
+            }
+        }
+        Ok(labels)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::scan;
@@ -307,6 +349,26 @@ mod tests {
         assert!(violations.is_empty(), "{json}: {violations:?}");
         assert_eq!(found.len(), 1, "{json}");
         found.remove(0)
+    }
+
+    #[test]
+    fn labels_are_found_by_their_keys() {
+        let keys = HashSet::from(["a", "c"]);
+        for (labels, expected) in [
+            (r#"{"a":"1","b":"2"}"#, Some("1")),
+            (r#"{"b":"2", "\u0061" : "\u0031"}"#, Some("1")),
+            ("{}", None),
+            ("null", None),
+            ("[]", None),
+            // As a whole, they are not labels.
+            (r#"{"a":"1","b":2}"#, None),
+            (r#"{"a":"1","b":null}"#, None),
+        ] {
+            let json = format!(r#"{{"kind":"Pod","metadata":{{"labels":{labels}}}}}"#);
+            let labels = found(&json).labels_named(&keys);
+            assert_eq!(labels.get("a").map(String::as_str), expected, "{json}");
+            assert_eq!(labels.len(), usize::from(expected.is_some()), "{json}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The messages of selected objects.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -58,7 +59,7 @@ pub(in crate::wire) fn read_replica_set(
     }
     let metadata = object.metadata();
     if object.field("metadata").is_some() && !is_own(&metadata) {
-        return Ok(name_only(object, &metadata));
+        return Ok(name_only(object, &metadata, &HashSet::new()));
     }
     match message_of::<proto::ReplicaSet>(object, false, interrupt) {
         Ok(Read { mut message, .. }) => {

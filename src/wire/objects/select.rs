@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
+use rollplan_core::selector::LabelSelector;
 use rollplan_core::snapshot::Pod;
 
 use super::found::{Found, Metadata};
@@ -45,6 +46,7 @@ impl Reader<'_> {
             .and_then(|spec| spec.selector.clone());
         // One that is invalid selects nothing, and is refused with the Deployment.
         let selector = selector.and_then(|selector| parse_selector(selector).ok());
+        let keys = selector.as_ref().map(selector_keys).unwrap_or_default();
         let of_kind = |api_version, kind| near(found, owner, api_version, kind);
         let (mut sets, mut others) = (Vec::new(), Vec::new());
         for object in of_kind("apps/v1", "ReplicaSet") {
@@ -53,7 +55,7 @@ impl Reader<'_> {
                 Some(uid) => *uid == owner.1.uid,
                 None => selector
                     .as_ref()
-                    .is_some_and(|selector| selector.matches(&object.0.labels())),
+                    .is_some_and(|selector| selector.matches(&object.0.labels_named(&keys))),
             };
             match is_selected {
                 true => sets.push(object),
@@ -91,7 +93,9 @@ impl Reader<'_> {
         self.take_memory((self.memory - before).saturating_mul(COPIES - 1))?;
         snapshot.replica_sets.iter_mut().for_each(mark_template);
         for (object, metadata) in others {
-            snapshot.replica_sets.push(name_only(object, metadata));
+            snapshot
+                .replica_sets
+                .push(name_only(object, metadata, &keys));
             origins.replica_sets.push(object.origin(metadata));
         }
         let are_lean = match lean_pods {
@@ -264,8 +268,19 @@ fn list(objects: &[Object<'_, '_>]) -> String {
     }
 }
 
+/// The keys of the labels that decide whether a selector matches.
+fn selector_keys(selector: &LabelSelector) -> HashSet<&str> {
+    let expressions = selector.match_expressions.iter().map(|it| &it.key);
+    let keys = selector.match_labels.keys().chain(expressions);
+    keys.map(String::as_str).collect()
+}
+
 /// A ReplicaSet of somebody else: what tells that it is, and its name.
-pub(super) fn name_only(object: &Found<'_>, metadata: &Metadata<'_>) -> proto::ReplicaSet {
+pub(super) fn name_only(
+    object: &Found<'_>,
+    metadata: &Metadata<'_>,
+    keys: &HashSet<&str>,
+) -> proto::ReplicaSet {
     let owner = metadata
         .controller
         .as_ref()
@@ -277,7 +292,7 @@ pub(super) fn name_only(object: &Found<'_>, metadata: &Metadata<'_>) -> proto::R
     let labels = match owner {
         // Whom it belongs to is known.
         Some(_) => BTreeMap::new(),
-        None => object.labels(),
+        None => object.labels_named(keys),
     };
     proto::ReplicaSet {
         metadata: Some(proto::ObjectMeta {
