@@ -24,8 +24,8 @@ const (
 	// delay, but gives up on a Deployment once the delay reaches 82 s. This one keeps retrying.
 	minBackoff = 5 * time.Millisecond
 	maxBackoff = 30 * time.Second
-	// plannerBackoff is the delay while the service is unavailable. The keys that wait for it are spread over as long again,
-	// so that a service that returns is not called by all of them at once.
+	// plannerBackoff is the delay while the service is unavailable. Waiting keys are spread over the same time again, so
+	// that they do not all call a recovered service at once.
 	plannerBackoff = time.Second
 	// reconcileTimeout limits one reconciliation with all its calls, in case the API server hangs.
 	reconcileTimeout = time.Minute
@@ -48,7 +48,7 @@ type reconciler struct {
 	rollouts *rollplan.Rollouts
 	throttle
 	phases phases
-	// probe tells whether the native controller is running. It is nil if the adapter does not care.
+	// probe determines whether the native controller is running. It is nil if that does not matter.
 	probe *Probe
 }
 
@@ -57,7 +57,7 @@ type Options struct {
 	// Workers is the number of Deployments that can be reconciled concurrently.
 	Workers int
 	// MinInterval is the minimum time between two syncs of a Deployment. One plan at its end covers all changes within
-	// it, so that a burst of changes causes fewer writes.
+	// it, so a burst of changes causes fewer writes.
 	MinInterval time.Duration
 	// Probe, if it is not nil, must have found that the native controller is not running.
 	Probe *Probe
@@ -88,13 +88,13 @@ func Add(mgr manager.Manager, rollouts *rollplan.Rollouts, cache *rollplan.Cache
 		Complete(r)
 }
 
-// watcher runs the cache in standby replicas too, so that one that becomes the leader has seen everything.
+// watcher runs the cache in standby replicas, too, so that it is up to date when a replica becomes the leader.
 type watcher struct{ *rollplan.Cache }
 
 func (watcher) NeedLeaderElection() bool { return false }
 
-// Start watches until the context ends. Once all objects have been read, memory goes back to the system: the lists at the start
-// leave as much garbage as is kept of them.
+// Start watches until the context ends. After all objects have been read, it returns memory to the system, because the
+// initial lists leave much garbage.
 func (w watcher) Start(ctx context.Context) error {
 	go func() {
 		if w.WaitForSync(ctx) == nil {

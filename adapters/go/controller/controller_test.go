@@ -58,7 +58,7 @@ func newReconciler(plans ...*rollplanv1.PlanRolloutResponse) (*reconciler, *plan
 	}, p
 }
 
-// cluster is an API server with a Deployment, which is another version each time, and without ReplicaSets.
+// cluster is an API server with a Deployment, whose version changes with each read, and without ReplicaSets.
 type cluster struct{ version int }
 
 func (c *cluster) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -110,7 +110,7 @@ func TestEachRejectionDoublesTheBackoffOnce(t *testing.T) {
 	})
 }
 
-func TestUnavailableServiceIsNoReasonForAnExponentialBackoff(t *testing.T) {
+func TestUnavailableServiceCausesNoExponentialBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := newReconciler()
 		p.err = status.Error(codes.Unavailable, "connection refused")

@@ -106,7 +106,7 @@ type phases struct {
 	latest map[reconcile.Request]prometheus.Gauge
 }
 
-// set records the report of a Deployment, or that it does not exist any more.
+// set records the report of a Deployment, or that it no longer exists.
 func (p *phases) set(request reconcile.Request, report *rollplanv1.RolloutReport) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *phases) set(request reconcile.Request, report *rollplanv1.RolloutReport
 	p.latest[request] = gauge
 }
 
-// label is a value of an enum as a label has it, for example "progressing".
+// label returns the label value of an enum, for example "progressing".
 func label(value fmt.Stringer, prefix string) string {
 	return strings.ToLower(strings.TrimPrefix(value.String(), prefix))
 }

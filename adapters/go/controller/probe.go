@@ -24,25 +24,26 @@ const (
 	probeLabel = "rollplan.dev/probe"
 	// probeName is the name of that Deployment.
 	probeName = "rollplan-native-controller-probe"
-	// probePoll is how often the status of the probe is read.
+	// probePoll is the interval in which the status of the probe is read.
 	probePoll = 2 * time.Second
-	// probeInterval is how often the probe is changed. The native controller observes a change within a second, and after
-	// its start the last one.
+	// probeInterval is the interval in which the probe is changed. The native controller observes a change within a second,
+	// and after its start the latest one.
 	probeInterval = 3 * time.Minute
 )
 
-// errProbing means that it is not known yet whether the native controller is running.
+// errProbing means that it is not yet known whether the native controller is running.
 var errProbing = errors.New("waiting to see whether the Deployment controller of kube-controller-manager is running")
 
-// Probe finds out whether the native Deployment controller is running before the adapter makes its first write: it changes a
-// Deployment without pods, which no adapter works on, and waits whether its status is written. Then it keeps watching.
+// Probe determines whether the native Deployment controller is running before the adapter makes its first write: it changes
+// a Deployment without pods, which no adapter manages, and checks whether its status is written. Then it continues to
+// check.
 type Probe struct {
-	// API is that of the cluster.
+	// API is the API of the cluster.
 	API *rollplan.API
-	// Namespace is that of the Deployment.
+	// Namespace is the namespace of the Deployment.
 	Namespace string
-	// Wait is how long the status must not be written. It must be longer than a change of the leader of
-	// kube-controller-manager takes.
+	// Wait is how long the status must not be written. It must be longer than a leader change of kube-controller-manager
+	// takes.
 	Wait time.Duration
 
 	verdict atomic.Pointer[error]
@@ -113,7 +114,7 @@ func (p *Probe) decide(ctx context.Context, verdict error) {
 
 // touch changes the spec of the probe, or creates it, and returns its generation.
 func (p *Probe) touch(ctx context.Context) (int64, error) {
-	// The limit means nothing for a Deployment without ReplicaSets; each value is another generation.
+	// The limit has no effect on a Deployment without ReplicaSets, but each value increments the generation.
 	limit := int32(time.Now().UnixMilli() & 0x7fffffff)
 	answer, err := p.call(ctx, rollplanv1.Verb_VERB_PATCH, "application/merge-patch+json", map[string]any{"spec": map[string]any{"revisionHistoryLimit": limit}})
 	if apierrors.IsNotFound(err) {
@@ -125,7 +126,7 @@ func (p *Probe) touch(ctx context.Context) (int64, error) {
 	return gjson.GetBytes(answer.Body, "metadata.generation").Int(), nil
 }
 
-// observe returns the generation that the status of the probe was written for, and who wrote it.
+// observe returns the generation of the probe's status, and the manager that wrote it.
 func (p *Probe) observe(ctx context.Context) (generation int64, manager string, err error) {
 	answer, err := p.call(ctx, rollplanv1.Verb_VERB_GET, "", nil)
 	if err != nil {

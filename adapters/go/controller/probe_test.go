@@ -102,13 +102,13 @@ func TestProbeWaitsThroughALeaderChange(t *testing.T) {
 func TestProbeNoticesANativeControllerThatStartsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &probed{}
-		// A second adapter, which is not the leader any more or has no leader election, changes the same probe.
+		// A second adapter, which is no longer the leader or has no leader election, changes the same probe.
 		first, second := server.start(t), server.start(t)
 		time.Sleep(10 * time.Minute)
 		if first.Err() != nil || second.Err() != nil || server.created != 1 {
 			t.Errorf("%v, %v, created %d times", first.Err(), second.Err(), server.created)
 		}
-		// The native controller observes what has changed before its start.
+		// The native controller observes changes that were made before its start.
 		server.set(func() { server.native = true })
 		time.Sleep(2 * probePoll)
 		if first.Err() == nil || second.Err() == nil {

@@ -33,20 +33,20 @@ var (
 	}, []string{"configuration"})
 )
 
-// xingMetrics are those of the xing controller, with its names and without labels.
+// xingMetrics are the metrics of the xing controller, with its names and without labels.
 type xingMetrics struct {
 	versions, annotations, restarts, changes prometheus.Counter
 	configs, deployments, waiting            prometheus.Gauge
 }
 
-// restartMetrics keeps the metrics of restarts. Gauges are sums over namespaces of what the last plan of each has found.
+// restartMetrics keeps the metrics of restarts. Gauges are totals over the last plans of all namespaces.
 type restartMetrics struct {
 	latest map[string]*plannedRestarts
 	// xing is nil in other profiles.
 	xing *xingMetrics
 }
 
-// plannedRestarts is what the last plan of a namespace has found.
+// plannedRestarts holds the totals of the last plan of a namespace.
 type plannedRestarts struct {
 	selected              int32
 	decisions, conditions map[string]int
@@ -166,7 +166,7 @@ func (m *restartMetrics) observeVersion(object *rollplan.Object) {
 	}
 }
 
-// configurationLabel is a kind of configuration as a label has it, or "none" for a change that is not about one.
+// configurationLabel returns the label value of a kind of configuration, or "none" for a change without one.
 func configurationLabel(kind rollplanv1.ConfigurationKind) string {
 	switch kind {
 	case rollplanv1.ConfigurationKind_CONFIGURATION_KIND_CONFIG_MAP:

@@ -19,7 +19,7 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// restarter syncs the restarts of namespaces. A key of the queue has the name of a namespace, and no namespace.
+// restarter syncs the restarts of namespaces. A key of the queue has the namespace as its name.
 type restarter struct {
 	restarts *rollplan.Restarts
 	throttle
@@ -85,7 +85,7 @@ func (r *restarter) Reconcile(ctx context.Context, request reconcile.Request) (r
 	return reconcile.Result{RequeueAfter: result.RequeueAfter}, nil
 }
 
-// logLevel hides from the log what restarts nothing.
+// logLevel hides decisions without a restart from the log.
 func logLevel(decision rollplanv1.RestartDecision) int {
 	if decision == rollplanv1.RestartDecision_RESTART_DECISION_RESTART {
 		return 0
@@ -124,7 +124,7 @@ func (s *restartSource) WaitForSync(ctx context.Context) error {
 	return s.restarts.Cache.WaitForSync(ctx)
 }
 
-// keyOf returns the key of the namespace of an object, or of one that is a namespace.
+// keyOf returns the key of the namespace of an object. A namespace has its own key.
 func keyOf(object *rollplan.Object) reconcile.Request {
 	namespace := object.Namespace
 	if object.GVK() == rollplan.Namespace {
@@ -133,7 +133,7 @@ func keyOf(object *rollplan.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}
 }
 
-// isRelevant reports whether anything has changed that restarts are planned from.
+// isRelevant reports whether a change affects restart plans.
 func isRelevant(before, after *rollplan.Object) bool {
 	return before.UID != after.UID || !bytes.Equal(before.JSON, after.JSON) || !proto.Equal(before.Configuration, after.Configuration)
 }

@@ -48,7 +48,8 @@ func (s *source) Start(_ context.Context, q queue) error {
 	})
 }
 
-// WaitForSync waits until the cache has read all objects. A stop meanwhile is not an error, which the manager would log.
+// WaitForSync waits until the cache has read all objects. A stop in the meantime is not an error, which the manager would
+// log.
 func (s *source) WaitForSync(ctx context.Context) error {
 	if err := s.cache.WaitForSync(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err

@@ -27,7 +27,7 @@ const NoController types.UID = ""
 type Reader interface {
 	// Get returns an object, or an error of the API server, for example NotFound.
 	Get(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*Object, error)
-	// ControlledBy returns the objects of a kind whose controller is one of these.
+	// ControlledBy returns the objects of a kind with one of these controllers.
 	ControlledBy(ctx context.Context, kind schema.GroupVersionKind, namespace string, controllers ...types.UID) ([]*Object, error)
 }
 
@@ -36,11 +36,11 @@ type API struct {
 	client rest.Interface
 	// manager is the field manager of writes.
 	manager string
-	// Resources has the plural names of kinds that are not the default ones. Set it before the first call.
+	// Resources maps kinds to plural names other than the default. Set it before the first call.
 	Resources map[schema.GroupVersionKind]string
 }
 
-// NewAPI returns the API of a cluster. The HTTP client makes all calls; [rest.HTTPClientFor] returns that of a
+// NewAPI returns the API of a cluster. The HTTP client makes all calls; [rest.HTTPClientFor] creates it from a
 // configuration. The user agent of the configuration is the field manager of writes.
 func NewAPI(config *rest.Config, client *http.Client) (*API, error) {
 	config = rest.CopyConfig(config)
@@ -84,8 +84,8 @@ func (a *API) list(kind schema.GroupVersionKind, namespace string, options metav
 		SpecificallyVersionedParams(&options, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"})
 }
 
-// listWatch lists and watches the objects of a kind, in all namespaces if namespace is empty. A namespace is the only object
-// in it of its own kind.
+// listWatch lists and watches the objects of a kind, in all namespaces if namespace is empty. For the kind Namespace, it
+// selects the namespace itself.
 func (a *API) listWatch(kind schema.GroupVersionKind, namespace string, selector labels.Selector) *cache.ListWatch {
 	fields := ""
 	if kind == Namespace && namespace != "" {
@@ -122,7 +122,7 @@ var verbs = map[rollplanv1.Verb]string{
 type Answer struct {
 	// Code is the HTTP status code. It is 0 if there was no answer.
 	Code int
-	// Body is the body as it was received.
+	// Body is the unchanged body.
 	Body []byte
 }
 

@@ -81,7 +81,7 @@ func (s *state) recordAnswer(call *rollplanv1.ApiCall, answer Answer, now time.T
 	return nil
 }
 
-// answer is what the next request says about a failed call. If the name of a created object is already in use, it contains
+// answer returns the answer to a failed call for the next request. If the name of a created object is already in use, it contains
 // the existing object.
 func (r *Rollouts) answer(ctx context.Context, failed *CallError) *rollplanv1.StepAnswer {
 	answer := failed.answer()

@@ -7,11 +7,11 @@ import (
 	"net/http"
 )
 
-// bodyKey is the key under which a context has where to store the body of a response.
+// bodyKey is the context key of the place to store the body of a response.
 type bodyKey struct{}
 
-// withBody returns a context in which the body of a failed call is stored as it was received. client-go drops one that is
-// not JSON, for example the page of a proxy.
+// withBody returns a context in which the body of a failed call is stored unchanged. client-go drops a body that is not
+// JSON, for example the error page of a proxy.
 func withBody(ctx context.Context) (context.Context, *[]byte) {
 	body := new([]byte)
 	return context.WithValue(ctx, bodyKey{}, body), body
@@ -20,7 +20,7 @@ func withBody(ctx context.Context) (context.Context, *[]byte) {
 // bodyRecorder stores the bodies of failed calls in their contexts.
 type bodyRecorder struct{ base http.RoundTripper }
 
-// recordBodies returns a client that does so.
+// recordBodies returns a client that stores the bodies of failed calls.
 func recordBodies(client *http.Client) *http.Client {
 	recording := *client
 	base := client.Transport
@@ -38,7 +38,7 @@ func (r bodyRecorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil || !ok || response.StatusCode < http.StatusMultipleChoices {
 		return response, err
 	}
-	// What follows is still there for whoever reads the response.
+	// The reader of the response still gets the whole body.
 	if *stored, err = io.ReadAll(io.LimitReader(response.Body, maxAnswerBody)); err != nil {
 		response.Body.Close()
 		return nil, err

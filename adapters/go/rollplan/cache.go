@@ -18,12 +18,12 @@ import (
 // byController is the index of objects by the UID of their controller.
 const byController = "controller"
 
-// Cache keeps objects up to date with watches. Start must be called before anything is read.
+// Cache keeps objects up to date with watches. Call Start before reading.
 type Cache struct {
 	informers map[schema.GroupVersionKind][]cache.SharedIndexInformer
-	// lazy is the kind whose watch starts when it is needed for the first time.
+	// lazy is the kind whose watch starts at its first use.
 	lazy schema.GroupVersionKind
-	// ctx is that of Start.
+	// ctx is the context of Start.
 	ctx       context.Context
 	startLazy sync.Once
 	// running waits for the informers.
@@ -35,12 +35,12 @@ type watched struct {
 	kind schema.GroupVersionKind
 	// selector selects by labels. If it is nil, all objects are watched.
 	selector labels.Selector
-	// transform drops what is not needed from an object that was received, which it may change. It is nil if everything is.
+	// transform drops unneeded fields from a received object, which it may change. It is nil if all fields are needed.
 	transform func(*Object)
 }
 
 // NewCache returns a cache of the Deployments of a kind that the selector matches, and of the ReplicaSets and pods, in
-// these namespaces. Without namespaces it watches all of them. Pods are watched once they are needed for the first time.
+// these namespaces, or in all namespaces if none are given. The watch of pods starts at its first use.
 func NewCache(api *API, kind schema.GroupVersionKind, selector labels.Selector, namespaces ...string) (*Cache, error) {
 	c, err := newCache(api, namespaces, []watched{{kind: kind, selector: selector}, {kind: ReplicaSet}, {kind: Pod, transform: (*Object).withoutSpec}})
 	if err == nil {
@@ -100,7 +100,7 @@ func (c *Cache) run(kind schema.GroupVersionKind) {
 	}
 }
 
-// WaitForSync waits until all objects have been read, except those that are watched later.
+// WaitForSync waits until all objects have been read, except those of the lazy kind.
 func (c *Cache) WaitForSync(ctx context.Context) error {
 	for kind := range c.informers {
 		if kind == c.lazy {
@@ -122,7 +122,7 @@ func (c *Cache) waitFor(ctx context.Context, kind schema.GroupVersionKind) error
 	return nil
 }
 
-// Kinds returns the kinds that are watched.
+// Kinds returns the watched kinds.
 func (c *Cache) Kinds() []schema.GroupVersionKind { return slices.Collect(maps.Keys(c.informers)) }
 
 // Len returns the number of objects of a kind.
@@ -155,7 +155,7 @@ func (c *Cache) Get(_ context.Context, kind schema.GroupVersionKind, key types.N
 	return nil, apierrors.NewNotFound(resource.GroupResource(), key.Name)
 }
 
-// ControlledBy implements [Reader]. The first call for pods may start their watch and wait for it.
+// ControlledBy implements [Reader]. The first call for pods may start their watch and wait until it has synced.
 func (c *Cache) ControlledBy(ctx context.Context, kind schema.GroupVersionKind, namespace string, controllers ...types.UID) ([]*Object, error) {
 	if kind == c.lazy {
 		c.startLazy.Do(func() { c.run(kind) })

@@ -14,7 +14,7 @@ import (
 )
 
 // codec decodes responses and watch events of the API server into [Object], [ObjectList] and Status. The serializers of
-// client-go would parse each event five times, and keep all of it as maps.
+// client-go would parse each event five times, and keep it as nested maps.
 type codec struct{}
 
 // ObjectList is a list of objects.
@@ -44,7 +44,7 @@ var negotiated = runtime.NewSimpleNegotiatedSerializer(runtime.SerializerInfo{
 
 func (codec) Identifier() runtime.Identifier { return "rollplan" }
 
-// Encode implements [runtime.Encoder]. Bodies are JSON that the planner wrote: nothing is ever encoded.
+// Encode implements [runtime.Encoder]. It is never used, because the planner writes the JSON of all bodies.
 func (codec) Encode(runtime.Object, io.Writer) error { return errors.New("objects cannot be encoded") }
 
 // Decode implements [runtime.Decoder].
@@ -98,11 +98,11 @@ func (lines) NewFrameReader(r io.ReadCloser) io.ReadCloser {
 
 func (lines) NewFrameWriter(w io.Writer) io.Writer { return w }
 
-// lineReader returns a line with each call, or [io.ErrShortBuffer] with a part of it that is not the last one.
+// lineReader returns one line per call, or a part of it with [io.ErrShortBuffer] if the buffer is too small.
 type lineReader struct {
 	io.Closer
 	reader *bufio.Reader
-	// rest is what has been read and not yet returned, and err the result of that read.
+	// rest is the data that has been read but not returned, and err the error of that read.
 	rest []byte
 	err  error
 }

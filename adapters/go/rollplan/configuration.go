@@ -25,7 +25,7 @@ var (
 	ConfigMap = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	// Secret is the kind of Secrets.
 	Secret = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
-	// SecretProviderClassPodStatus is the kind in which the Secrets Store CSI driver reports what a pod has mounted.
+	// SecretProviderClassPodStatus is the kind in which the Secrets Store CSI driver reports the mounted objects of a pod.
 	SecretProviderClassPodStatus = schema.GroupVersionKind{Group: "secrets-store.csi.x-k8s.io", Version: "v1", Kind: "SecretProviderClassPodStatus"}
 )
 
@@ -34,8 +34,8 @@ var (
 type Checksums struct {
 	// Profile determines the checksum of a whole configuration.
 	Profile rollplanv1.RestartProfile
-	// Key is the key of HMAC-SHA-256. Without it checksums are plain hashes, and whoever may read workloads can test guesses of
-	// secret values.
+	// Key is the key of HMAC-SHA-256. Without it, checksums are plain hashes, and anyone who may read workloads can verify
+	// guesses of secret values.
 	Key []byte
 }
 
@@ -43,12 +43,12 @@ type Checksums struct {
 type entry struct {
 	key   string
 	value []byte
-	// text is the value as Reloader hashes it.
+	// text is the value in the form that Reloader hashes.
 	text string
 }
 
-// summarize replaces the content of a configuration by its checksums. What cannot be decoded is left out; the API server
-// stores nothing of the kind.
+// summarize replaces the content of a configuration by its checksums. It skips values that cannot be decoded, which the API
+// server never stores.
 func (c Checksums) summarize(o *Object) {
 	if o.Configuration != nil {
 		return
@@ -123,7 +123,7 @@ func (c Checksums) hex(text []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// goEscapes are the escapes that the version of encoding/json of the xing controller did not know yet.
+// goEscapes are the escapes that encoding/json did not have yet in the version of the xing controller.
 var goEscapes = strings.NewReplacer(`\\`, `\\`, `\b`, `\u0008`, `\f`, `\u000c`)
 
 // xing is the checksum of the xing controller: the first 8 bytes of the SHA-256 of Go's JSON of `.data`. Its Secrets are
@@ -155,7 +155,7 @@ func (c Checksums) reloader(summary *rollplanv1.Configuration, entries []entry) 
 	return hex.EncodeToString(sum[:])
 }
 
-// dataChangedAt returns when the data of a configuration was written last, or zero if that is unknown.
+// dataChangedAt returns the time of the last write of a configuration's data, or zero if it is unknown.
 func (o *Object) dataChangedAt() time.Time {
 	if o.field("immutable").Bool() {
 		created, _ := time.Parse(time.RFC3339, o.field("metadata.creationTimestamp").String())
@@ -171,8 +171,8 @@ var dataFields = map[schema.GroupVersionKind][]string{
 	SecretProviderClassPodStatus: {"f:status"},
 }
 
-// lastDataWrite returns the time of the latest write of the data of a configuration in managedFields. Whoever has removed the
-// last key owns none: then the latest write of any field counts.
+// lastDataWrite returns the time of the latest write of a configuration's data according to managedFields. After the last
+// key is removed, no entry owns data, so the latest write of any field counts.
 func lastDataWrite(kind schema.GroupVersionKind, managedFields gjson.Result) time.Time {
 	fields, ok := dataFields[kind]
 	if !ok {

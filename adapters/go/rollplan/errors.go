@@ -30,9 +30,9 @@ func (e *CallError) Error() string { return fmt.Sprintf("%s: %v", e.Step.GetSumm
 
 func (e *CallError) Unwrap() error { return e.Err }
 
-// Rejected reports whether the API server rejected the call, so that somebody should know of it. Otherwise the plan was
-// made from an outdated snapshot, or the outcome is unknown: the next plan takes care of that. What the planner makes of
-// the answer does not depend on this.
+// Rejected reports whether the API server rejected the call, which users should know. Otherwise the plan was made from an
+// outdated snapshot, or the outcome is unknown, and the next plan handles it. The planner does not depend on this
+// distinction.
 func (e *CallError) Rejected() bool {
 	response, ok := statusOf(e.Err)
 	switch {
@@ -53,14 +53,14 @@ func (e *CallError) namespaceTerminating() bool {
 	return apierrors.HasStatusCause(e.Err, corev1.NamespaceTerminatingCause)
 }
 
-// raisesDoubts reports whether the failure may mean that the ReplicaSets are not as the cache and our own writes show them.
-// A quota or an admission rule says nothing about them.
+// raisesDoubts reports whether the failure may mean that the ReplicaSets differ from the cache and the adapter's own writes.
+// A rejection by a quota or an admission rule does not.
 func (e *CallError) raisesDoubts() bool {
 	isAboutObject := e.Answer.Code == http.StatusConflict || e.Answer.Code == http.StatusNotFound
 	return e.Step.GetCall().GetKind() == ReplicaSet.Kind && (!e.Rejected() || isAboutObject)
 }
 
-// answer is what the next request says about the call.
+// answer returns the answer to the call for the next request.
 func (e *CallError) answer() *rollplanv1.StepAnswer {
 	return &rollplanv1.StepAnswer{
 		Call: e.Step.GetCall(), HttpCode: int32(e.Answer.Code), Body: e.Answer.Body[:min(len(e.Answer.Body), maxAnswerBody)],

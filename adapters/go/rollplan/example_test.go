@@ -88,7 +88,7 @@ func exampleService() (address string) {
 	return listener.Addr().String()
 }
 
-// exampleCluster has a Deployment and no ReplicaSets, and prints what is created.
+// exampleCluster has a Deployment and no ReplicaSets, and prints created objects.
 func exampleCluster(w http.ResponseWriter, request *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch {

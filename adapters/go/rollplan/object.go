@@ -17,14 +17,14 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// Object is a Kubernetes object of any kind, of which only the metadata that identifies it is decoded. The service gets
-// its JSON as the API server sent it, so that no field is lost or changed.
+// Object is a Kubernetes object of any kind. Only the metadata that identifies it is decoded. The service receives its JSON
+// unchanged, so no field is lost or changed.
 type Object struct {
 	metav1.TypeMeta
 	// ObjectMeta has no annotations, except those of a bookmark, and no managed fields.
 	metav1.ObjectMeta
-	// JSON is the object without its managed fields. In a cache of [NewRestartCache] it has only what restarts are planned
-	// from, and it is nil for configurations.
+	// JSON is the object without its managed fields. In a cache of [NewRestartCache] it is trimmed to the input of restart
+	// plans, and nil for configurations.
 	JSON []byte
 	// Configuration is the summary of a configuration in a cache of [NewRestartCache].
 	Configuration *rollplanv1.Configuration
@@ -45,9 +45,9 @@ func (o *Object) DeepCopyObject() runtime.Object {
 // GVK returns the kind of the object.
 func (o *Object) GVK() schema.GroupVersionKind { return o.GroupVersionKind() }
 
-// ParseObject decodes the metadata of an object. Items of a list have no kind of their own; they get the given one.
+// ParseObject decodes the metadata of an object. Items of a list lack a kind, and get the given one.
 func ParseObject(text []byte, kind schema.GroupVersionKind) (*Object, error) {
-	// gjson returns substrings: all that is kept must be cloned, or it would keep the whole text in memory.
+	// gjson returns substrings. They must be cloned, or they would keep the whole text in memory.
 	root := gjson.Parse(string(text))
 	o := &Object{}
 	var metadata gjson.Result
@@ -77,13 +77,13 @@ func ParseObject(text []byte, kind schema.GroupVersionKind) (*Object, error) {
 // span is a part of a text.
 type span struct{ start, end int }
 
-// without returns a copy of the text without a part of it.
+// without returns a copy of the text without one part.
 func without(text string, part span) []byte {
 	return append(append(make([]byte, 0, len(text)-(part.end-part.start)), text[:part.start]...), text[part.end:]...)
 }
 
-// decodeMetadata decodes the metadata, and returns where the managed fields are in the text, with the comma after or before
-// them.
+// decodeMetadata decodes the metadata, and returns the position of the managed fields in the text, including the comma after
+// or before them.
 func (o *Object) decodeMetadata(metadata gjson.Result, kind schema.GroupVersionKind) (managedFields span) {
 	if o.Kind != "" {
 		kind = o.GVK()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 )
 
-// Whatever is beside managedFields, the rest of an object must stay as it is.
+// All fields other than managedFields must be unchanged.
 func TestObjectKeepsAllButManagedFields(t *testing.T) {
 	const managed = `"managedFields":[{"manager":"a\"]}","fieldsV1":{"f:spec":{}}},{"manager":"b"}]`
 	for _, metadata := range []string{
@@ -55,7 +55,7 @@ func TestObjectHasItsMetadata(t *testing.T) {
 		object.DeletionTimestamp == nil || object.Labels["a/b"] != "cd" || controllerOf(object) != "o" || object.Kind != "ReplicaSet" {
 		t.Errorf("object is %+v", object)
 	}
-	// Items of a list have no kind of their own, but the service needs it.
+	// Items of a list lack a kind, but the service needs it.
 	if again, err := ParseObject(object.JSON, Pod); err != nil || again.Kind != "ReplicaSet" || again.APIVersion != "apps/v1" {
 		t.Errorf("%s: %v", object.JSON, err)
 	}
@@ -75,7 +75,7 @@ func TestPodsLoseTheirSpec(t *testing.T) {
 	}
 }
 
-// A watch consists of lines of any length, which arrive in pieces of any size.
+// A watch consists of lines of any length, which are received in parts of any size.
 func TestWatchIsSplitIntoEvents(t *testing.T) {
 	var text strings.Builder
 	lengths := []int{1, 1000, 40_000, 100_000, 32<<10 - 67, 5}
@@ -103,7 +103,7 @@ func TestWatchIsSplitIntoEvents(t *testing.T) {
 			t.Errorf("%s: at the end: %v", what, err)
 		}
 	}
-	// An event that is cut off is not an event.
+	// A truncated event is not an event.
 	decoder := streaming.NewDecoder(lines{}.NewFrameReader(io.NopCloser(strings.NewReader(text.String()[:500]))), codec{})
 	if _, _, err := decoder.Decode(nil, &metav1.WatchEvent{}); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestWatchIsSplitIntoEvents(t *testing.T) {
 	}
 }
 
-// BenchmarkParseObject decodes a ReplicaSet with a large template as a watch does.
+// BenchmarkParseObject decodes a ReplicaSet with a large template, like a watch.
 func BenchmarkParseObject(b *testing.B) {
 	var env []string
 	for i := range 100 {

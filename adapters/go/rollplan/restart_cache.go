@@ -7,7 +7,7 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// Kinds of objects that restarts are planned from besides workloads and configurations.
+// Kinds of objects that restart plans use in addition to workloads and configurations.
 var (
 	// Namespace is the kind of namespaces.
 	Namespace = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
@@ -15,7 +15,7 @@ var (
 	PodDisruptionBudget = schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}
 )
 
-// RestartWatches is what a cache for restarts watches.
+// RestartWatches are the watches of a cache for restarts.
 type RestartWatches struct {
 	// Kinds are the kinds of workloads.
 	Kinds []*rollplanv1.WorkloadKind
@@ -23,16 +23,15 @@ type RestartWatches struct {
 	Selector labels.Selector
 	// Namespaces are the namespaces to watch. Without them all are watched.
 	Namespaces []string
-	// NamespaceSelector, if it is not nil, selects by labels those of these namespaces in which workloads are restarted.
+	// NamespaceSelector, if it is not nil, selects by labels the namespaces in which workloads are restarted.
 	NamespaceSelector labels.Selector
 	// IgnoredNamespaces are namespaces in which nothing is restarted.
 	IgnoredNamespaces []string
-	// ConfigurationSelector, if it is not nil, selects ConfigMaps and Secrets by labels. The others are unknown: their changes
-	// restart nothing.
+	// ConfigurationSelector, if it is not nil, selects ConfigMaps and Secrets by labels. Changes to others restart nothing.
 	ConfigurationSelector labels.Selector
 	// Secrets, Classes and Budgets are whether to watch Secrets, SecretProviderClassPodStatuses and PodDisruptionBudgets.
 	Secrets, Classes, Budgets bool
-	// Checksums computes what is kept of configurations.
+	// Checksums computes the summaries of configurations.
 	Checksums Checksums
 }
 
@@ -78,7 +77,7 @@ func NewRestartCache(api *API, watches RestartWatches) (*Cache, error) {
 	return newCache(api, watches.Namespaces, kinds)
 }
 
-// trimmer returns what drops from a workload what restarts are not planned from.
+// trimmer returns the function that trims workloads for restart plans.
 func trimmer(profile rollplanv1.RestartProfile, kind *rollplanv1.WorkloadKind) func(*Object) {
 	// Reloader creates Jobs.
 	isWhole := profile == rollplanv1.RestartProfile_RESTART_PROFILE_RELOADER && kind.GetApiVersion() == "batch/v1"

@@ -23,17 +23,17 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplanv1"
 )
 
-// restartUnderWay is for how long a restart may count as under way: an hour by the planner, and what clocks may differ.
+// restartUnderWay is the time for which a restart may be in progress: an hour in the planner, plus the maximum clock skew.
 const restartUnderWay = time.Hour + 10*time.Minute
 
 // Restarts requests plans of restarts and carries them out. Its methods are safe for concurrent use; one plan is carried
-// out at a time, so that the maximum of concurrent restarts is exact.
+// out at a time, so the maximum of concurrent restarts is exact.
 type Restarts struct {
 	// Planner makes the plans. Usually it is a [Client].
 	Planner rollplanv1.RolloutPlannerClient
 	// Cache is a cache of [NewRestartCache] with the same watches.
 	Cache *Cache
-	// Watches is what the cache watches.
+	// Watches are the watches of the cache.
 	Watches RestartWatches
 	// API makes the API calls of the plans.
 	API *API
@@ -43,15 +43,15 @@ type Restarts struct {
 	Options *rollplanv1.RestartOptions
 
 	mu sync.Mutex
-	// writes holds the workloads that our own writes returned until the cache shows them.
+	// writes holds the workloads that the adapter's own writes returned, until the cache shows them.
 	writes map[types.UID]*Object
-	// verified is whether writes has everything that an earlier leader wrote and the cache may lack.
+	// verified is true if writes contains all writes of an earlier leader that the cache may lack.
 	verified bool
-	// held has the workloads with reasons that were reported.
+	// held holds the reported reasons by workload.
 	held map[types.UID]heldRestart
 }
 
-// heldRestart is what was reported about a workload.
+// heldRestart holds the reported reasons of a workload.
 type heldRestart struct {
 	namespace string
 	reasons   []string
@@ -59,13 +59,13 @@ type heldRestart struct {
 
 // RestartResult is the outcome of [Restarts.Sync].
 type RestartResult struct {
-	// Namespaces are those that were planned together.
+	// Namespaces are the namespaces that were planned together.
 	Namespaces []string
-	// Plans are those about which there is something to report.
+	// Plans are the plans of the workloads with something to report.
 	Plans []*rollplanv1.RestartPlan
 	// Counts are the totals of the plan.
 	Counts *rollplanv1.RestartCounts
-	// Applied are the plans whose steps were all carried out.
+	// Applied are the plans that were carried out completely.
 	Applied []*rollplanv1.RestartPlan
 	// Violations are the objects that the planner cannot plan for.
 	Violations []*rollplanv1.ItemViolation
@@ -132,8 +132,8 @@ func (r *Restarts) plan(ctx context.Context, request *rollplanv1.PlanRestartsReq
 	}
 }
 
-// namespaces returns the namespaces to plan for together: with a maximum of concurrent restarts, those in which there may be
-// some besides the given one.
+// namespaces returns the namespaces to plan together: the given one and, with a maximum of concurrent restarts, those that
+// may have restarts in progress.
 func (r *Restarts) namespaces(namespace string, now time.Time) []string {
 	found := map[string]bool{namespace: true}
 	if r.Options.GetMaxConcurrent() > 0 {
@@ -186,7 +186,7 @@ func (r *Restarts) request(namespaces []string, now time.Time) (*rollplanv1.Plan
 	return request, workloads
 }
 
-// workloads returns the workloads of a namespace, or of all, with our own writes.
+// workloads returns the workloads of a namespace, or of all, overlaid with the adapter's own writes.
 func (r *Restarts) workloads(namespace string) (found []*Object) {
 	for _, kind := range r.Watches.Kinds {
 		cached := r.Cache.all(gvk(kind))
@@ -205,14 +205,14 @@ func (r *Restarts) workloads(namespace string) (found []*Object) {
 	return found
 }
 
-// forgetDeleted drops our own writes to workloads that do not exist any more.
+// forgetDeleted drops writes to workloads that no longer exist.
 func (r *Restarts) forgetDeleted(namespaces []string, workloads map[types.UID]*Object) {
 	maps.DeleteFunc(r.writes, func(uid types.UID, own *Object) bool {
 		return slices.Contains(namespaces, own.Namespace) && workloads[uid] == nil
 	})
 }
 
-// pods returns the pods of a workload, or its ReplicaSets that may have pods with theirs.
+// pods returns the pods of a workload, together with the ReplicaSets that control them.
 func (r *Restarts) pods(workload *Object) (objects [][]byte) {
 	revision := annotation(workload, "deployment.kubernetes.io/revision")
 	for _, set := range r.Cache.indexed(ReplicaSet, byController, string(workload.UID)) {
@@ -231,8 +231,8 @@ func (r *Restarts) podsOf(controller types.UID) (objects [][]byte) {
 	return objects
 }
 
-// configurations returns the configurations of a namespace. Each pod has its own status of a SecretProviderClass: the one
-// that was written last counts.
+// configurations returns the configurations of a namespace. Each pod has its own status of a SecretProviderClass: the
+// latest one counts.
 func (r *Restarts) configurations(namespace string) (found []*rollplanv1.Configuration) {
 	for _, kind := range []schema.GroupVersionKind{ConfigMap, Secret} {
 		for _, object := range r.Cache.InNamespace(kind, namespace) {
@@ -272,7 +272,7 @@ func (r *Restarts) record(workload *Object, kind, reason, message string) {
 	}
 }
 
-// recordWrite stores a workload as the API server has it.
+// recordWrite stores a workload that the API server returned.
 func (r *Restarts) recordWrite(written *Object) {
 	for _, kind := range r.Watches.Kinds {
 		if gvk(kind) == written.GVK() {
@@ -314,10 +314,10 @@ func (r *Restarts) verify(ctx context.Context) error {
 	return nil
 }
 
-// unreported are conditions that end without anybody's help.
+// unreported are the conditions that resolve themselves.
 var unreported = []string{"ROLLOUT_IN_PROGRESS", "MAX_CONCURRENT", "NEXT_JOB"}
 
-// reportHeld records an event for each reason that newly holds a restart, or that somebody should know of.
+// reportHeld records an event for each new reason that holds a restart or that users should know.
 func (r *Restarts) reportHeld(namespaces []string, workloads map[types.UID]*Object, plans []*rollplanv1.RestartPlan) {
 	before := maps.Clone(r.held)
 	maps.DeleteFunc(r.held, func(_ types.UID, held heldRestart) bool { return slices.Contains(namespaces, held.namespace) })
@@ -345,7 +345,7 @@ func (r *Restarts) reportHeld(namespaces []string, workloads map[types.UID]*Obje
 	}
 }
 
-// changes names the first change that a plan is about.
+// changes names the first change of a plan.
 func changes(plan *rollplanv1.RestartPlan) string {
 	if len(plan.GetChanges()) == 0 {
 		return ""
@@ -361,7 +361,7 @@ func camelCase(reason string) (name string) {
 	return name
 }
 
-// restartedWithin reports whether a workload is recorded to have been restarted lately.
+// restartedWithin reports whether the state of a workload contains a restart within the period.
 func restartedWithin(workload *Object, period time.Duration, now time.Time) bool {
 	restarts := gjson.Get(annotation(workload, "rollplan.dev/restart-state"), "restarts").Array()
 	return len(restarts) > 0 && now.Sub(time.UnixMilli(restarts[len(restarts)-1].Int())) < period

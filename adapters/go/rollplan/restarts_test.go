@@ -54,8 +54,8 @@ func (p *restartPlanner) PlanRestarts(_ context.Context, request *rollplanv1.Pla
 	return response, nil
 }
 
-// restartCluster is an API server with objects that do not change, and whose watches report nothing. A patch is answered with
-// the workload in another version.
+// restartCluster is an API server whose objects do not change and whose watches report nothing. A patch returns the workload
+// with another version.
 type restartCluster struct {
 	mu      sync.Mutex
 	objects map[string][]string // by path of their list
@@ -81,7 +81,7 @@ func (c *restartCluster) RoundTrip(request *http.Request) (*http.Response, error
 		}
 		body = strings.Replace(c.objects[path][0], `"resourceVersion":"1"`, `"resourceVersion":"2"`, 1)
 	case request.URL.Query().Get("watch") == "true":
-		// The objects, and a bookmark that says so, as the API server streams them.
+		// Like the API server, streams the objects and then a bookmark.
 		reader, writer := io.Pipe()
 		response.Body = reader
 		objects := c.objects[path]
@@ -256,7 +256,7 @@ func TestTrimmedTemplateKeepsReferencesAndPositions(t *testing.T) {
 	}
 }
 
-func TestChecksumsAreThoseOfThePeers(t *testing.T) {
+func TestChecksumsMatchTheOriginalControllers(t *testing.T) {
 	const xing, reloader = rollplanv1.RestartProfile_RESTART_PROFILE_XING, rollplanv1.RestartProfile_RESTART_PROFILE_RELOADER
 	for _, c := range []struct {
 		profile    rollplanv1.RestartProfile
@@ -306,7 +306,7 @@ func restartOfWeb(namespace string) *rollplanv1.RestartPlan {
 	}
 }
 
-func TestRestartIsCarriedOutAndSeenBeforeTheCacheShowsIt(t *testing.T) {
+func TestRestartIsCarriedOutAndOverlaysTheCache(t *testing.T) {
 	cluster := shop()
 	r, planner, events := newRestarts(t, cluster, &rollplanv1.RestartOptions{})
 	planner.responses = []*rollplanv1.PlanRestartsResponse{
@@ -357,7 +357,7 @@ func TestMaximumCountsRestartsOfOtherNamespacesAndOfEarlierLeaders(t *testing.T)
 	}
 	cluster.objects[deploymentsPath] = append(cluster.objects[deploymentsPath], webDeployment("bank", state(time.Minute)), webDeployment("old", state(2*time.Hour)))
 	r, planner, _ := newRestarts(t, cluster, &rollplanv1.RestartOptions{MaxConcurrent: 1})
-	// What an earlier leader wrote, which the cache does not show yet.
+	// A write of an earlier leader that the cache does not show yet.
 	unseen := strings.Replace(webDeployment("old", state(time.Second)), `"resourceVersion":"1"`, `"resourceVersion":"9"`, 1)
 	cluster.mu.Lock()
 	cluster.objects[deploymentsPath][2] = unseen
@@ -462,7 +462,7 @@ func TestNewestStatusOfASecretProviderClassCounts(t *testing.T) {
 	}
 }
 
-func TestTimeOfDataIsThatOfItsLastWrite(t *testing.T) {
+func TestTimeOfDataIsItsLastWrite(t *testing.T) {
 	for _, c := range []struct{ fields, want string }{
 		{`"managedFields":[{"time":"2026-01-01T00:00:00Z","fieldsV1":{"f:data":{}}},{"time":"2026-01-05T00:00:00Z","fieldsV1":{"f:metadata":{}}}]},"data":{}`, "2026-01-01"},
 		{`"managedFields":[{"time":"2026-01-01T00:00:00Z","fieldsV1":{"f:binaryData":{}}},{"time":"2026-01-02T00:00:00Z","fieldsV1":{"f:data":{}}}]},"data":{}`, "2026-01-02"},

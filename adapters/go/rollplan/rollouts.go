@@ -63,7 +63,7 @@ type Rollouts struct {
 type Result struct {
 	// Response is the plan. It is nil if the Deployment does not exist, or if no plan was needed.
 	Response *rollplanv1.PlanRolloutResponse
-	// Unchanged is true if no plan was needed, because nothing has changed since the last one but what it changed itself.
+	// Unchanged is true if no plan was needed, because only the last plan itself has changed anything.
 	Unchanged bool
 	// RequeueAfter is when to sync again even if nothing changes. Zero means that no timer is needed.
 	RequeueAfter time.Duration
@@ -144,7 +144,7 @@ func (r *Rollouts) carryOut(ctx context.Context, observed *observation, response
 	return result, errors.Join(rejected...)
 }
 
-// onlyPublishesStatus reports whether a plan writes nothing but the status. The plan after it is then the same as it is.
+// onlyPublishesStatus reports whether a plan writes only the status. The next plan is then the same.
 func onlyPublishesStatus(plan *rollplanv1.PlanRolloutResponse) bool {
 	for _, step := range plan.GetSteps() {
 		if step.GetCall() != nil && step.GetUpdateDeploymentStatus() == nil {
@@ -185,8 +185,8 @@ func (r *Rollouts) Plan(ctx context.Context, key types.NamespacedName) (*rollpla
 var ErrStalled = errors.New("the rollout is stalled")
 
 // Wait polls a Deployment until its rollout is complete and returns the last report. It returns [ErrStalled] if the
-// rollout stalls, if it certainly does not complete unless somebody changes an object, or if the planner refuses the
-// Deployment; and the error of the context if that ends first.
+// rollout stalls, if it certainly needs a change to complete, or if the planner refuses the Deployment; and the error of
+// the context if that ends first.
 func (r *Rollouts) Wait(ctx context.Context, key types.NamespacedName, interval time.Duration) (*rollplanv1.RolloutReport, error) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -227,7 +227,7 @@ func (r *Rollouts) Forget(key types.NamespacedName) {
 	r.forget(key, s)
 }
 
-// forget discards a state whose mutex is held. Those who wait for the mutex get a new state.
+// forget discards a state whose mutex is held. Callers that wait for the mutex get a new state.
 func (r *Rollouts) forget(key types.NamespacedName, s *state) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -224,7 +224,7 @@ func TestFailedCallsAreReported(t *testing.T) {
 	}
 }
 
-func TestTerminatingNamespaceIsNoErrorAndNotRetried(t *testing.T) {
+func TestTerminatingNamespaceIsNeitherErrorNorRetried(t *testing.T) {
 	f := newFixture(t, web(), set("web-1", 3, false, "web"))
 	f.callErrors["create web-2"] = statusError(403, metav1.StatusReasonForbidden, corev1.NamespaceTerminatingCause)
 	if _, result := f.sync(false, create("web-2", 1)); result.Retry || len(f.calls) != 1 {
@@ -428,7 +428,7 @@ func TestReportsAreRequestedForTheStatusInterval(t *testing.T) {
 	}
 }
 
-// statusPlanner returns the given reports one after the other, and records the verdicts that come back.
+// statusPlanner returns the given reports one after the other, and records the previous verdicts in the requests.
 type statusPlanner struct {
 	rollplanv1.RolloutPlannerClient
 	reports  []*rollplanv1.RolloutReport

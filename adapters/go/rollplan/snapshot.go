@@ -16,7 +16,7 @@ import (
 type observation struct {
 	owner    *Object
 	snapshot *rollplanv1.Snapshot
-	// versions are those of all objects in the snapshot.
+	// versions are the versions of all objects in the snapshot.
 	versions versions
 }
 
@@ -32,7 +32,7 @@ func (r *Rollouts) Snapshot(ctx context.Context, key types.NamespacedName) (*rol
 	return observed.snapshot, nil
 }
 
-// observe reads a Deployment, its ReplicaSets and, where needed, their pods. It returns nil if the Deployment does not
+// observe reads a Deployment, its ReplicaSets and, if needed, their pods. It returns nil if the Deployment does not
 // exist.
 func (r *Rollouts) observe(ctx context.Context, key types.NamespacedName, s *state) (*observation, error) {
 	owner, err := r.Reader.Get(ctx, r.Kind, key)

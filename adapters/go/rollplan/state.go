@@ -16,10 +16,10 @@ import (
 // while the watch is interrupted, the cache never shows it.
 const maxCacheLag = time.Minute
 
-// state is what the adapter remembers about a Deployment between syncs.
+// state is the adapter's state of a Deployment between syncs.
 type state struct {
 	mu sync.Mutex
-	// forgotten is true once the state has been discarded. Whoever then gets the mutex must use the new state.
+	// forgotten is true after the state has been discarded. A caller that then gets the mutex must use the new state.
 	forgotten bool
 	ownerState
 }
@@ -30,8 +30,8 @@ type ownerState struct {
 	// writes holds the objects that our own writes returned until the cache shows them. Without it, a lagging watch
 	// would make the planner repeat steps that were already carried out.
 	writes map[types.UID]write
-	// planned are the versions of the objects that the last plan has nothing to do with any more, before due. They are nil
-	// if another plan must be made whatever the objects are.
+	// planned are the versions of the objects for which no other plan is needed until due. They are nil if the next sync
+	// must plan in any case.
 	planned versions
 	// due is when to plan again even if nothing has changed, or zero.
 	due time.Time
@@ -39,7 +39,7 @@ type ownerState struct {
 	verified bool
 	// statusDelayedSince is when the first of the delayed status updates was due. It is zero if there is none.
 	statusDelayedSince time.Time
-	// answers are those to the calls of the last plan that failed.
+	// answers are the answers to the failed calls of the last plan.
 	answers []*rollplanv1.StepAnswer
 	// rejected is whether one of the answers is a rejection.
 	rejected bool
@@ -94,7 +94,7 @@ func (s *state) plan(observed *observation, delay time.Duration, now time.Time) 
 	}
 }
 
-// isPlanned reports whether nothing has changed since the last plan, and how long until the next one is due anyway.
+// isPlanned reports whether nothing has changed since the last plan, and the time until the next one is due.
 func (s *state) isPlanned(observed *observation, now time.Time) (wait time.Duration, planned bool) {
 	if s.planned == nil || !maps.Equal(s.planned, observed.versions) {
 		return 0, false
@@ -157,8 +157,8 @@ func (s *state) latest(cached *Object) *Object {
 	}
 }
 
-// overlayWrites applies our own writes to the cached objects of a kind: it returns what the cache will show once it has
-// caught up.
+// overlayWrites applies the adapter's own writes to the cached objects of a kind: it returns the objects that the cache will
+// contain after it has caught up.
 func (s *state) overlayWrites(kind string, cached []*Object, now time.Time) []*Object {
 	shown := make(map[types.UID]bool, len(cached))
 	objects := make([]*Object, 0, len(cached)+1)

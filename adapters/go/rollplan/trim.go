@@ -17,7 +17,8 @@ type fields = map[string]any
 // markers is the prefix of the environment variables with which Reloader marks restarts.
 const markers = "STAKATER_"
 
-// annotationsPlanned are prefixes of annotations that restarts are planned from. Reloader's have a name before theirs.
+// annotationsPlanned are the prefixes of annotations that restart plans use. Reloader's annotations have a name before the
+// prefix.
 var annotationsPlanned = []string{
 	"rollplan.dev/", "com.xing.deployment-restart", "deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation",
 }
@@ -27,7 +28,7 @@ func isPlanned(annotation string) bool {
 		slices.ContainsFunc(annotationsPlanned, func(prefix string) bool { return strings.HasPrefix(annotation, prefix) })
 }
 
-// planned returns the annotations that restarts are planned from.
+// planned returns the annotations that restart plans use.
 func planned(annotations gjson.Result) map[string]string {
 	found := stringMap(annotations)
 	for key := range found {
@@ -38,9 +39,9 @@ func planned(annotations gjson.Result) map[string]string {
 	return found
 }
 
-// trimWorkload drops everything that restarts are not planned from: values of environment variables, commands, and the
-// values of other annotations, for example of kubectl.kubernetes.io/last-applied-configuration. A Job that is created again is
-// created from the whole object.
+// trimWorkload drops everything that restart plans do not use: values of environment variables, commands, and the values of
+// other annotations, for example of kubectl.kubernetes.io/last-applied-configuration. Jobs that may be recreated are kept
+// whole.
 func trimWorkload(o *Object, templatePath []string, isWhole bool) {
 	all := o.fields()
 	metadata := child(all, "metadata")
@@ -70,7 +71,7 @@ func trimWorkload(o *Object, templatePath []string, isWhole bool) {
 	o.setFields(all, "apiVersion", "kind", "metadata", "spec", "status")
 }
 
-// trimTemplate keeps what names configurations, and where Reloader's environment variables are.
+// trimTemplate keeps references to configurations, and the positions of Reloader's environment variables.
 func trimTemplate(template fields) fields {
 	metadata := pick(child(template, "metadata"), "annotations", "labels")
 	blankAnnotations(metadata, false)
@@ -97,8 +98,8 @@ func trimTemplate(template fields) fields {
 	return trimmed
 }
 
-// blankAnnotations empties the annotations that restarts are not planned from, or only the one with a copy of the whole
-// object. Their keys stay, because a patch of an object without annotations is another one.
+// blankAnnotations empties the annotations that restart plans do not use, or only the one with a copy of the whole object.
+// The keys stay, because the patch of an object without annotations is different.
 func blankAnnotations(metadata fields, onlyCopies bool) {
 	annotations := child(metadata, "annotations")
 	for key := range annotations {
@@ -108,7 +109,7 @@ func blankAnnotations(metadata fields, onlyCopies bool) {
 	}
 }
 
-// trimPod keeps the revision of a pod, and when its containers have started.
+// trimPod keeps the revision of a pod, and the start times of its containers.
 func trimPod(o *Object) {
 	all := o.fields()
 	metadata := pick(child(all, "metadata"), "name", "namespace", "uid", "deletionTimestamp", "ownerReferences")
@@ -149,7 +150,7 @@ func trimOther(o *Object) {
 	o.setFields(all, "apiVersion", "kind", "metadata", "spec", "status")
 }
 
-// templatePathOf returns the fields that lead to the pod template of a kind.
+// templatePathOf returns the path of the pod template in a kind.
 func templatePathOf(kind *rollplanv1.WorkloadKind) []string {
 	switch {
 	case kind.GetTemplatePath() != "":
@@ -161,7 +162,7 @@ func templatePathOf(kind *rollplanv1.WorkloadKind) []string {
 	}
 }
 
-// fields decodes an object. Numbers stay as they are written.
+// fields decodes an object. Numbers keep their text.
 func (o *Object) fields() fields {
 	decoder := json.NewDecoder(bytes.NewReader(o.JSON))
 	decoder.UseNumber()
@@ -170,7 +171,7 @@ func (o *Object) fields() fields {
 	return all
 }
 
-// setFields replaces the JSON of an object by these of the fields.
+// setFields replaces the JSON of an object by the given fields.
 func (o *Object) setFields(all fields, keys ...string) {
 	o.JSON, _ = json.Marshal(pick(all, keys...)) // what was decoded can be encoded
 }

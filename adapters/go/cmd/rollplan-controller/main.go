@@ -36,7 +36,7 @@ const name = "rollplan-controller"
 // readinessTimeout is shorter than the timeout of kubelet probes.
 const readinessTimeout = 800 * time.Millisecond
 
-// restartsMode is the value of --mode with which the controller restarts workloads, and rolls nothing out.
+// restartsMode is the value of --mode with which the controller only restarts workloads.
 const restartsMode = "restarts"
 
 // modes maps the other values of --mode to the kinds whose rollouts the controller manages.

@@ -17,8 +17,8 @@ import (
 	"rollplan.dev/rollplan/adapters/go/rollplan"
 )
 
-// memoryLimitRatio is the part of the memory limit of the container that the Go runtime tries to stay within. The rest is
-// for what it does not count.
+// memoryLimitRatio is the ratio of GOMEMLIMIT to the memory limit of the container. The rest is for memory that the Go
+// runtime does not count.
 const memoryLimitRatio = 0.9
 
 // limitMemory sets GOMEMLIMIT from the cgroup, unless the environment sets it, so that the garbage collector works harder
@@ -35,7 +35,7 @@ func limitMemory() {
 // namespaceFile has the namespace of the pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// newProbe returns the probe for the native controller in a namespace, or in that of the pod.
+// newProbe returns the probe for the native controller in the given namespace, by default that of the pod.
 func newProbe(api *rollplan.API, namespace string, wait time.Duration) (*controller.Probe, error) {
 	if namespace == "" {
 		text, err := os.ReadFile(namespaceFile)
@@ -57,7 +57,7 @@ func metricsOptions(address string, secure bool) server.Options {
 	return options
 }
 
-// stopSink logs what a manager reports as an error although it is part of a clean stop.
+// stopSink downgrades errors that a manager reports during a clean stop.
 type stopSink struct {
 	logr.LogSink
 	ctx context.Context

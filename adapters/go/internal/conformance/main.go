@@ -1,5 +1,5 @@
-// Command conformance is the driver of tests/conformance for the client library: it runs one sync of one Deployment when it is
-// told so. tests/conformance/README.md describes its commands.
+// Command conformance is the driver of tests/conformance for the client library: on command, it runs one sync of one
+// Deployment. tests/conformance/README.md describes its commands.
 package main
 
 import (
@@ -100,7 +100,7 @@ func run(in io.Reader, out io.Writer) error {
 			syncs.Wait()
 			ctx, stop := context.WithCancel(context.Background())
 			cancel = stop
-			// In the background, because it may be cancelled.
+			// In the background, because it may be canceled.
 			syncs.Go(func() {
 				if err := encoder.Encode(current.sync(ctx, c.Cache)); err != nil {
 					fmt.Fprintln(os.Stderr, "conformance:", err)
@@ -153,8 +153,8 @@ func start(c command) (*driver, error) {
 	return d, nil
 }
 
-// repeat decodes the objects of the last sync again, and syncs. Without what it remembers, the library plans although nothing
-// has changed.
+// repeat decodes the objects of the last sync again, and syncs. Without its state, the library plans although nothing has
+// changed.
 func (d *driver) repeat(syncs int) reply {
 	for range syncs {
 		d.rollouts.Forget(d.key)
@@ -197,7 +197,7 @@ func (d *driver) sync(ctx context.Context, texts []string) reply {
 	return r
 }
 
-// cache is what the watches show.
+// cache holds the objects that the watches show.
 type cache []*rollplan.Object
 
 func (c cache) Get(_ context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*rollplan.Object, error) {
