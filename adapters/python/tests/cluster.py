@@ -66,7 +66,7 @@ class Cluster:
             if resource in ("pods", "events"):
                 return 200, json.dumps({"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}).encode()
             if content_type == "application/merge-patch+json" and "resourceVersion" not in body.decode():
-                # That of the probe for the native controller, which does not run here. The world wants preconditions.
+                # The probe for the native controller, which does not run here. The world requires preconditions.
                 return 200, json.dumps({"metadata": {"generation": 1}, "status": {}}).encode()
             if resource == "rollplan-native-controller-probe":
                 return 200, json.dumps({"metadata": {"generation": 1}, "status": {}}).encode()

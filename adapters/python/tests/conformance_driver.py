@@ -18,7 +18,7 @@ from rollplan.v1 import plan_pb2
 
 
 class Cache:
-    """What the watches show."""
+    """The objects that the watches show."""
 
     def __init__(self, owner: Kind) -> None:
         self._owner, self._objects = owner, []

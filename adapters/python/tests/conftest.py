@@ -20,4 +20,4 @@ def address(binary: str) -> Iterator[str]:
             if (found := "listening on ") in (message := json.loads(line)["message"]):
                 yield message.removeprefix(found)
                 break
-        server.kill()  # it would wait for load balancers
+        server.kill()  # a graceful shutdown would wait for load balancers

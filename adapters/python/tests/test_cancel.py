@@ -7,7 +7,7 @@ from rollplan import Cancellation, CancelledError
 from rollplan._cancel import interruptible
 
 
-def test_a_call_that_hangs_is_left_alone() -> None:
+def test_hanging_call_is_abandoned() -> None:
     cancel, release = Cancellation(), threading.Event()
     started = threading.Event()
 
@@ -22,7 +22,7 @@ def test_a_call_that_hangs_is_left_alone() -> None:
     release.set()
 
 
-def test_results_and_errors_arrive() -> None:
+def test_results_and_errors_are_returned() -> None:
     assert interruptible(lambda: 1, Cancellation()) == 1
     with pytest.raises(ZeroDivisionError):
         interruptible(lambda: 1 // 0, Cancellation())

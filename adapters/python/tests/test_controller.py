@@ -82,7 +82,7 @@ class Events(list[Any]):
 
 
 class Watches:
-    """An API server with lists and watches that are prepared."""
+    """An API server with prepared lists and watches."""
 
     def __init__(self) -> None:
         self.lists = [([replica_set("a", 1), replica_set("b", 2)], "10"), ([replica_set("b", 2, "other")], "30")]
@@ -154,7 +154,7 @@ class Leases:
         return Answer(200, body)
 
 
-def test_one_of_two_leads_until_it_lets_go() -> None:
+def test_one_of_two_leads_until_it_releases_the_lease() -> None:
     leases, stop = Leases(), threading.Event()
     first, second = (Election(leases, "system", "lease", it, 0.4) for it in ("first", "second"))  # type: ignore[arg-type]
     assert first.acquire(stop)
@@ -164,7 +164,7 @@ def test_one_of_two_leads_until_it_lets_go() -> None:
     assert leases.lease["spec"]["holderIdentity"] == ""
     assert second.acquire(stop)
     assert leases.lease["spec"]["leaseTransitions"] == 1
-    first.release()  # not its own any more
+    first.release()  # no longer its own
     assert leases.lease["spec"]["holderIdentity"] == "second"
 
 
@@ -186,13 +186,13 @@ def test_a_lease_that_is_not_renewed_is_taken_over_and_lost() -> None:
 
 
 class Probed:
-    """An API server with the probe, and a clock that only the test moves. The native controller may be running."""
+    """An API server with the probe, and a clock that the test controls. The native controller may be running."""
 
     def __init__(self) -> None:
         self.generation = self.observed = self.created = 0
         self.native = self.down = False
         self.now = 0.0
-        # What happens at which time.
+        # The events by time.
         self.plan: list[tuple[float, Callable[[], object]]] = []
 
     def request(
@@ -247,7 +247,7 @@ def test_the_probe_waits_through_a_change_of_the_leader(caplog: pytest.LogCaptur
     assert "kube-controller-manager has written the status of system/" in caplog.text
 
 
-def test_the_probe_notices_a_native_controller_that_starts_later() -> None:
+def test_the_probe_detects_a_native_controller_that_starts_later() -> None:
     server, clear = Probed(), []
     probe = probed(
         server,

@@ -1,4 +1,4 @@
-"""What the API server sends in place of objects."""
+"""Answers of the API server that are not objects."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_watch_that_cannot_be_read_is_an_error_of_the_library(api: Api) -> Non
         list(api.watch(REPLICA_SET, "shop", "1", "", 30.0))
 
 
-def test_a_write_whose_answer_cannot_be_read_raises_doubts(api: Api) -> None:
+def test_a_write_with_an_unreadable_answer_raises_doubts(api: Api) -> None:
     call = plan_pb2.ApiCall(verb=plan_pb2.VERB_PATCH, path=REPLICA_SET.path(*KEY), kind="ReplicaSet", name="web")
     state = OwnerState("u", verified=True)
     with pytest.raises(ApiError, match="write ReplicaSet web: unreadable body"):

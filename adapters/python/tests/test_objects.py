@@ -22,7 +22,7 @@ def test_json_keeps_everything_but_managed_fields() -> None:
     assert b"9007199254740993" in it.json
 
 
-def test_what_is_read_of_a_deployment() -> None:
+def test_fields_of_a_deployment_are_read() -> None:
     it = Object.from_text(DEPLOYMENT_TEXT, DEPLOYMENT)
     assert (it.key, it.uid, it.version, it.recreate) == (Key("shop", "web"), "u", 12, True)
     assert it.selector == "app=web,tier in (a,b),x notin (c),y,!z"

@@ -17,7 +17,7 @@ from cluster import ROOT, Cluster
 PROJECT = Path(__file__).resolve().parents[1]
 README = (PROJECT / "README.md").read_text()
 EXAMPLE = ROOT / "examples/mid-rollout.json"
-# Another default than that of the README, so that a test neither waits for long nor binds ports that somebody else has.
+# Different values than in the README, so that a test neither waits for long nor binds fixed ports.
 QUICKLY = ["--native-controller-probe=1s", "--metrics-bind-address=0", "--health-probe-bind-address=0"]
 
 
@@ -31,7 +31,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_both_have_the_types_and_the_generated_code(distributions: Path) -> None:
+def test_wheel_and_sdist_contain_types_and_generated_code(distributions: Path) -> None:
     [wheel], [sdist] = distributions.glob("*.whl"), distributions.glob("*.tar.gz")
     names = set(zipfile.ZipFile(wheel).namelist())
     with tarfile.open(sdist) as archive:
@@ -47,7 +47,7 @@ def install(distribution: Path, directory: Path) -> dict[str, str]:
     subprocess.run([sys.executable, "-m", "venv", directory / "venv"], check=True)
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     environment["PATH"] = f"{directory / 'venv/bin'}:{environment['PATH']}"
-    # What the package itself asks for, at the versions of the lock file.
+    # The dependencies of the package itself, at the versions of the lock file.
     locked = (PROJECT / "requirements.lock").read_text()
     constraints = directory / "constraints.txt"
     pins = [line.split()[0] for line in locked.splitlines() if "==" in line and not line.startswith((" ", "#"))]

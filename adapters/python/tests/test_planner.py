@@ -35,7 +35,7 @@ def request_message() -> plan_pb2.PlanRolloutRequest:
 
 
 @pytest.mark.parametrize("transport", ["grpc", "proto", "json"])
-def test_every_transport_gets_the_plan_of_the_command_line(
+def test_every_transport_returns_the_plan_of_the_command_line(
     transport: str, address: str, expected: object, request_message: plan_pb2.PlanRolloutRequest
 ) -> None:
     planner = Planner.grpc(address) if transport == "grpc" else Planner.http(f"http://{address}", json=transport == "json")
@@ -47,7 +47,7 @@ def test_every_transport_gets_the_plan_of_the_command_line(
 
 
 @pytest.mark.parametrize("transport", ["grpc", "proto", "json"])
-def test_asyncio_gets_the_plan_of_the_command_line(
+def test_asyncio_returns_the_plan_of_the_command_line(
     transport: str, address: str, expected: object, request_message: plan_pb2.PlanRolloutRequest
 ) -> None:
     async def run() -> None:
@@ -61,7 +61,7 @@ def test_asyncio_gets_the_plan_of_the_command_line(
     asyncio.run(run())
 
 
-def test_nobody_listens() -> None:
+def test_unreachable_service_is_unavailable() -> None:
     observed: list[str] = []
     with (
         Planner.http("http://127.0.0.1:1", observer=lambda _, code: observed.append(code)) as planner,
@@ -71,7 +71,7 @@ def test_nobody_listens() -> None:
     assert observed == ["unavailable"] * 3
 
 
-def test_details_that_cannot_be_read_are_left_out() -> None:
+def test_undecodable_details_are_omitted() -> None:
     assert from_status("internal", "text", b"\xff\xff") == PlannerError("internal", "text")
     assert from_connect(502, b"<html>").code == "unavailable"
     assert from_connect(418, b"[]").code == "unknown"
@@ -94,6 +94,6 @@ def test_retry_delay(error: PlannerError, attempt: int, low: float, high: float)
 
 
 @pytest.mark.parametrize("error", [PlannerError("resource_exhausted", ""), PlannerError("invalid_argument", "")])
-def test_no_other_attempt(error: PlannerError) -> None:
+def test_other_errors_are_not_retried(error: PlannerError) -> None:
     assert retry_delay(error, 1) is None
     assert retry_delay(PlannerError("unavailable", ""), 3) is None

@@ -1,4 +1,4 @@
-"""What the corpus of tests/conformance does not cover: waiting, delays, and the native controller."""
+"""Waiting, delays and the native controller, which the corpus of tests/conformance does not cover."""
 
 from __future__ import annotations
 
@@ -146,13 +146,13 @@ def test_native_controller_suspends_the_work(rollouts: Rollouts, planner: FakePl
 
     planner.plans = [plan_pb2.PlanRolloutResponse()] * 2
     cluster.owner = written("2026-11-20T10:00:00Z")
-    rollouts.sync(KEY)  # before the first observation it may have
+    rollouts.sync(KEY)  # writes before the first observation are allowed
     rollouts.sync(KEY)
     cluster.owner = written("2026-11-20T10:00:05Z")
     for _ in range(2):
         with pytest.raises(NativeControllerError, match="disable it"):
             rollouts.sync(KEY)
-    # Whoever only looks does not mind.
+    # Reading a status does not matter.
     planner.reports = [UNDECIDED]
     assert rollouts.status(KEY).report == UNDECIDED
 
@@ -162,7 +162,7 @@ def rejection(code: int, reason: str, *causes: str) -> Answer:
     return Answer(code, json.dumps({"kind": "Status", "reason": reason, "details": details, "code": code}).encode())
 
 
-def test_a_namespace_that_is_deleted_is_left_alone(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:
+def test_terminating_namespace_is_not_an_error(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:
     step = plan_pb2.Step(on_failure=plan_pb2.ON_FAILURE_STOP)
     step.call.verb, step.call.path, step.call.kind = plan_pb2.VERB_CREATE, "/replicasets", "ReplicaSet"
     planner.plans = [plan_pb2.PlanRolloutResponse(steps=[step])] * 2
@@ -189,7 +189,7 @@ def test_a_namespace_that_is_deleted_is_left_alone(rollouts: Rollouts, planner: 
         (Answer(0), False, True),
     ],
 )
-def test_what_a_failure_means(answer: Answer, rejected: bool, doubts: bool) -> None:
+def test_failures_are_classified(answer: Answer, rejected: bool, doubts: bool) -> None:
     step = plan_pb2.Step()
     step.call.kind = REPLICA_SET.kind
     failure = Failure(step, answer)

@@ -1,4 +1,4 @@
-/** What may go wrong. */
+/** The errors of this package. */
 
 import type { RolloutReport } from "./gen/rollplan/v1/report_pb.js";
 
@@ -49,9 +49,9 @@ export class CancelledError extends RollplanError {
   }
 }
 
-/** The Deployment controller of kube-controller-manager manages the same Deployment: the two would overwrite each other. */
+/** The Deployment controller of kube-controller-manager manages the same Deployment: both would overwrite each other. */
 export class NativeControllerError extends RollplanError {
-  /** `how` it was noticed, if not by what it wrote to the Deployment itself. */
+  /** `how` it was detected, if not by its writes to the Deployment itself. */
   constructor(how = "") {
     super(
       "the Deployment controller of kube-controller-manager also writes to this Deployment: " +
@@ -61,7 +61,7 @@ export class NativeControllerError extends RollplanError {
   }
 }
 
-/** The API server did not answer a request, refused to read, or answered with something else than an object. */
+/** The API server did not answer a request, refused a read, or answered with something other than an object. */
 export class ApiError extends RollplanError {
   /** The HTTP status. 0 without an answer. */
   readonly code: number;
@@ -75,7 +75,7 @@ export class ApiError extends RollplanError {
 /** The Deployment does not exist. */
 export class NotFoundError extends RollplanError {}
 
-/** A rollout does not complete unless somebody changes an object. */
+/** A rollout needs a change to complete. */
 export class StalledError extends RollplanError {
   readonly report: RolloutReport;
 

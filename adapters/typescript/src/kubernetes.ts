@@ -1,4 +1,4 @@
-/** Calls to the Kubernetes API that keep the text of objects. Only the credentials are those of the official client. */
+/** Calls to the Kubernetes API that keep the text of objects. The official client only provides the credentials. */
 
 import http from "node:http";
 import https from "node:https";
@@ -21,14 +21,14 @@ import {
 
 // The API server ends a request after a minute.
 const REQUEST_TIMEOUT_MS = 60_000;
-// How much later than it should a watch may end.
+// The maximum delay of the end of a watch.
 const WATCH_GRACE_MS = 30_000;
-// Objects in a page of a list.
+// The number of objects in a page of a list.
 const PAGE = 500;
 const SOCKETS_MAX = 64;
 const LINE_FEED = 0x0a;
 
-/** An answer of the API server. Without one, the code is 0. */
+/** An answer of the API server. The code is 0 if there was none. */
 export class Answer {
   readonly code: number;
   readonly body: Uint8Array;
@@ -92,14 +92,14 @@ export interface ApiOptions {
   readonly limiter?: Limiter;
 }
 
-/** Where the API server is, and what authenticates a request to it. */
+/** The address of the API server, and the authentication of requests. */
 export interface Connection {
   readonly server: string;
   /** Sets headers, certificates and perhaps the agent of a request. Called for each: a token may have been renewed. */
   authenticate?(options: https.RequestOptions): Promise<void>;
 }
 
-/** What a list is limited to. */
+/** The limits of a list. */
 export interface ListOptions {
   readonly namespace?: string | undefined;
   readonly labelSelector?: string | undefined;
@@ -121,7 +121,7 @@ export class Api {
   readonly #limiter: Limiter | undefined;
   readonly #client: typeof http | typeof https;
   readonly #agent: http.Agent;
-  // Each watch has a connection of its own, so that those of requests do not run out.
+  // Each watch has its own connection, so that the connections for requests do not run out.
   readonly #watchAgent: http.Agent;
 
   constructor(connection: Connection, options: ApiOptions = {}) {
@@ -136,7 +136,7 @@ export class Api {
 
   /** The cluster of a kubeconfig, or of KUBECONFIG or ~/.kube/config; inside a cluster without one, that cluster. */
   static async fromConfig(kubeconfig?: string, options: ApiOptions = {}): Promise<Api> {
-    // Loaded when it is needed: it takes longer than all of the rest.
+    // Loaded on demand, because it takes longer than everything else.
     const { KubeConfig } = await import("@kubernetes/client-node");
     const config = new KubeConfig();
     if (kubeconfig === undefined) config.loadFromDefault();
@@ -157,7 +157,7 @@ export class Api {
   }
 
   /**
-   * Makes one request, once: whether to repeat it is for the caller to decide. Without an answer, the code is 0.
+   * Makes a request once. The caller decides whether to repeat it. Without an answer, the code is 0.
    *
    * @throws CancelledError when it was cancelled: then its outcome is unknown.
    */
@@ -233,7 +233,7 @@ export class Api {
     for await (const line of linesOf(response)) yield readEvent(what, line, kind);
   }
 
-  /** The objects that these control; undefined stands for those that nobody does. */
+  /** The objects with these controllers. Undefined stands for objects without a controller. */
   async controlledBy(
     kind: Kind,
     namespace: string,
@@ -268,7 +268,7 @@ export class Api {
       headers: {
         Accept: "application/json",
         "User-Agent": this.#userAgent,
-        // Node.js does not frame the body of a DELETE by itself.
+        // Node.js does not frame the body of a DELETE itself.
         "Content-Length": body.length,
         ...(request.contentType && { "Content-Type": request.contentType }),
       },
@@ -295,7 +295,7 @@ async function readAll(response: http.IncomingMessage): Promise<Answer> {
   return new Answer(response.statusCode ?? 0, Buffer.concat(chunks));
 }
 
-/** The lines of an answer. Ends without an error when the connection does: a watch is then repeated from where it was. */
+/** The lines of an answer. Ends without an error when the connection ends: the watch is then resumed. */
 async function* linesOf(response: http.IncomingMessage): AsyncGenerator<string> {
   let rest: Buffer[] = [];
   try {
@@ -326,7 +326,7 @@ function readEvent(what: string, line: string, kind: Kind): WatchEvent {
 /**
  * Reads a body.
  *
- * @throws ApiError if it is not what was expected, for example the page of a proxy.
+ * @throws ApiError if it is unexpected, for example the error page of a proxy.
  */
 export function readAnswer<T>(what: string, answer: Answer, read: (text: string) => T): T {
   try {

@@ -1,4 +1,4 @@
-/** Kubernetes objects as the API server prints them. Only what identifies them is read; everything else stays as it is. */
+/** Kubernetes objects in the form of the API server. Only the identifying fields are read. All others are unchanged. */
 
 import { elements, members, writeMembers } from "./json.js";
 
@@ -8,12 +8,12 @@ export interface Key {
   readonly name: string;
 }
 
-/** A key as people write it, and as maps have it. */
+/** A key as text, for messages and for maps. */
 export function keyText({ namespace, name }: Key): string {
   return `${namespace}/${name}`;
 }
 
-/** A kind of objects, and the name that its path has. */
+/** A kind of objects, and its name in API paths. */
 export interface Kind {
   readonly apiVersion: string;
   readonly kind: string;
@@ -55,13 +55,13 @@ export interface KubeObject {
   readonly deleting: boolean;
   /** Whether the strategy is Recreate, which needs the pods. */
   readonly recreate: boolean;
-  /** The label selector of an owner, as a query has it. Empty if there is none. */
+  /** The label selector of an owner, in the form of a query. Empty if there is none. */
   readonly selector: string;
-  /** When kube-controller-manager wrote the status last, as its clock has it. */
+  /** The time of the last status write by kube-controller-manager, by its clock. */
   readonly nativeStatusWrite: string;
 }
 
-/** The path of an object, or of the list of all in a namespace or in the cluster. */
+/** The path of an object, or of the list of objects in a namespace or in the cluster. */
 export function pathOf(kind: Kind, namespace = "", name = ""): string {
   const group = kind.apiVersion.includes("/") ? "apis" : "api";
   const scope = namespace ? ["namespaces", namespace] : [];
@@ -69,7 +69,7 @@ export function pathOf(kind: Kind, namespace = "", name = ""): string {
 }
 
 /**
- * Reads the text of an object. Items of lists have no kind of their own: theirs is passed.
+ * Reads the text of an object. The kind is passed, because items of lists lack it.
  *
  * @throws SyntaxError if it is not the text of an object.
  */
@@ -92,11 +92,11 @@ export function parseObject(text: string, kind: Kind): KubeObject {
   };
 }
 
-/** The text that goes on to the service. It is written again only if something is missing or left out. */
+/** The text for the service. It is rewritten only if fields must be added or removed. */
 function keptText(text: string, parts: Parts, metadata: Parts, kind: Kind): string {
   const complete = parts.has("apiVersion") && parts.has("kind") && !metadata.has("managedFields");
   if (complete && kind.kind !== POD.kind) return text;
-  // A member that the text has replaces the one that is passed.
+  // Members of the text override the passed ones.
   const kept = new Map([["apiVersion", JSON.stringify(kind.apiVersion)], ["kind", JSON.stringify(kind.kind)], ...parts]);
   const keptMetadata = new Map(metadata);
   keptMetadata.delete("managedFields");
@@ -133,14 +133,14 @@ export interface WatchEvent {
   /** "ADDED", "MODIFIED", "DELETED", or "BOOKMARK", which has no object. */
   readonly type: string;
   readonly object?: KubeObject | undefined;
-  /** The resourceVersion up to which everything is known. */
+  /** The resourceVersion up to which all changes are known. */
   readonly version: string;
 }
 
 /**
  * Reads a line of a watch.
  *
- * @throws SyntaxError if it is not an event, and WatchError if it is the event of one.
+ * @throws SyntaxError if it is not an event, and WatchError if it is an error event.
  */
 export function parseEvent(text: string, kind: Kind): WatchEvent {
   const parts = members(text);
@@ -158,7 +158,7 @@ export function parseEvent(text: string, kind: Kind): WatchEvent {
   return { type, object, version: String(object.version) };
 }
 
-/** The event that ends a watch, with the code of its Status. */
+/** The error event that ends a watch, with the code of its Status. */
 export class WatchError extends Error {
   readonly code: number;
 
@@ -202,7 +202,7 @@ interface LabelSelector {
   matchExpressions?: { key: string; operator: string; values?: string[] | null }[] | null;
 }
 
-/** A LabelSelector as a query has it. */
+/** A LabelSelector in the form of a query. */
 function selectorQuery(selector: LabelSelector | null | undefined): string {
   const terms = Object.entries(selector?.matchLabels ?? {}).map(([key, value]) => `${key}=${value}`);
   for (const { key, operator, values } of selector?.matchExpressions ?? []) {

@@ -1,4 +1,4 @@
-/** What the methods of Rollouts take and return. */
+/** The parameters and results of the methods of Rollouts. */
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 
@@ -12,7 +12,7 @@ import type { Failure } from "./steps.js";
 export interface Reader {
   /** An object, or undefined if it does not exist. */
   get(kind: Kind, key: Key, signal?: AbortSignal): Promise<KubeObject | undefined>;
-  /** The objects that these control; undefined stands for those that nobody does. */
+  /** The objects with these controllers. Undefined stands for objects without a controller. */
   controlledBy(
     kind: Kind,
     namespace: string,
@@ -35,15 +35,15 @@ export interface RolloutsOptions {
   readonly statusIntervalMs?: number;
 }
 
-/** What came of a sync. */
+/** The result of a sync. */
 export interface SyncResult {
   /** The plan. Undefined if the Deployment does not exist. */
   readonly response?: PlanRolloutResponse;
-  /** When to sync again though nothing changes. Undefined if no timer is needed. */
+  /** When to sync again even if nothing changes. Undefined if no timer is needed. */
   readonly requeueAfterMs?: number | undefined;
   /** Whether to sync again with a backoff, which must not be reset until a result without this. */
   readonly again: boolean;
-  /** The calls that the API server rejected: sync again at once, so that the next plan reports it. */
+  /** The calls that the API server rejected. Sync again at once, so that the next plan reports them. */
   readonly rejected: readonly Failure[];
   /** Whether the run was cancelled, perhaps in the middle of the plan. */
   readonly cancelled: boolean;
@@ -52,14 +52,14 @@ export interface SyncResult {
 /** Rules that change when failures are certain: docs/verdict.md. */
 export type FailureRules = MessageInitShape<typeof FailureRuleSchema>[];
 
-/** What a status is judged by. */
+/** Options of a status. */
 export interface StatusOptions extends CallOptions {
   /** The previous verdict, when polling. */
   readonly previous?: Verdict | undefined;
   readonly failOn?: FailureRules;
 }
 
-/** How to wait. */
+/** Options of a wait. */
 export interface WaitOptions extends CallOptions {
   readonly timeoutMs: number;
   /** The polling interval. */

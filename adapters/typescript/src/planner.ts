@@ -24,7 +24,7 @@ import type { Transport } from "./transport.js";
 
 // The deadline of one attempt. The largest plans take well under a second.
 const DEFAULT_TIMEOUT_MS = 10_000;
-// Low, because callers have a work queue or a loop that tries again later.
+// Low, because callers have a work queue or a loop that retries later.
 const ATTEMPTS_MAX = 3;
 // Doubles with each attempt.
 const FIRST_DELAY_MS = 100;

@@ -28,7 +28,7 @@ interface Observed {
   readonly snapshot: Snapshot;
 }
 
-/** Reads Deployments of one kind, requests plans for them, and carries the plans out. Several may be under way at once. */
+/** Reads Deployments of one kind, requests plans for them, and carries the plans out. Calls may run concurrently. */
 export class Rollouts {
   readonly #planner: Planner;
   readonly #api: Api;
@@ -71,7 +71,7 @@ export class Rollouts {
     });
   }
 
-  /** Discards what is remembered of a Deployment. `sync` does so itself when the Deployment does not exist. */
+  /** Discards the state of a Deployment. `sync` does so itself if the Deployment does not exist. */
   forget(key: Key): void {
     this.#states.forget(key);
   }
@@ -84,12 +84,12 @@ export class Rollouts {
     return this.#planner.planRollout({ snapshot, options: this.#options }, options);
   }
 
-  /** Makes the calls of a plan or a rollback in order. Returns those that failed; the last of them may have ended it. */
+  /** Makes the calls of a plan or a rollback in order. Returns the failed calls. The last of them may have ended it. */
   apply(key: Key, steps: Iterable<Step>, { signal }: CallOptions = {}): Promise<Failure[]> {
     return this.#states.exclusively(key, () => carryOut(this.#api, steps, this.#states.of(key), signal));
   }
 
-  /** Where the rollout stands, with its pods and the warnings about them. Pass the previous verdict when polling. */
+  /** The state of the rollout, with its pods and the warnings about them. Pass the previous verdict when polling. */
   async status(key: Key, options: StatusOptions = {}): Promise<ComputeStatusResponse> {
     const { previous: previousVerdict, failOn = [] } = options;
     const snapshot = await this.snapshot(key, { ...options, report: true });
@@ -100,7 +100,7 @@ export class Rollouts {
   /**
    * Polls until the rollout is complete.
    *
-   * @throws StalledError if it certainly does not complete unless somebody changes an object, or if its deadline has passed.
+   * @throws StalledError if it certainly needs a change to complete, or if its deadline has passed.
    * @throws WaitTimeoutError after `timeoutMs`.
    */
   async wait(key: Key, { timeoutMs, intervalMs = 2_000, failOn = [], progress, signal }: WaitOptions): Promise<RolloutReport> {
@@ -118,7 +118,7 @@ export class Rollouts {
     }
   }
 
-  /** What rolls a Deployment back to a revision, by default the previous one. Pass the steps to `apply`. */
+  /** The steps that roll a Deployment back to a revision, by default the previous one. Pass them to `apply`. */
   async rollback(key: Key, options: CallOptions & { readonly toRevision?: bigint } = {}): Promise<RollbackResponse> {
     const snapshot = await this.snapshot(key, options);
     return this.#planner.rollback({ snapshot, toRevision: options.toRevision ?? 0n, options: this.#options }, options);
@@ -129,7 +129,7 @@ export class Rollouts {
     return (await this.#planner.listRevisions({ snapshot: await this.snapshot(key, options) }, options)).revisions;
   }
 
-  /** The Deployment and its objects. A report needs the pods, and the warnings about them. */
+  /** The Deployment and its objects. A report needs the pods and the warnings about them. */
   async snapshot(key: Key, { report = false, signal }: CallOptions & { readonly report?: boolean } = {}): Promise<Snapshot> {
     const observed = await this.#states.exclusively(key, () => this.#observe(key, { pods: report, signal }));
     if (!observed) throw new NotFoundError(`${this.#kind.kind} ${key.namespace}/${key.name} not found`);
@@ -157,7 +157,7 @@ export class Rollouts {
     if (controlling) state.checkNative(cached, now);
     const owner = state.latest(cached);
     if (!owner) return undefined;
-    // The planner selects among those that nobody controls.
+    // The planner selects from the objects without a controller.
     const found = await this.#reader.controlledBy(REPLICA_SET, key.namespace, new Set([owner.uid, undefined]), signal);
     const sets = state.overlay(found, now);
     state.sent = new Map(sets.map((it) => [it.uid, it.version]));
@@ -214,7 +214,7 @@ export class Rollouts {
   }
 
   async #carryOut(response: PlanRolloutResponse, state: OwnerState, signal: AbortSignal | undefined): Promise<SyncResult> {
-    // A plan that reacts to a rejection does not make the call again; the next one does, after a backoff.
+    // A plan that reacts to a rejection does not repeat the call. The next one does, after a backoff.
     const reacted = state.rejected;
     state.answers = [];
     state.rejected = false;
@@ -236,7 +236,7 @@ export class Rollouts {
     try {
       return await this.#api.list(EVENT, { namespace: key.namespace, fieldSelector: "type=Warning", signal });
     } catch (error) {
-      // A verdict without events is less certain, never wrong.
+      // A verdict without events is less certain, but never wrong.
       if (error instanceof ApiError && error.code === 403) return [];
       throw error;
     }

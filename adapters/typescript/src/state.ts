@@ -1,4 +1,4 @@
-/** What is remembered of a Deployment between two syncs. */
+/** The state of a Deployment between syncs. */
 
 import { NativeControllerError } from "./errors.js";
 import type { StepAnswer } from "./gen/rollplan/v1/plan_pb.js";
@@ -10,7 +10,7 @@ const CACHE_LAG_MAX_MS = 60_000;
 // How long the native controller must not have written before work on a Deployment is resumed.
 const NATIVE_QUIET_PERIOD_MS = 60_000;
 
-/** An object that one of our own calls returned, until the cache shows it. */
+/** An object that a call of the adapter returned, until the cache shows it. */
 interface Write {
   readonly object: KubeObject;
   created: boolean;
@@ -18,7 +18,7 @@ interface Write {
   readonly at: number;
 }
 
-/** Is discarded when a Deployment is deleted and another one is created with the same name. */
+/** The state is discarded when a Deployment is deleted and another one is created with the same name. */
 export class OwnerState {
   readonly uid: string;
   // Without these, a lagging watch would make the planner repeat steps that were already carried out.
@@ -42,7 +42,7 @@ export class OwnerState {
     this.uid = uid;
   }
 
-  /** Throws if the native controller has written the status since the Deployment was observed first. */
+  /** Throws if the native controller has written the status since the first observation of the Deployment. */
   checkNative(owner: KubeObject, now: number): void {
     if (owner.nativeStatusWrite > this.#nativeWrite) {
       if (this.#nativeObserved) this.#nativeUntil = now + NATIVE_QUIET_PERIOD_MS;
@@ -61,7 +61,7 @@ export class OwnerState {
     this.#writes.set(object.uid, { object, created: created || (before?.created ?? false), deleted, at: performance.now() });
   }
 
-  /** Stores a ReplicaSet that was read from the API server. Whether the last request had another version, or none. */
+  /** Stores a ReplicaSet from the API server. Returns whether the last request lacked it or had another version. */
   recordRead(object: KubeObject): boolean {
     if (this.sent.get(object.uid) === object.version) return false;
     const own = this.#writes.get(object.uid);
@@ -69,14 +69,14 @@ export class OwnerState {
     return true;
   }
 
-  /** Drops our own write to an object that, according to the API server, does not exist. */
+  /** Drops the adapter's own write to an object that, according to the API server, does not exist. */
   forgetMissing(kind: string, name: string): void {
     for (const [uid, { object }] of this.#writes) {
       if (object.kind === kind && object.key.name === name) this.#writes.delete(uid);
     }
   }
 
-  /** The newer of the cached object and the result of our own write, or undefined if we have deleted it. */
+  /** The newer of the cached object and the result of the adapter's own write. Undefined if the adapter deleted it. */
   latest(cached: KubeObject): KubeObject | undefined {
     const own = this.#writes.get(cached.uid);
     if (!own) return cached;
@@ -128,7 +128,7 @@ export class States {
     this.#states.delete(keyText(key));
   }
 
-  /** Runs when everything before has ended that was run for the same Deployment. */
+  /** Runs after all earlier operations on the same Deployment have ended. */
   async exclusively<T>(key: Key, run: () => Promise<T>): Promise<T> {
     const name = keyText(key);
     const before = this.#last.get(name) ?? Promise.resolve();

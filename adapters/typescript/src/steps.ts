@@ -25,7 +25,7 @@ export class Failure {
   readonly #call: ApiCall;
   readonly #existing: Uint8Array;
 
-  /** `existing` is the object that has the name already, if it could be read. */
+  /** `existing` is the object that already has the name, if it could be read. */
   constructor(step: Step, call: ApiCall, answer: Answer, existing: Uint8Array = new Uint8Array()) {
     this.step = step;
     this.answer = answer;
@@ -43,9 +43,9 @@ export class Failure {
   }
 
   /**
-   * Whether the API server rejected the call, so that somebody should know of it.
+   * Whether the API server rejected the call, which users should know.
    *
-   * Otherwise the plan was made from an outdated snapshot, or the outcome is unknown: the next plan takes care of that. What
+   * Otherwise the plan was made from an outdated snapshot, or the outcome is unknown, and the next plan handles it. What
    * the planner makes of the answer does not depend on this.
    */
   get rejected(): boolean {
@@ -62,9 +62,9 @@ export class Failure {
   }
 
   /**
-   * Whether the ReplicaSets may differ from what the cache and our own writes show.
+   * Whether the ReplicaSets may differ from the cache and the adapter's own writes.
    *
-   * A quota or an admission rule says nothing about them.
+   * A rejection by a quota or an admission rule does not mean that they do.
    */
   get raisesDoubts(): boolean {
     const { code } = this.answer;
@@ -72,7 +72,7 @@ export class Failure {
     return this.#call.kind === REPLICA_SET.kind && !rejected;
   }
 
-  /** What the next request says about it. */
+  /** The answer for the next request. */
   get message(): StepAnswer {
     return create(StepAnswerSchema, {
       call: this.#call,
@@ -87,7 +87,7 @@ export class Failure {
   }
 }
 
-/** Makes the calls in order, and returns those that failed. A cancelled call has no answer. */
+/** Makes the calls in order, and returns the failed ones. A cancelled call has no answer. */
 export async function carryOut(
   api: Api,
   steps: Iterable<Step>,
@@ -153,7 +153,7 @@ function record(call: ApiCall, answer: Answer, state: OwnerState): void {
     const written = readAnswer(`write ${call.kind} ${call.name}`, answer, (text) => parseObject(text, kind));
     state.recordWrite(written, { created: call.verb === Verb.CREATE });
   } catch (error) {
-    state.verified = false; // whatever was written is not known
+    state.verified = false; // the result of the write is unknown
     throw error;
   }
 }

@@ -1,4 +1,4 @@
-/** The one interface behind which gRPC, Connect and fetch lie. */
+/** The common interface of gRPC, Connect and fetch. */
 
 import type { DescMessage, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
 import { ConnectError, Code } from "@connectrpc/connect";
@@ -8,7 +8,7 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { CancelledError, PlannerError, type RollplanError } from "./errors.js";
 import { ErrorInfoSchema, RetryInfoSchema } from "./gen/google/rpc/error_details_pb.js";
 
-/** The deadline of an attempt, and what cancels it. */
+/** The deadline of an attempt, and the signal that cancels it. */
 export interface AttemptOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
@@ -25,7 +25,7 @@ export interface Transport {
   close(): void;
 }
 
-/** What failed, from what an attempt threw: the same details with gRPC and with Connect. */
+/** Converts an error that an attempt threw. The details are the same with gRPC and with Connect. */
 export function attemptError(thrown: unknown, signal: AbortSignal | undefined): RollplanError {
   if (signal?.aborted) return new CancelledError();
   const error = ConnectError.from(thrown, Code.Unavailable);

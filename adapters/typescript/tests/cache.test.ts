@@ -14,7 +14,7 @@ function replicaSet(name: string, version: number, { uid = name, owner = "u" } =
   return parseObject(JSON.stringify({ metadata }), REPLICA_SET);
 }
 
-/** An API server with lists and watches that are prepared. The last watch goes on until it is aborted. */
+/** An API server with prepared lists and watches. The last watch continues until it is aborted. */
 class Prepared implements Source {
   readonly lists: Page[];
   readonly watches: (WatchEvent[] | ApiError)[];
@@ -99,7 +99,7 @@ test("an API server that fails, or ends watches at once, is asked less and less 
   await cache.ended();
 });
 
-test("who waits for a cache is told that it stops", async () => {
+test("waiting for a cache ends when it stops", async () => {
   const clock = new FakeClock();
   const { cache } = cacheOf(new Prepared([], []), clock);
   const stop = new AbortController();

@@ -33,7 +33,7 @@ interface Start {
 
 type Command = Start | { command: "sync"; cache: string[] } | { command: "repeat"; syncs: number } | { command: "cancel" };
 
-/** What the watches show. */
+/** The objects that the watches show. */
 class Cache implements Reader {
   readonly #kinds: Kind[];
   #objects: KubeObject[] = [];

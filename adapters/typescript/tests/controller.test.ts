@@ -41,7 +41,7 @@ const DONE: SyncResult = {
   cancelled: false,
 };
 
-/** An API server whose watches show what a test says. */
+/** An API server whose watches show the objects of a test. */
 class World implements Source {
   readonly watched: string[] = [];
   readonly #objects = new Map<string, KubeObject[]>();
@@ -104,9 +104,9 @@ interface Bench {
   readonly controller: Controller;
   readonly metrics: Metrics;
   readonly lines: string[];
-  /** What was synced, and when in milliseconds since the start. */
+  /** The synced keys, with the milliseconds since the start. */
   readonly synced: [string, number][];
-  /** How syncs of a Deployment end, one after the other; the last one is repeated. */
+  /** The results of the syncs of a Deployment, in order. The last one is repeated. */
   readonly outcomes: Map<string, (SyncResult | Error | ((signal: AbortSignal) => Promise<SyncResult>))[]>;
   readonly reader: () => Reader;
 }
@@ -160,7 +160,7 @@ test("changes lead to syncs, at most one in the least interval", async (context)
   assert.deepEqual(world.watched, ["deployments !rollplan.dev/probe", "replicasets "]);
 });
 
-test("a ReplicaSet concerns its owner, and without one every Deployment of its namespace", async (context) => {
+test("a ReplicaSet wakes its owner, and an orphan every Deployment of its namespace", async (context) => {
   const bench = await start(context, (world) => {
     world.put(DEPLOYMENT, "a");
     world.put(DEPLOYMENT, "b");
@@ -173,12 +173,12 @@ test("a ReplicaSet concerns its owner, and without one every Deployment of its n
   world.put(REPLICA_SET, "job-1", { owner: { kind: "Other", name: "b", uid: "x" } });
   await clock.advance(1_000);
   assert.deepEqual(names(bench), ["a"]);
-  world.put(REPLICA_SET, "a-1"); // it is released: its former owner, and all that may adopt it
+  world.put(REPLICA_SET, "a-1"); // it is released: its previous owner, and all that may adopt it
   await clock.advance(1_000);
   assert.deepEqual(names(bench), ["a", "b"]);
 });
 
-test("pods are watched once Recreate needs them, and wake it when they are deleted", async (context) => {
+test("pods are watched when Recreate needs them, and wake it when they are deleted", async (context) => {
   const bench = await start(context, (world) => {
     world.put(DEPLOYMENT, "a", { type: "Recreate" });
     world.put(DEPLOYMENT, "b");
@@ -217,7 +217,7 @@ test("a failure is tried again with a backoff that doubles, and anything unexpec
   assert.deepEqual(bench.synced.slice(4), [["a", 1_000], ["a", 1_005]]);
 });
 
-test("a service that is away is called again after one to two seconds", async (context) => {
+test("an unavailable service is called again after one to two seconds", async (context) => {
   const bench = await start(context, (world) => world.put(DEPLOYMENT, "a"));
   bench.outcomes.set("a", [new PlannerError("unavailable", "away"), DONE]);
   bench.controller.startWorkers();
@@ -243,7 +243,7 @@ test("a rejection counts once, and is followed by a sync that reports it", async
   assert.match(metrics, /rollplan_controller_queue_length 0/);
 });
 
-test("beside the native controller, a Deployment is left alone, and an event says so once a minute", async (context) => {
+test("next to the native controller, a Deployment is not managed, and an event reports it once a minute", async (context) => {
   const bench = await start(context, (world) => world.put(DEPLOYMENT, "a"));
   bench.outcomes.set("a", [new NativeControllerError()]);
   bench.controller.startWorkers();
@@ -279,7 +279,7 @@ test("every Deployment is synced again after the resync interval, and when a pla
   assert.deepEqual(bench.synced, expected);
 });
 
-test("a Deployment that is deleted is forgotten", async (context) => {
+test("the state of a deleted Deployment is discarded", async (context) => {
   const bench = await start(context, () => undefined);
   const owner = bench.world.put(DEPLOYMENT, "a");
   await settle();
@@ -293,7 +293,7 @@ test("a Deployment that is deleted is forgotten", async (context) => {
   assert.match(await bench.metrics.registry.metrics(), /rollplan_controller_rollouts\{phase="complete"\} 0/);
 });
 
-test("syncs may end by themselves for five seconds when the controller stops, and not when it has lost its lease", async (context) => {
+test("syncs may finish for five seconds when the controller stops, but not when it has lost its lease", async (context) => {
   for (const [atOnce, expected] of [[false, 5_000], [true, 0]] as const) {
     const bench = await start(context, (world) => {
       world.put(DEPLOYMENT, "a");
@@ -320,6 +320,6 @@ test("syncs may end by themselves for five seconds when the controller stops, an
     await clock.advance(1);
     assert.equal(cancelledAt, expected);
     assert.equal(stopped, true);
-    assert.deepEqual(names(bench), ["a"]); // nothing new was started
+    assert.deepEqual(names(bench), ["a"]); // no new sync was started
   }
 });

@@ -1,4 +1,4 @@
-/** A clock that stands still until a test moves it. */
+/** A clock that only advances when a test moves it. */
 
 import type { Clock } from "../src/controller/clock.js";
 
@@ -7,7 +7,7 @@ interface Timer {
   readonly call: () => void;
 }
 
-/** Lets everything run that waits for nothing but other promises. */
+/** Runs all pending promises. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 10; i++) await new Promise(setImmediate);
 }
@@ -26,7 +26,7 @@ export class FakeClock implements Clock {
     return () => this.#timers.delete(timer);
   }
 
-  /** Moves the clock, and lets what is due run in its order. */
+  /** Moves the clock, and runs due timers in order. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
     await settle();

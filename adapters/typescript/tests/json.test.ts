@@ -23,7 +23,7 @@ test("values stay as they are written", () => {
   assert.deepEqual(elements(" [ ] "), []);
 });
 
-test("text that ends early or has more than a document is refused", () => {
+test("truncated text and additional text are refused", () => {
   const early = ["", "{", '{"a"', '{"a":', '{"a":1', '{"a":"', '{"a":"\\"', '{"a":['];
   for (const text of [...early, '{"a":1,}', "{} x", "[]", "<html>", "{1:2}"]) {
     assert.throws(() => members(text), SyntaxError, text);

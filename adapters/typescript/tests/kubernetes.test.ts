@@ -70,7 +70,7 @@ test("a list is read page by page, and keeps its numbers", async (context) => {
   api.close();
 });
 
-test("an object that does not exist is told from a path that does not", async (context) => {
+test("missing objects are distinguished from missing paths", async (context) => {
   let body = '{"kind":"Status","reason":"NotFound"}';
   const url = await serve(context, (_, response) => response.writeHead(404).end(body));
   const api = new Api({ server: url });
@@ -100,7 +100,7 @@ test("a lost answer has the code 0, and the request is not repeated", async (con
   api.close();
 });
 
-test("a request can be cancelled while it is under way", async (context) => {
+test("a request in progress can be cancelled", async (context) => {
   const abort = new AbortController();
   const url = await serve(context, () => {
     abort.abort();
@@ -117,7 +117,7 @@ interface WatchEventSummary {
   json: string;
 }
 
-/** Follows a watch to its end, which may be that an event aborts it. */
+/** Follows a watch to its end. An event may abort it. */
 async function follow(api: Api, signal?: AbortSignal, seen?: () => void): Promise<WatchEventSummary[]> {
   const events: WatchEventSummary[] = [];
   const options = { namespace: "shop", version: "7", seconds: 300, labelSelector: "a=b", signal };
@@ -176,7 +176,7 @@ test("a watch ends when it is aborted, also before its answer", async (context) 
   await assert.rejects(hanging, CancelledError);
 });
 
-test("a request is given up after its time", async (context) => {
+test("a request has a timeout", async (context) => {
   const url = await serve(context, () => undefined);
   const answer = await (await apiOf(context, url)).request({ method: "GET", path: "/x", timeoutMs: 20 });
   assert.equal(answer.code, 0);

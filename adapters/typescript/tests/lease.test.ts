@@ -49,7 +49,7 @@ function electionOf(api: Leases, clock: FakeClock, identity: string): Election {
   return new Election({ api, clock, log, namespace: "system", name: "lease", identity, durationMs: 15_000 });
 }
 
-test("one of two leads until it lets go", async () => {
+test("one of two leads until it releases the lease", async () => {
   const [leases, clock, stop] = [new Leases(), new FakeClock(), new AbortController()];
   const [first, second] = [electionOf(leases, clock, "first"), electionOf(leases, clock, "second")];
   assert.ok(await first.acquire(stop.signal));
@@ -64,7 +64,7 @@ test("one of two leads until it lets go", async () => {
   await clock.advance(2_000);
   assert.equal(acquired, true);
   assert.deepEqual([leases.lease.spec.holderIdentity, leases.lease.spec.leaseTransitions], ["second", 1]);
-  await first.release(); // not its own any more
+  await first.release(); // no longer its own
   assert.equal(leases.lease.spec.holderIdentity, "second");
 });
 

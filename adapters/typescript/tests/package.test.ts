@@ -14,7 +14,7 @@ const HERE = join(import.meta.dirname, "../..");
 const ROOT = join(HERE, "../..");
 const EXAMPLE = join(ROOT, "examples/mid-rollout.json");
 const PIPELINE = join(ROOT, "examples/pipelines/deploy.mts");
-// Other values than the defaults, so that a test neither waits for long nor binds ports that somebody else has.
+// Different values than the defaults, so that a test neither waits for long nor binds fixed ports.
 const QUICKLY = ["--native-controller-probe=1s", "--metrics-bind-address=0", "--health-probe-bind-address=0"];
 // An API server of the Python adapter's tests, whose pods are ready at once.
 const CLUSTER = `
@@ -27,7 +27,7 @@ sys.stdin.read()
 
 const run = promisify(execFile);
 
-/** Starts a program, and returns what it prints first that matches. It ends with the test. */
+/** Starts a program, and returns the first match in its output. It is stopped at the end of the test. */
 async function start(context: TestContext, program: string, options: string[], pattern: RegExp): Promise<string> {
   const child: ChildProcess = spawn(program, options, { stdio: ["pipe", "pipe", "pipe"] });
   context.after(async () => {
@@ -48,7 +48,7 @@ async function start(context: TestContext, program: string, options: string[], p
   return Promise.any(found);
 }
 
-/** A program under way, and its log. */
+/** A running program, and its log. */
 class Program {
   log = "";
   readonly #child: ChildProcess;
@@ -94,7 +94,7 @@ test("the package installs in an empty project, and the examples of the README r
   const install = ["install", "--prefer-offline", "--no-audit", "--no-fund", "./rollplan-0.1.0.tgz"];
   await run("npm", install, { cwd: directory });
 
-  // What the checks need must not be installed.
+  // The dependencies of the checks must not be installed.
   const installed = await readdir(join(directory, "node_modules"));
   assert.ok(installed.includes("rollplan"));
   assert.deepEqual(installed.filter((it) => it.startsWith("node") || it === "typescript" || it === "eslint"), []);

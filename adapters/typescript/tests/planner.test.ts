@@ -35,7 +35,7 @@ for (const json of [false, true]) {
     assert.equal(calls, 1);
   });
 
-  test(`a full service is called again when it says so, with ${name}`, async (context) => {
+  test(`an overloaded service is called again after its RetryInfo, with ${name}`, async (context) => {
     const retry = create(RetryInfoSchema, { retryDelay: { seconds: 0n, nanos: 1_000_000 } });
     const times: number[] = [];
     const url = await serve(context, (request, response) => {
@@ -56,7 +56,7 @@ for (const json of [false, true]) {
   });
 }
 
-test("a full service that does not say when is not called again", async (context) => {
+test("an overloaded service without a RetryInfo is not called again", async (context) => {
   let calls = 0;
   const url = await serve(context, (_, response) => {
     calls++;
@@ -73,7 +73,7 @@ const CLIENTS = {
 };
 
 for (const [name, connect] of Object.entries(CLIENTS)) {
-  test(`a service that is not there is unavailable, with ${name}`, async () => {
+  test(`an unreachable service is unavailable, with ${name}`, async () => {
     const planner = connect("http://127.0.0.1:1", 5_000); // nothing listens on port 1
     await assert.rejects(planner.planRollout(REQUEST), { name: "PlannerError", code: "unavailable" });
     planner.close();

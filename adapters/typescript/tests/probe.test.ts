@@ -61,7 +61,7 @@ test("the probe waits through a change of the leader", async (context) => {
   assert.equal(probe.clear, true);
 });
 
-test("the probe notices a native controller that starts later", async (context) => {
+test("the probe detects a native controller that starts later", async (context) => {
   const [server, clock] = [new Probed(), new FakeClock()];
   // A second adapter, which is not the leader any more or has no leader election, changes the same probe.
   const [first, second] = [start(context, server, clock), start(context, server, clock)];

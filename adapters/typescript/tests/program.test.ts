@@ -15,7 +15,7 @@ test("durations are written as in Go", () => {
   assert.deepEqual(["100ms", "1m30s", "2h", "0", "1.5s"].map(duration), [100, 90_000, 7_200_000, 0, 1_500]);
 });
 
-test("values that are not valid are refused", () => {
+test("invalid values are refused", () => {
   const cases: [(text: string) => unknown, string][] = [
     [duration, "5"],
     [duration, "s"],
@@ -40,7 +40,7 @@ test("flags have the defaults and the forms of the Go adapter", () => {
   assert.deepEqual(address("[::1]:80"), { host: "::1", port: 80 });
 });
 
-test("a command line that is not valid names the flag", () => {
+test("an invalid command line names the flag", () => {
   const cases: [string[], RegExp][] = [
     [["--planner=p:1"], /--mode is required/],
     [["--mode=constructor", "--planner=p:1"], /--mode: invalid value "constructor"/],

@@ -1,4 +1,4 @@
-/** What the corpus of tests/conformance does not cover: waiting, delays, and the native controller. */
+/** Waiting, delays and the native controller, which the corpus of tests/conformance does not cover. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -170,7 +170,7 @@ test("the native controller suspends the work", async () => {
     deployment({ managedFields: [{ manager: "kube-controller-manager", subresource: "status", time }] });
   planner.plans.push(create(PlanRolloutResponseSchema), create(PlanRolloutResponseSchema));
   cluster.owner = written("2026-11-20T10:00:00Z");
-  await rollouts.sync(KEY); // before the first observation it may have
+  await rollouts.sync(KEY); // writes before the first observation are allowed
   await rollouts.sync(KEY);
   cluster.owner = written("2026-11-20T10:00:05Z");
   for (let i = 0; i < 2; i++) await assert.rejects(rollouts.sync(KEY), NativeControllerError);
@@ -200,7 +200,7 @@ function rejection(code: number, reason: string, ...causes: string[]): Answer {
   return new Answer(code, Buffer.from(JSON.stringify({ kind: "Status", reason, details, code })));
 }
 
-test("a namespace that is deleted is left alone", async () => {
+test("a terminating namespace is not an error", async () => {
   const { cluster, planner, rollouts } = setUp();
   const call = { verb: Verb.CREATE, path: "/replicasets", kind: "ReplicaSet" };
   const plan = create(PlanRolloutResponseSchema, { steps: [{ call, onFailure: OnFailure.STOP }] });

@@ -1,4 +1,4 @@
-/** An HTTP server that answers as it is told. */
+/** An HTTP server with prepared answers. */
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";

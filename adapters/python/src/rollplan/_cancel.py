@@ -1,4 +1,4 @@
-"""Cancelling a run: between its calls, and while one is under way."""
+"""Cancels a run between its calls, or during a call."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class Cancellation:
-    """Cancels whatever it was given to. Its methods may be called from any thread, and from signal handlers."""
+    """Cancels the calls that it was passed to. Its methods may be called from any thread and from signal handlers."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
-        # Reentrant: a signal handler may run while its own thread is in here.
+        # Reentrant, because a signal handler may run while its thread holds the lock.
         self._lock = threading.RLock()
         self._callbacks: list[Callable[[], object]] = []
 
@@ -62,7 +62,7 @@ class Cancellation:
 
 
 def interruptible(call: Callable[[], T], cancel: Cancellation | None) -> T:
-    """Makes a call that cannot be interrupted itself. When it is cancelled it is left alone, and its outcome is unknown."""
+    """Makes a call that cannot be interrupted. After a cancellation, the call is abandoned, and its outcome is unknown."""
     if cancel is None:
         return call()
     outcome: Future[T] = Future()

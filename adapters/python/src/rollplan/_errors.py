@@ -1,4 +1,4 @@
-"""What may go wrong."""
+"""The errors of this package."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class CancelledError(RollplanError):
 
 
 class NativeControllerError(RollplanError):
-    """The Deployment controller of kube-controller-manager manages the same Deployment: the two would overwrite each other."""
+    """The Deployment controller of kube-controller-manager manages the same Deployment: both would overwrite each other."""
 
     def __str__(self) -> str:
-        # How it was noticed, if not by what it wrote to the Deployment itself.
+        # How it was detected, if not by its writes to the Deployment itself.
         how = f" ({self.args[0]})" if self.args else ""
         return (
             "the Deployment controller of kube-controller-manager also writes to this Deployment: "
@@ -49,7 +49,7 @@ class NativeControllerError(RollplanError):
 
 @dataclass
 class ApiError(RollplanError):
-    """The API server did not answer a request to read, refused it, or answered with something else than an object.
+    """The API server did not answer a read request, refused it, or answered with something other than an object.
 
     Without an answer, the code is 0.
     """
@@ -67,7 +67,7 @@ class NotFoundError(RollplanError):
 
 
 class StalledError(RollplanError):
-    """A rollout does not complete unless somebody changes an object."""
+    """A rollout needs a change to complete."""
 
 
 class WaitTimeoutError(RollplanError):

@@ -54,7 +54,7 @@ class GrpcTransport:
     ) -> Response:
         call: grpc.UnaryUnaryMultiCallable[Request, Response] = getattr(self._stub, method.name)
         try:
-            # A future could be cancelled itself, but takes a thread of its own for each call.
+            # A future could be cancelled itself, but needs its own thread for each call.
             return interruptible(lambda: call(request, timeout=timeout), cancel)
         except grpc.RpcError as error:
             raise _error(error) from error

@@ -15,7 +15,7 @@ from rollplan._transport import SERVICE, Method, Request, Response
 
 
 class _Codec:
-    """How requests and responses are written."""
+    """The encoding of requests and responses."""
 
     def __init__(self, json: bool) -> None:
         self._json = json

@@ -1,4 +1,4 @@
-"""Which calls of the service are attempted again, and when. Every call may be: none has a side effect."""
+"""Retries of calls to the service. Every call can be retried, because none has side effects."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import random
 
 from rollplan._errors import PlannerError
 
-# Low, because callers have a work queue or a loop that tries again later.
+# Low, because callers have a work queue or a loop that retries later.
 ATTEMPTS_MAX = 3
 # In seconds; doubles with each attempt.
 FIRST_DELAY = 0.1
 
 
 def retry_delay(error: PlannerError, attempt: int) -> float | None:
-    """Seconds until the next attempt, or None if there is none. Attempts are counted from 1."""
+    """The seconds until the next attempt, or None if there is none. Attempts are counted from 1."""
     if not error.retryable or attempt >= ATTEMPTS_MAX:
         return None
     delay = FIRST_DELAY * 2 ** (attempt - 1) if error.retry_after is None else error.retry_after

@@ -1,4 +1,4 @@
-"""What is remembered of a Deployment between two syncs."""
+"""The state of a Deployment between syncs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NATIVE_QUIET_PERIOD = 60.0
 
 @dataclass
 class Write:
-    """An object that one of our own calls returned, until the cache shows it."""
+    """An object that a call of the adapter returned, until the cache shows it."""
 
     object: Object
     created: bool
@@ -30,7 +30,7 @@ class Write:
 
 @dataclass
 class OwnerState:
-    """Is discarded when a Deployment is deleted and another one is created with the same name."""
+    """The state is discarded when a Deployment is deleted and another one is created with the same name."""
 
     uid: str = ""
     # Without these, a lagging watch would make the planner repeat steps that were already carried out.
@@ -49,11 +49,11 @@ class OwnerState:
     native_until: float = 0.0
 
     def reset(self, uid: str) -> None:
-        """Forgets everything: the Deployment is another one."""
+        """Resets the state for another Deployment."""
         self.__dict__.update(OwnerState(uid).__dict__)
 
     def check_native(self, owner: Object, now: float) -> None:
-        """Raises if the native controller has written the status since the Deployment was observed first."""
+        """Raises if the native controller has written the status since the first observation of the Deployment."""
         if owner.native_status_write > self.native_write:
             if self.native_observed:
                 self.native_until = now + NATIVE_QUIET_PERIOD
@@ -70,7 +70,7 @@ class OwnerState:
         self.writes[it.uid] = Write(it, created, deleted, time.monotonic())
 
     def record_read(self, it: Object) -> bool:
-        """Stores a ReplicaSet that was read from the API server. Whether the last request had another version, or none."""
+        """Stores a ReplicaSet from the API server. Returns whether the last request lacked it or had another version."""
         if self.sent.get(it.uid) == it.version:
             return False
         own = self.writes.get(it.uid)
@@ -79,13 +79,13 @@ class OwnerState:
         return True
 
     def forget_missing(self, kind: str, name: str) -> None:
-        """Drops our own write to an object that, according to the API server, does not exist."""
+        """Drops the adapter's own write to an object that, according to the API server, does not exist."""
         for uid, own in list(self.writes.items()):
             if (own.object.kind, own.object.key.name) == (kind, name):
                 del self.writes[uid]
 
     def latest(self, cached: Object) -> Object | None:
-        """The newer of the cached object and the result of our own write, or None if we have deleted it."""
+        """The newer of the cached object and the result of the adapter's own write. None if the adapter deleted it."""
         own = self.writes.get(cached.uid)
         if own is None:
             return cached
@@ -135,7 +135,7 @@ class States:
 
 
 class _Locked:
-    """Holds the lock of a state within a block."""
+    """Holds the lock of a state during a block."""
 
     def __init__(self, get: Callable[[Key], tuple[threading.RLock, OwnerState]], key: Key) -> None:
         self._get, self._key = get, key
@@ -146,7 +146,7 @@ class _Locked:
             self._lock.acquire()
             if self._get(self._key)[0] is self._lock:
                 return state
-            self._lock.release()  # it was forgotten while we waited
+            self._lock.release()  # the state was discarded in the meantime
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()

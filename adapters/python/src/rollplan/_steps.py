@@ -29,7 +29,7 @@ class Failure:
 
     step: plan_pb2.Step
     answer: Answer
-    # The object that has the name already, if it could be read.
+    # The object that already has the name, if it could be read.
     existing: bytes = b""
 
     def __str__(self) -> str:
@@ -47,9 +47,9 @@ class Failure:
 
     @property
     def rejected(self) -> bool:
-        """Whether the API server rejected the call, so that somebody should know of it.
+        """Whether the API server rejected the call, which users should know.
 
-        Otherwise the plan was made from an outdated snapshot, or the outcome is unknown: the next plan takes care of that.
+        Otherwise the plan was made from an outdated snapshot, or the outcome is unknown, and the next plan handles it.
         What the planner makes of the answer does not depend on this.
         """
         code, reason = self.answer.code, self.reason
@@ -67,15 +67,15 @@ class Failure:
 
     @property
     def raises_doubts(self) -> bool:
-        """Whether the ReplicaSets may differ from what the cache and our own writes show.
+        """Whether the ReplicaSets may differ from the cache and the adapter's own writes.
 
-        A quota or an admission rule says nothing about them.
+        A rejection by a quota or an admission rule does not mean that they do.
         """
         rejected = self.rejected and self.answer.code not in (404, 409) and self.answer.code < 500
         return self.step.call.kind == REPLICA_SET.kind and not rejected
 
     def message(self) -> plan_pb2.StepAnswer:
-        """What the next request says about it."""
+        """The answer for the next request."""
         return plan_pb2.StepAnswer(
             call=self.step.call,
             http_code=self.answer.code,
@@ -85,7 +85,7 @@ class Failure:
 
 
 def carry_out(api: Api, steps: Iterable[plan_pb2.Step], state: OwnerState, cancel: Cancellation | None) -> Iterator[Failure]:
-    """Makes the calls in order, and yields those that failed. A cancelled call has no answer."""
+    """Makes the calls in order, and yields the failed ones. A cancelled call has no answer."""
     for step in steps:
         if step.HasField("call"):
             answer = _send(api, step.call, cancel)
@@ -130,6 +130,6 @@ def _record(call: plan_pb2.ApiCall, answer: Answer, state: OwnerState) -> None:
     try:
         written = read_answer(f"write {call.kind} {call.name}", answer, lambda body: Object.from_text(body, kind))
     except ApiError:
-        state.verified = False  # whatever was written is not known
+        state.verified = False  # the result of the write is unknown
         raise
     state.record_write(written, created=call.verb == plan_pb2.VERB_CREATE)

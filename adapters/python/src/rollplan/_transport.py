@@ -1,4 +1,4 @@
-"""The one interface behind which gRPC and HTTP lie."""
+"""The common interface of gRPC and HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls to the Kubernetes API, raw: the official package has the credentials, and its models would drop fields."""
+"""Raw calls to the Kubernetes API. The official package provides the credentials, but its models would drop fields."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ T = TypeVar("T")
 # In seconds. The API server ends a request after a minute.
 REQUEST_TIMEOUT = 60.0
 CONNECT_TIMEOUT = 10.0
-# Objects in a page of a list.
+# The number of objects in a page of a list.
 PAGE = 500
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer of the API server. Without one, the code is 0."""
+    """An answer of the API server. The code is 0 if there was none."""
 
     code: int
     body: bytes = b""
@@ -40,7 +40,7 @@ class Answer:
         return 200 <= self.code < 300
 
     def json(self) -> Json:
-        """The body if it is a JSON object; an empty one otherwise."""
+        """The body if it is a JSON object, or otherwise an empty one."""
         try:
             parsed = json.loads(self.body)
         except ValueError:
@@ -53,7 +53,7 @@ class Answer:
 
 
 class Limiter:
-    """Limits the rate of requests: a bucket of tokens."""
+    """Limits the rate of requests with a token bucket."""
 
     def __init__(self, rate: float, burst: int) -> None:
         self._rate, self._burst = rate, float(burst)
@@ -109,7 +109,7 @@ class Api:
         *,
         timeout: float = REQUEST_TIMEOUT,
     ) -> Answer:
-        """Makes one request, once: whether to repeat it is for the caller to decide. Never raises for a failed one."""
+        """Makes a request once. The caller decides whether to repeat it. Never raises for a failed one."""
         if self._limiter:
             self._limiter.wait()
 
@@ -150,7 +150,7 @@ class Api:
                 return objects, version
 
     def controlled_by(self, kind: Kind, namespace: str, uids: set[str | None]) -> list[Object]:
-        """The objects that these control; None stands for those that nobody does."""
+        """The objects with these controllers. None stands for objects without a controller."""
         objects, _ = self.list_objects(kind, namespace)
         return [it for it in objects if (it.controller.uid if it.controller else None) in uids]
 
@@ -202,14 +202,14 @@ class Api:
             body=body or None,
             headers=headers,
             timeout=urllib3.Timeout(connect=connect, read=read),
-            # A write that is repeated by a library is a write that nobody decided on.
+            # The library must not repeat writes.
             retries=False,
             preload_content=not stream,
         )
 
 
 class Watch:
-    """A watch under way. Iterating gives (type, object) until it ends; a bookmark has the object None."""
+    """A watch in progress. Iterating gives (type, object) until it ends; a bookmark has the object None."""
 
     def __init__(self, response: urllib3.BaseHTTPResponse, kind: Kind) -> None:
         self._response, self._kind = response, kind
@@ -236,12 +236,12 @@ class Watch:
             return  # the connection has ended, or close was called
 
     def close(self) -> None:
-        """Ends the watch, also for a thread that is waiting for its next event."""
+        """Ends the watch, even while a thread is waiting for the next event."""
         self._response.shutdown()
 
 
 def read_answer(what: str, answer: Answer, read: Callable[[bytes], T]) -> T:
-    """Reads a body. Raises ApiError if it is not what was expected, for example the page of a proxy."""
+    """Reads a body. Raises ApiError if it is unexpected, for example the error page of a proxy."""
     try:
         return read(answer.body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Kubernetes objects as the API server prints them. Only what identifies them is read; everything else stays as it is."""
+"""Kubernetes objects in the form of the API server. Only the identifying fields are read. All others are unchanged."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of objects, and where the API server has them."""
+    """A kind of objects, and its API path."""
 
     api_version: str
     kind: str
     plural: str
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """The path of an object, or of the list of all in a namespace or in the cluster."""
+        """The path of an object, or of the list of objects in a namespace or in the cluster."""
         group = "api" if "/" not in self.api_version else "apis"
         parts = [f"/{group}/{self.api_version}", *(("namespaces", namespace) if namespace else ()), self.plural]
         return "/".join([*parts, name] if name else parts)
@@ -67,14 +67,14 @@ class Object:
     deleting: bool = False
     # Whether the strategy is Recreate, which needs the pods.
     recreate: bool = False
-    # The label selector of an owner, as a query has it.
+    # The label selector of an owner, in the form of a query.
     selector: str = ""
-    # When kube-controller-manager wrote the status last, as its clock has it.
+    # The time of the last status write by kube-controller-manager, by its clock.
     native_status_write: str = ""
 
     @classmethod
     def parse(cls, it: Json, kind: Kind) -> Object:
-        """Reads an object. Items of lists have no kind of their own."""
+        """Reads an object. Items of lists lack a kind."""
         metadata = dict(it["metadata"])
         managed = metadata.pop("managedFields", [])
         head = {"apiVersion": it.get("apiVersion", kind.api_version), "kind": it.get("kind", kind.kind)}
@@ -110,7 +110,7 @@ def _controller(metadata: Json) -> Controller | None:
 
 
 def _selector(selector: Mapping[str, Any]) -> str:
-    """A LabelSelector as a query has it."""
+    """A LabelSelector in the form of a query."""
     terms = [f"{key}={value}" for key, value in selector.get("matchLabels", {}).items()]
     for it in selector.get("matchExpressions", []):
         key, values = it["key"], ",".join(it.get("values", []))

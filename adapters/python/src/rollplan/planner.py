@@ -30,7 +30,7 @@ Observer = Callable[[float, str], None]
 
 
 class Planner:
-    """A client of the service. It may be used by several threads.
+    """A client of the service. It is thread-safe.
 
     Attempts that fail with "unavailable", or with "resource_exhausted" and a RetryInfo, are repeated, three in all. This is
     safe because no call of the service has a side effect. After any other error the same request would fail again.

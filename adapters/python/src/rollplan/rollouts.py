@@ -26,27 +26,27 @@ class Reader(Protocol):
         """An object, or None if it does not exist."""
 
     def controlled_by(self, kind: Kind, namespace: str, uids: set[str | None]) -> list[Object]:
-        """The objects that these control; None stands for those that nobody does."""
+        """The objects with these controllers. None stands for objects without a controller."""
 
 
 @dataclass
 class SyncResult:
-    """What came of a sync."""
+    """The result of a sync."""
 
     # The plan. None if the Deployment does not exist.
     response: plan_pb2.PlanRolloutResponse | None = None
-    # When to sync again though nothing changes, in seconds. None if no timer is needed.
+    # When to sync again even if nothing changes, in seconds. None if no timer is needed.
     requeue_after: float | None = None
     # Whether to sync again with a backoff, which must not be reset until a result without this.
     again: bool = False
-    # The calls that the API server rejected: sync again at once, so that the next plan reports it.
+    # The calls that the API server rejected. Sync again at once, so that the next plan reports them.
     rejected: list[Failure] = field(default_factory=list)
     # Whether the run was cancelled, perhaps in the middle of the plan.
     cancelled: bool = False
 
 
 class Rollouts:
-    """Reads Deployments of one kind, requests plans for them, and carries the plans out. It may be used by several threads."""
+    """Reads Deployments of one kind, requests plans for them, and carries the plans out. It is thread-safe."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Rollouts:
             return self._carry_out(response, state, cancel)
 
     def forget(self, key: Key) -> None:
-        """Discards what is remembered of a Deployment. `sync` does so itself when the Deployment does not exist."""
+        """Discards the state of a Deployment. `sync` does so itself if the Deployment does not exist."""
         self._states.forget(key)
 
     # --- for scripts
@@ -103,7 +103,7 @@ class Rollouts:
         return self._planner.plan_rollout(plan_pb2.PlanRolloutRequest(snapshot=self.snapshot(key), options=self._options))
 
     def apply(self, key: Key, steps: Iterable[plan_pb2.Step]) -> list[Failure]:
-        """Makes the calls of a plan or a rollback in order. Returns those that failed; the last of them may have ended it."""
+        """Makes the calls of a plan or a rollback in order. Returns the failed calls. The last of them may have ended it."""
         with self._states.locked(key) as state:
             return list(carry_out(self._api, steps, state, None))
 
@@ -113,7 +113,7 @@ class Rollouts:
         previous: report_pb2.Verdict | None = None,
         fail_on: Iterable[plan_pb2.FailureRule] = (),
     ) -> plan_pb2.ComputeStatusResponse:
-        """Where the rollout stands, with its pods and the warnings about them.
+        """The state of the rollout, with its pods and the warnings about them.
 
         Pass the previous verdict when polling. `fail_on` changes when failures are certain: docs/verdict.md.
         """
@@ -135,7 +135,7 @@ class Rollouts:
     ) -> report_pb2.RolloutReport:
         """Polls until the rollout is complete.
 
-        Raises StalledError if it certainly does not complete unless somebody changes an object, or if its deadline has passed,
+        Raises StalledError if it certainly needs a change to complete, or if its deadline has passed,
         and WaitTimeoutError after `timeout` seconds. Both have the report as `args[1]`.
         """
         end, verdict = time.monotonic() + timeout, None
@@ -153,7 +153,7 @@ class Rollouts:
             time.sleep(interval)
 
     def rollback(self, key: Key, to_revision: int = 0) -> revision_pb2.RollbackResponse:
-        """What rolls a Deployment back to a revision, by default the previous one. Pass the steps to `apply`."""
+        """The steps that roll a Deployment back to a revision, by default the previous one. Pass them to `apply`."""
         request = revision_pb2.RollbackRequest(snapshot=self.snapshot(key), to_revision=to_revision, options=self._options)
         return self._planner.rollback(request)
 
@@ -163,7 +163,7 @@ class Rollouts:
         return list(self._planner.list_revisions(request).revisions)
 
     def snapshot(self, key: Key, *, report: bool = False) -> plan_pb2.Snapshot:
-        """The Deployment and its objects. A report needs the pods, and the warnings about them."""
+        """The Deployment and its objects. A report needs the pods and the warnings about them."""
         with self._states.locked(key) as state:
             observed = self._observe(key, state, pods=report)
         if observed is None:
@@ -200,7 +200,7 @@ class Rollouts:
         owner = state.latest(owner)
         if owner is None:
             return None
-        # The planner selects among those that nobody controls.
+        # The planner selects from the objects without a controller.
         sets = state.overlay(self._reader.controlled_by(REPLICA_SET, key.namespace, {owner.uid, None}), now)
         state.sent = {it.uid: it.version for it in sets}
         snapshot = plan_pb2.Snapshot(
@@ -223,7 +223,7 @@ class Rollouts:
         return owner, snapshot
 
     def _outdated(self, owner: Object, state: OwnerState, cancel: Cancellation | None) -> bool:
-        """Reads the ReplicaSets from the API server, and says whether the last request had others.
+        """Reads the ReplicaSets from the API server. Returns whether the last request had different ones.
 
         Watches of different kinds lag independently: after a restart of the API server, or when a standby becomes the leader,
         the cache may show the newest template together with old sizes. No precondition covers the sizes of *other*
@@ -256,7 +256,7 @@ class Rollouts:
         return 0.0
 
     def _carry_out(self, response: plan_pb2.PlanRolloutResponse, state: OwnerState, cancel: Cancellation | None) -> SyncResult:
-        # A plan that reacts to a rejection does not make the call again; the next one does, after a backoff.
+        # A plan that reacts to a rejection does not repeat the call. The next one does, after a backoff.
         result = SyncResult(response, again=state.rejected)
         if response.HasField("requeue_after"):
             result.requeue_after = response.requeue_after.ToTimedelta().total_seconds()

@@ -6,17 +6,17 @@ import { keyText, type Key, type Kind, type KubeObject, type Page, type WatchEve
 import { sleep, type Clock } from "./clock.js";
 import type { Log } from "./log.js";
 
-// How long a watch lasts; the API server spreads the ends of watches by itself. The first and the longest delay after a failure.
+// The duration of a watch. The API server spreads the ends of watches. The first and the longest delay after a failure.
 const WATCH_SECONDS = 300;
 const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 5_000;
 // A watch that ends earlier, and without an event, has failed.
 const WATCH_MIN_MS = 1_000;
 
-/** Is told of each change: the former and the new version of an object, undefined if it was created or deleted. */
+/** Called with the old and the new version of an object. Undefined if it was created or deleted. */
 export type ChangeHandler = (before: KubeObject | undefined, after: KubeObject | undefined) => void;
 
-/** What a cache reads from. */
+/** The source of a cache. */
 export interface Source {
   list(kind: Kind, options: ListOptions): Promise<Page>;
   watch(kind: Kind, options: WatchOptions): AsyncIterable<WatchEvent>;
@@ -27,7 +27,7 @@ export function sourceOf(api: Api): Source {
   return { list: (kind, options) => api.listPage(kind, options), watch: (kind, options) => api.watch(kind, options) };
 }
 
-/** What a cache is made of. */
+/** The parameters of a cache. */
 export interface CacheOptions {
   readonly kind: Kind;
   readonly source: Source;
@@ -62,7 +62,7 @@ export class Cache {
     return this.#objects.get(keyText(key));
   }
 
-  /** The objects of a controller; undefined stands for those that nobody controls. */
+  /** The objects of a controller. Undefined stands for objects without one. */
   controlledBy(namespace: string, uid: string | undefined): KubeObject[] {
     return Array.from(this.#controlled.get(indexOf(namespace, uid))?.values() ?? []);
   }

@@ -1,11 +1,11 @@
-/** Time, so that tests can have a clock of their own. */
+/** Time, so that tests can replace the clock. */
 
 import { CancelledError } from "../errors.js";
 
 /** A monotonic clock with timers. Times are in milliseconds. */
 export interface Clock {
   now(): number;
-  /** Calls back after a delay, unless what it returns is called before. */
+  /** Calls back after a delay, unless the returned function is called before. */
   after(ms: number, call: () => void): () => void;
 }
 

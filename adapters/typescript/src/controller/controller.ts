@@ -13,13 +13,13 @@ import type { Metrics } from "./metrics.js";
 import { PROBE_LABEL, PROBE_POLL_MS, type Probe } from "./probe.js";
 import { BACKOFF_MAX_MS, BACKOFF_MIN_MS, Queue } from "./queue.js";
 
-// The delay while the service is unavailable. The keys that wait for it are spread over as long again, so that a service that
-// returns is not called by all of them at once.
+// The delay while the service is unavailable. Waiting keys are spread over the same time again, so that they do not all call a
+// recovered service at once.
 const PLANNER_BACKOFF_MS = 1_000;
-// How long syncs may take to end by themselves when the controller stops.
+// The time in which syncs may finish when the controller stops.
 const STOP_GRACE_MS = 5_000;
 
-/** What carries out plans: Rollouts, unless a test has another one. */
+/** Carries out plans. Tests replace Rollouts. */
 export interface Syncer {
   sync(key: Key, options: CallOptions): Promise<SyncResult>;
 }
@@ -29,15 +29,15 @@ export interface ControllerOptions {
   readonly kind: Kind;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** An empty one stands for all. */
+  /** Empty for all namespaces. */
   readonly namespaces?: readonly string[];
   readonly selector?: string;
   readonly workers?: number;
-  /** The least time between two syncs of a Deployment. One plan at its end covers all changes within it. */
+  /** The minimum time between two syncs of a Deployment. One plan at its end covers all changes within it. */
   readonly minIntervalMs?: number;
-  /** How often every Deployment is synced though nothing changes. */
+  /** The interval in which every Deployment is synced even if nothing changes. */
   readonly resyncIntervalMs?: number;
-  /** Nothing is written until it is clear. */
+  /** Nothing is written until the native controller is known not to be running. */
   readonly probe?: Probe | undefined;
   readonly clock?: Clock;
   readonly source?: Source;
@@ -61,13 +61,13 @@ export class Controller implements Reader {
   readonly #sets: Cache[];
   readonly #pods: Cache[];
   readonly #stop = new AbortController();
-  // Syncs that end by themselves still read the caches.
+  // Syncs that are finishing still read the caches.
   readonly #stopWatches = new AbortController();
-  // Each sync has a signal of its own: the listeners of a common one would add up.
+  // Each sync has its own signal, because the listeners of a shared one would accumulate.
   readonly #syncs = new Set<AbortController>();
   #running: Promise<void>[] = [];
 
-  /** `rollouts` makes what carries out plans, with the caches of the controller as its reader. */
+  /** `rollouts` creates the Rollouts, with the caches of the controller as its reader. */
   constructor(api: Api, options: ControllerOptions, rollouts: (settings: RolloutsOptions) => Syncer) {
     const { kind, log, namespaces = [""], selector = "", clock = SYSTEM_CLOCK, source = sourceOf(api) } = options;
     this.#kind = kind;
@@ -91,12 +91,12 @@ export class Controller implements Reader {
 
   // --- starting and stopping
 
-  /** Starts the watches, and returns when all have listed their objects. Those of pods start when they are needed. */
+  /** Starts the watches, and returns when all have listed their objects. The watch of pods starts when it is needed. */
   async startCaches(): Promise<void> {
     await Promise.all([...this.#owners, ...this.#sets].map((it) => it.start(this.#stopWatches.signal)));
   }
 
-  /** Starts to work. Deployments that changed before are in the queue. */
+  /** Starts the workers. Deployments that changed before are in the queue. */
   startWorkers(): void {
     const { signal } = this.#stop;
     this.#running = Array.from({ length: this.#workers }, () => this.#work());
@@ -104,7 +104,7 @@ export class Controller implements Reader {
     if (this.#probe) this.#running.push(this.#probe.run(signal));
   }
 
-  /** Lets syncs end by themselves for a while, or at once because another adapter may be writing already. */
+  /** Lets syncs finish for a while, or cancels them at once because another adapter may already be writing. */
   async stop({ atOnce = false } = {}): Promise<void> {
     this.#queue.close();
     this.#stop.abort();
@@ -143,7 +143,7 @@ export class Controller implements Reader {
     return [this.#owners, this.#sets, this.#pods].find((it) => it[0]?.kind === kind) ?? [];
   }
 
-  // --- what changes
+  // --- changes
 
   readonly #ownerChanged: ChangeHandler = (before, after) => {
     const key = (after ?? before)?.key;
@@ -154,13 +154,13 @@ export class Controller implements Reader {
     for (const it of [before, after]) {
       if (!it) continue;
       const { namespace } = it.key;
-      // Any Deployment of the namespace may adopt it; the planner knows which one does.
+      // Any Deployment of the namespace may adopt it. The planner decides which one does.
       if (!it.controller) this.#addOwners(namespace);
       else if (it.controller.kind === this.#kind.kind) this.#queue.add({ namespace, name: it.controller.name });
     }
   };
 
-  /** Recreate waits until all old pods are deleted. ReplicaSets do not reveal that: their size is 0 much earlier. */
+  /** Recreate waits until all old pods are deleted. ReplicaSets do not show that, because their size is 0 much earlier. */
   readonly #podChanged: ChangeHandler = (before, after) => {
     if (!before?.controller || after) return;
     const { namespace } = before.key;
@@ -196,7 +196,7 @@ export class Controller implements Reader {
     }
   }
 
-  /** Syncs a Deployment, and returns when to do so again. Never throws. */
+  /** Syncs a Deployment, and returns when to sync it again. Never throws. */
   async #handle(key: Key): Promise<number | undefined> {
     const name = keyText(key);
     const last = this.#lastSync.get(name);
@@ -233,7 +233,7 @@ export class Controller implements Reader {
         this.#log.warn(`${keyText(key)}: ${failure.toString()}`);
         this.#metrics.countRejection(failure.reason);
       }
-      // The next sync reports the rejection and asks for the backoff: a rejection counts once.
+      // The next sync reports the rejection and requests the backoff, so a rejection counts once.
       this.#metrics.countSync("rejected");
       return Math.max(this.#minIntervalMs, BACKOFF_MIN_MS);
     }

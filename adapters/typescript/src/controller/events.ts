@@ -1,10 +1,10 @@
-/** Events of the controller itself. Those of plans are calls of the plans. */
+/** Events of the controller itself. The events of plans are calls of the plans. */
 
 import type { Answer, ApiRequest } from "../kubernetes.js";
 import { EVENT, pathOf, type KubeObject } from "../objects.js";
 import type { Clock } from "./clock.js";
 
-// How often the same event is recorded at most.
+// The minimum interval between two recordings of the same event.
 const INTERVAL_MS = 60_000;
 
 /** Records warnings about Deployments. */
@@ -18,7 +18,7 @@ export class Events {
     this.#clock = clock;
   }
 
-  /** Records a warning, unless it was recorded a short while ago. */
+  /** Records a warning, unless it was recorded recently. */
   async warn(about: KubeObject | undefined, reason: string, message: string): Promise<void> {
     if (!about) return;
     const now = this.#clock.now();

@@ -10,10 +10,10 @@ const NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 const MODES: Readonly<Record<string, Kind>> = { takeover: DEPLOYMENT, "custom-resource": PLANNED_DEPLOYMENT };
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** The command line is not valid. */
+/** The command line is invalid. */
 export class UsageError extends Error {}
 
-/** A flag: how its value is read, its default, and what it is for. */
+/** A flag: its parser, its default, and its description. */
 interface Flag<T> {
   readonly read: (text: string) => T;
   /** Undefined if it is required. */
@@ -25,7 +25,7 @@ function flag<T>(read: (text: string) => T, initial: string | undefined, help: s
   return initial === undefined ? { read, help } : { read, initial, help };
 }
 
-/** A duration as Go writes it, for example "1m30s" or "100ms", in milliseconds. */
+/** A duration in the notation of Go, for example "1m30s" or "100ms", in milliseconds. */
 export function duration(text: string): number {
   if (text === "0") return 0;
   const parts = Array.from(text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g));
@@ -35,7 +35,7 @@ export function duration(text: string): number {
   return parts.reduce((sum, [, number = "", unit = ""]) => sum + Number(number) * (UNIT_MS[unit] ?? 0), 0);
 }
 
-/** A boolean as Go writes it. */
+/** A boolean in the notation of Go. */
 export function boolean(text: string): boolean {
   const value = { true: true, "1": true, false: false, "0": false }[text.toLowerCase()];
   if (value === undefined) throw new UsageError(`invalid value ${JSON.stringify(text)}: must be true or false`);
@@ -112,7 +112,7 @@ const FLAGS = {
 /** The values of all flags. */
 export type Flags = { readonly [Name in keyof typeof FLAGS]: ReturnType<(typeof FLAGS)[Name]["read"]> };
 
-/** What a line of the help says about each flag. */
+/** The lines of the help. */
 export function help(): string {
   const lines = Object.entries<Flag<unknown>>(FLAGS).map(([name, { initial, help: what }]) => {
     const standing = initial ?? "required";
@@ -124,7 +124,7 @@ export function help(): string {
 /**
  * Reads the command line. Undefined if it asks for help.
  *
- * @throws UsageError if it is not valid.
+ * @throws UsageError if it is invalid.
  */
 export function parseFlags(args: readonly string[]): Flags | undefined {
   if (args.some((it) => it === "--help" || it === "-h")) return undefined;
@@ -161,7 +161,7 @@ function readArguments(args: readonly string[]): Readonly<Record<string, string 
   }
 }
 
-/** Whether there is a probe: it says nothing about PlannedDeployments. */
+/** Whether there is a probe. It is irrelevant for PlannedDeployments. */
 export function hasProbe(flags: Flags): boolean {
   return flags.mode === "takeover" && flags["native-controller-probe"] > 0;
 }

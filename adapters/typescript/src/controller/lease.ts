@@ -17,12 +17,12 @@ interface LeaseSpec {
   leaseTransitions?: number;
 }
 
-/** What a lease needs of an API server. */
+/** The API calls that a lease needs. */
 export interface LeaseApi {
   request(request: ApiRequest, signal?: AbortSignal): Promise<Answer>;
 }
 
-/** Which lease, and who wants it. */
+/** The name of the lease, and the identity of its holder. */
 export interface ElectionOptions {
   readonly api: LeaseApi;
   readonly clock: Clock;
@@ -38,7 +38,7 @@ export class Election {
   readonly #options: ElectionOptions;
   readonly #retryMs: number;
   readonly #renewWithinMs: number;
-  // What was seen of the lease last, and when: clocks of other machines do not matter.
+  // The last observation of the lease, and its local time: the clocks of other machines do not matter.
   #seen = "";
   #seenAt = 0;
   #held = false;
@@ -92,7 +92,7 @@ export class Election {
     await this.#write("PUT", lease, { ...spec, holderIdentity: "", leaseDurationSeconds: 1, renewTime: microTime() });
   }
 
-  /** Tries until a time at most: without an answer, the lease ends all the same. */
+  /** Makes an attempt that ends at a time at the latest: the lease expires even without an answer. */
   async #tryBefore(end: number): Promise<boolean> {
     const { clock } = this.#options;
     const controller = new AbortController();
@@ -172,7 +172,7 @@ function readLease(text: string): { lease: Map<string, string>; spec: LeaseSpec 
   return { lease, spec: JSON.parse(lease.get("spec") ?? "{}") as LeaseSpec };
 }
 
-/** Now, as a MicroTime of Kubernetes, which has six digits. */
+/** The current time as a MicroTime of Kubernetes, with six digits. */
 function microTime(): string {
   return new Date().toISOString().replace("Z", "000Z");
 }

@@ -1,9 +1,9 @@
-/** Limits the rate of requests: a bucket of tokens. */
+/** Limits the rate of requests with a token bucket. */
 
 import type { Limiter } from "../kubernetes.js";
 import { sleep, type Clock } from "./clock.js";
 
-/** Grants `rate` requests in a second, and `burst` of them at once. */
+/** Grants `rate` requests per second, and a burst of `burst`. */
 export class TokenBucket implements Limiter {
   readonly #clock: Clock;
   readonly #rate: number;

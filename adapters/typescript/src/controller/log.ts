@@ -1,11 +1,11 @@
-/** The log: a line of JSON for each message, so that no text from a cluster can pass for another one. */
+/** The log: each message is a line of JSON, so text from a cluster cannot forge a line. */
 
 const LEVELS = ["debug", "info", "warn", "error"] as const;
 
-/** Writes messages by their level. */
+/** Writes messages with a level. */
 export type Log = Record<(typeof LEVELS)[number], (message: string) => void>;
 
-/** A log of this level and above. */
+/** A log of messages with at least this level. */
 export function createLog(level: string, write: (line: string) => void): Log {
   const least = Math.max(
     0,

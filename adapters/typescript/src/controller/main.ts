@@ -27,7 +27,7 @@ async function run(flags: Flags, log: Log, stop: AbortSignal): Promise<number> {
   const kubeconfig = flags.kubeconfig || undefined;
   const limiter = new TokenBucket(SYSTEM_CLOCK, flags["kube-api-qps"], flags["kube-api-burst"]);
   const api = await Api.fromConfig(kubeconfig, { userAgent: NAME, limiter });
-  // Without a limiter: the lease must not wait behind other requests.
+  // Without a limiter, because the lease must not wait for other requests.
   const leaseApi = await Api.fromConfig(kubeconfig, { userAgent: NAME });
   const kind = kindOf(flags);
   if ((await api.request({ method: "GET", path: pathOf(kind, flags.namespaces[0]), query: "limit=1" })).code === 404) {
@@ -90,7 +90,7 @@ async function listen(flags: Flags, metrics: Metrics, planner: Planner): Promise
   return Promise.all(endpoints);
 }
 
-/** Works, while holding the lease if there is one. */
+/** Runs the controller, while holding the lease if there is one. */
 async function work(flags: Flags, log: Log, controller: Controller, api: Api, stop: AbortSignal): Promise<number> {
   if (!flags["leader-elect"]) {
     if (!stop.aborted) controller.startWorkers();
@@ -103,7 +103,7 @@ async function work(flags: Flags, log: Log, controller: Controller, api: Api, st
     clock: SYSTEM_CLOCK,
     log,
     namespace: flags["leader-elect-namespace"],
-    // That of the Go adapter: the two exclude each other.
+    // The name of the Go adapter's lease: the adapters exclude each other.
     name: `${NAME}-${flags.mode}`,
     identity: `${hostname()}_${randomUUID()}`,
     durationMs: flags["leader-elect-lease-duration"],

@@ -1,4 +1,4 @@
-/** Metrics, under the names that the Go adapter has. */
+/** Metrics, with the names of the Go adapter. */
 
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 
@@ -48,12 +48,12 @@ export class Metrics {
     });
   }
 
-  /** Adds those of the process. */
+  /** Adds the metrics of the process. */
   collectProcess(): void {
     collectDefaultMetrics({ register: this.registry });
   }
 
-  /** Measures an attempt to call the service. Codes have the names that they have in Go. */
+  /** Measures an attempt to call the service. Codes have their names in Go. */
   readonly observePlanner = (ms: number, code: string): void => {
     const words = code.split("_").map((it) => it.charAt(0).toUpperCase() + it.slice(1));
     this.#plannerSeconds.observe({ code: code === "ok" ? "OK" : words.join("") }, ms / 1000);
@@ -67,7 +67,7 @@ export class Metrics {
     this.#rejectedCalls.inc({ reason: reason || "Unknown" });
   }
 
-  /** Records the phase of a Deployment, or that it does not exist any more. */
+  /** Records the phase of a Deployment, or that it no longer exists. */
   setPhase(key: Key, report: RolloutReport | undefined): void {
     const name = keyText(key);
     const before = this.#phases.get(name);

@@ -6,21 +6,21 @@ import { DEPLOYMENT, pathOf } from "../objects.js";
 import { sleep, type Clock } from "./clock.js";
 import type { Log } from "./log.js";
 
-/** Marks a Deployment that only shows whether the native controller is running. No adapter works on it. */
+/** Marks a Deployment that only shows whether the native controller is running. No adapter manages it. */
 export const PROBE_LABEL = "rollplan.dev/probe";
 const PROBE_NAME = "rollplan-native-controller-probe";
-/** How often the status of the probe is read. */
+/** The interval in which the status of the probe is read. */
 export const PROBE_POLL_MS = 2_000;
-// How often the probe is changed. The native controller observes a change within a second, and after its start the last one.
+// The interval in which the probe is changed. The native controller observes changes within a second, also after its start.
 const PROBE_INTERVAL_MS = 180_000;
 
-/** Where the probe is, and how long its status must not be written. */
+/** The location of the probe, and the time for which its status must not be written. */
 export interface ProbeOptions {
   readonly api: { request(request: ApiRequest, signal?: AbortSignal): Promise<Answer> };
   readonly clock: Clock;
   readonly log: Log;
   readonly namespace: string;
-  /** It must be longer than a change of the leader of kube-controller-manager takes. */
+  /** It must be longer than a leader change of kube-controller-manager takes. */
   readonly waitMs: number;
 }
 
@@ -30,12 +30,12 @@ interface Probed {
 }
 
 /**
- * Finds out whether the native Deployment controller is running before the adapter makes its first write: it changes a
- * Deployment without pods, which no adapter works on, and waits whether its status is written. Then it keeps watching.
+ * Determines whether the native Deployment controller is running before the adapter makes its first write: it changes a
+ * Deployment without pods, which no adapter manages, and checks whether its status is written. Then it continues to check.
  */
 export class Probe {
   readonly #options: ProbeOptions;
-  /** Undefined until it is known; null while the native controller is not running. */
+  /** Undefined until the result is known. Null while the native controller is not running. */
   #found: NativeControllerError | null | undefined;
 
   constructor(options: ProbeOptions) {
@@ -87,7 +87,7 @@ export class Probe {
 
   /** Changes the spec of the probe, or creates it, and returns its generation. */
   async #touch(signal: AbortSignal): Promise<number> {
-    // The limit means nothing for a Deployment without ReplicaSets; each value is another generation.
+    // The limit has no effect on a Deployment without ReplicaSets, but each value increments the generation.
     const revisionHistoryLimit = Date.now() % 2 ** 31;
     let answer = await this.#call("PATCH", "application/merge-patch+json", { spec: { revisionHistoryLimit } }, signal);
     if (answer.code === 404) answer = await this.#call("POST", "application/json", this.#deployment(revisionHistoryLimit), signal);

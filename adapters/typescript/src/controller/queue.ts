@@ -1,11 +1,11 @@
-/** A work queue: a key is in it once, is handled by one worker at a time, and comes back after a delay. */
+/** A work queue: it contains each key once, one worker handles a key at a time, and keys can be delayed. */
 
 import { keyText, type Key } from "../objects.js";
 import type { Clock } from "./clock.js";
 
 /**
  * The first and the longest delay after a failure in milliseconds. The native Deployment controller starts at the same delay, but
- * gives up on a Deployment once the delay reaches 82 s. This one keeps trying.
+ * gives up on a Deployment once the delay reaches 82 s. This one keeps retrying.
  */
 export const BACKOFF_MIN_MS = 5;
 export const BACKOFF_MAX_MS = 30_000;
@@ -18,7 +18,7 @@ interface Delayed {
 /** A work queue for asynchronous workers. */
 export class Queue {
   readonly #clock: Clock;
-  // Keys that wait in their order, keys that a worker has, and those of them that were added in the meantime.
+  // Waiting keys in order, keys that a worker is handling, and keys among them that were added in the meantime.
   readonly #ready = new Map<string, Key>();
   readonly #working = new Set<string>();
   readonly #again = new Set<string>();
@@ -43,13 +43,13 @@ export class Queue {
       return;
     }
     this.#ready.set(name, key);
-    // Later, so that what one change adds several times is handled once.
+    // Deferred, so that a key that one change adds several times is handled once.
     queueMicrotask(() => {
       this.#hand();
     });
   }
 
-  /** Adds a key after a delay. Of several delays of a key, the one that ends first counts. */
+  /** Adds a key after a delay. If a key has several delays, the one that ends first counts. */
   addAfter(key: Key, ms: number): void {
     const name = keyText(key);
     const at = this.#clock.now() + ms;
@@ -63,7 +63,7 @@ export class Queue {
     this.#delayed.set(name, { at, cancel });
   }
 
-  /** The delay after another failure of a key: it doubles each time. */
+  /** The delay after another failure of a key. It doubles each time. */
   backoff(key: Key): number {
     const name = keyText(key);
     const failures = this.#failures.get(name) ?? 0;
@@ -91,7 +91,7 @@ export class Queue {
     if (this.#again.delete(name)) this.add(key);
   }
 
-  /** Lets all workers end. */
+  /** Ends all workers. */
   close(): void {
     this.#closed = true;
     for (const { cancel } of this.#delayed.values()) cancel();
@@ -99,7 +99,7 @@ export class Queue {
     this.#hand();
   }
 
-  /** Gives waiting keys to workers that wait. */
+  /** Hands waiting keys to waiting workers. */
   #hand(): void {
     if (this.#closed) {
       for (const worker of this.#idle.splice(0)) worker(undefined);

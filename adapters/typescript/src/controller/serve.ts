@@ -10,13 +10,13 @@ export interface Address {
   readonly port: number;
 }
 
-/** What a path returns: a text, or an error that the caller is to see. */
+/** The response of a path: a text, or an error for the caller. */
 export interface Page {
   readonly type?: string;
   readonly read: () => Promise<string>;
 }
 
-/** A server under way. */
+/** A running server. */
 export class Endpoint {
   readonly #server: Server;
 
@@ -24,7 +24,7 @@ export class Endpoint {
     this.#server = server;
   }
 
-  /** Serves pages by their path. */
+  /** Serves pages by path. */
   static async listen({ host, port }: Address, pages: Readonly<Record<string, Page>>): Promise<Endpoint> {
     const server = createServer((request, response) => {
       const path = new URL(request.url ?? "/", "http://localhost").pathname;
@@ -55,7 +55,7 @@ async function respond(response: ServerResponse, page: Page | undefined): Promis
   }
 }
 
-/** The probes. Readiness fails while the service is not reachable. */
+/** The probes. Readiness fails while the service is unreachable. */
 export function probes(check: () => Promise<void>): Record<string, Page> {
   const ok = "ok";
   return {

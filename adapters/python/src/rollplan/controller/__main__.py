@@ -37,7 +37,7 @@ UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def duration(text: str) -> float:
-    """A duration as Go writes it, for example "1m30s" or "100ms", in seconds."""
+    """A duration in the notation of Go, for example "1m30s" or "100ms", in seconds."""
     parts = re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text)
     if text == "0":
         return 0.0
@@ -47,7 +47,7 @@ def duration(text: str) -> float:
 
 
 def boolean(text: str) -> bool:
-    """A boolean as Go writes it."""
+    """A boolean in the notation of Go."""
     if text.lower() not in ("true", "false", "1", "0"):
         raise argparse.ArgumentTypeError(f"invalid value {text!r}: must be true or false")
     return text.lower() in ("true", "1")
@@ -137,7 +137,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def has_probe(arguments: argparse.Namespace) -> bool:
-    """Whether there is a probe: it says nothing about PlannedDeployments."""
+    """Whether there is a probe. It is irrelevant for PlannedDeployments."""
     return bool(arguments.mode == "takeover" and arguments.native_controller_probe > 0)
 
 
@@ -167,7 +167,7 @@ def options_of(arguments: argparse.Namespace, api: Api) -> Options:
 
 
 def run(arguments: argparse.Namespace, stop: threading.Event) -> int:
-    """Runs the controller until it is to stop, and returns the exit code."""
+    """Runs the controller until it is stopped, and returns the exit code."""
     limiter = Limiter(arguments.kube_api_qps, arguments.kube_api_burst)
     api = Api.from_config(arguments.kubeconfig, user_agent=NAME, limiter=limiter)
     kind = MODES[arguments.mode]
@@ -192,7 +192,7 @@ def run(arguments: argparse.Namespace, stop: threading.Event) -> int:
             controller.stop()
             return 0
         identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-        # Without a limiter: the lease must not wait behind other requests. The name is that of the Go adapter.
+        # Without a limiter, because the lease must not wait for other requests. The name is that of the Go adapter.
         own = Api.from_config(arguments.kubeconfig, user_agent=NAME)
         election = Election(
             own, arguments.leader_elect_namespace, f"{NAME}-{arguments.mode}", identity, arguments.leader_elect_lease_duration
@@ -201,7 +201,7 @@ def run(arguments: argparse.Namespace, stop: threading.Event) -> int:
 
 
 def lead(controller: Controller, election: Election, stop: threading.Event) -> int:
-    """Works while holding the lease."""
+    """Runs the controller while holding the lease."""
     if election.acquire(stop):
         controller.start_workers()
         if not election.keep(stop):
@@ -214,7 +214,7 @@ def lead(controller: Controller, election: Election, stop: threading.Event) -> i
 
 
 class JsonFormatter(logging.Formatter):
-    """A line of JSON for each record, so that no text from a cluster can pass for another one."""
+    """Each record is a line of JSON, so text from a cluster cannot forge a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {"time": time.time(), "level": record.levelname.lower(), "message": record.getMessage()}

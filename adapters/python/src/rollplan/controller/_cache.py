@@ -13,12 +13,12 @@ from rollplan.objects import Key, Kind, Object
 
 log = logging.getLogger("rollplan.controller")
 
-# How long a watch lasts in seconds; the API server spreads the ends of watches by itself. The first and the longest delay after
+# The duration of a watch in seconds. The API server spreads the ends of watches. The first and the longest delay after
 # a failure.
 WATCH_TIME = 300.0
 RETRY_MIN, RETRY_MAX = 0.1, 5.0
 
-# Called with the former and the new version of an object; None if it was created or deleted.
+# Called with the old and the new version of an object. None if it was created or deleted.
 Handler = Callable[[Object | None, Object | None], None]
 
 
@@ -45,7 +45,7 @@ class Cache:
             return self._objects.get(key)
 
     def controlled_by(self, namespace: str, uid: str | None) -> list[Object]:
-        """The objects of a controller; None stands for those that nobody controls."""
+        """The objects of a controller. None stands for objects without one."""
         with self._lock:
             return list(self._controlled.get((namespace, uid), {}).values())
 
@@ -59,7 +59,7 @@ class Cache:
         self._thread.start()
 
     def wait_for_sync(self, stop: threading.Event) -> None:
-        """Waits until the first list has arrived, or it is to stop."""
+        """Waits until the first list has been read, or until it is stopped."""
         while not self._synced.wait(0.1) and not stop.is_set():
             pass
 

@@ -23,10 +23,10 @@ from rollplan.v1 import plan_pb2
 
 log = logging.getLogger("rollplan.controller")
 
-# The delay while the service is unavailable in seconds. The keys that wait for it are spread over as long again, so that a
-# service that returns is not called by all of them at once.
+# The delay in seconds while the service is unavailable. Waiting keys are spread over the same time again, so that they do
+# not all call a recovered service at once.
 PLANNER_BACKOFF = 1.0
-# How long syncs may take to end by themselves when the controller stops, in seconds.
+# The time in which syncs may finish when the controller stops, in seconds.
 STOP_GRACE = 5.0
 
 
@@ -37,13 +37,13 @@ class Options:
     namespaces: tuple[str, ...] = ("",)
     selector: str = ""
     workers: int = 5
-    # The least time between two syncs of a Deployment. One plan at its end covers all changes within it.
+    # The minimum time between two syncs of a Deployment. One plan at its end covers all changes within it.
     min_interval: float = 0.1
     status_interval: float = 0.5
-    # How often every Deployment is synced though nothing changes.
+    # The interval in which every Deployment is synced even if nothing changes.
     resync_interval: float = 3600.0
     plan: plan_pb2.PlanOptions | None = None
-    # Nothing is written until it is clear.
+    # Nothing is written until the native controller is known not to be running.
     probe: Probe | None = None
 
 
@@ -78,7 +78,7 @@ class Controller:
             cache.wait_for_sync(stop)
 
     def start_workers(self) -> None:
-        """Starts to work. Deployments that changed before are in the queue."""
+        """Starts the workers. Deployments that changed before are in the queue."""
         targets = [self._work] * self._options.workers + [self._resync]
         if self._options.probe:
             targets.append(self._watch_native)
@@ -87,7 +87,7 @@ class Controller:
             worker.start()
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Lets syncs end by themselves for a while, or at once because another adapter may be writing already."""
+        """Lets syncs finish for a while, or cancels them at once because another adapter may already be writing."""
         self._queue.close()
         if at_once:
             self._cancel.cancel()
@@ -108,12 +108,12 @@ class Controller:
         return next((it for it in found if it), None)
 
     def controlled_by(self, kind: Kind, namespace: str, uids: set[str | None]) -> list[Object]:
-        """The objects of a cache that these control."""
+        """The objects of a cache with these controllers."""
         return [
             it for cache in self._caches if cache.kind == kind for uid in uids for it in cache.controlled_by(namespace, uid)
         ]
 
-    # --- what changes
+    # --- changes
 
     def _owner_changed(self, before: Object | None, after: Object | None) -> None:
         for it in (before, after):
@@ -123,14 +123,14 @@ class Controller:
     def _set_changed(self, before: Object | None, after: Object | None) -> None:
         for it in (before, after):
             if it and it.controller is None:
-                # Any Deployment of the namespace may adopt it; the planner knows which one does.
+                # Any Deployment of the namespace may adopt it. The planner decides which one does.
                 for owner in self._all_owners(it.key.namespace):
                     self._queue.add(owner.key)
             elif it and it.controller and it.controller.kind == self._kind.kind:
                 self._queue.add(Key(it.key.namespace, it.controller.name))
 
     def _pod_changed(self, before: Object | None, after: Object | None) -> None:
-        """Recreate waits until all old pods are deleted. ReplicaSets do not reveal that: their size is 0 much earlier."""
+        """Recreate waits until all old pods are deleted. ReplicaSets do not show that, because their size is 0 much earlier."""
         if before is None or after is not None or before.controller is None:
             return
         owned = self.get(REPLICA_SET, Key(before.key.namespace, before.controller.name))
@@ -173,7 +173,7 @@ class Controller:
                 self._queue.add_after(key, delay)
 
     def _handle(self, key: Key) -> float | None:
-        """Syncs a Deployment, and returns when to do so again."""
+        """Syncs a Deployment, and returns when to sync it again."""
         wait = self._last_sync.get(key, float("-inf")) + self._options.min_interval - time.monotonic()
         if wait > 0:
             return wait
@@ -211,7 +211,7 @@ class Controller:
             for failure in result.rejected:
                 log.warning("%s: %s", key, failure)
                 REJECTED_CALLS.labels(failure.reason or "Unknown").inc()
-            # The next sync reports the rejection and asks for the backoff: a rejection counts once.
+            # The next sync reports the rejection and requests the backoff, so a rejection counts once.
             return "rejected", max(self._options.min_interval, BACKOFF_MIN)
         if result.again:
             return "retry", self._queue.backoff(key)

@@ -1,4 +1,4 @@
-"""Events of the controller itself. Those of plans are calls of the plans."""
+"""Events of the controller itself. The events of plans are calls of the plans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from rollplan.kubernetes import Api
 from rollplan.objects import EVENT, Object
 
-# How often the same event is recorded at most, in seconds.
+# The minimum interval between two recordings of the same event, in seconds.
 INTERVAL = 60.0
 
 
@@ -21,7 +21,7 @@ class Events:
         self._last: dict[tuple[str, str], float] = {}
 
     def warn(self, about: Object | None, reason: str, message: str) -> None:
-        """Records a warning, unless it was recorded a short while ago."""
+        """Records a warning, unless it was recorded recently."""
         now = time.monotonic()
         if about is None or now - self._last.get((about.uid, reason), float("-inf")) < INTERVAL:
             return

@@ -1,4 +1,4 @@
-"""Probes: /healthz, and /readyz, which fails while the service is not reachable."""
+"""Probes: /healthz, and /readyz, which fails while the service is unreachable."""
 
 from __future__ import annotations
 

@@ -22,13 +22,13 @@ class Election:
     def __init__(self, api: Api, namespace: str, name: str, identity: str, duration: float) -> None:
         self._api, self._namespace, self._name, self._identity, self._duration = api, namespace, name, identity, duration
         self._retry, self._renew_within = duration * 2 / 15, duration * 2 / 3
-        # What was seen of the lease last, and when: clocks of other machines do not matter.
+        # The last observation of the lease, and its local time: the clocks of other machines do not matter.
         self._seen: tuple[str, str] | None = None
         self._seen_at = 0.0
         self._held = False
 
     def acquire(self, stop: threading.Event) -> bool:
-        """Waits for the lease. False if it is to stop."""
+        """Waits for the lease. False if stopped."""
         while not stop.is_set():
             if self._try():
                 log.info("became the leader: %s", self._identity)
@@ -37,7 +37,7 @@ class Election:
         return False
 
     def keep(self, stop: threading.Event) -> bool:
-        """Renews the lease. False if it is lost, which must end all writes; True if it is to stop."""
+        """Renews the lease. False if it is lost, which must end all writes. True if stopped."""
         renewed = time.monotonic()
         while not stop.wait(self._retry):
             if self._try():

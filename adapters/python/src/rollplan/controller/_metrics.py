@@ -1,4 +1,4 @@
-"""Metrics, under the names that the Go adapter has."""
+"""Metrics, with the names of the Go adapter."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Phases:
         self._latest: dict[Key, tuple[str, str, str]] = {}
 
     def set(self, key: Key, report: report_pb2.RolloutReport | None) -> None:
-        """Records the report of a Deployment, or that it does not exist any more."""
+        """Records the report of a Deployment, or that it no longer exists."""
         with self._lock:
             before = self._latest.pop(key, None)
             if before:

@@ -15,21 +15,21 @@ from rollplan.objects import DEPLOYMENT, Json
 
 log = logging.getLogger("rollplan.controller")
 
-# Marks a Deployment that only shows whether the native controller is running. No adapter works on it.
+# Marks a Deployment that only shows whether the native controller is running. No adapter manages it.
 LABEL = "rollplan.dev/probe"
 NAME = "rollplan-native-controller-probe"
-# How often the status of the probe is read, in seconds.
+# The interval in which the status of the probe is read, in seconds.
 POLL = 2.0
-# How often the probe is changed. The native controller observes a change within a second, and after its start the last one.
+# The interval in which the probe is changed. The native controller observes changes within a second, also after its start.
 INTERVAL = 180.0
 
 
 class Probe:
-    """Finds out whether the native Deployment controller is running before the adapter makes its first write.
+    """Determines whether the native Deployment controller is running before the adapter makes its first write.
 
-    It changes a Deployment without pods, which no adapter works on, and waits whether its status is written. Then it keeps
-    watching. `wait` is how long the status must not be written: longer than a change of the leader of kube-controller-manager
-    takes.
+    It changes a Deployment without pods, which no adapter manages, and checks whether its status is written. Then it
+    continues to check. `wait` is how long the status must not be written: longer than a leader change of
+    kube-controller-manager takes.
     """
 
     def __init__(self, api: Api, namespace: str, wait: float, *, now: Callable[[], float] = time.monotonic) -> None:
@@ -82,7 +82,7 @@ class Probe:
 
     def _touch(self, cancel: Cancellation) -> int:
         """Changes the spec of the probe, or creates it, and returns its generation."""
-        # The limit means nothing for a Deployment without ReplicaSets; each value is another generation.
+        # The limit has no effect on a Deployment without ReplicaSets, but each value increments the generation.
         limit = time.time_ns() // 1_000_000 & 0x7FFFFFFF
         patch: Json = {"spec": {"revisionHistoryLimit": limit}}
         answer = self._call("PATCH", "application/merge-patch+json", patch, cancel)
@@ -91,7 +91,7 @@ class Probe:
         return int(_read("change", answer)["metadata"]["generation"])
 
     def _observe(self, cancel: Cancellation) -> tuple[int, str]:
-        """The generation that the status of the probe was written for, and who wrote it."""
+        """The generation of the probe's status, and the manager that wrote it."""
         it = _read("read", self._api.request("GET", DEPLOYMENT.path(self._namespace, NAME), cancel=cancel))
         managed = it["metadata"].get("managedFields", [])
         managers = [str(entry["manager"]) for entry in managed if entry.get("subresource") == "status"]

@@ -1,4 +1,4 @@
-"""A work queue: a key is in it once, is handled by one worker at a time, and comes back after a delay."""
+"""A work queue: it contains each key once, one worker handles a key at a time, and keys can be delayed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections import deque
 from rollplan.objects import Key
 
 # The first and the longest delay after a failure in seconds. The native Deployment controller starts at the same delay, but
-# gives up on a Deployment once the delay reaches 82 s. This one keeps trying.
+# gives up on a Deployment once the delay reaches 82 s. This one keeps retrying.
 BACKOFF_MIN = 0.005
 BACKOFF_MAX = 30.0
 
@@ -21,7 +21,7 @@ class Queue:
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._ready: deque[Key] = deque()
-        # Keys in `_ready`, keys that a worker has, and those of them that were added meanwhile.
+        # Keys in `_ready`, keys that a worker is handling, and keys among them that were added in the meantime.
         self._waiting: set[Key] = set()
         self._working: set[Key] = set()
         self._again: set[Key] = set()
@@ -41,7 +41,7 @@ class Queue:
             self._condition.notify()
 
     def backoff(self, key: Key) -> float:
-        """The delay after another failure of a key: it doubles each time."""
+        """The delay after another failure of a key. It doubles each time."""
         with self._condition:
             failures = self._failures.get(key, 0)
             self._failures[key] = failures + 1
@@ -66,7 +66,7 @@ class Queue:
             return None
 
     def done(self, key: Key) -> None:
-        """Returns a key. If it was added meanwhile, it is handled again."""
+        """Returns a key. If it was added in the meantime, it is handled again."""
         with self._condition:
             self._working.discard(key)
             if key in self._again:
@@ -74,7 +74,7 @@ class Queue:
                 self._add(key)
 
     def close(self) -> None:
-        """Lets all workers end."""
+        """Ends all workers."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()
@@ -92,7 +92,7 @@ class Queue:
             self._condition.notify()
 
     def _take_due(self) -> float | None:
-        """Moves the keys that are due, and returns the seconds until the next one is."""
+        """Moves the keys that are due, and returns the seconds until the next one is due."""
         while self._delayed:
             wait = self._delayed[0][0] - time.monotonic()
             if wait > 0:
