@@ -531,7 +531,7 @@ fn raw(value: prost_types::Struct) -> RawStruct {
     RawStruct::decode(&value.encode_to_vec()[..]).unwrap()
 }
 
-/// Templates as large as an object may be, alike but for their end.
+/// Templates of the maximum size of an object, which differ only at their end.
 fn templates(entries: Entries) -> proto::PlanRolloutRequest {
     use prost_types::value::Kind;
 

@@ -133,7 +133,7 @@ func sameCall(want *apiCall, r *http.Request, body []byte) error {
 }
 
 // eventAnswers are the answers to events, in turn. A plan does not depend on any of them: 409 means that the event is recorded
-// already, and an adapter without the permission to create events carries out plans all the same.
+// already, and an adapter without the permission to create events still carries out plans.
 var eventAnswers = []struct {
 	code   int
 	reason string

@@ -514,7 +514,7 @@ def custom_resource(run: Recorder) -> None:
 
 @scenario(without_pods(example("rollover")), options={"horizon": "HORIZON_PASS"})
 def going_on(run: Recorder) -> None:
-    """A step with ON_FAILURE_CONTINUE: the next one is carried out all the same, without the events of this one."""
+    """A step with ON_FAILURE_CONTINUE: the next one is still carried out, without the events of this one."""
     conflict = status(409, "Operation cannot be fulfilled on replicasets.apps: the object has been modified")
     run.sync("the scale-down conflicts, and the status is updated", answers("PATCH", "/replicasets/", conflict))
     run.sync("the request has the answer")

@@ -123,7 +123,7 @@ func TestKinds(t *testing.T) {
 	run(3, "PersistentVolumeClaim kinds/data: progressing", "status", "pvc", "data")
 	run(2, "a Job has no number of available pods", "wait", "job/migrate", "--for=available")
 
-	// An update that does not come: kubectl waits in vain, and so does wait, but with the cause.
+	// The update never happens: kubectl waits until its timeout, and so does wait, but it reports the cause.
 	cp.MustKubectl(ctx, t, "set", "image", "statefulset/db", "-n", kindsNamespace, "main=registry.example/db:404")
 	run(3, "image registry.example/db:404 of container main cannot be pulled", "wait", "sts/db", "--timeout", "20s", "--interval", "500ms")
 

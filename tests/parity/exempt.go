@@ -12,7 +12,7 @@ import (
 )
 
 // Exemption is a deliberate difference: where we differ on purpose (docs/parity.md). It excuses a difference only in a
-// world for which it applies; such worlds are counted by name, and most of them are equal all the same.
+// world for which it applies; such worlds are counted by name, and most of them are equal nevertheless.
 type Exemption struct {
 	Name    string
 	Reason  string

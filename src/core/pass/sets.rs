@@ -112,12 +112,12 @@ impl<'a> Sets<'a> {
         (new, old)
     }
 
-    /// A ReplicaSet as the cache has it, however often it was written since.
+    /// A ReplicaSet as observed, without later writes of the plan.
     fn look_up(&self, index: usize) -> WorkingCopy {
         WorkingCopy::of(&self.managed[index].cached, index)
     }
 
-    /// All ReplicaSets as the cache has them.
+    /// All ReplicaSets as observed.
     pub(super) fn look_up_all(&self) -> Found {
         let all = || (0..self.managed.len()).map(|index| self.look_up(index));
         Found {

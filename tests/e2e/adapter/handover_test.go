@@ -127,7 +127,7 @@ func TestNativeControllerProbe(t *testing.T) {
 	await(ctx, t, "the adapter to notice the native controller again", func(context.Context) error {
 		now, err := os.ReadFile(s.Adapter("adapter").Log())
 		if err == nil && !strings.Contains(string(now[len(log):]), "Stopped the work on all Deployments") {
-			err = errors.New("the log does not say so")
+			err = errors.New("the log does not report it")
 		}
 		return err
 	})

@@ -233,7 +233,7 @@ fn check_numbers(plan: &Plan) {
 }
 
 /// Where a ReplicaSet says that all of them together were allowed fewer pods than they are now, and they are to
-/// shrink, it grows all the same: Kubernetes' own doing, and no history of scaling leads there (docs/parity.md).
+/// shrink, it still grows: Kubernetes' own doing, and no history of scaling leads there (docs/parity.md).
 fn is_tampered(snapshot: &Snapshot) -> bool {
     let spec = &snapshot.deployment.spec;
     let Strategy::RollingUpdate {

@@ -233,7 +233,7 @@ impl<'a> Examiner<'a> {
         began.is_some_and(|(created, began)| created < began)
     }
 
-    /// Why an image cannot be pulled: older kubelets say so in events only.
+    /// Why an image cannot be pulled: older kubelets report it in events only.
     fn pull_error(&self, pod: &Pod, container: &Container, message: &'a str) -> &'a str {
         if message.contains(": ") {
             return message;
