@@ -1,64 +1,64 @@
-//! Why a request gets no answer.
+//! The errors of requests.
 
 use std::fmt;
 
-/// Violations that an error lists at most: they travel in a header, and proxies cap headers at 8 KiB.
+/// The maximum number of listed violations: errors are sent in a header, and proxies limit headers to 8 KiB.
 pub const LISTED_VIOLATIONS_MAX: usize = 20;
 
-/// Why a request gets no answer. None of these goes away by asking again.
+/// Why a request is refused. A retry of the same request fails, too.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The bytes cannot be decoded as the requested message.
+    /// The bytes cannot be decoded as the expected message.
     #[error("cannot decode the request as {message}")]
     Undecodable {
-        /// Name of the message, as "PlanRolloutRequest".
+        /// The name of the message, for example "PlanRolloutRequest".
         message: &'static str,
-        /// Where and why decoding failed.
+        /// The error of the decoder.
         source: prost::DecodeError,
     },
-    /// The text cannot be parsed as the JSON form of the requested message.
+    /// The text cannot be parsed as the JSON form of the expected message.
     #[error("the JSON text is not a valid {message}{}", at(.path))]
     InvalidJson {
-        /// Name of the message, as "PlanRolloutRequest".
+        /// The name of the message, for example "PlanRolloutRequest".
         message: &'static str,
-        /// Where it went wrong, by JSON names as "snapshot.deployment.spec.replicas". Empty when not known.
+        /// The path in JSON names, for example "snapshot.deployment.spec.replicas". Empty if unknown.
         path: String,
-        /// What went wrong, with line and column.
+        /// The error of the parser, with line and column.
         source: serde_json::Error,
     },
-    /// The request contradicts the contract: everything that is wrong with it, found in one go.
+    /// The request violates the contract, with all violations that were found.
     #[error("{0}")]
     InvalidArgument(Violations),
     /// The request is larger than the limits of the contract.
     #[error("{what}: {count} {unit} exceed the limit of {max}")]
     TooLarge {
-        /// What is too large, as a field path: "snapshot.pods". Or "request".
+        /// The field that is too large, for example "snapshot.pods", or "request".
         what: &'static str,
-        /// What is counted: "entries".
+        /// The unit of the count, for example "entries".
         unit: &'static str,
-        /// How many it has.
+        /// The actual number.
         count: usize,
-        /// How many it may have.
+        /// The maximum number.
         max: usize,
     },
     /// The answer is larger than the limits of the contract.
     #[error("the answer: {bytes} bytes exceed the limit of {max}")]
     AnswerTooLarge {
-        /// How many bytes it would have, encoded.
+        /// The encoded size in bytes.
         bytes: usize,
-        /// How many it may have.
+        /// The maximum size in bytes.
         max: usize,
     },
-    /// The requested revision cannot be rolled back to.
+    /// The Deployment cannot be rolled back to the requested revision.
     #[error(transparent)]
     Rollback(#[from] rollplan_core::RollbackError),
-    /// The work was given up: nobody waits for the answer.
+    /// The work was interrupted, because its answer is not needed.
     #[error(transparent)]
     Interrupted(#[from] rollplan_core::interrupt::Interrupted),
-    /// This build's own descriptors do not fit its messages: a bug.
+    /// The built-in descriptors do not match the messages: a bug.
     #[error("the descriptors of {message} are broken")]
     Descriptors {
-        /// Name of the message.
+        /// The name of the message.
         message: &'static str,
     },
 }
@@ -70,93 +70,93 @@ fn at(path: &str) -> String {
     }
 }
 
-/// Everything that is wrong with a request. At least one violation, the first
-/// [`LISTED_VIOLATIONS_MAX`] of them listed.
+/// All violations of a request, at least one. The first [`LISTED_VIOLATIONS_MAX`] are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violations {
-    /// The first of them, in the order of the fields.
+    /// The first violations, in the order of the fields.
     pub listed: Vec<Violation>,
-    /// How many more there are.
+    /// The number of further violations.
     pub omitted: usize,
 }
 
-/// One thing that is wrong with a request.
+/// A violation of the contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Where, as "snapshot.deployment.spec.strategy.rolling_update.max_surge": names of the contract, indices
-    /// from 0, keys of maps in brackets and quotes. Inside a template, the names are the template's own.
+    /// The field, for example "snapshot.deployment.spec.strategy.rolling_update.max_surge": names of the contract,
+    /// indices starting at 0, and quoted keys of maps in brackets. Inside a template, the names are those of the
+    /// template.
     pub field: String,
-    /// What rule is broken.
+    /// The violated rule.
     pub reason: Reason,
-    /// One line for people. Holds no value of a template.
+    /// A description for people, on one line. Contains no value of a template.
     pub description: String,
 }
 
-/// What rule of the contract is broken.
+/// The rules of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// Absent or empty, and needed.
+    /// A required field is absent or empty.
     Required,
-    /// Below zero where nothing is.
+    /// The value must not be negative.
     Negative,
-    /// Beyond what the field can carry.
+    /// The value is outside the range of the field.
     OutOfRange,
-    /// Neither a whole number nor a percentage.
+    /// The value is neither an integer nor a percentage.
     NotIntOrPercent,
-    /// A number of an enum that the contract does not have.
+    /// The number is not a value of the enum.
     UnknownEnumValue,
-    /// A strategy that is neither RollingUpdate nor Recreate.
+    /// The strategy is neither RollingUpdate nor Recreate.
     UnknownStrategy,
-    /// Limits of a rolling update beside another strategy.
+    /// Limits of a rolling update are given with another strategy.
     StrategyConflict,
-    /// An operator that is none of In, NotIn, Exists and DoesNotExist.
+    /// The operator is not one of In, NotIn, Exists and DoesNotExist.
     UnknownOperator,
-    /// Values that the operator does not go with, or none where it needs one.
+    /// The operator does not allow values, or requires some.
     OperatorValues,
-    /// A name that no object of this kind can have.
+    /// The name is invalid for objects of this kind.
     InvalidName,
-    /// A key that no label can have.
+    /// The key is invalid for labels.
     InvalidLabelKey,
-    /// A value that no label can have.
+    /// The value is invalid for labels.
     InvalidLabelValue,
-    /// A key that no annotation can have.
+    /// The key is invalid for annotations.
     InvalidAnnotationKey,
-    /// Annotations of more bytes than Kubernetes accepts.
+    /// The annotations exceed the size limit of Kubernetes.
     AnnotationsTooLarge,
-    /// An object of more bytes than Kubernetes accepts.
+    /// The object exceeds the size limit of Kubernetes.
     ObjectTooLarge,
-    /// A name or uid that an earlier object has.
+    /// An earlier object has the same name or UID.
     Duplicate,
-    /// An object of another kind than the field is for.
+    /// The field is for objects of another kind.
     WrongKind,
-    /// More than one owner that manages the object.
+    /// More than one owner is a controller.
     SeveralControllers,
-    /// Bytes that cannot be decoded as a Struct.
+    /// The bytes cannot be decoded as a Struct.
     MalformedStruct,
-    /// Bytes that are not valid JSON, or not the JSON of the expected object.
+    /// The bytes are not valid JSON, or not the JSON of the expected object.
     MalformedJson,
-    /// Text that is not UTF-8.
+    /// The text is not UTF-8.
     InvalidUtf8,
-    /// A template with more values than the contract allows.
+    /// The template has more values than the contract allows.
     TemplateTooLarge,
-    /// Lists and maps inside each other, too many levels of them.
+    /// Lists and maps are nested too deeply.
     TooDeep,
-    /// An integer beyond ±(2^53 − 1): it may have been rounded on its way.
+    /// The integer is outside ±(2^53 − 1), so it may have been rounded by the sender.
     UnsafeInteger,
-    /// An infinity, or no number.
+    /// The number is infinite or NaN.
     NotFinite,
-    /// A value of another type than the field has.
+    /// The value has the wrong type for its field.
     WrongType,
-    /// A key that an object has twice.
+    /// A key occurs twice in its object.
     DuplicateKey,
-    /// A field that excludes another one that is given.
+    /// The field excludes another field that is set.
     Exclusive,
-    /// An object that is named, or needed, and not there; or several where one is meant.
+    /// A referenced or required object is missing, or several match where one is expected.
     NotFound,
 }
 
 impl Reason {
-    /// Every reason.
+    /// All reasons.
     pub const ALL: [Self; 29] = [
         Self::Required,
         Self::Negative,
@@ -189,7 +189,7 @@ impl Reason {
         Self::NotFound,
     ];
 
-    /// The stable name that callers match on.
+    /// The stable name, which callers may match.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -235,7 +235,7 @@ impl fmt::Display for Reason {
 // === impl Violations ===
 
 impl Violations {
-    /// Adds those of another part of the same request.
+    /// Adds the violations of another part of the same request.
     pub(super) fn extend(&mut self, more: Self) {
         self.omitted += more.omitted;
         for violation in more.listed {
@@ -247,14 +247,14 @@ impl Violations {
         }
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there are no violations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { listed, omitted } = self;
         listed.is_empty() && *omitted == 0
     }
 
-    /// Adds one. The description is only made for one that is listed.
+    /// Adds a violation. The description is formatted only if the violation is listed.
     pub(super) fn add(
         &mut self,
         field: impl fmt::Display,
@@ -273,7 +273,7 @@ impl Violations {
     }
 }
 
-/// Fields hold keys and descriptions hold values of the request, which may be long.
+/// Truncates long text: fields may contain keys, and descriptions values, of the request.
 fn shorten(mut text: String) -> String {
     const BYTES_MAX: usize = 256;
     if text.len() > BYTES_MAX {
@@ -284,7 +284,7 @@ fn shorten(mut text: String) -> String {
     text
 }
 
-/// All violations in one line.
+/// All listed violations on one line.
 impl fmt::Display for Violations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, violation) in self.listed.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The events of a plan as calls that record them.
+//! Converts the events of a plan to API calls that record them.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -9,10 +9,10 @@ use serde_json::json;
 use super::path;
 use crate::proto;
 
-/// The component that events name as their source.
+/// The source component of events.
 const COMPONENT: &str = "rollplan";
 
-/// Bytes that the name of an object may have.
+/// The maximum length of the name of an object.
 const NAME_BYTES_MAX: usize = 253;
 
 /// Adds the calls that record the events of the steps.
@@ -36,7 +36,7 @@ pub(super) fn add(steps: &mut [proto::Step], snapshot: &Snapshot) {
     }
 }
 
-/// The object that an event is about.
+/// The object of an event.
 pub(super) struct Involved<'a> {
     pub(super) api_version: &'a str,
     pub(super) kind: &'a str,
@@ -98,13 +98,12 @@ pub(super) fn call(
     }
 }
 
-/// The name of an event: the same for the same event of the same plan, so that it is recorded once even if the call is
-/// repeated.
+/// The name of an event. The same event of the same plan has the same name, so repeated calls record it only once.
 fn name(owner: &str, hash: u64) -> String {
     let suffix = format!(".{hash:016x}");
-    // DNS names are ASCII.
+    // Names are ASCII, so any index is a character boundary.
     let owner = owner.get(..NAME_BYTES_MAX - suffix.len()).unwrap_or(owner);
-    // What is cut off may leave a dot or a hyphen, and neither may stand before a dot.
+    // The truncated name may end with a dot or a hyphen, which is not allowed before a dot.
     format!("{}{suffix}", owner.trim_end_matches(['.', '-']))
 }
 
@@ -126,9 +125,9 @@ mod tests {
         assert_eq!(name(&"a".repeat(253), 1).len(), 253);
     }
 
-    /// The name is made of all that tells events apart, and of nothing else.
+    /// The name depends on exactly the data that distinguishes events.
     #[test]
-    fn every_event_of_a_plan_has_its_name() {
+    fn events_of_a_plan_have_different_names() {
         let owner = |uid| Involved {
             api_version: "apps/v1",
             kind: "Deployment",

@@ -1,18 +1,18 @@
-//! Bytes that end early when nobody waits for their message any more: decoding a large one takes a while.
+//! Interrupts the decoding of large messages whose answer is not needed, by ending their bytes early.
 
 use bytes::{Buf, Bytes};
 use rollplan_core::interrupt::Interrupt;
 
-/// How many bytes are read between two questions whether to go on.
-const BYTES_UNASKED: usize = 16 << 10;
+/// The number of bytes between two checks for an interruption.
+const CHECK_INTERVAL_BYTES: usize = 16 << 10;
 
-/// More than a decoder reads without asking how much is left.
+/// The maximum number of bytes that a decoder reads without checking how many remain.
 const BYTES_MIN: usize = 16;
 
-/// The bytes of a message. Once interrupted there are no more of them, and decoding fails as for a message that is cut off.
+/// The bytes of a message. After an interruption, no bytes remain, and decoding fails as for a truncated message.
 pub(super) struct Interruptible<'i> {
     bytes: Bytes,
-    unasked: usize,
+    bytes_since_check: usize,
     interrupt: &'i dyn Interrupt,
 }
 
@@ -22,19 +22,19 @@ impl<'i> Interruptible<'i> {
     pub(super) fn new(bytes: Bytes, interrupt: &'i dyn Interrupt) -> Self {
         Self {
             bytes,
-            unasked: 0,
+            bytes_since_check: 0,
             interrupt,
         }
     }
 
     #[inline]
     fn read(&mut self, bytes: usize) {
-        self.unasked += bytes;
-        if self.unasked < BYTES_UNASKED {
+        self.bytes_since_check += bytes;
+        if self.bytes_since_check < CHECK_INTERVAL_BYTES {
             return;
         }
-        self.unasked = 0;
-        // The last few are left to a decoder that has seen that they are there.
+        self.bytes_since_check = 0;
+        // The last bytes remain, because the decoder may have checked already that they exist.
         if self.bytes.len() > BYTES_MIN && self.interrupt.is_interrupted() {
             self.bytes.clear();
         }
@@ -58,7 +58,7 @@ impl Buf for Interruptible<'_> {
         self.read(count);
     }
 
-    /// Without copying: templates are slices of the request.
+    /// Does not copy, so templates share the memory of the request.
     fn copy_to_bytes(&mut self, length: usize) -> Bytes {
         let bytes = self.bytes.split_to(length);
         self.read(length);

@@ -15,7 +15,7 @@ use serde_json::value::Serializer;
 use super::Error;
 use crate::proto::FILE_DESCRIPTOR_SET;
 
-/// `None` if the build is broken, which tests rule out.
+/// `None` if the descriptors are invalid, which tests rule out.
 static DESCRIPTORS: LazyLock<Option<DescriptorPool>> =
     LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET).ok());
 
@@ -67,12 +67,12 @@ pub fn to_json<M: Message + Name>(message: &M) -> Result<String, Error> {
     write(message, true)
 }
 
-/// Like [`to_json`], except that 64-bit integers are numbers, as programs expect that use the Kubernetes types. Protobuf
+/// Like [`to_json`], except that 64-bit integers are numbers, as expected by programs with Kubernetes types. Protobuf
 /// libraries accept both.
 ///
 /// # Errors
 ///
-/// Those of [`to_json`].
+/// See [`to_json`].
 pub fn to_kubernetes_json<M: Message + Name>(message: &M) -> Result<String, Error> {
     write(message, false)
 }

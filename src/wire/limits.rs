@@ -1,25 +1,25 @@
-//! How many objects a request may have.
+//! The maximum numbers of objects in requests.
 
 use super::error::Error;
 
-/// ReplicaSets that a snapshot may have.
+/// The maximum number of ReplicaSets in a snapshot.
 pub const REPLICA_SETS_MAX: usize = 10_000;
-/// Pods that a snapshot may have.
+/// The maximum number of pods in a snapshot.
 pub const PODS_MAX: usize = 20_000;
-/// Answers that a snapshot may have.
+/// The maximum number of answers in a snapshot.
 pub const ANSWERS_MAX: usize = 1_000;
-/// Events that a snapshot may have.
+/// The maximum number of events in a snapshot.
 pub const EVENTS_MAX: usize = 20_000;
-/// Expressions that a selector may have. Each is held against every object.
+/// The maximum number of expressions in a selector. Each is evaluated for every object.
 pub const EXPRESSIONS_MAX: usize = 100;
-/// Values that the expressions of a selector may have, taken together.
+/// The maximum number of values in all expressions of a selector.
 pub const VALUES_MAX: usize = 1_000;
-/// Workloads that a request for restarts may have.
+/// The maximum number of workloads in a request for restarts.
 pub const WORKLOADS_MAX: usize = 20_000;
-/// Configurations that a request for restarts may have.
+/// The maximum number of configurations in a request for restarts.
 pub const CONFIGURATIONS_MAX: usize = 40_000;
 
-/// Refuses more entries than `max`.
+/// Refuses a list with more than `max` entries.
 pub(super) fn limit(what: &'static str, count: usize, max: usize) -> Result<(), Error> {
     if count > max {
         return Err(Error::TooLarge {

@@ -1,8 +1,8 @@
-//! Protobuf ⇄ planner, and the only place that knows both.
+//! Converts between protobuf messages and the planner's types. No other module knows both.
 //!
-//! A request is parsed once: into what the planner reads, or into an error that lists everything that is wrong
-//! with it. Pod templates stay in the bytes they came in. [`plan_rollout`] and [`compute_status`] answer
-//! messages, [`plan_rollout_bytes`] and [`compute_status_bytes`] encoded ones; no server is needed for either.
+//! A request is parsed once: either to the planner's types, or to an error with all violations. Pod templates remain
+//! encoded. [`plan_rollout`] and [`compute_status`] take messages, [`plan_rollout_bytes`] and [`compute_status_bytes`]
+//! encoded messages. Neither needs a server.
 
 mod error;
 pub mod estimate;
@@ -54,29 +54,29 @@ use rollplan_core::snapshot::{Options, Snapshot};
 
 use crate::proto;
 
-/// Bytes that an encoded request may have.
+/// The maximum size of an encoded request, in bytes.
 pub const REQUEST_BYTES_MAX: usize = 16 << 20;
 
-/// Bytes that an encoded answer may have over the network: what clients take unless told otherwise.
+/// The maximum size of an encoded answer in bytes, which is the default limit of gRPC clients.
 pub const ANSWER_BYTES_MAX: usize = 4 << 20;
 
-/// The next writes for one Deployment.
+/// Plans the next writes for one Deployment.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidArgument`] with everything that is wrong with the request, [`Error::TooLarge`] beyond the
-/// limits of the contract. A rollout that is blocked or done is not an error.
+/// [`Error::InvalidArgument`] with all violations of the request; [`Error::TooLarge`] if it exceeds a limit of the
+/// contract. A rollout that is blocked or complete is not an error.
 pub fn plan_rollout(
     request: proto::PlanRolloutRequest,
 ) -> Result<proto::PlanRolloutResponse, Error> {
     plan_rollout_until(request, &Never)
 }
 
-/// [`plan_rollout`], unless it is interrupted.
+/// Like [`plan_rollout`], but can be interrupted.
 ///
 /// # Errors
 ///
-/// As [`plan_rollout`], and [`Error::Interrupted`].
+/// See [`plan_rollout`]; also [`Error::Interrupted`].
 pub fn plan_rollout_until(
     request: proto::PlanRolloutRequest,
     interrupt: &dyn Interrupt,
@@ -84,7 +84,7 @@ pub fn plan_rollout_until(
     plan_request_until(request.into(), interrupt)
 }
 
-/// [`plan_rollout_until`] of a request that may be decoded in part.
+/// Like [`plan_rollout_until`], for a partially decoded request.
 pub(crate) fn plan_request_until(
     request: PlanRequest,
     interrupt: &dyn Interrupt,
@@ -92,7 +92,7 @@ pub(crate) fn plan_request_until(
     plan_shown_until(request, None, interrupt)
 }
 
-/// [`plan_request_until`], with what the objects show if that is asked for.
+/// Like [`plan_request_until`]. With `shown`, the owner and the complete lists are inferred from the objects.
 pub(crate) fn plan_shown_until(
     request: PlanRequest,
     shown: Option<&mut Shown>,
@@ -103,14 +103,14 @@ pub(crate) fn plan_shown_until(
         lean_pods,
     } = request;
     let calls = Calls::of(snapshot.as_ref(), options.as_ref());
-    let reports = plan_request::reports(snapshot.as_ref(), options.as_ref());
-    let (snapshot, options, horizon) = match (shown, reports) {
+    let has_report = plan_request::has_report(snapshot.as_ref(), options.as_ref());
+    let (snapshot, options, horizon) = match (shown, has_report) {
         (Some(shown), _) => parse::shown_request(snapshot, shown, options, interrupt)?,
         (None, true) => parse::request(snapshot, options, interrupt)?,
         (None, false) => parse::lean_request(snapshot, lean_pods, options, interrupt)?,
     };
     let plan = plan(&snapshot, options, horizon, interrupt)?;
-    let report = match reports {
+    let report = match has_report {
         true => {
             let diagnosis = diagnose_until(&snapshot, options, interrupt)?;
             Some(report(&diagnosis, &plan.status, &plan.steps))
@@ -126,22 +126,22 @@ pub(crate) fn plan_shown_until(
     Ok(answer)
 }
 
-/// The status of one Deployment, or of an object of another kind, no write being made.
+/// Computes the status of a Deployment or of an object of another kind, without planning writes.
 ///
 /// # Errors
 ///
-/// As [`plan_rollout`].
+/// See [`plan_rollout`].
 pub fn compute_status(
     request: proto::ComputeStatusRequest,
 ) -> Result<proto::ComputeStatusResponse, Error> {
     compute_status_until(request, &Never)
 }
 
-/// [`compute_status`], unless it is interrupted.
+/// Like [`compute_status`], but can be interrupted.
 ///
 /// # Errors
 ///
-/// As [`compute_status`], and [`Error::Interrupted`].
+/// See [`compute_status`]; also [`Error::Interrupted`].
 pub fn compute_status_until(
     request: proto::ComputeStatusRequest,
     interrupt: &dyn Interrupt,
@@ -149,7 +149,7 @@ pub fn compute_status_until(
     compute_shown_status_until(request, None, interrupt)
 }
 
-/// [`compute_status_until`], with what the objects show if that is asked for.
+/// Like [`compute_status_until`]. With `shown`, the owner and the complete lists are inferred from the objects.
 pub(crate) fn compute_shown_status_until(
     request: proto::ComputeStatusRequest,
     shown: Option<&mut Shown>,
@@ -206,20 +206,20 @@ pub(crate) fn compute_shown_status_until(
     Ok(answer)
 }
 
-/// A rollback to an earlier revision.
+/// Plans a rollback to an earlier revision.
 ///
 /// # Errors
 ///
-/// As [`plan_rollout`], and [`Error::Rollback`] where a rollback is impossible.
+/// See [`plan_rollout`]; also [`Error::Rollback`] if the rollback is not possible.
 pub fn rollback(request: proto::RollbackRequest) -> Result<proto::RollbackResponse, Error> {
     rollback_until(request, &Never)
 }
 
-/// [`rollback`], unless it is interrupted.
+/// Like [`rollback`], but can be interrupted.
 ///
 /// # Errors
 ///
-/// As [`rollback`], and [`Error::Interrupted`].
+/// See [`rollback`]; also [`Error::Interrupted`].
 pub fn rollback_until(
     request: proto::RollbackRequest,
     interrupt: &dyn Interrupt,
@@ -238,22 +238,22 @@ pub fn rollback_until(
     Ok(answer)
 }
 
-/// The revisions of one Deployment.
+/// Lists the revisions of a Deployment.
 ///
 /// # Errors
 ///
-/// As [`plan_rollout`].
+/// See [`plan_rollout`].
 pub fn list_revisions(
     request: proto::ListRevisionsRequest,
 ) -> Result<proto::ListRevisionsResponse, Error> {
     list_revisions_until(request, &Never)
 }
 
-/// [`list_revisions`], unless it is interrupted.
+/// Like [`list_revisions`], but can be interrupted.
 ///
 /// # Errors
 ///
-/// As [`list_revisions`], and [`Error::Interrupted`].
+/// See [`list_revisions`]; also [`Error::Interrupted`].
 pub fn list_revisions_until(
     request: proto::ListRevisionsRequest,
     interrupt: &dyn Interrupt,
@@ -266,11 +266,11 @@ pub fn list_revisions_until(
     Ok(answer)
 }
 
-/// What a request says about the calls of its plan.
+/// The options for the calls of a plan.
 struct Calls {
-    /// The plural name of the owner's resource. Empty if it is not given.
+    /// The plural name of the owner's resource. Empty if the request has none.
     resource: String,
-    /// Whether events are calls too.
+    /// Whether events are returned as calls, too.
     events: bool,
 }
 
@@ -294,7 +294,7 @@ impl Calls {
     }
 }
 
-/// Whether an answer may be sent.
+/// Checks the size of an answer.
 ///
 /// # Errors
 ///
@@ -310,20 +310,20 @@ pub fn check_answer(answer: &impl Message) -> Result<(), Error> {
     Ok(())
 }
 
-/// [`plan_rollout`] on an encoded `PlanRolloutRequest`, giving an encoded `PlanRolloutResponse`.
+/// Like [`plan_rollout`], with an encoded `PlanRolloutRequest` and `PlanRolloutResponse`.
 ///
 /// # Errors
 ///
-/// As [`plan_rollout`], and [`Error::Undecodable`].
+/// See [`plan_rollout`]; also [`Error::Undecodable`].
 pub fn plan_rollout_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
     plan_rollout_bytes_until(request, &Never)
 }
 
-/// [`plan_rollout_bytes`], unless it is interrupted.
+/// Like [`plan_rollout_bytes`], but can be interrupted.
 ///
 /// # Errors
 ///
-/// As [`plan_rollout_bytes`], and [`Error::Interrupted`].
+/// See [`plan_rollout_bytes`]; also [`Error::Interrupted`].
 pub fn plan_rollout_bytes_until(
     request: &[u8],
     interrupt: &dyn Interrupt,
@@ -334,11 +334,11 @@ pub fn plan_rollout_bytes_until(
     Ok(answer.encode_to_vec())
 }
 
-/// [`compute_status`] on an encoded `ComputeStatusRequest`, giving an encoded `ComputeStatusResponse`.
+/// Like [`compute_status`], with an encoded `ComputeStatusRequest` and `ComputeStatusResponse`.
 ///
 /// # Errors
 ///
-/// As [`plan_rollout`], and [`Error::Undecodable`].
+/// See [`plan_rollout`]; also [`Error::Undecodable`].
 pub fn compute_status_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(compute_status(decode_request(request, &Never)?)?.encode_to_vec())
 }
@@ -351,7 +351,7 @@ fn decode_request<M: Message + Name + Default>(
     decode(Bytes::copy_from_slice(encoded), interrupt)
 }
 
-/// Refuses a request that is too large, or would be once it is decoded.
+/// Refuses a request that is too large, encoded or decoded.
 fn check_request<M: Name>(encoded: &[u8], interrupt: &dyn Interrupt) -> Result<(), Error> {
     if encoded.len() > REQUEST_BYTES_MAX {
         return Err(Error::TooLarge {
@@ -364,7 +364,7 @@ fn check_request<M: Name>(encoded: &[u8], interrupt: &dyn Interrupt) -> Result<(
     estimate::estimate_named(&M::full_name(), encoded, interrupt).map(|_| ())
 }
 
-/// A message that has been found not to take too much memory. Pod templates in it are slices of `encoded`.
+/// Decodes a message whose memory has been checked. Its pod templates are slices of `encoded`.
 pub(crate) fn decode<M: Message + Name + Default>(
     encoded: Bytes,
     interrupt: &dyn Interrupt,

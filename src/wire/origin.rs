@@ -1,18 +1,18 @@
-//! Where an object of a request comes from.
+//! The source of an object in a request.
 
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Where an object comes from.
+/// The source of an object in JSON texts.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
-    /// The list that it is in, for example `snapshot.objects_json[0].items`.
+    /// The list that contains it, for example `snapshot.objects_json[0].items`.
     pub(super) list: Rc<str>,
     pub(super) index: usize,
     /// For example "ReplicaSet shop/web-1".
     pub(super) object: String,
-    /// The text of its pod template, where this is not in its message.
+    /// The text of its pod template, if the message does not contain it.
     pub(super) template: Option<Arc<str>>,
 }
 

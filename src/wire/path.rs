@@ -5,12 +5,12 @@ use rollplan_core::snapshot::Deployment;
 
 use crate::proto;
 
-/// The name under which the API server records who has changed a field.
+/// The query parameter for the field manager, under which the API server records changes.
 pub(super) const FIELD_MANAGER: &str = "fieldManager=rollplan";
 
 const STRICT: &str = "&fieldValidation=Strict";
 
-/// The path of a call: of the collection when an object is created, otherwise of the object or its subresource.
+/// The path of a call: that of the collection for creates, otherwise that of the object or its subresource.
 pub(super) fn of_call(call: &ApiCall) -> String {
     match (call.verb, call.subresource.as_str()) {
         (Verb::Create, _) => of_collection(call),
@@ -43,8 +43,8 @@ pub(super) fn use_resource(steps: &mut [proto::Step], owner: &Deployment, resour
     }
 }
 
-/// Has the API server report fields of templates that it does not know. It does so itself for Deployments, but keeps the unknown
-/// fields of custom resources, and drops them from ReplicaSets: a typo would go unnoticed.
+/// Makes the API server report unknown fields in the templates of ReplicaSets. It does so itself for Deployments. But
+/// it preserves the unknown fields of custom resources, and drops them from ReplicaSets, so a typo would go unnoticed.
 pub(super) fn validate_templates(steps: &mut [proto::Step], owner: &Deployment) {
     if owner.is_native() {
         return;
@@ -82,7 +82,7 @@ pub(super) fn of_kind(api_version: &str, kind: &str, namespace: &str) -> String 
 }
 
 fn of_resource(api_version: &str, resource: &str, namespace: &str) -> String {
-    // Only the core group has no name.
+    // The core group has an empty name.
     let root = match api_version.contains('/') {
         true => "apis",
         false => "api",
@@ -90,7 +90,7 @@ fn of_resource(api_version: &str, resource: &str, namespace: &str) -> String {
     format!("/{root}/{api_version}/namespaces/{namespace}/{resource}")
 }
 
-/// The plural that Kubernetes derives from a kind by default (apimachinery: UnsafeGuessKindToResource).
+/// The default plural of a kind in Kubernetes (UnsafeGuessKindToResource in apimachinery).
 fn plural(kind: &str) -> String {
     let singular = kind.to_ascii_lowercase();
     match singular.strip_suffix('y') {
@@ -105,7 +105,7 @@ mod tests {
     use super::plural;
 
     #[test]
-    fn plurals_are_those_of_kubernetes() {
+    fn plurals_match_kubernetes() {
         for (kind, resource) in [
             ("Deployment", "deployments"),
             ("ReplicaSet", "replicasets"),

@@ -1,24 +1,24 @@
-//! A reader of JSON that knows only what API servers and kubectl print. Where a text has anything else, or is not JSON, it gives
-//! up, and serde_json reads that text: several times slower, but it knows all of JSON, and where something is wrong.
+//! A fast reader for the subset of JSON that API servers and kubectl print. It returns `None` for other text and for
+//! invalid JSON. serde_json, which is several times slower, then reads the text and reports errors.
 
 use std::borrow::Cow;
 
-/// Fields that an object has room for at first.
+/// The initial capacity for the fields of an object.
 pub(super) const TYPICAL_FIELDS: usize = 8;
 
-/// Levels of lists and objects that can be skipped.
+/// The maximum nesting of a value that can be skipped.
 const LEVELS_MAX: u32 = u128::BITS;
 
-/// A text, and how far it has been read. Every method returns `None` to give up.
+/// A text, and the current position. Methods return `None` if the text is not supported.
 #[derive(Clone, Debug)]
 pub(super) struct Json<'a> {
     text: &'a str,
     at: usize,
-    /// Whether nothing of the innermost list or object has been read.
+    /// Whether the next item or entry is the first of its list or object.
     is_first: bool,
 }
 
-/// The keys of an object, each with the text of its value.
+/// The keys of an object with the texts of their values.
 type Entries<'a> = Vec<(Cow<'a, str>, &'a str)>;
 
 // === impl Json ===
@@ -32,12 +32,12 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Finds that nothing is left.
+    /// Checks that only white space remains.
     pub(super) fn end(&mut self) -> Option<()> {
         self.peek().is_none().then_some(())
     }
 
-    /// The next byte that is not white space.
+    /// The next byte after white space.
     #[inline]
     pub(super) fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
@@ -53,7 +53,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Begins a list or an object.
+    /// Starts reading a list or an object.
     #[inline]
     pub(super) fn begin(&mut self, byte: u8) -> Option<()> {
         self.take(byte)?;
@@ -61,9 +61,9 @@ impl<'a> Json<'a> {
         Some(())
     }
 
-    /// Whether the list or object has another item or entry. Goes beyond its end otherwise.
+    /// Whether there is another item or entry. Skips the end of the list or object otherwise.
     #[inline]
-    pub(super) fn goes_on(&mut self, end: u8) -> Option<bool> {
+    pub(super) fn has_next(&mut self, end: u8) -> Option<bool> {
         let is_first = std::mem::replace(&mut self.is_first, false);
         match self.peek()? {
             byte if byte == end => {
@@ -72,7 +72,7 @@ impl<'a> Json<'a> {
             }
             b',' if !is_first => {
                 self.at += 1;
-                // No end comes after a comma.
+                // A comma must not precede the end.
                 (self.peek()? != end).then_some(true)
             }
             _ => is_first.then_some(true),
@@ -101,13 +101,13 @@ impl<'a> Json<'a> {
         Some(key)
     }
 
-    /// The text of an object and its entries, with no more of them than this.
+    /// The text of an object and its entries, of which there may be at most this number.
     pub(super) fn members(&mut self, entries_max: usize) -> Option<(&'a str, Entries<'a>)> {
         let mut entries = Vec::with_capacity(TYPICAL_FIELDS);
         self.peek()?;
         let start = self.at;
         self.begin(b'{')?;
-        while self.goes_on(b'}')? {
+        while self.has_next(b'}')? {
             let key = self.key()?;
             entries.push((Cow::Borrowed(key), self.value()?));
             if entries.len() > entries_max {
@@ -121,17 +121,17 @@ impl<'a> Json<'a> {
     pub(super) fn items(&mut self) -> Option<Vec<&'a str>> {
         let mut items = Vec::new();
         self.begin(b'[')?;
-        while self.goes_on(b']')? {
+        while self.has_next(b']')? {
             items.push(self.value()?);
         }
         Some(items)
     }
 
-    /// The text of a value, which is skipped.
+    /// Skips a value, and returns its text.
     pub(super) fn value(&mut self) -> Option<&'a str> {
         self.peek()?;
         let start = self.at;
-        // The lists and objects that have begun: a bit for each, set for objects, the innermost one last.
+        // The open lists and objects, one bit each with the innermost last. Bits of objects are set.
         let (mut objects, mut levels) = (0_u128, 0);
         loop {
             let is_object = match self.peek()? {
@@ -154,13 +154,13 @@ impl<'a> Json<'a> {
                     self.is_first = false;
                 }
             }
-            // Ends all that end here.
+            // Closes all lists and objects that end here.
             loop {
                 if levels == 0 {
                     return Some(&self.text[start..self.at]);
                 }
                 let is_object = objects & 1 == 1;
-                if self.goes_on(if is_object { b'}' } else { b']' })? {
+                if self.has_next(if is_object { b'}' } else { b']' })? {
                     if is_object {
                         self.skip_key()?;
                     }
@@ -245,7 +245,7 @@ impl<'a> Json<'a> {
         Some(())
     }
 
-    /// At least one.
+    /// Skips one or more digits.
     fn digits(&mut self) -> Option<()> {
         let rest = self.rest();
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -262,7 +262,7 @@ impl<'a> Json<'a> {
         Some(())
     }
 
-    /// Goes beyond bytes that are known.
+    /// Skips bytes that have been compared already.
     pub(super) fn skip(&mut self, length: usize) {
         self.at += length;
     }
@@ -273,7 +273,7 @@ impl<'a> Json<'a> {
     }
 }
 
-/// How many bytes of a string come before a quote, an escape or a control character.
+/// The length of the part of a string before the first quote, escape or control character.
 #[inline]
 fn plain_length(bytes: &[u8]) -> usize {
     let mut length = 0;
@@ -290,8 +290,8 @@ fn plain_length(bytes: &[u8]) -> usize {
     length + rest.iter().position(is_mark).unwrap_or(rest.len())
 }
 
-/// Marks quotes, escapes and control characters among eight bytes by their highest bits. Those above the first mark may be wrong:
-/// a subtraction borrows from the byte above.
+/// Sets the highest bits of bytes that are quotes, escapes or control characters. Bits above the first match may be
+/// wrong, because the subtraction borrows from higher bytes.
 #[inline]
 fn marks(eight: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xff;

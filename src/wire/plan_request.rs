@@ -1,7 +1,7 @@
-//! A request for a plan, decoded no further than its plan needs.
+//! Decodes a request for a plan only as far as necessary.
 //!
-//! Nearly every plan is made without a report, and decided by little of its pods ([`read_lean_pod`]). Their bytes are then read
-//! in place. In any other case, or if anything about a pod is unusual, the request is decoded as every other one.
+//! Nearly all plans have no report, and depend on few fields of their pods, which are then read in place
+//! ([`read_lean_pod`]). For a plan with a report, or if anything about a pod is unusual, the whole request is decoded.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,16 +19,16 @@ use super::limits::PODS_MAX;
 use super::parse::lean_pod::read_lean_pod;
 use crate::proto;
 
-/// A message that is not decoded yet.
+/// An encoded message.
 pub struct Encoded<M> {
     bytes: Bytes,
     message: PhantomData<fn() -> M>,
 }
 
-/// A request for a plan as it arrives.
+/// An encoded request for a plan.
 pub type EncodedPlanRequest = Encoded<proto::PlanRolloutRequest>;
 
-/// A request, with its pods beside it where only what decides was read of them.
+/// A decoded request. Its pods are separate if only the data that decides a plan was read.
 #[derive(Debug)]
 pub(crate) struct PlanRequest {
     pub(crate) message: proto::PlanRolloutRequest,
@@ -38,19 +38,19 @@ pub(crate) struct PlanRequest {
 /// A request whose pods are not decoded.
 #[derive(Debug, Default)]
 struct LazyRequest {
-    /// Without its snapshot.
+    /// The message without its snapshot.
     message: proto::PlanRolloutRequest,
     snapshot: Option<LazySnapshot>,
 }
 
 #[derive(Debug, Default)]
 struct LazySnapshot {
-    /// Without its pods.
+    /// The snapshot without its pods.
     message: proto::Snapshot,
     pods: Vec<Bytes>,
 }
 
-/// The fields of a request by which it is known whether its plan comes with a report.
+/// The fields of a request that determine whether its plan has a report.
 #[derive(Clone, PartialEq, Message)]
 struct ReportFields {
     #[prost(message, optional, tag = "1")]
@@ -68,7 +68,7 @@ struct SnapshotFields {
 // === impl Encoded ===
 
 impl<M: Message + Name + Default> Encoded<M> {
-    /// A message as it arrived.
+    /// Wraps an encoded message.
     #[must_use]
     pub fn new(bytes: Bytes) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl<M: Message + Name + Default> Encoded<M> {
         }
     }
 
-    /// The message as a whole.
+    /// Decodes the whole message.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl<M> fmt::Debug for Encoded<M> {
 // === impl PlanRequest ===
 
 impl PlanRequest {
-    /// Decodes a request that has been found not to take too much memory.
+    /// Decodes a request whose memory has been checked.
     pub(crate) fn decode(
         encoded: EncodedPlanRequest,
         interrupt: &dyn Interrupt,
@@ -109,7 +109,7 @@ impl PlanRequest {
         decode::<proto::PlanRolloutRequest>(bytes, interrupt).map(Self::from)
     }
 
-    /// `None` if it must be decoded as a whole.
+    /// `None` if the whole request must be decoded.
     fn decode_lean(bytes: &Bytes, interrupt: &dyn Interrupt) -> Option<Self> {
         let ReportFields { snapshot, options } = ReportFields::decode(bytes.clone()).ok()?;
         if options.is_some_and(|it| it.report) || !snapshot?.replica_sets_complete {
@@ -125,8 +125,8 @@ impl PlanRequest {
             return None;
         }
         let pods = pods.iter().map(|pod| {
-            let goes_on = !interrupt.is_interrupted();
-            goes_on.then(|| read_lean_pod(pod)).flatten()
+            let should_continue = !interrupt.is_interrupted();
+            should_continue.then(|| read_lean_pod(pod)).flatten()
         });
         Some(Self {
             lean_pods: pods.collect::<Option<_>>()?,
@@ -141,7 +141,7 @@ impl PlanRequest {
         self.message.snapshot.as_ref()
     }
 
-    /// How many pods there are in the fields of the snapshot.
+    /// The number of pods in the fields of the snapshot.
     pub(crate) fn pods(&self) -> usize {
         let whole = self.snapshot().map_or(0, |snapshot| snapshot.pods.len());
         whole + self.lean_pods.len()
@@ -157,8 +157,9 @@ impl From<proto::PlanRolloutRequest> for PlanRequest {
     }
 }
 
-/// Whether the plan has a report. Without all ReplicaSets, it is the whole answer, and gives the reason why nothing is planned.
-pub(super) fn reports(
+/// Whether the plan has a report. If ReplicaSets may be missing, the report is the whole answer: it states why nothing
+/// is planned.
+pub(super) fn has_report(
     snapshot: Option<&proto::Snapshot>,
     options: Option<&proto::PlanOptions>,
 ) -> bool {

@@ -19,7 +19,7 @@ pub fn print_plan(plan: Plan, report: Option<Report>) -> proto::PlanRolloutRespo
     print_plan_until(plan, report, &Never)
 }
 
-/// [`print_plan`]. Interrupted, it leaves steps out.
+/// Like [`print_plan`], but can be interrupted: steps are then missing.
 pub(super) fn print_plan_until(
     plan: Plan,
     report: Option<Report>,
@@ -29,7 +29,7 @@ pub(super) fn print_plan_until(
         steps,
         status,
         requeue_after,
-        // Only for tests. Callers plan again instead: nothing is left to do if that plan has no steps.
+        // Used only by tests. Callers plan again instead: a plan without steps shows that nothing remains to be done.
         settled: _,
         exhausted: _,
     } = plan;
@@ -72,7 +72,7 @@ pub fn print_status(status: DeploymentStatus) -> proto::DeploymentStatus {
     }
 }
 
-/// Which Deployment it is.
+/// The reference to a Deployment.
 pub(super) fn object_reference(deployment: &Deployment) -> proto::ObjectReference {
     reference(
         &deployment.api_version,
@@ -81,7 +81,7 @@ pub(super) fn object_reference(deployment: &Deployment) -> proto::ObjectReferenc
     )
 }
 
-/// Which object of another kind it is.
+/// The reference to an object of another kind.
 pub(super) fn observed_reference(observed: &Observed) -> proto::ObjectReference {
     reference(&observed.api_version, &observed.kind, &observed.metadata)
 }
@@ -125,7 +125,7 @@ pub fn print_step(step: Step) -> proto::Step {
         call,
         events,
         on_failure,
-        // The report has it.
+        // The report contains it.
         reason: _,
     } = step;
     let (on_failure, done_http_codes) = match on_failure {
@@ -140,7 +140,7 @@ pub fn print_step(step: Step) -> proto::Step {
         events: events.into_iter().map(event).collect(),
         on_failure: on_failure.into(),
         done_http_codes,
-        // Only on request: see event_calls.rs.
+        // Added only on request, in `event_calls.rs`.
         event_calls: Vec::new(),
         action: action.map(self::action),
     }
@@ -177,7 +177,7 @@ pub(super) fn api_call(call: ApiCall) -> proto::ApiCall {
     }
 }
 
-/// The call that reads the object whose name a create finds in use.
+/// The call that reads the existing object if a create conflicts with its name.
 fn read_on_conflict(call: &ApiCall) -> Option<proto::ApiCall> {
     (call.verb == Verb::Create).then(|| proto::ApiCall {
         verb: proto::Verb::Get.into(),

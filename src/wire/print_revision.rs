@@ -13,7 +13,7 @@ pub fn print_rollback(rollback: Rollback) -> proto::RollbackResponse {
     print_rollback_until(rollback, &Never)
 }
 
-/// [`print_rollback`]. Interrupted, it leaves changes out.
+/// Like [`print_rollback`], but can be interrupted: changes are then missing.
 pub(super) fn print_rollback_until(
     rollback: Rollback,
     interrupt: &dyn Interrupt,

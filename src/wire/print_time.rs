@@ -1,11 +1,11 @@
-//! Times and durations as messages.
+//! Converts times and durations to messages.
 
 use rollplan_core::time::{Span, Time};
 
 pub(super) fn timestamp(time: Time) -> prost_types::Timestamp {
     prost_types::Timestamp {
         seconds: time.seconds(),
-        // Less than a billion, so the sign does not change.
+        // Below a billion, so the sign does not change.
         nanos: time.nanos().cast_signed(),
     }
 }

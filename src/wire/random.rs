@@ -1,10 +1,10 @@
-//! Numbers that look random and are the same every time, for tests.
+//! Deterministic pseudorandom numbers for tests.
 
 /// SplitMix64.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    /// Below `end`, which is not zero.
+    /// A number below `end`, which must not be zero.
     pub(super) fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

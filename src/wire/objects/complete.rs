@@ -1,6 +1,6 @@
-//! Whether a list of objects looks complete. kubectl prints one List of everything that it was asked for, and nothing in it
-//! tells objects that do not exist from objects that were not asked for. But a Deployment counts its pods, and so do its
-//! ReplicaSets.
+//! Infers whether a list of objects is complete. kubectl prints one List of all requested objects, which does not show
+//! whether an absent object does not exist or was not requested. But Deployments and ReplicaSets report the number of
+//! their pods.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use rollplan_core::revision::REVISION;
 
 use super::found::{Found, Metadata};
 
-/// An object, with what tells whose it is.
+/// An object and its metadata.
 pub(crate) type Object<'o, 'a> = (&'o Found<'a>, &'o Metadata<'a>);
 
-/// What a list has of a Deployment and of its namespace.
+/// The listed objects in the namespace of an owner.
 pub(crate) struct Listed<'o, 'a> {
     pub(crate) owner: Object<'o, 'a>,
     /// All ReplicaSets of the namespace.
@@ -23,8 +23,9 @@ pub(crate) struct Listed<'o, 'a> {
 // === impl Listed ===
 
 impl Listed<'_, '_> {
-    /// Whether no ReplicaSet of the Deployment seems to be missing: the pods that those report which it controls add up to
-    /// those that it reports, and the one of its annotated revision is there. It does not count what it has yet to adopt.
+    /// Whether the ReplicaSets of the Deployment appear complete: the pods that they report add up to those that the
+    /// Deployment reports, and the ReplicaSet of its revision annotation is listed. ReplicaSets that it has not adopted
+    /// yet do not count.
     pub(crate) fn shows_every_replica_set(&self) -> bool {
         let pods = |(object, _): Object<'_, '_>| {
             let status = object.members("status").unwrap_or_default();
@@ -40,11 +41,11 @@ impl Listed<'_, '_> {
             && (revision.is_none() || own().any(|(set, _)| set.annotation(REVISION) == revision))
     }
 
-    /// Whether no pod seems to be missing: with strategy Recreate, new pods start once no old one is listed.
+    /// Whether the pods appear complete: with strategy Recreate, new pods are created when no old pod is listed.
     ///
-    /// A list of pods is complete, unless a ReplicaSet of the Deployment counts more than are listed. An empty one is
-    /// complete only if every ReplicaSet of the namespace reports, for its latest size, that it has no pod, not even a
-    /// terminating one; before Kubernetes 1.35 these are not counted.
+    /// A list of pods is complete, unless a ReplicaSet of the Deployment reports more pods than are listed. An empty
+    /// list is complete only if all ReplicaSets of the namespace report, for their latest generation, that they have no
+    /// pods, including terminating ones. Before Kubernetes 1.35, ReplicaSets do not report terminating pods.
     pub(crate) fn shows_every_pod(&self) -> bool {
         let has_pods = !self.pods.is_empty();
         let mut listed: BTreeMap<&str, i64> = BTreeMap::new();
@@ -73,7 +74,7 @@ impl Listed<'_, '_> {
         })
     }
 
-    /// Whether no pod seems to be missing of an owner of another kind than a Deployment: it counts no more than are listed.
+    /// Whether the pods of an owner other than a Deployment appear complete: it reports no more pods than are listed.
     pub(crate) fn shows_own_pods(&self) -> bool {
         let (owner, _) = self.owner;
         let status = owner.members("status").unwrap_or_default();

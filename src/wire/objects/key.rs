@@ -5,10 +5,10 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Visitor};
 
-/// What is wrong with an object that has one twice.
+/// The description of a duplicate key.
 pub(super) const DUPLICATE_KEY: &str = "the key occurs twice in its object";
 
-/// A key of an object, borrowed where it has no escapes.
+/// A key of an object, borrowed if it has no escapes.
 #[derive(Debug)]
 pub(super) struct Key;
 

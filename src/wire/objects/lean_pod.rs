@@ -1,7 +1,7 @@
-//! Pods in JSON, for a plan without a report: a plan is decided by little more than owner and phase.
+//! Reads pods in JSON for a plan without a report, which depends on little more than the owner and phase of a pod.
 //!
-//! The rest is validated by its type, and never becomes a message. Whatever is unusual is left to the message, which says what
-//! is wrong.
+//! Other fields are only validated and not converted to a message. If anything is unusual, the full reader decides,
+//! which reports errors.
 
 use prost::Name as _;
 use rollplan_core::snapshot::{ObjectMeta, OwnerReference, Pod};
@@ -15,8 +15,8 @@ use crate::wire::parse::lean_pod::{
 };
 use crate::wire::plain_json::Json;
 
-/// A pod with owner and phase, and without a namespace where that is its Deployment's, and the bytes of its JSON that were
-/// read. `None` for what is unusual.
+/// A pod with its owner and phase, and the number of bytes of its JSON. Its namespace is empty if the JSON has none.
+/// `None` if anything is unusual.
 pub(super) fn read_lean_pod(object: &Found<'_>) -> Option<(Pod, usize)> {
     let bytes: usize = object
         .fields()
@@ -44,7 +44,7 @@ pub(super) fn read_lean_pod(object: &Found<'_>) -> Option<(Pod, usize)> {
     Some((lean_pod(metadata, phase)?, bytes))
 }
 
-/// What a plan reads of metadata.
+/// Reads the metadata that a plan needs.
 fn read_metadata(members: &Members<'_>) -> Option<ObjectMeta> {
     check_members(members, SHAPES.named(&proto::ObjectMeta::full_name())?)?;
     let text = |name| match members.get(name) {
@@ -66,7 +66,7 @@ fn read_metadata(members: &Members<'_>) -> Option<ObjectMeta> {
     if let Some(owners) = members.get("ownerReferences").filter(|it| *it != "null") {
         let mut owners = Json::new(owners);
         owners.begin(b'[')?;
-        while owners.goes_on(b']')? {
+        while owners.has_next(b']')? {
             if metadata.owner_references.len() == OWNERS_MAX {
                 return None;
             }
@@ -76,11 +76,11 @@ fn read_metadata(members: &Members<'_>) -> Option<ObjectMeta> {
     Some(metadata)
 }
 
-/// An owner that has been checked.
+/// Reads an owner that has been validated.
 fn owner(json: &mut Json<'_>) -> Option<OwnerReference> {
     let mut owner = OwnerReference::default();
     json.begin(b'{')?;
-    while json.goes_on(b'}')? {
+    while json.has_next(b'}')? {
         match json.key()? {
             "apiVersion" => owner.api_version = json.string()?.to_owned(),
             "kind" => owner.kind = json.string()?.to_owned(),
@@ -102,7 +102,7 @@ fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether each entry of a map of strings is usual, and its keys are sorted, as API servers print them.
+/// Checks that all entries of a map of strings are usual, and that its keys are sorted, as API servers print them.
 fn check_map(text: &str, is_usual: impl Fn(&str, &str) -> bool) -> Option<()> {
     if text == "null" {
         return Some(());
@@ -110,9 +110,9 @@ fn check_map(text: &str, is_usual: impl Fn(&str, &str) -> bool) -> Option<()> {
     let mut json = Json::new(text);
     let mut last = None;
     json.begin(b'{')?;
-    while json.goes_on(b'}')? {
+    while json.has_next(b'}')? {
         let key = json.key()?;
-        // Values of annotations may have escapes, and none that is usual has one in a label.
+        // Values of annotations may contain escapes. In a label, an escape is unusual.
         let value = json.value()?;
         let value = value.strip_prefix('"')?.strip_suffix('"')?;
         if !is_usual(key, value) || last.is_some_and(|last| last >= key) {
@@ -123,7 +123,7 @@ fn check_map(text: &str, is_usual: impl Fn(&str, &str) -> bool) -> Option<()> {
     Some(())
 }
 
-/// Whether the fields of a message are what they must be.
+/// Checks the types of the fields of a message.
 fn check_members(members: &Members<'_>, shape: &Shape) -> Option<()> {
     let mut seen = Seen::default();
     for (name, text) in members.iter() {
@@ -138,23 +138,23 @@ fn check_members(members: &Members<'_>, shape: &Shape) -> Option<()> {
     Some(())
 }
 
-/// Whether a value is what a field must be. `null` is absent.
+/// Checks the type of a value. `null` is absent.
 fn check(json: &mut Json<'_>, field: &Field, repeated: Repeated) -> Option<()> {
     let first = json.peek()?;
     match (repeated, field.value) {
         _ if first == b'n' => _ = json.value()?,
         (Repeated::List, _) => {
             json.begin(b'[')?;
-            while json.goes_on(b']')? {
+            while json.has_next(b']')? {
                 check(json, field, Repeated::No)?;
             }
         }
-        // Its entries are for those who know what they are.
+        // The caller checks the entries.
         (Repeated::Map, _) if first == b'{' => _ = json.value()?,
         (Repeated::No, Kind::Text) if first == b'"' => _ = json.value()?,
         (Repeated::No, Kind::Bool) if matches!(first, b't' | b'f') => _ = json.value()?,
         (Repeated::No, Kind::Integer(..)) => {
-            // No number of a pod is negative or has more digits than these.
+            // No number of a pod is negative or has more digits.
             let text = json.value()?;
             let is_usual = text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
             return is_usual.then_some(());
@@ -164,7 +164,7 @@ fn check(json: &mut Json<'_>, field: &Field, repeated: Repeated) -> Option<()> {
             let shape = SHAPES.at(shape);
             let mut seen = Seen::default();
             json.begin(b'{')?;
-            while json.goes_on(b'}')? {
+            while json.has_next(b'}')? {
                 match shape.get(json.key()?) {
                     Some(field) if seen.add(field) => check(json, field, field.repeated)?,
                     Some(_) => return None,
@@ -177,18 +177,18 @@ fn check(json: &mut Json<'_>, field: &Field, repeated: Repeated) -> Option<()> {
     Some(())
 }
 
-/// A time of RFC 3339 in UTC, in seconds as Kubernetes prints it, or in any other form.
+/// A time in RFC 3339: in UTC with whole seconds, as Kubernetes prints it, or in any other form.
 fn check_time(text: &str) -> Option<()> {
     if is_whole_second(text) {
         return Some(());
     }
     let time: prost_types::Timestamp = text.parse().ok()?;
     Time::new(time.seconds, u32::try_from(time.nanos).ok()?)?;
-    // A date alone is none.
+    // The parser also accepts a date without a time, which is invalid here.
     (text.len() >= "2026-01-31T12:00:00Z".len()).then_some(())
 }
 
-/// Whether a text is a time such as "2026-01-31T12:00:00Z". Not said of 29 February.
+/// Whether the text is a time such as "2026-01-31T12:00:00Z". This fast check does not accept 29 February.
 fn is_whole_second(text: &str) -> bool {
     let Ok(text) = <&[u8; 20]>::try_from(text.as_bytes()) else {
         return false;
@@ -224,7 +224,7 @@ mod tests {
     use crate::wire::random::Random;
 
     #[test]
-    fn times_are_told_from_other_texts() {
+    fn times_are_distinguished_from_other_text() {
         for text in [
             "2026-01-31T12:00:00Z",
             "0001-12-01T00:00:00Z",
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// The pod of a text, if its message can be written and is usual.
+    /// The pod that is read from the transcoded message. `None` if that is invalid or unusual.
     fn read_message(object: &Found<'_>) -> Option<Pod> {
         let transcoded = Transcoder::default().message(
             &proto::Pod::full_name(),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_read_is_read_alike_from_the_message() {
+    fn lean_reader_agrees_with_the_message() {
         let saved = include_str!("../../../examples/stuck-crash-loop.json");
         let saved: serde_json::Value = serde_json::from_str(saved).unwrap();
         let pods = saved["items"].as_array().unwrap().iter();
@@ -276,7 +276,7 @@ mod tests {
         let texts: Vec<String> = pods
             .map(|pod| {
                 let mut pod = pod.clone();
-                // Skipped, and most of a pod.
+                // The spec is most of a pod, and is skipped.
                 pod["spec"] = serde_json::json!({"nodeName": "node", "priority": 0});
                 pod["metadata"]["annotations"] = serde_json::json!({"a": "\"ü", "b/C": ""});
                 pod.to_string()
@@ -308,7 +308,7 @@ mod tests {
         for round in 0..40_000 {
             let mut text = texts[below(texts.len())].clone();
             if round > 100 {
-                // A value or a part of one becomes something else.
+                // Replaces a value or a part of one.
                 let at = text.floor_char_boundary(below(text.len()));
                 let end = match below(3) {
                     0 => at,

@@ -1,6 +1,6 @@
-//! Kubernetes JSON as it is: finds the objects of a snapshot in it, selects those of its Deployment, and writes them as the
-//! messages that a client with generated types would have sent. What is not selected is never looked into. Pod templates stay
-//! the text that they are, and of pods no more is read than a plan needs.
+//! Reads Kubernetes JSON: finds the objects of a snapshot, selects those of its Deployment, and converts them to the
+//! messages that a client with generated types would have sent. Objects that are not selected are not parsed. Pod
+//! templates remain text, and only the fields of pods that a plan needs are read.
 
 mod complete;
 mod found;
@@ -31,10 +31,10 @@ use super::origin::Origin;
 use super::parse::name::is_dns_label;
 use crate::proto;
 
-/// Objects that the texts of a request may have, those that are not selected included.
+/// The maximum number of objects in the texts of a request, including those that are not selected.
 pub const OBJECTS_MAX: usize = 200_000;
 
-/// Where the objects of a snapshot come from, one for each.
+/// The sources of the objects of a snapshot, in the same order.
 #[derive(Debug)]
 pub(super) struct Origins {
     pub(super) deployment: Origin,
@@ -43,23 +43,23 @@ pub(super) struct Origins {
     pub(super) events: Vec<Origin>,
 }
 
-/// What a status is asked for.
+/// The subject of a status.
 #[derive(Debug)]
 pub(super) enum Subject {
-    /// A Deployment, whose objects are filled in. The origins are there if they come from texts.
+    /// A Deployment, whose objects have been added to the snapshot. It has origins if the objects come from texts.
     Deployment(Option<Origins>),
     /// An object of another kind.
     Workload(Box<kinds::Workload>),
 }
 
-/// Reads what a status is asked for. The texts are scanned once: only the spec of a custom resource tells whether it is a
-/// Deployment.
+/// Reads the subject of a status. The texts are scanned once, because only the spec of a custom resource shows whether
+/// it is planned as a Deployment.
 pub(super) fn read_subject(
     snapshot: &mut proto::Snapshot,
     shown: Option<&mut Shown>,
     interrupt: &dyn Interrupt,
 ) -> Result<Subject, Error> {
-    if !kinds::may_be_meant(snapshot) {
+    if !kinds::may_be_target(snapshot) {
         return read(snapshot, None, shown, interrupt).map(Subject::Deployment);
     }
     let mut violations = Violations::default();
@@ -82,8 +82,8 @@ pub(super) fn read_subject(
     Ok(Subject::Workload(Box::new(workload)))
 }
 
-/// Fills in the objects of a snapshot from its JSON texts. `None` if it has none. Its pods are put into `lean_pods`, if this is
-/// given and nothing about them is unusual.
+/// Adds the objects in the JSON texts of a snapshot to its fields. Returns `None` if there are no texts. Pods are added
+/// to `lean_pods` instead, if it is given and all of them are usual.
 pub(super) fn read(
     snapshot: &mut proto::Snapshot,
     lean_pods: Option<&mut Vec<Pod>>,
@@ -109,7 +109,7 @@ pub(super) fn read(
     Ok(Some(origins))
 }
 
-/// All objects of all texts, and whether a list in them is a page of one that goes on.
+/// Finds all objects in all texts. Also returns whether a list is only one page of a longer list.
 fn scan_all<'a>(
     texts: &'a [Bytes],
     mut violations: Violations,
@@ -131,7 +131,7 @@ fn scan_all<'a>(
     Ok((found.collect(), is_continued))
 }
 
-/// Objects are either in their fields or in texts.
+/// Checks that objects are given either in their fields or in texts.
 fn check_exclusive(snapshot: &proto::Snapshot, violations: &mut Violations) {
     for (field, is_given) in [
         ("snapshot.deployment", snapshot.deployment.is_some()),
@@ -145,7 +145,7 @@ fn check_exclusive(snapshot: &proto::Snapshot, violations: &mut Violations) {
     }
 }
 
-/// Nothing is planned for other kinds of Kubernetes than Deployments.
+/// Checks the kind of the target: among the kinds of Kubernetes, only Deployments can be planned.
 fn check_kind(snapshot: &proto::Snapshot, violations: &mut Violations) {
     let Some(target) = &snapshot.target else {
         return;
@@ -164,7 +164,7 @@ fn check_kind(snapshot: &proto::Snapshot, violations: &mut Violations) {
     }
 }
 
-/// What is wrong with the target by itself, or with a Deployment in fields that is another one.
+/// Validates the target, and compares it with a Deployment in its field.
 fn check_target(snapshot: &proto::Snapshot, violations: &mut Violations) {
     let Some(target) = &snapshot.target else {
         return;
@@ -199,7 +199,7 @@ fn check_target(snapshot: &proto::Snapshot, violations: &mut Violations) {
 
 struct Reader<'i> {
     violations: Violations,
-    /// Bytes that the messages take in memory.
+    /// The memory of the messages, in bytes.
     memory: usize,
     interrupt: &'i dyn Interrupt,
 }
@@ -215,7 +215,7 @@ impl<'i> Reader<'i> {
         }
     }
 
-    /// Fills in what the Deployment is decided by.
+    /// Adds the Deployment and its dependents to the snapshot.
     fn deployment(
         mut self,
         found: &[(Found<'_>, Metadata<'_>)],
@@ -230,5 +230,5 @@ impl<'i> Reader<'i> {
     }
 }
 
-/// An object, with what tells whose it is.
+/// An object and its metadata.
 type Object<'f, 'a> = &'f (Found<'a>, Metadata<'a>);

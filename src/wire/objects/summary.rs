@@ -1,4 +1,4 @@
-//! What Kubernetes JSON shows before a plan is made of it.
+//! A summary of Kubernetes JSON, inferred before planning.
 
 use rollplan_core::interrupt::Interrupt;
 
@@ -9,30 +9,30 @@ use super::{Reader, scan_all};
 use crate::proto;
 use crate::wire::error::{Error, Violations};
 
-/// What Kubernetes JSON shows before a plan is made of it.
+/// The owner in Kubernetes JSON, and whether its lists appear complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectsSummary {
-    /// The Deployment. Its resource is that of the request's target.
+    /// The Deployment. Its resource is taken from the target of the request.
     pub target: proto::Target,
-    /// Whether no ReplicaSet of the Deployment seems to be missing.
+    /// Whether the ReplicaSets of the Deployment appear complete.
     pub replica_sets_complete: bool,
-    /// Whether no pod of these seems to be missing.
+    /// Whether the pods of its ReplicaSets appear complete.
     pub pods_complete: bool,
 }
 
-/// What a caller states about its objects, and leaves to them to show otherwise.
+/// The caller's statements on complete lists. `None` infers them from the objects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shown {
     pub(crate) replica_sets_complete: Option<bool>,
     pub(crate) pods_complete: Option<bool>,
-    /// What the objects show, once they have been read.
+    /// The summary, once the objects have been read.
     pub(crate) summary: Option<ObjectsSummary>,
 }
 
 // === impl Shown ===
 
 impl Shown {
-    /// Notes what the objects show, and completes the snapshot.
+    /// Summarizes the objects, and completes the snapshot.
     pub(super) fn complete(
         &mut self,
         snapshot: &mut proto::Snapshot,
@@ -74,12 +74,12 @@ impl ObjectsSummary {
     }
 }
 
-/// What the JSON texts of a snapshot show. For callers who do not know what they were given, and so cannot promise that it is
+/// Summarizes the objects in the JSON texts of a snapshot, for callers that cannot state whether their lists are
 /// complete.
 ///
 /// # Errors
 ///
-/// As [`compute_status`](crate::wire::compute_status), if it is not clear which Deployment is meant.
+/// See [`compute_status`](crate::wire::compute_status), if the Deployment is ambiguous.
 pub fn summarize_objects(
     snapshot: &proto::Snapshot,
     interrupt: &dyn Interrupt,

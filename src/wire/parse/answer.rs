@@ -1,4 +1,4 @@
-//! What the API server answered to the calls of the last plan, and which of these answers are rejections.
+//! Parses the API server's answers to the calls of the last plan, and finds the rejections.
 
 use rollplan_core::action::{ApiCall, Verb};
 use rollplan_core::snapshot::{ReplicaSet, StepFailure};
@@ -10,22 +10,22 @@ use crate::proto;
 use crate::wire::error::Reason;
 use crate::wire::objects::{self, Metadata};
 
-/// Bytes that the body of an answer may have.
+/// The maximum size of the body of an answer, in bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
 
-/// The Status that the API server answers a failed call with, as far as it is read.
+/// The parts of a Status, the API server's answer to a failed call, that the planner uses.
 #[derive(Debug, Default)]
 struct Status {
     reason: String,
     message: String,
-    /// Reasons of `details.causes`.
+    /// The reasons in `details.causes`.
     causes: Vec<String>,
 }
 
-/// What an answer means.
+/// The meaning of an answer.
 #[derive(Debug)]
 enum Meaning {
-    /// The call succeeded, or its outcome is unknown, or its precondition failed: the snapshot was read after it.
+    /// The call succeeded, or its outcome is unknown, or its precondition failed. The snapshot shows the result.
     Nothing,
     /// The API server rejected the call.
     Rejected(Status),
@@ -37,7 +37,7 @@ impl Meaning {
     fn of(http_code: i32, verb: Verb, body: &[u8]) -> Self {
         let Some(status) = Status::read(body) else {
             return match http_code {
-                // Somebody in front of the API server rejected the call, for example an authenticating proxy.
+                // Not from the API server: for example, an authenticating proxy rejected the call.
                 400..=499 if !matches!(http_code, 404 | 408 | 409 | 422 | 429) => {
                     Self::Rejected(Status {
                         message: format!("the server answered HTTP {http_code} without a Status"),
@@ -49,9 +49,9 @@ impl Meaning {
         };
         let is_stale_or_unknown = match http_code {
             409 => status.reason != "AlreadyExists",
-            // A failed `test` of a JSON Patch. Errors of validation have causes.
+            // A failed `test` of a JSON Patch. Validation errors have causes.
             422 => status.causes.is_empty(),
-            // The object is gone, as was planned.
+            // The object was already deleted, as planned.
             404 => verb == Verb::Delete,
             400..=599 => matches!(status.reason.as_str(), "Timeout" | "ServerTimeout"),
             _ => true,
@@ -149,7 +149,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The object that has the name of one that was to be created.
+    /// The existing object with the name of one to create.
     fn existing_json(
         &mut self,
         bytes: &[u8],
@@ -161,7 +161,7 @@ impl Parser<'_> {
         }
         let is_own = |it: &Metadata<'_>| {
             let controller = it.controller.as_deref();
-            owner.is_near(&it.namespace) && controller.is_some_and(|uid| owner.is(uid))
+            owner.is_in_namespace(&it.namespace) && controller.is_some_and(|uid| owner.is(uid))
         };
         match objects::read_replica_set(bytes, is_own, self.interrupt) {
             Ok(set) => self.existing(set, owner, path),
@@ -173,7 +173,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The call as it was planned. If it is absent, that has been reported.
+    /// The planned call. A missing call has been reported already.
     fn call(&mut self, call: Option<proto::ApiCall>, path: &Path<'_>) -> ApiCall {
         let given = call.is_some();
         let proto::ApiCall {
@@ -185,7 +185,7 @@ impl Parser<'_> {
             subresource,
             content_type,
             body_json,
-            // They follow from the fields above.
+            // These follow from the fields above.
             path: _,
             query: _,
         } = call.unwrap_or_default();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_the_api_server_are_told_apart() {
+    fn rejections_by_the_api_server_are_recognized() {
         for (http_code, reason, causes, rejection) in [
             (409, "Conflict", "[]", false),
             (409, "AlreadyExists", "[]", true),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_others_are_told_apart() {
+    fn rejections_by_proxies_are_recognized() {
         const HTML: &str = "<html><h1>Bad Gateway</h1></html>";
         for (http_code, rejection) in [
             (0, false),

@@ -1,4 +1,4 @@
-//! The Deployment: identity, spec with the defaults of the Kubernetes API, and last status.
+//! Parses the Deployment: metadata, spec with the defaults of the Kubernetes API, and status.
 
 use prost_types::value::Kind;
 use rollplan_core::selector::LabelSelector;
@@ -18,14 +18,14 @@ use crate::wire::tree::Tape;
 const API_VERSION: &str = "apps/v1";
 const KIND: &str = "Deployment";
 
-// Defaults of the Kubernetes API.
+// The defaults of the Kubernetes API.
 const REPLICAS: i32 = 1;
 const REVISION_HISTORY_LIMIT: i32 = 10;
 const PROGRESS_DEADLINE_SECONDS: i32 = 600;
 
 impl Parser<'_> {
-    /// The Deployment, and its template as it was read. An absent one has been noted and is parsed as an empty one that
-    /// breaks no rule.
+    /// The Deployment, and its template as a tape. A missing Deployment has been reported already: it is parsed as an
+    /// empty one without further violations.
     pub(super) fn deployment<'r>(
         &mut self,
         deployment: Option<proto::Deployment>,
@@ -70,8 +70,8 @@ impl Parser<'_> {
         (deployment, template)
     }
 
-    /// Absent is Kubernetes' own Deployment. Half of another kind says nothing: a write to it could not be
-    /// addressed.
+    /// The kind of the owner. If both fields are absent, it is a Deployment. One of the fields without the other is
+    /// refused, because writes need both.
     fn owner_kind(
         &mut self,
         api_version: String,
@@ -111,7 +111,7 @@ impl Parser<'_> {
         let proto::DeploymentSpec {
             replicas,
             selector,
-            // Beside the rest, to outlive it.
+            // Parsed separately, because it outlives the rest.
             template: _,
             strategy,
             min_ready_seconds,
@@ -187,7 +187,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A number of pods or a percentage of them; absent and `null` are the default.
+    /// A number of pods or a percentage. Absent and `null` mean the default.
     fn int_or_percent(
         &mut self,
         value: Option<prost_types::Value>,
@@ -282,7 +282,7 @@ fn empty_spec() -> DeploymentSpec {
     }
 }
 
-/// Why something is not a number of pods.
+/// Why a value is not a number of pods.
 struct Fault(Reason, &'static str);
 
 impl Fault {
@@ -296,7 +296,7 @@ impl Fault {
 
 fn int(number: f64) -> Result<IntOrPercent, Fault> {
     if number.fract() != 0.0 {
-        // Not finite ends here too: its fraction is not a number.
+        // NaN and infinity end here, too: their fraction is NaN.
         Err(Fault::NEITHER)
     } else if number < 0.0 {
         Err(Fault::NEGATIVE)
@@ -307,7 +307,7 @@ fn int(number: f64) -> Result<IntOrPercent, Fault> {
     }
 }
 
-/// Digits and a percent sign. A number as text is none: the Kubernetes API refuses it too.
+/// Digits and a percent sign. A number in quotes is refused, as in the Kubernetes API.
 fn percent(text: &str) -> Result<IntOrPercent, Fault> {
     let digits = text.strip_suffix('%').ok_or(Fault::NEITHER)?;
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,4 +1,4 @@
-//! Events.
+//! Parses events.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::path::Path;
 use crate::proto;
 
 impl Parser<'_> {
-    /// The events about an object in `about`, a set of UIDs. Others are left out unchecked.
+    /// The events about the objects in `about`, a set of UIDs. Others are skipped without validation.
     pub(super) fn events(
         &mut self,
         events: Vec<proto::ObservedEvent>,

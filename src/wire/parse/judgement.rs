@@ -1,4 +1,4 @@
-//! How a rollout is to be judged.
+//! Parses the rules for judging a rollout.
 
 use rollplan_core::diagnosis::Cause;
 use rollplan_core::diagnosis::failure::class::{Class, Limit, Rules, TABLE};
@@ -59,7 +59,7 @@ impl Parser<'_> {
                     self.violation(&path.field("grace"), Reason::Negative, description);
                     return None;
                 }
-                // A part of a second counts as a whole one.
+                // Parts of a second are rounded up.
                 let seconds = grace.seconds.min(GRACE_SECONDS_MAX);
                 Some((class, Limit::Grace(seconds + i64::from(grace.nanos > 0))))
             }

@@ -1,7 +1,7 @@
-//! Pods for a plan without a report, read from their bytes: a plan is decided by little more than owner and phase.
+//! Reads encoded pods for a plan without a report, which depends on little more than the owner and phase of a pod.
 //!
-//! Everything else is validated and never becomes a value, which is most of what decoding costs. Whatever is unusual is left
-//! to the decoder and to [`pod`](super::pod), which say what is wrong.
+//! Other fields are only validated and not converted to values, which would be most of the cost of decoding. If
+//! anything is unusual, the decoder and [`pod`](super::pod) decide, which report errors.
 
 use rollplan_core::snapshot::{ObjectMeta, OwnerReference, Pod};
 use rollplan_core::time::Time;
@@ -11,19 +11,19 @@ use super::name::{
 };
 use crate::wire::tree::{Field, field};
 
-/// Bytes that such a pod may have. No list or map of it, and no text, comes near a limit.
+/// The maximum size of such a pod, in bytes. Its lists, maps and strings are then far below all other limits.
 pub(in crate::wire) const BYTES_MAX: usize = 16 << 10;
 
-/// Owners that such a pod may have.
+/// The maximum number of owners of such a pod.
 pub(in crate::wire) const OWNERS_MAX: usize = 8;
 
-/// What a field must be.
+/// The type of a field.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Text,
-    /// A bool, or a number of any sign.
+    /// A bool, or a number that may be negative.
     Number,
-    /// A number of 32 bits that is not negative.
+    /// A 32-bit number that is not negative.
     Count,
     Time,
     Message(&'static [Shape]),
@@ -31,7 +31,7 @@ enum Shape {
 
 use Shape::{Count, Message, Number, Text};
 
-// The fields of each message, by their numbers from 1 on.
+// The fields of each message, by number, starting at 1.
 const SPEC: &[Shape] = &[Text];
 const STATUS: &[Shape] = &[
     Text,
@@ -59,13 +59,13 @@ const WAITING: &[Shape] = &[Text, Text];
 const RUNNING: &[Shape] = &[Shape::Time];
 const TERMINATED: &[Shape] = &[Number, Number, Text, Text, Shape::Time, Shape::Time];
 
-/// What a pod with so many bytes takes in memory.
+/// The memory of a pod with this encoded size, in bytes.
 pub(in crate::wire) fn lean_pod_memory(bytes: usize) -> usize {
-    // Short texts take more than their bytes.
+    // Short strings take more memory than their bytes.
     size_of::<Pod>() + OWNERS_MAX * size_of::<OwnerReference>() + 2 * bytes
 }
 
-/// A pod with owner and phase, and without a namespace where that is its Deployment's. `None` for what is unusual.
+/// A pod with its owner and phase. Its namespace is empty if the message has none. `None` if anything is unusual.
 pub(in crate::wire) fn read_lean_pod(mut bytes: &[u8]) -> Option<Pod> {
     if bytes.len() > BYTES_MAX {
         return None;
@@ -93,7 +93,7 @@ pub(in crate::wire) fn read_lean_pod(mut bytes: &[u8]) -> Option<Pod> {
     is_usual.then(|| lean_pod(metadata?, phase)).flatten()
 }
 
-/// A pod whose other fields have been found to be usual.
+/// A pod whose other fields have been checked. `None` if its metadata is unusual.
 pub(in crate::wire) fn lean_pod(metadata: ObjectMeta, phase: &str) -> Option<Pod> {
     let controllers = metadata.owner_references.iter();
     let controllers = controllers.filter(|owner| owner.controller == Some(true));
@@ -120,7 +120,7 @@ pub(in crate::wire) fn is_usual_annotation(key: &str) -> bool {
     is_annotation_key(key)
 }
 
-/// Adds what a plan reads of metadata.
+/// Adds the metadata that a plan needs.
 fn read_metadata(mut bytes: &[u8], metadata: &mut ObjectMeta) -> Option<()> {
     while !bytes.is_empty() {
         match field(&mut bytes)? {
@@ -169,7 +169,7 @@ fn owner(mut bytes: &[u8]) -> Option<OwnerReference> {
     Some(owner)
 }
 
-/// Key and value of an entry of a map. What is missing is empty.
+/// The key and value of a map entry. Missing ones are empty.
 fn entry(mut bytes: &[u8]) -> Option<(&str, &str)> {
     let (mut key, mut value) = ("", "");
     while !bytes.is_empty() {
@@ -183,7 +183,7 @@ fn entry(mut bytes: &[u8]) -> Option<(&str, &str)> {
     Some((key, value))
 }
 
-/// The phase in a status. The last occurrence of a field counts.
+/// The phase in a status. The last occurrence applies.
 fn phase_of(mut status: &[u8]) -> Option<Option<&str>> {
     let mut phase = None;
     while !status.is_empty() {
@@ -194,8 +194,8 @@ fn phase_of(mut status: &[u8]) -> Option<Option<&str>> {
     Some(phase)
 }
 
-/// Whether all fields of a message are what they must be. Each occurrence counts: what is made of several that are valid is
-/// valid too.
+/// Checks the types of all fields of a message. If a field occurs several times, all occurrences are checked: merging
+/// valid messages gives a valid message.
 fn check(mut bytes: &[u8], shapes: &[Shape]) -> Option<()> {
     while !bytes.is_empty() {
         let (number, field) = field(&mut bytes)?;
@@ -204,7 +204,7 @@ fn check(mut bytes: &[u8], shapes: &[Shape]) -> Option<()> {
             (None, _) | (Some(Number), Field::Varint(_)) => {}
             (Some(Text), Field::Bytes(inside)) => _ = text(inside)?,
             (Some(Count), Field::Varint(count)) => {
-                // Decoders cut off what is more than 32 bits.
+                // Decoders truncate larger numbers to 32 bits.
                 if (count as i32).is_negative() {
                     return None;
                 }
@@ -217,7 +217,7 @@ fn check(mut bytes: &[u8], shapes: &[Shape]) -> Option<()> {
     Some(())
 }
 
-/// A time of the years 1 to 9999.
+/// Checks that a time is in the years 1 to 9999.
 fn check_time(mut bytes: &[u8]) -> Option<()> {
     let (mut seconds, mut nanos) = (0, 0);
     while !bytes.is_empty() {
@@ -254,7 +254,7 @@ mod tests {
         for field in message.fields() {
             match (field.kind(), shapes[field.number() as usize - 1]) {
                 (Kind::String, Text) | (Kind::Bool, Number) => {}
-                // What a signal and an exit status may be is not checked.
+                // Signals and exit codes may be negative.
                 (Kind::Int32, Number) => assert_eq!(name, "rollplan.v1.ContainerStateTerminated"),
                 (Kind::Int32, Count) => {}
                 (Kind::Message(inner), Shape::Time) => {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_those_of_the_contract() {
+    fn shapes_match_the_contract() {
         let pool = json::descriptors().unwrap();
         let message = |name: &str| pool.get_message_by_name(name).unwrap();
         shapes_are_of(&message("rollplan.v1.PodSpec"), SPEC);
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// What decoder and parser make of a pod, as far as a plan is decided by it. `None` if they refuse it.
+    /// The parts of a pod that decide a plan, as read by the decoder and the parser. `None` if these refuse the pod.
     fn read_whole(bytes: &[u8]) -> Option<Pod> {
         let pod = proto::Pod::decode(bytes).ok()?;
         let mut parser = Parser::new(&Never);
@@ -299,7 +299,7 @@ mod tests {
         })
     }
 
-    /// Pods of the examples, and one with everything that a pod may have.
+    /// The pods of the examples, and one with all possible fields.
     fn pods() -> Vec<Vec<u8>> {
         let saved = [
             include_str!("../../../examples/mid-rollout.json"),
@@ -358,14 +358,14 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_read_is_read_alike_by_the_decoder() {
+    fn lean_reader_agrees_with_the_decoder() {
         let pods = pods();
         let mut random = Random(1);
         let mut below = |end: usize| random.below(end);
         let mut read = 0;
         for _ in 0..40_000 {
             let mut bytes = pods[below(pods.len())].clone();
-            // Two in one are merged.
+            // Concatenated messages are merged.
             if below(4) == 0 {
                 bytes.extend_from_slice(&pods[below(pods.len())]);
             }

@@ -1,4 +1,4 @@
-//! Metadata, and what kind of object it belongs to.
+//! Parses metadata and kinds of objects.
 
 use rollplan_core::snapshot::{ObjectMeta, OwnerReference};
 
@@ -7,7 +7,7 @@ use super::path::Path;
 use crate::proto;
 use crate::wire::error::Reason;
 
-/// Which metadata an object must have, besides its name and uid.
+/// The metadata that an object must have, in addition to its name and UID.
 #[derive(Clone, Copy)]
 pub(super) struct Needed {
     pub(super) namespace: bool,
@@ -69,7 +69,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Metadata of an object beside its owner. An absent namespace is the owner's.
+    /// The metadata of an object in the owner's namespace. A missing namespace is replaced by the owner's.
     pub(super) fn member_metadata(
         &mut self,
         metadata: Option<proto::ObjectMeta>,
@@ -110,7 +110,7 @@ impl Parser<'_> {
             .collect()
     }
 
-    /// Objects of some other kind have no place in a list. Absent is the kind of the list.
+    /// Checks the kind of an object in a list. A missing kind is that of the list.
     pub(super) fn kind(
         &mut self,
         (api_version, kind): (&str, &str),
@@ -129,7 +129,7 @@ impl Parser<'_> {
     }
 }
 
-/// An owner as it was given.
+/// Converts an owner reference without validation.
 pub(super) fn owner_reference(owner: proto::OwnerReference) -> OwnerReference {
     let proto::OwnerReference {
         api_version,

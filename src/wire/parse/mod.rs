@@ -1,5 +1,5 @@
-//! Requests, parsed: from messages to what the planner reads. Whatever is wrong is noted with its path, and
-//! parsing goes on with a stand-in, so that one answer names everything.
+//! Parses requests from messages to the planner's types. Violations are recorded with their paths, and parsing
+//! continues with placeholders, so that one response reports all of them.
 
 mod answer;
 mod deployment;
@@ -39,17 +39,17 @@ use super::origin::Origin;
 use super::tree::Tape;
 use crate::proto;
 
-/// How far a plan looks.
+/// The horizon of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Horizon {
-    /// Everything that can be done before the world itself must move.
+    /// All writes that are possible before the state of the cluster must change.
     #[default]
     Settled,
     /// One sync of the Deployment controller.
     Pass,
 }
 
-/// Takes in a snapshot, and the revision to go back to.
+/// Parses a snapshot and the revision to roll back to.
 pub(super) fn rollback(
     snapshot: Option<proto::Snapshot>,
     to_revision: i64,
@@ -59,10 +59,10 @@ pub(super) fn rollback(
     let parsed = request(snapshot, options, interrupt);
     let mut parser = Parser::new(&Never);
     parser.count(to_revision, &Path::Root("to_revision"));
-    combined(parsed, parser.finish(())).map(|((snapshot, ..), ())| snapshot)
+    combine(parsed, parser.finish(())).map(|((snapshot, ..), ())| snapshot)
 }
 
-/// Takes in a snapshot whose texts have been read, and how to judge its rollout.
+/// Parses a snapshot whose texts have been read, and the rules for judging its rollout.
 pub(super) fn status(
     snapshot: Option<proto::Snapshot>,
     origins: Result<Option<Origins>, Error>,
@@ -74,7 +74,7 @@ pub(super) fn status(
     let parsed = origins.and_then(|origins| parsed(snapshot, None, origins, options, interrupt));
     let mut parser = Parser::new(&Never);
     let judgement = parser.judgement(previous, rules);
-    let options = combined(parsed, parser.finish(judgement));
+    let options = combine(parsed, parser.finish(judgement));
     options.map(|((snapshot, options, _), judgement)| {
         (
             snapshot,
@@ -86,8 +86,8 @@ pub(super) fn status(
     })
 }
 
-/// Both, or all that is wrong with either.
-fn combined<A, B>(first: Result<A, Error>, second: Result<B, Error>) -> Result<(A, B), Error> {
+/// Both results, or the violations of both.
+fn combine<A, B>(first: Result<A, Error>, second: Result<B, Error>) -> Result<(A, B), Error> {
     match (first, second) {
         (Ok(first), Ok(second)) => Ok((first, second)),
         (Err(Error::InvalidArgument(mut all)), Err(Error::InvalidArgument(more))) => {
@@ -98,21 +98,20 @@ fn combined<A, B>(first: Result<A, Error>, second: Result<B, Error>) -> Result<(
     }
 }
 
-/// Takes in a snapshot on its own.
+/// Parses a snapshot without a request.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidArgument`] with everything that is wrong with it, [`Error::TooLarge`] beyond the limits of
-/// the contract.
+/// [`Error::InvalidArgument`] with all violations, [`Error::TooLarge`] if the snapshot exceeds a limit of the contract.
 pub fn parse_snapshot(snapshot: Option<proto::Snapshot>) -> Result<Snapshot, Error> {
     request(snapshot, None, &Never).map(|(snapshot, _, _)| snapshot)
 }
 
-/// Takes in options on their own. Absent ones are the defaults of the contract.
+/// Parses options without a request. Missing options have the defaults of the contract.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidArgument`] with everything that is wrong with them.
+/// [`Error::InvalidArgument`] with all violations.
 pub fn parse_options(options: Option<proto::PlanOptions>) -> Result<(Options, Horizon), Error> {
     let mut parser = Parser::new(&Never);
     let parsed = parser.options(options, &Path::Root("options"));
@@ -125,17 +124,17 @@ pub(super) fn request(
     options: Option<proto::PlanOptions>,
     interrupt: &dyn Interrupt,
 ) -> Result<(Snapshot, Options, Horizon), Error> {
-    take_in(snapshot, None, None, options, interrupt)
+    read_and_parse(snapshot, None, None, options, interrupt)
 }
 
-/// [`request`], with what its objects show.
+/// Like [`request`]. The owner and the complete lists are inferred from the objects.
 pub(super) fn shown_request(
     snapshot: Option<proto::Snapshot>,
     shown: &mut Shown,
     options: Option<proto::PlanOptions>,
     interrupt: &dyn Interrupt,
 ) -> Result<(Snapshot, Options, Horizon), Error> {
-    take_in(snapshot, None, Some(shown), options, interrupt)
+    read_and_parse(snapshot, None, Some(shown), options, interrupt)
 }
 
 /// Parses the parts of a request for a plan without a report. `pods` were removed from the snapshot.
@@ -145,10 +144,10 @@ pub(super) fn lean_request(
     options: Option<proto::PlanOptions>,
     interrupt: &dyn Interrupt,
 ) -> Result<(Snapshot, Options, Horizon), Error> {
-    take_in(snapshot, Some(pods), None, options, interrupt)
+    read_and_parse(snapshot, Some(pods), None, options, interrupt)
 }
 
-fn take_in(
+fn read_and_parse(
     mut snapshot: Option<proto::Snapshot>,
     mut lean_pods: Option<Vec<Pod>>,
     shown: Option<&mut Shown>,
@@ -162,7 +161,7 @@ fn take_in(
     parsed(snapshot, lean_pods, origins, options, interrupt)
 }
 
-/// The same, once the texts have been read.
+/// Parses a request whose texts have been read.
 fn parsed(
     snapshot: Option<proto::Snapshot>,
     lean_pods: Option<Vec<Pod>>,
@@ -173,7 +172,7 @@ fn parsed(
     let snapshot_path = Path::Root("snapshot");
     let mut parser = Parser::new(interrupt);
     let snapshot = parser.required(snapshot, &snapshot_path);
-    // Before anything is looked at: what is too large is not worth the work.
+    // Limits are checked first, because parsing a large request is expensive.
     if let Some(snapshot) = &snapshot {
         limit(
             "snapshot.replica_sets",
@@ -198,12 +197,12 @@ fn parsed(
     let (options, horizon) = parser.options(options, &Path::Root("options"));
     match parser.finish(snapshot)? {
         Some(snapshot) => Ok((snapshot, options, horizon)),
-        // An absent snapshot is a violation; this is for the compiler.
+        // A missing snapshot was recorded as a violation, so this is unreachable.
         None => Err(Error::InvalidArgument(Violations::default())),
     }
 }
 
-/// Selectors are held against every object: their size multiplies with the number of these.
+/// Limits the size of a selector, because it is evaluated for every object.
 fn limit_selector(selector: &proto::LabelSelector) -> Result<(), Error> {
     let expressions = &selector.match_expressions;
     limit(
@@ -218,32 +217,32 @@ fn limit_selector(selector: &proto::LabelSelector) -> Result<(), Error> {
     )
 }
 
-/// What was found wrong so far. Its methods parse one thing each and always return something.
+/// Records violations. Each method parses one value and always returns a result.
 struct Parser<'i> {
     violations: Violations,
-    /// Asked for each object. Once interrupted, the rest is left out.
+    /// Checked for each object. After an interruption, the remaining objects are skipped.
     interrupt: &'i dyn Interrupt,
 }
 
 /// The pods of a snapshot.
 enum Pods {
     Whole(Vec<proto::Pod>),
-    /// What a plan is decided by.
+    /// Pods with only the data that decides a plan.
     Lean(Vec<Pod>),
 }
 
-/// What other objects are held against: which Deployment it is, and its template.
+/// The Deployment and its template, which other objects are compared with.
 struct Owner<'a> {
     deployment: &'a Deployment,
     template: Option<Tape<'a>>,
 }
 
-/// What an object of a list is to the Deployment.
+/// The relation of an object to the Deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
-    /// The Deployment owns it, or may adopt it.
+    /// The Deployment controls the object, or may adopt it.
     Selected,
-    /// It is another's, in the same namespace.
+    /// The object is in the same namespace, but not selected.
     Other,
     /// It is in another namespace.
     Elsewhere,
@@ -256,14 +255,14 @@ impl Owner<'_> {
         &self.deployment.metadata.namespace
     }
 
-    /// Whether the object is in its namespace. An absent namespace is the Deployment's. Without that one, which has been
-    /// noted, every object is.
-    fn is_near(&self, namespace: &str) -> bool {
+    /// Whether the object is in the Deployment's namespace. An absent namespace is the Deployment's. If the Deployment
+    /// has none, which is a violation, all objects match.
+    fn is_in_namespace(&self, namespace: &str) -> bool {
         [self.namespace(), namespace].contains(&"") || namespace == self.namespace()
     }
 
-    /// Whether the object says that this Deployment manages it. Without the Deployment's UID, which has been noted, this
-    /// counts for every object that somebody manages.
+    /// Whether the Deployment is the controller of the object. If the Deployment has no UID, which is a violation, all
+    /// objects with a controller match.
     fn controls(&self, metadata: &proto::ObjectMeta) -> bool {
         controller(metadata).is_some_and(|owner| self.is(&owner.uid))
     }
@@ -273,11 +272,12 @@ impl Owner<'_> {
         own.is_empty() || uid == own
     }
 
-    /// What a ReplicaSet is to the Deployment. Kubernetes selects in the same way: by namespace, controller and labels.
+    /// The relation of a ReplicaSet to the Deployment. As in Kubernetes, it depends on the namespace, controller and
+    /// labels.
     fn relation(&self, metadata: &proto::ObjectMeta) -> Relation {
         let selector = &self.deployment.spec.selector;
         let is_orphan = || controller(metadata).is_none() && selector.matches(&metadata.labels);
-        if !self.is_near(&metadata.namespace) {
+        if !self.is_in_namespace(&metadata.namespace) {
             Relation::Elsewhere
         } else if self.controls(metadata) || is_orphan() {
             Relation::Selected
@@ -287,7 +287,7 @@ impl Owner<'_> {
     }
 }
 
-/// The owner that manages an object, if any. Kubernetes takes the first that says so.
+/// The controller of an object, if any. As in Kubernetes, the first one applies.
 fn controller(metadata: &proto::ObjectMeta) -> Option<&proto::OwnerReference> {
     metadata.owner_references.iter().find(|it| it.controller())
 }
@@ -334,7 +334,7 @@ impl<'i> Parser<'i> {
         let proto::PlanOptions {
             horizon,
             terminating_replicas,
-            // These concern the response alone.
+            // These affect only the response.
             events_as_calls: _,
             report: _,
         } = options.unwrap_or_default();
@@ -370,13 +370,13 @@ impl<'i> Parser<'i> {
             now,
             deployment,
             replica_sets,
-            // Taken out before.
+            // Taken above.
             pods: _,
             pods_complete,
             answers,
             events,
             replica_sets_complete,
-            // Read before, into the other fields.
+            // Converted to the other fields before.
             objects_json: _,
             target: _,
         } = snapshot;
@@ -393,7 +393,7 @@ impl<'i> Parser<'i> {
         };
         let deployment = self.required(deployment, &deployment_path);
         let spec = deployment.as_ref().and_then(|it| it.spec.as_ref());
-        // Slices of the request: nothing is copied.
+        // Shares the memory of the request.
         let template = spec.and_then(|spec| spec.template.clone());
         let template = RawTemplate::new(template, &deployment_path);
         let (deployment, template) = self.deployment(deployment, &template, &deployment_path);
@@ -408,7 +408,7 @@ impl<'i> Parser<'i> {
         );
         let is_current = |set: &ReplicaSet| set.template.same_as(&owner.deployment.spec.template);
         let mut selected = replica_sets.iter().filter(|(selected, _)| *selected);
-        // A ReplicaSet will probably be created, and the template is read already.
+        // A ReplicaSet will probably be created, and the tape of the template is available here.
         if let Some(template) = &owner.template
             && self.violations.is_empty()
             && !selected.any(|(_, set)| is_current(set))
@@ -441,8 +441,8 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// An object that is selected may be in a list only once: `objects` has index, key and whether it is selected. An
-    /// empty key is its own violation.
+    /// Checks that no two objects have the same key, unless neither is selected. `objects` contains index, key and
+    /// whether the object is selected. Empty keys are separate violations.
     fn unique<'a>(
         &mut self,
         objects: impl Iterator<Item = (usize, &'a str, bool)>,

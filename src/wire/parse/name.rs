@@ -1,4 +1,5 @@
-//! What names, and keys and values of labels and annotations look like (Kubernetes: apimachinery's validation packages).
+//! Validates names, and the keys and values of labels and annotations, like Kubernetes (apimachinery's validation
+//! packages).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use crate::wire::error::Reason;
 use crate::wire::estimate::{ANNOTATIONS_BYTES_MAX, annotations_too_large};
 
 impl Parser<'_> {
-    /// The name of an object: a DNS subdomain, as Deployments, ReplicaSets, pods and custom resources have it.
+    /// The name of an object. Deployments, ReplicaSets, pods and custom resources need a DNS subdomain.
     pub(super) fn name(&mut self, name: String, path: &Path<'_>) -> String {
         let name = self.text(name, path);
         if !name.is_empty() && !is_dns_subdomain(&name) {
@@ -20,7 +21,7 @@ impl Parser<'_> {
         name
     }
 
-    /// A namespace that is given: a DNS label.
+    /// A namespace, which must be a DNS label.
     pub(super) fn namespace(&mut self, namespace: String, path: &Path<'_>) -> String {
         if !namespace.is_empty() && !is_dns_label(&namespace) {
             let description = format_args!(
@@ -53,7 +54,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Keys are checked in lower case, and values not at all, as Kubernetes does.
+    /// As in Kubernetes, keys are validated in lower case, and values are not validated.
     pub(super) fn annotations(&mut self, annotations: &BTreeMap<String, String>, path: &Path<'_>) {
         let entries = annotations.iter();
         let bytes: usize = entries.map(|(key, value)| key.len() + value.len()).sum();
@@ -70,13 +71,14 @@ impl Parser<'_> {
     }
 }
 
-/// Kubernetes: ValidateAnnotations.
+/// As ValidateAnnotations in Kubernetes.
 pub(super) fn is_annotation_key(key: &str) -> bool {
-    // Nearly all are in lower case as they are.
+    // Nearly all keys are in lower case already.
     is_qualified_name(key) || is_qualified_name(&key.chars().map(lower_case).collect::<String>())
 }
 
-/// Go's `unicode.ToLower`, as far as the result can be a letter of ASCII: of Kelvin's sign and the dotted I it is.
+/// Go's `unicode.ToLower`, for characters whose result may be an ASCII letter. Outside of ASCII, these are the Kelvin
+/// sign and the dotted I.
 fn lower_case(char: char) -> char {
     match char {
         '\u{212a}' => 'k',
@@ -85,12 +87,12 @@ fn lower_case(char: char) -> char {
     }
 }
 
-/// Kubernetes: IsValidLabelValue.
+/// As IsValidLabelValue in Kubernetes.
 pub(super) fn is_label_value(value: &str) -> bool {
     value.is_empty() || is_name(value)
 }
 
-/// A name, or a DNS subdomain and a name (Kubernetes: validation.IsQualifiedName).
+/// A name, optionally with a DNS subdomain as its prefix (IsQualifiedName in Kubernetes).
 pub(super) fn is_qualified_name(key: &str) -> bool {
     match key.split_once('/') {
         None => is_name(key),
@@ -98,7 +100,7 @@ pub(super) fn is_qualified_name(key: &str) -> bool {
     }
 }
 
-/// At most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit.
+/// At most 63 letters, digits, '-', '_' and '.', starting and ending with a letter or digit.
 fn is_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let ends = [bytes.first(), bytes.last()];
@@ -111,17 +113,18 @@ fn is_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
-/// At most 253 bytes: DNS labels between dots, which here may be longer than 63 bytes (Kubernetes: IsDNS1123Subdomain).
+/// At most 253 bytes of DNS labels, separated by dots. The labels may be longer than 63 bytes (IsDNS1123Subdomain in
+/// Kubernetes).
 pub(crate) fn is_dns_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_word)
 }
 
-/// Kubernetes: IsDNS1123Label.
+/// As IsDNS1123Label in Kubernetes.
 pub(in crate::wire) fn is_dns_label(name: &str) -> bool {
     name.len() <= 63 && is_word(name)
 }
 
-/// A group and a version, or the version of the core group alone.
+/// A group and a version, or only a version for the core group.
 pub(super) fn is_api_version(api_version: &str) -> bool {
     match api_version.split_once('/') {
         None => is_dns_label(api_version),
@@ -129,12 +132,12 @@ pub(super) fn is_api_version(api_version: &str) -> bool {
     }
 }
 
-/// Kubernetes: a kind is a DNS label in lower case. Only letters and digits are used.
+/// A kind is a DNS label in lower case. In practice, kinds contain only letters and digits.
 pub(super) fn is_kind(kind: &str) -> bool {
     (1..=63).contains(&kind.len()) && kind.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Lower-case letters, digits and '-', beginning and ending with a letter or digit.
+/// Lower-case letters, digits and '-', starting and ending with a letter or digit.
 fn is_word(word: &str) -> bool {
     let bytes = word.as_bytes();
     let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -148,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn label_keys_are_those_of_kubernetes() {
+    fn label_keys_match_kubernetes() {
         let long = "a".repeat(63);
         let domain = ["a"; 127].join(".");
         for key in ["app", "A", "a.b_c-d", "example.com/x", "1/2", &long] {
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn annotation_keys_are_checked_in_lower_case() {
+    fn annotation_keys_are_validated_in_lower_case() {
         for key in [
             "a",
             "A",
@@ -205,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_dns_names() {
+    fn names_must_be_dns_names() {
         let long = "a".repeat(64);
         for name in ["web", "1", "web-0.a.b", &long, &["a"; 127].join(".")] {
             assert!(is_dns_subdomain(name), "{name}");

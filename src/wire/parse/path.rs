@@ -1,11 +1,11 @@
-//! Where in a request something is, spelled out only when somebody must be told.
+//! Paths in a request. They are formatted only for a violation.
 
 use std::fmt;
 
 use crate::wire::origin::Origin;
 use crate::wire::tree::Segment;
 
-/// The way to a field: the names of the contract, from the request on.
+/// The path to a field, in the names of the contract.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::wire) enum Path<'a> {
     /// A field of the request.
@@ -16,11 +16,11 @@ pub(in crate::wire) enum Path<'a> {
     Index(&'a Path<'a>, usize),
     /// An entry of a map.
     Key(&'a Path<'a>, &'a str),
-    /// An object of the JSON texts. The names below it are those of Kubernetes.
+    /// An object in JSON texts. The names below it are those of Kubernetes.
     Object(&'a Origin),
     /// A list of such objects.
     Objects(&'a [Origin]),
-    /// A place inside a template.
+    /// A value inside a template.
     Inside(&'a Path<'a>, &'a [Segment<'a>]),
 }
 
@@ -36,7 +36,7 @@ impl Path<'_> {
         }
     }
 
-    /// The object of the JSON texts that it is in.
+    /// The origin of the object in JSON texts that contains this path.
     pub(super) fn origin(&self) -> Option<&Origin> {
         match self {
             Self::Root(_) | Self::Objects(_) => None,
@@ -53,7 +53,7 @@ impl Path<'_> {
     }
 }
 
-/// As `snapshot.replica_sets[2].metadata.labels["example.com/tier"]`.
+/// For example `snapshot.replica_sets[2].metadata.labels["example.com/tier"]`.
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -78,7 +78,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// A name of the contract as JSON has it: "max_surge" is "maxSurge". Or a path of such names.
+/// A name of the contract, or a path of names, in JSON form: "max_surge" is "maxSurge".
 pub(in crate::wire) struct JsonName<'a>(pub(in crate::wire) &'a str);
 
 impl fmt::Display for JsonName<'_> {
@@ -92,7 +92,7 @@ impl fmt::Display for JsonName<'_> {
     }
 }
 
-/// Whether a key can be told from what surrounds it without quotes.
+/// Whether a key needs no quotes in a path.
 fn is_identifier(key: &str) -> bool {
     let mut bytes = key.bytes();
     bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic())

@@ -1,4 +1,4 @@
-//! Pods.
+//! Parses pods.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::{Owner, Parser, controller};
 use crate::proto;
 
 impl Parser<'_> {
-    /// The pods that a ReplicaSet in `owners`, a set of UIDs, manages. Others are left out unchecked.
+    /// The pods whose controller is in `owners`, a set of UIDs of ReplicaSets. Others are skipped without validation.
     pub(super) fn pods(
         &mut self,
         pods: Vec<proto::Pod>,
@@ -23,11 +23,11 @@ impl Parser<'_> {
                 break;
             }
             let path = path.index(index);
-            // Without metadata, there is nothing to select by.
+            // Without metadata, the pod cannot be selected.
             let metadata = self.required(pod.metadata.as_ref(), &path.field("metadata"));
             let is_selected = metadata.is_some_and(|metadata| {
                 let manager = controller(metadata);
-                owner.is_near(&metadata.namespace)
+                owner.is_in_namespace(&metadata.namespace)
                     && manager.is_some_and(|it| owners.contains(&*it.uid))
             });
             if is_selected {
@@ -37,7 +37,7 @@ impl Parser<'_> {
         self.unique_pods(parsed, path)
     }
 
-    /// The same pods, of which only what decides a plan was read.
+    /// Like [`pods`](Self::pods), for pods with only the data that decides a plan.
     pub(super) fn lean_pods(
         &mut self,
         pods: Vec<Pod>,
@@ -48,7 +48,7 @@ impl Parser<'_> {
         let selected = pods.into_iter().enumerate().filter_map(|(index, mut pod)| {
             let manager = pod.metadata.controller()?;
             let is_selected =
-                owner.is_near(&pod.metadata.namespace) && owners.contains(&*manager.uid);
+                owner.is_in_namespace(&pod.metadata.namespace) && owners.contains(&*manager.uid);
             if pod.metadata.namespace.is_empty() {
                 owner.namespace().clone_into(&mut pod.metadata.namespace);
             }
@@ -78,7 +78,8 @@ impl Parser<'_> {
         self.kind((&api_version, &kind), ("v1", "Pod"), path);
         let mut metadata =
             self.member_metadata(metadata, false, namespace, &path.field("metadata"));
-        // The planner does not read them, and they may be most of a request: freed here, between two objects.
+        // The planner does not use the labels, which may be most of a request. They are freed here, one object at a
+        // time.
         metadata.labels.clear();
         metadata.annotations.clear();
         let path = &path.field("status");

@@ -1,4 +1,4 @@
-//! Templates as they came: encoded as a `google.protobuf.Struct`, or the text of Kubernetes JSON.
+//! Undecoded templates: a `google.protobuf.Struct`, or Kubernetes JSON.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,24 +10,24 @@ use crate::proto::RawStruct;
 use crate::wire::objects::{self, Fault};
 use crate::wire::tree::{Faults, Segment, Tape};
 
-/// A template that is not decoded. Cheap to clone.
+/// An undecoded template. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub(super) enum RawTemplate {
     Struct(RawStruct),
     Json(Arc<JsonTemplate>),
 }
 
-/// The text of a template.
+/// A template in Kubernetes JSON.
 pub(super) struct JsonTemplate {
     text: Arc<str>,
-    /// The same in protobuf, or what is wrong with it, where the text is not as plain as API servers print it.
+    /// The template in protobuf, or a fault. Used only if the plain JSON reader does not support the text.
     transcoded: OnceLock<Result<RawStruct, Fault>>,
 }
 
 // === impl RawTemplate ===
 
 impl RawTemplate {
-    /// The template of a message, or that of the object that the message was written from.
+    /// The template of a message, or the text that was kept out of the message.
     pub(super) fn new(template: Option<RawStruct>, path: &Path<'_>) -> Option<Self> {
         let text = path.origin().and_then(|origin| origin.template.as_ref());
         match text {
@@ -39,7 +39,8 @@ impl RawTemplate {
         }
     }
 
-    /// Reads it, faster with the tape of a similar template as a baseline. An error is a fault by which nothing was read.
+    /// Reads the template. The tape of a similar template as a baseline makes this faster. An error is a fault that
+    /// prevents reading.
     pub(super) fn tape<'r>(
         &'r self,
         baseline: Option<&'r Tape<'r>>,
@@ -61,7 +62,7 @@ impl RawTemplate {
         })
     }
 
-    /// The request was validated when it was parsed, so faults are ignored here.
+    /// Faults are ignored, because the template was validated when the request was parsed.
     fn valid_tape(&self) -> Tape<'_> {
         self.tape(None, &mut |_: &[Segment<'_>], _| {})
             .unwrap_or_else(|_| Tape::faulty())

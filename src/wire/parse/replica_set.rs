@@ -1,4 +1,4 @@
-//! ReplicaSets.
+//! Parses ReplicaSets.
 
 use rollplan_core::snapshot::{Condition, ObjectMeta, ReplicaSet, ReplicaSetStatus};
 
@@ -8,12 +8,12 @@ use super::raw_template::RawTemplate;
 use super::{Owner, Parser, Relation};
 use crate::proto;
 
-/// Default of the Kubernetes API.
+/// The default of the Kubernetes API.
 const REPLICAS: i32 = 1;
 
 impl Parser<'_> {
-    /// The ReplicaSets of the Deployment's namespace, each with whether it is selected. One that is not is neither
-    /// checked nor planned for: of it, only the name counts, which is taken.
+    /// The ReplicaSets of the Deployment's namespace, each with whether it is selected. Others are not validated: only
+    /// their names are used, because they are taken.
     pub(super) fn replica_sets(
         &mut self,
         sets: Vec<proto::ReplicaSet>,
@@ -26,7 +26,7 @@ impl Parser<'_> {
                 break;
             }
             let path = path.index(index);
-            // Without metadata, there is nothing to select by.
+            // Without metadata, the ReplicaSet cannot be selected.
             let Some(metadata) = self.required(set.metadata.as_ref(), &path.field("metadata"))
             else {
                 continue;
@@ -50,7 +50,7 @@ impl Parser<'_> {
         sets.map(|(_, selected, set)| (selected, set)).collect()
     }
 
-    /// The object that has a name which was to be created.
+    /// The existing ReplicaSet with the name of one to create.
     pub(super) fn existing(
         &mut self,
         set: proto::ReplicaSet,
@@ -58,7 +58,10 @@ impl Parser<'_> {
         path: &Path<'_>,
     ) -> Option<ReplicaSet> {
         let metadata = self.required(set.metadata.as_ref(), &path.field("metadata"))?;
-        match (owner.is_near(&metadata.namespace), owner.controls(metadata)) {
+        match (
+            owner.is_in_namespace(&metadata.namespace),
+            owner.controls(metadata),
+        ) {
             (true, true) => Some(self.replica_set(set, owner, path)),
             (true, false) => Some(name_only(set, owner)),
             (false, _) => None,
@@ -84,7 +87,7 @@ impl Parser<'_> {
         let proto::ReplicaSetSpec {
             replicas,
             min_ready_seconds,
-            // The planner decides by the labels of the ReplicaSet.
+            // The planner uses the labels of the ReplicaSet instead.
             selector: _,
             template,
         } = spec.unwrap_or_default();
@@ -93,7 +96,7 @@ impl Parser<'_> {
         let seconds_path = spec_path.field("min_ready_seconds");
         let min_ready_seconds = self.count(min_ready_seconds, &seconds_path);
         let template_path = spec_path.field("template");
-        // The template tells the new ReplicaSet from the old ones.
+        // The template distinguishes the new ReplicaSet from old ones.
         let template = RawTemplate::new(template, path);
         let template = match self.required(template, &template_path) {
             Some(template) => self.set_template(template, owner, &template_path),
@@ -116,7 +119,7 @@ impl Parser<'_> {
     ) -> ReplicaSetStatus {
         let proto::ReplicaSetStatus {
             replicas,
-            // Read by nobody.
+            // The planner does not use it.
             fully_labeled_replicas: _,
             ready_replicas,
             available_replicas,
@@ -167,7 +170,7 @@ impl Parser<'_> {
     }
 }
 
-/// A ReplicaSet of somebody else. Its name is taken, and owner and labels tell whose it is; nothing else is read.
+/// A ReplicaSet that is not selected. Only its name, owner and labels are read: its name is taken.
 fn name_only(set: proto::ReplicaSet, owner: &Owner<'_>) -> ReplicaSet {
     let proto::ObjectMeta {
         name,
@@ -183,7 +186,7 @@ fn name_only(set: proto::ReplicaSet, owner: &Owner<'_>) -> ReplicaSet {
             name,
             namespace: owner.namespace().to_owned(),
             uid,
-            // With a controller, nobody reads them.
+            // The labels are used only for ReplicaSets without a controller.
             labels: match controller {
                 Some(_) => Default::default(),
                 None => labels,

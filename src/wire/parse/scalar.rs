@@ -1,4 +1,4 @@
-//! Numbers, texts and times.
+//! Parses numbers, strings and times.
 
 use rollplan_core::time::Time;
 
@@ -7,7 +7,7 @@ use super::path::Path;
 use crate::wire::error::Reason;
 
 impl Parser<'_> {
-    /// A text that must be there.
+    /// A required string.
     pub(super) fn text(&mut self, text: String, path: &Path<'_>) -> String {
         if text.is_empty() {
             self.violation(path, Reason::Required, "is required");
@@ -15,7 +15,7 @@ impl Parser<'_> {
         text
     }
 
-    /// A number that is never below zero.
+    /// A number that must not be negative.
     pub(super) fn count<N>(&mut self, count: N, path: &Path<'_>) -> N
     where
         N: Copy + Default + PartialOrd + std::fmt::Display,
@@ -28,12 +28,12 @@ impl Parser<'_> {
         count
     }
 
-    /// A number of which absent and zero differ.
+    /// A number for which zero differs from absent.
     pub(super) fn optional_count(&mut self, count: Option<i32>, path: &Path<'_>) -> Option<i32> {
         count.map(|count| self.count(count, path))
     }
 
-    /// A time of the years 1 to 9999.
+    /// A time in the years 1 to 9999.
     pub(super) fn time(&mut self, time: prost_types::Timestamp, path: &Path<'_>) -> Option<Time> {
         let prost_types::Timestamp { seconds, nanos } = time;
         let time = u32::try_from(nanos)

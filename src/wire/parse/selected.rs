@@ -72,7 +72,8 @@ pub(in crate::wire) fn find_selected(
         let metadata = read_metadata(pod, &HashSet::new());
         let is_selected = |it: &proto::ObjectMeta| {
             let manager = controller(it);
-            owner.is_near(&it.namespace) && manager.is_some_and(|it| owners.contains(&it.uid))
+            owner.is_in_namespace(&it.namespace)
+                && manager.is_some_and(|it| owners.contains(&it.uid))
         };
         if metadata.as_ref().is_none_or(is_selected) {
             selected.insert(pod.as_ptr().addr());

@@ -1,4 +1,4 @@
-//! Selectors.
+//! Parses selectors.
 
 use rollplan_core::interrupt::Never;
 use rollplan_core::selector::{LabelSelector, Operator, Requirement};
@@ -8,11 +8,11 @@ use super::{Parser, limit_selector};
 use crate::proto;
 use crate::wire::error::{Error, Reason};
 
-/// Takes in the selector of a Deployment on its own. Fields of violations are those of a request.
+/// Parses the selector of a Deployment without a request. Violations have the paths of a request.
 ///
 /// # Errors
 ///
-/// As [`parse_snapshot`](super::parse_snapshot).
+/// See [`parse_snapshot`](super::parse_snapshot).
 pub fn parse_selector(selector: proto::LabelSelector) -> Result<LabelSelector, Error> {
     limit_selector(&selector)?;
     let mut parser = Parser::new(&Never);

@@ -9,7 +9,7 @@ use crate::wire::error::Reason;
 use crate::wire::objects::Fault;
 use crate::wire::tree::{Faults, Segment, TEMPLATE_VALUES_MAX, Tape};
 
-/// Notes what is wrong inside a template.
+/// Records the faults in a template.
 struct TemplateFaults<'p, 'i> {
     parser: &'p mut Parser<'i>,
     path: &'p Path<'p>,

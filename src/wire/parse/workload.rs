@@ -1,4 +1,4 @@
-//! Workloads of other kinds than Deployments.
+//! Parses workloads of kinds other than Deployment.
 
 use rollplan_core::diagnosis::failure::judgement::Judgement;
 use rollplan_core::interrupt::Interrupt;
@@ -13,7 +13,7 @@ use crate::wire::error::Error;
 use crate::wire::limits::{EVENTS_MAX, limit};
 use crate::wire::objects::kinds::{POD_LABELS, Workload};
 
-/// Takes in the pods and events of a workload, and how to judge it.
+/// Parses the pods and events of a workload, and the rules for judging it.
 pub(in crate::wire) fn workload(
     workload: Workload,
     now: Option<prost_types::Timestamp>,

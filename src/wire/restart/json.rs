@@ -1,4 +1,4 @@
-//! Reads fields of Kubernetes JSON whose syntax was found valid, leniently: what has another type counts as absent.
+//! Reads the fields of syntactically valid Kubernetes JSON. Values of unexpected types count as absent.
 
 use std::collections::BTreeMap;
 

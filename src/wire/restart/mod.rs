@@ -1,4 +1,4 @@
-//! Restarts: requests with thousands of workloads in, as many plans as fit into an answer out.
+//! Plans restarts: requests may contain thousands of workloads, and plans are returned in pages.
 
 mod json;
 mod objects;
@@ -13,22 +13,22 @@ use super::error::Error;
 use super::parse::restart::{Items, RestartOptions, restart_options};
 use crate::proto;
 
-/// Which workloads to restart because their configuration has changed.
+/// Plans the restarts of workloads whose configuration has changed.
 ///
 /// # Errors
 ///
-/// As [`plan_rollout`](super::plan_rollout). What is wrong with single items is part of the answer.
+/// See [`plan_rollout`](super::plan_rollout). Violations of single items are part of the answer.
 pub fn plan_restarts(
     request: proto::PlanRestartsRequest,
 ) -> Result<proto::PlanRestartsResponse, Error> {
     plan_restarts_until(request, &Never)
 }
 
-/// [`plan_restarts`], unless it is interrupted.
+/// Like [`plan_restarts`], but can be interrupted.
 ///
 /// # Errors
 ///
-/// As [`plan_restarts`], and [`Error::Interrupted`].
+/// See [`plan_restarts`]; also [`Error::Interrupted`].
 pub fn plan_restarts_until(
     request: proto::PlanRestartsRequest,
     interrupt: &dyn Interrupt,

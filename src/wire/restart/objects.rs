@@ -1,4 +1,4 @@
-//! The objects in Kubernetes JSON: workloads, configurations, and what tells how workloads are doing.
+//! Reads the objects in Kubernetes JSON: workloads, configurations, and the objects that show the state of workloads.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,12 @@ use crate::wire::parse::restart::{Items, RestartOptions, WorkloadItem};
 use crate::wire::parse::selector::parse_selector;
 use crate::wire::print_time::timestamp;
 
-/// The field that the texts are in.
+/// The field of the request that contains the texts.
 const FIELD: &str = "objects_json";
-/// The kind in which the CSI driver reports what a pod has mounted.
+/// The kind in which the CSI driver reports mounted objects of pods.
 const CLASS_STATUS: &str = "SecretProviderClassPodStatus";
 
-/// Adds the objects of the texts. Returns whether a list in them is a page of one that goes on.
+/// Adds the objects of the texts. Returns whether a list is only one page of a longer list.
 pub(super) fn read(
     texts: &[Bytes],
     options: &RestartOptions,
@@ -56,10 +56,10 @@ pub(super) fn read(
         classes: BTreeMap::new(),
         interrupt,
     };
-    // What tells about workloads comes first, wherever it is in the texts.
+    // Objects about workloads are read first, because they may follow the workloads in the texts.
     for object in &found {
         interrupt.check()?;
-        reader.circumstances(object);
+        reader.context_object(object);
     }
     for object in &found {
         interrupt.check()?;
@@ -76,7 +76,7 @@ struct Budget {
     allowed: i32,
 }
 
-/// Versions of the objects of a SecretProviderClass.
+/// The versions of the objects of a SecretProviderClass.
 #[derive(Default)]
 struct Class {
     versions: BTreeMap<String, String>,
@@ -94,8 +94,8 @@ struct Reader<'r, 'i> {
 }
 
 impl Reader<'_, '_> {
-    /// Takes what is about workloads: pods, ReplicaSets, budgets, namespaces and statuses of classes.
-    fn circumstances(&mut self, object: &Found<'_>) {
+    /// Reads objects about workloads: pods, ReplicaSets, budgets, namespaces and statuses of SecretProviderClasses.
+    fn context_object(&mut self, object: &Found<'_>) {
         let metadata = object.metadata();
         let kind = (&*object.api_version, &*object.kind);
         match kind {
@@ -150,7 +150,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Each pod has a status of its own. While versions are rotated, the one that was written last counts.
+    /// Each pod has its own status object. During a rotation of versions, the latest status applies.
     fn class(&mut self, object: &Found<'_>, metadata: &Metadata<'_>) {
         let status = field(object, "status");
         let name = text(&status, "/secretProviderClassName").to_owned();
@@ -195,7 +195,7 @@ impl Reader<'_, '_> {
             let Some(text) = object.field(name) else {
                 continue;
             };
-            // Without the reason of the reader, which has the value in it.
+            // The reader's error is omitted, because it contains the value.
             let Ok(read) = serde_json::from_str::<BTreeMap<String, Option<String>>>(text) else {
                 let field = format!("{origin}.{name}");
                 let description = "must be an object with strings";
@@ -313,7 +313,7 @@ impl Reader<'_, '_> {
             .workload(item, &Path::Object(&origin), self.interrupt)
     }
 
-    /// Adds the SecretProviderClasses, of which only statuses are read.
+    /// Adds the SecretProviderClasses, which are known only from statuses.
     fn classes(self) {
         let profile = self.options.plan.profile;
         for ((namespace, name), class) in self.classes {
@@ -334,15 +334,15 @@ impl Reader<'_, '_> {
     }
 }
 
-/// A field of an object. `null` if it is absent.
+/// The value of a field. `null` if it is absent.
 fn field(object: &Found<'_>, name: &str) -> Json {
     let text = object.field(name);
     text.and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default()
 }
 
-/// When one of these fields was last written, by the managers of the object. kubectl leaves them out unless it is told not
-/// to.
+/// The time of the last write to one of these fields, according to the managed fields. kubectl prints these only on
+/// request.
 fn changed_at(metadata: &Json, fields: &[&str]) -> Option<Time> {
     let managers = metadata["managedFields"].as_array()?;
     let times = |owns: &dyn Fn(&Json) -> bool| {
@@ -353,6 +353,6 @@ fn changed_at(metadata: &Json, fields: &[&str]) -> Option<Time> {
         let owned = manager["fieldsV1"].as_object();
         owned.is_some_and(|owned| fields.iter().any(|field| owned.contains_key(*field)))
     };
-    // Whoever has removed the last key owns none.
+    // The manager that removed the last key owns none of the fields.
     times(&owns).or_else(|| times(&|_| true))
 }

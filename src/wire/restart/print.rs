@@ -1,4 +1,4 @@
-//! Plans as messages, as many as fit into an answer.
+//! Converts plans to messages, as many as fit in an answer.
 
 use prost::Message as _;
 use rollplan_core::interrupt::Interrupt;
@@ -14,21 +14,22 @@ use crate::wire::print::{api_call, event};
 use crate::wire::print_time::{duration, timestamp};
 use crate::wire::{ANSWER_BYTES_MAX, path};
 
-/// Bytes of the plans of an answer. Counts and the names in `continue_after` take the rest.
+/// The maximum size of the plans in an answer, in bytes. The rest is for the counts and for the names in
+/// `continue_after`.
 const PLANS_BYTES_MAX: usize = ANSWER_BYTES_MAX - (1 << 19);
-/// Bytes of a plan besides those of its message.
+/// The size of a plan in an answer in addition to its message, in bytes.
 const ITEM_BYTES: usize = 8;
 
-/// Writes plans.
+/// Converts plans to messages.
 pub(super) struct Printer<'a> {
     pub(super) input: &'a Input,
-    /// Plural names of the resources of the workloads.
+    /// The plural names of the workloads' resources.
     pub(super) resources: &'a [String],
     pub(super) events_as_calls: bool,
     pub(super) include_unchanged: bool,
 }
 
-/// Which part of an answer to write.
+/// The page of an answer to write.
 pub(super) struct Page<'a> {
     pub(super) continue_after: &'a str,
     pub(super) violations: Vec<Violation>,
@@ -57,7 +58,7 @@ impl Printer<'_> {
             counts: Some(self::counts(counts)),
             ..proto::PlanRestartsResponse::default()
         };
-        // Once is enough.
+        // Only the first page contains these.
         if continue_after.is_empty() {
             answer.violations = violations.into_iter().map(violation).collect();
             answer.omitted_violations = count(omitted);
@@ -161,7 +162,7 @@ impl Printer<'_> {
     }
 }
 
-/// The place of a workload in the order of plans. Names have no spaces, which sort before everything that they have.
+/// The sort key of a workload. Names contain no spaces, which sort before all valid characters.
 fn place(workload: &Workload) -> String {
     let Workload {
         namespace,

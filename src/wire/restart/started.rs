@@ -1,4 +1,4 @@
-//! When the pods of a workload's current revision have started, and how its rollout is doing.
+//! Determines when the pods of a workload's current revision started, and the state of its rollout.
 
 use std::collections::HashMap;
 
@@ -13,11 +13,11 @@ use crate::wire::objects::Metadata;
 const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The label of pods with the revision of a StatefulSet or DaemonSet.
 const REVISION_HASH: &str = "controller-revision-hash";
-/// The label of pods with the generation of a DaemonSet's template, and the annotation of the DaemonSet.
+/// The generation of a DaemonSet's template: a label of pods, and an annotation of the DaemonSet.
 const GENERATION: &str = "pod-template-generation";
 const DAEMON_SET_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Reasons of containers that an older configuration may be the cause of.
+/// The reasons of waiting containers that an older configuration may cause.
 const FAILING: [&str; 3] = [
     "CrashLoopBackOff",
     "CreateContainerConfigError",
@@ -37,7 +37,7 @@ pub(super) struct Pods {
 struct Pod {
     revision_hash: String,
     generation: String,
-    /// The first start of its running containers.
+    /// The earliest start of its running containers.
     started_at: Option<Time>,
     is_failing: bool,
 }
@@ -49,12 +49,12 @@ struct Set {
     replicas: i64,
 }
 
-/// What is known of a workload's pods.
+/// The state of a workload's pods, as far as known.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) pods: Started,
     pub(super) revision_at: Option<Time>,
-    /// Whether a container of one of them keeps failing.
+    /// Whether a container of these pods keeps failing.
     pub(super) is_failing: bool,
 }
 
@@ -100,7 +100,7 @@ impl Pods {
         });
     }
 
-    /// What is known of the pods of a workload.
+    /// The state of the pods of a workload.
     pub(super) fn of(&self, uid: &str, kind: &str, metadata: &Json, status: &Json) -> Found {
         if let Some(sets) = self.sets.get(uid) {
             return self.of_sets(sets, metadata);
@@ -139,14 +139,14 @@ impl Pods {
         }
     }
 
-    /// Of the ReplicaSet with the highest revision.
+    /// The state of the pods of the ReplicaSet with the highest revision.
     fn of_sets(&self, sets: &[Set], metadata: &Json) -> Found {
         let Some(set) = sets.iter().max_by_key(|it| it.revision) else {
             return Found::default();
         };
         let revision = metadata["annotations"][REVISION].as_str();
         let revision = revision.and_then(|it| it.parse::<i64>().ok());
-        // The one of the current template does not exist yet, or is not in the request.
+        // The ReplicaSet of the current template does not exist yet, or is not in the request.
         if revision.is_some_and(|revision| revision != set.revision) {
             return Found::default();
         }
@@ -156,7 +156,7 @@ impl Pods {
     }
 }
 
-/// What is known from pods, of which there should be so many.
+/// The state of the given pods. Unknown if there are fewer than expected.
 fn started(pods: &[&Pod], expected: i64, revision_at: Option<Time>) -> Found {
     let there = i64::try_from(pods.len()).unwrap_or(i64::MAX);
     if there < expected {
@@ -174,13 +174,13 @@ fn started(pods: &[&Pod], expected: i64, revision_at: Option<Time>) -> Found {
 }
 
 fn is_observed(metadata: &Json, status: &Json) -> bool {
-    // Without a status nothing is known: objects may have been trimmed.
+    // Without a status, the state is unknown, because objects may have been trimmed.
     let observed = integer(status, "/observedGeneration");
     let generation = integer(metadata, "/generation").unwrap_or_default();
     observed.is_some_and(|observed| observed >= generation)
 }
 
-/// How a rollout is doing, by the counters of its status.
+/// The state of a rollout according to the counters in its status.
 pub(super) fn rollout(
     kind: &str,
     metadata: &Json,

@@ -5,8 +5,8 @@
 //! Nearly all fields in a template are short, and encoders write them in the same way. [`short`] handles these fields
 //! first, which is several times faster.
 
-/// A field of Value that only our own encoding of Kubernetes JSON has: an integer that a double would round.
-/// The last number that there is, which the message will not come to.
+/// A field of Value that only our transcoder of Kubernetes JSON writes: an integer that a double would round. It has
+/// the highest possible field number, which the official message will not use.
 pub(in crate::wire) const EXACT_INTEGER: u32 = (1 << 29) - 1;
 
 const EXACT: u64 = EXACT_INTEGER as u64;
@@ -15,7 +15,7 @@ const EXACT: u64 = EXACT_INTEGER as u64;
 pub(super) enum Kind<'a> {
     Null,
     Number(f64),
-    /// One of [`EXACT_INTEGER`].
+    /// The value of [`EXACT_INTEGER`].
     Integer(i64),
     String(&'a [u8]),
     Bool(bool),

@@ -1,4 +1,4 @@
-//! Templates in the text of Kubernetes JSON, where this is as plain as API servers print it.
+//! Reads templates from Kubernetes JSON that is formatted like that of API servers.
 
 use rollplan_core::template::{MAX_DEPTH, Number};
 
@@ -12,8 +12,8 @@ use crate::wire::plain_json::Json;
 const BYTES_PER_CELL: usize = 8;
 
 impl<'a> Tape<'a> {
-    /// Reads an object, which has been found to be well-formed. `None` if it has escapes, a key twice, or whatever else is
-    /// refused in a template: for another reader to say.
+    /// Reads an object that is valid JSON. `None` if it has escapes, duplicate keys, or values that are refused in
+    /// templates: another reader then reports errors.
     ///
     /// The baseline is a tape of a template that is probably similar.
     pub(in crate::wire) fn read_json(text: &'a str, baseline: Option<&'a Self>) -> Option<Self> {
@@ -42,11 +42,11 @@ impl<'a> Tape<'a> {
 struct Reader<'a> {
     json: Json<'a>,
     cells: Vec<Cell<'a>>,
-    /// The keys of all maps that are being read, with their cells. Those of the innermost map are last.
+    /// The keys of all open maps, with their cells. Those of the innermost map are last.
     keys: Vec<(&'a str, usize)>,
     /// The cells of the baseline.
     baseline: &'a [Cell<'a>],
-    /// Entries and items so far.
+    /// The number of entries and items so far.
     values: usize,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
     fn value(&mut self, depth: usize, counterpart: Option<usize>) -> Option<()> {
         let cell = match self.json.peek()? {
             b'{' | b'[' => match counterpart.map(|at| (at, self.baseline[at])) {
-                // A text that begins with a whole list or map is that one.
+                // A text that starts with a whole list or map contains exactly that one.
                 Some((at, Cell::Map { bytes, .. } | Cell::List { bytes, .. }))
                     if self.json.rest().starts_with(bytes) =>
                 {
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         let mut baseline = Baseline::map(self.baseline, counterpart);
         let first_key = self.keys.len();
         self.json.begin(b'{')?;
-        while self.goes_on(b'}')? {
+        while self.has_next(b'}')? {
             let text = self.json.key()?;
             self.keys.push((text, self.cells.len()));
             self.cells.push(Cell::Key { text, next: NONE });
@@ -120,26 +120,26 @@ impl<'a> Reader<'a> {
     fn list(&mut self, depth: usize, counterpart: Option<usize>) -> Option<usize> {
         let mut baseline = Baseline::list(self.baseline, counterpart);
         self.json.begin(b'[')?;
-        while self.goes_on(b']')? {
+        while self.has_next(b']')? {
             self.value(depth + 1, baseline.next_item())?;
         }
         Some(NONE)
     }
 
-    /// Whether another entry or item follows. Goes beyond the end otherwise.
-    fn goes_on(&mut self, end: u8) -> Option<bool> {
-        let goes_on = self.json.goes_on(end)?;
-        self.values += usize::from(goes_on);
-        (self.values <= TEMPLATE_VALUES_MAX).then_some(goes_on)
+    /// Whether another entry or item follows. Skips the end of the map or list otherwise.
+    fn has_next(&mut self, end: u8) -> Option<bool> {
+        let has_next = self.json.has_next(end)?;
+        self.values += usize::from(has_next);
+        (self.values <= TEMPLATE_VALUES_MAX).then_some(has_next)
     }
 }
 
-/// An integer, or a float that is neither too large nor to be mistaken for an integer that was rounded.
+/// An integer, or a float that is in range and cannot be a rounded integer.
 fn number(text: &str) -> Option<Number> {
     if let Ok(integer) = text.parse::<i64>() {
         return Some(Number::from(integer));
     }
-    // An integer of more than 64 bits is none of Kubernetes.
+    // Kubernetes has no integers of more than 64 bits.
     if !text.contains(['.', 'e', 'E']) {
         return None;
     }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_json_has_its_values() {
+    fn values_of_plain_json_are_read() {
         for text in [
             "{}",
             "{ \"a\" : [ ] , \"b\":{\t}\n}",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unusual_is_left_to_another_reader() {
+    fn unusual_json_is_not_read() {
         let deep = |levels: usize| {
             let open = r#"{"a":"#.repeat(levels);
             format!("{open}1{}", "}".repeat(levels))
@@ -187,7 +187,7 @@ mod tests {
             r#"{"a":9223372036854775808}"#,
             r#"{"a":1e16}"#,
             r#"{"a":1e999}"#,
-            // None of these is JSON.
+            // Invalid JSON.
             "",
             r#"{"a""#,
             r#"{"a":"#,
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_the_baseline_are_not_read_again() {
+    fn unchanged_parts_of_the_baseline_are_reused() {
         let own = r#"{"a":{"x":[1,2],"y":"z"},"b":[{"c":1},{"c":2}],"d":"e"}"#;
         let baseline = Tape::read_json(own, None).unwrap();
         for (text, is_same) in [

@@ -79,7 +79,7 @@ pub(super) enum Segment<'a> {
 pub(super) trait Faults {
     fn fault(&mut self, path: &[Segment<'_>], reason: Reason);
 
-    /// Whether to stop reading here. What has been read is of no use then.
+    /// Whether to stop reading. The tape is then incomplete and must not be used.
     fn is_interrupted(&mut self) -> bool {
         false
     }
@@ -129,7 +129,7 @@ impl<'a> Tape<'a> {
             baseline: baseline.map_or(&[], |baseline| &baseline.cells),
             is_faulty: false,
             is_from_json: raw.is_from_json(),
-            unasked: 0,
+            entries_since_check: 0,
             values: 0,
             faults,
         };
@@ -143,7 +143,7 @@ impl<'a> Tape<'a> {
         }
     }
 
-    /// A tape in the place of one that cannot be read.
+    /// A placeholder for a tape that cannot be read.
     pub(super) fn faulty() -> Self {
         Self {
             cells: vec![Cell::Null],
@@ -164,32 +164,32 @@ const TYPICAL_CHANGED_CELLS: usize = 64;
 const TYPICAL_OPEN_KEYS: usize = 64;
 const TYPICAL_DEPTH: usize = 16;
 
-/// Entries that are read between two questions whether to go on.
-const ENTRIES_UNASKED: usize = 1024;
+/// The number of entries between two checks for an interruption.
+const CHECK_INTERVAL_ENTRIES: usize = 1024;
 
-/// Entries of maps and items of lists that a template may have. Kubernetes has no such limit; a large template has some
-/// thousands.
+/// The maximum number of map entries and list items in a template. Kubernetes has no such limit, but even large
+/// templates have only a few thousand.
 pub(super) const TEMPLATE_VALUES_MAX: usize = 20_000;
 
 struct Reader<'a, 'f, F> {
     cells: Vec<Cell<'a>>,
-    /// The keys of all maps that are being read, with their cells. Those of the innermost map are last.
+    /// The keys of all open maps, with their cells. Those of the innermost map are last.
     keys: Vec<(&'a str, usize)>,
     path: Vec<Segment<'a>>,
     /// The cells of the baseline.
     baseline: &'a [Cell<'a>],
     is_faulty: bool,
-    /// Whether we have written the bytes.
+    /// Whether the bytes were transcoded from JSON by this crate.
     is_from_json: bool,
-    /// Entries since it was last asked whether to go on.
-    unasked: usize,
-    /// Entries and items so far.
+    /// The number of entries since the last check for an interruption.
+    entries_since_check: usize,
+    /// The number of entries and items so far.
     values: usize,
     faults: &'f mut F,
 }
 
 impl<'a, F: Faults> Reader<'a, '_, F> {
-    /// Asked for each entry and item, and seldom passed on.
+    /// Called for each entry and item. Checks for an interruption at intervals.
     fn is_interrupted(&mut self) -> bool {
         self.values += 1;
         if self.values == TEMPLATE_VALUES_MAX + 1 {
@@ -198,11 +198,11 @@ impl<'a, F: Faults> Reader<'a, '_, F> {
         if self.values > TEMPLATE_VALUES_MAX {
             return true;
         }
-        self.unasked += 1;
-        if self.unasked < ENTRIES_UNASKED {
+        self.entries_since_check += 1;
+        if self.entries_since_check < CHECK_INTERVAL_ENTRIES {
             return false;
         }
-        self.unasked = 0;
+        self.entries_since_check = 0;
         let is_interrupted = self.faults.is_interrupted();
         self.is_faulty |= is_interrupted;
         is_interrupted

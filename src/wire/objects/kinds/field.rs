@@ -1,4 +1,4 @@
-//! The fields of one object, read one by one: what is not asked for is never looked into.
+//! Reads the fields of an object individually. Other fields are not parsed.
 
 use std::cell::RefCell;
 
@@ -12,11 +12,12 @@ use crate::wire::objects::Fault;
 use crate::wire::objects::found::{Members, string};
 use crate::wire::objects::key::DUPLICATE_KEY;
 
-/// What is wrong with the fields that were read.
+/// The errors in the fields that were read.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     list: RefCell<Vec<Fault>>,
-    /// Whether what has another type than expected counts as absent: of a kind that is not known, nothing can be expected.
+    /// Whether a value of an unexpected type counts as absent, because the fields of an unknown kind have no expected
+    /// types.
     is_lenient: bool,
 }
 
@@ -24,7 +25,7 @@ pub(super) struct Faults {
 #[derive(Clone, Debug)]
 pub(super) struct Field<'a, 'f> {
     text: Option<&'a str>,
-    /// The path from the object on, for example ".spec.replicas".
+    /// The path within the object, for example ".spec.replicas".
     path: String,
     faults: &'f Faults,
 }
@@ -43,7 +44,7 @@ impl Faults {
         self.list.into_inner()
     }
 
-    /// A field of the object itself.
+    /// A top-level field of the object.
     pub(super) fn field<'a>(&self, name: &str, text: Option<&'a str>) -> Field<'a, '_> {
         Field {
             text,
@@ -75,7 +76,7 @@ impl<'a, 'f> Field<'a, 'f> {
         self.text.is_some()
     }
 
-    /// A field of this one, which must be an object.
+    /// A nested field. This field must be an object.
     pub(super) fn get(&self, name: &str) -> Self {
         let inner = |text| Self {
             text,
@@ -135,7 +136,7 @@ impl<'a, 'f> Field<'a, 'f> {
         }
     }
 
-    /// An integer that may be negative.
+    /// An integer, which may be negative.
     pub(super) fn integer(&self) -> Option<i64> {
         let integer = self.text?.parse();
         match integer {
@@ -169,7 +170,7 @@ impl<'a, 'f> Field<'a, 'f> {
     pub(super) fn time(&self) -> Option<Time> {
         let text = string(self.text?)?;
         let time = text.parse::<prost_types::Timestamp>().ok();
-        // A date alone is none.
+        // The parser also accepts a date without a time, which is invalid here.
         let time = time.filter(|_| text.len() >= "2026-01-31T12:00:00Z".len());
         let time = time.and_then(|time| Time::new(time.seconds, u32::try_from(time.nanos).ok()?));
         time.or_else(|| {
@@ -197,7 +198,7 @@ impl<'a, 'f> Field<'a, 'f> {
         })
     }
 
-    /// Whatever it has, as it is. `None` if it is not JSON of a depth that can be read.
+    /// The whole value. `None` if it is not valid JSON, or nested too deeply.
     pub(super) fn value(&self) -> Option<Value> {
         let json: serde_json::Value = serde_json::from_str(self.text?).ok()?;
         Some((&json).into())

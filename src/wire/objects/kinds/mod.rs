@@ -1,4 +1,4 @@
-//! Objects of other kinds than Deployments, with their pods and events.
+//! Objects of kinds other than Deployment, with their pods and events.
 
 mod field;
 mod views;
@@ -22,7 +22,7 @@ use crate::wire::error::{Error, Reason, Violations};
 use crate::wire::estimate::OBJECT_BYTES_MAX;
 use crate::wire::limits::{PODS_MAX, limit};
 
-/// Stands for the UID of a pod by itself that has none, as in a manifest.
+/// The UID of a single pod without one, as in a manifest.
 const UNKNOWN: &str = "unknown";
 /// Labels and annotations that reports read.
 const LABELS: [&str; 2] = ["kueue.x-k8s.io/queue-name", REVISION_LABEL];
@@ -30,7 +30,7 @@ const ANNOTATIONS: [&str; 1] = ["deprecated.daemonset.template.generation"];
 /// Labels of pods that reports read.
 pub(in crate::wire) const POD_LABELS: [&str; 2] = [REVISION_LABEL, "pod-template-generation"];
 
-/// An object of another kind, and what was found with it. The pods and events are yet to be validated.
+/// An object of another kind with its pods and events. These are not validated yet.
 #[derive(Debug)]
 pub(in crate::wire) struct Workload {
     pub(in crate::wire) observed: Observed,
@@ -40,19 +40,19 @@ pub(in crate::wire) struct Workload {
     pub(in crate::wire) event_origins: Vec<Origin>,
 }
 
-/// The group of an apiVersion. That of "v1" is empty.
+/// The group of an apiVersion. Empty for "v1".
 pub(super) fn group(api_version: &str) -> &str {
     api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
-/// Whether a group is one of Kubernetes itself, so that none of its kinds but Deployment has the spec of a Deployment.
+/// Whether a group belongs to Kubernetes itself. Of its kinds, only Deployment has the spec of a Deployment.
 pub(super) fn is_of_kubernetes(api_version: &str) -> bool {
     let group = group(api_version);
     !group.contains('.') || group.ends_with(".k8s.io")
 }
 
-/// Whether a target is of another kind than a Deployment, as far as its kind tells.
-pub(super) fn may_be_meant(snapshot: &proto::Snapshot) -> bool {
+/// Whether the kind of the target may be other than Deployment.
+pub(super) fn may_be_target(snapshot: &proto::Snapshot) -> bool {
     let target = snapshot.target.as_ref();
     !snapshot.objects_json.is_empty()
         && target.is_some_and(|target| {
@@ -61,7 +61,7 @@ pub(super) fn may_be_meant(snapshot: &proto::Snapshot) -> bool {
         })
 }
 
-/// Reads the pods of the target, and the events about these and about itself.
+/// Reads the target, its pods, and the events about them.
 pub(super) fn read(
     mut reader: Reader<'_>,
     found: &[(Found<'_>, Metadata<'_>)],
@@ -124,7 +124,7 @@ pub(super) fn read(
     };
     reader.messages(&pods, &mut workload.pods, &mut workload.pod_origins)?;
     if known == Some(Known::Pod) {
-        // Only the pods of an owner are matched by it.
+        // A UID is needed only to find the pods of an owner.
         for metadata in workload
             .pods
             .iter_mut()
@@ -135,7 +135,7 @@ pub(super) fn read(
             }
         }
     }
-    // Events may also come in their field, before those in the texts.
+    // Events in their own field precede events in the texts.
     let mut about: HashSet<&str> = pods.iter().map(|pod| &*pod.1.uid).collect();
     about.insert(&metadata.uid);
     let list: Rc<str> = Rc::from("snapshot.events");
@@ -159,8 +159,8 @@ pub(super) fn read(
     }
 }
 
-/// Whether an object is a custom resource that acts as a Deployment: it has a selector, a pod template, and no strategy
-/// other than a Deployment's.
+/// Whether a custom resource is planned as a Deployment: it has a selector and a pod template, and no strategy other
+/// than those of Deployments.
 pub(crate) fn is_deployment(object: &Found<'_>) -> bool {
     if is_of_kubernetes(&object.api_version) {
         return (&*object.api_version, &*object.kind) == ("apps/v1", "Deployment");
@@ -170,7 +170,7 @@ pub(crate) fn is_deployment(object: &Found<'_>) -> bool {
     let strategy = spec.get("strategy").keys();
     let is_strategy = |key: &String| matches!(key.as_str(), "type" | "rollingUpdate");
     let selector = spec.get("selector");
-    // An empty one selects nothing, and is for the planner to report.
+    // An empty selector selects nothing, which the planner reports.
     let is_selector = |key: &String| matches!(key.as_str(), "matchLabels" | "matchExpressions");
     selector.is_present()
         && selector.keys().iter().all(is_selector)
@@ -180,7 +180,7 @@ pub(crate) fn is_deployment(object: &Found<'_>) -> bool {
         && !spec.get("workloadRef").is_present()
 }
 
-/// What is wrong with an object whatever its fields are. The API server stores no larger ones.
+/// Validates an object independent of its fields. The API server stores no larger objects.
 fn check(object: &Found<'_>, metadata: &Metadata<'_>) -> Result<(), Error> {
     let bytes: usize = object.fields().map(|field| field.text.len()).sum();
     let checked = match bytes > OBJECT_BYTES_MAX {

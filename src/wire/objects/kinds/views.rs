@@ -1,4 +1,4 @@
-//! What is read of each kind.
+//! Reads the fields of each kind.
 
 use rollplan_core::kinds::{
     Claim, CronJob, DaemonSet, Job, ReplicaSetView, Service, SinglePod, StatefulSet, View,
@@ -9,7 +9,7 @@ use rollplan_core::template::{Template, Value};
 
 use super::field::Field;
 
-/// What a kind is by its group and name. `None` if it is not known.
+/// The kinds with a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     StatefulSet,
@@ -44,7 +44,7 @@ impl Known {
         })
     }
 
-    /// Whether pods have it as their controller.
+    /// Whether it is a controller of pods.
     pub(super) fn controls_pods(self) -> bool {
         matches!(
             self,
@@ -176,7 +176,7 @@ fn service(spec: &Field<'_, '_>, status: &Field<'_, '_>) -> Service {
     }
 }
 
-/// The conditions that have a type.
+/// The conditions with a type.
 pub(super) fn conditions(status: &Field<'_, '_>) -> Vec<Condition> {
     let conditions = status.get("conditions").list();
     let conditions = conditions.iter().map(|condition| Condition {
@@ -192,7 +192,7 @@ pub(super) fn conditions(status: &Field<'_, '_>) -> Vec<Condition> {
         .collect()
 }
 
-/// The containers of a pod template: names, probes, ports and limits, which reports read. `pod` is the spec of a pod.
+/// The containers of a pod template: names, probes, ports and limits, as used in reports. `pod` is the spec of a pod.
 pub(super) fn template(pod: &Field<'_, '_>) -> Option<Template> {
     let mut lists = Vec::new();
     for list in ["containers", "initContainers"] {

@@ -1,4 +1,4 @@
-//! Reads the objects of any text. It knows where and why one is not JSON.
+//! Finds the objects in any JSON text, and reports the positions of errors.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,14 +12,14 @@ use crate::wire::error::{Reason, Violations};
 use crate::wire::objects::found::{FoundField, MembersSeed, ObjectText};
 use crate::wire::objects::key::Key;
 
-/// Reads a text as an object or a list of objects.
+/// Reads a text that is an object or a list of objects.
 pub(super) fn read<'a>(scanner: &mut Scanner<'_, 'a>, at: At) -> Result<(), serde_json::Error> {
     let mut json = serde_json::Deserializer::from_str(scanner.text);
     Item { scanner, at }.deserialize(&mut json)?;
     json.end()
 }
 
-/// A value that is to be an object or a list of objects.
+/// A value that must be an object or a list of objects.
 struct Item<'t, 's, 'a> {
     scanner: &'t mut Scanner<'s, 'a>,
     at: At,
@@ -147,14 +147,14 @@ impl<'a> Visitor<'a> for Item<'_, '_, 'a> {
     }
 }
 
-/// The items of a list. Whether it is one is only known at the end of the object around it.
+/// The items of a list. Whether the enclosing object is a list is known only at its end.
 struct Items<'s, 'a> {
     scanner: Scanner<'s, 'a>,
     list: Rc<str>,
 }
 
 impl<'a> DeserializeSeed<'a> for Items<'_, 'a> {
-    /// Whether there are too many.
+    /// Whether there are too many objects.
     type Value = bool;
 
     fn deserialize<D: Deserializer<'a>>(self, json: D) -> Result<bool, D::Error> {

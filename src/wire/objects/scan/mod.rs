@@ -1,5 +1,5 @@
-//! Finds the objects in JSON texts. Of each only its kind and the texts of its fields are taken, so that what is odd about
-//! one that is not selected refuses nothing.
+//! Finds the objects in JSON texts. Only the kind of an object and the texts of its fields are read, so unusual content
+//! of objects that are not selected is never an error.
 
 mod exact;
 mod plain;
@@ -15,7 +15,7 @@ use super::transcode::syntax;
 use crate::wire::error::{Error, Reason, Violations};
 use crate::wire::plain_json::TYPICAL_FIELDS;
 
-/// Fields of an object or a list that are taken.
+/// The fields of objects and lists that are kept.
 const FIELDS: [&str; 25] = [
     "apiVersion",
     "kind",
@@ -23,11 +23,11 @@ const FIELDS: [&str; 25] = [
     "spec",
     "status",
     "items",
-    // Of a ConfigMap or Secret.
+    // A field of ConfigMaps and Secrets.
     "data",
     "binaryData",
     "immutable",
-    // Of an Event.
+    // A field of Events.
     "involvedObject",
     "reason",
     "message",
@@ -42,33 +42,34 @@ const FIELDS: [&str; 25] = [
     "reportingInstance",
     "action",
     "related",
-    // Of a ControllerRevision.
+    // A field of ControllerRevisions.
     "revision",
-    // Of a watch event.
+    // A field of watch events.
     "object",
 ];
 
-/// Fields that say which object it is.
+/// The fields that identify an object.
 const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Fields that are read one level deeper: only a part of what is in them is ever needed.
+/// The fields that are read one level deeper, because only a part of their content is ever needed.
 const DEEP: [&str; 3] = ["metadata", "spec", "status"];
 
-/// No object of Kubernetes has as many fields. What has more is read where it is needed, and takes no memory before.
+/// Kubernetes objects do not have as many fields. The content of larger fields is read only when it is needed, so it
+/// uses no memory before.
 const MEMBERS_MAX: usize = 256;
 
-/// The field that the texts are in.
+/// The field of the request that contains the texts.
 const LIST: &str = "snapshot.objects_json";
 
-/// The path within the first text, of a path that [`scan`] has reported.
+/// Removes the prefix for the first text from a path that [`scan`] reported.
 pub(super) fn path_in_text(field: &str) -> &str {
     let path = field.strip_prefix(LIST);
     path.and_then(|path| path.strip_prefix("[0]"))
         .unwrap_or(field)
 }
 
-/// Finds all objects of one text, which is the entry `index` of the field. Returns whether a list in it is a page of one that
-/// goes on.
+/// Finds all objects in one text, which is the entry `index` of the field. Returns whether a list is only one page of a
+/// longer list.
 pub(crate) fn scan<'a>(
     index: usize,
     bytes: &'a [u8],
@@ -78,7 +79,7 @@ pub(crate) fn scan<'a>(
     scan_field(LIST, index, bytes, found, violations)
 }
 
-/// [`scan`] for the texts of another field.
+/// Like [`scan`], for the texts of another field.
 pub(crate) fn scan_field<'a>(
     field: &'static str,
     index: usize,
@@ -146,7 +147,7 @@ struct Scanner<'s, 'a> {
     found: &'s mut Vec<Found<'a>>,
     violations: &'s mut Violations,
     is_full: bool,
-    /// Whether a list is a page of one that goes on.
+    /// Whether a list is only one page of a longer list.
     is_continued: &'s mut bool,
 }
 
@@ -163,13 +164,13 @@ impl fmt::Display for At {
     }
 }
 
-/// An object, once its text has been read.
+/// An object whose text has been read.
 struct ReadObject<'a> {
     fields: Vec<FoundField<'a>>,
     has_items: bool,
-    /// How many objects were found before its items.
+    /// The number of objects that were found before its items.
     before: usize,
-    /// A key that it has twice.
+    /// A key that occurs twice.
     duplicate_key: Option<Cow<'a, str>>,
 }
 
@@ -189,7 +190,7 @@ impl<'a> ReadObject<'a> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// A field that is a string.
+    /// The value of a string field.
     fn text(&self, name: &str) -> Cow<'a, str> {
         let text = self.field(name).and_then(|field| string(field.text));
         text.unwrap_or_default()
@@ -199,7 +200,8 @@ impl<'a> ReadObject<'a> {
 // === impl Scanner ===
 
 impl<'a> Scanner<'_, 'a> {
-    /// Reads a text that is as plain as API servers print it, and has nothing wrong in it. Otherwise nothing is read of it.
+    /// Reads a text that is formatted like those of API servers and has no errors. Otherwise, reads nothing and returns
+    /// false.
     fn read_plain(&mut self, at: &At) -> bool {
         let before = self.found.len();
         let mut faults = Violations::default();
@@ -220,11 +222,12 @@ impl<'a> Scanner<'_, 'a> {
         true
     }
 
-    /// Takes an object in, or the items of a list. `faults` are those of the items.
+    /// Adds an object, or the items of a list. `faults` are the errors in the items.
     fn object(&mut self, at: At, object: ReadObject<'a>, faults: Violations) {
         let (api_version, kind) = (object.text("apiVersion"), object.text("kind"));
         let is_list = object.has_items && (kind.ends_with("List") || kind.is_empty());
-        // Who can be taken for another object may not be a stranger. What else is odd matters if the object is selected.
+        // Duplicate keys that identify an object are always an error, because the object could be mistaken for another
+        // one. Other errors only matter if the object is selected.
         if let Some(key) = object
             .duplicate_key
             .as_deref()
@@ -269,7 +272,7 @@ impl<'a> Scanner<'_, 'a> {
         }
     }
 
-    /// Gives the items of a list their kind, where they have none of their own.
+    /// Sets the kind of items without a kind to that of their list.
     fn list(&mut self, list: &ReadObject<'a>, api_version: Cow<'a, str>, kind: &str) {
         let metadata = list.field("metadata").and_then(FoundField::members);
         *self.is_continued |=
@@ -282,7 +285,7 @@ impl<'a> Scanner<'_, 'a> {
                 item.api_version = api_version.clone();
             }
         }
-        // Those of a List without kind.
+        // Items of a List that has no kind.
         for item in self
             .found
             .extract_if(list.before.., |item| item.kind.is_empty())

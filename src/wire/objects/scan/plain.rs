@@ -1,4 +1,5 @@
-//! Reads the objects of a text that is as plain as API servers and kubectl print it, several times faster than any.
+//! Finds the objects in texts that are formatted like those of API servers and kubectl, several times faster than the
+//! exact reader.
 
 use std::rc::Rc;
 
@@ -7,10 +8,10 @@ use crate::wire::error::Violations;
 use crate::wire::objects::found::{FoundField, Members};
 use crate::wire::plain_json::Json;
 
-/// Lists in lists. Nobody prints more than one in another.
+/// The maximum depth of nested lists. Programs print at most two levels.
 const LISTS_MAX: usize = 16;
 
-/// Reads a text as an object or a list of objects. `None` if it is not as plain as that.
+/// Reads a text that is an object or a list of objects. `None` if the exact reader is needed.
 pub(super) fn read(scanner: &mut Scanner<'_, '_>, at: At) -> Option<()> {
     let mut json = Json::new(scanner.text);
     item(scanner, &mut json, at, LISTS_MAX)?;
@@ -26,7 +27,7 @@ fn item<'a>(
     let mut object = ReadObject::new(scanner.found.len());
     let mut others = Vec::new();
     json.begin(b'{')?;
-    while json.goes_on(b'}')? {
+    while json.has_next(b'}')? {
         let key = json.key()?;
         let Some(&known) = FIELDS.iter().find(|known| **known == key) else {
             json.value()?;
@@ -81,7 +82,7 @@ fn items<'a>(
     let list: Rc<str> = Rc::from(format!("{at}.items"));
     let mut index = 0;
     json.begin(b'[')?;
-    while json.goes_on(b']')? {
+    while json.has_next(b']')? {
         let at = At {
             list: Rc::clone(&list),
             index,
@@ -109,7 +110,7 @@ mod tests {
             {"kind":"ConfigMap","apiVersion":"v1","data":{"k":"v"},"items":[1,2],"metadata":null}
         ]}"#;
 
-    /// What a reader makes of a text: everything that was found. `None` if anything is wrong.
+    /// The objects that a reader finds in a text. `None` if it reports an error.
     fn found<'a>(
         text: &'a str,
         read: impl FnOnce(&mut Scanner<'_, 'a>, At) -> bool,
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_read_is_read_alike_by_the_exact_reader() {
+    fn plain_reader_agrees_with_the_exact_reader() {
         let plain_text = TEXT.replace(r#""items":[1,2],"#, "");
         let (all, is_continued) = plain(&plain_text).unwrap();
         assert_eq!((all.len(), is_continued), (4, false));
@@ -170,7 +171,8 @@ mod tests {
             }
         }
         assert!(read > 10_000, "{read}");
-        // Both ignore items of what is not a list; the plain reader knows no such object.
+        // Both readers ignore the items of an object that is not a list, but the plain reader supports only items that
+        // are objects.
         assert!(plain(TEXT).is_none());
         assert!(exact(TEXT).is_some());
     }

@@ -1,7 +1,7 @@
-//! Kubernetes JSON, written as messages of the contract.
+//! Transcodes Kubernetes JSON to messages of the contract.
 //!
-//! One pass over the text, which is never decoded into a tree: the message that comes out is what a client with generated
-//! types would have sent, so that everything behind it is the same for both.
+//! This takes one pass over the text, without an intermediate tree. The result is the message that a client with
+//! generated types would have sent, so later code need not distinguish them.
 
 pub(super) mod shape;
 mod template;
@@ -18,7 +18,7 @@ use super::found::{FoundField, Members};
 use super::key::{DUPLICATE_KEY, Key};
 use crate::wire::error::Reason;
 
-/// One step of the path to a value.
+/// A segment of the path to a value.
 #[derive(Clone, Debug)]
 enum Step<'de> {
     Field(&'static str),
@@ -26,29 +26,29 @@ enum Step<'de> {
     Index(usize),
 }
 
-/// What is wrong with a value.
+/// An error in a value.
 #[derive(Debug)]
 pub(in crate::wire) struct Fault {
-    /// The path from the object on, for example ".spec.replicas".
+    /// The path within the object, for example ".spec.replicas".
     pub(in crate::wire) path: String,
     pub(in crate::wire) reason: Reason,
     pub(in crate::wire) description: String,
 }
 
-/// Writes messages from JSON.
+/// Transcodes JSON to messages.
 #[derive(Debug, Default)]
 pub(super) struct Transcoder<'de> {
     out: Vec<u8>,
     path: Vec<Step<'de>>,
-    /// The keys of all maps that are being read. Those of the innermost one are last.
+    /// The keys of all open maps. Those of the innermost map are last.
     keys: Vec<Cow<'de, str>>,
     fault: Option<(Reason, Cow<'static, str>)>,
-    /// Whether a pod template stays out of the message, as the text that it is.
+    /// Whether pod templates are kept as text instead of in the message.
     keeps_template: bool,
     template: Option<&'de str>,
 }
 
-/// A message that was written from JSON.
+/// A transcoded message.
 #[derive(Debug)]
 pub(super) struct Transcoded<'de> {
     pub(super) bytes: Vec<u8>,
@@ -78,7 +78,7 @@ impl<'de> Transcoder<'de> {
         'de: 'f,
     {
         let shape = SHAPES.named(name);
-        // The first two fields of every object of the contract. A List may have given them.
+        // The first two fields of all objects in the contract. They may be those of the enclosing List.
         self.bytes(1, api_version.as_bytes());
         self.bytes(2, kind.as_bytes());
         for found in fields {
@@ -101,7 +101,7 @@ impl<'de> Transcoder<'de> {
         })
     }
 
-    /// Writes the message with this full name from one of its fields. Paths of faults begin at that field.
+    /// Writes the message with this full name with a single field. Paths of faults start at this field.
     pub(super) fn message_of_field(
         mut self,
         message: &str,
@@ -115,7 +115,7 @@ impl<'de> Transcoder<'de> {
         }
     }
 
-    /// Writes a field from the fields of its JSON object. Those that the message does not have are not read again.
+    /// Writes a message field from the members of its JSON object. Members that the message does not have are skipped.
     fn members(
         &mut self,
         field: &Field,
@@ -170,7 +170,7 @@ impl<'de> Transcoder<'de> {
         writer.deserialize(&mut serde_json::Deserializer::from_str(text))
     }
 
-    /// Notes what is wrong. The error only ends the reading.
+    /// Records a fault. The error is only used to stop reading.
     fn wrong<E: serde::de::Error>(
         &mut self,
         reason: Reason,
@@ -190,7 +190,7 @@ impl<'de> Transcoder<'de> {
         self.out.extend_from_slice(bytes);
     }
 
-    /// Begins a message in a field, and returns what [`close`](Self::close) takes.
+    /// Starts a message field. Returns the argument for [`close`](Self::close).
     fn open(&mut self, number: u32) -> usize {
         self.key(number, WireType::LengthDelimited);
         self.out.push(0);
@@ -203,7 +203,7 @@ impl<'de> Transcoder<'de> {
             self.out[start - 1] = short;
             return;
         }
-        // Room for one byte was left.
+        // One byte was reserved for the length.
         let end = self.out.len();
         let more = encoded_len_varint(length as u64) - 1;
         self.out.resize(end + more, 0);
@@ -211,7 +211,7 @@ impl<'de> Transcoder<'de> {
         encode_varint(length as u64, &mut &mut self.out[start - 1..start + more]);
     }
 
-    /// Refuses a field that came before.
+    /// Refuses a field that occurs twice.
     fn check_first<E: serde::de::Error>(
         &mut self,
         seen: &mut Seen,
@@ -223,10 +223,10 @@ impl<'de> Transcoder<'de> {
         }
     }
 
-    /// Refuses a map in which a key occurs twice. Its keys are those from `first` on.
+    /// Refuses a map with a duplicate key. Its keys are those from index `first`.
     fn check_keys<E: serde::de::Error>(&mut self, first: usize) -> Result<(), E> {
         let keys = &mut self.keys[first..];
-        // Kubernetes prints sorted keys.
+        // Kubernetes prints sorted keys, which need no search.
         if !keys.is_sorted_by(|key, next| key < next) {
             keys.sort_unstable();
             if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -239,7 +239,7 @@ impl<'de> Transcoder<'de> {
     }
 }
 
-/// Reason and description of what the JSON reader finds wrong.
+/// The reason and description of a syntax error.
 pub(super) fn syntax(error: &serde_json::Error) -> (Reason, Cow<'static, str>) {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -263,7 +263,7 @@ fn is_identifier(key: &str) -> bool {
 struct Value<'t, 'de> {
     to: &'t mut Transcoder<'de>,
     field: &'static Field,
-    /// What is left of its lists and maps.
+    /// Whether a list or map is still expected.
     repeated: Repeated,
 }
 
@@ -341,7 +341,7 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
         f.write_str("a value")
     }
 
-    /// `null` is absent. An item of a list has its zero value then, as in Kubernetes.
+    /// `null` is absent. In a list, it is the zero value, as in Kubernetes.
     fn visit_unit<E>(self) -> Result<(), E> {
         let Self {
             to,
@@ -391,7 +391,7 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
                 to.close(start);
             }
             (Repeated::No, Json::Time) => {
-                // A date alone is none.
+                // The parser also accepts a date without a time, which is invalid here.
                 let time: Option<prost_types::Timestamp> = text
                     .parse()
                     .ok()
@@ -510,7 +510,7 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
     }
 }
 
-/// The value of an entry of a map.
+/// The value of a map entry.
 static MAP_VALUE: Field = Field {
     number: 2,
     name: String::new(),

@@ -1,11 +1,11 @@
-//! What the JSON of the messages of the contract has.
+//! The JSON form of the messages of the contract.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use prost_reflect::{FieldDescriptor, Kind};
 
-/// How the JSON of each message of the contract is written, by full name.
+/// The JSON form of all messages of the contract, by full name.
 pub(in crate::wire::objects) static SHAPES: LazyLock<Shapes> = LazyLock::new(Shapes::read);
 
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(in crate::wire::objects) struct Field {
     pub(in crate::wire::objects) value: Json,
 }
 
-/// The fields of a message that came, by their numbers.
+/// The numbers of the fields that have been read.
 #[derive(Default)]
 pub(in crate::wire::objects) struct Seen(u64);
 
@@ -37,12 +37,12 @@ pub(in crate::wire::objects) enum Repeated {
     Map,
 }
 
-/// What a field has in JSON.
+/// The JSON type of a field.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::wire::objects) enum Json {
     Text,
     Bool,
-    /// With the bounds of its type.
+    /// An integer with the bounds of its type.
     Integer(i64, i64),
     Time,
     /// A pod template.
@@ -54,12 +54,12 @@ pub(in crate::wire::objects) enum Json {
 // === impl Shapes ===
 
 impl Shapes {
-    /// The fields of the message with this full name.
+    /// The shape of the message with this full name.
     pub(in crate::wire::objects) fn named(&self, name: &str) -> Option<&Shape> {
         self.by_name.get(name).map(|&at| &self.messages[at])
     }
 
-    /// The fields of the message of a field.
+    /// The shape with this index.
     pub(in crate::wire::objects) fn at(&self, index: usize) -> &Shape {
         &self.messages[index]
     }
@@ -87,7 +87,7 @@ impl Shapes {
 }
 
 impl Seen {
-    /// Whether a field comes for the first time.
+    /// Adds a field. Returns whether it is new.
     pub(in crate::wire::objects) fn add(&mut self, field: &Field) -> bool {
         let bit = 1_u64 << (field.number % 64);
         let is_first = self.0 & bit == 0;
@@ -97,7 +97,7 @@ impl Seen {
 }
 
 impl Shape {
-    /// The fields of the message of a field.
+    /// The shape of a message field.
     pub(in crate::wire::objects) fn message(&self, name: &str) -> Option<&'static Self> {
         match self.get(name)?.value {
             Json::Message(shape) => Some(SHAPES.at(shape)),
@@ -105,14 +105,14 @@ impl Shape {
         }
     }
 
-    /// A dozen names are compared faster than one is hashed.
+    /// A linear search is faster than hashing, because messages have only about a dozen fields.
     pub(in crate::wire::objects) fn get(&self, name: &str) -> Option<&Field> {
         self.0.iter().find(|field| field.name == name)
     }
 }
 
 impl Field {
-    /// `None` for what Kubernetes JSON does not have.
+    /// `None` for types that Kubernetes JSON does not contain.
     fn read(field: &FieldDescriptor, by_name: &HashMap<String, usize>) -> Option<Self> {
         let repeated = if field.is_map() {
             Repeated::Map
@@ -122,7 +122,7 @@ impl Field {
             Repeated::No
         };
         let value = match field.kind() {
-            // The values of all maps of Kubernetes objects are texts.
+            // The values of all maps in Kubernetes objects are strings.
             _ if field.is_map() => Json::Text,
             Kind::String => Json::Text,
             Kind::Bool => Json::Bool,

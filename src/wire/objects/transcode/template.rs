@@ -1,4 +1,4 @@
-//! Pod templates: a `google.protobuf.Struct`.
+//! Transcodes pod templates to `google.protobuf.Struct`.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::{Step, Transcoder};
 use crate::wire::objects::key::Key;
 use crate::wire::tree::EXACT_INTEGER;
 
-/// The entries of a `google.protobuf.Struct`.
+/// Writes the entries of a `google.protobuf.Struct`.
 pub(super) fn template_map<'de, A: MapAccess<'de>>(
     to: &mut Transcoder<'de>,
     mut map: A,
@@ -30,7 +30,7 @@ pub(super) fn template_map<'de, A: MapAccess<'de>>(
     to.check_keys(first)
 }
 
-/// A value of a template: a `google.protobuf.Value`.
+/// A value of a template, written as a `google.protobuf.Value`.
 struct TemplateValue<'t, 'de>(&'t mut Transcoder<'de>);
 
 impl TemplateValue<'_, '_> {
@@ -80,7 +80,7 @@ impl<'de> Visitor<'de> for TemplateValue<'_, 'de> {
     fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
         match i64::try_from(value) {
             Ok(value) => self.visit_i64(value),
-            // Beyond every integer of Kubernetes: refused where templates are read.
+            // Larger than any integer in Kubernetes. The reader of templates refuses it.
             Err(_) => {
                 self.number(value as f64);
                 Ok(())

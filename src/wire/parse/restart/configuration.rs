@@ -1,4 +1,4 @@
-//! Configurations of a request for restarts, as checksums.
+//! Parses the configurations of a request for restarts, given as checksums.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::wire::error::Reason;
 use crate::wire::parse::Parser;
 use crate::wire::parse::path::Path;
 
-/// Digits that the checksum of a key has at least.
+/// The minimum number of digits in the checksum of a key.
 const CHECKSUM_DIGITS_MIN: usize = 16;
 
 impl Parser<'_> {
@@ -75,7 +75,7 @@ impl Parser<'_> {
                 self.violation(&path.field("absent"), Reason::Exclusive, description);
                 Content::Absent
             }
-            // Only what is empty has neither.
+            // Only an empty configuration has neither.
             (false, true, true) => Content::Present {
                 keys: Some(BTreeMap::new()),
                 whole: String::new(),

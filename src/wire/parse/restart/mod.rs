@@ -1,4 +1,4 @@
-//! Requests for restarts. An item that is invalid is left out and reported; the others are planned.
+//! Parses requests for restarts. Invalid items are skipped and reported; the others are planned.
 
 mod configuration;
 mod options;
@@ -18,9 +18,9 @@ use crate::wire::error::{Error, Reason, Violation, Violations};
 use crate::wire::limits::{CONFIGURATIONS_MAX, WORKLOADS_MAX, limit};
 use crate::wire::origin::Origin;
 
-/// Violations of items that a response lists.
+/// The maximum number of violations of items in a response.
 const ITEM_VIOLATIONS_MAX: usize = 1_000;
-/// A workload with what Kubernetes JSON tells beyond the message.
+/// A workload, with the data from Kubernetes JSON that the message does not contain.
 #[derive(Debug, Default)]
 pub(in crate::wire) struct WorkloadItem {
     pub(in crate::wire) message: proto::Workload,
@@ -28,11 +28,11 @@ pub(in crate::wire) struct WorkloadItem {
     pub(in crate::wire) object: Option<Value>,
 }
 
-/// Items of a request that are valid, and what is wrong with the others.
+/// The valid items of a request, and the violations of the others.
 #[derive(Debug, Default)]
 pub(in crate::wire) struct Items {
     pub(in crate::wire) workloads: Vec<Workload>,
-    /// Plural names of resources, one for each workload.
+    /// The plural names of the resources, one for each workload.
     pub(in crate::wire) resources: Vec<String>,
     pub(in crate::wire) configurations: Vec<Configuration>,
     pub(in crate::wire) namespaces: BTreeMap<String, BTreeMap<String, String>>,
@@ -41,7 +41,7 @@ pub(in crate::wire) struct Items {
     seen: HashSet<String>,
 }
 
-/// Options of a request.
+/// The options of a request.
 #[derive(Debug)]
 pub(in crate::wire) struct RestartOptions {
     pub(in crate::wire) now: Time,
@@ -52,7 +52,7 @@ pub(in crate::wire) struct RestartOptions {
     pub(in crate::wire) checksum_key: Vec<u8>,
 }
 
-/// Takes in what concerns the whole request.
+/// Parses the options of a request.
 pub(in crate::wire) fn restart_options(
     now: Option<prost_types::Timestamp>,
     options: Option<proto::RestartOptions>,
@@ -77,7 +77,7 @@ impl RestartOptions {
 // === impl Items ===
 
 impl Items {
-    /// Takes in the messages of a request.
+    /// Parses the messages of a request.
     pub(in crate::wire) fn read(
         &mut self,
         workloads: Vec<proto::Workload>,
@@ -111,7 +111,7 @@ impl Items {
         Ok(())
     }
 
-    /// Takes in a workload.
+    /// Parses a workload.
     pub(in crate::wire) fn workload(
         &mut self,
         item: WorkloadItem,
@@ -134,7 +134,7 @@ impl Items {
         Ok(())
     }
 
-    /// Takes in a configuration as checksums.
+    /// Parses a configuration that is given as checksums.
     pub(in crate::wire) fn configuration(
         &mut self,
         message: proto::Configuration,
@@ -155,7 +155,7 @@ impl Items {
         self.add_configuration(configuration, parser, path)
     }
 
-    /// Adds a configuration that was found valid.
+    /// Adds a valid configuration.
     fn add_configuration(
         &mut self,
         configuration: Configuration,
@@ -176,7 +176,7 @@ impl Items {
         Ok(())
     }
 
-    /// Adds a configuration of Kubernetes JSON.
+    /// Adds a configuration from Kubernetes JSON.
     pub(in crate::wire) fn configuration_object(
         &mut self,
         configuration: Configuration,
@@ -200,7 +200,7 @@ impl Items {
         self.add_configuration(configuration, parser, &path)
     }
 
-    /// Notes what is wrong with an item.
+    /// Records a violation of an item.
     pub(in crate::wire) fn violation(&mut self, field: String, reason: Reason, description: &str) {
         let mut violations = Violations::default();
         violations.add(field, reason, description);
@@ -214,7 +214,7 @@ impl Items {
         }
     }
 
-    /// Whether an item is valid. Its violations are kept.
+    /// Whether an item is valid. Its violations are recorded.
     fn is_valid(&mut self, parser: Parser<'_>) -> Result<bool, Error> {
         parser.interrupt.check()?;
         let is_valid = parser.violations.is_empty();

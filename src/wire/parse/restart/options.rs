@@ -1,4 +1,4 @@
-//! Options of a request for restarts.
+//! Parses the options of a request for restarts.
 
 use std::time::Duration;
 

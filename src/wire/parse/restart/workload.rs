@@ -1,4 +1,4 @@
-//! Workloads of a request for restarts, with what their templates read.
+//! Parses the workloads of a request for restarts, with the configurations that their templates reference.
 
 use std::collections::BTreeMap;
 
@@ -97,7 +97,7 @@ impl Parser<'_> {
                 annotations_of(template),
                 template.get("metadata").is_some_and(|it| !it.is_null()),
             ),
-            // Something is wrong with it.
+            // The template is invalid.
             None if is_typed => (Vec::new(), BTreeMap::new(), true),
             None => {
                 let references_path = path.field("references");
@@ -195,7 +195,8 @@ impl Parser<'_> {
             index: 0,
             name: container,
         });
-        // Only containers have environments, and whoever lists no container means one of them.
+        // Only containers have environment variables, so a reference without a container is that of an unnamed
+        // container.
         let container = container.or_else(|| {
             matches!(usage, Some(Usage::Env | Usage::EnvFrom)).then(|| ContainerAt {
                 list: "containers".to_owned(),
