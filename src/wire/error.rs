@@ -301,3 +301,46 @@ impl fmt::Display for Violations {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn violations(count: usize, description: &str) -> Violations {
+        let mut violations = Violations::default();
+        for index in 0..count {
+            violations.add(index, Reason::Required, description);
+        }
+        violations
+    }
+
+    #[test]
+    fn violations_that_no_part_lists_are_counted() {
+        let max = LISTED_VIOLATIONS_MAX;
+        for (first, second, omitted) in [
+            (0, max + 3, 3),
+            (max + 2, max + 3, max + 5),
+            (max - 1, 2, 1),
+            (max - 2, 2, 0),
+        ] {
+            let mut both = violations(first, "first");
+            both.extend(violations(second, "second"));
+            assert_eq!(both.listed.len(), max);
+            assert_eq!(both.omitted, omitted, "{first} and {second}");
+            let of_first = both.listed.iter().filter(|it| it.description == "first");
+            assert_eq!(of_first.count(), first.min(max));
+        }
+    }
+
+    #[test]
+    fn long_texts_are_truncated_between_characters() {
+        let of = |text: &str| violations(1, text).listed.remove(0).description;
+        let longest = "x".repeat(256);
+        assert_eq!(of(&longest), longest);
+        assert_eq!(of(&format!("{longest}x")), format!("{longest}…"));
+        assert_eq!(
+            of(&format!("{}é", &longest[1..])),
+            format!("{}…", &longest[1..])
+        );
+    }
+}

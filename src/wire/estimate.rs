@@ -732,6 +732,8 @@ fn entry_bytes(field: &FieldDescriptor) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use prost::Message as _;
 
     use super::*;
@@ -992,6 +994,33 @@ mod tests {
         assert_eq!(whole.unwrap().work, work);
         let walk = Walk::run(&name, &all, 1_000_000, &Never).unwrap();
         assert!(walk.work() < 1_010_000);
+    }
+
+    #[test]
+    fn objects_take_at_least_the_memory_of_their_text() {
+        let text = format!(r#"{{"kind":"{}"}}"#, "x".repeat(1 << 20));
+        assert!(estimate_objects(text.as_bytes()).memory >= text.len());
+    }
+
+    /// Counts how often it is checked.
+    struct Counted(Cell<u32>);
+
+    impl Interrupt for Counted {
+        fn is_interrupted(&self) -> bool {
+            self.0.update(|asked| asked + 1);
+            false
+        }
+    }
+
+    #[test]
+    fn interrupts_are_checked_once_in_many_fields() {
+        let interrupt = Counted(Cell::new(0));
+        let name = PlanRolloutRequest::full_name();
+        let count = 4 * FIELDS_UNASKED;
+        let all = of(vec![Pod::default(); count as usize]);
+        estimate_named(&name, &all, &interrupt).unwrap();
+        let asked = interrupt.0.get();
+        assert!((1..=2 * count / FIELDS_UNASKED).contains(&asked), "{asked}");
     }
 
     #[test]

@@ -341,6 +341,19 @@ mod tests {
     }
 
     #[test]
+    fn owners_in_a_circle_are_followed_to_a_depth_only() {
+        let metadata = json!({"name": "web", "uid": "web", "ownerReferences": [{"uid": "web", "controller": true}]});
+        let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": {"replicas": 1}});
+        let mut nodes = tree(set.to_string().as_bytes(), "web");
+        let mut depth = 0;
+        while let Some(node) = nodes.pop() {
+            nodes = node.children;
+            depth += 1;
+        }
+        assert_eq!(depth, DEPTH_MAX + 1);
+    }
+
+    #[test]
     fn jobs_of_a_cron_job_have_a_state_and_pods() {
         let object = |kind: &str, name: &str, owner: &str, minute: usize, status: Value| {
             let metadata = json!({

@@ -114,6 +114,8 @@ pub(crate) fn refused(request: &Request<Body>) -> Option<Response<Body>> {
 
 #[cfg(test)]
 mod tests {
+    use rcgen::{CertificateParams, KeyPair, SanType};
+
     use super::*;
 
     #[test]
@@ -173,5 +175,22 @@ mod tests {
                 .refuse(None)
                 .is_some()
         );
+    }
+
+    #[test]
+    fn dns_names_are_not_taken_for_uris() {
+        let uri = "spiffe://cluster.local/ns/apps/sa/web";
+        let of = |name: &str| name.try_into().unwrap();
+        let mut params = CertificateParams::default();
+        params.subject_alt_names = vec![
+            SanType::DnsName(of("web.apps.svc")),
+            SanType::DnsName(of(uri)),
+            SanType::URI(of("api.apps.svc")),
+            SanType::URI(of(&format!("{uri}2"))),
+        ];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let expected = ["web.apps.svc".to_owned(), format!("{uri}2")];
+        assert_eq!(names(certificate.der()), expected);
     }
 }

@@ -223,3 +223,90 @@ pub(super) fn rollout(
         false => proto::RolloutState::Progressing,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::proto::RolloutState::{Complete, Progressing, Stalled, Unspecified};
+
+    #[test]
+    fn rollouts_are_judged_by_the_counters_of_their_kind() {
+        let spec = json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 1}}});
+        let deployment = json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3});
+        let set = json!({"observedGeneration": 2, "updatedReplicas": 2, "readyReplicas": 3});
+        let daemons = json!({"observedGeneration": 2, "desiredNumberScheduled": 2, "updatedNumberScheduled": 2,
+            "numberAvailable": 2});
+        let with = |status: &Json, field: &str, value: Json| {
+            let mut status = status.clone();
+            status[field] = value;
+            status
+        };
+        let late = json!([{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]);
+        for (kind, status, expected) in [
+            ("Job", json!({}), Complete),
+            ("CronJob", json!({}), Complete),
+            ("Deployment", json!({"replicas": 3}), Unspecified),
+            ("Deployment", deployment.clone(), Complete),
+            (
+                "Deployment",
+                with(&deployment, "observedGeneration", json!(1)),
+                Progressing,
+            ),
+            (
+                "Deployment",
+                with(&deployment, "replicas", json!(4)),
+                Progressing,
+            ),
+            (
+                "Deployment",
+                with(&deployment, "updatedReplicas", json!(2)),
+                Progressing,
+            ),
+            (
+                "Deployment",
+                with(&deployment, "availableReplicas", json!(2)),
+                Progressing,
+            ),
+            (
+                "Deployment",
+                with(&deployment, "conditions", late.clone()),
+                Complete,
+            ),
+            (
+                "Deployment",
+                with(&with(&deployment, "replicas", json!(4)), "conditions", late),
+                Stalled,
+            ),
+            ("StatefulSet", set.clone(), Complete),
+            (
+                "StatefulSet",
+                with(&set, "updatedReplicas", json!(1)),
+                Progressing,
+            ),
+            (
+                "StatefulSet",
+                with(&set, "readyReplicas", json!(2)),
+                Progressing,
+            ),
+            ("DaemonSet", daemons.clone(), Complete),
+            (
+                "DaemonSet",
+                with(&daemons, "updatedNumberScheduled", json!(1)),
+                Progressing,
+            ),
+            (
+                "DaemonSet",
+                with(&daemons, "numberAvailable", json!(1)),
+                Progressing,
+            ),
+        ] {
+            let state = rollout(kind, &json!({"generation": 2}), &spec, &status, false);
+            assert_eq!(state, expected, "{kind} {status}");
+        }
+        let stuck = with(&deployment, "availableReplicas", json!(2));
+        let state = rollout("Deployment", &json!({"generation": 2}), &spec, &stuck, true);
+        assert_eq!(state, Stalled);
+    }
+}

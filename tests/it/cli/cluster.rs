@@ -119,6 +119,37 @@ fn unusable_selectors_prevent_lists() {
     }
 }
 
+/// The limit of an argument of kubectl, with some room for its name.
+#[test]
+fn selectors_up_to_the_limit_are_passed_on() {
+    for (bytes, is_passed_on) in [(100_000, true), (100_001, false)] {
+        // 100 bytes each with their comma, and the last one fills up.
+        let mut labels: serde_json::Map<String, Value> = (0..1000)
+            .map(|n| (format!("{}{n:04}", "k".repeat(46)), json!("x".repeat(48))))
+            .collect();
+        let last = labels.values_mut().next_back().unwrap();
+        *last = json!("x".repeat(48 + bytes - 99_999));
+        let mut deployment = from_yaml(DEPLOYMENT);
+        deployment["spec"]["selector"] = json!({"matchLabels": labels});
+        let kubectl = Kubectl::new(&[poll(vec![deployment])]);
+        let run = kubectl.run(&["status", "web"]);
+        let calls = kubectl.calls();
+        if is_passed_on {
+            assert_eq!((run.exit, run.err.as_str()), (3, ""));
+            assert_eq!(calls.len(), 3);
+            let expected = " --selector=".len() + bytes + " ".len();
+            assert_eq!(calls[2].len(), "get pods".len() + expected + OPTIONS.len());
+        } else {
+            let expected = format!(
+                "error: what kubectl printed: spec.selector: {bytes} bytes exceed the limit of 100000 for a \
+                 selector of kubectl\n"
+            );
+            assert_eq!((run.exit, run.err), (2, expected));
+            assert_eq!(calls.len(), 1);
+        }
+    }
+}
+
 /// The list for a plan contains a ReplicaSet of another owner.
 #[test]
 fn invalid_objects_of_other_owners_are_ignored() {

@@ -183,6 +183,11 @@ async fn query_selects_one_of_several_deployments() {
     let reply = named("deployment=db").over_http1(address).await;
     let said = check_error(&reply, 400, "invalid_argument", "INVALID_REQUEST");
     assert!(said.starts_with("deployment: not found"), "{said}");
+    let reply = named("deployment=web&resource=a/b")
+        .over_http1(address)
+        .await;
+    let said = check_error(&reply, 400, "invalid_argument", "INVALID_REQUEST");
+    assert!(said.starts_with("resource: must be"), "{said}");
 }
 
 #[tokio::test]

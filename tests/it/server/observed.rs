@@ -96,6 +96,10 @@ async fn calls_and_plans_are_counted() {
         let labels = [("strategy", "RollingUpdate"), ("outcome", outcome)];
         assert_eq!(count("rollplan_plans_total", &labels), 1.0, "{outcome}");
     }
+    for (strategy, outcome) in [("RollingUpdate", "complete"), ("Recreate", "progressing")] {
+        let labels = [("strategy", strategy), ("outcome", outcome)];
+        assert_eq!(count("rollplan_plans_total", &labels), 0.0, "{outcome}");
+    }
     assert_eq!(count("rollplan_plan_seconds_count", &[]), 2.0);
     assert_eq!(count("rollplan_plan_steps_count", &[]), 2.0);
     assert_eq!(count("rollplan_snapshot_pods_sum", &[]), 513.0);

@@ -464,3 +464,28 @@ fn invalid_unselected_objects_are_ignored() {
     let text = list(&items).to_string().replace("\"TWICE\"", twice);
     check_same(&typed, &with_texts(&typed, vec![text]), "strangers");
 }
+
+/// The planner avoids a name that is taken, and does not create what the API server would reject.
+#[test]
+fn names_of_other_owners_are_taken_in_texts_too() {
+    let (mut typed, _) = half_way();
+    typed.snapshot().replica_sets.remove(0);
+    typed.snapshot().pods.clear();
+    let plan = wire::plan_rollout(typed.clone()).unwrap();
+    let create = plan.steps.iter().find_map(|step| step.call.as_ref());
+    let name = create.unwrap().name.clone();
+    assert!(name.starts_with("web-"), "{name}");
+    let mut theirs = typed.snapshot().replica_sets[0].clone();
+    theirs.metadata.as_mut().unwrap().uid = "theirs".to_owned();
+    theirs.metadata.as_mut().unwrap().name.clone_from(&name);
+    let owners = &mut theirs.metadata.as_mut().unwrap().owner_references;
+    owners[0].uid = "another Deployment".to_owned();
+    typed.snapshot().replica_sets.push(theirs);
+    let texts = with_texts(&typed, vec![list(&objects(&typed)).to_string()]);
+    for request in [&typed, &texts] {
+        let plan = wire::plan_rollout(request.clone()).unwrap();
+        assert!(!created(&plan).contains(&name));
+        assert_eq!(plan.status.unwrap().collision_count, Some(1));
+    }
+    check_same(&typed, &texts, "name");
+}

@@ -387,6 +387,11 @@ fn depth_of_lists_and_maps_is_limited() {
     assert_eq!(reasons(&nested(MAX_DEPTH)), []);
     assert_eq!(reasons(&nested(MAX_DEPTH + 1)), [Reason::TooDeep]);
     assert_eq!(reasons(&nested(20_000)), [Reason::TooDeep]);
+    let mut request = mk_request();
+    request.spec().template = Some(nested(MAX_DEPTH + 1));
+    let error = wire::plan_rollout(request).unwrap_err().to_string();
+    let expected = format!(": is more than {MAX_DEPTH} levels deep");
+    assert!(error.ends_with(&expected), "{error}");
 }
 
 #[test]

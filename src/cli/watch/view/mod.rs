@@ -199,6 +199,21 @@ mod tests {
     use crate::proto::{Blocker, Counts, Verdict};
 
     #[test]
+    fn tree_of_a_single_rollout_is_shown_on_a_terminal() {
+        for (live, names, expected) in [
+            (Some(Live::new()), &["web"][..], true),
+            (Some(Live::new()), &["web", "api"], false),
+            (None, &["web"], false),
+        ] {
+            let mut view = View::new(StatusOutput::Table, false);
+            view.live = live;
+            view.begin(names.iter().map(ToString::to_string).collect())
+                .unwrap();
+            assert_eq!(view.shows_tree(), expected, "{names:?}");
+        }
+    }
+
+    #[test]
     fn changed_times_and_texts_are_ignored() {
         let report = |message: &str, seconds: i64, ready: i32| {
             let time = Some(prost_types::Timestamp { seconds, nanos: 0 });

@@ -1,8 +1,9 @@
 //! Objects and summaries in, plans out.
 
+use rollplan::proto;
 use serde_json::{Value, json};
 
-use super::{NOW, call, config_map, decisions, deployment, objects, plan, state};
+use super::{NOW, STATE, call, config_map, decisions, deployment, objects, plan, state};
 
 #[test]
 fn objects_are_recorded_then_restarted() {
@@ -31,6 +32,10 @@ fn objects_are_recorded_then_restarted() {
     assert_eq!(
         restart.changes[0].message,
         "A of ConfigMap shop/app changed"
+    );
+    assert_eq!(
+        restart.changes[0].kind(),
+        proto::ConfigurationKind::ConfigMap
     );
     let call = call(restart);
     assert_eq!(call.path, "/apis/apps/v1/namespaces/shop/deployments/web");
@@ -63,7 +68,11 @@ fn objects_are_recorded_then_restarted() {
     assert!(plan(&objects(&same, json!({}))).plans.is_empty());
     let all = plan(&objects(&same, json!({"includeUnchanged": true})));
     assert_eq!(decisions(&all), [("web".to_owned(), "NONE".to_owned())]);
-    assert_eq!(all.plans[0].uses[0].name, "app");
+    let used = &all.plans[0].uses[0];
+    assert_eq!(
+        (used.kind(), used.name.as_str()),
+        (proto::ConfigurationKind::ConfigMap, "app")
+    );
 }
 
 #[test]
@@ -141,15 +150,16 @@ fn pods_started_after_the_change_need_no_restart() {
 
 #[test]
 fn custom_kinds_and_resources_are_found_by_their_paths() {
-    let object = json!({"apiVersion": "example.com/v1", "kind": "Proxy",
+    let mut object = json!({"apiVersion": "example.com/v1", "kind": "Proxy",
         "metadata": {"name": "edge", "namespace": "shop", "uid": "1"},
         "spec": {"runtime": {"pod": {"spec": {"containers": [{"name": "x", "envFrom": [{"secretRef": {"name": "s"}}]}]}}}}});
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}, "data": {"k": "djE="}});
+    let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}, "data": {"k": "djE="}});
     let kinds = json!([{"apiVersion": "example.com/v1", "kind": "Proxy", "resource": "proxys", "templatePath": "spec.runtime.pod"}]);
-    let answer = plan(&objects(
-        &[object, secret],
-        json!({"allWorkloads": true, "kinds": kinds}),
-    ));
+    let options = json!({"allWorkloads": true, "kinds": kinds, "quiet": "0s"});
+    let planned = |object: &Value, secret: &Value| {
+        plan(&objects(&[object.clone(), secret.clone()], options.clone()))
+    };
+    let answer = planned(&object, &secret);
     assert_eq!(
         call(&answer.plans[0]).path,
         "/apis/example.com/v1/namespaces/shop/proxys/edge"
@@ -159,4 +169,42 @@ fn custom_kinds_and_resources_are_found_by_their_paths() {
         body.contains(r#"{"op":"test","path":"/metadata/annotations","value":null}"#),
         "{body}"
     );
+    object["metadata"]["annotations"] = json!({"a": "b"});
+    let recorded = state(&planned(&object, &secret).plans[0]);
+    object["metadata"]["annotations"][STATE] = json!(recorded);
+    secret["data"]["k"] = json!("djI=");
+    let answer = planned(&object, &secret);
+    let body = &call(&answer.plans[0]).body_json;
+    assert!(
+        body.contains(r#""path":"/spec/runtime/pod/metadata"#),
+        "{body}"
+    );
+}
+
+#[test]
+fn options_of_the_reloader_profile_are_followed() {
+    let mut web = deployment("web", None);
+    web["metadata"]["annotations"] = json!({});
+    let mut job = deployment("job", None);
+    job["apiVersion"] = json!("batch/v1");
+    job["kind"] = json!("Job");
+    job["metadata"]["annotations"] = json!({"reloader.stakater.com/auto": "true"});
+    let all = [config_map("app", json!({"A": "1"})), web, job];
+    for (reloader, expected) in [
+        (json!({}), &["job"][..]),
+        (json!({"autoReloadAll": true}), &["job", "web"]),
+        (json!({"autoReloadAll": true, "ignoreJobs": true}), &["web"]),
+        (json!({"ignoreCronJobs": true}), &["job"]),
+        (
+            json!({"ignoreConfigMaps": true, "autoReloadAll": true}),
+            &[],
+        ),
+    ] {
+        let options = json!({"profile": "RESTART_PROFILE_RELOADER", "reloader": reloader, "includeUnchanged": true});
+        let answer = plan(&objects(&all, options));
+        let used = answer.plans.iter().filter(|it| !it.uses.is_empty());
+        let mut names: Vec<&str> = used.map(|it| it.name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, expected, "{reloader}");
+    }
 }

@@ -183,6 +183,22 @@ fn long_lists_of_violations_and_long_texts_are_truncated() {
     }
 }
 
+/// In bytes, annotations are refused before they are decoded.
+#[test]
+fn annotations_are_refused_with_their_size() {
+    let mut request = mk_request();
+    let value = "x".repeat(256 << 10);
+    request.meta().annotations = [("key".to_owned(), value)].into();
+    let expected = "snapshot.deployment.metadata.annotations: 262147 bytes of keys and values exceed the limit of 262144";
+    let encoded = wire::plan_rollout_bytes(&request.encode_to_vec()).map(|_| ());
+    for answer in [encoded, wire::plan_rollout(request).map(|_| ())] {
+        let Err(Error::InvalidArgument(violations)) = answer else {
+            panic!("{answer:?}");
+        };
+        assert_eq!(violations.to_string(), expected);
+    }
+}
+
 #[test]
 fn debug_output_hides_templates() {
     let mut request = mk_request();
