@@ -7,6 +7,7 @@
 mod error;
 pub mod estimate;
 mod event_calls;
+mod fields;
 mod interruptible;
 pub mod json;
 mod limits;

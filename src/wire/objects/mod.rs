@@ -8,6 +8,7 @@ mod key;
 pub(super) mod kinds;
 mod lean_pod;
 mod message;
+mod name_only;
 mod scan;
 mod select;
 mod summary;

@@ -1,6 +1,6 @@
 //! Selects the objects that a Deployment is decided by.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use rollplan_core::selector::LabelSelector;
@@ -8,6 +8,7 @@ use rollplan_core::snapshot::Pod;
 
 use super::found::{Found, Metadata};
 use super::message::mark_template;
+use super::name_only::name_only;
 use super::{Object, Origins, Reader};
 use crate::proto;
 use crate::wire::error::{Error, Reason};
@@ -273,36 +274,4 @@ fn selector_keys(selector: &LabelSelector) -> HashSet<&str> {
     let expressions = selector.match_expressions.iter().map(|it| &it.key);
     let keys = selector.match_labels.keys().chain(expressions);
     keys.map(String::as_str).collect()
-}
-
-/// A ReplicaSet of somebody else: what tells that it is, and its name.
-pub(super) fn name_only(
-    object: &Found<'_>,
-    metadata: &Metadata<'_>,
-    keys: &HashSet<&str>,
-) -> proto::ReplicaSet {
-    let owner = metadata
-        .controller
-        .as_ref()
-        .map(|uid| proto::OwnerReference {
-            uid: uid.clone().into_owned(),
-            controller: Some(true),
-            ..Default::default()
-        });
-    let labels = match owner {
-        // Whom it belongs to is known.
-        Some(_) => BTreeMap::new(),
-        None => object.labels_named(keys),
-    };
-    proto::ReplicaSet {
-        metadata: Some(proto::ObjectMeta {
-            name: metadata.name.clone().into_owned(),
-            namespace: metadata.namespace.clone().into_owned(),
-            uid: metadata.uid.clone().into_owned(),
-            labels,
-            owner_references: owner.into_iter().collect(),
-            ..Default::default()
-        }),
-        ..Default::default()
-    }
 }

@@ -8,7 +8,7 @@ use rollplan_core::interrupt::{Interrupt, Interrupted, Never};
 
 use super::{Owner, Parser, Path, Relation, controller};
 use crate::proto;
-use crate::wire::estimate::next_field;
+use crate::wire::fields::next_field;
 
 // Numbers of fields: of a request, of a snapshot, of an object, of its metadata, of an entry of a map.
 const SNAPSHOT: u32 = 1;

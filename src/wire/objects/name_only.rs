@@ -1,0 +1,38 @@
+//! ReplicaSets of other owners.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::found::{Found, Metadata};
+use crate::proto;
+
+/// A ReplicaSet of somebody else: what tells that it is, and its name.
+pub(super) fn name_only(
+    object: &Found<'_>,
+    metadata: &Metadata<'_>,
+    keys: &HashSet<&str>,
+) -> proto::ReplicaSet {
+    let owner = metadata
+        .controller
+        .as_ref()
+        .map(|uid| proto::OwnerReference {
+            uid: uid.clone().into_owned(),
+            controller: Some(true),
+            ..Default::default()
+        });
+    let labels = match owner {
+        // Whom it belongs to is known.
+        Some(_) => BTreeMap::new(),
+        None => object.labels_named(keys),
+    };
+    proto::ReplicaSet {
+        metadata: Some(proto::ObjectMeta {
+            name: metadata.name.clone().into_owned(),
+            namespace: metadata.namespace.clone().into_owned(),
+            uid: metadata.uid.clone().into_owned(),
+            labels,
+            owner_references: owner.into_iter().collect(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
