@@ -16,7 +16,7 @@ import pytest
 from rollplan import Key, Object, PlannerError
 from rollplan._errors import ApiError, CancelledError
 from rollplan.controller import _health
-from rollplan.controller.__main__ import address, boolean, duration, options_of, parse
+from rollplan.controller.__main__ import address, boolean, duration, end_process, options_of, parse
 from rollplan.controller._cache import Cache
 from rollplan.controller._lease import Election
 from rollplan.controller._probe import POLL, Probe
@@ -129,6 +129,28 @@ def test_a_cache_follows_its_watch_and_lists_again_when_it_is_too_old() -> None:
     assert cache.controlled_by("shop", None) == []
     expected = [("-", "a"), ("-", "b"), ("a", "a"), ("b", "-"), ("-", "c"), ("-", "other"), ("a", "-"), ("c", "-")]
     assert changes == expected
+
+
+def test_an_unexpected_error_of_a_watch_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def changed(*_: object) -> None:
+        raise AssertionError("a bug")
+
+    codes: list[int] = []
+    ended = threading.Event()
+
+    def end(code: int) -> None:
+        codes.append(code)
+        ended.set()
+
+    monkeypatch.setattr("os._exit", end)
+    monkeypatch.setattr(threading, "excepthook", end_process)
+    Cache(Watches(), REPLICA_SET, "shop", changed).start()  # type: ignore[arg-type]
+    assert ended.wait(30)
+    assert codes == [1]
+    assert [it.getMessage() for it in caplog.records] == ["watch-replicasets: unexpected error, exiting"]
+    assert "a bug" in caplog.text
 
 
 class Leases:

@@ -223,6 +223,14 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line)
 
 
+def end_process(failure: threading.ExceptHookArgs) -> None:
+    """Ends the process because of an exception that ended a thread: the others would work on objects that nobody updates."""
+    thread = failure.thread.name if failure.thread else "a thread"
+    exception = failure.exc_value
+    log.critical("%s: unexpected error, exiting", thread, exc_info=exception if exception else True)
+    os._exit(1)
+
+
 def main() -> None:
     """The program."""
     arguments = parse(sys.argv[1:])
@@ -233,6 +241,7 @@ def main() -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    threading.excepthook = end_process
     log.info("starting, mode %s, planner %s", arguments.mode, arguments.planner)
     sys.exit(run(arguments, stop))
 
