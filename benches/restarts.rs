@@ -36,7 +36,7 @@ fn main() {
     compare();
 }
 
-/// Prints the time of the largest plans beside the limit and beside that of smaller ones.
+/// Prints the time of the largest plans, compared with the limit and with smaller plans.
 fn compare() {
     for (name, request) in [
         ("first observation", request as fn(usize) -> _),

@@ -3,7 +3,7 @@
 pub use generated::rollout_planner_client::RolloutPlannerClient;
 
 mod generated {
-    // The generator writes neither documentation for everything nor code to our lints.
+    // The generated code does not follow our lints, and not all of it is documented.
     #![allow(missing_docs, unreachable_pub, clippy::all, rustdoc::all)]
 
     include!(concat!(env!("OUT_DIR"), "/client/rollplan.v1.rs"));

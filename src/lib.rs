@@ -1,7 +1,7 @@
 //! rollplan: the decisions of the Kubernetes Deployment controller, as a gRPC service and a command.
 //!
-//! [`wire`] turns requests into what the planner reads, and plans into responses; `text` lays responses out for
-//! people; [`proto`] is the contract; [`server`] is the service and [`cli`] the command.
+//! [`wire`] converts requests to the planner's types, and plans to responses. `text` formats responses for people.
+//! [`proto`] is the contract, [`server`] the service, and [`cli`] the command.
 
 #![warn(
     clippy::print_stdout,

@@ -1,10 +1,10 @@
-//! The command `rollplan`. Everything it does is in [`rollplan::cli`].
+//! The command `rollplan`. See [`rollplan::cli`].
 
 use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// A call makes more than a thousand small allocations, which this one makes for a third of the price.
+/// A call makes more than a thousand small allocations, which this allocator makes in a third of the time.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -1,12 +1,11 @@
-//! What requests of every shape take, beside what is estimated for them, and how soon an abandoned call stops:
+//! Compares the costs of requests of all shapes with their estimates, and measures how soon an interrupted call stops:
 //!
 //!     cargo bench --bench bounds      (ONLY=labels for the shapes with that in their name)
 //!
-//! Each shape is planned for in a process of its own, so that its peak of memory can be read. "Unasked" is the longest
-//! time without a question whether to go on, of any method. "Ending" is the longest time that a method took to return after
-//! its last question, or after one of 16 at which it was interrupted: it encodes the answer, if there is one, and frees
-//! memory. `TRACE=5` prints
-//! where more than 5 ms passed without a question (with `CARGO_PROFILE_BENCH_STRIP=none`).
+//! Each shape runs in a separate process, so that its peak memory can be measured. "Unasked" is the longest time
+//! between two checks for an interruption, over all methods. "Ending" is the longest time from the last check until a
+//! method returned, including 16 interrupted runs: it encodes the answer, if any, and frees memory. `TRACE=5` prints
+//! where more than 5 ms passed between two checks (with `CARGO_PROFILE_BENCH_STRIP=none`).
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot start says so")]
 
@@ -29,17 +28,17 @@ use rustix::time::{ClockId, clock_gettime};
 
 const MESSAGE: &str = "rollplan.v1.PlanRolloutRequest";
 
-/// What a process takes for the smallest request.
+/// The memory of a process for the smallest request.
 const PROCESS_MIB: f64 = 6.0;
 
-/// The program's own.
+/// The allocator of the program.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Counts the questions whether to go on, keeps the longest time between two of them, and interrupts at one of them.
+/// Counts the checks for an interruption, measures the longest time between two of them, and interrupts at a given one.
 struct Questions {
     interrupted_at: usize,
-    /// When it was interrupted, or else last asked.
+    /// The time of the interruption, or else of the last check.
     last: Cell<Duration>,
     longest: Cell<Duration>,
     count: Cell<usize>,
@@ -84,10 +83,10 @@ impl Interrupt for Questions {
     }
 }
 
-/// Answers an encoded request.
+/// A method that answers an encoded request.
 type Method = fn(&[u8], &Questions);
 
-/// All of them: their requests begin with the same field.
+/// All methods. Their requests start with the same field.
 const METHODS: [Method; 4] = [
     |bytes, questions| _ = wire::plan_rollout_bytes_until(bytes, questions),
     |bytes, questions| {
@@ -107,10 +106,10 @@ const METHODS: [Method; 4] = [
     },
 ];
 
-/// How many times each method is interrupted.
+/// The number of interrupted runs of each method.
 const INTERRUPTIONS: usize = 16;
 
-/// The longest time without a question of any method, and the longest that one took to end.
+/// The longest time between two checks, and the longest time from the last check to the end, over all methods.
 fn stretches(bytes: &[u8], methods: &[Method]) -> (Duration, Duration) {
     let (mut unasked, mut ending) = (Duration::ZERO, Duration::ZERO);
     for method in methods {
@@ -161,7 +160,7 @@ fn main() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// Of this thread so far: the machine may have other work.
+/// The processor time of this thread, which does not depend on other work of the machine.
 fn processor_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap()
 }
@@ -173,7 +172,7 @@ fn status_mib(name: &str) -> f64 {
     kib / 1024.0
 }
 
-/// The row of one shape.
+/// Prints the row of one shape.
 fn one(path: &str) {
     let bytes = std::fs::read(path).unwrap();
     let before = status_mib("VmRSS:");
@@ -181,7 +180,7 @@ fn one(path: &str) {
     let answer = wire::plan_rollout_bytes(&bytes);
     let mut took = processor_time() - start;
     let peak = status_mib("VmHWM:") - before;
-    // The rest of the time is that of a process that has just started.
+    // Most of a shorter time would be that of starting the process.
     if took < Duration::from_millis(20) {
         let times = (0..21).map(|_| {
             let start = processor_time();
@@ -193,7 +192,7 @@ fn one(path: &str) {
         took = times[10];
     }
     let estimated = estimate_named(MESSAGE, &bytes, &Never);
-    // What is refused by its size is not decoded, and the other methods are measured on what was decoded.
+    // Requests that are refused for their size are not decoded. For others, all methods are measured.
     let methods = match estimated {
         Ok(_) => &METHODS[..],
         Err(_) => &METHODS[..1],

@@ -1,4 +1,4 @@
-//! Requests of every shape: usual ones, and the most expensive ones that Kubernetes' own rules allow.
+//! Requests of all shapes: usual ones, and the most expensive ones within the limits of Kubernetes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,16 +9,16 @@ use rollplan::wire::json;
 
 use super::request::{json_request, request};
 
-/// Encoded requests may have 16 MiB; this leaves room for what surrounds the part that is made large.
+/// The size of the part that is made large. Encoded requests may have 16 MiB, so this leaves room for the rest.
 const BYTES: usize = 15 << 20;
-/// What one object may have, a little less than Kubernetes allows.
+/// The size of an object, a little below the limit of Kubernetes.
 const OBJECT_BYTES: usize = (3 << 20) - (4 << 10);
 const ANNOTATIONS_BYTES: usize = 256 << 10;
-/// Entries of a list or map of an object.
+/// The maximum number of entries in a list or map of an object.
 const ENTRIES: usize = 10_000;
-/// Values of a template, less those around them.
+/// The maximum number of values in a template, less those that contain them.
 const VALUES: usize = 19_990;
-/// Templates of the largest size.
+/// The number of templates of the maximum size.
 const TEMPLATES: usize = 60;
 
 /// A request and its name.
@@ -27,7 +27,7 @@ pub(super) struct Shape {
     pub(super) bytes: Vec<u8>,
 }
 
-/// All of them. Those of `usual` are what callers send.
+/// All shapes. `usual` contains those that callers send.
 pub(super) fn all() -> Vec<Shape> {
     let mut shapes = Vec::new();
     for (sets, pods) in [
@@ -57,7 +57,7 @@ pub(super) fn all() -> Vec<Shape> {
     );
     add("JSON: empty maps", json_of_empty_maps());
     add("JSON: objects with 750 fields each", json_of_many_fields());
-    // Without the promise, the answer is a report.
+    // Without a complete list of ReplicaSets, the answer is a report.
     let mut reported = json_request(4_000, None);
     reported.snapshot.as_mut().unwrap().replica_sets_complete = false;
     add("JSON: 4,000 pods, with a report", reported);
@@ -133,7 +133,7 @@ pub(super) fn all() -> Vec<Shape> {
     shapes
 }
 
-/// The request with another pod, which nobody selects, in these bytes.
+/// The request with another pod, given as bytes, which is not selected.
 fn with_other_pod(pod: &[u8]) -> Vec<u8> {
     let mut snapshot = Vec::new();
     prost::encoding::bytes::encode(4, &pod.to_vec(), &mut snapshot);
@@ -142,7 +142,7 @@ fn with_other_pod(pod: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// One map as large as a request.
+/// A single map as large as a request.
 fn labels_of_other_pod() -> Vec<u8> {
     let keys: Vec<_> = ordered(short_map(BYTES, false)).into_keys().collect();
     let mut metadata = Vec::new();
@@ -156,7 +156,7 @@ fn labels_of_other_pod() -> Vec<u8> {
     with_other_pod(&pod)
 }
 
-/// One list that has just grown by doubling.
+/// A single list that has just grown by doubling.
 fn containers_of_other_pod() -> Vec<u8> {
     let mut pod = first_pod();
     pod.metadata.as_mut().unwrap().owner_references.clear();
@@ -165,12 +165,12 @@ fn containers_of_other_pod() -> Vec<u8> {
     with_other_pod(&pod.encode_to_vec())
 }
 
-/// Of nobody, and the selector does not match it.
+/// A ReplicaSet without a controller that the selector does not match.
 fn labels_of_orphan(bytes: usize) -> proto::PlanRolloutRequest {
     let mut request = request(3, 13);
     let mut set = own_set();
     let metadata = set.metadata.as_mut().unwrap();
-    // As if it could have the name of the new ReplicaSet.
+    // A possible name of the new ReplicaSet.
     metadata.name = "web-x".to_owned();
     metadata.uid = "x".to_owned();
     metadata.owner_references.clear();
@@ -179,7 +179,7 @@ fn labels_of_orphan(bytes: usize) -> proto::PlanRolloutRequest {
     request
 }
 
-/// As many objects of JSON as a request may have, in one that is not selected.
+/// The maximum number of JSON objects in a request, inside an object that is not selected.
 fn json_of_empty_maps() -> proto::PlanRolloutRequest {
     let mut request = json_request(13, None);
     let texts = &mut request.snapshot.as_mut().unwrap().objects_json;
@@ -190,7 +190,7 @@ fn json_of_empty_maps() -> proto::PlanRolloutRequest {
     request
 }
 
-/// Objects whose fields are not noted on the way, because they are too many.
+/// Objects with more fields than the scan records.
 fn json_of_many_fields() -> proto::PlanRolloutRequest {
     let mut request = json_request(13, None);
     let fields: Vec<_> = (0..750).map(|i| format!("\"{i}\":0")).collect();
@@ -205,7 +205,7 @@ fn json_of_many_fields() -> proto::PlanRolloutRequest {
     request
 }
 
-/// The objects of a request as Kubernetes JSON, of which as many as fit.
+/// The objects of a request as Kubernetes JSON, as many as fit.
 fn json_of(mut request: proto::PlanRolloutRequest, bytes_max: usize) -> proto::PlanRolloutRequest {
     let snapshot = request.snapshot.as_mut().unwrap();
     let deployment = snapshot.deployment.take().unwrap();
@@ -284,7 +284,7 @@ fn name_set(set: &mut proto::ReplicaSet, i: usize) {
     metadata.uid = format!("v{i}");
 }
 
-/// Cut to as many as fit a request.
+/// Truncates a list to the size of a request.
 fn fit<M: prost::Message>(mut all: Vec<M>) -> Vec<M> {
     let mut bytes = 0;
     let fitting = all.iter().take_while(|one| {
@@ -296,7 +296,7 @@ fn fit<M: prost::Message>(mut all: Vec<M>) -> Vec<M> {
     all
 }
 
-/// As Kubernetes writes them, with all six conditions and four containers that wait.
+/// Pods as written by Kubernetes, with all six conditions and four waiting containers.
 fn full_pods(count: usize) -> Vec<proto::Pod> {
     let mut pod = first_pod();
     let status = pod.status.as_mut().unwrap();
@@ -310,7 +310,7 @@ fn full_pods(count: usize) -> Vec<proto::Pod> {
     fit(pods.collect())
 }
 
-/// Pods whose containers say nothing but that they are there.
+/// Pods whose container statuses are empty.
 fn containers() -> proto::PlanRolloutRequest {
     let mut pod = first_pod();
     let statuses = vec![proto::ContainerStatus::default(); 100];
@@ -322,12 +322,12 @@ fn containers() -> proto::PlanRolloutRequest {
         pod
     });
     let mut pods = fit(pods.collect::<Vec<_>>());
-    // What is allowed in memory.
+    // The number that fits in the memory limit.
     pods.truncate(2_000);
     request_with(pods)
 }
 
-/// Short keys, each its own, so many that they take these bytes when encoded.
+/// Different short keys of this total encoded size.
 fn short_map(bytes: usize, text_only: bool) -> HashMap<String, String> {
     let digits = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut map = HashMap::new();
@@ -341,7 +341,7 @@ fn short_map(bytes: usize, text_only: bool) -> HashMap<String, String> {
                 break;
             }
         }
-        // Tags and lengths of entry, key and value.
+        // The tags and lengths of the entry, the key and the value.
         taken += key.len() + if text_only { 0 } else { 6 };
         if taken > bytes {
             break;
@@ -421,7 +421,7 @@ fn labels_of_sets() -> proto::PlanRolloutRequest {
     )
 }
 
-/// Owned, and no longer selected: each is written with all the owners that it keeps.
+/// Owned ReplicaSets that do not match the selector: each release writes all remaining owners.
 fn owners_of_sets() -> proto::PlanRolloutRequest {
     with_sets(
         |set, _| {
@@ -542,10 +542,10 @@ fn templates(entries: Entries) -> proto::PlanRolloutRequest {
                 let mut keys: Vec<_> = ordered(short_map(OBJECT_BYTES - (64 << 10), false))
                     .into_keys()
                     .collect();
-                // An entry takes four bytes more than one of a map of texts.
+                // An entry takes four bytes more than that of a map of strings.
                 keys.truncate(VALUES);
                 if matches!(entries, Entries::Shuffled) {
-                    // A stride that is prime leaves no two neighbours beside each other.
+                    // With a prime stride, keys that are adjacent in order are not adjacent in the map.
                     let count = keys.len();
                     keys = (0..count)
                         .map(|k| keys[k * 7_919 % count].clone())
@@ -615,7 +615,7 @@ fn templates(entries: Entries) -> proto::PlanRolloutRequest {
     request
 }
 
-/// The bytes of an entry of a Struct, with an encoded value.
+/// An entry of a Struct with an encoded value.
 fn one_entry(key: &str, value: &[u8]) -> Vec<u8> {
     let mut entry = Vec::new();
     prost::encoding::string::encode(1, &key.to_owned(), &mut entry);
@@ -623,7 +623,7 @@ fn one_entry(key: &str, value: &[u8]) -> Vec<u8> {
     entry
 }
 
-/// A Struct with one entry, itself a Struct of these bytes.
+/// A Struct with one entry, which is a Struct with the given encoding.
 fn one_entry_of(key: &str, inner: Vec<u8>) -> Vec<u8> {
     let mut value = Vec::new();
     prost::encoding::bytes::encode(5, &inner, &mut value);
@@ -656,7 +656,7 @@ fn rejections() -> proto::PlanRolloutRequest {
     request
 }
 
-/// Of a paused Deployment that keeps none, which goes through them from the newest on.
+/// ReplicaSets of a paused Deployment without a history limit above zero, which examines them from newest to oldest.
 fn deletable_sets() -> proto::PlanRolloutRequest {
     let mut request = small_sets(9_999, false);
     let snapshot = request.snapshot.as_mut().unwrap();
@@ -673,7 +673,7 @@ fn deletable_sets() -> proto::PlanRolloutRequest {
     request
 }
 
-/// Rejections that are compared with each of the plan's calls, and are of other calls.
+/// Rejections that are compared with each call of the plan, but are of other calls.
 fn rejections_of_sets() -> proto::PlanRolloutRequest {
     let mut request = deletable_sets();
     let snapshot = request.snapshot.as_mut().unwrap();
@@ -694,7 +694,7 @@ fn rejections_of_sets() -> proto::PlanRolloutRequest {
     request
 }
 
-/// To clean up, in an order that is none.
+/// ReplicaSets to clean up whose revisions give no order.
 fn unnumbered_sets() -> proto::PlanRolloutRequest {
     let mut request = deletable_sets();
     let snapshot = request.snapshot.as_mut().unwrap();
@@ -709,7 +709,7 @@ fn unnumbered_sets() -> proto::PlanRolloutRequest {
     request
 }
 
-/// Templates that differ below a key that is as long as may be.
+/// Templates that differ below a key of the maximum length.
 fn long_key() -> proto::PlanRolloutRequest {
     let key = "k".repeat(1 << 20);
     let template = |prefix: char| -> RawStruct {
@@ -731,7 +731,7 @@ fn long_key() -> proto::PlanRolloutRequest {
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// A Deployment of so many pods, which may replace one at a time.
+/// Sets the number of pods of a Deployment that may replace one pod at a time.
 fn set_replicas(request: &mut proto::PlanRolloutRequest, replicas: i32, status: i32) {
     let snapshot = request.snapshot.as_mut().unwrap();
     snapshot.pods.clear();
@@ -744,7 +744,7 @@ fn set_replicas(request: &mut proto::PlanRolloutRequest, replicas: i32, status: 
     status_of.available_replicas = status;
 }
 
-/// A ReplicaSet with so many pods, all available, when the Deployment wanted so many.
+/// Sets the number of pods of a ReplicaSet, all available, and the size of the Deployment at that time.
 fn set_size(set: &mut proto::ReplicaSet, replicas: i32, desired: i32) {
     set.spec.as_mut().unwrap().replicas = Some(replicas);
     let metadata = set.metadata.as_mut().unwrap();
@@ -762,8 +762,8 @@ fn set_size(set: &mut proto::ReplicaSet, replicas: i32, desired: i32) {
     });
 }
 
-/// Scaled down by half in the middle of a rollout that may replace one pod at a time: after it has lost half of its pods,
-/// the new ReplicaSet regains them, one in each two passes.
+/// Scaled down by half during a rollout that may replace one pod at a time: the new ReplicaSet loses half of its pods,
+/// and regains them one at a time, one in every two passes.
 fn slow_rollout(old: usize, annotations: usize) -> proto::PlanRolloutRequest {
     const PODS: i32 = 40_000;
     let each = PODS / i32::try_from(old).unwrap();
@@ -806,7 +806,8 @@ fn slow_rollout(old: usize, annotations: usize) -> proto::PlanRolloutRequest {
     request
 }
 
-/// Scaled up together with a new template: all old ReplicaSets would grow with the Deployment, and lose the pods again.
+/// Scaled up together with a new template: old ReplicaSets would first grow with the Deployment, and then lose the
+/// pods.
 fn net_changes() -> proto::PlanRolloutRequest {
     let mut request = small_sets(9_999, false);
     let snapshot = request.snapshot.as_mut().unwrap();
@@ -820,7 +821,7 @@ fn net_changes() -> proto::PlanRolloutRequest {
     request
 }
 
-/// Of one object, which Kubernetes refuses for its annotations.
+/// The annotations of a single object, which exceed the limit of Kubernetes.
 fn million_annotations() -> proto::PlanRolloutRequest {
     let mut request = request(3, 13);
     let deployment = request.snapshot.as_mut().unwrap().deployment.as_mut();

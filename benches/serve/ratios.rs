@@ -1,4 +1,4 @@
-//! What kinds of plans cost in relation to each other, in processor time of one thread and without a server.
+//! Measures the costs of kinds of plans relative to each other, in processor time of one thread and without a server.
 
 use prost::Message as _;
 use rollplan::proto::ListRevisionsRequest;
@@ -7,24 +7,24 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::request;
 
-/// Each kind takes its turn so often, and the fastest turn counts: other programs only make some of them slower.
+/// The number of rounds of each kind. The fastest round counts, because other programs only make rounds slower.
 const ROUNDS: usize = 40;
 const CALLS_PER_ROUND: u32 = 50;
 
-/// What is measured, and calls it once.
+/// The name of a measurement, and the call to measure.
 type Measured<'a> = (&'static str, &'a dyn Fn() -> usize);
 
 /// A ratio.
 pub(super) struct Ratio {
     pub(super) name: &'static str,
     pub(super) value: f64,
-    /// What it is to become, if that is decided.
+    /// The goal for later versions, if any.
     pub(super) goal: Option<f64>,
-    /// What it must not exceed, on a busy machine either.
+    /// The maximum, even on a busy machine.
     pub(super) max: f64,
 }
 
-/// Prints microseconds, and returns the ratios.
+/// Prints times in microseconds, and returns the ratios.
 pub(super) fn measure() -> Vec<Ratio> {
     let typed = request::request(3, 13);
     let list = ListRevisionsRequest {

@@ -67,7 +67,7 @@ pub(super) struct ServeArgs {
         value_delimiter = ','
     )]
     cors_allow_origin: Vec<String>,
-    /// Compress answers with at least so many bytes, for clients that accept gzip [default: none]
+    /// Compress answers of at least this many bytes, for clients that accept gzip [default: none]
     #[arg(long, value_name = "BYTES", env = "ROLLPLAN_COMPRESS_ANSWERS_MIN")]
     compress_answers_min: Option<usize>,
     /// How long a call may take, whatever its own deadline [default: 10s]

@@ -1,4 +1,4 @@
-//! The messages of the contract, generated from `proto/rollplan/v1`. It stands on prost alone: the service is in
+//! The messages of the contract, generated from `proto/rollplan/v1`. They depend only on prost: the service is in
 //! [`server`](crate::server), its client in [`client`](crate::client).
 
 mod raw_struct;
@@ -6,11 +6,11 @@ mod raw_struct;
 pub use generated::*;
 pub use raw_struct::RawStruct;
 
-/// The descriptors of the contract and of what it imports, as an encoded `FileDescriptorSet`.
+/// The descriptors of the contract and its imports, as an encoded `FileDescriptorSet`.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rollplan.v1.bin"));
 
 mod generated {
-    // The generator writes neither documentation for everything nor code to our lints.
+    // The generated code does not follow our lints, and not all of it is documented.
     #![allow(missing_docs, unreachable_pub, clippy::all, rustdoc::all)]
 
     include!(concat!(env!("OUT_DIR"), "/rollplan.v1.rs"));

@@ -17,7 +17,7 @@ const FIELDS_TAG: u32 = 1;
 pub struct RawStruct {
     /// The encoded entries of the map, in the order in which they were received.
     entries: Vec<Bytes>,
-    /// Whether we have written the entries from JSON, where integers are exact.
+    /// Whether this crate transcoded the entries from JSON, so that integers are exact.
     is_from_json: bool,
 }
 
@@ -33,12 +33,12 @@ impl RawStruct {
         self.entries.iter().map(|entry| &entry[..])
     }
 
-    /// Whether integers beyond those of a double may be in it.
+    /// Whether it may contain integers that a double cannot represent.
     pub(crate) fn is_from_json(&self) -> bool {
         self.is_from_json
     }
 
-    /// The same, written from JSON.
+    /// Marks the entries as transcoded from JSON.
     pub(crate) fn mark_as_json(&mut self) {
         self.is_from_json = true;
     }

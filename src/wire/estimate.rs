@@ -1,9 +1,9 @@
-//! What a request takes in memory and in processor time, estimated from its bytes before it is decoded: two bytes may
-//! become half a KiB, and forty thousand may be ten milliseconds of work.
+//! Estimates the memory and processor time of a request from its bytes before it is decoded: two bytes may become half
+//! a KiB, and 40,000 bytes may be 10 ms of work.
 //!
-//! One walk over the bytes adds up what each field takes. It also finds what Kubernetes itself refuses by its size, so that
-//! nothing of it is ever decoded. Of the ReplicaSets, pods and events of a snapshot, only those that are selected are refused;
-//! others count by what they take.
+//! A single walk over the bytes adds up the costs of all fields. It also finds objects that exceed the size limits of
+//! Kubernetes, so that they are never decoded. ReplicaSets, pods and events of a snapshot are refused only if they are
+//! selected; others only add to the costs.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -29,27 +29,28 @@ use crate::proto::{
     ReplicaSetCondition, StepAnswer, Workload, WorkloadKind,
 };
 
-/// Bytes that a request may take in memory. As many pods as there may be, each with what Kubernetes writes into its
-/// status, take less than half of it.
+/// The maximum memory of a request, in bytes. The maximum number of pods, each with a full status as written by
+/// Kubernetes, uses less than half of it.
 pub const MEMORY_BYTES_MAX: usize = 256 << 20;
-/// Bytes that an encoded object may have: the API server accepts no larger request.
+/// The maximum size of an encoded object, in bytes: the API server accepts no larger request.
 pub const OBJECT_BYTES_MAX: usize = 3 << 20;
-/// Bytes that the annotations of an object may have, keys and values together (Kubernetes:
-/// TotalAnnotationSizeLimitB).
+/// The maximum size of the annotations of an object, keys and values together, in bytes (TotalAnnotationSizeLimitB in
+/// Kubernetes).
 pub const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
-/// Entries that a list or map of an object may have. Kubernetes has no such limit, and objects have some dozens.
+/// The maximum number of entries in a list or map of an object. Kubernetes has no such limit, but objects have at most
+/// dozens.
 pub const ENTRIES_MAX: usize = 10_000;
 
-/// What a request takes, about.
+/// The estimated costs of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// Bytes in memory at the peak, the encoded request aside.
+    /// The peak memory in bytes, without the encoded request.
     pub memory: usize,
-    /// Processor time, in nanoseconds of the machine of docs/benchmarks.md.
+    /// The processor time in nanoseconds, on the machine of docs/benchmarks.md.
     pub work: u64,
 }
 
-/// What one more entry of a list takes in memory, by the name of its message.
+/// The memory of a list entry, by the name of its message.
 const ENTRIES: [(&str, usize); 16] = [
     size::<Configuration>(),
     size::<ContainerStatus>(),
@@ -69,112 +70,113 @@ const ENTRIES: [(&str, usize); 16] = [
     size::<WorkloadKind>(),
 ];
 
-/// What the plan for a workload takes, in half: its state three times, changes, conditions and the body of a call.
+/// Half of the memory of a workload's plan: three copies of its state, changes, conditions and the body of a call.
 const RESTART_PLAN: usize = 2048;
 
-/// What one more entry of a map takes, key and value: nodes of the tree are half full.
+/// The memory of a map entry, key and value. The nodes of the tree are half full.
 const MAP_ENTRY: usize = 4 * size_of::<String>();
 
-/// Room for so many entries is made for the first one, in a list and in a map.
+/// The number of entries that the first entry allocates memory for, in a list and in a map.
 const FIRST: [usize; 2] = [4, 12];
 
-/// The allocator has no smaller block.
+/// The smallest block of the allocator.
 const BLOCK: usize = 16;
 
-/// No list or map of a message may have more than this many fields before it: their numbers index an array.
+/// An upper bound for the numbers of lists and maps in a message, which index an array.
 const NUMBERS: usize = 16;
 
 const fn size<M: Name>() -> (&'static str, usize) {
     (M::NAME, size_of::<M>())
 }
 
-// Nanoseconds, by measurement: `cargo bench --bench bounds` holds them against what is measured.
-/// Of any request: headers, the answer.
+// Work in nanoseconds, as measured: `cargo bench --bench bounds` compares these with measurements.
+/// Per request: headers and the answer.
 const WORK_REQUEST: u64 = 30_000;
-/// Of a text or a message.
+/// Per string or message.
 const WORK_FIELD: u64 = 60;
-/// Of an entry of a map.
+/// Per map entry.
 const WORK_MAP_ENTRY: u64 = 150;
-/// Of an object.
+/// Per object.
 const WORK_OBJECT: u64 = 1_000;
-/// Of an annotation of a Deployment or ReplicaSet: each pass of a plan may copy it.
+/// Per annotation of a Deployment or ReplicaSet, because each pass of a plan may copy it.
 const WORK_ANNOTATION: u64 = 3_000;
-/// So many bytes in memory take a nanosecond to write and to free.
+/// The number of bytes in memory that are written and freed in a nanosecond.
 const MEMORY_BYTES_PER_WORK: usize = 2;
-/// Of a byte of a template.
+/// Per byte of a template.
 const WORK_TEMPLATE_BYTE: u64 = 8;
-/// Of a byte of Kubernetes JSON.
+/// Per byte of Kubernetes JSON.
 const WORK_JSON_BYTE: u64 = 6;
-/// Bytes in memory for each byte of Kubernetes JSON, and for each object in it; what Kubernetes writes has an object for so
-/// many bytes, and more than that may be lists of empty messages.
+/// The memory per byte of Kubernetes JSON, and per object in it. Objects that Kubernetes writes have at least this
+/// number of bytes; smaller ones may be lists of empty messages.
 const JSON_MEMORY: usize = 8;
 const JSON_MAP_MEMORY: usize = 300;
 const JSON_BYTES_PER_MAP: usize = 40;
 const JSON_DENSE_MEMORY: usize = 700;
-/// The same for values: what Kubernetes writes has one for so many bytes and more, and more than that may be short annotations
-/// of ReplicaSets.
+/// The same for values. Values that Kubernetes writes have at least this number of bytes on average; smaller ones may
+/// be short annotations of ReplicaSets.
 const JSON_VALUE_MEMORY: usize = COPIES * (MAP_ENTRY + 2 * BLOCK);
 const JSON_BYTES_PER_VALUE: usize = 24;
-/// Bytes in memory for each byte of a Deployment: its template becomes values, which are hashed and printed.
+/// The memory per byte of a Deployment: its template is converted to values, which are hashed and printed.
 const DEPLOYMENT_MEMORY: usize = 4;
-/// Holding the selector against a ReplicaSet, in all passes of a plan, is this part of reading the selector.
+/// Evaluating the selector for a ReplicaSet, in all passes of a plan, takes this fraction of the work of reading the
+/// selector.
 const MATCHES_PART: u64 = 8;
-/// Fields that are read between two questions whether to go on.
-const FIELDS_UNASKED: u32 = 4096;
-/// How much a plan copies of ReplicaSets.
+/// The number of fields between two checks for an interruption.
+const CHECK_INTERVAL_FIELDS: u32 = 4096;
+/// The number of copies of ReplicaSets in a plan.
 pub(super) const COPIES: usize = 3;
 
-/// The fields of a message, by their numbers.
+/// The fields of a message, by number.
 #[derive(Default)]
 struct Shape(Vec<Field>);
 
 #[derive(Clone, Default)]
 struct Field {
     name: String,
-    /// As an error names it.
+    /// The name in errors.
     what: String,
-    /// What it takes each time it comes. Nothing where it only takes the place that is there.
+    /// The memory of each occurrence. Zero if it is part of the memory of the message.
     memory: usize,
-    /// What it takes besides when it comes first.
+    /// The additional memory of the first occurrence.
     first: usize,
-    /// What each of its bytes takes besides.
+    /// The additional memory per byte.
     growth: usize,
     work: u64,
     work_by_byte: u64,
     rule: Rule,
-    /// How many there may be.
+    /// The maximum number of entries.
     entries_max: Option<usize>,
-    /// Whether more of them refuse the request, and not the object that has them.
+    /// Whether exceeding it is an error of the request, not of the object.
     is_of_request: bool,
-    /// What each takes besides beyond that, in a list, which grows by doubling.
+    /// The additional memory per entry over the maximum, because lists grow by doubling.
     beyond: usize,
-    /// Which shape is in it.
+    /// The index of the shape of its message.
     inner: Option<usize>,
 }
 
-/// What else is to be done about a field.
+/// The special rule for a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Rule {
     #[default]
     None,
-    /// A text.
+    /// A string.
     Text,
-    /// An object as the API server stores it.
+    /// An object as stored by the API server.
     Object,
-    /// One that is refused only if it is selected.
+    /// An object that is refused only if it is selected.
     Member,
-    /// One whose annotations a plan copies.
+    /// An object whose annotations are copied by a plan.
     Deployment,
     /// A member that a plan copies.
     ReplicaSet,
     Annotations,
-    /// It is held against each ReplicaSet.
+    /// A selector, which is evaluated for each ReplicaSet.
     Selector,
     /// A text of Kubernetes JSON.
     Objects,
 }
 
-/// Of all messages of the contract. Empty if this build is broken; tests see that it is not.
+/// The shapes of all messages of the contract. Empty if the descriptors are invalid, which tests rule out.
 #[derive(Default)]
 struct Shapes {
     all: Vec<Shape>,
@@ -184,17 +186,17 @@ struct Shapes {
 static SHAPES: LazyLock<Shapes> =
     LazyLock::new(|| super::json::descriptors().map_or_else(Shapes::default, Shapes::read));
 
-/// Estimates what it takes to answer a request.
+/// Estimates the costs of answering a request.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidArgument`] for what Kubernetes refuses by its size, [`Error::TooLarge`] beyond the limits of the
-/// contract. What is not such a message is left for the decoder to refuse.
+/// [`Error::InvalidArgument`] for objects that exceed the size limits of Kubernetes, [`Error::TooLarge`] for requests
+/// that exceed the limits of the contract. Malformed messages are not an error here: the decoder refuses them.
 pub fn estimate<M: Name>(encoded: &[u8]) -> Result<Estimate, Error> {
     estimate_named(&M::full_name(), encoded, &Never)
 }
 
-/// Refuses a request that takes more bytes in memory than one may.
+/// Refuses a request that needs too much memory.
 pub(super) fn check_memory(bytes: usize) -> Result<(), Error> {
     if bytes > MEMORY_BYTES_MAX {
         return Err(Error::TooLarge {
@@ -207,7 +209,7 @@ pub(super) fn check_memory(bytes: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Estimates what it takes to find the objects in a text of Kubernetes JSON.
+/// Estimates the costs of finding the objects in a text of Kubernetes JSON.
 #[must_use]
 pub fn estimate_objects(json: &[u8]) -> Estimate {
     let (maps, values) = (count(json, b'{'), count(json, b','));
@@ -222,9 +224,9 @@ pub fn estimate_objects(json: &[u8]) -> Estimate {
     }
 }
 
-/// How many times a byte occurs.
+/// The number of occurrences of a byte.
 fn count(bytes: &[u8], wanted: u8) -> usize {
-    // In parts of which a byte can count all, for the compiler to count many at once.
+    // In chunks whose count fits in a byte, so that the compiler can vectorize the loop.
     let counts = bytes.chunks(usize::from(u8::MAX)).map(|part| {
         let found = part.iter().map(|&byte| u8::from(byte == wanted));
         usize::from(found.sum::<u8>())
@@ -232,11 +234,11 @@ fn count(bytes: &[u8], wanted: u8) -> usize {
     counts.sum()
 }
 
-/// [`estimate`] of the message with this full name. Nothing is estimated for one that the contract does not have.
+/// Like [`estimate`], for the message with this full name. Zero if the contract does not have it.
 ///
 /// # Errors
 ///
-/// As [`estimate`], and [`Error::Interrupted`].
+/// See [`estimate`]; also [`Error::Interrupted`].
 pub fn estimate_named(
     message: &str,
     encoded: &[u8],
@@ -248,11 +250,11 @@ pub fn estimate_named(
     walk.finish(encoded)
 }
 
-/// [`estimate_named`], if it is no more work than this. Does not read on where it is more.
+/// Like [`estimate_named`]. Returns `None` without reading further if the work exceeds this maximum.
 ///
 /// # Errors
 ///
-/// As [`estimate`].
+/// See [`estimate`].
 pub fn estimate_up_to(
     message: &str,
     encoded: &[u8],
@@ -271,29 +273,29 @@ pub(super) fn annotations_too_large(bytes: usize) -> String {
     format!("{bytes} bytes of keys and values exceed the limit of {ANNOTATIONS_BYTES_MAX}")
 }
 
-/// An object that breaks limits, and must be selected to be refused for it.
+/// An object that exceeds limits. It is refused if it is selected.
 struct Oversized {
-    /// Where its bytes are.
+    /// The address of its bytes.
     address: usize,
     violations: Violations,
 }
 
-/// What was found so far.
+/// The state of the walk.
 struct Walk<'i> {
     interrupt: &'i dyn Interrupt,
-    unasked: u32,
+    fields_since_check: u32,
     is_interrupted: bool,
     work_max: u64,
     memory: usize,
     work: u64,
-    /// The part of the work that is the selector's, and how many objects it is held against.
+    /// The work for the selector, and the number of ReplicaSets that it is evaluated for.
     selector: u64,
     replica_sets: u64,
-    /// What an annotation takes besides, of the object that is being read.
+    /// The additional work per annotation of the current object.
     annotation: u64,
-    /// Whether the selector is being read: it has limits of its own.
+    /// Whether the current message is the selector, which has its own limits.
     is_selector: bool,
-    /// Whether a member is being read.
+    /// Whether the current object is a member.
     is_member: bool,
     oversized: Vec<Oversized>,
     violations: Violations,
@@ -312,7 +314,7 @@ impl<'i> Walk<'i> {
         let &shape = SHAPES.by_name.get(message)?;
         let mut walk = Self {
             interrupt,
-            unasked: 0,
+            fields_since_check: 0,
             is_interrupted: false,
             work_max,
             memory: 0,
@@ -357,7 +359,7 @@ impl<'i> Walk<'i> {
         Ok(estimate)
     }
 
-    /// Notes what is wrong with members that are selected.
+    /// Records the violations of the oversized members that are selected.
     fn refuse_selected(&mut self, request: &[u8]) -> Result<(), Interrupted> {
         let selected = find_selected(request, self.interrupt)?;
         for Oversized {
@@ -372,15 +374,15 @@ impl<'i> Walk<'i> {
         Ok(())
     }
 
-    /// Adds what is in a message, and returns the bytes of its texts. To where it cannot be read any further: nothing is
-    /// decoded after that.
+    /// Adds the costs of a message, and returns the total length of its strings. Stops at malformed bytes, because
+    /// decoding stops there, too.
     fn message(&mut self, shape: usize, mut encoded: &[u8], path: Option<&Path<'_>>) -> usize {
         let fields = &SHAPES.all[shape].0;
         let mut text = 0_usize;
         let mut counts = [0_usize; NUMBERS];
         let mut has_too_many = false;
         let mut annotations = 0_usize;
-        while encoded.has_remaining() && self.goes_on() {
+        while encoded.has_remaining() && self.should_continue() {
             let Some((number, inside)) = next_field(&mut encoded) else {
                 break;
             };
@@ -473,17 +475,17 @@ impl<'i> Walk<'i> {
         }
     }
 
-    /// Whether to read another field.
-    fn goes_on(&mut self) -> bool {
-        self.unasked += 1;
-        if self.unasked == FIELDS_UNASKED {
-            self.unasked = 0;
+    /// Whether to read the next field.
+    fn should_continue(&mut self) -> bool {
+        self.fields_since_check += 1;
+        if self.fields_since_check == CHECK_INTERVAL_FIELDS {
+            self.fields_since_check = 0;
             self.is_interrupted |= self.interrupt.is_interrupted();
         }
         !self.is_interrupted && self.work() <= self.work_max
     }
 
-    /// Adds what the bytes of a field take by themselves.
+    /// Adds the costs of the bytes of a field.
     fn grow(&mut self, field: &Field, bytes: usize) {
         self.memory = self
             .memory
@@ -495,15 +497,15 @@ impl<'i> Walk<'i> {
         self.work = self.work.saturating_add(field.work.saturating_add(by_byte));
     }
 
-    /// Adds what Kubernetes JSON takes, of which nobody knows yet what is selected. What is selected is measured once it is
-    /// read, and refused above the limit: so no text takes more.
+    /// Adds the costs of Kubernetes JSON before it is known which objects are selected. Selected objects are measured
+    /// when they are read, and refused above the memory limit, so no text needs more.
     fn objects(&mut self, json: &[u8]) {
         let Estimate { memory, work } = estimate_objects(json);
         self.memory = self.memory.saturating_add(memory).min(MEMORY_BYTES_MAX);
         self.work = self.work.saturating_add(work);
     }
 
-    /// Adds what is in a field that is a message.
+    /// Adds the costs of the message in a field.
     fn inside(&mut self, field: &Field, inner: usize, inside: &[u8], path: &Path<'_>) -> usize {
         match field.rule {
             Rule::None | Rule::Text | Rule::Annotations | Rule::Objects => {
@@ -522,7 +524,7 @@ impl<'i> Walk<'i> {
         }
     }
 
-    /// Adds what is in an object. Nothing, where it is too large and refused for it in any case.
+    /// Adds the costs of an object, unless it is refused for its size in any case.
     fn object(&mut self, rule: Rule, inner: usize, inside: &[u8], path: &Path<'_>) -> usize {
         if inside.len() > OBJECT_BYTES_MAX {
             let description = format_args!(
@@ -546,7 +548,7 @@ impl<'i> Walk<'i> {
         self.message(inner, inside, Some(path))
     }
 
-    /// Adds what is in an object that may not be selected.
+    /// Adds the costs of an object that may not be selected.
     fn member(&mut self, rule: Rule, inner: usize, inside: &[u8], path: &Path<'_>) -> usize {
         let before = self.memory;
         let others = mem::take(&mut self.violations);
@@ -599,7 +601,7 @@ impl Field {
         let parent = field.parent_message();
         let name = field.name().to_owned();
         match (parent.full_name(), field.kind()) {
-            // Kept in the bytes that it came in, and its entries beside them.
+            // The bytes are kept encoded, with additional memory for the entries.
             ("google.protobuf.Struct", _) => Self {
                 memory: RawStruct::ENTRY_BYTES,
                 growth: 1,
@@ -607,7 +609,7 @@ impl Field {
                 work_by_byte: WORK_TEMPLATE_BYTE,
                 ..Self::default()
             },
-            // Stands where a number or a percentage should, and not a list or map: it is refused, once decoded.
+            // A list or map in the place of a number or percentage. It is refused after decoding.
             ("google.protobuf.Value", Kind::Message(_)) => Self {
                 growth: 1024,
                 work_by_byte: 100,
@@ -667,7 +669,7 @@ impl Rule {
     }
 }
 
-/// Whether a list or map is not that of an object.
+/// Whether a list or map belongs to a request, not to an object.
 fn is_of_request(field: &FieldDescriptor) -> bool {
     let parent = field.parent_message();
     matches!(
@@ -676,7 +678,7 @@ fn is_of_request(field: &FieldDescriptor) -> bool {
     )
 }
 
-/// How many entries a list or map may have. `None` for what is neither.
+/// The maximum number of entries in a list or map. `None` for other fields.
 fn entries_max(parent: &str, field: &FieldDescriptor) -> Option<usize> {
     match (parent, field.name()) {
         ("rollplan.v1.Snapshot", "replica_sets") => Some(REPLICA_SETS_MAX),
@@ -690,7 +692,7 @@ fn entries_max(parent: &str, field: &FieldDescriptor) -> Option<usize> {
     }
 }
 
-/// What one more entry takes, where there may be several. `None` if that is not known.
+/// The memory of an entry in a list or map, zero for other fields. `None` if unknown.
 fn entry_bytes(field: &FieldDescriptor) -> Option<usize> {
     if !field.is_list() && !field.is_map() {
         return Some(0);
@@ -699,7 +701,8 @@ fn entry_bytes(field: &FieldDescriptor) -> Option<usize> {
         Kind::Message(_) if field.is_map() => Some(MAP_ENTRY),
         Kind::Message(entry) => {
             let known = ENTRIES.iter().find(|(name, _)| *name == entry.name());
-            // Once as decoded, once as parsed. Long lists are those of the request: such a list grows by doubling.
+            // One copy is decoded and one is parsed. Long lists, which occur in requests, have a third copy while they
+            // grow by doubling.
             let copies = if is_of_request(field) { 3 } else { 2 };
             known.map(|(_, bytes)| copies * *bytes)
         }
@@ -717,7 +720,7 @@ mod tests {
     use super::*;
     use crate::proto::{Deployment, ObjectMeta, PlanRolloutRequest, PodStatus, Snapshot};
 
-    /// All lists and maps below a message of a request.
+    /// All lists and maps in a message of a request, at any depth.
     fn lists(
         message: &MessageDescriptor,
         seen: &mut Vec<String>,
@@ -740,7 +743,7 @@ mod tests {
     }
 
     #[test]
-    fn every_list_of_a_request_has_its_size_and_limit() {
+    fn all_lists_of_requests_have_a_size_and_limit() {
         let pool = super::super::json::descriptors().unwrap();
         let mut found = Vec::new();
         let service = pool
@@ -769,7 +772,7 @@ mod tests {
     }
 
     #[test]
-    fn what_decoders_skip_is_skipped() {
+    fn unknown_fields_are_skipped() {
         let pod = Pod {
             status: Some(PodStatus {
                 container_statuses: vec![ContainerStatus::default(); 3],
@@ -780,7 +783,7 @@ mod tests {
         let mut encoded = of(vec![pod; 2]);
         let expected = estimate::<PlanRolloutRequest>(&encoded).unwrap();
         assert!(expected.memory > 2 * size_of::<Pod>() + 6 * size_of::<ContainerStatus>());
-        // A group, as no generator writes them any more, and fields of the future.
+        // A group, which is deprecated, and unknown fields.
         let (start, end) = ((900_u32 << 3) | 3, (900_u32 << 3) | 4);
         let mut unknown = Vec::new();
         for key in [start, end] {
@@ -792,7 +795,7 @@ mod tests {
         assert!(PlanRolloutRequest::decode(&unknown[..]).is_ok());
     }
 
-    /// A request with so many pods, all with these encoded fields.
+    /// A request with this number of pods, all with these encoded fields.
     fn pods(count: usize, fields: &[u8]) -> Vec<u8> {
         let mut pod = vec![0x22];
         prost::encoding::encode_varint(fields.len() as u64, &mut pod);
@@ -805,13 +808,13 @@ mod tests {
     }
 
     #[test]
-    fn two_bytes_that_become_many_are_refused() {
+    fn large_messages_in_few_bytes_are_refused() {
         let too_many = estimate::<PlanRolloutRequest>(&pods(1 << 20, &[]));
         let Err(Error::TooLarge { what, count, .. }) = too_many else {
             panic!("{too_many:?}");
         };
         assert_eq!((what, count), ("snapshot.pods", 1 << 20));
-        // As many as there may be in each pod.
+        // The maximum number of containers in each pod.
         let containers = [0x3a, 0].repeat(ENTRIES_MAX);
         let mut status = vec![0x2a];
         prost::encoding::encode_varint(containers.len() as u64, &mut status);
@@ -825,7 +828,7 @@ mod tests {
         let mut status = vec![0x2a];
         prost::encoding::encode_varint(more.len() as u64, &mut status);
         status.extend(more);
-        // Of one that is not selected, nobody reads them.
+        // The pod is not selected, so it is not refused.
         estimate::<PlanRolloutRequest>(&pods(1, &status)).unwrap();
     }
 
@@ -891,7 +894,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubernetes_refuses_by_its_size_is_refused() {
+    fn objects_over_the_size_limits_of_kubernetes_are_refused() {
         let of_bytes = |bytes| annotated([("key".to_owned(), "x".repeat(bytes - 3))]);
         let all = own(vec![
             of_bytes(ANNOTATIONS_BYTES_MAX),
@@ -901,7 +904,7 @@ mod tests {
         assert_eq!(violation(&all), (path, Reason::AnnotationsTooLarge));
         let all = own(vec![of_bytes(ANNOTATIONS_BYTES_MAX); 2]);
         estimate::<PlanRolloutRequest>(&all).unwrap();
-        // In many entries as in one.
+        // The limit applies to the sum of all entries.
         let many = (0..5_000).map(|i| (format!("{i:060}"), String::new()));
         let path = "snapshot.pods[0].metadata.annotations".to_owned();
         assert_eq!(
@@ -910,7 +913,7 @@ mod tests {
         );
         let long = |bytes: usize| {
             let mut pod = own_pod();
-            // Tag and length of the text.
+            // The tag and length of the string.
             pod.api_version = "x".repeat(bytes - pod.encoded_len() - 5);
             assert_eq!(pod.encoded_len(), bytes);
             own(vec![pod])
@@ -930,7 +933,7 @@ mod tests {
         // Once as decoded, and once as copied.
         let one = 2 * (MAP_ENTRY + BLOCK);
         assert!(estimate_objects(map.as_bytes()).memory > entries.len() * one);
-        // What Kubernetes prints has none.
+        // JSON of Kubernetes has no such entries.
         let printed = include_str!("../../examples/mid-rollout.json");
         let printed: serde_json::Value = serde_json::from_str(printed).unwrap();
         let printed = printed.to_string();
@@ -941,7 +944,7 @@ mod tests {
         );
     }
 
-    /// While a list grows, what it has stays where it is until it has been copied.
+    /// While a list grows, the old entries remain until they have been copied.
     #[test]
     fn long_lists_take_three_times_their_entries() {
         let pods = |count| {
@@ -963,7 +966,7 @@ mod tests {
     }
 
     #[test]
-    fn more_work_than_asked_for_is_not_looked_at() {
+    fn estimate_stops_at_the_given_work() {
         let all = of(vec![Pod::default(); 20_000]);
         let name = PlanRolloutRequest::full_name();
         let Estimate { work, .. } = estimate_named(&name, &all, &Never).unwrap();
@@ -981,7 +984,7 @@ mod tests {
         assert!(estimate_objects(text.as_bytes()).memory >= text.len());
     }
 
-    /// Counts how often it is checked.
+    /// Counts the checks.
     struct Counted(Cell<u32>);
 
     impl Interrupt for Counted {
@@ -995,15 +998,18 @@ mod tests {
     fn interrupts_are_checked_once_in_many_fields() {
         let interrupt = Counted(Cell::new(0));
         let name = PlanRolloutRequest::full_name();
-        let count = 4 * FIELDS_UNASKED;
+        let count = 4 * CHECK_INTERVAL_FIELDS;
         let all = of(vec![Pod::default(); count as usize]);
         estimate_named(&name, &all, &interrupt).unwrap();
         let asked = interrupt.0.get();
-        assert!((1..=2 * count / FIELDS_UNASKED).contains(&asked), "{asked}");
+        assert!(
+            (1..=2 * count / CHECK_INTERVAL_FIELDS).contains(&asked),
+            "{asked}"
+        );
     }
 
     #[test]
-    fn as_many_pods_as_there_may_be_are_within_the_limit() {
+    fn maximum_number_of_pods_is_within_the_memory_limit() {
         let saved = include_str!("../../examples/mid-rollout.json");
         let saved: serde_json::Value = serde_json::from_str(saved).unwrap();
         let pods = saved["items"].as_array().unwrap().iter();

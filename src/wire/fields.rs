@@ -2,10 +2,10 @@
 
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-/// The number of the next field, and its bytes, if it has a length. `None` if it cannot be read.
+/// The number of the next field, and its bytes if it is length-delimited. `None` if it is malformed.
 pub(super) fn next_field<'a>(encoded: &mut &'a [u8]) -> Option<(u32, Option<&'a [u8]>)> {
     const LENGTH_DELIMITED: u8 = WireType::LengthDelimited as u8;
-    // Nearly all have a short number and a short length.
+    // Most fields have a number and a length of one byte each.
     if let [key @ 8..0x80, length @ 0..0x80, rest @ ..] = *encoded
         && key & 7 == LENGTH_DELIMITED
     {

@@ -1,4 +1,4 @@
-//! Objects as they are found: the texts of their fields, of which only those that are needed are read.
+//! Objects in JSON texts. Only the texts of their fields are recorded; fields are parsed when needed.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -12,18 +12,18 @@ use super::key::Key;
 use crate::wire::origin::Origin;
 use crate::wire::plain_json::{Json, TYPICAL_FIELDS};
 
-/// An object, by the texts of its fields.
+/// An object as the texts of its fields.
 #[derive(Debug)]
 pub(crate) struct Found<'a> {
     pub(super) list: Rc<str>,
     pub(super) index: usize,
     pub(crate) api_version: Cow<'a, str>,
     pub(crate) kind: Cow<'a, str>,
-    /// Fields of the kinds that are read.
+    /// The fields that are used for some kind.
     pub(super) fields: Vec<FoundField<'a>>,
-    /// Whether it is in a list that gives it its kind.
+    /// Whether its kind is derived from that of its list.
     pub(super) is_typed_by_list: bool,
-    /// A key that it has twice. It is refused if it is read.
+    /// A key that occurs twice. The object is refused if it is selected.
     pub(super) duplicate_key: Option<Cow<'a, str>>,
 }
 
@@ -32,17 +32,17 @@ pub(crate) struct Found<'a> {
 pub(super) struct FoundField<'a> {
     pub(super) name: &'static str,
     pub(super) text: &'a str,
-    /// What is in it, if it was read one level deeper: noted on the way, so that its text is not read again.
+    /// Its members, if the scan read them, so that the text is not parsed again.
     pub(super) members: Option<Members<'a>>,
 }
 
-/// What tells which object it is, and whose.
+/// The identity of an object, and its controller.
 #[derive(Debug, Default)]
 pub(crate) struct Metadata<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) namespace: Cow<'a, str>,
     pub(crate) uid: Cow<'a, str>,
-    /// UID of the owner that manages it.
+    /// The UID of its controller.
     pub(crate) controller: Option<Cow<'a, str>>,
 }
 
@@ -59,13 +59,13 @@ impl<'a> Found<'a> {
         self.found(name).map(|field| field.text)
     }
 
-    /// The fields that are messages. Version and kind are for the caller to write.
+    /// The fields without apiVersion and kind, which the caller writes.
     pub(super) fn fields(&self) -> impl Iterator<Item = &FoundField<'a>> {
         let fields = self.fields.iter();
         fields.filter(|field| !matches!(field.name, "apiVersion" | "kind"))
     }
 
-    /// Writes the object as JSON: the fields that are read, with their texts.
+    /// Writes the object as JSON, with the texts of its recorded fields.
     pub(crate) fn write_json(&self, json: &mut String) {
         let text = |text: &str| serde_json::Value::from(text).to_string();
         json.push_str("{\"apiVersion\":");
@@ -77,7 +77,8 @@ impl<'a> Found<'a> {
                 json.push_str(part);
             }
         }
-        // One that is not read has no text, and yet the object is to be refused as it would be where it came from.
+        // A duplicate key may belong to a field that is not recorded. It is written so that the reader refuses the
+        // object.
         if let Some(key) = &self.duplicate_key {
             let entry = format!(",{}:null", text(key));
             json.push_str(&entry.repeat(2));
@@ -85,12 +86,12 @@ impl<'a> Found<'a> {
         json.push('}');
     }
 
-    /// The fields of a field that is an object.
+    /// The members of a field that is an object.
     pub(super) fn members(&self, name: &str) -> Option<Cow<'_, Members<'a>>> {
         self.found(name).and_then(FoundField::members)
     }
 
-    /// What can be read of the metadata. Whoever has other metadata than Kubernetes writes is nobody's.
+    /// The metadata, as far as it is valid. Without valid owner references, the object has no controller.
     pub(crate) fn metadata(&self) -> Metadata<'a> {
         let Some(metadata) = self.members("metadata") else {
             return Metadata::default();
@@ -110,7 +111,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The labels, if they are such.
+    /// The labels. Empty if they are invalid.
     pub(super) fn labels(&self) -> BTreeMap<String, String> {
         let metadata = self.members("metadata");
         let labels = metadata.as_ref().and_then(|it| it.get("labels"));
@@ -119,7 +120,7 @@ impl<'a> Found<'a> {
             .unwrap_or_default()
     }
 
-    /// The labels with these keys, if all labels are such: there may be a million others.
+    /// The labels with these keys. Empty if any label is invalid. An object may have a million other labels.
     pub(super) fn labels_named(&self, keys: &HashSet<&str>) -> BTreeMap<String, String> {
         let metadata = self.members("metadata");
         let labels = metadata.as_ref().and_then(|it| it.get("labels"));
@@ -134,7 +135,7 @@ impl<'a> Found<'a> {
         Members::of(self.members("metadata")?.get("annotations")?)?.text(key)
     }
 
-    /// The UID of the object that an event is about.
+    /// The UID of the object of an event.
     pub(crate) fn involved_uid(&self) -> Option<Cow<'a, str>> {
         self.members("involvedObject")?.text("uid")
     }
@@ -156,7 +157,7 @@ impl<'a> Found<'a> {
 // === impl FoundField ===
 
 impl<'a> FoundField<'a> {
-    /// What is in it. `None` if it is not an object.
+    /// The members of the field. `None` if it is not an object.
     pub(super) fn members(&self) -> Option<Cow<'_, Members<'a>>> {
         match &self.members {
             Some(members) => Some(Cow::Borrowed(members)),
@@ -165,14 +166,14 @@ impl<'a> FoundField<'a> {
     }
 }
 
-/// A text that begins with an object, of which the end is not known.
+/// A text that starts with an object and may continue after it.
 pub(super) struct ObjectText<'a>(&'a str);
 
 // === impl ObjectText ===
 
 impl<'a> ObjectText<'a> {
-    /// The text from the value of a key on, if that is an object. The reader does not tell where it is, but the key is a part
-    /// of the text, unless it has escapes.
+    /// The text starting at the value of a key, if the value is an object. The deserializer does not report its
+    /// position, but a key without escapes is borrowed from the text.
     pub(super) fn after(key: &Cow<'a, str>, text: &'a str) -> Option<Self> {
         let Cow::Borrowed(key) = key else {
             return None;
@@ -183,7 +184,7 @@ impl<'a> ObjectText<'a> {
         value.starts_with('{').then_some(Self(value))
     }
 
-    /// The text of the object, once it is known what is in it.
+    /// The text of the object with these members.
     pub(super) fn up_to_end_of(self, members: &Members<'a>) -> &'a str {
         let Self(text) = self;
         let rest = match members.0.last() {
@@ -191,18 +192,18 @@ impl<'a> ObjectText<'a> {
             None => text.get(1..),
         };
         let end = rest.and_then(|rest| rest.trim_ascii_start().strip_prefix('}'));
-        // There is always an end, or the reader would have found none.
+        // The deserializer found the end already, so it exists.
         end.map_or(text, |rest| &text[..text.len() - rest.len()])
     }
 }
 
-/// What comes after a part of a text.
+/// The rest of a text after one of its parts.
 fn after<'a>(part: &str, text: &'a str) -> Option<&'a str> {
     let end = part.as_ptr().addr() + part.len();
     text.get(end.checked_sub(text.as_ptr().addr())?..)
 }
 
-/// A string, borrowed where it has no escapes. `None` if the text is something else.
+/// A string, borrowed if it has no escapes. `None` for other values.
 pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
     let inside = text.strip_prefix('"')?.strip_suffix('"')?;
     if inside.contains('\\') {
@@ -211,7 +212,7 @@ pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(inside))
 }
 
-/// The texts of the items of a list. `None` if the text is something else.
+/// The texts of the items of a list. `None` for other values.
 fn items(text: &str) -> Option<Vec<&str>> {
     if let Some(items) = Json::new(text).items() {
         return Some(items);
@@ -220,7 +221,7 @@ fn items(text: &str) -> Option<Vec<&str>> {
     Some(items.into_iter().map(RawValue::get).collect())
 }
 
-/// The fields of an object, with their texts.
+/// The members of an object: their names and texts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
@@ -233,7 +234,7 @@ impl<'a> From<Vec<(Cow<'a, str>, &'a str)>> for Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// `None` if the text is something else than an object.
+    /// The members of an object. `None` for other values.
     pub(super) fn of(text: &'a str) -> Option<Self> {
         let mut plain = Json::new(text);
         if let Some((_, members)) = plain.members(usize::MAX)
@@ -255,27 +256,27 @@ impl<'a> Members<'a> {
         Some(member.1)
     }
 
-    /// The names of the fields, in their order.
+    /// The names of the members, in the order of the text.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| &**name)
     }
 
-    /// A field that is a string.
+    /// The value of a string member.
     pub(super) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         self.get(name).and_then(string)
     }
 
-    /// A field that is an integer.
+    /// The value of an integer member.
     pub(super) fn integer(&self, name: &str) -> Option<i64> {
         self.get(name)?.parse().ok()
     }
 }
 
-/// Reads the fields of an object. Of one with more than this, only the last is kept.
+/// Reads the members of an object. If it has more than this number, only the last one is kept.
 pub(super) struct MembersSeed(pub(super) usize);
 
 impl<'a> DeserializeSeed<'a> for MembersSeed {
-    /// With how many there are.
+    /// The members, and their number.
     type Value = (Members<'a>, usize);
 
     fn deserialize<D: Deserializer<'a>>(self, json: D) -> Result<Self::Value, D::Error> {
@@ -305,7 +306,7 @@ impl<'a> Visitor<'a> for MembersSeed {
     }
 }
 
-/// Reads the labels with some keys.
+/// Reads the labels with these keys.
 struct LabelsSeed<'k>(&'k HashSet<&'k str>);
 
 impl<'de> DeserializeSeed<'de> for LabelsSeed<'_> {
@@ -326,7 +327,7 @@ impl<'de> Visitor<'de> for LabelsSeed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut labels = BTreeMap::new();
         while let Some(key) = map.next_key_seed(Key)? {
-            // A value is read as a key is: as a string.
+            // The seed of keys reads any string.
             let value = map.next_value_seed(Key)?;
             if self.0.contains(&*key) {
                 labels.insert(key.into_owned(), value.into_owned());
@@ -360,7 +361,7 @@ mod tests {
             ("{}", None),
             ("null", None),
             ("[]", None),
-            // As a whole, they are not labels.
+            // Invalid labels as a whole.
             (r#"{"a":"1","b":2}"#, None),
             (r#"{"a":"1","b":null}"#, None),
         ] {
@@ -372,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_a_field_is_its_own() {
+    fn text_of_a_field_is_that_of_its_value() {
         for (spec, is_object) in [
             ("{}", true),
             ("{ \n}", true),
@@ -398,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_with_very_many_fields_is_read_where_it_is_needed() {
+    fn fields_with_many_members_are_parsed_when_needed() {
         let many: Vec<_> = (0..300).map(|i| format!("\"a{i}\":{i}")).collect();
         let status = format!("{{{} }}", many.join(","));
         let json = format!(r#"{{"kind":"Pod","status":{status}}}"#);
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_a_field_are_found_however_it_is_written() {
+    fn members_are_found_in_any_formatting() {
         for key in ["status", r"\u0073tatus"] {
             let json = format!(r#"{{"kind":"Pod","{key}":{{"a":1,"b" : "x", "c":null}}}}"#);
             let found = found(&json);

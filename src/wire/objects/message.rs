@@ -23,8 +23,8 @@ use crate::wire::origin::Origin;
 use crate::wire::parse::lean_pod::lean_pod_memory;
 use crate::wire::parse::path::JsonName;
 
-/// Reads a text with exactly one ReplicaSet, and only whose it is if it is not the caller's. The path of an error is relative
-/// to the text.
+/// Reads a text with exactly one ReplicaSet. If `is_own` returns false, only its name and owner are read. The path of
+/// an error is relative to the text.
 pub(in crate::wire) fn read_replica_set(
     text: &[u8],
     is_own: impl FnOnce(&Metadata<'_>) -> bool,
@@ -74,7 +74,7 @@ pub(in crate::wire) fn read_replica_set(
     }
 }
 
-/// Reads the text of a pod template. The path of an error is relative to it.
+/// Reads a pod template in JSON. The path of an error is relative to the text.
 pub(in crate::wire) fn read_template(text: &str) -> Result<RawStruct, Fault> {
     let bytes = Transcoder::default().message_of_field(
         &proto::ReplicaSetSpec::full_name(),
@@ -88,7 +88,7 @@ pub(in crate::wire) fn read_template(text: &str) -> Result<RawStruct, Fault> {
 }
 
 impl Reader<'_> {
-    /// The messages of selected objects, and where these come from.
+    /// Reads the messages of selected objects, with their origins.
     pub(super) fn messages<M: Message + Name + Default>(
         &mut self,
         objects: &[Object<'_, '_>],
@@ -107,8 +107,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What decides a plan of selected pods, and where these come from. Whether it is that of all: if anything about one of
-    /// them is unusual, it is left to [`messages`](Self::messages).
+    /// Reads the data of selected pods that decides a plan, with their origins. Returns false if any of them is
+    /// unusual: [`messages`](Self::messages) must then read them all.
     pub(super) fn lean_pods(
         &mut self,
         objects: &[Object<'_, '_>],
@@ -131,7 +131,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// The message of an object, and where this comes from. `None` after a violation.
+    /// Reads the message of an object, with its origin. Returns `None` after a violation.
     pub(super) fn message<M: Message + Name + Default>(
         &mut self,
         (object, metadata): Object<'_, '_>,
@@ -168,13 +168,13 @@ impl Reader<'_> {
 
 /// Why an object has no message.
 enum Unread {
-    /// What is wrong with the object.
+    /// The errors in the object.
     Faults(Vec<Fault>),
-    /// What ends the whole request.
+    /// An error of the whole request.
     Error(Error),
 }
 
-/// Refuses an object that has a key twice, whether or not anything reads it.
+/// Refuses an object with a duplicate key, even if the key is not used.
 pub(in crate::wire) fn check_keys(object: &Found<'_>) -> Result<(), Fault> {
     match &object.duplicate_key {
         None => Ok(()),
@@ -186,22 +186,22 @@ pub(in crate::wire) fn check_keys(object: &Found<'_>) -> Result<(), Fault> {
     }
 }
 
-/// An object that was read.
+/// An object that has been read.
 struct Read<'a, M> {
     message: M,
-    /// The text of its pod template, if this is not in the message.
+    /// The text of its pod template, if it is not in the message.
     template: Option<&'a str>,
-    /// The bytes that both take in memory.
+    /// The memory of both, in bytes.
     memory: usize,
 }
 
-/// No value takes more bytes in protobuf than so many times those of its JSON: of numbers below ten, it is five and a half.
+/// An upper bound for the size of a value in protobuf relative to its JSON. For numbers below ten, the ratio is 5.5.
 const PROTOBUF_GROWTH: usize = 8;
 
-/// A text that is kept takes its bytes once, and again while its values are compared.
+/// The memory of a template relative to its text: the text itself, and a copy while its values are compared.
 const TEMPLATE_MEMORY: usize = 2;
 
-/// The message of an object. Its pod template may stay the text that it is, for which the message has no place.
+/// Reads the message of an object. With `keeps_template`, its pod template may be kept as text instead.
 fn message_of<'a, M: Message + Name + Default>(
     object: &Found<'a>,
     keeps_template: bool,
@@ -214,7 +214,7 @@ fn message_of<'a, M: Message + Name + Default>(
         .map_err(|fault| Unread::Faults(vec![fault]))?;
     let text = template.map_or(0, str::len);
     if text > 0 && bytes.len() + text.saturating_mul(PROTOBUF_GROWTH) > OBJECT_BYTES_MAX {
-        // As a message, it may be too large.
+        // The message with its template may exceed the limit, so it is created to find out.
         return message_of(object, false, interrupt);
     }
     if bytes.len() > OBJECT_BYTES_MAX {
@@ -256,7 +256,7 @@ fn message_of<'a, M: Message + Name + Default>(
     }
 }
 
-/// Its integers are exact, other than those of a Struct from elsewhere.
+/// Marks the template as transcoded, so that its integers are exact.
 pub(super) fn mark_template(set: &mut proto::ReplicaSet) {
     let template = set.spec.as_mut().and_then(|spec| spec.template.as_mut());
     if let Some(template) = template {

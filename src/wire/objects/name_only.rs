@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use super::found::{Found, Metadata};
 use crate::proto;
 
-/// A ReplicaSet of somebody else: what tells that it is, and its name.
+/// A ReplicaSet that is not selected: only its identity, its controller, and the labels that show whether it is
+/// selected.
 pub(super) fn name_only(
     object: &Found<'_>,
     metadata: &Metadata<'_>,
@@ -20,7 +21,7 @@ pub(super) fn name_only(
             ..Default::default()
         });
     let labels = match owner {
-        // Whom it belongs to is known.
+        // The controller is known, so the labels are not needed.
         Some(_) => BTreeMap::new(),
         None => object.labels_named(keys),
     };

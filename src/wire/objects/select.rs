@@ -1,4 +1,4 @@
-//! Selects the objects that a Deployment is decided by.
+//! Selects the objects that a request about a Deployment needs.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -17,14 +17,15 @@ use crate::wire::limits::{PODS_MAX, limit};
 use crate::wire::origin::Origin;
 use crate::wire::parse::selector::parse_selector;
 
-/// The name of a ReplicaSet begins with so many bytes of its Deployment's at least: longer ones are cut for the hash.
+/// The number of bytes of a Deployment's name that every ReplicaSet name starts with: longer names are truncated before
+/// the hash.
 const NAME_BYTES: usize = 200;
 
-/// Candidates that an error lists.
+/// The maximum number of candidates in an error.
 const CANDIDATES_LISTED_MAX: usize = 10;
 
 impl Reader<'_> {
-    /// Fills in what the Deployment is decided by. `None` after a violation.
+    /// Adds the Deployment and its dependents to the snapshot. Returns `None` after a violation.
     pub(super) fn select(
         &mut self,
         found: &[(Found<'_>, Metadata<'_>)],
@@ -45,10 +46,10 @@ impl Reader<'_> {
             .spec
             .as_ref()
             .and_then(|spec| spec.selector.clone());
-        // One that is invalid selects nothing, and is refused with the Deployment.
+        // An invalid selector selects nothing, and is reported with the Deployment.
         let selector = selector.and_then(|selector| parse_selector(selector).ok());
         let keys = selector.as_ref().map(selector_keys).unwrap_or_default();
-        let of_kind = |api_version, kind| near(found, owner, api_version, kind);
+        let of_kind = |api_version, kind| in_namespace_of(found, owner, api_version, kind);
         let (mut sets, mut others) = (Vec::new(), Vec::new());
         for object in of_kind("apps/v1", "ReplicaSet") {
             self.interrupt.check()?;
@@ -66,7 +67,7 @@ impl Reader<'_> {
         let uids: HashSet<&str> = sets.iter().map(|set| &*set.1.uid).collect();
         let name = &*owner.1.name;
         let prefix = &name[..name.floor_char_boundary(NAME_BYTES)];
-        // Of others only the name counts that the new ReplicaSet might get, and a UID that belongs to one that is selected.
+        // Others are needed only if the new ReplicaSet might get their name, or if their UID is that of a selected one.
         others.retain(|(_, other)| other.name.starts_with(prefix) || uids.contains(&*other.uid));
         let pods = of_kind("v1", "Pod").filter(|(_, pod)| {
             let owner = pod.controller.as_ref();
@@ -106,7 +107,7 @@ impl Reader<'_> {
         if !are_lean {
             self.messages(&pods, &mut snapshot.pods, &mut origins.pods)?;
         }
-        // Events may also come in their field, before those in the texts.
+        // Events in their own field precede events in the texts.
         let given = snapshot.events.len();
         if given > 0 {
             let list: Rc<str> = Rc::from("snapshot.events");
@@ -121,13 +122,13 @@ impl Reader<'_> {
         Ok(Some(origins))
     }
 
-    /// The Deployment that is meant.
+    /// Finds the target, or the only Deployment.
     pub(super) fn choose<'f, 'a>(
         &mut self,
         found: &'f [(Found<'a>, Metadata<'a>)],
         target: Option<&proto::Target>,
     ) -> Option<Object<'f, 'a>> {
-        // Another owner than a Deployment is only one for who says so.
+        // Owners of other kinds must be named explicitly.
         let of_another_kind =
             target.is_some_and(|it| !it.api_version.is_empty() && !it.kind.is_empty());
         let candidates: Vec<_> = found
@@ -195,7 +196,7 @@ impl Reader<'_> {
 }
 
 /// The objects of a kind in the namespace of an owner. An absent namespace is the owner's.
-pub(super) fn near<'f, 'a>(
+pub(super) fn in_namespace_of<'f, 'a>(
     found: &'f [(Found<'a>, Metadata<'a>)],
     (_, owner): Object<'f, 'a>,
     api_version: &'static str,
@@ -216,9 +217,9 @@ pub(super) fn events_about<'f, 'a>(
 ) -> Vec<Object<'f, 'a>> {
     let mut about: HashSet<&str> = pods.iter().map(|pod| &*pod.1.uid).collect();
     about.insert(&owner.1.uid);
-    // Nothing tells what an event without a UID is about.
+    // An event without a UID is not about a known object.
     about.remove("");
-    near(found, owner, "v1", "Event")
+    in_namespace_of(found, owner, "v1", "Event")
         .filter(|(event, _)| {
             let uid = event.involved_uid();
             uid.is_some_and(|uid| about.contains(&*uid))
@@ -226,7 +227,7 @@ pub(super) fn events_about<'f, 'a>(
         .collect()
 }
 
-/// Whether an object is the target. Fields that the target does not have match all.
+/// Whether an object is the target. Empty fields of the target match any value.
 pub(super) fn matches(
     target: &proto::Target,
     api_version: &str,
@@ -244,7 +245,7 @@ pub(super) fn matches(
     .all(|(wanted, given)| wanted.is_empty() || wanted == given)
 }
 
-/// Whether an object is of a kind that belongs to an owner and is none.
+/// Whether objects of this kind are only read as dependents of an owner.
 fn is_read_for_owners(object: &Found<'_>) -> bool {
     matches!(
         (&*object.api_version, &*object.kind),
@@ -269,7 +270,7 @@ fn list(objects: &[Object<'_, '_>]) -> String {
     }
 }
 
-/// The keys of the labels that decide whether a selector matches.
+/// The keys of the labels that a selector uses.
 fn selector_keys(selector: &LabelSelector) -> HashSet<&str> {
     let expressions = selector.match_expressions.iter().map(|it| &it.key);
     let keys = selector.match_labels.keys().chain(expressions);

@@ -4,7 +4,7 @@ use rollplan_core::interrupt::Interrupt;
 
 use super::complete::Listed;
 use super::found::{Found, Metadata};
-use super::select::near;
+use super::select::in_namespace_of;
 use super::{Reader, scan_all};
 use crate::proto;
 use crate::wire::error::{Error, Violations};
@@ -104,7 +104,7 @@ fn summarize(
         return Err(Error::InvalidArgument(reader.violations));
     };
     let all = |api_version, kind| {
-        let objects = near(found, owner, api_version, kind);
+        let objects = in_namespace_of(found, owner, api_version, kind);
         objects
             .map(|(object, metadata)| (object, metadata))
             .collect()

@@ -1,5 +1,5 @@
-//! Which objects of an encoded snapshot are selected, before it is decoded: an object of somebody else is not refused by its
-//! size. Asked only about snapshots in which an object breaks a limit.
+//! Finds the selected objects of an encoded snapshot before it is decoded, because only these are refused for their
+//! size. Used only if an object exceeds a limit.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::{Owner, Parser, Path, Relation, controller};
 use crate::proto;
 use crate::wire::fields::next_field;
 
-// Numbers of fields: of a request, of a snapshot, of an object, of its metadata, of an entry of a map.
+// The numbers of fields: of a request, a snapshot, an object, its metadata, and a map entry.
 const SNAPSHOT: u32 = 1;
 const REPLICA_SETS: u32 = 3;
 const PODS: u32 = 4;
@@ -24,7 +24,7 @@ const OWNER_REFERENCES: u32 = 10;
 const KEY: u32 = 1;
 const VALUE: u32 = 2;
 
-/// A request, as far as its Deployment is concerned.
+/// The parts of a request that contain its Deployment.
 #[derive(Clone, PartialEq, Message)]
 struct RequestOfDeployment {
     #[prost(message, optional, tag = "1")]
@@ -37,8 +37,8 @@ struct SnapshotOfDeployment {
     deployment: Option<proto::Deployment>,
 }
 
-/// The addresses of the bytes of all ReplicaSets, pods and events that are selected: none without a Deployment. What cannot
-/// be read counts as selected.
+/// The addresses of the encoded ReplicaSets, pods and events that are selected. Empty without a Deployment. Malformed
+/// objects count as selected.
 pub(in crate::wire) fn find_selected(
     request: &[u8],
     interrupt: &dyn Interrupt,
@@ -49,7 +49,7 @@ pub(in crate::wire) fn find_selected(
         return Ok(selected);
     };
     let keys = selector_keys(&deployment);
-    // What is wrong with it is reported once the request is parsed.
+    // Its violations are reported when the request is parsed.
     let mut parser = Parser::new(&Never);
     let (deployment, _) = parser.deployment(Some(deployment), &None, &Path::Root("deployment"));
     let owner = Owner {
@@ -104,12 +104,12 @@ fn selector_keys(deployment: &proto::Deployment) -> HashSet<Vec<u8>> {
     keys.map(|key| key.clone().into_bytes()).collect()
 }
 
-/// The objects of a list of the snapshot.
+/// The objects in a list of the snapshot.
 fn members(request: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     fields(request, SNAPSHOT).flat_map(move |snapshot| fields(snapshot, number))
 }
 
-/// All occurrences of a field that has a length.
+/// All occurrences of a length-delimited field.
 fn fields(mut message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         while !message.is_empty() {
@@ -122,8 +122,8 @@ fn fields(mut message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// What decides whether an object is selected: namespace, UID, controller, and the labels with these keys. There may be a
-/// million others.
+/// The metadata that decides whether an object is selected: namespace, UID, controller, and the labels with these keys.
+/// An object may have a million other labels.
 fn read_metadata(object: &[u8], keys: &HashSet<Vec<u8>>) -> Option<proto::ObjectMeta> {
     let mut metadata = proto::ObjectMeta::default();
     for mut fields_left in fields(object, METADATA) {

@@ -2,7 +2,7 @@
 //
 //	app serve [-ready-after DURATION] [-exit CODE]         answer HTTP on port 8080: /ready, /live; the code after SIGTERM
 //	app exit CODE [MESSAGE]                                print a message and exit
-//	app crash TIMES FILE                                   crash so often, counted in a file, and then serve
+//	app crash TIMES FILE                                   crash this number of times, counted in a file, then serve
 //	app fill                                               take more and more memory
 //	app sleep                                              do nothing
 //	app registry ADDRESS DIRECTORY                         serve the OCI layouts in a directory, each under its own name

@@ -1,8 +1,9 @@
-//! The two calls that people make with curl: `/v1/status` and `/v1/plan`. The body is what kubectl printed, whatever
-//! its content type, and everything else is in the query. The answer is JSON, or the text that the command line prints.
+//! Two calls for people with curl: `/v1/status` and `/v1/plan`. The body is kubectl's output, regardless of its content
+//! type, and the query contains all parameters. The answer is JSON, or the text that the command line prints.
 //!
-//! Each is a method of the planner in other clothes: the request is written where work is estimated, and the answer is laid
-//! out where it was computed, as with JSON. What the query does not say is read from the objects where they are planned for.
+//! Each of them is translated to a method of the planner: the request is created where work is estimated, and the
+//! answer is formatted where it was computed, as for JSON. Parameters that the query omits are inferred from the
+//! objects while planning.
 
 mod query;
 
@@ -23,17 +24,17 @@ use crate::proto::{
 use crate::text::{self, Page};
 use crate::wire::{self, Shown};
 
-/// Tells the time where a request does not.
+/// The clock for requests that do not contain the time.
 pub(crate) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// Which of the two calls.
+/// The two calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Endpoint {
     Status,
     Plan,
 }
 
-/// How a person wants an answer.
+/// The format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Json,
@@ -51,7 +52,7 @@ impl Endpoint {
         }
     }
 
-    /// The path of the method that answers.
+    /// The path of the corresponding method.
     pub(super) fn method(self) -> Uri {
         Uri::from_static(match self {
             Self::Status => "/rollplan.v1.RolloutPlanner/ComputeStatus",
@@ -75,7 +76,7 @@ impl Endpoint {
 // === impl Format ===
 
 impl Format {
-    /// What a client accepts most, and of two with the same weight the first. JSON if neither is asked for.
+    /// The format with the highest weight in the Accept header; the first one of equal weight. The default is JSON.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let values = headers.get_all(ACCEPT).into_iter();
         let values = values.filter_map(|value| value.to_str().ok());
@@ -105,7 +106,7 @@ impl Format {
 // === impl Query ===
 
 impl Query {
-    /// The request of the method, with the body in it.
+    /// The request of the method, with this body.
     pub(super) fn request(&self, body: &[u8]) -> Vec<u8> {
         let snapshot = Some(Snapshot {
             now: Some(self.now),
@@ -131,7 +132,7 @@ impl Query {
         }
     }
 
-    /// The answer of the method, for which the objects are read once: they show what the query does not say.
+    /// Runs the method. Parameters that the query omits are inferred from the objects, which are read only once.
     pub(super) fn answer<A>(
         &self,
         answer: impl FnOnce(&mut Shown) -> Result<A, wire::Error>,
@@ -143,14 +144,15 @@ impl Query {
         };
         let answer = answer(&mut shown).map_err(by_parameter);
         let target = shown.summary.map(|summary| {
-            // Set once: a call is answered once.
+            // It is empty, because a call is answered only once.
             _ = self.subject.set(summary.subject());
             summary.target
         });
         (answer, target)
     }
 
-    /// The answer as the command line prints it, and the time that it is about. `None` if the bytes are not an answer.
+    /// The answer as the command line prints it, with the time that it refers to. `None` if the bytes are not an
+    /// answer.
     pub(super) fn text(&self, message: Bytes) -> Option<String> {
         let subject = self.subject.get().map_or("", String::as_str);
         let mut page = Page::new(false);
@@ -168,7 +170,7 @@ impl Query {
     }
 }
 
-/// The same error, in which the target has the name that the query has for it.
+/// Replaces the field of the target in an error by the query parameter.
 fn by_parameter(error: wire::Error) -> wire::Error {
     let wire::Error::InvalidArgument(mut violations) = error else {
         return error;
@@ -190,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_for_who_prefers_it() {
+    fn text_is_returned_on_request() {
         for (accept, expected) in [
             ("", Format::Json),
             ("*/*", Format::Json),

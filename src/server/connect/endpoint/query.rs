@@ -1,4 +1,4 @@
-//! The query of a call: what the body does not say.
+//! The query parameters of a call.
 
 use std::sync::OnceLock;
 use std::time::SystemTime;
@@ -12,7 +12,7 @@ use crate::proto::{Horizon, Target};
 use crate::server::call::errors;
 use crate::text::time;
 
-/// What the query of a call asks for.
+/// The parsed query of a call.
 #[derive(Debug)]
 pub(in crate::server::connect) struct Query {
     pub(super) endpoint: Endpoint,
@@ -22,14 +22,14 @@ pub(in crate::server::connect) struct Query {
     pub(super) replica_sets_complete: Option<bool>,
     pub(super) pods_complete: Option<bool>,
     pub(super) horizon: Horizon,
-    /// The Deployment that the body turned out to be about, for example "Deployment shop/web".
+    /// The object that the body is about, for example "Deployment shop/web".
     pub(super) subject: OnceLock<String>,
 }
 
 // === impl Query ===
 
 impl Query {
-    /// Reads a query, or tells everything that is wrong with it.
+    /// Parses a query. The error contains all problems.
     pub(in crate::server::connect) fn read(
         endpoint: Endpoint,
         format: Format,
@@ -39,7 +39,7 @@ impl Query {
         let mut read = Reading::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            // A plus is a plus: it is in the offset of a time, and no value has a space.
+            // A plus is not decoded to a space: it occurs in the offset of a time, and no value contains a space.
             let decoded = |text| percent_decode_str(text).decode_utf8_lossy();
             let name = decoded(name);
             if let Err(problem) = read.take(endpoint, &name, &decoded(value)) {
@@ -71,7 +71,7 @@ impl Query {
     }
 }
 
-/// A query, as far as it has been read.
+/// A query that is being parsed.
 #[derive(Debug, Default)]
 struct Reading {
     now: Option<Timestamp>,
@@ -79,9 +79,9 @@ struct Reading {
     replica_sets_complete: Option<bool>,
     pods_complete: Option<bool>,
     horizon: Option<Horizon>,
-    /// Names that have been read.
+    /// The names of the parameters so far.
     names: Vec<String>,
-    /// Names, and what is wrong with them.
+    /// The names of invalid parameters, with a description each.
     problems: Vec<(String, String)>,
 }
 
@@ -145,7 +145,7 @@ impl Reading {
     }
 }
 
-/// Whether this can be a part of a path.
+/// Whether this can be a segment of a path.
 fn is_part(text: &str) -> bool {
     !text.is_empty() && !text.contains('/')
 }
@@ -158,7 +158,7 @@ fn boolean(value: &str) -> Result<bool, String> {
     }
 }
 
-/// Whole seconds, as Kubernetes has times.
+/// The time in whole seconds, as in Kubernetes.
 fn seconds(time: SystemTime) -> Timestamp {
     Timestamp {
         nanos: 0,
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_read() {
+    fn queries_are_parsed() {
         let query = read(Endpoint::Status, "").unwrap();
         assert_eq!(query.now.to_string(), "2026-11-20T23:27:30Z");
         assert_eq!(query.target, None);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_wrong_is_named() {
+    fn all_invalid_parameters_are_reported() {
         for (query, expected) in [
             ("deploymnet=web", "deploymnet: is unknown"),
             ("horizon=pass", "horizon: is unknown"),

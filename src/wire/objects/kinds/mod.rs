@@ -14,7 +14,7 @@ use self::field::{Faults, Field};
 use self::views::{Known, conditions, template};
 use super::found::{Found, Metadata};
 use super::message::check_keys;
-use super::select::{events_about, near};
+use super::select::{events_about, in_namespace_of};
 use super::transcode::Fault;
 use super::{Object, Origin, Reader};
 use crate::proto;
@@ -212,9 +212,11 @@ fn select_pods<'f, 'a>(
     let uid = &*target.1.uid;
     let pods: Vec<Object<'f, 'a>> = match known {
         Some(Known::Pod) => vec![target],
-        Some(known) if known.controls_pods() && !uid.is_empty() => near(found, target, "v1", "Pod")
-            .filter(|(_, pod)| pod.controller.as_deref() == Some(uid))
-            .collect(),
+        Some(known) if known.controls_pods() && !uid.is_empty() => {
+            in_namespace_of(found, target, "v1", "Pod")
+                .filter(|(_, pod)| pod.controller.as_deref() == Some(uid))
+                .collect()
+        }
         _ => Vec::new(),
     };
     limit("snapshot.pods", pods.len(), PODS_MAX)?;
