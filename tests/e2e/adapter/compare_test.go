@@ -186,7 +186,13 @@ func (k kubectl) dump(ctx context.Context) (string, error) {
 func describe(d *appsv1.Deployment) string {
 	status := d.Status.DeepCopy()
 	for i := range status.Conditions {
-		status.Conditions[i].LastUpdateTime, status.Conditions[i].LastTransitionTime = metav1.Time{}, metav1.Time{}
+		condition := &status.Conditions[i]
+		condition.LastUpdateTime, condition.LastTransitionTime = metav1.Time{}, metav1.Time{}
+		// A rollout has begun. Whether the controller reports progress after that depends on timing: it does not, if the
+		// new pods exist before its first update of the status.
+		if slices.Contains([]string{"FoundNewReplicaSet", "NewReplicaSetCreated", "ReplicaSetUpdated"}, condition.Reason) {
+			condition.Reason, condition.Message = "ReplicaSetUpdated", ""
+		}
 	}
 	slices.SortFunc(status.Conditions, func(a, b appsv1.DeploymentCondition) int { return strings.Compare(string(a.Type), string(b.Type)) })
 	status.ObservedGeneration -= d.Generation
