@@ -19,8 +19,10 @@ pub(super) mod selector;
 mod template;
 mod workload;
 
+use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::hash::Hash;
 
 use rollplan_core::interrupt::{Interrupt, Never};
 use rollplan_core::snapshot::{Deployment, Options, Pod, ReplicaSet, Snapshot};
@@ -270,6 +272,17 @@ impl Owner<'_> {
     fn is(&self, uid: &str) -> bool {
         let own = &self.deployment.metadata.uid;
         own.is_empty() || uid == own
+    }
+
+    /// Whether a pod of this namespace and with this controller belongs to the Deployment, which owns the ReplicaSets with
+    /// these UIDs.
+    fn selects_pod<U: Borrow<str> + Eq + Hash>(
+        &self,
+        namespace: &str,
+        controller: Option<&str>,
+        owners: &HashSet<U>,
+    ) -> bool {
+        self.is_in_namespace(namespace) && controller.is_some_and(|uid| owners.contains(uid))
     }
 
     /// The relation of a ReplicaSet to the Deployment. As in Kubernetes, it depends on the namespace, controller and

@@ -26,9 +26,8 @@ impl Parser<'_> {
             // Without metadata, the pod cannot be selected.
             let metadata = self.required(pod.metadata.as_ref(), &path.field("metadata"));
             let is_selected = metadata.is_some_and(|metadata| {
-                let manager = controller(metadata);
-                owner.is_in_namespace(&metadata.namespace)
-                    && manager.is_some_and(|it| owners.contains(&*it.uid))
+                let controller = controller(metadata).map(|it| &*it.uid);
+                owner.selects_pod(&metadata.namespace, controller, owners)
             });
             if is_selected {
                 parsed.push((index, self.pod(pod, owner.namespace(), &path)));
@@ -46,9 +45,8 @@ impl Parser<'_> {
         path: &Path<'_>,
     ) -> Vec<Pod> {
         let selected = pods.into_iter().enumerate().filter_map(|(index, mut pod)| {
-            let manager = pod.metadata.controller()?;
-            let is_selected =
-                owner.is_in_namespace(&pod.metadata.namespace) && owners.contains(&*manager.uid);
+            let controller = pod.metadata.controller().map(|it| &*it.uid);
+            let is_selected = owner.selects_pod(&pod.metadata.namespace, controller, owners);
             if pod.metadata.namespace.is_empty() {
                 owner.namespace().clone_into(&mut pod.metadata.namespace);
             }

@@ -71,9 +71,8 @@ pub(in crate::wire) fn find_selected(
         interrupt.check()?;
         let metadata = read_metadata(pod, &HashSet::new());
         let is_selected = |it: &proto::ObjectMeta| {
-            let manager = controller(it);
-            owner.is_in_namespace(&it.namespace)
-                && manager.is_some_and(|it| owners.contains(&it.uid))
+            let controller = controller(it).map(|it| &*it.uid);
+            owner.selects_pod(&it.namespace, controller, &owners)
         };
         if metadata.as_ref().is_none_or(is_selected) {
             selected.insert(pod.as_ptr().addr());
