@@ -203,13 +203,7 @@ fn replica_sets_of_custom_resources_are_validated_strictly() {
 fn resource_of_the_target_is_used_in_paths() {
     let list = example("mid-rollout");
     let mut request = request(&list);
-    let deployment = request
-        .snapshot
-        .as_mut()
-        .unwrap()
-        .deployment
-        .as_mut()
-        .unwrap();
+    let deployment = request.deployment();
     deployment.api_version = "example.com/v1".to_owned();
     deployment.kind = "Fleet".to_owned();
     let paths = |resource: &str| -> Vec<String> {
