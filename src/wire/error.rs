@@ -247,7 +247,7 @@ impl Violations {
         }
     }
 
-    /// Whether there are no violations.
+    /// Whether the request has no violations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { listed, omitted } = self;

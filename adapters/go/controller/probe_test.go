@@ -102,7 +102,7 @@ func TestProbeWaitsThroughALeaderChange(t *testing.T) {
 func TestProbeNoticesANativeControllerThatStartsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &probed{}
-		// A second adapter, which is no longer the leader or has no leader election, changes the same probe.
+		// Two adapters change the same probe: one lost its lease, or runs without leader election.
 		first, second := server.start(t), server.start(t)
 		time.Sleep(10 * time.Minute)
 		if first.Err() != nil || second.Err() != nil || server.created != 1 {

@@ -159,7 +159,7 @@ impl<'t> Objects<'t> {
     }
 
     /// The indices of the objects to report on if no object is named: those without a controller in the input. Pods and
-    /// ReplicaSets are reported on only if there are no other objects.
+    /// ReplicaSets are reported on only if the input has no other objects.
     pub(super) fn subjects(&self) -> Vec<usize> {
         let subjects = self.roots();
         let (parts, others): (Vec<usize>, Vec<usize>) = subjects

@@ -200,7 +200,7 @@ fn rollout_conditions_match_upstream() {
             changed,
         ))
     };
-    // Without a deadline, there is no condition.
+    // A Deployment without a deadline has no condition.
     check_sync(Sync {
         deadline: i32::MAX,
         ..base(Some(updated()), None)

@@ -42,7 +42,7 @@ impl Budget {
         }
     }
 
-    /// The maximum number of bytes that one request can reserve when there is no other.
+    /// The maximum number of bytes that one request can reserve while no other holds any.
     pub(crate) fn bytes_max(&self) -> usize {
         self.bytes_max
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// The limit in bytes. `None` if there is no limit, or there are no control groups.
+/// The limit in bytes. `None` without a limit or without control groups.
 pub(crate) fn memory_limit() -> Option<u64> {
     read(Path::new("/proc/self/cgroup"), Path::new("/sys/fs/cgroup"))
 }

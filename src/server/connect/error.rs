@@ -77,7 +77,7 @@ impl ErrorForm {
 /// The response for a status. `parts` are the headers of the gRPC answer, `trailers` its trailers.
 fn response(parts: &Parts, trailers: &HeaderMap, status: &Status) -> Response<Body> {
     let code = match parts.status {
-        // The code that clients derive from these statuses if there is no error.
+        // The code that clients derive from these statuses if the body has no error.
         StatusCode::METHOD_NOT_ALLOWED
         | StatusCode::UNSUPPORTED_MEDIA_TYPE
         | StatusCode::HTTP_VERSION_NOT_SUPPORTED => "unknown",

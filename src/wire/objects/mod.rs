@@ -83,7 +83,7 @@ pub(super) fn read_subject(
     Ok(Subject::Workload(Box::new(workload)))
 }
 
-/// Adds the objects in the JSON texts of a snapshot to its fields. Returns `None` if there are no texts. Pods are added
+/// Adds the objects in the JSON texts of a snapshot to its fields. Returns `None` if it has no texts. Pods are added
 /// to `lean_pods` instead, if it is given and all of them are usual.
 pub(super) fn read(
     snapshot: &mut proto::Snapshot,

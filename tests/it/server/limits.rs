@@ -150,7 +150,7 @@ async fn connection_without_ping_replies_is_closed() {
     assert_eq!(closed(http.unwrap(), "silent").await, 1.0);
 }
 
-/// There are no pings before the preface.
+/// The server sends no pings before the preface.
 #[tokio::test]
 async fn connection_without_a_preface_is_closed() {
     let Serving { address, http, .. } = start_with(mk_impatient()).await;
