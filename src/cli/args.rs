@@ -13,7 +13,7 @@ const LONG_ABOUT: &str = "\
 Decides what the Kubernetes Deployment controller would do next, and explains why.
 
 rollplan reads Deployments, ReplicaSets and pods as kubectl prints them, and prints the exact API writes to make now \
-and the status to publish. It makes none of these writes itself. It reads files, or runs your kubectl to read the \
+and the status to publish. It does not make these writes itself. It reads files, or runs your kubectl to read the \
 cluster: it needs no credentials of its own.";
 
 const AFTER_HELP: &str = "\
@@ -28,15 +28,15 @@ Examples:
 
 Exit codes:
    0  done: the answer was printed; for status and wait, the rollout is complete
-   1  the rollout needs a change, stalled, or is being deleted; for undo, undo target not found
-   2  wrong command line or input, including an unknown Deployment, a missing permission and a kind that the cluster \
+   1  the rollout needs a change, has stalled, or is being deleted; for undo, the undo target was not found
+   2  invalid command line or input, including an unknown Deployment, a missing permission and a kind that the cluster \
 does not serve
    3  the rollout is in progress or paused, or the timeout expired
    4  the service, kubectl or the cluster does not answer
   70  rollplan itself failed: a bug, or the output could not be written
 
-Colors are used on a terminal only, and not if NO_COLOR is set. A program named kubectl-rollplan on the PATH is a \
-plugin of kubectl: kubectl rollplan status deploy/web. Set KUBECTL to use another kubectl.";
+Colors are used only on a terminal, and never if NO_COLOR is set. If you install rollplan as kubectl-rollplan on the PATH, \
+it is a kubectl plugin: kubectl rollplan status deploy/web. Set KUBECTL to use another kubectl.";
 
 const HEADING: Style = Style::new().bold();
 
@@ -71,7 +71,8 @@ pub(super) enum Command {
     Status(commands::status::StatusArgs),
     /// Wait until a rollout completes or fails
     ///
-    /// Prints a line whenever something changes; with -o json or yaml, a message. Ends when the rollout is complete or stalled, or when the timeout expires.
+    /// Prints a line for each change; with -o json or yaml, a message. Ends when the rollout completes or stalls, or when the timeout
+    /// expires.
     #[command(after_help = commands::wait::HELP)]
     Wait(commands::wait::WaitArgs),
     /// Print the revisions of a Deployment
@@ -79,29 +80,29 @@ pub(super) enum Command {
     History(commands::history::HistoryArgs),
     /// Show how to roll back to an earlier revision
     ///
-    /// Prints what kubectl rollout undo would do, without doing it: the change of the template, what is not rolled
-    /// back with it, and the API write.
+    /// Prints what kubectl rollout undo would do, without doing it: the change of the template, the fields
+    /// that are not rolled back, and the API write.
     #[command(after_help = commands::undo::HELP)]
     Undo(commands::undo::UndoArgs),
     /// Print which workloads to restart because their configuration has changed
     ///
-    /// Compares ConfigMaps and Secrets with what workloads are recorded to have applied, in annotations. docs/restarts.md
-    /// describes these. No value of a configuration is printed.
+    /// Compares ConfigMaps and Secrets with the checksums in annotations of the workloads, which record what their pods were
+    /// started with; docs/restarts.md describes these annotations. Values of ConfigMaps and Secrets are never printed.
     #[command(after_help = commands::restarts::HELP)]
     Restarts(commands::restarts::RestartsArgs),
-    /// Print who uses a ConfigMap or Secret, how, and what a change of it restarts
+    /// Print which workloads use a ConfigMap or Secret, and which of them a change restarts
     #[command(after_help = commands::restarts::USES_HELP)]
     Uses(commands::restarts::UsesArgs),
-    /// Serve the same answers over gRPC
+    /// Serve the same answers over gRPC and HTTP
     ///
     /// Runs until SIGTERM or SIGINT. Server reflection describes the service and its messages. Logs are written to
     /// standard error, one JSON object per line.
     Serve(ServeArgs),
-    /// Print a script that completes rollplan's command line in a shell
+    /// Print the completion script for a shell
     ///
     /// For bash, add this line to ~/.bashrc: source <(rollplan completions bash)
     Completions {
-        /// The shell
+        /// The shell to print the script for
         shell: Shell,
     },
 }

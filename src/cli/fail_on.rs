@@ -13,7 +13,10 @@ pub(super) fn parse(text: &str) -> Result<FailureRule, String> {
     let (name, limit) = text.split_once('=').unwrap_or((text, ""));
     let class = Class::from_name(name).ok_or_else(|| {
         let names: Vec<_> = TABLE.iter().map(|row| row.name).collect();
-        format!("not a class of failures; one of {}", names.join(", "))
+        format!(
+            "unknown class of failures; must be one of {}",
+            names.join(", ")
+        )
     })?;
     let limit = if class.counts_restarts() {
         let restarts = limit.parse().ok().filter(|restarts| *restarts >= 0);

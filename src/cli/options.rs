@@ -16,15 +16,15 @@ pub(super) struct SourceArgs {
     /// The Deployment to read with kubectl, for example web or deploy/web; pdeploy/web for a PlannedDeployment
     ///
     /// Runs kubectl get with your configuration, for the Deployment and then for the ReplicaSets and pods that its
-    /// selector matches. The command plan reads all ReplicaSets of the namespace. Without permission to list pods, the
-    /// answer does without them, with a note.
+    /// selector matches; plan reads all ReplicaSets of the namespace. If you lack the permission to list pods, the answer is
+    /// computed without them, and a note is printed.
     #[arg(value_name = "NAME", num_args = 1..=2)]
     pub(super) target: Vec<String>,
     /// File with Kubernetes objects, or - for standard input; may be repeated
     ///
     /// JSON or YAML, one or several documents, single objects or Lists of Deployments, PlannedDeployments, ReplicaSets
-    /// and Pods. Anything else is skipped, with a note. Of these, the objects of the Deployment are selected first;
-    /// others are ignored, even if they are invalid.
+    /// and Pods. Anything else is skipped, with a note. Objects that do not belong to the Deployment are ignored,
+    /// even if they are invalid.
     #[arg(short, long = "filename", value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
 }
@@ -43,29 +43,29 @@ pub(super) struct ScopeArgs {
 pub(super) struct WhichArgs {
     /// The objects to read with kubectl, for example web, deploy/web, sts/db or job/migrate; a name alone is a Deployment
     ///
-    /// Every kind that the cluster has, by the words that kubectl has for it: deploy, sts, ds, rs, job, cj, po, svc, pvc, crd,
-    /// or for example certificates.cert-manager.io/web. Of kinds that rollplan does not know, the conditions decide that many
-    /// controllers share. A kind that it knows may be a word of its own: sts db cache. With --selector, --all or
-    /// --all-namespaces, the word is a list of kinds, for example deploy,sts.
+    /// All kinds that the cluster serves are supported, with their names in kubectl: deploy, sts, ds, rs, job, cj, po, svc, pvc,
+    /// crd, or, for example, certificates.cert-manager.io/web. Kinds that rollplan does not know are judged by the conditions
+    /// that many controllers share. Kinds that it knows can also be separate arguments: sts db cache. With --selector, --all
+    /// or --all-namespaces, give a list of kinds instead of names, for example deploy,sts.
     ///
-    /// Runs kubectl get with your configuration, for each object and then for what its selector matches: ReplicaSets,
-    /// ControllerRevisions and pods. From five of a kind in a namespace on, lists are read instead. Without permission to
-    /// list pods, the answer does without them, with a note.
+    /// Runs kubectl get with your configuration, for each object and then for the ReplicaSets, ControllerRevisions and pods
+    /// that its selector matches. Five or more objects of a kind in a namespace are read with one list. If you lack the
+    /// permission to list pods, the answer is computed without them, and a note is printed.
     #[arg(value_name = "NAME")]
     pub(super) names: Vec<String>,
-    /// The Deployments that a label selector matches, for example app=web, or the objects of the given kinds
+    /// Select Deployments, or objects of the given kinds, by their labels, for example app=web
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub(super) selector: Option<String>,
-    /// All Deployments of the namespace, or all objects of the given kinds
+    /// Select all Deployments of the namespace, or all objects of the given kinds
     #[arg(long)]
     pub(super) all: bool,
-    /// The same in all namespaces, with --selector those that match
+    /// Select in all namespaces; all objects, or those that --selector matches
     #[arg(short = 'A', long)]
     pub(super) all_namespaces: bool,
     /// File or directory with Kubernetes objects, or - for standard input; may be repeated
     ///
     /// JSON or YAML, one or several documents, single objects or Lists. Of a directory, the files that end with .json, .yaml
-    /// or .yml. With names, status is about these of the objects.
+    /// or .yml are read. With names, status reports only on the objects with these names.
     #[arg(
         short,
         long = "filename",
@@ -78,13 +78,13 @@ pub(super) struct WhichArgs {
 /// Which cluster and namespace kubectl reads.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub(super) struct ClusterArgs {
-    /// The namespace of the objects (for kubectl, and for names among the objects of files)
+    /// The namespace of the objects
     #[arg(short, long)]
     pub(super) namespace: Option<String>,
-    /// The context of the kubeconfig to use (for kubectl)
+    /// The kubeconfig context that kubectl uses
     #[arg(long)]
     pub(super) context: Option<String>,
-    /// The kubeconfig to use (for kubectl)
+    /// The kubeconfig file that kubectl uses
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<String>,
     /// Whether all namespaces are read.
@@ -99,7 +99,7 @@ pub(super) struct InputArgs {
     pub(super) source: SourceArgs,
     #[command(flatten)]
     pub(super) cluster: ClusterArgs,
-    /// The Deployment to plan for, if the files contain several
+    /// The Deployment to use, if the files contain several
     #[arg(
         short,
         long,
@@ -134,10 +134,9 @@ pub(super) struct CompleteArgs {
     pub(super) pods_complete: Option<bool>,
     /// Whether the input contains every ReplicaSet of the Deployment
     ///
-    /// Nothing is planned from a list that may be incomplete: with an old ReplicaSet missing, the new one would exceed the
-    /// surge. Without this option, the list counts as complete if the pods that the Deployment's ReplicaSets report
-    /// add up to those that the Deployment reports, and the ReplicaSet of its revision is among them. What kubectl reads for a NAME is
-    /// complete.
+    /// Nothing is planned from a list that may be incomplete: if an old ReplicaSet is missing, a plan could exceed maxSurge.
+    /// Without this option, the list counts as complete if the numbers of pods of the ReplicaSets add up to the number in the
+    /// status of the Deployment, and the ReplicaSet of its revision is included. What kubectl reads for a NAME is complete.
     #[arg(
         long,
         value_name = "true|false",
@@ -152,9 +151,7 @@ pub(super) struct CompleteArgs {
 /// Which planner to use, and how to print the answer.
 #[derive(Args, Debug)]
 pub(super) struct AnswerArgs<O: ValueEnum + Clone + Default + Send + Sync + 'static> {
-    /// How to print the answer
-    ///
-    /// JSON and YAML are the response message in protobuf's JSON form.
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) output: O,
     /// Use the rollplan service at this address, for example http://127.0.0.1:50051 [default: plan locally]
@@ -175,10 +172,10 @@ pub(super) struct JudgementArgs {
     /// With off, the command waits for the progress deadline instead.
     #[arg(long, value_enum, default_value_t)]
     pub(super) fail_fast: Switch,
-    /// Failures to end for, with their limits, for example image-pull=30s,crash-loop=3,unschedulable=2m
+    /// Failures that end the command, with their limits, for example image-pull=30s,crash-loop=3,unschedulable=2m
     ///
-    /// Each replaces the default of its class. Restarts for start-error, startup-probe and crash-loop; otherwise a time:
-    /// image-name, image-pull, config, refused, unschedulable, not-ready.
+    /// Each replaces the default limit of its class. The limit is a number of restarts for start-error, startup-probe and
+    /// crash-loop, and a duration for image-name, image-pull, config, refused, unschedulable and not-ready.
     #[arg(
         long,
         value_name = "CLASS=LIMIT",
@@ -202,9 +199,9 @@ pub(super) enum Output {
     /// Human-readable text
     #[default]
     Table,
-    /// Protobuf JSON on one line
+    /// The response message in the protobuf JSON format, on one line
     Json,
-    /// The same as YAML
+    /// The response message as YAML
     Yaml,
 }
 
@@ -214,13 +211,13 @@ pub(super) enum StatusOutput {
     /// Human-readable text
     #[default]
     Table,
-    /// The same with more columns, and the pods
+    /// Text with more columns, and with the pods
     Wide,
-    /// The names, as kubectl prints them; of wait, a name once what it waits for is reached
+    /// The names, as kubectl prints them; with wait, each name as soon as its condition is met
     Name,
-    /// Protobuf JSON on one line
+    /// The response message in the protobuf JSON format, on one line
     Json,
-    /// The same as YAML
+    /// The response message as YAML
     Yaml,
 }
 
@@ -230,23 +227,23 @@ pub(super) enum ScriptOutput {
     /// Human-readable text
     #[default]
     Table,
-    /// Protobuf JSON on one line
+    /// The response message in the protobuf JSON format, on one line
     Json,
-    /// The same as YAML
+    /// The response message as YAML
     Yaml,
-    /// Commands to paste into a shell, with the preconditions
+    /// Shell commands that make the writes, with their preconditions
     Kubectl,
 }
 
 /// What to wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Goal {
-    /// All pods are updated and available, and no old pod is left; of other kinds, what docs/verdict.md lists
+    /// All pods are updated and available, and no old pod is left; for other kinds than Deployments, see docs/verdict.md
     #[default]
     Complete,
-    /// As many pods as desired are available, of whatever template
+    /// The desired number of pods is available, updated or not
     Available,
-    /// As many pods as desired have the current template, available or not (of a StatefulSet those above its partition)
+    /// The desired number of pods is updated, available or not (for a StatefulSet, the pods from its partition up)
     Updated,
     /// The object is deleted
     Deleted,

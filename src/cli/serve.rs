@@ -13,13 +13,13 @@ use crate::text::span;
 /// How to serve. Settings that are not given are those of [`Config::default`].
 #[derive(Args, Debug)]
 pub(super) struct ServeArgs {
-    /// Where to listen for calls; port 0 selects a free port [default: 127.0.0.1:50051]
+    /// Address to listen on; port 0 selects a free port [default: 127.0.0.1:50051]
     ///
-    /// Without --tls-cert, calls are neither encrypted nor authenticated: give other machines access only if you
-    /// mean to, for example with 0.0.0.0:50051 in a container.
+    /// Without --tls-cert, calls are neither encrypted nor authenticated: allow access from other machines only
+    /// deliberately, for example with 0.0.0.0:50051 in a container.
     #[arg(long, value_name = "ADDRESS:PORT", env = "ROLLPLAN_LISTEN")]
     listen: Option<SocketAddr>,
-    /// Where to serve /metrics, /livez and /readyz in plain HTTP [default: nowhere]
+    /// Address to serve /metrics, /livez and /readyz on, over plain HTTP [default: none]
     #[arg(long, value_name = "ADDRESS:PORT", env = "ROLLPLAN_HTTP_LISTEN")]
     http_listen: Option<SocketAddr>,
     /// Certificate chain of the server in PEM; reloaded when it changes
@@ -46,10 +46,10 @@ pub(super) struct ServeArgs {
         requires = "tls_cert"
     )]
     tls_client_ca: Option<PathBuf>,
-    /// Clients that may call, by a DNS name or URI of their certificates; several separated by commas
+    /// DNS names or URIs, separated by commas: only clients with one of them in their certificates may call
     ///
-    /// A URI may end in /*, as spiffe://cluster.local/ns/apps/*, which stands for all URIs below it. Without names
-    /// every client with a certificate of --tls-client-ca may call.
+    /// A URI may end in /* to include all URIs below it, for example spiffe://cluster.local/ns/apps/*. Without names, every
+    /// client with a certificate of --tls-client-ca may call.
     #[arg(
         long,
         value_name = "NAME",
@@ -57,9 +57,9 @@ pub(super) struct ServeArgs {
         value_delimiter = ','
     )]
     tls_client_san: Vec<String>,
-    /// Origins of sites whose scripts may call from browsers; several separated by commas
+    /// Origins from which browsers may call, separated by commas
     ///
-    /// An origin has a scheme, a host, and a port unless it is the default of the scheme.
+    /// An origin has a scheme, a host, and a port unless it is the default port of the scheme.
     #[arg(
         long,
         value_name = "ORIGIN",
@@ -67,64 +67,64 @@ pub(super) struct ServeArgs {
         value_delimiter = ','
     )]
     cors_allow_origin: Vec<String>,
-    /// Compress answers of at least this many bytes, for clients that accept gzip [default: none]
+    /// Compress answers of at least this many bytes, for clients that accept gzip [default: never]
     #[arg(long, value_name = "BYTES", env = "ROLLPLAN_COMPRESS_ANSWERS_MIN")]
     compress_answers_min: Option<usize>,
-    /// How long a call may take, whatever its own deadline [default: 10s]
-    #[arg(long, value_name = "TIME", env = "ROLLPLAN_DEADLINE_MAX", value_parser = span::parse)]
+    /// Upper limit of the deadlines of calls [default: 10s]
+    #[arg(long, value_name = "DURATION", env = "ROLLPLAN_DEADLINE_MAX", value_parser = span::parse)]
     deadline_max: Option<Duration>,
-    /// Calls to the planner in flight at once; more are refused, to be retried [default: 100]
+    /// Maximum number of concurrent calls to the planner; further calls are refused, and clients may retry them [default: 100]
     #[arg(long, value_name = "COUNT", env = "ROLLPLAN_CONCURRENT_CALLS_MAX")]
     concurrent_calls_max: Option<usize>,
     /// How long a request may take to arrive and still be admitted under full load [default: 50ms]
-    #[arg(long, value_name = "TIME", env = "ROLLPLAN_QUEUE_TIME_MAX", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", env = "ROLLPLAN_QUEUE_TIME_MAX", value_parser = span::parse)]
     queue_time_max: Option<Duration>,
-    /// Large plans computed at once; more wait [default: one for each core]
+    /// Maximum number of large plans that are computed at the same time; others wait [default: one for each core]
     #[arg(long, value_name = "COUNT", env = "ROLLPLAN_LARGE_PLANS_MAX")]
     large_plans_max: Option<usize>,
-    /// MiB of memory held for requests, large plans and answers; calls beyond it are refused [default: from the memory limit]
+    /// MiB of memory for requests, large plans and answers; calls that exceed it are refused [default: from the memory limit]
     #[arg(long, value_name = "MIB", env = "ROLLPLAN_BUFFER_MIB_MAX")]
     buffer_mib_max: Option<usize>,
-    /// Connections open at once; more wait [default: 16384]
+    /// Maximum number of open connections; others wait [default: 16384]
     #[arg(long, value_name = "COUNT", env = "ROLLPLAN_CONNECTIONS_MAX")]
     connections_max: Option<usize>,
-    /// Calls open at once on one connection [default: 256]
+    /// Maximum number of concurrent calls on a connection [default: 256]
     #[arg(long, value_name = "COUNT", env = "ROLLPLAN_STREAMS_MAX")]
     streams_max: Option<u32>,
-    /// Bytes of headers of one call [default: 16384]
+    /// Maximum size of the headers of a call [default: 16384]
     #[arg(long, value_name = "BYTES", env = "ROLLPLAN_HEADER_BYTES_MAX")]
     header_bytes_max: Option<u32>,
-    /// How long a connection may be silent before the server pings it [default: 60s]
-    #[arg(long, value_name = "TIME", env = "ROLLPLAN_KEEPALIVE_INTERVAL", value_parser = span::parse)]
+    /// How long a connection may be idle before the server pings it [default: 60s]
+    #[arg(long, value_name = "DURATION", env = "ROLLPLAN_KEEPALIVE_INTERVAL", value_parser = span::parse)]
     keepalive_interval: Option<Duration>,
     /// How long the response to a ping may take [default: 20s]
-    #[arg(long, value_name = "TIME", env = "ROLLPLAN_KEEPALIVE_TIMEOUT", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", env = "ROLLPLAN_KEEPALIVE_TIMEOUT", value_parser = span::parse)]
     keepalive_timeout: Option<Duration>,
-    /// How old a connection may become, give or take a tenth [default: any age]
-    #[arg(long, value_name = "TIME", env = "ROLLPLAN_CONNECTION_AGE_MAX", value_parser = span::parse)]
+    /// Maximum age of a connection, plus or minus 10% [default: unlimited]
+    #[arg(long, value_name = "DURATION", env = "ROLLPLAN_CONNECTION_AGE_MAX", value_parser = span::parse)]
     connection_age_max: Option<Duration>,
     /// How long to keep serving after SIGTERM, with readiness withdrawn [default: 5s]
-    #[arg(long, value_name = "TIME", env = "ROLLPLAN_DRAIN_DELAY", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", env = "ROLLPLAN_DRAIN_DELAY", value_parser = span::parse)]
     drain_delay: Option<Duration>,
-    /// How long running calls may take to end after that [default: 20s]
-    #[arg(long, value_name = "TIME", env = "ROLLPLAN_DRAIN_GRACE", value_parser = span::parse)]
+    /// How long running calls may take after the drain delay [default: 20s]
+    #[arg(long, value_name = "DURATION", env = "ROLLPLAN_DRAIN_GRACE", value_parser = span::parse)]
     drain_grace: Option<Duration>,
-    /// Where to send traces with OTLP over gRPC, for example http://127.0.0.1:4317 [default: nowhere]
+    /// OTLP/gRPC endpoint to send traces to, for example http://127.0.0.1:4317 [default: none]
     ///
-    /// https:// encrypts them.
+    /// With https://, the connection is encrypted.
     ///
     /// [env: OTEL_EXPORTER_OTLP_ENDPOINT=]
     #[arg(long, value_name = "URL")]
     otlp_endpoint: Option<String>,
-    /// Share of the traces started here that are sent, 0 to 1 [default: 1]
+    /// Share of the traces started by rollplan that are sampled, from 0 to 1 [default: 1]
     ///
-    /// For a trace that a caller started, the caller decides.
+    /// For a trace that a caller started, the decision of the caller applies.
     ///
     /// [env: OTEL_TRACES_SAMPLER_ARG=]
     #[arg(long, value_name = "SHARE")]
     trace_ratio: Option<f64>,
-    /// Log calls that take longer, even if they succeed [default: 1s]
-    #[arg(long, value_name = "TIME", env = "ROLLPLAN_SLOW_CALL", value_parser = span::parse)]
+    /// Log calls that take longer than this, even if they succeed [default: 1s]
+    #[arg(long, value_name = "DURATION", env = "ROLLPLAN_SLOW_CALL", value_parser = span::parse)]
     slow_call: Option<Duration>,
 }
 

@@ -31,8 +31,8 @@ pub(super) fn parse_deployments(words: &[String]) -> Result<Vec<Target>, String>
     match targets.iter().find(|target| !target.resource.is_planned()) {
         None => Ok(targets),
         Some(target) => Err(format!(
-            "{} {}: this command is about Deployments (for example deploy/web) and PlannedDeployments (for example \
-             pdeploy/web) only; status and wait are about every kind",
+            "{} {}: this command supports only Deployments (for example deploy/web) and PlannedDeployments (for example \
+             pdeploy/web); status and wait support all kinds",
             target.resource, target.name
         )),
     }
@@ -168,7 +168,7 @@ mod tests {
         assert!(parse_deployments(&words(&["pdeploy", "web", "api"])).is_ok());
         for wrong in [&["sts", "db"][..], &["web", "rs/api"]] {
             let error = parse_deployments(&words(wrong)).unwrap_err();
-            assert!(error.contains("about Deployments"), "{error}");
+            assert!(error.contains("supports only Deployments"), "{error}");
         }
         let list = kinds("deploy,sts").unwrap();
         assert_eq!(list.len(), 2);

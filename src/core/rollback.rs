@@ -322,20 +322,22 @@ fn warnings(snapshot: &Snapshot, template: &Value) -> Vec<String> {
     let mut refers = BTreeSet::new();
     collect_references(template, &mut refers);
     for (kind, name) in refers {
-        warnings.push(format!("{kind} {name} keeps its present content"));
+        warnings.push(format!("{kind} {name} keeps its current content"));
     }
     for image in crate::template::images(template) {
         if image.ends_with(":latest") || is_untagged(&image) {
-            warnings.push(format!("image {image} may be another one by now"));
+            warnings.push(format!(
+                "image {image} may have been replaced in the registry"
+            ));
         }
     }
     let deployment = &snapshot.deployment;
     let replicas = deployment.spec.replicas;
     warnings.push(format!(
-        "the size stays {replicas}: replicas is not part of a revision"
+        "replicas stays {replicas}: it is not part of a revision"
     ));
     if deployment.metadata.annotations.contains_key(ROLLBACK_TO) {
-        warnings.push("another rollback was asked for by annotation".to_owned());
+        warnings.push("an annotation requests another rollback".to_owned());
     }
     warnings
 }

@@ -40,7 +40,7 @@ impl ScaleReason {
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::RoomForNewPods => "the limits allow more new pods",
-            Self::SparePods => "more pods are available than must be",
+            Self::SparePods => "more pods are available than required",
             Self::UnhealthyPods => "old pods that are not available are removed first",
             Self::OldPodsFirst => {
                 "strategy Recreate removes all old pods before it starts new ones"

@@ -16,7 +16,7 @@ pub(crate) fn history(
 ) {
     let proto::ListRevisionsResponse { revisions } = response;
     let what = match revisions.len() {
-        0 => "no revision yet".to_owned(),
+        0 => "no revisions yet".to_owned(),
         1 => "1 revision".to_owned(),
         count => format!("{count} revisions"),
     };
@@ -60,7 +60,7 @@ pub(crate) fn history(
             .collect();
         let below = match earlier.as_slice() {
             [] => String::new(),
-            earlier => format!("was revision {} before", earlier.join(", ")),
+            earlier => format!("previously revision {}", earlier.join(", ")),
         };
         table.row(
             [

@@ -54,7 +54,7 @@ fn tested(operation: &Value) -> Option<String> {
     let path = operation.get("path")?.as_str()?;
     let path = path.trim_start_matches("/metadata").trim_start_matches('/');
     Some(match operation.get("value") {
-        None | Some(Value::Null) => format!("there are no {path}"),
+        None | Some(Value::Null) => format!("{path} is absent"),
         Some(value) => is(path, value),
     })
 }

@@ -169,8 +169,8 @@ fn remedy(page: &mut Page, blocker: &proto::Blocker) {
 /// The outlook of a rollout that is not complete.
 fn decision(page: &mut Page, verdict: &proto::Verdict) {
     let text = match (verdict.outlook(), verdict.certain) {
-        (proto::Outlook::NeedsChange, true) => "It does not complete unless something is changed.",
-        (proto::Outlook::CompletesByItself, _) => "It completes by itself if nothing fails.",
+        (proto::Outlook::NeedsChange, true) => "It will not complete until something is changed.",
+        (proto::Outlook::CompletesByItself, _) => "It will complete by itself if nothing fails.",
         _ => return,
     };
     page.line(text, Style::Plain);

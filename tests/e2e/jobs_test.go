@@ -64,8 +64,8 @@ func TestJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	cp.MustKubectl(ctx, t, "apply", "-n", jobsNamespace, "-f", file)
-	c.waitUnseen(ctx, t, "succeeds", 0, `job "succeeds" is complete, and was deleted after that`)
-	c.waitUnseen(ctx, t, "fails", 1, `job "fails" has failed, and was deleted after that: DeadlineExceeded`)
+	c.waitUnseen(ctx, t, "succeeds", 0, `job "succeeds" completed and was then deleted`)
+	c.waitUnseen(ctx, t, "fails", 1, `job "fails" failed and was then deleted: DeadlineExceeded`)
 
 	cp.MustKubectl(ctx, t, "create", "job", "by-hand", "--from=cronjob/nightly", "-n", jobsNamespace)
 	code, out, errOut := c.run(ctx, t, "status", "cj/nightly", "-o", "wide", "-n", jobsNamespace)

@@ -1,7 +1,7 @@
 sh -eu -c '
 # Deployment shop/web: 3 steps
 # Each call has its preconditions. If one fails, the calls after it are not made. Events are not
-# recorded. Plan again afterwards, also when a call failed.
+# recorded. Plan again afterwards, even if a call failed.
 
 # 1. check that Deployment web is unchanged
 kubectl patch deployment.apps/web -n shop --type=merge --patch-file=/dev/fd/3 3<<\EOF

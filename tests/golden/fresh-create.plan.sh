@@ -1,7 +1,7 @@
 sh -eu -c '
 # Deployment shop/web: 2 steps
 # Each call has its preconditions. If one fails, the calls after it are not made. Events are not
-# recorded. Plan again afterwards, also when a call failed.
+# recorded. Plan again afterwards, even if a call failed.
 
 # 1. create ReplicaSet web-6d755848ff with 3 replicas
 kubectl create -n shop -f /dev/fd/3 3<<\EOF

@@ -1,7 +1,7 @@
 sh -eu -c '
 # Deployment shop/web: 4 steps
 # Each call has its preconditions. If one fails, the calls after it are not made. Events are not
-# recorded. Plan again afterwards, also when a call failed.
+# recorded. Plan again afterwards, even if a call failed.
 
 # tolerate REASON COMMAND...: succeeds if the command does, or if kubectl reports REASON.
 tolerate() {

@@ -1,7 +1,7 @@
 sh -eu -c '
 # Deployment shop/web: 3 steps
 # Each call has its preconditions. If one fails, the calls after it are not made. Events are not
-# recorded. Plan again afterwards, also when a call failed.
+# recorded. Plan again afterwards, even if a call failed.
 
 # 1. scale down ReplicaSet web-779f94f8fc from 8 to 6
 kubectl patch replicaset.apps/web-779f94f8fc -n shop --type=json --patch-file=/dev/fd/3 3<<\EOF

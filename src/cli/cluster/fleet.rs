@@ -124,8 +124,8 @@ impl<'a> Fleet<'a> {
         let kinds: Vec<String> = resources.iter().map(Resource::to_string).collect();
         let kinds = kinds.join(" or ");
         let what = match selector {
-            Some(selector) => format!("no {kinds} matches the selector {selector}"),
-            None => format!("no {kinds}"),
+            Some(selector) => format!("no {kinds} found with labels matching {selector}"),
+            None => format!("no {kinds} found"),
         };
         let place = match (everywhere, &self.args.namespace) {
             (true, _) => " in any namespace".to_owned(),

@@ -161,7 +161,7 @@ impl Cluster {
         }
         if selector.len() > SELECTOR_BYTES_MAX {
             let text = format!(
-                "spec.selector: {} bytes exceed the limit of {SELECTOR_BYTES_MAX} for a selector of kubectl",
+                "spec.selector: {} bytes exceed the limit of {SELECTOR_BYTES_MAX} for a kubectl selector",
                 selector.len()
             );
             return Err(Error::input(SOURCE, text));
@@ -194,7 +194,7 @@ impl Cluster {
                     Kind::ControllerRevisions,
                     selector,
                     budget,
-                    "ControllerRevisions, so that it may not tell which pods are updated",
+                    "ControllerRevisions, so it may be unknown which pods are updated",
                 )?);
             }
             Dependents::JobsAndPods | Dependents::Pods | Dependents::None => {}
@@ -204,7 +204,7 @@ impl Cluster {
 
     /// Reads the Jobs of the namespace and their pods. No selector matches exactly those of a CronJob.
     fn read_jobs(&mut self, budget: Budget, sources: &mut Vec<Source>) -> Result<(), Error> {
-        let what = "Jobs, so that those of the CronJob are not shown";
+        let what = "Jobs, so the Jobs of the CronJob are not shown";
         sources.extend(self.optional(Kind::Jobs, None, budget, what)?);
         sources.extend(self.pods(Some(JOB_LABEL), budget)?);
         Ok(())
@@ -228,7 +228,7 @@ impl Cluster {
 
     /// Lists the pods. They are optional: they explain the status, and only strategy Recreate waits for them.
     fn pods(&mut self, selector: Option<&str>, budget: Budget) -> Result<Option<Source>, Error> {
-        let what = "pods, so that causes which only pods show are missing";
+        let what = "pods, so causes that only pods show are missing";
         self.optional(Kind::Pods, selector, budget, what)
     }
 
@@ -243,7 +243,9 @@ impl Cluster {
         match self.kubectl.list(kind, selector, budget.left()) {
             Ok(list) => Source::new(SOURCE, list).map(Some),
             Err(failure) if matches!(failure.cause(), Cause::Forbidden(_)) => {
-                self.note(&format_args!("the answer does without {what}: {failure}"));
+                self.note(&format_args!(
+                    "the answer is computed without {what}: {failure}"
+                ));
                 Ok(None)
             }
             Err(failure) => Err(failure.into()),
@@ -267,7 +269,7 @@ impl Cluster {
             Err(failure) => {
                 self.has_events = false;
                 stderr::eprint_note(format_args!(
-                    "the verdict does without events, so that it may be less certain: {failure}"
+                    "the verdict is computed without events, so it may be less certain: {failure}"
                 ));
             }
         }
@@ -298,7 +300,7 @@ impl Cluster {
             Err(failure) if failure.is_transient() => return Err(failure.into()),
             Err(failure) => {
                 self.note(&format_args!(
-                    "no event tells how the Job has ended: {failure}"
+                    "cannot read the events that would show how the Job ended: {failure}"
                 ));
                 return Ok(None);
             }

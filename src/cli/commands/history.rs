@@ -14,7 +14,7 @@ use crate::{proto, text};
 
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
-Exit codes: 0 the revisions were printed; 2 wrong command line or input, or missing permission; 4 no answer from the \
+Exit codes: 0 the revisions were printed; 2 invalid command line or input, or missing permission; 4 no answer from the \
 service, kubectl or the cluster.";
 
 #[derive(Args, Debug)]

@@ -17,13 +17,13 @@ use crate::{proto, text};
 
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
-Exit codes: 0 the plan was printed, even if nothing is to be done; 2 wrong command line or input, or missing \
+Exit codes: 0 the plan was printed, even if there is nothing to do; 2 invalid command line or input, or missing \
 permission; 4 no answer from the service, kubectl or the cluster.";
 
 /// The error if `plan -o kubectl` lacks a confirmation.
 const TAKEOVER: &str = "\
--o kubectl prints the writes that Kubernetes' own Deployment controller makes, to be made in its place: if it manages \
-this Deployment too, both controllers would overwrite each other; pass --takeover if it does not";
+-o kubectl prints the writes of Kubernetes' own Deployment controller, for you to make in its place. If that controller \
+manages this Deployment, both would overwrite each other's changes; if it does not, pass --takeover";
 
 #[derive(Args, Debug)]
 pub(in crate::cli) struct PlanArgs {
@@ -32,14 +32,14 @@ pub(in crate::cli) struct PlanArgs {
     /// How far to look ahead
     #[arg(long, value_enum, default_value_t)]
     pub(in crate::cli) horizon: Horizon,
-    /// What the API server answered to the calls of the last plan that failed
+    /// File with the responses of the API server to those calls of the last plan that failed
     ///
-    /// A JSON list of StepAnswer messages, each with the call exactly as it was planned. The body of an answer is in base64.
+    /// A JSON list of StepAnswer messages, each with the call exactly as it was planned. The body of a response is encoded in base64.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) answers: Option<PathBuf>,
     /// Confirm that Kubernetes' own controller does not manage this Deployment (for -o kubectl)
     ///
-    /// If it does, both controllers would overwrite each other.
+    /// If it does, both controllers would overwrite each other's changes.
     #[arg(long)]
     pub(in crate::cli) takeover: bool,
     #[command(flatten)]
@@ -49,7 +49,7 @@ pub(in crate::cli) struct PlanArgs {
 /// How far a plan looks.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(in crate::cli) enum Horizon {
-    /// Every write that can be made before the state of the cluster must change
+    /// All writes that can be made before something else in the cluster has to change
     #[default]
     Settled,
     /// Exactly one sync of the Kubernetes Deployment controller

@@ -35,7 +35,7 @@ pub(super) fn read(
         return match targets.as_slice() {
             [target] => Cluster::new(cluster).read(target, needs, None, *now, answers),
             _ => Err(Error::Usage(
-                "this command is about one Deployment: name one".to_owned(),
+                "this command supports one Deployment at a time: pass one name".to_owned(),
             )),
         };
     }
@@ -101,12 +101,12 @@ pub(super) fn scope(args: &ScopeArgs, goal: Goal) -> Result<Scope, Error> {
     } = which;
     let usage = |text: &str| Err(Error::Usage(text.to_owned()));
     if *all_namespaces && cluster.namespace.is_some() {
-        return usage("--all-namespaces and --namespace contradict each other");
+        return usage("--all-namespaces and --namespace cannot be used together");
     }
     if selector.is_none() && !all && !all_namespaces {
         if names.is_empty() {
             return usage(
-                "which objects? give names, --selector, --all, --all-namespaces or --filename <FILE>",
+                "no objects selected: pass names, --selector, --all, --all-namespaces or --filename <FILE>",
             );
         }
         let mut targets = target::parse(names).map_err(Error::Usage)?;
@@ -122,7 +122,7 @@ pub(super) fn scope(args: &ScopeArgs, goal: Goal) -> Result<Scope, Error> {
     };
     let Some(resources) = kinds else {
         return usage(
-            "names cannot be combined with --selector, --all or --all-namespaces; give kinds, for example deploy,sts or \
+            "names cannot be combined with --selector, --all or --all-namespaces; pass kinds, for example deploy,sts or \
              certificates.cert-manager.io",
         );
     };
@@ -158,7 +158,7 @@ pub(super) fn applied(args: &ScopeArgs, goal: Goal) -> Result<Vec<Target>, Error
         match (&target.namespace, given) {
             (Some(own), Some(given)) if own != given => {
                 let text = format!(
-                    "{} {} is in namespace {own}, and --namespace is {given}",
+                    "{} {} is in namespace {own}, but --namespace is {given}",
                     target.resource, target.name
                 );
                 return Err(Error::Usage(text));
@@ -170,7 +170,10 @@ pub(super) fn applied(args: &ScopeArgs, goal: Goal) -> Result<Vec<Target>, Error
     remove_repeated(&mut targets);
     targets.retain(|target| target.resource.has_goal(goal) == Some(true));
     match targets.is_empty() {
-        true => Err(Error::input("", "the input has nothing to wait for")),
+        true => Err(Error::input(
+            "",
+            "the input contains no objects to wait for",
+        )),
         false => Ok(targets),
     }
 }
@@ -198,7 +201,7 @@ pub(super) fn refuse_cluster(cluster: &ClusterArgs) -> Result<(), Error> {
     match cluster.options().next() {
         None => Ok(()),
         Some((option, _)) => {
-            let text = format!("{option} is for kubectl, and cannot be used with -f");
+            let text = format!("{option} cannot be used with -f: it only applies to kubectl");
             Err(Error::Usage(text))
         }
     }

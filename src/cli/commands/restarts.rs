@@ -22,12 +22,12 @@ use crate::{proto, wire};
 
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
-Exit codes: 0 the plan was printed, even if nothing is to be restarted; 2 wrong command line or input, or missing \
+Exit codes: 0 the plan was printed, even if nothing needs a restart; 2 invalid command line or input, or missing \
 permission; 4 no answer from the service, kubectl or the cluster.";
 
 /// Appended to `--help` of `uses`.
 pub(in crate::cli) const USES_HELP: &str = "\
-Exit codes: 0 the uses were printed, even if there are none; 2 wrong command line or input, or missing permission; 4 no \
+Exit codes: 0 the uses were printed, even if there are none; 2 invalid command line or input, or missing permission; 4 no \
 answer from the service, kubectl or the cluster.";
 
 /// The resources that are read from a namespace.
@@ -37,10 +37,10 @@ const RESOURCES: &str = "deployments,statefulsets,daemonsets,cronjobs,jobs,repli
 pub(in crate::cli) struct RestartsArgs {
     #[command(flatten)]
     from: FromArgs,
-    /// How long configurations must stay unchanged before a restart [default: that of the profile]
-    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    /// How long configurations must be unchanged before a restart [default: set by the profile]
+    #[arg(long, value_name = "DURATION", value_parser = span::parse)]
     quiet: Option<Duration>,
-    /// How many restarts may be under way at once; 0 for any number
+    /// Maximum number of concurrent restarts; 0 is unlimited
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..))]
     max_concurrent: i32,
     #[command(flatten)]
@@ -63,24 +63,24 @@ pub(in crate::cli) struct UsesArgs {
 struct FromArgs {
     /// File with Kubernetes objects, or - for standard input; may be repeated [default: read the namespace with kubectl]
     ///
-    /// JSON or YAML: workloads, ConfigMaps and Secrets, and for the start of pods ReplicaSets and Pods. Print ConfigMaps and
-    /// Secrets with --show-managed-fields: it tells when they were changed. Anything else is ignored.
+    /// JSON or YAML with workloads, ConfigMaps and Secrets, and with the ReplicaSets and Pods, which show when pods were started.
+    /// Get ConfigMaps and Secrets with --show-managed-fields, which shows when they were changed. Anything else is ignored.
     #[arg(short, long = "filename", value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Whose annotations and checksums are used
+    /// The project whose annotations and checksums are used
     #[arg(long, value_enum, default_value_t)]
     profile: Profile,
-    /// Restart workloads without an annotation too, in rollplan's own profile
+    /// Also restart workloads without annotations (only with --profile rollplan)
     #[arg(long)]
     all_workloads: bool,
-    /// Which uses need a restart, unless a workload says otherwise
+    /// Which uses of a configuration need a restart, unless the workload is annotated differently
     #[arg(long, value_enum, default_value_t)]
     restart_on: RestartOn,
     /// Whether the files contain every ConfigMap and Secret of the namespaces
     ///
-    /// Without this option, a configuration that is not in the files is unknown.
+    /// Without this option, a configuration that is not in the files is unknown, not missing.
     #[arg(long)]
     configurations_complete: bool,
     /// The time of the decision, for example 2026-11-20T23:26:19Z [default: now]
@@ -91,22 +91,22 @@ struct FromArgs {
 /// The profile whose annotations are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Profile {
-    /// Those of rollplan
+    /// rollplan
     #[default]
     Rollplan,
-    /// Those of xing/kubernetes-deployment-restart-controller
+    /// xing/kubernetes-deployment-restart-controller
     Xing,
-    /// Those of stakater/Reloader
+    /// stakater/Reloader
     Reloader,
 }
 
 /// The uses that need a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum RestartOn {
-    /// All uses, also volumes that are updated in running pods
+    /// All uses, including volumes, which the kubelet updates in running pods
     #[default]
     All,
-    /// Environment variables and subPath mounts
+    /// Environment variables and subPath mounts only
     Env,
 }
 
@@ -224,7 +224,7 @@ impl FromArgs {
             Ok(secrets) => sources.push(Source::new(SOURCE, secrets)?),
             Err(failure) if matches!(failure.cause(), Cause::Forbidden(_)) => {
                 stderr::eprint_note(format_args!(
-                    "the answer does without Secrets, of which changes are unknown: {failure}"
+                    "the answer is computed without Secrets, so their changes are unknown: {failure}"
                 ));
                 return Ok((sources, false));
             }
@@ -274,7 +274,7 @@ impl Input {
                 field, description, ..
             } = violation;
             let place = self.place(field);
-            stderr::eprint_note(format_args!("left out: {place}: {description}"));
+            stderr::eprint_note(format_args!("skipped: {place}: {description}"));
         }
         if response.omitted_violations > 0 {
             stderr::eprint_note(format_args!("and {} more", response.omitted_violations));
@@ -307,7 +307,7 @@ fn configuration(text: &str) -> Result<(proto::ConfigurationKind, String), Strin
     };
     match wire::is_object_name(name) {
         true => Ok((kind, name.to_owned())),
-        false => Err("the name is not one that Kubernetes allows".to_owned()),
+        false => Err("the name is not a valid Kubernetes name".to_owned()),
     }
 }
 

@@ -19,15 +19,15 @@ use crate::text::{self, RowWidths, span, time};
 
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
-Exit codes: 0 complete; 1 stalled, refused or being deleted; 2 wrong command line or input, or missing permission; 3 in progress \
-or paused, or timeout expired; 4 no answer from the service, kubectl or the cluster. Of several, 1 comes before errors, these \
-before 3, and 3 before 0.";
+Exit codes: 0 complete; 1 stalled, refused or being deleted; 2 invalid command line or input, or missing permission; 3 in progress \
+or paused, or timeout expired; 4 no answer from the service, kubectl or the cluster. With several objects, 1 takes precedence over errors, errors over \
+3, and 3 over 0.";
 
 #[derive(Args, Debug)]
 pub(in crate::cli) struct StatusArgs {
     #[command(flatten)]
     pub(in crate::cli) scope: ScopeArgs,
-    /// The Deployment to answer about, if the files contain several objects; other kinds by NAME [default: all of them]
+    /// The Deployment to report on, if the files contain several objects; for other kinds, give NAME [default: all]
     #[arg(
         short,
         long,
@@ -40,18 +40,18 @@ pub(in crate::cli) struct StatusArgs {
     pub(in crate::cli) now: Option<Timestamp>,
     #[command(flatten)]
     pub(in crate::cli) complete: CompleteArgs,
-    /// Watch until each is complete or stalled, and print a line whenever something changes
+    /// Watch until each object is complete or stalled, and print a line for each change
     ///
-    /// On a terminal, the pods and their states are shown, and redrawn in place.
+    /// On a terminal, shows the pods and their states, and updates them in place.
     #[arg(short, long, conflicts_with_all = ["files", "now"])]
     pub(in crate::cli) watch: bool,
     /// How long to watch, for example 10m [default: until the rollout ends]
-    #[arg(long, value_name = "TIME", value_parser = span::parse, allow_hyphen_values = true, requires = "watch")]
+    #[arg(long, value_name = "DURATION", value_parser = span::parse, allow_hyphen_values = true, requires = "watch")]
     pub(in crate::cli) timeout: Option<Duration>,
     /// Polling interval
-    #[arg(long, value_name = "TIME", value_parser = span::parse, allow_hyphen_values = true, default_value = "2s", requires = "watch")]
+    #[arg(long, value_name = "DURATION", value_parser = span::parse, allow_hyphen_values = true, default_value = "2s", requires = "watch")]
     pub(in crate::cli) interval: Duration,
-    /// Print lines on a terminal, too
+    /// Print lines even on a terminal
     #[arg(long, requires = "watch")]
     pub(in crate::cli) no_live: bool,
     #[command(flatten)]

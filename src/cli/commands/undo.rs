@@ -16,14 +16,14 @@ use crate::{proto, text};
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
 Exit codes: 0 the rollback was printed, or there is nothing to undo; 1 undo target not found: the Deployment has no \
-such revision, or it is paused; 2 wrong command line or input, or missing permission; 4 no answer from the service, \
+such revision, or it is paused; 2 invalid command line or input, or missing permission; 4 no answer from the service, \
 kubectl or the cluster.";
 
 #[derive(Args, Debug)]
 pub(in crate::cli) struct UndoArgs {
     #[command(flatten)]
     pub(in crate::cli) input: InputArgs,
-    /// The revision to roll back to; 0 is the one before the current
+    /// The revision to roll back to; 0 is the previous revision
     #[arg(long, value_name = "REVISION", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
     pub(in crate::cli) to_revision: i64,
     #[command(flatten)]

@@ -16,16 +16,17 @@ use crate::text::span;
 
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
-Several objects are a table with a row whenever one changes; the others are followed until each is decided. With -f, the \
-objects in the files are looked up in the cluster: pass what was applied. Those that nobody waits for, such as ConfigMaps, \
-Secrets and Roles, are left out, and so are those for which --for means nothing.
+For several objects, prints a table with a row for each change, and ends when the outcome of each object is decided. With -f, \
+waits for the objects of the cluster that the files define: pass the manifests that you applied. Kinds without anything to \
+wait for, such as ConfigMaps, Secrets and Roles, are skipped, and so are kinds to which --for does not apply.
 
-A poll that fails because the service, kubectl or the cluster does not answer is repeated. Five such polls in a row \
-end the command, as does any other error.
+A poll that fails because the service, kubectl or the cluster does not answer is repeated. The command ends after five such \
+polls in a row, and at once on any other error.
 
-Exit codes: 0 complete; 1 stalled or refused, or deleted while waiting; 2 wrong command line or input, or missing \
-permission; 3 timeout expired, no progress for ten minutes, or a Job deleted after an end that nothing tells; 4 no answer from the service, kubectl or the cluster. Of \
-several, 1 comes before errors, these before 3, and 3 before 0.";
+Exit codes: 0 complete; 1 stalled or refused, or deleted while waiting; 2 invalid command line or input, or missing \
+permission; 3 timeout expired, no progress for ten minutes, or a Job was deleted and its result \
+is unknown; 4 no answer from the service, kubectl or the cluster. With several objects, 1 takes precedence over errors, \
+errors over 3, and 3 over 0.";
 
 #[derive(Args, Debug)]
 pub(in crate::cli) struct WaitArgs {
@@ -34,22 +35,22 @@ pub(in crate::cli) struct WaitArgs {
     /// What to wait for
     #[arg(long = "for", value_enum, default_value_t)]
     pub(in crate::cli) goal: Goal,
-    /// How long to wait, for example 10m or 90s; 0 polls once [default: until the rollout completes or fails]
+    /// How long to wait, for example 10m or 90s; 0 polls once [default: until the rollout ends]
     ///
-    /// When the timeout expires, a kubectl that has not answered yet is stopped. Without a timeout, the command ends when
+    /// When the timeout expires, a kubectl process that is still running is stopped. Without a timeout, the command ends when
     /// the rollout is complete, when it certainly needs a change, when its progress deadline has passed, or, without a
     /// deadline, after ten minutes without progress.
-    #[arg(long, value_name = "TIME", value_parser = span::parse, allow_hyphen_values = true)]
+    #[arg(long, value_name = "DURATION", value_parser = span::parse, allow_hyphen_values = true)]
     pub(in crate::cli) timeout: Option<Duration>,
     /// Polling interval
-    #[arg(long, value_name = "TIME", value_parser = span::parse, allow_hyphen_values = true, default_value = "2s")]
+    #[arg(long, value_name = "DURATION", value_parser = span::parse, allow_hyphen_values = true, default_value = "2s")]
     pub(in crate::cli) interval: Duration,
-    /// Print lines on a terminal, too
+    /// Print lines even on a terminal
     #[arg(long)]
     pub(in crate::cli) no_live: bool,
     #[command(flatten)]
     pub(in crate::cli) judgement: JudgementArgs,
-    /// Print the last lines of the container that blocks the rollout, if it does not complete
+    /// If the rollout does not complete, print the last log lines of the container that blocks it
     #[arg(long)]
     pub(in crate::cli) logs: bool,
     #[command(flatten)]
@@ -96,8 +97,7 @@ fn watch(
         true => read::scope(scope, options.goal)?,
         false if scope.which.names.is_empty() => Scope::Named(read::applied(scope, options.goal)?),
         false => {
-            let text = "names cannot be combined with --filename: the names alone are read from the cluster, and the \
-                        files alone are all that was applied";
+            let text = "names cannot be combined with --filename: wait for the names, or for all objects of the files";
             return Err(Error::Usage(text.to_owned()));
         }
     };

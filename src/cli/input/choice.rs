@@ -35,7 +35,7 @@ pub(super) fn choose(objects: &Objects<'_>, wanted: Option<&Wanted>) -> Result<u
         ([], Some(wanted)) if wanted.is_in_cluster() => Err(wanted.absent()),
         ([], _) if candidates.is_empty() => {
             let kind = wanted.map_or_else(Resource::deployments, |it| it.resource.clone());
-            Err(Error::input("", format!("no {kind} in the input")))
+            Err(Error::input("", format!("the input contains no {kind}")))
         }
         ([], Some(wanted)) => {
             let list = list(&candidates);

@@ -145,7 +145,7 @@ impl<'t> Objects<'t> {
         match self.continued {
             None => Ok(()),
             Some(place) => {
-                let text = "incomplete list: metadata.continue is set, and the rest is missing";
+                let text = "incomplete list: metadata.continue is set, so objects are missing";
                 Err(Error::input(place, text))
             }
         }

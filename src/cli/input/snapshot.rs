@@ -116,7 +116,10 @@ pub(in crate::cli) fn requests(
     );
     let subjects = objects.subjects();
     if subjects.is_empty() {
-        return Err(Error::input("", "the input has nothing to report on"));
+        return Err(Error::input(
+            "",
+            "the input contains no objects to report on",
+        ));
     }
     let subjects = subjects.into_iter();
     let requests = subjects.map(|owner| status_about(objects, owner, complete, now, note));
@@ -141,8 +144,7 @@ fn target_of(object: &Object<'_>) -> Result<Target, Error> {
         found, metadata, ..
     } = object;
     if !is_name(&metadata.name) {
-        let text =
-            "metadata.name: must be a name by which the object can be looked up in a cluster";
+        let text = "metadata.name: must be a valid object name";
         return Err(Error::input(object.place(), text));
     }
     Ok(Target {

@@ -30,7 +30,7 @@ const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 /// Reads all files and directories. "-" is standard input.
 pub(in crate::cli) fn sources(files: &[PathBuf]) -> Result<Vec<Source>, Error> {
     if files.iter().filter(|file| is_stdin(file)).count() > 1 {
-        return Err(Error::Usage("-f - can be given once".to_owned()));
+        return Err(Error::Usage("-f - can be used only once".to_owned()));
     }
     let mut sources = Vec::new();
     for file in files {
@@ -61,7 +61,7 @@ fn files_of(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     files.sort();
     if files.is_empty() {
-        let text = "no file in it ends with .json, .yaml or .yml";
+        let text = "the directory contains no files that end with .json, .yaml or .yml";
         return Err(Error::input(directory.display().to_string(), text));
     }
     Ok(files)
@@ -86,7 +86,9 @@ fn is_stdin(file: &Path) -> bool {
 
 fn text(bytes: Vec<u8>) -> Result<String, &'static str> {
     match bytes.as_slice() {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => return Err("is UTF-16, and must be UTF-8"),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+            return Err("is encoded in UTF-16, and must be UTF-8");
+        }
         _ => {}
     }
     let text = String::from_utf8(bytes).map_err(|_| "is not UTF-8 text")?;

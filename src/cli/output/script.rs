@@ -65,7 +65,7 @@ pub(in crate::cli) fn plan(
             script.comment(&format!("{subject}: {count} {steps}"));
             script.comment(
                 "Each call has its preconditions. If one fails, the calls after it are not made. \
-                 Events are not recorded. Plan again afterwards, also when a call failed.",
+                 Events are not recorded. Plan again afterwards, even if a call failed.",
             );
         }
     }
@@ -111,9 +111,8 @@ pub(in crate::cli) fn restarts(
             script.comment(&format!(
                 "restarts: {count} calls, each with its preconditions"
             ));
-            script.comment(
-                "Events are not recorded. Plan again afterwards, also when a call failed.",
-            );
+            script
+                .comment("Events are not recorded. Plan again afterwards, even if a call failed.");
         }
     }
     script.steps(&steps)?;
@@ -226,14 +225,14 @@ impl Script {
         let mut warnings = Vec::new();
         if steps.iter().any(has_environment) {
             warnings.push(
-                "the commands contain the values of environment variables, which the table hides: keep them \
-                 from anyone who must not know these values"
+                "the commands contain the values of environment variables, which the table hides: do not \
+                 show them to anyone who must not know these values"
                     .to_owned(),
             );
         }
         if text.len() > SCRIPT_BYTES_MAX {
             warnings.push(format!(
-                "the command has {} KiB, which may be more than this system allows: -o json prints the calls",
+                "the command has {} KiB, which may be more than this system allows: use -o json to print the calls",
                 text.len() >> 10
             ));
         }

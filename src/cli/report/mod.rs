@@ -23,17 +23,17 @@ use crate::text::{self, DELETED, Page, one_line, printable, state};
 /// What to report, besides what is printed.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ReportArgs {
-    /// A report to write at the end: junit=FILE, markdown=FILE or json=FILE; may be repeated
+    /// Write a report at the end: junit=FILE, markdown=FILE or json=FILE; may be repeated
     ///
-    /// JUnit XML has a test case for each rollout, which passes if it is complete, or what --for names is reached. Markdown is appended to the file,
-    /// for example to the one that GITHUB_STEP_SUMMARY names. JSON is what -o json prints at last, a line for each rollout that
-    /// could be read.
+    /// junit writes a test case for each rollout, which passes if the rollout is complete or meets the condition of --for. markdown
+    /// is appended to the file, for example to $GITHUB_STEP_SUMMARY. json writes the last status of each rollout that could be
+    /// read, in the format of -o json, one per line.
     #[arg(long = "report", value_name = "FORMAT=FILE", value_parser = destination)]
     destinations: Vec<Destination>,
-    /// The CI system that shows the log
+    /// Format the output for the log of a CI system
     ///
-    /// With github, each rollout that is not complete becomes an annotation, and nothing else in the output is taken for a
-    /// command of the runner. With gitlab, the polls of wait and the logs of containers are sections.
+    /// github adds an annotation for each rollout that is not complete, and keeps the runner from interpreting other output as
+    /// commands. gitlab puts the polls of wait and the logs of containers into collapsible sections.
     #[arg(long, value_name = "SYSTEM", value_enum)]
     ci: Option<System>,
 }
@@ -134,10 +134,14 @@ fn destination(text: &str) -> Result<Destination, String> {
         "junit" => Format::Junit,
         "markdown" => Format::Markdown,
         "json" => Format::Json,
-        _ => return Err("not a report; one of junit=FILE, markdown=FILE and json=FILE".to_owned()),
+        _ => {
+            return Err(
+                "unknown report; must be junit=FILE, markdown=FILE or json=FILE".to_owned(),
+            );
+        }
     };
     match file {
-        "" => Err("missing the file, for example junit=rollout.xml".to_owned()),
+        "" => Err("missing file, for example junit=rollout.xml".to_owned()),
         file => Ok(Destination {
             format,
             file: PathBuf::from(file),

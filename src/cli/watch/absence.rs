@@ -56,7 +56,7 @@ impl Member {
         self.is_deleted = true;
         self.outcome = Some(Outcome::Error(match expiry.filter(|_| !is_interrupted) {
             Some(expiry) => Error::Vanished(format!(
-                "{text}; {expiry}, so that it may have finished, and no event tells whether it succeeded: let it exist for \
+                "{text}; {expiry}, so it may have finished, but no event shows whether it succeeded: keep finished Jobs for \
                  longer than the polling interval"
             )),
             None => Error::Gone(text),
@@ -82,7 +82,7 @@ fn ended(name: &str, last: &RolloutReport, end: JobEnd) -> RolloutReport {
     match end {
         JobEnd::Complete => RolloutReport {
             phase: Phase::Complete.into(),
-            message: format!("job \"{name}\" is complete, and was deleted after that"),
+            message: format!("job \"{name}\" completed and was then deleted"),
             verdict: Some(verdict(Outlook::Complete, "", String::new())),
             ..Default::default()
         },
@@ -97,7 +97,7 @@ fn ended(name: &str, last: &RolloutReport, end: JobEnd) -> RolloutReport {
             let others = last.blockers.iter().filter(|it| it.reason != "RUNNING");
             RolloutReport {
                 phase: Phase::Stalled.into(),
-                message: format!("job \"{name}\" has failed, and was deleted after that: {cause}"),
+                message: format!("job \"{name}\" failed and was then deleted: {cause}"),
                 blockers: [failure].into_iter().chain(others.cloned()).collect(),
                 verdict: Some(verdict(Outlook::NeedsChange, reason, cause)),
                 ..Default::default()

@@ -146,7 +146,7 @@ impl<'a> Group<'a> {
                 // Standard output contains only JSON, YAML or names.
                 Ok(log) => log.lines().for_each(stderr::eprint_note),
                 Err(error) => stderr::eprint_note(format_args!(
-                    "no log of container {}: {error}",
+                    "cannot read the log of container {}: {error}",
                     pod.container
                 )),
             }
@@ -186,7 +186,7 @@ impl<'a> Group<'a> {
                 _ => format!("{}: ", member.subject),
             };
             stderr::eprint_note(format_args!(
-                "{subject}no progress for {span}, and no progress deadline that would end the rollout"
+                "{subject}no progress for {span}, and the rollout has no progress deadline"
             ));
         }
     }

@@ -247,7 +247,7 @@ impl<'a> Diagnosis<'a> {
         (!self.snapshot.replica_sets_complete).then(|| {
             Blocker::new(
                 Cause::ReplicaSetsIncomplete,
-                "the list of ReplicaSets may be incomplete, so nothing is planned or counted"
+                "the list of ReplicaSets may be incomplete, so nothing can be planned or counted"
                     .to_owned(),
                 "send all ReplicaSets of the Deployment, and set replicaSetsComplete",
             )

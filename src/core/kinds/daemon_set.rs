@@ -98,7 +98,7 @@ pub(super) fn report(set: &DaemonSet, scene: &Scene<'_>) -> Report {
     if is_available && set.updated >= desired {
         let what = match desired {
             0 => {
-                "has no node to run on: its nodeSelector and tolerations fit none, or there is none"
+                "has no node to run on: no node matches its nodeSelector, affinity and tolerations"
                     .to_owned()
             }
             _ => format!(

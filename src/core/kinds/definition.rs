@@ -11,7 +11,7 @@ pub(super) fn report(scene: &Scene<'_>) -> Report {
     let established = scene.condition("Established");
     let failed = established.filter(|it| it.status == "False" && it.reason != "Installing");
     if let Some(condition) = refused.or(failed) {
-        let remedy = "correct the names of the definition, or remove the other one";
+        let remedy = "correct the names of the definition, or remove the conflicting one";
         let mut blocker =
             scene.of_condition(Cause::ConditionFalse, "it is not accepted", condition);
         blocker.remedy = remedy.to_owned();

@@ -11,8 +11,8 @@ pub(super) fn report(scene: &Scene<'_>) -> Report {
         // Without an observed generation, the object may have no controller.
         let is_observed = scene.observed.observed_generation.is_some();
         let what = match is_observed {
-            true => "is complete, as far as its status tells: the latest generation is observed",
-            false => "exists, and reports no condition to wait for",
+            true => "is complete as far as its status shows: the latest generation is observed",
+            false => "exists and reports no condition to wait for",
         };
         let verdict = Verdict::new(Outlook::Complete, is_observed, None);
         return scene.report(Phase::Complete, what, Vec::new(), verdict, Vec::new());

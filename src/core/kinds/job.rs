@@ -84,7 +84,7 @@ pub(super) fn report(job: &Job, scene: &Scene<'_>) -> Report {
     if let Some(condition) = scene.true_condition("SuccessCriteriaMet") {
         let number = i64::from(job.terminating.max(job.active));
         let message = format!(
-            "it has succeeded{}, and waits for {} to end",
+            "it has succeeded{} and is waiting for {} to terminate",
             explained(condition),
             count(number, "pod")
         );

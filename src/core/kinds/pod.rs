@@ -43,7 +43,8 @@ pub(super) fn report(single: &SinglePod, scene: &Scene<'_>) -> Report {
     }
     let mut blockers = scene.examiner.blockers(&findings, 1);
     if blockers.is_empty() {
-        let message = "its containers have ended or are running, and it is not ready".to_owned();
+        let message =
+            "its containers have terminated or are running, but it is not ready".to_owned();
         blockers.push(Blocker::new(Cause::NotReady, message, ""));
     }
     let group = Group {

@@ -35,10 +35,10 @@ pub(super) fn report(service: &Service, scene: &Scene<'_>) -> Report {
     let (message, remedy) = match failed {
         Some(event) => (
             format!(
-                "its load balancer fails{}",
+                "its load balancer cannot be provisioned{}",
                 because(&one_line(&event.message, KUBERNETES_MAX))
             ),
-            "check the controller of load balancers, and the quotas of the cloud",
+            "check the load balancer controller and the quotas of the cloud provider",
         ),
         None if service.cluster_ip.is_empty() => {
             ("it has no cluster IP address yet".to_owned(), "")

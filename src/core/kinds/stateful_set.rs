@@ -341,7 +341,7 @@ fn terminating(scene: &Scene<'_>) -> Option<Blocker> {
     let remedy = match due > now {
         true => "",
         // A StatefulSet never replaces a pod that may still be running.
-        false => "check its node: the pod is not replaced until it has ended",
+        false => "check its node: the pod is not replaced until it has terminated",
     };
     let mut blocker = Blocker::new(Cause::OldPodsRunning, message, remedy);
     blocker.remaining = (due > now).then(|| due.since(now));
@@ -378,7 +378,7 @@ fn unexplained(set: &StatefulSet, scene: &Scene<'_>) -> Blocker {
             set.unavailable_max()
         )
     } else {
-        "the controller has yet to conclude the update".to_owned()
+        "the controller has not completed the update yet".to_owned()
     };
     Blocker::new(Cause::NotAvailable, message, "")
 }

@@ -43,7 +43,7 @@ pub enum ChangeKind {
     Created,
     /// The configuration was deleted.
     Deleted,
-    /// It changed after the pods had started, and no earlier checksum is recorded.
+    /// It changed after the pods were started, and no earlier checksum is recorded.
     Unrecorded,
     /// Pods are running that started before the change was applied.
     Undone,
@@ -65,7 +65,7 @@ pub(super) struct Reading<'a> {
 pub(super) enum Current {
     /// The caller does not know.
     Unknown,
-    /// It does not exist, or lacks this key, and pods do not start without it.
+    /// It does not exist, or lacks this key, and pods cannot start without it.
     Missing(String),
     /// It is unchanged since it was applied.
     Same,
@@ -246,7 +246,7 @@ impl fmt::Display for Change {
             change,
         } = self;
         if *change == ChangeKind::Undone {
-            return f.write_str("pods run that started before the last change was applied");
+            return f.write_str("some pods were started before the last change was applied");
         }
         if !key.is_empty() {
             write!(f, "{key} of ")?;
@@ -258,7 +258,7 @@ impl fmt::Display for Change {
             ChangeKind::Removed => "was removed",
             ChangeKind::Created => "was created",
             ChangeKind::Deleted => "was deleted",
-            ChangeKind::Unrecorded | ChangeKind::Undone => "changed after the pods had started",
+            ChangeKind::Unrecorded | ChangeKind::Undone => "changed after the pods were started",
         })
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn decide<'a>(
     }
     let is_stripped = marker_is_stripped(options, workload, &state);
     if is_stripped {
-        let message = "the mark of the last restart is gone from the pod template; is the template managed elsewhere?";
+        let message = "the annotation of the last restart is missing from the pod template: another tool may manage the template";
         conditions.push(condition("MARKER_STRIPPED", message.to_owned(), None));
     }
     let now = millis(input.now);
@@ -91,7 +91,7 @@ pub(super) fn decide<'a>(
     for missing in drift.missing {
         draft.note(
             "REQUIRED_MISSING",
-            format!("{missing} does not exist, and pods do not start without it"),
+            format!("{missing} does not exist, and pods cannot start without it"),
         );
     }
     draft.changes = drift.changes;

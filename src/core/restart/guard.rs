@@ -43,7 +43,10 @@ pub(super) fn apply(options: &Options, drafts: &mut [Draft<'_>]) {
                 format!("{stalled} was restarted for the same configuration, and is stalled");
             hold(draft, "BREAKER", message);
         } else if needs_place && free == 0 {
-            let message = format!("{} restarts may be under way", options.max_concurrent);
+            let message = format!(
+                "at most {} restarts may be in progress",
+                options.max_concurrent
+            );
             hold(draft, "MAX_CONCURRENT", message);
         } else if needs_place {
             free = free.saturating_sub(1);

@@ -62,7 +62,7 @@ impl Draft<'_> {
             ),
             WorkloadKind::Job | WorkloadKind::CronJob if workload.object.is_none() => hold(
                 "OBJECT_REQUIRED",
-                "a Job can only be created from the whole object",
+                "a Job can only be created from the complete object",
                 None,
             ),
             _ => {}
@@ -83,7 +83,7 @@ impl Draft<'_> {
             hold("RESTART_WOULD_FAIL", message, None);
         }
         if workload.rollout == Rollout::Progressing {
-            let message = "a rollout is under way";
+            let message = "a rollout is in progress";
             hold("ROLLOUT_IN_PROGRESS", message, None);
         }
         let namespace = namespaces.get(&workload.namespace);
@@ -98,7 +98,11 @@ impl Draft<'_> {
             };
             let until = millis(until).min(pending.since.saturating_add(span(options.max_hold)));
             if until > window.now {
-                hold("HELD_UNTIL", "an annotation holds restarts", Some(until));
+                hold(
+                    "HELD_UNTIL",
+                    "an annotation puts restarts on hold",
+                    Some(until),
+                );
             }
         }
         let is_undone = self
@@ -106,7 +110,8 @@ impl Draft<'_> {
             .iter()
             .any(|it| it.change == ChangeKind::Undone);
         if is_undone && self.recent_restarts(window.now) >= UNDONE_RESTARTS_MAX {
-            let message = "restarts were undone repeatedly; somebody else manages the pod template";
+            let message =
+                "restarts were reverted repeatedly: another tool manages the pod template";
             hold("UNDONE_REPEATEDLY", message, None);
         }
         if let (Some(wait), Some(0)) =
@@ -114,7 +119,7 @@ impl Draft<'_> {
         {
             let until = pending.since.saturating_add(span(wait));
             if until > window.now {
-                let message = "a PodDisruptionBudget allows no disruption now";
+                let message = "a PodDisruptionBudget currently allows no disruptions";
                 hold("DISRUPTION_BUDGET", message, Some(until));
             }
         }
@@ -130,11 +135,15 @@ impl Draft<'_> {
                 waits.push(condition(reason, message, Some(from_millis(until))));
             }
         };
-        wait("QUIET_WINDOW", "waits for further changes".to_owned(), due);
+        wait(
+            "QUIET_WINDOW",
+            "waiting for further changes".to_owned(),
+            due,
+        );
         if window.change_sets.len() > 1 {
             let sets: Vec<_> = window.change_sets.iter().copied().collect();
             let message = format!(
-                "configurations are of different change sets: {}",
+                "the configurations belong to different change sets: {}",
                 sets.join(", ")
             );
             let max_wait = self.setting(MAX_WAIT, options.max_wait);

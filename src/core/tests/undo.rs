@@ -240,9 +240,9 @@ fn environment_values_are_hidden_and_references_have_warnings() {
     assert_eq!(
         back.warnings,
         [
-            "Secret keys keeps its present content",
-            "image v2:latest may be another one by now",
-            "the size stays 4: replicas is not part of a revision",
+            "Secret keys keeps its current content",
+            "image v2:latest may have been replaced in the registry",
+            "replicas stays 4: it is not part of a revision",
         ]
     );
 }
@@ -354,7 +354,7 @@ fn source_of_a_variable_is_shown() {
     assert_eq!(back.changes[0].to, Some(Value::from("old")));
     assert!(
         back.warnings
-            .contains(&"ConfigMap settings keeps its present content".to_owned()),
+            .contains(&"ConfigMap settings keeps its current content".to_owned()),
         "{:?}",
         back.warnings
     );

@@ -237,7 +237,7 @@ where
 
 /// The status of a call whose client has disconnected. Only the log shows it.
 fn disconnected() -> Status {
-    Status::cancelled("the request was not sent to its end")
+    Status::cancelled("the client did not send the complete request")
 }
 
 /// How the messages in a body are framed.

@@ -62,7 +62,7 @@ impl Reflection {
     async fn answer(&self, request: ServerReflectionRequest) -> ServerReflectionResponse {
         let found = match &request.message_request {
             Some(asked) => self.find(asked.clone()).await,
-            None => Err(Status::invalid_argument("the request asks for nothing")),
+            None => Err(Status::invalid_argument("the request is empty")),
         };
         let message = found.unwrap_or_else(|status| {
             MessageResponse::ErrorResponse(ErrorResponse {

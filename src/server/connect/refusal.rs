@@ -35,10 +35,10 @@ pub(super) fn unsupported_encoding() -> Refused {
 pub(super) fn unknown(path: &str) -> Refused {
     let message = match path {
         "/" => {
-            "nothing is served here: POST to /rollplan.v1.RolloutPlanner/PlanRollout, or what kubectl prints to /v1/plan"
+            "nothing is served here: POST to /rollplan.v1.RolloutPlanner/PlanRollout, or POST the output of kubectl to /v1/plan"
         }
         _ => {
-            "unknown path: there are /v1/status, /v1/plan and the methods at /rollplan.v1.RolloutPlanner/"
+            "unknown path: use /v1/status, /v1/plan or the methods of /rollplan.v1.RolloutPlanner/"
         }
     };
     Refused::new(refusal(Code::Unimplemented, message, "UNKNOWN_METHOD", &[]))
@@ -46,7 +46,7 @@ pub(super) fn unknown(path: &str) -> Refused {
 }
 
 pub(super) fn not_post() -> Refused {
-    let message = "methods are called with POST";
+    let message = "methods must be called with POST";
     let status = refusal(Code::Unimplemented, message, "METHOD_NOT_ALLOWED", &[]);
     Refused::new(status)
         .with_http(StatusCode::METHOD_NOT_ALLOWED)

@@ -54,7 +54,9 @@ pub(crate) fn check(allowed: &str) -> Result<(), &'static str> {
         return Err("is empty");
     }
     if name.contains('*') {
-        return Err("may have * only at the end of a URI, as in spiffe://cluster.local/ns/apps/*");
+        return Err(
+            "may have * only at the end of a URI, for example spiffe://cluster.local/ns/apps/*",
+        );
     }
     if !name.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("is neither a DNS name nor a URI");
@@ -102,7 +104,7 @@ fn names(certificate: &CertificateDer<'_>) -> Vec<String> {
 /// The response to a client that may not call.
 pub(crate) fn refused(request: &Request<Body>) -> Option<Response<Body>> {
     let NotAllowed(names) = request.extensions().get()?;
-    let mut message = "the client's certificate has none of the names that may call".to_owned();
+    let mut message = "none of the names in the client certificate is allowed to call".to_owned();
     for (i, name) in names.iter().enumerate() {
         let separator = if i == 0 { ": it has " } else { ", " };
         // Writing to a String does not fail.

@@ -140,7 +140,7 @@ fn check_exclusive(snapshot: &proto::Snapshot, violations: &mut Violations) {
         ("snapshot.pods", !snapshot.pods.is_empty()),
     ] {
         if is_given {
-            let description = "may not be given beside objects_json";
+            let description = "may not be set together with objects_json";
             violations.add(field, Reason::Exclusive, description);
         }
     }

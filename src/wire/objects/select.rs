@@ -157,12 +157,12 @@ impl Reader<'_> {
             let (field, description) = match target {
                 Some(_) => {
                     let there = owners(&mut candidates.into_iter());
-                    ("snapshot.target", format!("not found; there {there}"))
+                    ("snapshot.target", format!("not found; {there}"))
                 }
                 None => {
                     let there = owners(&mut found.iter());
                     let description = format!(
-                        "has no apps/v1 Deployment, and target does not name another owner; there {there}"
+                        "has no apps/v1 Deployment, and target does not name another owner; {there}"
                     );
                     ("snapshot.objects_json", description)
                 }
@@ -180,7 +180,7 @@ impl Reader<'_> {
         {
             let field = format!("{}.metadata.uid", twice.0.origin(&twice.1));
             let origin = first.0.origin(&first.1);
-            let description = format!("{origin} has {uid:?} too ({})", origin.object);
+            let description = format!("{origin} has {uid:?} as well ({})", origin.object);
             self.violations.add(field, Reason::Duplicate, description);
             return None;
         }
@@ -189,7 +189,7 @@ impl Reader<'_> {
             None => (Reason::Required, "is required"),
             Some(_) => (Reason::NotFound, "names several objects"),
         };
-        let description = format!("{what}: there {}", list(&matching));
+        let description = format!("{what}; {}", list(&matching));
         self.violations.add(field, reason, description);
         None
     }
@@ -253,20 +253,19 @@ fn is_read_for_owners(object: &Found<'_>) -> bool {
     )
 }
 
-/// Lists objects, for example "are Deployment shop/web, Deployment shop/api".
+/// Lists objects, for example "candidates: Deployment shop/web, Deployment shop/api".
 fn list(objects: &[Object<'_, '_>]) -> String {
     let shown = objects.iter().take(CANDIDATES_LISTED_MAX);
     let shown: Vec<String> = shown
         .map(|(object, metadata)| object.origin(metadata).object)
         .collect();
     match objects.len() {
-        0 => "is none".to_owned(),
-        1 => format!("is {}", shown.join(", ")),
+        0 => "candidates: none".to_owned(),
         count if count > CANDIDATES_LISTED_MAX => {
             let more = count - CANDIDATES_LISTED_MAX;
-            format!("are {} and {more} more", shown.join(", "))
+            format!("candidates: {} and {more} more", shown.join(", "))
         }
-        _ => format!("are {}", shown.join(", ")),
+        _ => format!("candidates: {}", shown.join(", ")),
     }
 }
 

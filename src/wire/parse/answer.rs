@@ -201,7 +201,7 @@ impl Parser<'_> {
                 Verb::Create
             }
             Ok(proto::Verb::Get) => {
-                let description = "must be the verb of a planned call, which never is VERB_GET";
+                let description = "must be the verb of a planned call, which is never VERB_GET";
                 self.violation(&verb_path, Reason::OutOfRange, description);
                 Verb::Create
             }

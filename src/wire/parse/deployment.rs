@@ -173,7 +173,7 @@ impl Parser<'_> {
             }
             "Recreate" => {
                 if rolling_update.is_some() {
-                    let description = "may not be given with Recreate";
+                    let description = "may not be specified with Recreate";
                     self.violation(&limits_path, Reason::StrategyConflict, description);
                 }
                 Strategy::Recreate
@@ -288,10 +288,10 @@ struct Fault(Reason, &'static str);
 impl Fault {
     const NEITHER: Self = Self(
         Reason::NotIntOrPercent,
-        "must be a whole number, or a percentage as \"25%\"",
+        "must be a whole number, or a percentage, for example \"25%\"",
     );
     const NEGATIVE: Self = Self(Reason::Negative, "may not be negative");
-    const TOO_LARGE: Self = Self(Reason::OutOfRange, "may be 2147483647 at most");
+    const TOO_LARGE: Self = Self(Reason::OutOfRange, "must be at most 2147483647");
 }
 
 fn int(number: f64) -> Result<IntOrPercent, Fault> {

@@ -48,7 +48,7 @@ impl Parser<'_> {
             return None;
         };
         if earlier.changes(class) {
-            let description = format_args!("an earlier rule is about {failure:?} too");
+            let description = format_args!("an earlier rule already has {failure:?}");
             self.violation(&name_path, Reason::Duplicate, description);
         }
         let counts = class.counts_restarts();

@@ -96,7 +96,9 @@ impl Parser<'_> {
         let controllers = owners.iter().filter(|owner| owner.controller());
         let controllers = controllers.count();
         if controllers > 1 {
-            let description = format_args!("{controllers} owners are controllers; one may be");
+            let description = format_args!(
+                "{controllers} owner references have controller set to true; at most one may"
+            );
             self.violation(path, Reason::SeveralControllers, description);
         }
         owners

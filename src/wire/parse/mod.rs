@@ -355,7 +355,7 @@ impl<'i> Parser<'i> {
             Ok(proto::Horizon::Unspecified | proto::Horizon::Settled) => Horizon::Settled,
             Ok(proto::Horizon::Pass) => Horizon::Pass,
             Err(_) => {
-                let description = format_args!("there is no horizon {horizon}");
+                let description = format_args!("unknown horizon {horizon}");
                 self.violation(
                     &path.field("horizon"),
                     Reason::UnknownEnumValue,
@@ -472,7 +472,7 @@ impl<'i> Parser<'i> {
                     Some(origin) => format!("{origin}"),
                     None => "an earlier object".to_owned(),
                 };
-                let description = format_args!("{earlier} has {key:?} too");
+                let description = format_args!("{earlier} has {key:?} as well");
                 let object = path.index(index);
                 let metadata = object.field("metadata");
                 self.violation(&metadata.field(field), Reason::Duplicate, description);

@@ -82,7 +82,7 @@ impl Parser<'_> {
                 Some("at least one is required with In and NotIn")
             }
             (Operator::Exists | Operator::DoesNotExist, true) => {
-                Some("none may be given with Exists and DoesNotExist")
+                Some("must be empty with Exists and DoesNotExist")
             }
             _ => None,
         };

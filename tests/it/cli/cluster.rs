@@ -142,7 +142,7 @@ fn selectors_up_to_the_limit_are_passed_on() {
         } else {
             let expected = format!(
                 "error: what kubectl printed: spec.selector: {bytes} bytes exceed the limit of 100000 for a \
-                 selector of kubectl\n"
+                 kubectl selector\n"
             );
             assert_eq!((run.exit, run.err), (2, expected));
             assert_eq!(calls.len(), 1);
@@ -430,11 +430,11 @@ fn conflicting_arguments_are_refused() {
         ),
         (
             &["status", "-f", file, "-n", "shop"],
-            "error: --namespace is for kubectl, and cannot be used with -f\n",
+            "error: --namespace cannot be used with -f: it only applies to kubectl\n",
         ),
         (
             &["plan", "rs/web"],
-            "about Deployments (for example deploy/web) and PlannedDeployments (for example pdeploy/web) only",
+            "supports only Deployments (for example deploy/web) and PlannedDeployments (for example pdeploy/web)",
         ),
         (
             &["wait", "web", "--for=ready"],
@@ -456,7 +456,7 @@ fn conflicting_arguments_are_refused() {
         ),
         (
             &["plan", "-f", file, "-o", "kubectl"],
-            "pass --takeover if it does not",
+            "if it does not, pass --takeover",
         ),
         (
             &["plan", "-f", file, "--takeover"],

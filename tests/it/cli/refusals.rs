@@ -41,7 +41,7 @@ fn errors_name_fields_as_in_the_file() {
         &strategy("{rollingUpdate: {maxSurge: 25, maxUnavailable: a lot}}"),
         &[
             "standard input (Deployment shop/web): spec.strategy.rollingUpdate.maxUnavailable: must be a whole \
-             number, or a percentage as \"25%\"",
+             number, or a percentage, for example \"25%\"",
         ],
     );
     check(
@@ -182,9 +182,9 @@ fn duplicate_objects_are_refused() {
         &[DEPLOYMENT, REPLICA_SET, REPLICA_SET].join("---\n"),
         &[
             "standard input, document 3 (ReplicaSet shop/web-1): metadata.uid: standard input, document 2 (ReplicaSet \
-             shop/web-1) has \"r1\" too",
+             shop/web-1) has \"r1\" as well",
             "standard input, document 3 (ReplicaSet shop/web-1): metadata.name: standard input, document 2 (ReplicaSet \
-             shop/web-1) has \"web-1\" too",
+             shop/web-1) has \"web-1\" as well",
         ],
     );
 }
@@ -295,17 +295,20 @@ fn unreadable_files_are_refused() {
     );
     assert_eq!(
         refused(&["plan", "-f", "tests/it/cli"], ""),
-        "error: tests/it/cli: no file in it ends with .json, .yaml or .yml\n"
+        "error: tests/it/cli: the directory contains no files that end with .json, .yaml or .yml\n"
     );
     assert_eq!(
         refused(&["plan", "-f", "-", "-f", "-"], ""),
-        "error: -f - can be given once\n"
+        "error: -f - can be used only once\n"
     );
     let file = Scratch::new("");
     std::fs::write(file.path(), [0xff, 0xfe, b'{', 0]).unwrap();
     assert_eq!(
         refused(&["plan", "-f", file.path()], ""),
-        format!("error: {}: is UTF-16, and must be UTF-8\n", file.path())
+        format!(
+            "error: {}: is encoded in UTF-16, and must be UTF-8\n",
+            file.path()
+        )
     );
     std::fs::write(file.path(), [b'{', 0xff]).unwrap();
     assert_eq!(

@@ -58,7 +58,7 @@ fn restarts_prints_workloads_and_reasons() {
     );
     let waiting = answered(&["restarts", "-f", "-", NOW], &input);
     assert!(
-        waiting.contains("QUIET_WINDOW: waits for further changes (until 2026-01-01T01:00:10Z)"),
+        waiting.contains("QUIET_WINDOW: waiting for further changes (until 2026-01-01T01:00:10Z)"),
         "{waiting}"
     );
     assert!(
@@ -109,7 +109,7 @@ fn invalid_objects_are_skipped_with_a_note() {
     let run = rollplan(&["restarts", "-f", "-", NOW], &input.to_string());
     assert!(
         run.err
-            .contains("left out: standard input: items[1].metadata.name"),
+            .contains("skipped: standard input: items[1].metadata.name"),
         "{}",
         run.err
     );
@@ -166,7 +166,7 @@ fn namespace_is_read_with_kubectl() {
     let forbidden = "echo 'Error from server (Forbidden): secrets is forbidden' >&2; exit 1";
     let (_, printed) = namespace(forbidden);
     assert!(
-        printed.contains("the answer does without Secrets"),
+        printed.contains("the answer is computed without Secrets"),
         "{printed}"
     );
 }

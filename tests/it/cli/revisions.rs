@@ -77,7 +77,7 @@ fn json_and_yaml_print_the_responses() {
 #[test]
 fn deployment_without_history_has_an_empty_list() {
     let out = answered(&["history", "-f", "-", "--now", NOW], DEPLOYMENT);
-    assert_eq!(out, "Deployment shop/web: no revision yet\n");
+    assert_eq!(out, "Deployment shop/web: no revisions yet\n");
 }
 
 /// Names and change causes may be long.
@@ -170,7 +170,7 @@ fn environment_values_in_commands_have_a_warning() {
     assert!(run.out.contains("\"secret\""), "{}", run.out);
     assert_eq!(
         run.err,
-        "warning: the commands contain the values of environment variables, which the table hides: keep \
-         them from anyone who must not know these values\n"
+        "warning: the commands contain the values of environment variables, which the table hides: do \
+         not show them to anyone who must not know these values\n"
     );
 }

@@ -136,7 +136,7 @@ fn selectors_and_namespaces_select_existing_deployments() {
     assert_eq!(run.exit, 2);
     assert_eq!(
         run.err,
-        "error: no Deployment in the namespace that kubectl uses\n"
+        "error: no Deployment found in the namespace that kubectl uses\n"
     );
     let kubectl = Kubectl::new(&[lists(vec![])]);
     assert_eq!(kubectl.run(&["wait", "--all", "--for=deleted"]).exit, 0);
@@ -205,13 +205,13 @@ fn objects_of_applied_files_are_read_from_the_cluster() {
     assert_eq!(run.exit, 2);
     assert_eq!(
         run.err,
-        "error: Deployment api is in namespace shop, and --namespace is far\n"
+        "error: Deployment api is in namespace shop, but --namespace is far\n"
     );
     let inert = Scratch::new("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n");
     let run = Kubectl::new(&[]).run(&["wait", "-f", inert.path()]);
     assert_eq!(
         (run.exit, run.err.as_str()),
-        (2, "error: the input has nothing to wait for\n")
+        (2, "error: the input contains no objects to wait for\n")
     );
 }
 
@@ -340,19 +340,19 @@ fn arguments_of_kubectl_work_or_have_a_hint() {
             "names cannot be combined with --selector",
         ),
         (&["wait", "-l", ""], "pass --all for all objects"),
-        (&["wait", "-A", "-n", "shop"], "contradict each other"),
-        (&["wait"], "which objects? give names, "),
+        (&["wait", "-A", "-n", "shop"], "cannot be used together"),
+        (&["wait"], "no objects selected: pass names, "),
         (
             &["plan", "web", "api"],
-            "this command is about one Deployment",
+            "this command supports one Deployment at a time",
         ),
         (
             &["history", "sts/db"],
-            "StatefulSet db: this command is about Deployments ",
+            "StatefulSet db: this command supports only Deployments ",
         ),
         (
             &["undo", "ds", "agent"],
-            "DaemonSet agent: this command is about Deployments ",
+            "DaemonSet agent: this command supports only Deployments ",
         ),
         (
             &["status", "web", "r,s/x"],

@@ -313,7 +313,7 @@ fn wait_ends_when_a_failure_is_certain() {
         ),
         (
             "other=3",
-            "not a class of failures; one of image-name, image-pull, ",
+            "unknown class of failures; must be one of image-name, image-pull, ",
         ),
         ("image-pull=1s,image-pull=2s", "failOn[1].failure"),
     ] {
@@ -377,7 +377,9 @@ fn events_are_optional_and_make_verdicts_certain() {
     let run = kubectl.watch(&["wait", "web"]);
     assert_eq!(run.exit, 0, "{}", run.err);
     assert_eq!(
-        run.err.matches("the verdict does without events").count(),
+        run.err
+            .matches("the verdict is computed without events")
+            .count(),
         1,
         "{}",
         run.err

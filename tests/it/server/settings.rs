@@ -180,7 +180,7 @@ fn table_of_settings_matches_the_program() {
         let told = told.split_once("[default: ");
         let told = told.map(|(_, rest)| rest.split_once(']').unwrap().0);
         match told {
-            None | Some("none" | "nowhere" | "any age") => assert_eq!(default, "none", "{option}"),
+            None | Some("none" | "never" | "unlimited") => assert_eq!(default, "none", "{option}"),
             Some(told) => assert_eq!(default, told, "{option}"),
         }
         let value = logged.remove(&field(option));

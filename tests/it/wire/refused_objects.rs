@@ -278,7 +278,7 @@ fn duplicate_uids_are_refused_with_both_positions() {
                 Reason::Duplicate
             )
         );
-        let both = format!("{WHOLE}.items[{index}] has {uid} too");
+        let both = format!("{WHOLE}.items[{index}] has {uid} as well");
         assert!(text.starts_with(&both), "{text}");
         assert!(
             text.contains(&format!("({} shop/", kind.as_str().unwrap())),
@@ -342,7 +342,7 @@ fn target_must_select_one_of_two_deployments() {
         let (field, why, text) = refused(both.clone(), wanted);
         assert_eq!((field.as_str(), why), ("snapshot.target", reason));
         assert!(
-            text.ends_with("are Deployment shop/web, Deployment shop/api"),
+            text.ends_with("; candidates: Deployment shop/web, Deployment shop/api"),
             "{text}"
         );
     }
@@ -361,14 +361,14 @@ fn other_owners_are_listed_without_a_deployment() {
         (field.as_str(), reason),
         ("snapshot.target", Reason::NotFound)
     );
-    assert!(text.ends_with("there is none"), "{text}");
+    assert!(text.ends_with("; candidates: none"), "{text}");
     // An owner of another kind must be named by the target.
     let (typed, mut items) = half_way();
     items[0]["apiVersion"] = "apps.rollplan.dev/v1alpha1".into();
     items[0]["kind"] = "PlannedDeployment".into();
     let planned = list(&items).to_string();
     let field = "snapshot.objects_json";
-    let description = "there is PlannedDeployment shop/web";
+    let description = "; candidates: PlannedDeployment shop/web";
     check(planned.clone(), field, Reason::NotFound, description);
     let mut request = with_texts(&typed, vec![planned]);
     request.snapshot().target = Some(proto::Target {

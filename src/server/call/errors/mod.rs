@@ -162,7 +162,7 @@ fn refused_rollback(error: &RollbackError) -> Status {
 pub(crate) fn bug() -> Status {
     refusal(
         Code::Internal,
-        "a bug in rollplan: the same request will fail again",
+        "this is a bug in rollplan: the same request will fail again",
         BUG,
         &[],
     )
@@ -184,7 +184,7 @@ pub(crate) fn stopping() -> Status {
 pub(crate) fn overloaded() -> Status {
     failed(
         Code::ResourceExhausted,
-        "the server has more calls than it can answer: try again after a pause",
+        "the server is overloaded: try again later",
         "OVERLOADED",
         &[],
         ErrorDetails::with_retry_info(Some(RETRY_DELAY)),

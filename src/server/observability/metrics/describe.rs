@@ -7,7 +7,7 @@ pub(super) fn describe() {
     describe_counter!("grpc_server_started_total", "Calls started.");
     describe_counter!(
         "grpc_server_handled_total",
-        "Calls ended, by the code sent to the client; Canceled if the client gave up."
+        "Calls completed, by the code sent to the client; Canceled if the client canceled the call."
     );
     describe_counter!(
         "grpc_server_msg_received_total",
@@ -20,28 +20,25 @@ pub(super) fn describe() {
     );
     describe_gauge!(
         "rollplan_build_info",
-        "1, with the version and the commit that are running."
+        "Always 1; the labels are the version and the commit of the running build."
     );
     describe_counter!(
         "rollplan_plans_total",
-        "Plans made, by strategy and by the phase of the rollout; unspecified for plans without a report."
+        "Plans computed, by strategy and by the phase of the rollout; unspecified for plans without a report."
     );
     describe_histogram!(
         "rollplan_plan_seconds",
-        "Time to validate a snapshot and plan for it."
+        "Time to validate a snapshot and compute the plan."
     );
-    describe_histogram!("rollplan_plan_steps", "Steps of plans.");
-    describe_histogram!(
-        "rollplan_snapshot_pods",
-        "Pods of the snapshots planned for."
-    );
+    describe_histogram!("rollplan_plan_steps", "Number of steps in a plan.");
+    describe_histogram!("rollplan_snapshot_pods", "Number of pods in a snapshot.");
     describe_gauge!(
         "rollplan_inflight_requests",
         "Calls to the planner in flight, including those still being sent."
     );
     describe_counter!(
         "rollplan_shed_total",
-        "Calls refused for lack of room; clients may retry them."
+        "Calls refused because of overload; clients may retry them."
     );
     describe_gauge!(
         "rollplan_buffer_bytes",
@@ -49,7 +46,7 @@ pub(super) fn describe() {
     );
     describe_histogram!(
         "rollplan_request_bytes",
-        "Bytes of requests to the planner, as they were sent."
+        "Size of requests to the planner in bytes, as received."
     );
     describe_gauge!(
         "rollplan_large_plans_running",
@@ -61,12 +58,12 @@ pub(super) fn describe() {
     );
     describe_counter!(
         "rollplan_connections_closed_total",
-        "Connections closed because the client was silent, or did not read its responses."
+        "Connections closed because the client was idle, or did not read its responses."
     );
     describe_gauge!("rollplan_open_connections", "Connections that are open.");
     describe_gauge!(
         "rollplan_connections_max",
-        "Connections that may be open at once."
+        "Maximum number of open connections."
     );
     describe_counter!(
         "rollplan_tls_handshake_failures_total",
@@ -79,11 +76,11 @@ pub(super) fn describe() {
     describe_counter!("rollplan_panics_total", "Panics of this process.");
     describe_counter!(
         "rollplan_log_lines_dropped_total",
-        "Log lines not written because nobody reads the log, or left out by the rate limit."
+        "Log lines dropped because standard error was not read, or because of the rate limit."
     );
     describe_counter!(
         "rollplan_tls_reloads_total",
-        "Reloads of changed certificate files, and seconds in which the files were unusable."
+        "Reloads of certificate files by result; a failed reload is counted every second until the files are usable."
     );
     describe_gauge!(
         "rollplan_tls_certificate_expiry_timestamp_seconds",

@@ -243,12 +243,12 @@ impl<'a> Scanner<'_, 'a> {
         }
         let refused = match (&*api_version, &*kind) {
             ("v1", "Status") => {
-                Some("is a Status, the answer to a call that failed or deleted something")
+                Some("is a Status, which is the response to a failed call or a deletion")
             }
-            (_, "Table") => Some("is a Table, as people read it: ask for JSON with -o json"),
+            (_, "Table") => Some("is a Table, which is for display only: use kubectl get -o json"),
             (_, "WatchEvent") => Some("is a watch event, and not an object"),
             (_, "") if object.field("object").is_some() => {
-                Some("is a watch event, and not an object: send what is in its field object")
+                Some("is a watch event, and not an object: send its field object")
             }
             _ => None,
         };

@@ -286,7 +286,7 @@ impl<'de> Value<'_, 'de> {
             ),
             (_, Json::IntOrPercent) => (
                 Reason::NotIntOrPercent,
-                "must be a whole number, or a percentage as \"25%\"",
+                "must be a whole number, or a percentage, for example \"25%\"",
             ),
         };
         self.to.wrong(reason, text)

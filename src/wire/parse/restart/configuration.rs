@@ -71,7 +71,7 @@ impl Parser<'_> {
         let content = match (absent, key_checksums.is_empty(), checksum.is_empty()) {
             (true, true, true) => Content::Absent,
             (true, ..) => {
-                let description = "may not be set beside checksums";
+                let description = "may not be set together with checksums";
                 self.violation(&path.field("absent"), Reason::Exclusive, description);
                 Content::Absent
             }

@@ -84,7 +84,8 @@ impl Parser<'_> {
             let template_path = path.field("template");
             _ = self.tape(&raw, None, &template_path);
             if !listed.is_empty() || !template_annotations.is_empty() {
-                let description = "may not be given beside references and template_annotations";
+                let description =
+                    "may not be set together with references and template_annotations";
                 self.violation(&template_path, Reason::Exclusive, description);
             }
             self.violations
@@ -118,7 +119,7 @@ impl Parser<'_> {
         let started = self.optional_time(oldest_pod_started_at, &started_path);
         let started = match (started, no_pods_running) {
             (Some(_), true) => {
-                let description = "may not be given with no_pods_running";
+                let description = "may not be set together with no_pods_running";
                 self.violation(&started_path, Reason::Exclusive, description);
                 Started::Unknown
             }

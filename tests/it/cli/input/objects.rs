@@ -114,11 +114,11 @@ fn one_of_several_deployments_is_chosen_by_name() {
     );
     assert_eq!(
         refused(&plan_args(&[]), POD),
-        "error: no Deployment in the input\n"
+        "error: the input contains no Deployment\n"
     );
     assert_eq!(
         refused(&plan_args(&[]), ""),
-        "error: no Deployment in the input\n"
+        "error: the input contains no Deployment\n"
     );
     for wrong in ["", "/web", "shop/", "a/b/c"] {
         assert_eq!(

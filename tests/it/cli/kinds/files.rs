@@ -74,7 +74,8 @@ metadata: {name: db, namespace: shop}
     let run = Kubectl::new(&[]).run(&["wait", "-f", nameless.path()]);
     assert_eq!(run.exit, 2);
     assert!(
-        run.err.contains("metadata.name: must be a name by which"),
+        run.err
+            .contains("metadata.name: must be a valid object name"),
         "{}",
         run.err
     );
@@ -198,11 +199,11 @@ fn names_missing_from_files_are_errors() {
             &["ds/web"],
             "error: DaemonSet web not found in the input, which has:\n  standard input, items[2] (DaemonSet shop/db)\n",
         ),
-        (&["web"], "error: no Deployment in the input\n"),
-        (&["cj/web"], "error: no CronJob in the input\n"),
+        (&["web"], "error: the input contains no Deployment\n"),
+        (&["cj/web"], "error: the input contains no CronJob\n"),
         (
             &["db", "--context=far"],
-            "error: --context is for kubectl, and cannot be used with -f\n",
+            "error: --context cannot be used with -f: it only applies to kubectl\n",
         ),
     ] {
         let run = status(words);
@@ -216,8 +217,5 @@ fn names_missing_from_files_are_errors() {
         "{err}"
     );
     let err = refused(&["status", "-n", "shop", "-f", "-"], "");
-    assert!(
-        err.contains("--namespace is for kubectl, and cannot be used with -f"),
-        "{err}"
-    );
+    assert!(err.contains("--namespace cannot be used with -f"), "{err}");
 }

@@ -71,7 +71,7 @@ fn job_deleted_after_its_end_is_judged_by_its_events() {
         let run = wait(&kubectl, &[]);
         assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
         let last = run.out.lines().last();
-        let expected = "job \"db\" is complete, and was deleted after that";
+        let expected = "job \"db\" completed and was then deleted";
         assert_eq!(last, Some(expected));
         assert_eq!(end_calls(&kubectl), 1);
     }
@@ -80,9 +80,8 @@ fn job_deleted_after_its_end_is_judged_by_its_events() {
     kubectl.add_events(2, &[event("Warning", "BackoffLimitExceeded", message)]);
     let run = wait(&kubectl, &[]);
     assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
-    let expected = format!(
-        "job \"db\" has failed, and was deleted after that: BackoffLimitExceeded: {message}\n"
-    );
+    let expected =
+        format!("job \"db\" failed and was then deleted: BackoffLimitExceeded: {message}\n");
     assert!(run.out.contains(&expected), "{}", run.out);
     // Messages have the phase that matches the exit code.
     let kubectl = Kubectl::new(&[alone(expiring_job()), absent()]);
@@ -107,7 +106,7 @@ fn succeeded_job_is_complete_without_events() {
 #[test]
 fn job_that_may_have_finished_is_undecided_without_events() {
     let expected = "error: deleted while waiting: Job db not found in namespace shop; its ttlSecondsAfterFinished is 0, so \
-                    that it may have finished, and no event tells whether it succeeded: ";
+                    it may have finished, but no event shows whether it succeeded: ";
     let kubectl = Kubectl::new(&[alone(expiring_job()), absent()]);
     let junit = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let report = format!("--report=junit={}", junit.path().display());
@@ -142,7 +141,7 @@ fn job_that_may_have_finished_is_undecided_without_events() {
     let notes: Vec<&str> = run.err.lines().collect();
     assert_eq!((run.exit, notes.len()), (3, 2), "{}", run.err);
     assert!(
-        notes[0].starts_with("note: no event tells how the Job has ended: "),
+        notes[0].starts_with("note: cannot read the events that would show how the Job ended: "),
         "{}",
         run.err
     );
@@ -273,7 +272,7 @@ fn jobs_of_a_cron_job_are_shown_with_their_pods() {
     let run = kubectl.run(&["status", "cj/db", "-o", "wide", "--now", NOW]);
     assert_eq!(run.exit, 0);
     assert!(
-        run.err.contains("the answer does without Jobs"),
+        run.err.contains("the answer is computed without Jobs"),
         "{}",
         run.err
     );

@@ -173,7 +173,7 @@ fn causes_known_from_events_only_are_reported() {
             service(json!([])),
             event("Service", "SyncLoadBalancerFailed", "quota exceeded"),
             3,
-            "its load balancer fails: quota exceeded",
+            "its load balancer cannot be provisioned: quota exceeded",
             "type=Warning",
         ),
     ] {
@@ -212,9 +212,9 @@ fn forbidden_objects_are_skipped_with_a_note() {
     let notes: Vec<&str> = run.err.lines().collect();
     assert_eq!(notes.len(), 2, "{}", run.err);
     assert!(
-        notes[0].contains("does without ControllerRevisions"),
+        notes[0].contains("computed without ControllerRevisions"),
         "{}",
         run.err
     );
-    assert!(notes[1].contains("does without pods"), "{}", run.err);
+    assert!(notes[1].contains("computed without pods"), "{}", run.err);
 }

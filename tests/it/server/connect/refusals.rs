@@ -216,7 +216,7 @@ async fn invalid_headers_are_refused() {
     // gRPC clients derive a status from that of HTTP.
     assert_eq!(reply.status, 405);
     assert_eq!(reply.header("allow"), Some("POST"));
-    assert_eq!(reply.text(), "methods are called with POST\n");
+    assert_eq!(reply.text(), "methods must be called with POST\n");
     let json = Ask::post(PLAN, "application/grpc+json", "{}");
     let reply = json.over_http2(&mut raw).await;
     assert_eq!(reply.status, 415);

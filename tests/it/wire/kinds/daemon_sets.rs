@@ -27,7 +27,7 @@ fn daemon_set_without_nodes_is_complete() {
         json!({"desiredNumberScheduled": 0, "currentNumberScheduled": 0,
         "updatedNumberScheduled": 0, "numberReady": 0, "numberAvailable": 0}),
     );
-    let message = "daemonset \"agent\" has no node to run on: its nodeSelector and tolerations fit none, or there is none";
+    let message = "daemonset \"agent\" has no node to run on: no node matches its nodeSelector, affinity and tolerations";
     check(
         &report(60, &set, &[]),
         Phase::Complete,

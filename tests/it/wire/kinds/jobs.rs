@@ -56,8 +56,8 @@ fn job_with_a_decided_result_waits_for_its_pods() {
         json!({"startTime": at(0), "succeeded": 1, "terminating": 2,
         "conditions": condition("SuccessCriteriaMet", "CompletionsReached", "")}),
     );
-    let message = "job \"migrate\" is ending (1 of 1 succeeded): it has succeeded (CompletionsReached), and waits for 2 \
-                   pods to end";
+    let message = "job \"migrate\" is ending (1 of 1 succeeded): it has succeeded (CompletionsReached) and is waiting for 2 \
+                   pods to terminate";
     let report_done = report(60, &done, &[]);
     let message = message.replace(" (1 of 1 succeeded)", "");
     check(

@@ -101,8 +101,7 @@ fn single_pods_are_reported() {
         report.message
     );
     let cut = json!({"phase": "Running", "containerStatuses": container(json!({"terminated": {"exitCode": 0}}))});
-    let message =
-        "pod \"web\" is not ready: its containers have ended or are running, and it is not ready";
+    let message = "pod \"web\" is not ready: its containers have terminated or are running, but it is not ready";
     let never = of(60, json!({"restartPolicy": "Never"}), cut);
     check(
         &never,

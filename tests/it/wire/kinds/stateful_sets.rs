@@ -28,8 +28,8 @@ fn stateful_set_is_complete_when_all_pods_have_the_update_revision() {
     assert_eq!(report.counts, None);
     // The controller has not concluded the update yet.
     let set = stateful_set(json!({}), json!({"currentRevision": "web-old"}));
-    let waits = "statefulset \"web\" is rolling out (3 of 3 updated, 3 of 3 available): the controller has yet to \
-                 conclude the update";
+    let waits = "statefulset \"web\" is rolling out (3 of 3 updated, 3 of 3 available): the controller has not \
+                 completed the update yet";
     check(
         &report_of(&set),
         Phase::Progressing,

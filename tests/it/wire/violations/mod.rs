@@ -157,11 +157,11 @@ fn all_violations_are_reported_together() {
          snapshot.deployment.metadata.uid: is required; \
          snapshot.deployment.spec.replicas: is -1, and may not be negative; \
          snapshot.deployment.spec.template.spec.x: is not a finite number; \
-         snapshot.deployment.spec.strategy.rolling_update.max_surge: must be a whole number, or a percentage as \"25%\"; \
+         snapshot.deployment.spec.strategy.rolling_update.max_surge: must be a whole number, or a percentage, for example \"25%\"; \
          snapshot.replica_sets[0].metadata.name: is required; \
          snapshot.pods[1].metadata.uid: is required; \
          snapshot.answers[0].http_code: is 1, and must be 0 or from 100 to 599; \
-         options.horizon: there is no horizon -1"
+         options.horizon: unknown horizon -1"
     );
 }
 
