@@ -1,5 +1,6 @@
 //! PlanRestarts: Kubernetes JSON and summaries in, pages of plans out.
 
+mod context;
 mod pages;
 mod plans;
 mod secrets;

@@ -1,0 +1,336 @@
+//! What other objects say about workloads and configurations: namespaces, budgets, pods, ReplicaSets and statuses of
+//! SecretProviderClasses.
+
+use rollplan::proto::{self, RestartPlan};
+use serde_json::{Value, json};
+
+use super::{NOW, call, config_map, decisions, deployment, objects, plan, state};
+
+const BEFORE: &str = "2026-01-01T00:20:00Z";
+const CHANGED: &str = "2026-01-01T00:30:00Z";
+const AFTER: &str = "2026-01-01T00:40:00Z";
+
+/// The ConfigMap after its change.
+fn changed() -> Value {
+    let mut changed = config_map("app", json!({"A": "2"}));
+    changed["metadata"]["managedFields"] =
+        json!([{"manager": "kubectl", "time": CHANGED, "fieldsV1": {"f:data": {"f:A": {}}}}]);
+    changed
+}
+
+/// The workload with the state that is recorded before the change.
+fn recorded(mut workload: Value) -> Value {
+    let before = [config_map("app", json!({"A": "1"})), workload.clone()];
+    let first = plan(&objects(&before, json!({})));
+    workload["metadata"]["annotations"][super::STATE] = json!(state(&first.plans[0]));
+    workload
+}
+
+/// The only plan after the change, with these objects beside the workload.
+fn planned(workload: &Value, beside: &[Value], options: Value) -> RestartPlan {
+    let all = [&[changed(), workload.clone()], beside].concat();
+    let mut plans = plan(&objects(&all, options)).plans;
+    assert_eq!(plans.len(), 1, "{plans:?}");
+    plans.remove(0)
+}
+
+fn reasons(plan: &RestartPlan) -> Vec<&str> {
+    let conditions = plan.conditions.iter();
+    conditions.map(|it| it.reason.as_str()).collect()
+}
+
+/// A workload of another kind than Deployment.
+fn workload(kind: &str) -> Value {
+    let mut workload = deployment("web", None);
+    workload["kind"] = json!(kind);
+    workload
+}
+
+fn pod(owner: &str, labels: Value, started_at: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "shop", "uid": "pod", "labels": labels,
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "x", "name": "x", "uid": owner, "controller": true}]},
+        "status": {"phase": "Running", "containerStatuses": [{"name": "app", "state": {"running": {"startedAt": started_at}}}]}})
+}
+
+#[test]
+fn annotation_of_a_namespace_freezes_its_workloads() {
+    let web = recorded(deployment("web", None));
+    for (name, value, is_frozen) in [
+        ("shop", "true", true),
+        ("shop", "false", false),
+        ("other", "true", false),
+    ] {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": name, "annotations": {"rollplan.dev/restart-frozen": value}}});
+        let plan = planned(&web, &[namespace], json!({"quiet": "0s"}));
+        let reasons = reasons(&plan);
+        assert_eq!(reasons.contains(&"FROZEN"), is_frozen, "{name} {value}");
+    }
+}
+
+#[test]
+fn restarts_wait_for_the_budget_of_their_pods() {
+    let web = recorded(deployment("web", None));
+    let budget = |namespace: &str, app: &str, allowed: i64| {
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": format!("{app}-{allowed}"), "namespace": namespace},
+            "spec": {"selector": {"matchLabels": {"app": app}}}, "status": {"disruptionsAllowed": allowed}})
+    };
+    let options = json!({"quiet": "0s", "disruptionBudgetWait": "3600s"});
+    for (budgets, is_waiting) in [
+        (vec![], false),
+        (vec![budget("shop", "web", 0)], true),
+        (vec![budget("shop", "web", 1)], false),
+        (
+            vec![budget("shop", "web", 1), budget("shop", "web", 0)],
+            true,
+        ),
+        (vec![budget("shop", "api", 0)], false),
+        (vec![budget("other", "web", 0)], false),
+    ] {
+        let plan = planned(&web, &budgets, options.clone());
+        let reasons = reasons(&plan);
+        assert_eq!(
+            reasons.contains(&"DISRUPTION_BUDGET"),
+            is_waiting,
+            "{budgets:?}"
+        );
+    }
+}
+
+#[test]
+fn workloads_that_are_being_deleted_are_not_restarted() {
+    let mut web = recorded(deployment("web", None));
+    web["metadata"]["deletionTimestamp"] = json!(NOW);
+    let answer = plan(&objects(
+        &[changed(), web],
+        json!({"includeUnchanged": true}),
+    ));
+    assert!(decisions(&answer).is_empty());
+}
+
+/// During a rotation, the pods of a SecretProviderClass mount different versions.
+#[test]
+fn latest_status_of_a_secret_provider_class_applies() {
+    let mut web = deployment("web", None);
+    let spec = &mut web["spec"]["template"]["spec"];
+    spec["containers"][0] =
+        json!({"name": "app", "volumeMounts": [{"name": "secrets", "mountPath": "/secrets"}]});
+    spec["volumes"] = json!([{"name": "secrets", "csi": {"driver": "secrets-store.csi.k8s.io",
+        "volumeAttributes": {"secretProviderClass": "vault"}}}]);
+    let status = |pod: &str, version: &str, time: &str| {
+        json!({"apiVersion": "secrets-store.csi.x-k8s.io/v1", "kind": "SecretProviderClassPodStatus",
+            "metadata": {"name": pod, "namespace": "shop",
+                "managedFields": [{"manager": "csi", "time": time, "fieldsV1": {"f:status": {}}}]},
+            "status": {"secretProviderClassName": "vault", "objects": [{"id": "password", "version": version}]}})
+    };
+    let old = status("a", "1", BEFORE);
+    let new = status("b", "2", CHANGED);
+    let first = plan(&objects(&[old.clone(), web.clone()], json!({})));
+    web["metadata"]["annotations"][super::STATE] = json!(state(&first.plans[0]));
+    let unchanged = plan(&objects(&[old.clone(), web.clone()], json!({})));
+    assert!(decisions(&unchanged).is_empty());
+    for statuses in [[&old, &new], [&new, &old]] {
+        let all = [statuses[0].clone(), statuses[1].clone(), web.clone()];
+        let answer = plan(&objects(&all, json!({"quiet": "0s"})));
+        assert_eq!(
+            decisions(&answer),
+            [("web".to_owned(), "RESTART".to_owned())]
+        );
+        let [change] = &answer.plans[0].changes[..] else {
+            panic!("{:?}", answer.plans[0].changes);
+        };
+        let expected = proto::ConfigurationKind::SecretProviderClass;
+        assert_eq!((change.kind(), &*change.key), (expected, "password"));
+    }
+}
+
+#[test]
+fn changes_of_secrets_are_those_of_secrets() {
+    let mut web = deployment("web", None);
+    web["spec"]["template"]["spec"]["containers"][0]["envFrom"] =
+        json!([{"secretRef": {"name": "db"}}]);
+    let secret = |value: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "shop"},
+            "data": {"k": value}})
+    };
+    let first = plan(&objects(&[secret("djE="), web.clone()], json!({})));
+    web["metadata"]["annotations"][super::STATE] = json!(state(&first.plans[0]));
+    let answer = plan(&objects(&[secret("djI="), web], json!({"quiet": "0s"})));
+    let change = &answer.plans[0].changes[0];
+    assert_eq!(change.kind(), proto::ConfigurationKind::Secret);
+}
+
+/// No pods have seen the old configuration if none have been created, or if all were created after the change.
+#[test]
+fn deployments_whose_pods_are_newer_than_the_change_are_not_restarted() {
+    let mut web = recorded(deployment("web", None));
+    web["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!("2");
+    web["metadata"]["generation"] = json!(3);
+    let set = |revision: &str, created_at: &str| {
+        json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "metadata": {"name": format!("web-{revision}"), "namespace": "shop", "uid": format!("set-{revision}"),
+                "creationTimestamp": created_at, "annotations": {"deployment.kubernetes.io/revision": revision},
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "uid-web", "controller": true}]},
+            "status": {"replicas": 1}})
+    };
+    let restart = proto::RestartDecision::Restart;
+    let record = proto::RestartDecision::Record;
+    for (replicas, observed, sets, decision) in [
+        // The pods are not in the request: the ReplicaSet tells.
+        (1, 3, vec![set("2", AFTER)], record),
+        (1, 3, vec![set("2", BEFORE)], restart),
+        (1, 3, vec![set("2", BEFORE), set("1", AFTER)], restart),
+        (1, 3, vec![set("1", BEFORE), set("2", AFTER)], record),
+        // Neither are the ReplicaSets.
+        (0, 3, vec![], record),
+        (0, 2, vec![], restart),
+        (1, 3, vec![], restart),
+    ] {
+        let mut web = web.clone();
+        web["status"] = json!({"replicas": replicas, "observedGeneration": observed});
+        // A rollout in progress would hold the restart.
+        web["status"]["conditions"] =
+            json!([{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]);
+        web["spec"]["replicas"] = json!(replicas);
+        let plan = planned(&web, &sets, json!({"quiet": "0s"}));
+        let is_observed = observed == 3;
+        let expected = if is_observed {
+            decision
+        } else {
+            proto::RestartDecision::Hold
+        };
+        assert_eq!(plan.decision(), expected, "{replicas} {observed} {sets:?}");
+    }
+}
+
+#[test]
+fn pods_of_the_current_revision_that_started_after_the_change_need_no_restart() {
+    let mut set = recorded(workload("StatefulSet"));
+    set["metadata"]["generation"] = json!(1);
+    set["spec"]["replicas"] = json!(1);
+    set["status"] = json!({"observedGeneration": 1, "replicas": 1, "readyReplicas": 1, "updatedReplicas": 1,
+        "updateRevision": "web-2"});
+    let mut daemons = recorded(workload("DaemonSet"));
+    daemons["metadata"]["generation"] = json!(1);
+    daemons["metadata"]["annotations"]["deprecated.daemonset.template.generation"] = json!("2");
+    daemons["status"] = json!({"observedGeneration": 1, "desiredNumberScheduled": 1, "updatedNumberScheduled": 1,
+        "numberAvailable": 1});
+    let restart = proto::RestartDecision::Restart;
+    let record = proto::RestartDecision::Record;
+    for (workload, label, [old, new]) in [
+        (set, "controller-revision-hash", ["web-1", "web-2"]),
+        (daemons, "pod-template-generation", ["1", "2"]),
+    ] {
+        let of = |revision: &str, time: &str| pod("uid-web", json!({label: revision}), time);
+        let mut succeeded = of(new, BEFORE);
+        succeeded["status"]["phase"] = json!("Succeeded");
+        let mut deleted = of(new, BEFORE);
+        deleted["metadata"]["deletionTimestamp"] = json!(NOW);
+        for (pods, decision) in [
+            (vec![of(new, AFTER)], record),
+            (vec![of(new, BEFORE)], restart),
+            (vec![of(new, AFTER), of(new, BEFORE)], restart),
+            (vec![of(old, AFTER)], restart),
+            (vec![of(old, BEFORE), of(new, AFTER)], record),
+            // Pods that have ended, or are about to, do not matter.
+            (vec![succeeded, of(new, AFTER)], record),
+            (vec![deleted, of(new, AFTER)], record),
+            (vec![pod("another", json!({label: new}), AFTER)], restart),
+        ] {
+            let mut named = pods.clone();
+            for (index, pod) in named.iter_mut().enumerate() {
+                pod["metadata"]["name"] = json!(format!("p-{index}"));
+                pod["metadata"]["uid"] = json!(format!("pod-{index}"));
+            }
+            let plan = planned(&workload, &named, json!({"quiet": "0s"}));
+            assert_eq!(plan.decision(), decision, "{} {named:?}", workload["kind"]);
+        }
+        // The status may be about the revision before.
+        let mut outdated = workload.clone();
+        outdated["metadata"]["generation"] = json!(2);
+        let plan = planned(&outdated, &[of(new, AFTER)], json!({"quiet": "0s"}));
+        assert_eq!(plan.decision(), proto::RestartDecision::Hold);
+    }
+}
+
+/// A container that cannot start with an old configuration stalls the rollout, which a restart may end.
+#[test]
+fn rollouts_that_stall_on_failing_containers_are_restarted() {
+    let mut set = recorded(workload("StatefulSet"));
+    set["spec"]["replicas"] = json!(1);
+    set["status"] = json!({"observedGeneration": 1, "replicas": 1, "readyReplicas": 0, "updatedReplicas": 1,
+        "updateRevision": "web-2"});
+    for (reason, decision) in [
+        ("CrashLoopBackOff", proto::RestartDecision::Restart),
+        (
+            "CreateContainerConfigError",
+            proto::RestartDecision::Restart,
+        ),
+        ("ContainerCreating", proto::RestartDecision::Hold),
+    ] {
+        let mut pod = pod(
+            "uid-web",
+            json!({"controller-revision-hash": "web-2"}),
+            BEFORE,
+        );
+        let running = pod["status"]["containerStatuses"][0].clone();
+        let waiting = json!({"name": "app", "state": {"waiting": {"reason": reason}}});
+        pod["status"]["containerStatuses"] = json!([running, waiting]);
+        let plan = planned(&set, &[pod], json!({"quiet": "0s"}));
+        assert_eq!(plan.decision(), decision, "{reason}: {:?}", plan.conditions);
+    }
+}
+
+/// The Job may be gone already, which is as good.
+#[test]
+fn jobs_are_deleted_if_they_exist_then_created_again() {
+    let mut job = deployment("job", None);
+    job["apiVersion"] = json!("batch/v1");
+    job["kind"] = json!("Job");
+    job["metadata"]["annotations"] = json!({"reloader.stakater.com/auto": "true"});
+    let options = json!({"profile": "RESTART_PROFILE_RELOADER", "quiet": "0s"});
+    let first = plan(&objects(
+        &[config_map("app", json!({"A": "1"})), job.clone()],
+        options.clone(),
+    ));
+    let body: Value = serde_json::from_str(&call(&first.plans[0]).body_json).unwrap();
+    for operation in body.as_array().unwrap() {
+        let path = operation["path"].as_str().unwrap();
+        if let ("add", Some(key)) = (
+            operation["op"].as_str().unwrap(),
+            path.strip_prefix("/metadata/annotations/"),
+        ) {
+            job["metadata"]["annotations"][key.replace("~1", "/")] = operation["value"].clone();
+        }
+    }
+    let plan = planned(&job, &[], options);
+    let steps: Vec<_> = plan
+        .steps
+        .iter()
+        .map(|it| {
+            (
+                it.call.as_ref().unwrap().verb(),
+                it.on_failure(),
+                &*it.done_http_codes,
+            )
+        })
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            (proto::Verb::Delete, proto::OnFailure::DoneIf, &[404][..]),
+            (proto::Verb::Create, proto::OnFailure::Stop, &[]),
+        ]
+    );
+    let events = plan.steps.iter().flat_map(|it| &it.events);
+    let events: Vec<_> = events.map(|it| (&*it.reason, &*it.message)).collect();
+    assert_eq!(
+        events,
+        [(
+            "ConfigurationChanged",
+            "Restarted: ConfigMap shop/app changed"
+        )]
+    );
+}
