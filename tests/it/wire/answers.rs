@@ -162,6 +162,10 @@ fn fail_on_rules_are_validated() {
         let grace = prost_types::Duration { seconds, nanos: 0 };
         Some(proto::failure_rule::Limit::Grace(grace))
     };
+    let just_below = Some(proto::failure_rule::Limit::Grace(prost_types::Duration {
+        seconds: 0,
+        nanos: -1,
+    }));
     let restarts = |restarts| Some(proto::failure_rule::Limit::Restarts(restarts));
     let fine = vec![
         rule("image-pull", grace(30)),
@@ -175,6 +179,7 @@ fn fail_on_rules_are_validated() {
         rule("crash-loop", restarts(-1)),
         rule("crash-loop", grace(1)),
         rule("refused", None),
+        rule("refused", just_below),
     ];
     let previous = proto::Verdict {
         since: Some(prost_types::Timestamp {
@@ -192,7 +197,34 @@ fn fail_on_rules_are_validated() {
         ("fail_on[4].failure", wire::Reason::Duplicate),
         ("fail_on[4].restarts", wire::Reason::Required),
         ("fail_on[5].grace", wire::Reason::Required),
+        ("fail_on[6].grace", wire::Reason::Negative),
     ];
     let expected = expected.map(|(field, reason)| (field.to_owned(), reason));
     assert_eq!(violations(wrong, Some(previous)), expected);
+}
+
+/// Otherwise, a report would be certain before the time that the caller gives.
+#[test]
+fn parts_of_a_second_of_a_grace_are_rounded_up() {
+    let mut stuck = request(&example("stuck-bad-image"));
+    // Of these, the grace must be the first to end.
+    stuck.spec().progress_deadline_seconds = Some(1_000_000);
+    stuck.status().conditions.clear();
+    let decided_after = |seconds, nanos| {
+        let grace = prost_types::Duration { seconds, nanos };
+        let rule = proto::FailureRule {
+            failure: "image-pull".to_owned(),
+            limit: Some(proto::failure_rule::Limit::Grace(grace)),
+        };
+        let status = wire::compute_status(proto::ComputeStatusRequest {
+            snapshot: stuck.snapshot.clone(),
+            fail_on: vec![rule],
+            ..Default::default()
+        });
+        let verdict = status.unwrap().report.unwrap().verdict.unwrap();
+        verdict.decided_after.unwrap().seconds
+    };
+    let whole = decided_after(100_000, 0);
+    assert_eq!(decided_after(99_999, 1), whole);
+    assert_eq!(decided_after(99_999, 0), whole - 1);
 }

@@ -338,6 +338,42 @@ fn large_integers_are_exact() {
     );
 }
 
+/// Large templates are read in another way, because their messages may be too large.
+#[test]
+fn any_value_of_a_template_makes_it_different() {
+    let (typed, items) = half_way();
+    for padding in [0, 500_000] {
+        let plan = |values: [&str; 2]| {
+            let mut items = items.clone();
+            for item in &mut items[..2] {
+                let template = &mut item["spec"]["template"];
+                template["metadata"]["annotations"]["padding"] = "x".repeat(padding).into();
+                template["spec"]["example"] = "PLACE".into();
+            }
+            let text = list(&items).to_string();
+            let text = text.replacen("\"PLACE\"", values[0], 1);
+            created(&plan_of(&typed, text.replacen("\"PLACE\"", values[1], 1)))
+        };
+        for [one, other] in [
+            ["true", "false"],
+            ["true", "null"],
+            ["1", "null"],
+            ["1", "-1"],
+            ["1", "1.5"],
+            ["1", "\"1\""],
+            ["9007199254740993", "9007199254740992"],
+            ["-9007199254740993", "-9007199254740992"],
+            ["[1,null]", "[1]"],
+            ["[true,1]", "[1,true]"],
+            ["{\"a\":true}", "{\"b\":true}"],
+        ] {
+            assert_eq!(plan([one, one]), "", "{one} {padding}");
+            assert_ne!(plan([one, other]), "", "{one} {other} {padding}");
+            assert_ne!(plan([other, one]), "", "{other} {one} {padding}");
+        }
+    }
+}
+
 /// kubectl escapes `<`, `>` and `&`, and other programs do not.
 #[test]
 fn json_formatting_does_not_change_templates() {
@@ -463,6 +499,32 @@ fn invalid_unselected_objects_are_ignored() {
     items.push("TWICE".into());
     let text = list(&items).to_string().replace("\"TWICE\"", twice);
     check_same(&typed, &with_texts(&typed, vec![text]), "strangers");
+}
+
+/// Even if its labels match: a selector may match objects without labels.
+#[test]
+fn replica_sets_of_other_owners_are_not_adopted() {
+    let (mut typed, _) = half_way();
+    let absent = proto::LabelSelectorRequirement {
+        key: "tier".to_owned(),
+        operator: "DoesNotExist".to_owned(),
+        values: Vec::new(),
+    };
+    typed.spec().selector = Some(proto::LabelSelector {
+        match_expressions: vec![absent],
+        ..Default::default()
+    });
+    let mut theirs = typed.snapshot().replica_sets[0].clone();
+    let metadata = theirs.metadata.as_mut().unwrap();
+    metadata.uid = "theirs".to_owned();
+    metadata.name = "theirs".to_owned();
+    metadata.owner_references[0].uid = "another Deployment".to_owned();
+    typed.snapshot().replica_sets.push(theirs);
+    let texts = with_texts(&typed, vec![list(&objects(&typed)).to_string()]);
+    let plan = wire::plan_rollout(texts.clone()).unwrap();
+    let mut calls = plan.steps.iter().filter_map(|step| step.call.as_ref());
+    assert!(calls.all(|call| call.name != "theirs"), "{plan:?}");
+    check_same(&typed, &texts, "not adopted");
 }
 
 /// The planner avoids a name that is taken, and does not create what the API server would reject.

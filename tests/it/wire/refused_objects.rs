@@ -100,8 +100,27 @@ fn values_that_are_not_objects_are_refused() {
     let text = r#"{"kind":"List","items":[{"metadata":{}}]}"#;
     check(text, kind, Reason::Required, "is required");
     let items = "snapshot.objects_json[0].items";
-    let text = r#"{"kind":"List","items":{}}"#;
-    check(text, items, Reason::WrongType, "must be a list");
+    for value in ["{}", "7", "-7", "1.5", "true", "false", "\"x\""] {
+        let text = format!(r#"{{"kind":"List","items":{value}}}"#);
+        check(text, items, Reason::WrongType, "must be a list");
+    }
+    let item = "snapshot.objects_json[0].items[0]";
+    for value in ["[]", "null", "7", "-7", "1.5", "true", "\"x\""] {
+        let text = format!(r#"{{"kind":"List","items":[{value}]}}"#);
+        check(text, item, Reason::WrongType, "must be an object");
+    }
+}
+
+/// As in Kubernetes, an item that is `null` has its zero value.
+#[test]
+fn items_that_are_null_count() {
+    let mut items = half_way().1;
+    items[0]["spec"]["selector"] =
+        json!({"matchExpressions": [null, {"key": "a", "operator": "Odd"}]});
+    let found = violations(with_texts(&half_way().0, vec![list(&items).to_string()]));
+    let fields: Vec<_> = found.iter().map(|it| it.0.as_str()).collect();
+    let second = format!("{WHOLE}.items[0].spec.selector.matchExpressions[1].operator");
+    assert!(fields.contains(&second.as_str()), "{fields:?}");
 }
 
 #[test]
@@ -202,6 +221,22 @@ fn duplicate_keys_are_refused() {
             "/metadata",
             r#"{"name":"new","uid":"new","namespace":"shop","ownerReferences":[{"uid":"d","controller":true}],"name":"x"}"#,
             ".metadata.name",
+        ),
+        // Keys that are not identifiers are quoted.
+        (
+            "/metadata/labels",
+            r#"{"a_1":"web","a_1":"web"}"#,
+            ".metadata.labels.a_1",
+        ),
+        (
+            "/metadata/labels",
+            r#"{"example.com/app":"web","example.com/app":"web"}"#,
+            r#".metadata.labels["example.com/app"]"#,
+        ),
+        (
+            "/metadata/labels",
+            r#"{"1a":"web","1a":"web"}"#,
+            r#".metadata.labels["1a"]"#,
         ),
         ("/spec", r#"{"replicas":1,"replicas":1}"#, ".spec.replicas"),
         (
@@ -352,6 +387,27 @@ fn target_must_select_one_of_two_deployments() {
 }
 
 #[test]
+fn first_ten_of_many_deployments_are_listed() {
+    let (_, items) = half_way();
+    for (count, end) in [
+        (10, "Deployment shop/a9"),
+        (11, "Deployment shop/a9 and 1 more"),
+        (13, "Deployment shop/a9 and 3 more"),
+    ] {
+        let deployments = (0..count).map(|index| {
+            let mut deployment = items[0].clone();
+            deployment["metadata"]["name"] = format!("a{index}").into();
+            deployment["metadata"]["uid"] = format!("d{index}").into();
+            deployment
+        });
+        let all: Vec<Value> = deployments.collect();
+        let (_, reason, text) = refused(vec![list(&all).to_string()], None);
+        assert_eq!(reason, Reason::Required);
+        assert!(text.ends_with(end), "{text}");
+    }
+}
+
+#[test]
 fn other_owners_are_listed_without_a_deployment() {
     let none = "{\"kind\":\"List\",\"items\":[]}";
     let field = "snapshot.objects_json";
@@ -430,7 +486,12 @@ fn objects_with_a_large_decoded_size_are_refused() {
     request.snapshot().objects_json =
         vec![format!(r#"{{"kind":"List","items":[{empty}]}}"#).into()];
     match wire::plan_rollout(request) {
-        Err(Error::TooLarge { what, .. }) => assert_eq!(what, "snapshot.objects_json"),
+        Err(Error::TooLarge {
+            what, count, max, ..
+        }) => assert_eq!(
+            (what, count, max),
+            ("snapshot.objects_json", 200_001, 200_000)
+        ),
         other => panic!("{:?}", other.map(|plan| plan.steps.len())),
     }
 }

@@ -318,3 +318,18 @@ fn cron_job_is_complete_and_reports_its_last_run() {
         message,
     );
 }
+
+#[test]
+fn job_may_name_the_controller_of_kubernetes() {
+    let of = |spec: Value| report(60, &job(spec, json!({})), &[]);
+    let unnamed = of(json!({"suspend": true}));
+    let kubernetes = "kubernetes.io/job-controller";
+    assert_eq!(
+        of(json!({"suspend": true, "managedBy": kubernetes})),
+        unnamed
+    );
+    assert_ne!(
+        of(json!({"suspend": true, "managedBy": "example.com/queue"})),
+        unnamed
+    );
+}

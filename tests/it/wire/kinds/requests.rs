@@ -8,8 +8,8 @@ use rollplan_core::interrupt::Interrupt;
 use serde_json::{Value, json};
 
 use super::{
-    at, daemon_set, job, no_image, object, pod, ready, report, request, running, stateful_set,
-    warning,
+    at, container, daemon_set, job, no_image, object, pod, ready, report, request, running,
+    stateful_set, warning,
 };
 
 fn violations(request: proto::ComputeStatusRequest) -> Vec<(String, String)> {
@@ -141,6 +141,64 @@ fn custom_deployments_are_scanned_once() {
 
 /// Each number and each string of every kind is replaced by an extreme one: the result is an answer or a violation, never a
 /// panic.
+/// Other strategies have other meanings, for example a canary.
+#[test]
+fn custom_resources_with_other_strategies_are_not_planned() {
+    let custom = |strategy: Value| {
+        let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "strategy": strategy,
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web"}]}}});
+        let object = object("example.com/v1", "Rollout", "web", spec, json!({}));
+        let mut request = request(60, &object, &[]);
+        let snapshot = request.snapshot.as_mut().unwrap();
+        snapshot.target.as_mut().unwrap().resource = "rollouts".to_owned();
+        snapshot.replica_sets_complete = true;
+        wire::compute_status(request).unwrap().status
+    };
+    for strategy in [
+        json!({}),
+        json!({"type": "Recreate"}),
+        json!({"rollingUpdate": {}}),
+    ] {
+        assert!(custom(strategy.clone()).is_some(), "{strategy}");
+    }
+    for strategy in [
+        json!({"canary": {}}),
+        json!({"type": "Recreate", "blueGreen": {}}),
+    ] {
+        assert!(custom(strategy.clone()).is_none(), "{strategy}");
+    }
+}
+
+/// Adapters that read Events apart from the other objects send them as messages.
+#[test]
+fn events_in_their_field_are_about_the_workload_and_its_pods() {
+    let set = stateful_set(
+        json!({}),
+        json!({"readyReplicas": 2, "replicas": 2, "updatedReplicas": 2}),
+    );
+    let creating = json!({"containerStatuses": container(json!({"waiting": {"reason": "ContainerCreating"}}))});
+    let pod = pod("web-0", &set, "web-new", "n", creating);
+    let mount = "MountVolume.SetUp failed for volume \"c\" : configmap \"c\" not found";
+    for (uid, reason, message, is_about) in [
+        ("web-uid", "FailedCreate", "exceeded quota: q", true),
+        ("web-0-uid", "FailedMount", mount, true),
+        ("another", "FailedCreate", "exceeded quota: q", false),
+        ("", "FailedCreate", "exceeded quota: q", false),
+    ] {
+        let event = warning(uid, reason, message, 0, 50);
+        let status = |events: &[Value], beside: Option<&Value>| {
+            let texts = [std::slice::from_ref(&pod), events].concat();
+            let mut request = request(60, &set, &texts);
+            let messages = beside.map(|it| wire::json::from_json(&it.to_string()).unwrap());
+            request.snapshot.as_mut().unwrap().events = messages.into_iter().collect();
+            wire::compute_status(request).unwrap()
+        };
+        let in_field = status(&[], Some(&event));
+        assert_eq!(in_field != status(&[], None), is_about, "{uid:?}");
+        assert_eq!(in_field, status(std::slice::from_ref(&event), None));
+    }
+}
+
 #[test]
 fn absurd_values_never_panic() {
     let set = stateful_set(

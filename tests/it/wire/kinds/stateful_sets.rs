@@ -274,3 +274,24 @@ fn refused_pods_of_a_stateful_set_are_certain_after_repeated_events() {
     let verdict = report(300, &set, &[again]).verdict.unwrap();
     assert_eq!((verdict.certain, &*verdict.reason), (true, "PODS_REFUSED"));
 }
+
+/// Without `minReadySeconds`, pods that are ready are available, whatever older controllers report.
+#[test]
+fn available_pods_are_those_that_have_been_ready_for_long_enough() {
+    for (seconds, available) in [
+        (json!(null), 3),
+        (json!(0), 3),
+        (json!(1), 2),
+        (json!(30), 2),
+    ] {
+        let spec = json!({"minReadySeconds": seconds});
+        let set = stateful_set(spec, json!({"availableReplicas": 2}));
+        let report = report(60, &set, &[]);
+        let complete = available == 3;
+        assert!(
+            counters(&report).contains(&("available", available)),
+            "{seconds}"
+        );
+        assert_eq!(report.phase() == Phase::Complete, complete, "{seconds}");
+    }
+}

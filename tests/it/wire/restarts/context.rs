@@ -255,6 +255,38 @@ fn pods_of_the_current_revision_that_started_after_the_change_need_no_restart() 
     }
 }
 
+#[test]
+fn jobs_and_templates_that_cannot_be_changed_hold_the_restart() {
+    let mut job = workload("Job");
+    job["apiVersion"] = json!("batch/v1");
+    let mut on_delete = workload("DaemonSet");
+    on_delete["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
+    let mut paused = workload("Deployment");
+    paused["spec"]["paused"] = json!(true);
+    for (workload, reason) in [(job, "JOB"), (on_delete, "ON_DELETE"), (paused, "PAUSED")] {
+        let plan = planned(&recorded(workload), &[], json!({"quiet": "0s"}));
+        assert_eq!(plan.decision(), proto::RestartDecision::Hold);
+        assert_eq!(reasons(&plan), [reason]);
+    }
+}
+
+/// Its next Job reads the new configuration.
+#[test]
+fn configurations_of_the_jobs_of_cron_jobs_are_recorded() {
+    let mut cron_job = deployment("web", None);
+    cron_job["apiVersion"] = json!("batch/v1");
+    cron_job["kind"] = json!("CronJob");
+    let template = cron_job["spec"]["template"].take();
+    cron_job["spec"] = json!({"jobTemplate": {"spec": {"template": template}}});
+    let all = [config_map("app", json!({"A": "1"})), cron_job];
+    let answer = plan(&objects(&all, json!({"includeUnchanged": true})));
+    assert_eq!(
+        decisions(&answer),
+        [("web".to_owned(), "RECORD".to_owned())]
+    );
+    assert_eq!(answer.plans[0].uses[0].name, "app");
+}
+
 /// A container that cannot start with an old configuration stalls the rollout, which a restart may end.
 #[test]
 fn rollouts_that_stall_on_failing_containers_are_restarted() {
@@ -317,6 +349,8 @@ fn jobs_are_deleted_if_they_exist_then_created_again() {
             )
         })
         .collect();
+    let summaries: Vec<_> = plan.steps.iter().map(|it| &*it.summary).collect();
+    assert_eq!(summaries, ["delete Job job", "create Job job again"]);
     assert_eq!(
         steps,
         [

@@ -88,6 +88,36 @@ fn violations_of_messages_name_their_fields() {
 }
 
 #[test]
+fn lengths_of_names_and_checksums_are_limited() {
+    let with = |checksum: usize, resource: usize| {
+        let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "1"}, "resource": "a".repeat(resource)});
+        let configuration = json!({"kind": 1, "namespace": "shop", "name": "app",
+            "keyChecksums": {"A": "0".repeat(checksum)}});
+        let answer =
+            plan(&json!({"now": NOW, "workloads": [workload], "configurations": [configuration]}));
+        let fields = answer.violations.into_iter().map(|it| it.field);
+        fields.collect::<Vec<_>>()
+    };
+    assert!(with(16, 63).is_empty());
+    let both = [
+        "workloads[0].resource",
+        "configurations[0].key_checksums[\"A\"]",
+    ];
+    assert_eq!(with(15, 64), both);
+}
+
+#[test]
+fn violations_beyond_a_thousand_are_counted() {
+    let configurations = vec![json!({"kind": 9, "namespace": "shop", "name": "app"}); 1_003];
+    let answer = plan(&json!({"now": NOW, "configurations": configurations}));
+    assert_eq!(
+        (answer.violations.len(), answer.omitted_violations),
+        (1_000, 3)
+    );
+}
+
+#[test]
 fn invalid_options_and_json_are_errors() {
     let options =
         json!({"quiet": "-1s", "maxConcurrent": -1, "profile": 77, "kinds": [{"kind": "?"}]});

@@ -20,6 +20,13 @@ fn missing_keys_and_values_are_empty() {
 }
 
 #[test]
+fn varints_may_have_64_bits() {
+    let bytes = b"\x0a\x10\x0a\x01a\x12\x0b\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+    let template = take_in(&raw(bytes)).unwrap();
+    assert_eq!(template.value(), &Value::from([("a", true)]));
+}
+
+#[test]
 fn unknown_fields_are_skipped() {
     // Fields 3 (varint), 4 (64 bits), 5 (bytes) and 6 (32 bits) in addition to key and value, and 7 in the value.
     let entry = b"\x0a\x01a\x18\x05\x21xxxxxxxx\x2a\x01x\x35xxxx\x12\x04\x38\x01\x20\x01";
@@ -39,6 +46,9 @@ fn malformed_structs_are_violations() {
         // A varint of eleven bytes; one of 65 bits.
         b"\x0a\x0c\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
         b"\x0a\x0d\x1a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02xx",
+        b"\x0a\x10\x0a\x01a\x12\x0b\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",
+        // The field in which templates from JSON have exact integers.
+        b"\x0a\x0b\x0a\x01a\x12\x06\xf8\xff\xff\xff\x0f\x01",
         // Field 0; a group.
         b"\x0a\x02\x00\x00",
         b"\x0a\x02\x1b\x1c",
