@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Applies a manifest, waits for the rollout, prints why it is stuck, and undoes it if the failure is certain: with curl and jq.
+# Applies a manifest, waits for the rollout, prints why it is stalled, and undoes it if the failure is certain: with curl and jq.
 #
 #   deploy-curl.sh MANIFEST NAMESPACE DEPLOYMENT
 #
@@ -59,7 +59,7 @@ while [ $SECONDS -lt $end ]; do
 done
 
 jq -r '.report | (.verdict.message // empty), (.blockers[]? | "\(.message) → \(.remedy // "wait")")' <<<"$answer"
-# A failure that may pass by itself, a deadline, or a controller that does not answer is not undone.
+# A rollout that may still complete is not undone: a transient failure, a deadline, or a controller that does not answer.
 if [ "${undo:-}" ]; then
   echo "The failure is certain: rolling back."
   ask Rollback '{}' | jq -c '.steps[]?.call | select(.)' | while read -r call; do

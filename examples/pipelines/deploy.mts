@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * Applies a manifest, waits for the rollout, prints why it is stuck, and undoes it if the failure is certain.
+ * Applies a manifest, waits for the rollout, prints why it is stalled, and undoes it if the failure is certain.
  *
  *     node deploy.mts MANIFEST NAMESPACE DEPLOYMENT
  *

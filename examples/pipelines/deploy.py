@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Applies a manifest, waits for the rollout, prints why it is stuck, and undoes it if the failure is certain.
+"""Applies a manifest, waits for the rollout, prints why it is stalled, and undoes it if the failure is certain.
 
     deploy.py MANIFEST NAMESPACE DEPLOYMENT
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Applies a manifest, waits for the rollout, prints why it is stuck, and undoes it if the failure is certain.
+# Applies a manifest, waits for the rollout, prints why it is stalled, and undoes it if the failure is certain.
 #
 #   deploy.sh MANIFEST NAMESPACE DEPLOYMENT
 #
@@ -22,7 +22,7 @@ code=0
 "${wait[@]}" ${FAIL_ON:+--fail-on "$FAIL_ON"} "${reports[@]}" || code=$?
 [ $code -eq 1 ] && [ "${UNDO:-}" != never ] || exit $code
 
-# A failure that may pass by itself, a deadline, or a controller that does not answer is not undone.
+# A rollout that may still complete is not undone: a transient failure, a deadline, or a controller that does not answer.
 if jq -e '.report.verdict | .certain and .outlook == "OUTLOOK_NEEDS_CHANGE"' "$answer" >/dev/null; then
   echo "The failure is certain: rolling back."
   rollplan undo "deploy/$name" -n "$namespace" -o kubectl | sh

@@ -31,7 +31,7 @@ WRONG = ("drops-unknown-fields", "retries-blindly", "rounds-integers", "reorders
 
 
 class Connection:
-    """Requests that can be cancelled: closing the socket ends the one that is under way."""
+    """Requests that can be cancelled: closing the socket ends the one that is in progress."""
 
     def __init__(self) -> None:
         self.current: http.client.HTTPConnection | None = None

@@ -160,7 +160,7 @@ class Recorder:
             answer = self.world.call(method, path, content_type, body)
         if fault:
             exchange["answer"] = copy.deepcopy(fault.answer)
-            # Whoever cancels a call that is under way does not learn what became of it.
+            # A caller that cancels a call in progress does not learn its outcome.
             self.cancelled = self.cancelled or fault.cancels
             answer = Answer(fault.answer.get("code", 0), fault.body())
         else:

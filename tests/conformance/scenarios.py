@@ -42,7 +42,7 @@ class Server:
     answer: Json = field(default_factory=dict)
     # Whether the API server has made the write nevertheless.
     applied: bool = False
-    # What somebody else does right before the call, which the API server then answers itself.
+    # What another client does right before the call, which the API server then answers itself.
     meanwhile: Callable[[World], None] | None = None
     cancels: bool = False
     used: bool = False
@@ -206,7 +206,7 @@ SURPLUS = ["web-5dc4f4f9bb", "web-67fc9594b8", "web-779f94f8fc"]
 def tolerated_code(run: Recorder) -> None:
     """A code of done_http_codes counts as success: a ReplicaSet to delete that is deleted already."""
     gone = Server("DELETE", SURPLUS[1], meanwhile=lambda world: world.remove("ReplicaSet", SURPLUS[1]))
-    run.sync("the second deletion is answered with 404, and the plan goes on", gone)
+    run.sync("the second deletion is answered with 404, and the plan continues", gone)
     run.show()
     run.sync("nothing is left to do")
 
@@ -229,7 +229,7 @@ def conflict(run: Recorder) -> None:
 
 @scenario(UPDATE)
 def failed_precondition(run: Recorder) -> None:
-    """The precondition of a JSON Patch fails with 422 and without causes, because somebody else has scaled a ReplicaSet."""
+    """The precondition of a JSON Patch fails with 422 and without causes, because another client has scaled a ReplicaSet."""
     run.sync("the scale-up fails, and the status is not updated", Server("PATCH", NEW, meanwhile=scale(NEW, 6)))
     run.sync("reads the ReplicaSets, finds another size, plans again")
 
@@ -254,7 +254,7 @@ def rejection_in_the_status(run: Recorder) -> None:
 
 @scenario(CREATE)
 def already_exists_stranger(run: Recorder) -> None:
-    """The name of the new ReplicaSet is taken by one of somebody else: it is read, and the next request has it."""
+    """The name of the new ReplicaSet is taken by a ReplicaSet of another owner: it is read, and the next request has it."""
     created = run.service_creates()
     run.world.put(stranger(created, priority=BIG))
     run.sync("creating is answered with AlreadyExists, and the object is read")
@@ -417,7 +417,7 @@ def stale_sizes(run: Recorder) -> None:
 
 @scenario(UPDATE)
 def cancelled_call(run: Recorder) -> None:
-    """The run is cancelled while a call is under way: no further call, and the outcome of that one is unknown."""
+    """The run is cancelled while a call is in progress: no further call, and the outcome of that one is unknown."""
     hang = Server("PATCH", OLD, {"hang": True, "cancel": True}, applied=True, cancels=True)
     run.sync("is cancelled during the scale-down", hang)
     run.sync("reports the call with the code 0, and reads the ReplicaSets")
@@ -459,7 +459,7 @@ def deleted_in_the_middle(run: Recorder) -> None:
     ]
 )
 def big_integers(run: Recorder) -> None:
-    """Integers beyond 2^53 arrive exactly: in the request, also in an object of somebody else, and in the ReplicaSet."""
+    """Integers beyond 2^53 arrive exactly: in the request, also in an object of another owner, and in the ReplicaSet."""
     run.sync("creates the ReplicaSet with the integers of the template")
     run.show()
     run.sync("recognizes it")

@@ -15,7 +15,7 @@ type script struct {
 	contract   *contract
 	transcript *transcript
 	options    map[string]any
-	// cancel cancels the sync that is under way.
+	// cancel cancels the sync that is in progress.
 	cancel func()
 
 	mu sync.Mutex

@@ -43,7 +43,7 @@ type exchange struct {
 	Error    *plannerError   `json:"error"`
 	HTTP     *answer         `json:"http"`
 	Hang     bool            `json:"hang"`
-	// Cancel ends the sync while the request is under way.
+	// Cancel ends the sync while the request is in progress.
 	Cancel      bool `json:"cancel"`
 	AttemptsMax int  `json:"attemptsMax"`
 

@@ -56,7 +56,7 @@ class World:
         raise RefusedError(body)
 
     def put(self, it: Json) -> Json:
-        """Stores an object, as somebody else would do."""
+        """Stores an object, as another client would do."""
         self._store(it)
         return it
 

@@ -210,7 +210,7 @@ async fn killed_servers_behind_envoy_fail_no_call() {
     let envoy = Envoy::start(&addresses(&replicas), Role::Balancer).await;
     envoy.healthy(3).await;
     let client = client_of(envoy.address).await;
-    // More callers than elsewhere: whenever a server is killed, it has calls under way. Envoy repeats them, but not one whose
+    // More callers than elsewhere: whenever a server is killed, it has calls in flight. Envoy repeats them, but not one whose
     // response has begun: that one is cut off, and the client repeats it.
     let load = Load::start(24, &client, 2);
     // Not all three: the first that was killed stays ejected for a while after it is back.

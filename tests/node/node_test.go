@@ -222,7 +222,7 @@ func (l load) counts(t *testing.T) counts {
 func (l load) await(t *testing.T, calls int) {
 	t.Helper()
 	reached := l.counts(t).OK
-	await(t, "the load goes on", func() error {
+	await(t, "the load continues", func() error {
 		if now := l.counts(t); now.OK < reached+calls {
 			return fmt.Errorf("%+v", now)
 		}

@@ -41,7 +41,7 @@ type state struct {
 	restarts int
 }
 
-// change is something that happens while a rollout is under way.
+// change is something that happens while a rollout is in progress.
 type change struct {
 	after time.Duration
 	args  []string

@@ -102,7 +102,7 @@ func essence(rs *appsv1.ReplicaSet) string {
 
 // repeat runs upstream until it is at rest, and stops where our look-ahead stops: after a pass that claims, that writes
 // the owner's spec or that scales down under Recreate, and before one that would write the owner a second time. Where a
-// pass turns a size that an earlier one has changed, upstream goes on from the world that the net change leaves, for
+// pass turns a size that an earlier one has changed, upstream continues from the world that the net change leaves, for
 // that is all that a plan writes. And where it would reverse a size that a pass with claims has changed, a plan makes
 // the claims and leaves the sizes to the next one, which can make the net change.
 func (w *worker) repeat(world *World) *Result {

@@ -33,7 +33,7 @@ var (
 	}, []string{"outcome"})
 	rejectedCalls = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rollplan_controller_rejected_calls_total",
-		Help: "Calls that the API server rejected, by the reason of its answer.",
+		Help: "Calls that the API server rejected, by the reason of the rejection.",
 	}, []string{"reason"})
 	rollouts = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "rollplan_controller_rollouts",

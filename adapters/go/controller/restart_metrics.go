@@ -17,7 +17,7 @@ var (
 	}, []string{"kind"})
 	restartCauses = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rollplan_controller_restart_causes_total",
-		Help: "Changes that restarts were made for, by the kind of the configuration and the type of the change.",
+		Help: "Changes that caused restarts, by the kind of the configuration and the type of the change.",
 	}, []string{"configuration", "type"})
 	restartDecisions = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "rollplan_controller_restart_workloads",
@@ -69,7 +69,7 @@ func newRestartMetrics(profile rollplanv1.RestartProfile) *restartMetrics {
 		versions:    counter("resource_versions_total", "Versions of workloads and configurations that were observed."),
 		annotations: counter("deployment_annotation_updates_total", "Updates of annotations of workloads."),
 		restarts:    counter("deployment_restarts_total", "Restarts of workloads."),
-		changes:     counter("changes_processed_total", "Changes of configurations that restarts were made for."),
+		changes:     counter("changes_processed_total", "Changes of configurations that caused restarts."),
 		configs:     gauge("configs_total", "Configurations that are watched."),
 		deployments: gauge("deployments_total", "Workloads that react to configurations."),
 		waiting:     gauge("changes_waiting_total", "Workloads whose restart is waiting."),

@@ -76,7 +76,7 @@ func (r *restarter) Reconcile(ctx context.Context, request reconcile.Request) (r
 		}
 	}
 	for _, violation := range result.Violations {
-		logger.Info("An object is left out", "field", violation.GetField(), "reason", violation.GetReason(), "description", violation.GetDescription())
+		logger.Info("Skipped an invalid object", "field", violation.GetField(), "reason", violation.GetReason(), "description", violation.GetDescription())
 	}
 	if result.Retry {
 		return reconcile.Result{RequeueAfter: r.limiter.When(request)}, nil

@@ -286,7 +286,7 @@ func (r *Restarts) recordWrite(written *Object) {
 }
 
 // verify reads all workloads from the API server once, before the first plan. When a standby replica becomes the leader, its
-// cache may lack restarts that the previous leader has just made, and more than the maximum could be under way.
+// cache may lack restarts that the previous leader has just made, and more than the maximum could be in progress.
 func (r *Restarts) verify(ctx context.Context) error {
 	if r.verified || r.Options.GetMaxConcurrent() == 0 {
 		return nil

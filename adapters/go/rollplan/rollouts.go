@@ -76,7 +76,7 @@ type Result struct {
 // again at once, so that the next plan reports the rejection; that one has Retry set and is where the backoff belongs.
 //
 // A call that is rejected because the namespace is being deleted is not an error, and no retry is requested: nothing can be
-// created any more.
+// created anymore.
 func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, error) {
 	s := r.lock(key)
 	defer s.mu.Unlock()

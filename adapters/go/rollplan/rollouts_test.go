@@ -71,7 +71,7 @@ func TestUnchangedObjectsNeedNoPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.syncCache()
-		sync("somebody else's change", 1)
+		sync("another client's change", 1)
 		sync("after another write than that of the status", 1)
 		f.syncCache()
 		sync("after the cache shows it", 0)

@@ -37,7 +37,7 @@ const (
 	// All desired pods are updated and available, no old pods remain, and a controller has observed the latest
 	// generation.
 	Phase_PHASE_COMPLETE Phase = 2
-	// The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when somebody deletes them
+	// The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when a user deletes them
 	// (updateStrategy OnDelete).
 	Phase_PHASE_PAUSED Phase = 3
 	// The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, or
@@ -112,7 +112,7 @@ const (
 	Outlook_OUTLOOK_COMPLETE Outlook = 1
 	// Nothing fails, and only time is missing.
 	Outlook_OUTLOOK_COMPLETES_BY_ITSELF Outlook = 2
-	// No controller, kubelet or scheduler resolves it unless somebody changes an object.
+	// No controller, kubelet or scheduler resolves it: an object must be changed.
 	Outlook_OUTLOOK_NEEDS_CHANGE Outlook = 3
 	// The rollout may complete by itself or not.
 	Outlook_OUTLOOK_UNDECIDED Outlook = 4

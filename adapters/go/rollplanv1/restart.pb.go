@@ -1042,14 +1042,14 @@ type RestartOptions struct {
 	DisruptionBudgetWait *durationpb.Duration `protobuf:"bytes,8,opt,name=disruption_budget_wait,json=disruptionBudgetWait,proto3" json:"disruption_budget_wait,omitempty"`
 	// Namespaces in which nothing is restarted.
 	FrozenNamespaces []string `protobuf:"bytes,9,rep,name=frozen_namespaces,json=frozenNamespaces,proto3" json:"frozen_namespaces,omitempty"`
-	// Key of the checksums of configurations in `objects_json`. Without it the checksums are plain hashes, and whoever may
-	// read workloads can test guesses of secret values. Changing the key restarts workloads.
+	// Key of the checksums of configurations in `objects_json`. Without it, the checksums are plain hashes: anyone who can
+	// read a workload can test guesses of secret values against them. Changing the key restarts workloads.
 	ChecksumKey []byte `protobuf:"bytes,10,opt,name=checksum_key,json=checksumKey,proto3" json:"checksum_key,omitempty"`
 	// Kinds of workloads in `objects_json` besides those of Kubernetes.
 	Kinds []*WorkloadKind `protobuf:"bytes,11,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	// Options of the reloader profile.
 	Reloader *ReloaderOptions `protobuf:"bytes,12,opt,name=reloader,proto3" json:"reloader,omitempty"`
-	// Maximum number of restarts under way, counted by the workloads in the request. Must not be negative. Defaults to 0,
+	// Maximum number of restarts in progress, counted by the workloads in the request. Must not be negative. Defaults to 0,
 	// which means any number.
 	MaxConcurrent int32 `protobuf:"varint,13,opt,name=max_concurrent,json=maxConcurrent,proto3" json:"max_concurrent,omitempty"`
 	// Whether workloads without an annotation are restarted, in the profile of rollplan.
@@ -1415,7 +1415,7 @@ type PlanRestartsResponse struct {
 	RequeueAfter *durationpb.Duration `protobuf:"bytes,2,opt,name=requeue_after,json=requeueAfter,proto3" json:"requeue_after,omitempty"`
 	// Totals of the whole plan, also of what is in other responses.
 	Counts *RestartCounts `protobuf:"bytes,3,opt,name=counts,proto3" json:"counts,omitempty"`
-	// Items of the request that are invalid and were left out.
+	// Items of the request that are invalid and were skipped.
 	Violations []*ItemViolation `protobuf:"bytes,4,rep,name=violations,proto3" json:"violations,omitempty"`
 	// Set if there are more plans: the same request with this value in its field `continue_after` returns them.
 	ContinueAfter string `protobuf:"bytes,5,opt,name=continue_after,json=continueAfter,proto3" json:"continue_after,omitempty"`
@@ -1979,7 +1979,7 @@ func (x *RestartCounts) GetRestart() int32 {
 	return 0
 }
 
-// ItemViolation is something that is wrong with an item of the request. The item was left out.
+// ItemViolation is a problem with an item of the request. The item was skipped.
 type ItemViolation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Path of the field.

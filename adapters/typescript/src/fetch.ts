@@ -97,7 +97,7 @@ class FetchTransport implements Transport {
 
 /** The error of an answer of the service, or of a proxy. */
 function responseError(status: number, body: Uint8Array): ConnectError {
-  const fallback = new ConnectError(`HTTP ${status}, and not an answer of the service`, codeFromHttpStatus(status));
+  const fallback = new ConnectError(`HTTP ${status}, but not from the service`, codeFromHttpStatus(status));
   try {
     return errorFromJsonBytes(body, undefined, fallback);
   } catch (error) {

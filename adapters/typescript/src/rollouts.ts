@@ -219,7 +219,7 @@ export class Rollouts {
     state.answers = [];
     state.rejected = false;
     const made = await carryOut(this.#api, response.steps, state, signal);
-    const failures = made.filter((it) => !it.namespaceTerminating); // nothing can be created any more
+    const failures = made.filter((it) => !it.namespaceTerminating); // nothing more can be created
     const rejected = failures.filter((it) => it.rejected);
     state.answers = failures.map((it) => it.message);
     state.rejected = rejected.length > 0;

@@ -56,7 +56,7 @@ export class Failure {
     return code === 422 ? this.#causes.length > 0 : true;
   }
 
-  /** Whether nothing can be created any more, because the namespace is being deleted. */
+  /** Whether nothing more can be created, because the namespace is being deleted. */
   get namespaceTerminating(): boolean {
     return this.#causes.includes("NamespaceTerminating");
   }

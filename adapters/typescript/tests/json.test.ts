@@ -38,7 +38,7 @@ test("integers beyond 2^53 and unknown fields are kept", () => {
   assert.equal(parsed.version, 9007199254740993n);
 });
 
-test("only managed fields are left out", () => {
+test("only managed fields are omitted", () => {
   const managed = [
     { manager: "kube-controller-manager", subresource: "status", time: "T2" },
     { manager: "kube-controller-manager", subresource: "status", time: "T1" },

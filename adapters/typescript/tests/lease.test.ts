@@ -1,4 +1,4 @@
-/** Leader election, with a clock that stands still. */
+/** Leader election, with a stopped clock. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

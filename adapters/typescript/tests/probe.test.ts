@@ -63,7 +63,7 @@ test("the probe waits through a change of the leader", async (context) => {
 
 test("the probe detects a native controller that starts later", async (context) => {
   const [server, clock] = [new Probed(), new FakeClock()];
-  // A second adapter, which is not the leader any more or has no leader election, changes the same probe.
+  // A second adapter, which is no longer the leader or has no leader election, changes the same probe.
   const [first, second] = [start(context, server, clock), start(context, server, clock)];
   await clock.advance(600_000);
   assert.deepEqual([first.probe.clear, second.probe.clear, server.created], [true, true, 1]);

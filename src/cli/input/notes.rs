@@ -89,8 +89,8 @@ pub(super) fn note_doubts(
 ) {
     if complete.replica_sets.is_none() && !snapshot.replica_sets_complete {
         note(
-            &"the input may lack ReplicaSets, so that nothing can be planned or counted: get deploy,rs,pods with \
-              kubectl, or pass --replica-sets-complete if these are all",
+            &"some ReplicaSets may be missing from the input, so nothing can be planned or counted: pass the output of \
+              kubectl get deploy,rs,pods, or --replica-sets-complete if none are missing",
         );
         return;
     }
@@ -98,8 +98,8 @@ pub(super) fn note_doubts(
     let recreate = spec.pointer("/strategy/type").and_then(Value::as_str) == Some("Recreate");
     if recreate && complete.pods.is_none() && !snapshot.pods_complete {
         note(
-            &"the input may lack pods, so that strategy Recreate cannot tell whether old ones are left, and \
-              waits: get deploy,rs,pods with kubectl, or pass --pods-complete if these are all",
+            &"some pods may be missing from the input, and strategy Recreate waits until no old pods are left: pass the \
+              output of kubectl get deploy,rs,pods, or --pods-complete if none are missing",
         );
     }
 }
@@ -169,7 +169,7 @@ pub(super) fn note_odd_limits(owner: &Object<'_>, note: &mut dyn FnMut(&dyn Disp
         && let Some(ready) = number("minReadySeconds").filter(|ready| *ready >= deadline)
     {
         note(&format_args!(
-            "{}: progressDeadlineSeconds {deadline} is not more than minReadySeconds {ready}, so that every rollout \
+            "{}: progressDeadlineSeconds {deadline} is not greater than minReadySeconds {ready}, so every rollout \
              exceeds its deadline",
             owner.label()
         ));
@@ -180,8 +180,8 @@ pub(super) fn note_odd_limits(owner: &Object<'_>, note: &mut dyn FnMut(&dyn Disp
     };
     if limit("maxSurge") && limit("maxUnavailable") {
         note(&format_args!(
-            "{}: maxSurge and maxUnavailable are both 0, and no pod could be replaced: the controller takes maxUnavailable \
-             as 1",
+            "{}: maxSurge and maxUnavailable are both 0, so no pod could be replaced: the controller uses 1 for \
+             maxUnavailable",
             owner.label()
         ));
     }

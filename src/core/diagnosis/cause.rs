@@ -21,7 +21,7 @@ pub enum Cause {
     ControllerStalled,
     /// A pod of an older revision is not ready, and the update that would replace it waits for it.
     OldPodBlocks,
-    /// Pods are only updated when somebody deletes them (updateStrategy OnDelete).
+    /// Pods are only updated when a user deletes them (updateStrategy OnDelete).
     OnDelete,
     /// The new ReplicaSet cannot be created.
     ReplicaSetRefused,

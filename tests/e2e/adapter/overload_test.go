@@ -99,7 +99,7 @@ func (o *overload) handle(_ any, stream grpc.ServerStream) error {
 
 // errShed is the error that an overloaded service returns, see docs/api.md.
 func errShed() error {
-	rejected, err := status.New(codes.ResourceExhausted, "too many calls are under way").WithDetails(
+	rejected, err := status.New(codes.ResourceExhausted, "too many calls are in progress").WithDetails(
 		&errdetails.ErrorInfo{Reason: "OVERLOADED", Domain: "rollplan.dev"},
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(100 * time.Millisecond)})
 	if err != nil {

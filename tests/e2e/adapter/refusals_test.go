@@ -120,7 +120,7 @@ func (r refusals) quota(ctx context.Context, t *testing.T) {
 	}
 }
 
-// terminatingNamespace deletes a namespace with Deployments. What cannot be created any more must not be repeated, nor be an error.
+// terminatingNamespace deletes a namespace with Deployments. What can no longer be created must not be repeated, nor be an error.
 func (r refusals) terminatingNamespace(ctx context.Context, t *testing.T) {
 	t.Helper()
 	k := kubectl{r.System, "terminating"}
@@ -159,7 +159,7 @@ func (r refusals) terminatingNamespace(ctx context.Context, t *testing.T) {
 	}
 }
 
-// readiness stops the service, without which the adapter is not ready. Work goes on soon after it has returned.
+// readiness stops the service, without which the adapter is not ready. Work continues soon after it has returned.
 func (r refusals) readiness(ctx context.Context, t *testing.T) {
 	t.Helper()
 	ready := func(want int) {

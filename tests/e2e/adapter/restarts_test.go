@@ -218,7 +218,7 @@ func TestRestartsInTakeoverMode(t *testing.T) {
 	}
 }
 
-// restartsOfAllKinds changes a Secret that workloads of all kinds use: each is restarted once, with an event that tells why.
+// restartsOfAllKinds changes a Secret that workloads of all kinds use: each is restarted once, with an event that states the reason.
 func restartsOfAllKinds(ctx context.Context, t *testing.T, r *restarts) {
 	r.apply(ctx, t, configMap("app", "1"), secret("db", "1"))
 	awaitSkew()
@@ -314,7 +314,7 @@ func xingExample(ctx context.Context, t *testing.T, r *restarts) {
 	}
 	r.rolledOut(ctx, t, "web")
 
-	// Not any more once the annotation has another value. The StatefulSet shows that the change was handled.
+	// No longer once the annotation has another value. The StatefulSet shows that the change was handled.
 	r.run(ctx, t, "annotate", "--overwrite", "deployment/web", "com.xing.deployment-restart=disabled")
 	r.apply(ctx, t, configMap("config-one", "3"))
 	r.restarted(ctx, t, "statefulset/db", xingMark, marks["statefulset/db"])
@@ -417,7 +417,7 @@ func restartsSurviveKills(ctx context.Context, t *testing.T, r *restarts) {
 }
 
 // maximumOfConcurrentRestarts restarts several Deployments for one change, with a maximum of two: with leader election never
-// more are under way, although the leader is killed, and with two adapters without election at most four.
+// more are in progress, although the leader is killed, and with two adapters without election at most four.
 func maximumOfConcurrentRestarts(ctx context.Context, t *testing.T, r *restarts) {
 	const maximum, deployments = 2, 6
 	options := quickOptions + fmt.Sprintf(`,"allWorkloads":true,"maxConcurrent":%d`, maximum)
@@ -451,7 +451,7 @@ func maximumOfConcurrentRestarts(ctx context.Context, t *testing.T, r *restarts)
 		return mark, recorded.mark()
 	}
 	check := func(mark, end, limit int) {
-		recorded.checkBetween(t, mark, end, fmt.Sprintf("at most %d restarts are under way", limit), func(all map[string]*appsv1.Deployment) bool {
+		recorded.checkBetween(t, mark, end, fmt.Sprintf("at most %d restarts are in progress", limit), func(all map[string]*appsv1.Deployment) bool {
 			underWay := 0
 			for _, d := range all {
 				s := d.Status

@@ -88,7 +88,7 @@ impl World {
         let before = available(&ranked);
         let remaining = available(&ranked[count..]);
         // The available pods that our own scaling may cost at least. Any further loss is due to the deletion order or to
-        // somebody else.
+        // another client.
         let due = match stored.changed_by {
             Writer::Adapter => before.min(ranked.len() - count),
             Writer::Other => before,

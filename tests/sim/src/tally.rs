@@ -88,7 +88,7 @@ tallies! {
     CheckSettled = "no change since a settled plan was carried out: no writes",
     CheckNotUndone = "no change since a plan ended early or was interrupted: no write is reversed",
     CheckRest = "at rest: planning again writes nothing",
-    CheckPartial = "some ReplicaSets were left out, and the list was not complete: no steps",
+    CheckPartial = "some ReplicaSets were omitted, and the list was not complete: no steps",
     CheckTimer = "a plan has a timer: it is not zero",
     CheckStatus = "at rest: the published status is correct",
     CheckDeadline = "stuck after its deadline: the status reports it",

@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string) error {
 	logging := zap.Options{StacktraceLevel: zapcore.DPanicLevel} // errors of the API server need no stack
 	logging.BindFlags(flags)
 	var (
-		mode        = flags.String("mode", "", "takeover manages apps/v1 Deployments and requires that the Deployment controller of kube-controller-manager is disabled; custom-resource manages PlannedDeployments on any cluster; restarts restarts workloads when their configuration changes, beside any Deployment controller. Required.")
+		mode        = flags.String("mode", "", "takeover manages apps/v1 Deployments and requires that the Deployment controller of kube-controller-manager is disabled; custom-resource manages PlannedDeployments on any cluster; restarts restarts workloads when their configuration changes, together with any Deployment controller. Required.")
 		planner     = flags.String("planner", "", "address of the rollplan service in the form host:port. Required.")
 		plannerTLS  = flags.String("planner-ca", "", "PEM file with the CA certificates that verify the service. If empty, the connection is not encrypted.")
 		timeout     = flags.Duration("planner-timeout", rollplan.DefaultTimeout, "timeout of one attempt to call the service")
@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string) error {
 		pprof       = flags.String("pprof-bind-address", "", "address of the pprof endpoint. If empty, the endpoint is disabled.")
 		elect       = flags.Bool("leader-elect", true, "work only while holding a lease, so that several replicas can run")
 		electIn     = flags.String("leader-elect-namespace", "", "namespace of the lease. Defaults to the namespace of the pod.")
-		probe       = flags.Duration("native-controller-probe", 25*time.Second, "in takeover mode, how long to wait whether the native Deployment controller writes the status of a Deployment without pods, before the first write. Set it to 0 to start at once.")
+		probe       = flags.Duration("native-controller-probe", 25*time.Second, "in takeover mode, how long to watch, before the first write, whether the native Deployment controller writes the status of a Deployment without pods. Set it to 0 to start at once.")
 		restarts    = restartFlags(flags)
 		lease       = flags.Duration("leader-elect-lease-duration", 15*time.Second, "how long other replicas wait before they take over a lease that is not renewed")
 	)

@@ -44,7 +44,7 @@ func restartFlags(flags *flag.FlagSet) *restartSettings {
 	return &restartSettings{
 		flags:   flags,
 		options: flags.String("restart-options", "{}", `in mode restarts, the options of PlanRestarts: a RestartOptions of the API in JSON, for example {"profile":"RESTART_PROFILE_XING"} or {"allWorkloads":true,"maxConcurrent":3}`),
-		keyFile: flags.String("checksum-key-file", "", "in mode restarts, file with the key of the checksums of configurations. If empty, checksums are plain hashes, with which whoever may read workloads can test guesses of secret values. Changing the key restarts workloads."),
+		keyFile: flags.String("checksum-key-file", "", "in mode restarts, file with the key of the checksums of configurations. If empty, checksums are plain hashes: anyone who can read a workload can test guesses of secret values against them. Changing the key restarts workloads."),
 		ignored: flags.String("ignored-namespaces", "", "in mode restarts, comma-separated list of namespaces in which nothing is restarted"),
 		selectors: map[string]*string{
 			namespaceSelector:     flags.String(namespaceSelector, "", "in mode restarts, label selector of the namespaces in which workloads are restarted. If empty, all are selected."),

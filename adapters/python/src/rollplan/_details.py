@@ -35,7 +35,7 @@ def from_connect(http_code: int, body: bytes) -> PlannerError:
         code, message = str(error["code"]), str(error.get("message", ""))
         details = [(str(it["type"]), _base64(str(it["value"]))) for it in error.get("details", [])]
     except (ValueError, KeyError, TypeError):
-        return PlannerError(HTTP_CODES.get(http_code, "unknown"), f"HTTP {http_code}, and not an answer of the service")
+        return PlannerError(HTTP_CODES.get(http_code, "unknown"), f"HTTP {http_code}, but not from the service")
     return _error(code, message, details)
 
 

@@ -62,7 +62,7 @@ class Failure:
 
     @property
     def namespace_terminating(self) -> bool:
-        """Whether nothing can be created any more, because the namespace is being deleted."""
+        """Whether nothing more can be created, because the namespace is being deleted."""
         return "NamespaceTerminating" in self._causes
 
     @property

@@ -263,7 +263,7 @@ class Rollouts:
         state.answers, state.rejected = [], False
         for failure in carry_out(self._api, response.steps, state, cancel):
             if failure.namespace_terminating:
-                continue  # nothing can be created any more
+                continue  # nothing more can be created
             result.again = True
             state.answers.append(failure.message())
             if failure.rejected:

@@ -53,7 +53,7 @@ export class Cache {
   constructor(options: CacheOptions) {
     this.kind = options.kind;
     this.#options = options;
-    this.#synced.promise.catch(() => undefined); // whoever waits for it is told
+    this.#synced.promise.catch(() => undefined); // callers that wait for it get the error
   }
 
   // --- reading

@@ -24,7 +24,7 @@ export class Metrics {
   });
   readonly #rejectedCalls = new Counter({
     name: "rollplan_controller_rejected_calls_total",
-    help: "Calls that the API server rejected, by the reason of its answer.",
+    help: "Calls that the API server rejected, by the reason of the rejection.",
     labelNames: ["reason"],
     registers: this.#registers,
   });

@@ -83,7 +83,7 @@ pub const TABLE: [Row; 9] = [
         class: Class::Refused,
         name: "refused",
         limit: Limit::Grace(30),
-        evidence: "an event FailedCreate that has been repeated after the grace, and whose text is definite: a webhook or \
+        evidence: "an event FailedCreate that was repeated after this time, and whose text is definite: a webhook or \
                    policy that denied the request, PodSecurity, a LimitRange, an invalid pod, a missing ServiceAccount, \
                    PriorityClass or RuntimeClass (after 90 s), or a quota that one pod alone exceeds",
         resolved_by_room: true,

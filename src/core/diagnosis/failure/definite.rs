@@ -74,7 +74,7 @@ const REFUSED_FOR_MISSING: [(&str, &str); 3] = [
 pub(in crate::diagnosis) enum Refusal {
     /// It will be repeated.
     Definite,
-    /// It will be repeated unless somebody creates an object.
+    /// It will be repeated until the object is created.
     Missing,
     /// It may pass.
     Doubtful,

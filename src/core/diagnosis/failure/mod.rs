@@ -33,7 +33,7 @@ pub struct Failure {
     pub since: Time,
 }
 
-/// Whether it is certain that a failure persists unless somebody changes an object.
+/// Whether it is certain that a failure persists until an object is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finality {
     /// It is certain.

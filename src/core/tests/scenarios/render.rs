@@ -80,9 +80,9 @@ fn details(step: &Step) -> Vec<String> {
         OnFailure::Stop => {}
         OnFailure::Tolerate(codes) => {
             let codes: Vec<String> = codes.iter().map(i32::to_string).collect();
-            lines.push(format!("goes on after {}", codes.join(" or ")));
+            lines.push(format!("continues after {}", codes.join(" or ")));
         }
-        OnFailure::Continue => lines.push("goes on after any failure".to_owned()),
+        OnFailure::Continue => lines.push("continues after any failure".to_owned()),
     }
     lines
 }

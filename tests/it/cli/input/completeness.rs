@@ -6,8 +6,8 @@ use crate::cli::{DEPLOYMENT, NOW, POD, REPLICA_SET, plan_args, planned, rollplan
 /// Under Recreate, nothing is created before the input shows that no old pod exists.
 #[test]
 fn recreate_waits_if_the_input_may_lack_pods() {
-    const NOTE: &str = "note: the input may lack pods, so that strategy Recreate cannot tell whether old ones are \
-                        left, and waits: get deploy,rs,pods with kubectl, or pass --pods-complete if these are all\n";
+    const NOTE: &str = "note: some pods may be missing from the input, and strategy Recreate waits until no old pods are left: \
+                        pass the output of kubectl get deploy,rs,pods, or --pods-complete if none are missing\n";
     let recreate = DEPLOYMENT.replace(
         "  replicas: 2",
         "  replicas: 2\n  strategy: {type: Recreate}",
@@ -68,8 +68,8 @@ fn recreate_waits_if_the_input_may_lack_pods() {
 /// A list of ReplicaSets is complete if the numbers of pods add up, and it contains that of the current revision.
 #[test]
 fn inputs_that_may_lack_replica_sets_have_no_plan() {
-    const NOTE: &str = "note: the input may lack ReplicaSets, so that nothing can be planned or counted: get deploy,rs,pods \
-                        with kubectl, or pass --replica-sets-complete if these are all\n";
+    const NOTE: &str = "note: some ReplicaSets may be missing from the input, so nothing can be planned or counted: pass the \
+                        output of kubectl get deploy,rs,pods, or --replica-sets-complete if none are missing\n";
     let check = |deployment: &str, set: &str, args: &[&str], expected: &[&str], note: &str| {
         let run = rollplan(&plan_args(args), &[deployment, set].join("\n---\n"));
         let exit = if expected.is_empty() { 2 } else { 0 };
@@ -135,7 +135,7 @@ fn lists_with_a_continue_token_are_incomplete() {
     assert_eq!(run.exit, 2, "{run:?}");
     assert!(run.err.starts_with(CONTINUED), "{run:?}");
     assert!(
-        run.err.contains("note: the input may lack ReplicaSets"),
+        run.err.contains("note: some ReplicaSets may be missing"),
         "{run:?}"
     );
     assert!(run.out.contains("REPLICA_SETS_INCOMPLETE"), "{run:?}");

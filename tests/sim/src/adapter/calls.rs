@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// The response to a write may reveal that somebody else has changed the object since it was last observed.
+    /// The response to a write may reveal that another client has changed the object since it was last observed.
     fn detect_foreign_change(
         &mut self,
         call: &ApiCall,

@@ -1,4 +1,4 @@
-//! Checks each plan (`plans`), each write (`writes`, `bounds`), and the state of the world when nothing changes any more
+//! Checks each plan (`plans`), each write (`writes`, `bounds`), and the state of the world when nothing changes anymore
 //! (`rest`, `stuck`, `verdict`).
 
 mod bounds;

@@ -1,4 +1,4 @@
-//! Checks the state in which nothing changes any more: there is nothing left to write, and the published status is correct.
+//! Checks the state that no longer changes: there is nothing left to write, and the published status is correct.
 
 use std::sync::Arc;
 

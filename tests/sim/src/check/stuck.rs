@@ -14,7 +14,7 @@ use crate::tally::Tally;
 use crate::world::World;
 
 impl World {
-    /// Checks the report when nothing changes any more, or when the adapter's calls keep being rejected.
+    /// Checks the report when the state no longer changes, or when the adapter's calls keep being rejected.
     pub(crate) fn check_report(&mut self) {
         let Some(deployment) = self.store.deployment.clone() else {
             return;

@@ -65,7 +65,7 @@ def address(text: str) -> tuple[str, int] | None:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m rollplan.controller", description="A Deployment controller on rollplan.")
+    parser = argparse.ArgumentParser(prog="python -m rollplan.controller", description="A Deployment controller that uses rollplan.")
     add = parser.add_argument
     boolean_flag = {"type": boolean, "nargs": "?", "const": True}
     add(
@@ -78,7 +78,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--planner", required=True, help="address of the service: host:port for gRPC, or a URL for HTTP")
     add("--planner-ca", help="PEM file with the CA certificates that verify the service; without it, gRPC is not encrypted")
     add("--planner-timeout", type=duration, default=10.0, help="timeout of one attempt to call the service (10s)")
-    add("--kubeconfig", help="path of the kubeconfig; defaults to KUBECONFIG, or the cluster that this runs in")
+    add("--kubeconfig", help="path of the kubeconfig; defaults to KUBECONFIG, or in a pod to its service account")
     add(
         "--terminating-replicas",
         default=True,
@@ -88,7 +88,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--namespaces", default="", help="comma-separated list of namespaces to manage (all)")
     add("--selector", default="", help="label selector of the Deployments to manage (all)")
     add("--workers", type=int, default=5, help="number of Deployments that are synced concurrently (5)")
-    add("--min-interval", type=duration, default=0.1, help="least time between two syncs of a Deployment (100ms)")
+    add("--min-interval", type=duration, default=0.1, help="minimum time between two syncs of a Deployment (100ms)")
     add(
         "--status-interval",
         type=duration,
@@ -98,12 +98,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--resync-interval", type=duration, default=3600.0, help="how often all Deployments are synced (1h)")
     add("--kube-api-qps", type=float, default=50.0, help="maximum rate of API server requests, per second (50)")
     add("--kube-api-burst", type=int, default=100, help="maximum burst of API server requests (100)")
-    add("--metrics-bind-address", type=address, default=address(":8080"), help="address of the metrics, or 0 (:8080)")
+    add("--metrics-bind-address", type=address, default=address(":8080"), help="address of the metrics endpoint; 0 disables it (:8080)")
     add(
         "--health-probe-bind-address",
         type=address,
         default=address(":8081"),
-        help="address of /healthz and /readyz, or 0 (:8081)",
+        help="address of /healthz and /readyz; 0 disables them (:8081)",
     )
     add(
         "--leader-elect",
@@ -122,7 +122,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--native-controller-probe",
         type=duration,
         default=25.0,
-        help="in takeover mode, how long to wait whether the native Deployment controller writes the status of a Deployment"
+        help="in takeover mode, how long to watch whether the native Deployment controller writes the status of a Deployment"
         " without pods, before the first write; 0 disables the probe (25s)",
     )
     parsed = parser.parse_args(arguments)

@@ -17,7 +17,7 @@ PLANNER_SECONDS = Histogram(
 )
 SYNCS = Counter("rollplan_controller_syncs", "Syncs of Deployments, by outcome.", ["outcome"])
 REJECTED_CALLS = Counter(
-    "rollplan_controller_rejected_calls", "Calls that the API server rejected, by the reason of its answer.", ["reason"]
+    "rollplan_controller_rejected_calls", "Calls that the API server rejected, by the reason of the rejection.", ["reason"]
 )
 ROLLOUTS = Gauge(
     "rollplan_controller_rollouts",

@@ -36,7 +36,7 @@ class _PhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Phase.ValueType
     generation.
     """
     PHASE_PAUSED: _Phase.ValueType  # 3
-    """The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when somebody deletes them
+    """The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when a user deletes them
     (updateStrategy OnDelete).
     """
     PHASE_STALLED: _Phase.ValueType  # 4
@@ -64,7 +64,7 @@ PHASE_COMPLETE: Phase.ValueType  # 2
 generation.
 """
 PHASE_PAUSED: Phase.ValueType  # 3
-"""The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when somebody deletes them
+"""The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when a user deletes them
 (updateStrategy OnDelete).
 """
 PHASE_STALLED: Phase.ValueType  # 4
@@ -92,7 +92,7 @@ class _OutlookEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outlook.Value
     OUTLOOK_COMPLETES_BY_ITSELF: _Outlook.ValueType  # 2
     """Nothing fails, and only time is missing."""
     OUTLOOK_NEEDS_CHANGE: _Outlook.ValueType  # 3
-    """No controller, kubelet or scheduler resolves it unless somebody changes an object."""
+    """No controller, kubelet or scheduler resolves it: an object must be changed."""
     OUTLOOK_UNDECIDED: _Outlook.ValueType  # 4
     """The rollout may complete by itself or not."""
 
@@ -106,7 +106,7 @@ OUTLOOK_COMPLETE: Outlook.ValueType  # 1
 OUTLOOK_COMPLETES_BY_ITSELF: Outlook.ValueType  # 2
 """Nothing fails, and only time is missing."""
 OUTLOOK_NEEDS_CHANGE: Outlook.ValueType  # 3
-"""No controller, kubelet or scheduler resolves it unless somebody changes an object."""
+"""No controller, kubelet or scheduler resolves it: an object must be changed."""
 OUTLOOK_UNDECIDED: Outlook.ValueType  # 4
 """The rollout may complete by itself or not."""
 Global___Outlook: _TypeAlias = Outlook  # noqa: Y015

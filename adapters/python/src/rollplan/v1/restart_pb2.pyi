@@ -663,11 +663,11 @@ class RestartOptions(_message.Message):
     restart_on: Global___RestartOn.ValueType
     """Which uses need a restart. Defaults to RESTART_ON_ALL."""
     checksum_key: _builtins.bytes
-    """Key of the checksums of configurations in `objects_json`. Without it the checksums are plain hashes, and whoever may
-    read workloads can test guesses of secret values. Changing the key restarts workloads.
+    """Key of the checksums of configurations in `objects_json`. Without it, the checksums are plain hashes: anyone who can
+    read a workload can test guesses of secret values against them. Changing the key restarts workloads.
     """
     max_concurrent: _builtins.int
-    """Maximum number of restarts under way, counted by the workloads in the request. Must not be negative. Defaults to 0,
+    """Maximum number of restarts in progress, counted by the workloads in the request. Must not be negative. Defaults to 0,
     which means any number.
     """
     all_workloads: _builtins.bool
@@ -872,7 +872,7 @@ class PlanRestartsResponse(_message.Message):
 
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[Global___ItemViolation]:
-        """Items of the request that are invalid and were left out."""
+        """Items of the request that are invalid and were skipped."""
 
     def __init__(
         self,
@@ -1132,7 +1132,7 @@ Global___RestartCounts: _TypeAlias = RestartCounts  # noqa: Y015
 
 @_typing.final
 class ItemViolation(_message.Message):
-    """ItemViolation is something that is wrong with an item of the request. The item was left out."""
+    """ItemViolation is a problem with an item of the request. The item was skipped."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

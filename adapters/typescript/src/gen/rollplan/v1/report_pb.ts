@@ -474,7 +474,7 @@ export enum Phase {
   COMPLETE = 2,
 
   /**
-   * The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when somebody deletes them
+   * The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when a user deletes them
    * (updateStrategy OnDelete).
    *
    * @generated from enum value: PHASE_PAUSED = 3;
@@ -545,7 +545,7 @@ export enum Outlook {
   COMPLETES_BY_ITSELF = 2,
 
   /**
-   * No controller, kubelet or scheduler resolves it unless somebody changes an object.
+   * No controller, kubelet or scheduler resolves it: an object must be changed.
    *
    * @generated from enum value: OUTLOOK_NEEDS_CHANGE = 3;
    */

@@ -471,8 +471,8 @@ export type RestartOptions = Message<"rollplan.v1.RestartOptions"> & {
   frozenNamespaces: string[];
 
   /**
-   * Key of the checksums of configurations in `objects_json`. Without it the checksums are plain hashes, and whoever may
-   * read workloads can test guesses of secret values. Changing the key restarts workloads.
+   * Key of the checksums of configurations in `objects_json`. Without it, the checksums are plain hashes: anyone who can
+   * read a workload can test guesses of secret values against them. Changing the key restarts workloads.
    *
    * @generated from field: bytes checksum_key = 10;
    */
@@ -493,7 +493,7 @@ export type RestartOptions = Message<"rollplan.v1.RestartOptions"> & {
   reloader?: ReloaderOptions | undefined;
 
   /**
-   * Maximum number of restarts under way, counted by the workloads in the request. Must not be negative. Defaults to 0,
+   * Maximum number of restarts in progress, counted by the workloads in the request. Must not be negative. Defaults to 0,
    * which means any number.
    *
    * @generated from field: int32 max_concurrent = 13;
@@ -685,7 +685,7 @@ export type PlanRestartsResponse = Message<"rollplan.v1.PlanRestartsResponse"> &
   counts?: RestartCounts | undefined;
 
   /**
-   * Items of the request that are invalid and were left out.
+   * Items of the request that are invalid and were skipped.
    *
    * @generated from field: repeated rollplan.v1.ItemViolation violations = 4;
    */
@@ -1015,7 +1015,7 @@ export const RestartCountsSchema: GenMessage<RestartCounts> = /*@__PURE__*/
   messageDesc(file_rollplan_v1_restart, 13);
 
 /**
- * ItemViolation is something that is wrong with an item of the request. The item was left out.
+ * ItemViolation is a problem with an item of the request. The item was skipped.
  *
  * @generated from message rollplan.v1.ItemViolation
  */

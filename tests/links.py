@@ -1,0 +1,50 @@
+"""Checks that every relative link and anchor in the Markdown files of the tree leads somewhere."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+
+FENCE = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1\s*$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`[^`\n]*`")
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
+REMOTE = re.compile(r"[a-z][a-z0-9+.-]*:")
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of the headings, as GitHub and GitLab name them."""
+    found: set[str] = set()
+    for heading in HEADING.findall(FENCE.sub("", text)):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+        name = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        number = sum(1 for it in found if it == name or re.fullmatch(re.escape(name) + r"-\d+", it))
+        found.add(f"{name}-{number}" if number else name)
+    return found
+
+
+def broken(file: Path) -> list[str]:
+    links = LINK.findall(CODE.sub("", FENCE.sub("", file.read_text())))
+    problems = []
+    for link in links:
+        if REMOTE.match(link):
+            continue
+        path, _, anchor = unquote(link).partition("#")
+        target = file.parent / path if path else file
+        if not target.exists():
+            problems.append(f"{file}: {link}: no such file")
+        elif anchor and target.suffix == ".md" and anchor not in anchors(target.read_text()):
+            problems.append(f"{file}: {link}: no such heading")
+    return problems
+
+
+def main() -> int:
+    files = subprocess.run(["git", "ls-files", "-z", "*.md"], check=True, capture_output=True, text=True).stdout
+    problems = [problem for file in files.split("\0") if file for problem in broken(Path(file))]
+    print("\n".join(problems), file=sys.stderr, end="\n" if problems else "")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
