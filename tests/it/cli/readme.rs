@@ -1,4 +1,4 @@
-//! The output in the README matches that of its commands.
+//! Commands in the documentation are valid, and the output in the README matches that of its commands.
 
 use super::{read, rollplan};
 
@@ -35,4 +35,59 @@ fn readme_matches_the_output_of_its_commands() {
             printed = rest;
         }
     }
+}
+
+/// The pages with commands for users.
+const PAGES: [&str; 7] = [
+    "README.md",
+    "docs/adapters.md",
+    "docs/ci.md",
+    "docs/operations.md",
+    "docs/restarts.md",
+    "docs/verdict.md",
+    "examples/README.md",
+];
+
+/// The arguments of a command line `rollplan …` at the start of a text, without comments and other commands.
+fn arguments(text: &str) -> Option<Vec<&str>> {
+    let command = text.strip_prefix("rollplan ")?;
+    let ends = ["`", " #", " |", " &", "("];
+    let end = ends.iter().filter_map(|end| command.find(end)).min();
+    let words = command[..end.unwrap_or(command.len())].split_whitespace();
+    Some(words.collect())
+}
+
+/// The commands of a page: lines of code blocks, parts of pipelines, and inline code.
+fn commands(page: &str) -> Vec<Vec<&str>> {
+    let mut is_code = false;
+    let mut parts = Vec::new();
+    for line in page.lines() {
+        if line.starts_with("```") {
+            is_code = !is_code;
+        } else if is_code || line.starts_with("    ") {
+            parts.extend(line.split(" | "));
+        } else {
+            parts.extend(line.split('`').skip(1).step_by(2));
+        }
+    }
+    let commands = parts.into_iter();
+    commands
+        .filter_map(|part| arguments(part.trim_start()))
+        .collect()
+}
+
+#[test]
+fn documented_commands_are_valid() {
+    let mut count = 0;
+    for page in PAGES {
+        let text = read(page);
+        for command in commands(&text) {
+            // --help comes last: arguments before it are parsed, and the command is not carried out.
+            let args = [command.as_slice(), &["--help"]].concat();
+            let run = rollplan(&args, "");
+            assert_eq!((run.exit, run.err.as_str()), (0, ""), "{page}: {command:?}");
+            count += 1;
+        }
+    }
+    assert!(count >= 30, "{count}");
 }

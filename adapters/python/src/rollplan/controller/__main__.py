@@ -65,7 +65,8 @@ def address(text: str) -> tuple[str, int] | None:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m rollplan.controller", description="A Deployment controller that uses rollplan.")
+    description = "A Deployment controller that uses rollplan."
+    parser = argparse.ArgumentParser(prog="python -m rollplan.controller", description=description)
     add = parser.add_argument
     boolean_flag = {"type": boolean, "nargs": "?", "const": True}
     add(
@@ -98,7 +99,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--resync-interval", type=duration, default=3600.0, help="how often all Deployments are synced (1h)")
     add("--kube-api-qps", type=float, default=50.0, help="maximum rate of API server requests, per second (50)")
     add("--kube-api-burst", type=int, default=100, help="maximum burst of API server requests (100)")
-    add("--metrics-bind-address", type=address, default=address(":8080"), help="address of the metrics endpoint; 0 disables it (:8080)")
+    metrics_help = "address of the metrics endpoint; 0 disables it (:8080)"
+    add("--metrics-bind-address", type=address, default=address(":8080"), help=metrics_help)
     add(
         "--health-probe-bind-address",
         type=address,
