@@ -206,7 +206,7 @@ func (c *cliCheck) plugin(ctx context.Context, t *testing.T, name string) {
 	if code, out := run("status", "--unknown"); code != 2 || !strings.Contains(out, "Usage: kubectl rollplan status") {
 		t.Fatalf("kubectl rollplan status with an unknown flag ends with %d:\n%s", code, out)
 	}
-	if code, out := run("status"); code != 2 || !strings.Contains(out, "which objects?") {
+	if code, out := run("status"); code != 2 || !strings.Contains(out, "no objects selected") {
 		t.Fatalf("kubectl rollplan status without a name ends with %d:\n%s", code, out)
 	}
 }
