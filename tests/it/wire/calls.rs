@@ -276,6 +276,26 @@ fn error_pages_of_proxies_are_not_rejections() {
     }
 }
 
+/// For example, an authenticating proxy in front of it.
+#[test]
+fn rejections_without_a_status_are_reported_by_their_code() {
+    let (mut request, _) = half_way();
+    request.options.get_or_insert_default().report = true;
+    request.snapshot().answers = vec![proto::StepAnswer {
+        call: mk_request().answer().call.clone(),
+        http_code: 403,
+        body: b"no".to_vec(),
+        ..Default::default()
+    }];
+    let report = wire::plan_rollout(request).unwrap().report.unwrap();
+    let expected = "the server answered HTTP 403 without a Status";
+    let mut blockers = report.blockers.iter();
+    assert!(
+        blockers.any(|it| it.message.contains(expected)),
+        "{report:?}"
+    );
+}
+
 #[test]
 fn events_are_returned_as_calls_on_request() {
     let list = example("fresh-create");

@@ -60,7 +60,9 @@ fn daemon_set_names_bad_nodes_without_failing() {
         json!({}),
         json!({"updatedNumberScheduled": 2, "numberReady": 2, "numberAvailable": 2}),
     );
-    let revisions = [revision(&set, "old", 1), revision(&set, "new", 10)];
+    let mut theirs = revision(&set, "theirs", 11);
+    theirs["metadata"]["ownerReferences"][0]["uid"] = json!("another");
+    let revisions = [revision(&set, "old", 1), revision(&set, "new", 10), theirs];
     let mut objects = vec![
         pod("agent-a", &set, "new", "node-a", no_image()),
         pod("agent-b", &set, "new", "node-b", ready()),

@@ -368,3 +368,116 @@ fn jobs_are_deleted_if_they_exist_then_created_again() {
         )]
     );
 }
+
+/// Without a key, anyone who may read the workloads could try values.
+#[test]
+fn checksums_depend_on_the_key() {
+    // sha256 of "1"
+    let plain = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b";
+    let with = |key: &str| {
+        let all = [
+            config_map("app", json!({"A": "1"})),
+            deployment("web", None),
+        ];
+        let options = json!({"checksumKey": key});
+        state(&plan(&objects(&all, options)).plans[0])
+    };
+    let is_plain = |state: &str| state.contains(&plain[..12]);
+    assert!(is_plain(&with("")), "{}", with(""));
+    assert!(!is_plain(&with("c2VjcmV0")));
+    assert_ne!(with("c2VjcmV0"), with("b3RoZXI="));
+}
+
+/// What is missing from a page of a list may be on the next one.
+#[test]
+fn configurations_missing_from_a_page_are_not_deleted() {
+    let web = recorded(deployment("web", None));
+    let mut request = objects(&[web], json!({"quiet": "0s"}));
+    let reasons_of = |request: &Value| {
+        let plans = plan(request).plans;
+        plans
+            .iter()
+            .flat_map(reasons)
+            .any(|it| it == "REQUIRED_MISSING")
+    };
+    assert!(reasons_of(&request));
+    request["configurationsComplete"] = json!(false);
+    assert!(!reasons_of(&request));
+    let mut list: Value =
+        json!({"apiVersion": "v1", "kind": "List", "metadata": {"continue": "next"}});
+    list["items"] = json!([recorded(deployment("web", None))]);
+    request["configurationsComplete"] = json!(true);
+    request["objectsJson"] = json!([crate::base64(&list)]);
+    assert!(!reasons_of(&request));
+}
+
+/// Its metadata may change, but its data does not.
+#[test]
+fn immutable_configurations_changed_when_they_were_created() {
+    let mut set = recorded(workload("StatefulSet"));
+    set["spec"]["replicas"] = json!(1);
+    set["status"] = json!({"observedGeneration": 1, "replicas": 1, "readyReplicas": 1, "updatedReplicas": 1,
+        "updateRevision": "web-2"});
+    let pod = pod(
+        "uid-web",
+        json!({"controller-revision-hash": "web-2"}),
+        AFTER,
+    );
+    for (immutable, expected) in [(true, "RECORD"), (false, "RESTART")] {
+        let mut map = config_map("app", json!({"A": "2"}));
+        map["immutable"] = json!(immutable);
+        map["metadata"]["creationTimestamp"] = json!(BEFORE);
+        map["metadata"]["managedFields"] =
+            json!([{"manager": "kubectl", "time": NOW, "fieldsV1": {"f:data": {"f:A": {}}}}]);
+        let answer = plan(&objects(
+            &[map, set.clone(), pod.clone()],
+            json!({"quiet": "0s"}),
+        ));
+        assert_eq!(
+            decisions(&answer),
+            [("web".to_owned(), expected.to_owned())]
+        );
+    }
+}
+
+#[test]
+fn marks_that_are_gone_from_the_template_are_reported() {
+    let mut web = recorded(deployment("web", None));
+    let restart = planned(&web, &[], json!({"quiet": "0s"}));
+    web["metadata"]["annotations"][super::STATE] = json!(state(&restart));
+    let after = |web: Value| {
+        let answer = plan(&objects(
+            &[changed(), web],
+            json!({"includeUnchanged": true}),
+        ));
+        let reasons = reasons(&answer.plans[0]);
+        reasons.contains(&"MARKER_STRIPPED")
+    };
+    assert!(after(web.clone()));
+    web["spec"]["template"]["metadata"]["annotations"] = json!({"rollplan.dev/restarted-at": NOW});
+    assert!(!after(web));
+}
+
+/// After an undo, pods that started before the last change run with an older configuration, whichever that is.
+#[test]
+fn pods_older_than_the_applied_change_are_restarted() {
+    let mut set = recorded(workload("StatefulSet"));
+    set["spec"]["replicas"] = json!(1);
+    set["status"] = json!({"observedGeneration": 1, "replicas": 1, "readyReplicas": 1, "updatedReplicas": 1,
+        "updateRevision": "web-2"});
+    let of = |time: &str| {
+        pod(
+            "uid-web",
+            json!({"controller-revision-hash": "web-2"}),
+            time,
+        )
+    };
+    let fresh = planned(&set, &[of(AFTER)], json!({"quiet": "0s"}));
+    set["metadata"]["annotations"][super::STATE] = json!(state(&fresh));
+    let undone = planned(&set, &[of(BEFORE)], json!({"quiet": "0s"}));
+    let [change] = &undone.changes[..] else {
+        panic!("{undone:?}");
+    };
+    let expected = (proto::ConfigurationKind::Unspecified, "undone", "");
+    assert_eq!((change.kind(), &*change.r#type, &*change.name), expected);
+}

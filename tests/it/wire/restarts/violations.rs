@@ -1,5 +1,8 @@
 //! Invalid objects, messages and options.
 
+use std::collections::BTreeMap;
+
+use rollplan::proto::{Configuration, ObjectMeta, PlanRestartsRequest, Workload};
 use rollplan::wire::{self, Error};
 use serde_json::json;
 
@@ -89,9 +92,10 @@ fn violations_of_messages_name_their_fields() {
 
 #[test]
 fn lengths_of_names_and_checksums_are_limited() {
-    let with = |checksum: usize, resource: usize| {
+    let with = |checksum: usize, resource: usize, path: usize| {
         let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {"name": "web", "namespace": "shop", "uid": "1"}, "resource": "a".repeat(resource)});
+            "metadata": {"name": "web", "namespace": "shop", "uid": "1"},
+            "resource": "a".repeat(resource), "templatePath": "a".repeat(path)});
         let configuration = json!({"kind": 1, "namespace": "shop", "name": "app",
             "keyChecksums": {"A": "0".repeat(checksum)}});
         let answer =
@@ -99,12 +103,13 @@ fn lengths_of_names_and_checksums_are_limited() {
         let fields = answer.violations.into_iter().map(|it| it.field);
         fields.collect::<Vec<_>>()
     };
-    assert!(with(16, 63).is_empty());
+    assert!(with(16, 63, 253).is_empty());
     let both = [
         "workloads[0].resource",
+        "workloads[0].template_path",
         "configurations[0].key_checksums[\"A\"]",
     ];
-    assert_eq!(with(15, 64), both);
+    assert_eq!(with(15, 64, 254), both);
 }
 
 #[test]
@@ -115,6 +120,71 @@ fn violations_beyond_a_thousand_are_counted() {
         (answer.violations.len(), answer.omitted_violations),
         (1_000, 3)
     );
+}
+
+/// Each item lists its first violations.
+#[test]
+fn violations_that_items_do_not_list_are_counted() {
+    let annotations: BTreeMap<String, &str> = (0..50)
+        .map(|index| (format!("not valid {index}"), ""))
+        .collect();
+    let namespaces = json!([{"name": "shop", "annotations": annotations}, {"name": "b", "annotations": annotations}]);
+    let answer = plan(&json!({"now": NOW, "namespaces": namespaces}));
+    let listed = i32::try_from(answer.violations.len()).unwrap();
+    assert!(listed < 100, "{listed}");
+    assert_eq!(listed + answer.omitted_violations, 100);
+}
+
+#[test]
+fn numbers_of_items_are_limited() {
+    let too_many = |request: PlanRestartsRequest| match wire::plan_restarts(request) {
+        Err(Error::TooLarge {
+            what, count, max, ..
+        }) => (what, count, max),
+        Err(other) => panic!("{other:?}"),
+        Ok(answer) => panic!("{:?}", answer.counts),
+    };
+    let now = request(&json!({"now": NOW}));
+    let workloads = (0..20_001).map(|index| Workload {
+        api_version: "apps/v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        metadata: Some(ObjectMeta {
+            name: format!("web-{index}"),
+            namespace: "shop".to_owned(),
+            uid: format!("{index}"),
+            ..ObjectMeta::default()
+        }),
+        ..Workload::default()
+    });
+    let workloads = PlanRestartsRequest {
+        workloads: workloads.collect(),
+        ..now.clone()
+    };
+    assert_eq!(too_many(workloads), ("workloads", 20_001, 20_000));
+    let configurations = (0..40_001).map(|index| Configuration {
+        kind: 1,
+        namespace: "shop".to_owned(),
+        name: format!("app-{index}"),
+        ..Configuration::default()
+    });
+    let configurations = PlanRestartsRequest {
+        configurations: configurations.collect(),
+        ..now.clone()
+    };
+    assert_eq!(too_many(configurations), ("configurations", 40_001, 40_000));
+    let maps = (0..40_001).map(|index| {
+        format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"app-{index}","namespace":"shop"}}}}"#)
+    });
+    let maps: Vec<String> = maps.collect();
+    let text = format!(
+        r#"{{"apiVersion":"v1","kind":"List","items":[{}]}}"#,
+        maps.join(",")
+    );
+    let maps = PlanRestartsRequest {
+        objects_json: vec![text.into()],
+        ..now
+    };
+    assert_eq!(too_many(maps), ("configurations", 40_001, 40_000));
 }
 
 #[test]
