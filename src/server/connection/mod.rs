@@ -1,5 +1,6 @@
 //! Connections, plain or encrypted. They are closed if the client is silent or does not read its responses.
 
+pub(crate) mod batched;
 pub(crate) mod clients;
 pub(crate) mod descriptors;
 pub(crate) mod listener;
@@ -12,10 +13,10 @@ use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes, BytesMut};
 use metrics::{Counter, Gauge};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -36,9 +37,16 @@ const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// cannot be told that the server is shutting down.
 const PREFACE_BYTES: usize = 24;
 
-/// A client's connection, as used by hyper.
+/// The size from which a batch is sent at once.
+const BATCH_BYTES_MAX: usize = 32 << 10;
+
+/// A client's connection.
 pub(crate) struct Connection {
     stream: Stream,
+    /// Bytes of responses that are sent together, see [`Batched`](batched::Batched).
+    batch: BytesMut,
+    /// When the first byte was added to the batch.
+    batch_since: Instant,
     /// The longest permitted silence. A live client answers pings: if pings are sent, hyper closes a silent connection.
     /// Otherwise, it is closed by the next check here.
     silence_max: Duration,
@@ -111,6 +119,8 @@ impl Connection {
         let now = Instant::now();
         Self {
             stream,
+            batch: BytesMut::new(),
+            batch_since: now,
             silence_max,
             last_read: now,
             opened: now,
@@ -150,6 +160,74 @@ impl Connection {
         polled
     }
 
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Encrypted(stream) => Pin::new(stream).poll_read(cx, buf),
+        };
+        if read.is_ready() {
+            self.last_read = Instant::now();
+            self.bytes_read += buf.filled().len() - before;
+        }
+        self.unless_closed(cx, read)
+    }
+
+    /// Adds the bytes to the batch. If the batch is full, sends it first.
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let len: usize = bufs.iter().map(|buf| buf.len()).sum();
+        if self.batch.len() + len > BATCH_BYTES_MAX {
+            ready!(self.poll_send_batch(cx))?;
+        }
+        if len > BATCH_BYTES_MAX {
+            let written = match &mut self.stream {
+                Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+                Stream::Encrypted(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            };
+            return self.unless_closed(cx, written);
+        }
+        if self.batch.is_empty() {
+            self.batch = BytesMut::with_capacity(BATCH_BYTES_MAX);
+            self.batch_since = Instant::now();
+        }
+        for buf in bufs {
+            self.batch.extend_from_slice(buf);
+        }
+        Poll::Ready(Ok(len))
+    }
+
+    /// Sends the batch.
+    fn poll_send_batch(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.batch.is_empty() {
+            let written = match &mut self.stream {
+                Stream::Plain(stream) => Pin::new(stream).poll_write(cx, &self.batch),
+                Stream::Encrypted(stream) => Pin::new(stream).poll_write(cx, &self.batch),
+            };
+            match ready!(self.unless_closed(cx, written))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.batch.advance(written),
+            }
+        }
+        // An idle connection needs no memory for responses.
+        self.batch = BytesMut::new();
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Encrypted(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_send_batch(cx))?;
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Encrypted(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+
     /// Fails if the connection must be closed.
     fn poll_idle_check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while self.next_check.as_mut().poll(cx).is_ready() {
@@ -165,7 +243,9 @@ impl Connection {
             {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            if self.pending_responses.oldest_age(now) >= RESPONSE_READ_TIMEOUT {
+            let batch_is_unread =
+                !self.batch.is_empty() && now - self.batch_since >= RESPONSE_READ_TIMEOUT;
+            if batch_is_unread || self.pending_responses.oldest_age(now) >= RESPONSE_READ_TIMEOUT {
                 self.metrics.unread.increment(1);
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -182,73 +262,6 @@ impl Drop for Connection {
             self.metrics.silent.increment(1);
         }
         self.metrics.open.decrement(1);
-    }
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let before = buf.filled().len();
-        let read = match &mut this.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Encrypted(stream) => Pin::new(stream).poll_read(cx, buf),
-        };
-        if read.is_ready() {
-            this.last_read = Instant::now();
-            this.bytes_read += buf.filled().len() - before;
-        }
-        this.unless_closed(cx, read)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Stream::Encrypted(stream) => Pin::new(stream).poll_write(cx, buf),
-        };
-        self.unless_closed(cx, written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Stream::Encrypted(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-        };
-        self.unless_closed(cx, written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match &self.stream {
-            Stream::Plain(stream) => stream.is_write_vectored(),
-            Stream::Encrypted(stream) => stream.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Encrypted(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Encrypted(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
     }
 }
 
@@ -327,7 +340,7 @@ mod tests {
     const SILENCE_MAX: Duration = Duration::from_secs(100);
 
     /// A connection, and its client side.
-    async fn mk_connection(stopping: watch::Receiver<()>) -> (Connection, TcpStream) {
+    pub(super) async fn mk_connection(stopping: watch::Receiver<()>) -> (Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
@@ -355,7 +368,7 @@ mod tests {
         let start = Instant::now();
         let mut bytes = [0; 8];
         let mut buf = ReadBuf::new(&mut bytes);
-        let read = poll_fn(|cx| Pin::new(&mut *connection).poll_read(cx, &mut buf));
+        let read = poll_fn(|cx| connection.poll_read(cx, &mut buf));
         let read = timeout(SILENCE_MAX * 2, read).await.expect("it is closed");
         assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
         start.elapsed()
@@ -405,5 +418,27 @@ mod tests {
             .track(Bytes::from_static(b"b"), Box::new(()));
         assert_within_a_check(closes_after(&mut connection).await, RESPONSE_READ_TIMEOUT);
         drop(unread);
+    }
+
+    #[tokio::test]
+    async fn unread_batch_closes_the_connection() {
+        let (_stop, stopping) = watch::channel(());
+        let (mut connection, _client) = mk_connection(stopping).await;
+        // Without a client that reads, the buffers of the system are full at some point.
+        let response = [0; 20 << 10];
+        let written =
+            |cx: &mut Context<'_>| connection.poll_write(cx, &[io::IoSlice::new(&response)]);
+        let start = Instant::now();
+        let write = timeout(SILENCE_MAX * 2, async {
+            let mut written = written;
+            loop {
+                if let Err(closed) = poll_fn(&mut written).await {
+                    return closed;
+                }
+            }
+        });
+        let closed = write.await.expect("it is closed");
+        assert_eq!(closed.kind(), io::ErrorKind::TimedOut);
+        assert_within_a_check(start.elapsed(), RESPONSE_READ_TIMEOUT);
     }
 }

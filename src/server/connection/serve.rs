@@ -25,6 +25,7 @@ use tonic::transport::server::Connected as _;
 use tower::{Service, ServiceExt as _};
 
 use crate::server::config::Config;
+use crate::server::connection::batched::Batched;
 use crate::server::connection::clients::{AllowedClients, NotAllowed};
 use crate::server::connection::{Calls, Connection, PendingResponses};
 
@@ -64,9 +65,10 @@ pub(crate) async fn serve<S>(
                     let calls = connection.calls();
                     let service =
                         with_connection_extensions(pending, calls, not_allowed, service.clone());
-                    let connection = builder.serve_connection(TokioIo::new(connection), service);
-                    let connection = connection.into_owned();
-                    let serving = serve_one(connection, age, stop.clone());
+                    let connection = Batched::new(connection);
+                    let serving =
+                        builder.serve_connection(TokioIo::new(connection.clone()), service);
+                    let serving = serve_one(connection, serving.into_owned(), age, stop.clone());
                     let is_open = is_open.clone();
                     tokio::spawn(async move {
                         serving.await;
@@ -131,7 +133,8 @@ where
 
 /// Serves one connection to its end.
 async fn serve_one<S>(
-    connection: auto::Connection<'static, TokioIo<Connection>, S, TokioExecutor>,
+    connection: Batched,
+    serving: auto::Connection<'static, TokioIo<Batched>, S, TokioExecutor>,
     age: Option<Duration>,
     mut stop: watch::Receiver<()>,
 ) where
@@ -142,16 +145,15 @@ async fn serve_one<S>(
             Future: Send + 'static,
         >,
 {
-    let mut connection = pin!(connection);
+    let mut serving = pin!(serving);
     tokio::select! {
-        // The client notices a failed connection.
-        _ = &mut connection => return,
+        () = connection.run(serving.as_mut()) => return,
         () = reached(age) => {}
         _ = stop.changed() => {}
     }
     // Tells the client to connect elsewhere. Calls in flight complete.
-    connection.as_mut().graceful_shutdown();
-    let _ = connection.await;
+    serving.as_mut().graceful_shutdown();
+    connection.run(serving).await;
 }
 
 async fn reached(age: Option<Duration>) {
