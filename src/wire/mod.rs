@@ -38,9 +38,9 @@ pub use parse::selector::parse_selector;
 pub use parse::{Horizon, parse_options, parse_snapshot};
 pub(crate) use plan_request::PlanRequest;
 pub use plan_request::{Encoded, EncodedPlanRequest};
-pub use print::{print_plan, print_status, print_step};
+pub use print::{print_status, print_step};
 pub use print_report::print_report;
-pub use print_revision::{print_revisions, print_rollback};
+pub use print_revision::print_revisions;
 pub use restart::{plan_restarts, plan_restarts_until};
 
 use bytes::Bytes;
@@ -118,7 +118,7 @@ pub(crate) fn plan_shown_until(
         }
         false => None,
     };
-    let mut answer = print::print_plan_until(plan, report, interrupt);
+    let mut answer = print::print_plan(plan, report, interrupt);
     calls.complete(&mut answer.steps, &snapshot);
     if !snapshot.replica_sets_complete {
         answer.status = None;
@@ -233,7 +233,7 @@ pub fn rollback_until(
     let calls = Calls::of(snapshot.as_ref(), options.as_ref());
     let snapshot = parse::rollback(snapshot, to_revision, options, interrupt)?;
     let rollback = rollplan_core::rollback_until(&snapshot, to_revision, interrupt)?;
-    let mut answer = print_revision::print_rollback_until(rollback?, interrupt);
+    let mut answer = print_revision::print_rollback(rollback?, interrupt);
     calls.complete(&mut answer.steps, &snapshot);
     interrupt.check()?;
     Ok(answer)

@@ -4,7 +4,7 @@ use rollplan_core::Plan;
 use rollplan_core::action::{
     Action, ApiCall, Event, NewReplicaSet, OnFailure, OwnerChange, SetChange, Step, Target, Verb,
 };
-use rollplan_core::interrupt::{Interrupt, Never};
+use rollplan_core::interrupt::Interrupt;
 use rollplan_core::kinds::Observed;
 use rollplan_core::report::Report;
 use rollplan_core::snapshot::{Condition, Deployment, DeploymentStatus, ObjectMeta};
@@ -13,14 +13,8 @@ use super::path;
 use super::print_time::{duration, timestamp};
 use crate::proto;
 
-/// Converts a plan and its report, if there is one, to a response.
-#[must_use]
-pub fn print_plan(plan: Plan, report: Option<Report>) -> proto::PlanRolloutResponse {
-    print_plan_until(plan, report, &Never)
-}
-
-/// Like [`print_plan`], but can be interrupted: steps are then missing.
-pub(super) fn print_plan_until(
+/// Converts a plan and its report, if there is one, to a response. After an interruption, steps are missing.
+pub(super) fn print_plan(
     plan: Plan,
     report: Option<Report>,
     interrupt: &dyn Interrupt,

@@ -1,20 +1,14 @@
 //! Converts revisions and rollbacks to protobuf messages.
 
-use rollplan_core::interrupt::{Interrupt, Never};
+use rollplan_core::interrupt::Interrupt;
 use rollplan_core::{Revision, Rollback, TemplateChange};
 
 use super::print::print_step;
 use super::print_time::timestamp;
 use crate::proto;
 
-/// Converts a rollback to a response.
-#[must_use]
-pub fn print_rollback(rollback: Rollback) -> proto::RollbackResponse {
-    print_rollback_until(rollback, &Never)
-}
-
-/// Like [`print_rollback`], but can be interrupted: changes are then missing.
-pub(super) fn print_rollback_until(
+/// Converts a rollback to a response. After an interruption, changes are missing.
+pub(super) fn print_rollback(
     rollback: Rollback,
     interrupt: &dyn Interrupt,
 ) -> proto::RollbackResponse {

@@ -338,6 +338,45 @@ fn large_integers_are_exact() {
     );
 }
 
+/// API servers add defaults to the templates of ReplicaSets, and not to those of custom resources.
+#[test]
+fn replica_set_with_the_defaults_has_the_template_of_a_custom_resource() {
+    let (mut typed, mut items) = half_way();
+    items[0]["apiVersion"] = "apps.rollplan.dev/v1alpha1".into();
+    items[0]["kind"] = "PlannedDeployment".into();
+    typed.snapshot().target = Some(proto::Target {
+        api_version: "apps.rollplan.dev/v1alpha1".to_owned(),
+        kind: "PlannedDeployment".to_owned(),
+        resource: "planneddeployments".to_owned(),
+        ..Default::default()
+    });
+    let template = items[0]["spec"]["template"].clone();
+    let defaults = json!({"restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst",
+        "securityContext": {}, "schedulerName": "default-scheduler"});
+    let of_container = json!({"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+        "imagePullPolicy": "IfNotPresent", "resources": {}});
+    let created = |policy: &str| {
+        let mut items = items.clone();
+        let set = &mut items[1]["spec"]["template"];
+        *set = template.clone();
+        let labels = items[1]["metadata"]["labels"].clone();
+        let set = &mut items[1]["spec"]["template"];
+        set["metadata"]["labels"] = labels;
+        for (field, value) in defaults.as_object().unwrap() {
+            set["spec"][field] = value.clone();
+        }
+        for container in set["spec"]["containers"].as_array_mut().unwrap() {
+            for (field, value) in of_container.as_object().unwrap() {
+                container[field] = value.clone();
+            }
+        }
+        set["spec"]["restartPolicy"] = policy.into();
+        created(&plan_of(&typed, list(&items).to_string()))
+    };
+    assert_eq!(created("Always"), "");
+    assert_ne!(created("Never"), "");
+}
+
 /// Large templates are read in another way, because their messages may be too large.
 #[test]
 fn any_value_of_a_template_makes_it_different() {

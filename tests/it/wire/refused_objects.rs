@@ -183,6 +183,32 @@ fn fractions_and_exponents_are_not_integers() {
 }
 
 #[test]
+fn times_that_do_not_exist_are_refused() {
+    let at = |time: &str| {
+        let mut items = half_way().1;
+        let pod = items.iter().position(|it| it["kind"] == "Pod").unwrap();
+        items[pod]["metadata"]["creationTimestamp"] = time.into();
+        let request = with_texts(&half_way().0, vec![list(&items).to_string()]);
+        let field = format!("{WHOLE}.items[{pod}].metadata.creationTimestamp");
+        (wire::plan_rollout(request), field)
+    };
+    assert!(at("2026-01-01T23:59:59Z").0.is_ok());
+    for time in [
+        "2026-01-01T23:60:00Z",
+        "2026-01-01T24:00:00Z",
+        "2026-13-01T00:00:00Z",
+        "2026-04-31T00:00:00Z",
+    ] {
+        match at(time) {
+            (Err(Error::InvalidArgument(found)), field) => {
+                assert_eq!(found.listed[0].field, field, "{time}");
+            }
+            other => panic!("{time}: {other:?}"),
+        }
+    }
+}
+
+#[test]
 fn integers_out_of_range_are_refused() {
     let replicas = format!("{FIRST_SET}.spec.replicas");
     for text in [

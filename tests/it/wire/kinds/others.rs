@@ -266,3 +266,46 @@ fn unknown_kinds_are_judged_by_generic_conditions() {
     let known = report(60, &stateful_set(json!({}), json!({})), &[]);
     assert!(!known.generic);
 }
+
+#[test]
+fn objects_without_a_status_are_complete_when_they_exist() {
+    for kind in ["ConfigMap", "Secret"] {
+        let object = object("v1", kind, "app", Value::Null, Value::Null);
+        let report = report(60, &object, &[]);
+        let message = format!("{} \"app\" exists", kind.to_lowercase());
+        check(
+            &report,
+            Phase::Complete,
+            Outlook::Complete,
+            true,
+            "",
+            &message,
+        );
+    }
+}
+
+#[test]
+fn definitions_are_complete_when_they_are_established() {
+    let definition = |established: &str| {
+        let conditions =
+            json!([{"type": "Established", "status": established, "reason": "Installing"}]);
+        let status = json!({"conditions": conditions});
+        let version = "apiextensions.k8s.io/v1";
+        let object = object(
+            version,
+            "CustomResourceDefinition",
+            "webs.example.com",
+            json!({}),
+            status,
+        );
+        report(60, &object, &[])
+    };
+    let established = definition("True");
+    assert_eq!(established.phase(), Phase::Complete);
+    assert!(
+        established.message.ends_with("is established"),
+        "{}",
+        established.message
+    );
+    assert_eq!(definition("False").phase(), Phase::Progressing);
+}

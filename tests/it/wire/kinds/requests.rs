@@ -141,31 +141,39 @@ fn custom_deployments_are_scanned_once() {
 
 /// Each number and each string of every kind is replaced by an extreme one: the result is an answer or a violation, never a
 /// panic.
-/// Other strategies have other meanings, for example a canary.
+/// Other fields have other meanings, for example a canary.
 #[test]
-fn custom_resources_with_other_strategies_are_not_planned() {
-    let custom = |strategy: Value| {
-        let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "strategy": strategy,
+fn custom_resources_with_other_specs_are_not_planned() {
+    let is_planned = |changes: &[(&str, Value)]| {
+        let mut spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "web"}},
             "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web"}]}}});
+        for (field, value) in changes {
+            spec[field] = value.clone();
+        }
         let object = object("example.com/v1", "Rollout", "web", spec, json!({}));
         let mut request = request(60, &object, &[]);
         let snapshot = request.snapshot.as_mut().unwrap();
         snapshot.target.as_mut().unwrap().resource = "rollouts".to_owned();
         snapshot.replica_sets_complete = true;
-        wire::compute_status(request).unwrap().status
+        wire::compute_status(request).unwrap().status.is_some()
     };
     for strategy in [
         json!({}),
         json!({"type": "Recreate"}),
         json!({"rollingUpdate": {}}),
     ] {
-        assert!(custom(strategy.clone()).is_some(), "{strategy}");
+        assert!(is_planned(&[("strategy", strategy.clone())]), "{strategy}");
     }
-    for strategy in [
-        json!({"canary": {}}),
-        json!({"type": "Recreate", "blueGreen": {}}),
+    for change in [
+        ("strategy", json!({"canary": {}})),
+        ("strategy", json!({"type": "Recreate", "blueGreen": {}})),
+        ("selector", json!({"app": "web"})),
+        ("selector", json!(null)),
+        ("template", json!({"metadata": {}})),
+        ("updateStrategy", json!({"type": "OnDelete"})),
+        ("workloadRef", json!({"name": "web"})),
     ] {
-        assert!(custom(strategy.clone()).is_none(), "{strategy}");
+        assert!(!is_planned(std::slice::from_ref(&change)), "{change:?}");
     }
 }
 

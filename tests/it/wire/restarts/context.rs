@@ -34,6 +34,24 @@ fn planned(workload: &Value, beside: &[Value], options: Value) -> RestartPlan {
     plans.remove(0)
 }
 
+/// The annotations of a workload after the first step of a plan.
+fn annotations_after(plan: &RestartPlan, workload: &Value) -> Value {
+    let mut annotations = workload["metadata"]["annotations"].clone();
+    let body: Value = serde_json::from_str(&call(plan).body_json).unwrap();
+    let adds = body
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["op"] == "add");
+    for operation in adds {
+        let path = operation["path"].as_str().unwrap();
+        if let Some(key) = path.strip_prefix("/metadata/annotations/") {
+            annotations[key.replace("~1", "/")] = operation["value"].clone();
+        }
+    }
+    annotations
+}
+
 fn reasons(plan: &RestartPlan) -> Vec<&str> {
     let conditions = plan.conditions.iter();
     conditions.map(|it| it.reason.as_str()).collect()
@@ -127,9 +145,12 @@ fn latest_status_of_a_secret_provider_class_applies() {
     };
     let old = status("a", "1", BEFORE);
     let new = status("b", "2", CHANGED);
+    // A kind of another group with this name.
+    let mut stranger = status("c", "3", AFTER);
+    stranger["apiVersion"] = json!("example.com/v1");
     let first = plan(&objects(&[old.clone(), web.clone()], json!({})));
     web["metadata"]["annotations"][super::STATE] = json!(state(&first.plans[0]));
-    let unchanged = plan(&objects(&[old.clone(), web.clone()], json!({})));
+    let unchanged = plan(&objects(&[old.clone(), stranger, web.clone()], json!({})));
     assert!(decisions(&unchanged).is_empty());
     for statuses in [[&old, &new], [&new, &old]] {
         let all = [statuses[0].clone(), statuses[1].clone(), web.clone()];
@@ -327,16 +348,7 @@ fn jobs_are_deleted_if_they_exist_then_created_again() {
         &[config_map("app", json!({"A": "1"})), job.clone()],
         options.clone(),
     ));
-    let body: Value = serde_json::from_str(&call(&first.plans[0]).body_json).unwrap();
-    for operation in body.as_array().unwrap() {
-        let path = operation["path"].as_str().unwrap();
-        if let ("add", Some(key)) = (
-            operation["op"].as_str().unwrap(),
-            path.strip_prefix("/metadata/annotations/"),
-        ) {
-            job["metadata"]["annotations"][key.replace("~1", "/")] = operation["value"].clone();
-        }
-    }
+    job["metadata"]["annotations"] = annotations_after(&first.plans[0], &job);
     let plan = planned(&job, &[], options);
     let steps: Vec<_> = plan
         .steps
@@ -480,4 +492,43 @@ fn pods_older_than_the_applied_change_are_restarted() {
     };
     let expected = (proto::ConfigurationKind::Unspecified, "undone", "");
     assert_eq!((change.kind(), &*change.r#type, &*change.name), expected);
+}
+
+#[test]
+fn custom_kinds_have_their_template_where_deployments_have_it() {
+    let mut web = deployment("web", None);
+    web["apiVersion"] = json!("example.com/v1");
+    web["kind"] = json!("Rollout");
+    let kinds =
+        json!([{"apiVersion": "example.com/v1", "kind": "Rollout", "resource": "rollouts"}]);
+    let all = [config_map("app", json!({"A": "1"})), web];
+    let answer = plan(&objects(&all, json!({"kinds": kinds})));
+    assert_eq!(
+        decisions(&answer),
+        [("web".to_owned(), "RECORD".to_owned())]
+    );
+}
+
+#[test]
+fn containers_of_references_are_named_to_reloader() {
+    let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "uid-web",
+            "annotations": {"reloader.stakater.com/auto": "true"}},
+        "references": [{"kind": "CONFIGURATION_KIND_CONFIG_MAP", "name": "app", "container": "side",
+            "usage": "REFERENCE_USAGE_ENV_FROM"}]});
+    let with = |workload: &Value, checksum: &str| {
+        let configuration = json!({"kind": "CONFIGURATION_KIND_CONFIG_MAP", "namespace": "shop", "name": "app",
+            "checksum": checksum.repeat(40)});
+        plan(
+            &json!({"now": NOW, "workloads": [workload], "configurations": [configuration],
+            "options": {"profile": "RESTART_PROFILE_RELOADER", "quiet": "0s",
+                "reloader": {"strategy": "RELOAD_STRATEGY_ANNOTATIONS"}}}),
+        )
+    };
+    let first = with(&workload, "a");
+    let mut written = workload.clone();
+    written["metadata"]["annotations"] = annotations_after(&first.plans[0], &workload);
+    let second = with(&written, "b");
+    let body = &call(&second.plans[0]).body_json;
+    assert!(body.contains(r#"\"containerRefs\":[\"side\"]"#), "{body}");
 }
