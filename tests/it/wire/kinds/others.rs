@@ -309,3 +309,14 @@ fn definitions_are_complete_when_they_are_established() {
     );
     assert_eq!(definition("False").phase(), Phase::Progressing);
 }
+
+/// A UID is needed only to find the pods of an owner.
+#[test]
+fn single_pods_need_no_uid() {
+    let owner = object("v1", "Other", "o", Value::Null, Value::Null);
+    let mut pod = pod("web", &owner, "", "n", ready());
+    pod["metadata"]["ownerReferences"] = json!([]);
+    let whole = report(60, &pod, &[]);
+    pod["metadata"].as_object_mut().unwrap().remove("uid");
+    assert_eq!(report(60, &pod, &[]), whole);
+}

@@ -141,6 +141,28 @@ fn custom_deployments_are_scanned_once() {
 
 /// Each number and each string of every kind is replaced by an extreme one: the result is an answer or a violation, never a
 /// panic.
+#[test]
+fn objects_of_other_kinds_are_limited_in_size() {
+    let found = |bytes: usize| {
+        let mut set = stateful_set(json!({}), json!({}));
+        set["spec"]["padding"] = "x".repeat(bytes).into();
+        violations(request(0, &set, &[]))
+    };
+    for bytes in [3 << 20, 4 << 20] {
+        let field = "snapshot.objects_json[0].items[0]".to_owned();
+        assert_eq!(found(bytes), [(field, "OBJECT_TOO_LARGE".to_owned())]);
+    }
+    let mut twice = request(0, &stateful_set(json!({}), json!({})), &[]);
+    let texts = &mut twice.snapshot.as_mut().unwrap().objects_json;
+    let text = String::from_utf8(texts[0].to_vec()).unwrap();
+    *texts = vec![
+        text.replacen("\"spec\":{", "\"spec\":{},\"spec\":{", 1)
+            .into(),
+    ];
+    let field = "snapshot.objects_json[0].items[0][\"spec\"]".to_owned();
+    assert_eq!(violations(twice), [(field, "DUPLICATE_KEY".to_owned())]);
+}
+
 /// Other fields have other meanings, for example a canary.
 #[test]
 fn custom_resources_with_other_specs_are_not_planned() {
