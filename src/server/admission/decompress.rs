@@ -103,7 +103,8 @@ mod tests {
             };
             assert_eq!(with(100_000, usize::MAX).unwrap(), bytes);
             assert_eq!(with(99_999, usize::MAX), Err(Failure::TooLarge));
-            assert_eq!(with(100_000, 100_000), Err(Failure::NoMemory));
+            // The message and its copy with a prefix.
+            assert_eq!(with(100_000, 199_999), Err(Failure::NoMemory));
             let cut = &encoded[..encoded.len() / 2];
             let cut = decompress(compression, cut, 1 << 20, |_| true, &Never);
             assert_eq!(cut, Err(Failure::Malformed));

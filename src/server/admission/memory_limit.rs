@@ -92,7 +92,9 @@ mod tests {
             ("memory/memory.limit_in_bytes", none),
             ("memory/docker/memory.limit_in_bytes", none),
             ("memory/docker/1/memory.limit_in_bytes", "268435456\n"),
+            // The process is in these groups for its CPU only.
             ("cpu,cpuacct/a/memory.limit_in_bytes", "1\n"),
+            ("memory/a/memory.limit_in_bytes", "1\n"),
         ];
         assert_eq!(with(groups, &files), Some(256 << 20));
         assert_eq!(with("4:memory:/docker\n", &files), None);

@@ -165,6 +165,35 @@ fn client_names_require_client_certificates() {
 }
 
 #[test]
+fn origins_have_the_form_that_browsers_send() {
+    let check = |origin: &str| check(|config| config.cors_allow_origins = vec![origin.to_owned()]);
+    for origin in [
+        "https://console.example.com",
+        "http://localhost:8080",
+        "http://[::1]:8080",
+    ] {
+        assert_eq!(check(origin), Ok(()), "{origin}");
+    }
+    for wrong in [
+        "",
+        "*",
+        "null",
+        "https://",
+        "console.example.com",
+        "ftp://console.example.com",
+        "https://console.example.com/",
+        "https://*.example.com",
+        "https://Console.example.com",
+        "https://a,https://b",
+        "https://a b",
+    ] {
+        let problem = check(wrong).expect_err(wrong);
+        let expected = format!("cors_allow_origin {wrong:?} is not an origin, such as ");
+        assert!(problem.starts_with(&expected), "{problem}");
+    }
+}
+
+#[test]
 fn large_call_limit_is_half_of_all_and_at_least_the_computed() {
     let large = |concurrent_calls_max, large_plans_max| {
         let config = Config {
@@ -184,7 +213,14 @@ fn trace_endpoint_must_be_an_http_or_https_url() {
     for endpoint in ["http://127.0.0.1:4317", "https://collector:4317"] {
         assert_eq!(check(endpoint), Ok(()));
     }
-    for wrong in ["", "collector:4317", "http://", "grpc://x", "a b"] {
+    for wrong in [
+        "",
+        "collector:4317",
+        "http://",
+        "http://:4317",
+        "grpc://x",
+        "a b",
+    ] {
         let problem =
             "otlp_endpoint must be a URL with http or https, for example http://127.0.0.1:4317";
         assert_eq!(check(wrong), Err(problem.to_owned()), "{wrong}");

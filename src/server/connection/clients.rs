@@ -119,6 +119,7 @@ mod tests {
     use rcgen::{CertificateParams, KeyPair, SanType};
 
     use super::*;
+    use crate::server::call::errors::failure;
 
     #[test]
     fn names_must_match_exactly_or_be_below_a_uri() {
@@ -177,6 +178,27 @@ mod tests {
                 .refuse(None)
                 .is_some()
         );
+    }
+
+    #[test]
+    fn refusals_contain_the_escaped_names() {
+        let none = "none of the names in the client certificate is allowed to call";
+        for (names, has) in [
+            (&[][..], ""),
+            (&["a.svc"], ": it has a.svc"),
+            (
+                &["a.svc", "spiffe://b/c", "\u{1b}[31m"],
+                ": it has a.svc, spiffe://b/c, \\u{1b}[31m",
+            ),
+        ] {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let mut request = Request::new(Body::empty());
+            request.extensions_mut().insert(NotAllowed(names.into()));
+            let status = failure(&refused(&request).unwrap()).unwrap();
+            assert_eq!(status.code(), Code::PermissionDenied);
+            assert_eq!(status.message(), format!("{none}{has}"));
+        }
+        assert!(refused(&Request::new(Body::empty())).is_none());
     }
 
     #[test]

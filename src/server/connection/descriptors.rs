@@ -66,6 +66,21 @@ impl Descriptors {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::observability::log::Written;
+
+    #[test]
+    fn fewer_connections_than_configured_are_logged() {
+        for (connections_max, lines) in [(1, 0), (usize::MAX, 1)] {
+            let (written, _guard) = Written::start();
+            let divided = Descriptors::of_process(connections_max);
+            assert_eq!(divided.connections < connections_max, lines == 1);
+            let logged = written.lines();
+            assert_eq!(logged.len(), lines);
+            for line in logged {
+                assert_eq!(line["connections_max"], divided.connections);
+            }
+        }
+    }
 
     #[test]
     fn connections_leave_descriptors_for_probes() {

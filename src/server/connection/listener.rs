@@ -137,3 +137,27 @@ fn is_client_error(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionReset
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_errors_of_the_server_are_logged() {
+        for kind in [
+            io::ErrorKind::ConnectionAborted,
+            io::ErrorKind::ConnectionRefused,
+            io::ErrorKind::ConnectionReset,
+        ] {
+            assert!(is_client_error(&kind.into()), "{kind}");
+        }
+        // Among them is a lack of file descriptors.
+        for kind in [
+            io::ErrorKind::Other,
+            io::ErrorKind::OutOfMemory,
+            io::ErrorKind::TimedOut,
+        ] {
+            assert!(!is_client_error(&kind.into()), "{kind}");
+        }
+    }
+}

@@ -409,15 +409,20 @@ mod tests {
     async fn unread_response_closes_the_connection() {
         let (_stop, stopping) = watch::channel(());
         let (mut connection, _client) = mk_connection(stopping).await;
-        let read = connection
-            .pending_responses
-            .track(Bytes::from_static(b"a"), Box::new(()));
-        drop(read);
-        let unread = connection
-            .pending_responses
-            .track(Bytes::from_static(b"b"), Box::new(()));
+        let pending = connection.pending_responses.clone();
+        let unread = pending.track(Bytes::from_static(b"a"), Box::new(()));
+        drop(pending.track(Bytes::from_static(b"b"), Box::new(())));
         assert_within_a_check(closes_after(&mut connection).await, RESPONSE_READ_TIMEOUT);
         drop(unread);
+    }
+
+    #[tokio::test]
+    async fn responses_that_were_read_do_not_close_the_connection() {
+        let (_stop, stopping) = watch::channel(());
+        let (mut connection, _client) = mk_connection(stopping).await;
+        let pending = connection.pending_responses.clone();
+        drop(pending.track(Bytes::from_static(b"a"), Box::new(())));
+        assert_within_a_check(closes_after(&mut connection).await, SILENCE_MAX);
     }
 
     #[tokio::test]

@@ -240,6 +240,50 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::server::observability::log::Written;
+
+    #[test]
+    fn lasting_problem_is_logged_once() {
+        let directory = TempDir::new().unwrap();
+        let files = TlsFiles {
+            cert: directory.path().join("cert"),
+            key: directory.path().join("key"),
+            client_ca: None,
+        };
+        let signed = rcgen::generate_simple_self_signed(["planner.test".to_owned()]).unwrap();
+        fs::write(&files.cert, signed.cert.pem()).unwrap();
+        fs::write(&files.key, signed.signing_key.serialize_pem()).unwrap();
+        let observed = TlsMetrics {
+            reloads: Counter::noop(),
+            failures: Counter::noop(),
+            expiry: Gauge::noop(),
+        };
+        let tls = Tls::read(files.clone(), observed).unwrap();
+        let (written, _guard) = Written::start();
+        let path = files.cert.display().to_string();
+        let mut logged = 0;
+        for (change, polls) in [
+            (
+                &(|| fs::write(&files.cert, "no certificate")) as &dyn Fn() -> io::Result<()>,
+                [0, 1, 1],
+            ),
+            // Another problem.
+            (&|| fs::remove_file(&files.cert), [1, 1, 1]),
+        ] {
+            change().unwrap();
+            for lines in polls {
+                tls.reload();
+                assert_eq!(written.lines().len(), logged + lines);
+            }
+            logged += polls[2];
+            let message = written.lines()[logged - 1]["message"].to_string();
+            assert!(
+                message.contains("cannot reload the certificates"),
+                "{message}"
+            );
+            assert!(message.contains(&path), "{message}");
+        }
+    }
 
     #[test]
     fn incomplete_change_is_tolerated_once_and_lasting_failures_are_counted() {

@@ -1,18 +1,23 @@
 //! The server returns the answers of `wire`, whatever the transport.
 
+use bytes::{BufMut as _, Bytes, BytesMut};
 use prost::Message as _;
+use prost::encoding::{WireType, encode_key, encode_varint};
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
-    ComputeStatusRequest, ListRevisionsRequest, ObjectMeta, PlanRolloutRequest, Pod,
-    RollbackRequest,
+    ComputeStatusRequest, ListRevisionsRequest, ObjectMeta, PlanRestartsRequest,
+    PlanRolloutRequest, Pod, RollbackRequest,
 };
 use rollplan::server::Config;
 use rollplan::wire;
 use rollplan::wire::estimate::ENTRIES_MAX;
+use serde_json::json;
 use tonic::Code;
 use tonic::codec::CompressionEncoding;
 use tonic::transport::Channel;
 
+use super::connect::ask_json;
+use super::http::Ask;
 use super::raw::{self, PLAN, framed};
 use super::{
     Serving, mk_config, mk_large_request, mk_request, mk_request_with_bytes, mk_request_with_pods,
@@ -94,6 +99,27 @@ async fn rollbacks_and_revisions_match_wire() {
 }
 
 #[tokio::test]
+async fn restarts_match_wire() {
+    let Serving { mut client, .. } = start().await;
+    let items = json!([
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "namespace": "shop"}, "data": {"a": "1"}},
+        {"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "1",
+                "annotations": {"rollplan.dev/restart": "enabled"}},
+            "spec": {"template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [
+                {"name": "app", "envFrom": [{"configMapRef": {"name": "app"}}]}]}}}},
+    ]);
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    let request = json!({"now": "2026-01-01T00:00:00Z", "objectsJson": [crate::base64(&list)],
+        "configurationsComplete": true});
+    let request: PlanRestartsRequest = wire::json::from_json(&request.to_string()).unwrap();
+    let expected = wire::plan_restarts(request.clone()).unwrap();
+    assert!(!expected.plans.is_empty());
+    let answer = client.plan_restarts(request).await.unwrap();
+    assert_eq!(answer.into_inner(), expected);
+}
+
+#[tokio::test]
 async fn large_plans_match_wire() {
     let Serving { mut client, .. } = start().await;
     check(&mut client, mk_request_with_pods(1_000)).await;
@@ -106,6 +132,43 @@ async fn requests_may_be_as_large_as_documented() {
     let Serving { mut client, .. } = start().await;
     let request = mk_request_with_bytes(wire::REQUEST_BYTES_MAX - (64 << 10));
     check(&mut client, request).await;
+}
+
+/// A message with an unknown field that fills it to this size.
+fn filled(request: &PlanRolloutRequest, size: usize) -> Bytes {
+    const NUMBER: u32 = 1000;
+    let mut message = BytesMut::with_capacity(size);
+    request.encode(&mut message).unwrap();
+    encode_key(NUMBER, WireType::LengthDelimited, &mut message);
+    // The length takes four bytes.
+    let rest = size - message.len() - 4;
+    encode_varint(rest as u64, &mut message);
+    message.put_bytes(0, rest);
+    assert_eq!(message.len(), size);
+    message.freeze()
+}
+
+/// Without the prefix of gRPC, which does not count.
+#[tokio::test]
+async fn size_limit_of_requests_is_exact() {
+    let Serving { address, .. } = start().await;
+    let mut raw = raw::connect(address).await;
+    for (more, code, http) in [(0, Code::Ok, 200), (1, Code::ResourceExhausted, 429)] {
+        let size = wire::REQUEST_BYTES_MAX + more;
+        let message = filled(&mk_request(), size);
+        let prefix = [&[0][..], &u32::try_from(size).unwrap().to_be_bytes()].concat();
+        let framed = [&prefix, &message[..]].concat();
+        let call = raw.call(raw::request(PLAN, &[]), framed.into());
+        assert_eq!(call.await.unwrap().status.code(), code);
+        let mut json = ask_json(&mk_request());
+        json.body = [&json.body[..], &vec![b' '; size - json.body.len()]]
+            .concat()
+            .into();
+        for ask in [Ask::post(PLAN, "application/proto", message), json] {
+            let reply = ask.over_http1(address).await;
+            assert_eq!(reply.status, http, "{:?}", ask.headers);
+        }
+    }
 }
 
 #[tokio::test]

@@ -270,7 +270,8 @@ async fn errors_have_the_format_that_the_client_accepts() {
             "deploymnet=web&x=1",
             &*whole,
             "INVALID_PARAMETER",
-            "deploymnet: is unknown",
+            "deploymnet: is unknown; the parameters are deployment, namespace, api_version, kind, resource, \
+             replica_sets_complete, pods_complete and now; x: is unknown; ",
         ),
         (
             "horizon=pass",
@@ -359,6 +360,12 @@ async fn only_posts_to_the_two_paths_are_accepted() {
         let said = check_error(&reply, 404, "unimplemented", "UNKNOWN_METHOD");
         assert!(said.contains("/v1/status"), "{said}");
     }
+    let reply = ask("/", "").over_http1(address).await;
+    let said = check_error(&reply, 404, "unimplemented", "UNKNOWN_METHOD");
+    assert!(
+        said.starts_with("nothing is served here: POST to "),
+        "{said}"
+    );
 }
 
 /// The endpoints pass the same layers: size, deadline, shedding, metrics.

@@ -177,6 +177,10 @@ async fn undecodable_messages_are_malformed() {
     let Serving { channel, .. } = start().await;
     let status = call(channel, "/rollplan.v1.RolloutPlanner/PlanRollout").await;
     check(&status, Code::InvalidArgument, "MALFORMED_REQUEST");
+    // The message names the expected type and the problem.
+    let expected =
+        "cannot decode the request as PlanRolloutRequest: failed to decode Protobuf message: ";
+    assert!(status.message().starts_with(expected), "{status:?}");
 }
 
 /// An error consists of headers only. Otherwise, clients other than tonic expect the status after a message and report
@@ -251,14 +255,16 @@ async fn unary_methods_take_exactly_one_message() {
             assert!(call.is_status_alone, "{path} {messages}");
         }
     }
-    // A truncated second message cannot be decoded.
-    let body = [&plan[..], &plan[..100]].concat();
-    let call = raw.call(raw::request(PLAN, &[]), body.into()).await;
-    check(
-        &call.unwrap().status,
-        Code::InvalidArgument,
-        "MALFORMED_REQUEST",
-    );
+    // A truncated message cannot be decoded.
+    for body in [
+        plan.slice(..3),
+        plan.slice(..5),
+        plan.slice(..100),
+        [&plan[..], &plan[..100]].concat().into(),
+    ] {
+        let call = raw.call(raw::request(PLAN, &[]), body).await.unwrap();
+        check(&call.status, Code::InvalidArgument, "MALFORMED_REQUEST");
+    }
     let call = raw.call(raw::request(PLAN, &[]), plan).await.unwrap();
     assert_eq!(call.status.code(), Code::Ok);
 }

@@ -23,6 +23,7 @@ use tonic_health::pb::health_client::HealthClient;
 use tower::service_fn;
 
 use super::certificates::{Authority, Identity};
+use super::connect::ask_json;
 use super::observed::{get, mk_observed, sample};
 use super::refusals::check;
 use super::{mk_request, until};
@@ -290,6 +291,23 @@ async fn only_clients_with_an_allowed_name_may_call() {
         ],
     );
     assert_eq!(denied, 4.0);
+}
+
+/// Without the alert close_notify, a client cannot tell the end of a connection from an attack that cuts it.
+#[tokio::test]
+async fn encrypted_connections_end_with_an_alert() {
+    use tokio::io::AsyncReadExt as _;
+
+    let directory = Directory::new();
+    let authority = Authority::new();
+    directory.rotate(&authority.sign());
+    let (address, _, _stop) = serve(directory.files(false)).await;
+    let mut stream = open_tls(address, &authority, &authority.sign(), &["http/1.1"]).await;
+    let ask = ask_json(&mk_request()).with("connection", "close");
+    assert_eq!(ask.on(&mut stream).await.status, 200);
+    let mut rest = Vec::new();
+    // An end without the alert is an error.
+    assert_eq!(stream.read_to_end(&mut rest).await.unwrap(), 0);
 }
 
 /// Clients send plain text instead of a handshake, or nothing at all.

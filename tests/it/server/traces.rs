@@ -12,17 +12,20 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyValue;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use rcgen::SanType;
+use rollplan::client::RolloutPlannerClient;
 use rollplan::server::{Config, Shutdown, Traces};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 use tonic::{Code, Request, Response, Status};
 
 use super::certificates::{self, Authority};
+use super::process::{self, Log, Process};
 use super::raw;
 use super::tls::Directory;
-use super::{Serving, ends, mk_config, mk_request, start_with};
+use super::{PATIENCE, Serving, connect, ends, mk_config, mk_request, start_with};
 
 /// A collector of traces.
 struct Collector(mpsc::UnboundedSender<ExportTraceServiceRequest>);
@@ -210,6 +213,40 @@ async fn spans_are_sent_encrypted() {
         stop.send(Shutdown::SkipDelay).unwrap();
         ends(ended).await;
         assert_eq!(spans(&mut received).len(), sent, "{ca}");
+    }
+}
+
+/// The name and the version of the process in the standard variables take precedence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn standard_variables_name_the_service() {
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+    for (name, attributes, expected) in [
+        ("", "", ["rollplan", VERSION]),
+        ("planner", "", ["planner", VERSION]),
+        (
+            "",
+            "service.name=planner,service.version=9",
+            ["planner", "9"],
+        ),
+    ] {
+        let (collector, mut received) = Collector::start().await;
+        let mut command = process::command();
+        command.envs([
+            ("OTEL_SERVICE_NAME", name),
+            ("OTEL_RESOURCE_ATTRIBUTES", attributes),
+            ("OTEL_BSP_SCHEDULE_DELAY", "10"),
+        ]);
+        let endpoint = format!("http://{collector}");
+        let server = Process::spawn(command, &["--otlp-endpoint", &endpoint], Log::Read);
+        let mut client = RolloutPlannerClient::new(connect(server.address).await);
+        client.plan_rollout(mk_request()).await.unwrap();
+        let sent = timeout(PATIENCE, received.recv()).await.unwrap().unwrap();
+        let resource = sent.resource_spans[0].resource.clone().unwrap();
+        for (key, expected) in ["service.name", "service.version"].iter().zip(expected) {
+            let found = resource.attributes.iter().find(|it| it.key == *key);
+            let value = found.unwrap().value.clone().unwrap().value.unwrap();
+            assert_eq!(value, text(expected), "{name:?} {attributes:?}");
+        }
     }
 }
 

@@ -366,6 +366,22 @@ mod tests {
     }
 
     #[test]
+    fn long_problems_in_json_fit_a_header() {
+        for text in ["x", "ü", "≠", "🦀"] {
+            let long = text.repeat(10_000);
+            let status = malformed_json(&long, &long);
+            check_header(&status);
+            assert!(status.message().len() <= MESSAGE_BYTES_MAX);
+            let details = status.get_error_details();
+            let violation = &details.bad_request().unwrap().field_violations[0];
+            assert!(violation.field.len() <= VIOLATION_BYTES_MAX[1].0);
+            assert!(violation.description.len() <= MESSAGE_BYTES_MAX / 2);
+            assert!(violation.field.starts_with(text) && violation.field.ends_with(text));
+            assert!(violation.description.starts_with(text));
+        }
+    }
+
+    #[test]
     fn size_limits_are_quota_failures() {
         let status = to_status(&wire::Error::TooLarge {
             what: "snapshot.pods",

@@ -293,3 +293,7 @@ fn contract_names(path: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod written;
+#[cfg(test)]
+pub(crate) use self::written::Written;

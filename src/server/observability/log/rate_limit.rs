@@ -125,6 +125,8 @@ mod tests {
         tokio::time::advance(SECOND).await;
         assert_eq!(admitted("OVERLOADED", 12), [0; 10]);
         limit.flush();
+        // Only windows that are over are reported.
+        assert_eq!(admitted("OVERLOADED", 1), [0; 0]);
         tokio::time::advance(SECOND).await;
         limit.flush();
         assert_eq!(admitted("OVERLOADED", 1), [0]);

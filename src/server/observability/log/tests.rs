@@ -1,12 +1,11 @@
 //! Tests of logged and omitted text.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::SystemTime;
 
 use serde_json::Value;
 use tokio::sync::watch;
-use tracing::subscriber;
 
 use super::*;
 use crate::client::RolloutPlannerClient;
@@ -71,34 +70,6 @@ impl RolloutPlanner for Panicking {
     }
 }
 
-#[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
-
-impl Written {
-    /// The lines without their timestamps.
-    fn lines(&self) -> Vec<Value> {
-        let written = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        assert!(!written.contains("hunter2"), "{written}");
-        let line = |line| {
-            let mut line: Value = serde_json::from_str(line).unwrap();
-            let time = line.as_object_mut().unwrap().remove("timestamp");
-            assert!(time.unwrap().is_string());
-            line
-        };
-        written.lines().map(line).collect()
-    }
-}
-
-impl io::Write for Written {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// The lines that a request for a plan logs, without timestamps and durations.
 async fn check(planner: impl RolloutPlanner, request: Value) -> Vec<Value> {
     check_with(&Config::default(), planner, request, None).await
@@ -110,9 +81,7 @@ async fn check_with(
     request: Value,
     traceparent: Option<&'static str>,
 ) -> Vec<Value> {
-    let written = Written::default();
-    let writer = written.clone();
-    let _guard = subscriber::set_default(subscriber(move || writer.clone()));
+    let (written, _guard) = Written::start();
     let (_, health) = Health::new().await;
     let metrics = Arc::new(Metrics::new().unwrap());
     let planner = stack::planner(config, planner);
@@ -223,9 +192,7 @@ async fn slow_call_is_logged() {
 #[tokio::test]
 async fn canceled_slow_call_is_logged() {
     for (slow_call, count) in [(Duration::ZERO, 1), (Duration::from_secs(3600), 0)] {
-        let written = Written::default();
-        let writer = written.clone();
-        let _guard = subscriber::set_default(subscriber(move || writer.clone()));
+        let (written, _guard) = Written::start();
         let hangs = tower::service_fn(|_| std::future::pending());
         let failures = RateLimit::new(::metrics::Counter::noop());
         let mut service = CallLogLayer::new(Tracing::off(), slow_call, failures).layer(hangs);
@@ -263,13 +230,11 @@ async fn panic_is_logged_without_its_message() {
 /// Under overload or with a broken client, each call fails.
 #[tokio::test(start_paused = true)]
 async fn failed_calls_are_logged_ten_times_per_second_and_reason() {
-    let written = Written::default();
-    let writer = written.clone();
-    let _guard = subscriber::set_default(subscriber(move || writer.clone()));
+    let (written, _guard) = Written::start();
     let failures = RateLimit::new(::metrics::Counter::noop());
     let reports = failures.clone().report();
     let fails = tower::service_fn(|_| async { Ok(errors::overloaded().into_http()) });
-    let layer = CallLogLayer::new(Tracing::off(), Duration::from_secs(3600), failures);
+    let layer = CallLogLayer::new(Tracing::off(), Duration::from_secs(3600), failures.clone());
     let mut service = layer.layer(fails);
     for _ in 0..25 {
         service.call(Request::new(Body::empty())).await.unwrap();
@@ -278,6 +243,9 @@ async fn failed_calls_are_logged_ten_times_per_second_and_reason() {
     let waited = tokio::time::timeout(Duration::from_millis(2500), reports).await;
     waited.unwrap_err();
     service.call(Request::new(Body::empty())).await.unwrap();
+    // There is nothing more to report.
+    let waited = tokio::time::timeout(Duration::from_millis(2500), failures.clone().report()).await;
+    waited.unwrap_err();
     let lines = written.lines();
     assert_eq!(lines.len(), 12);
     let report = serde_json::json!({
@@ -288,6 +256,17 @@ async fn failed_calls_are_logged_ten_times_per_second_and_reason() {
     });
     assert_eq!(lines[10], report);
     assert_eq!(lines[11]["message"], "call failed");
+    assert_eq!(lines[11].get("not_logged"), None);
+    // The first line of the next second has the number, too.
+    for _ in 0..25 {
+        service.call(Request::new(Body::empty())).await.unwrap();
+    }
+    tokio::time::advance(Duration::from_secs(1)).await;
+    service.call(Request::new(Body::empty())).await.unwrap();
+    let lines = written.lines();
+    assert_eq!(lines.len(), 23);
+    assert_eq!(lines[22]["message"], "call failed");
+    assert_eq!(lines[22]["not_logged"], 15);
 }
 
 #[test]
@@ -321,9 +300,7 @@ fn fields_are_logged_up_to_names_of_the_caller() {
 
 #[test]
 fn only_location_and_literal_of_a_panic_are_logged() {
-    let written = Written::default();
-    let writer = written.clone();
-    let _guard = subscriber::set_default(subscriber(move || writer.clone()));
+    let (written, _guard) = Written::start();
     // Panics of other tests go to the previous hook.
     let (own, others) = (thread::current().id(), panic::take_hook());
     panic::set_hook(Box::new(move |panicked| {

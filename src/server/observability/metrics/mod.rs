@@ -356,6 +356,11 @@ mod tests {
                 "{line} is not in\n{text}"
             );
         }
+        for series in text.lines().filter_map(|it| it.strip_prefix("# TYPE ")) {
+            let (name, _) = series.split_once(' ').unwrap();
+            let help = format!("# HELP {name} ");
+            assert!(text.lines().any(|it| it.starts_with(&help)), "{name}");
+        }
         assert!(text.contains("\nprocess_resident_memory_bytes "));
         // A histogram without buckets would be rendered as a summary.
         assert!(!text.contains(" summary\n"));

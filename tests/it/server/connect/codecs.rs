@@ -74,9 +74,13 @@ async fn kubernetes_json_is_accepted_with_unknown_fields() {
             sets_complete: true,
             pods_complete: true,
         }});
-        let ask = Ask::post(PLAN, "application/json; charset=utf-8", request.to_string());
-        let reply = ask.over_http1(address).await;
-        assert_eq!(reply.text(), json::to_json(&expected).unwrap());
+        let mut large = request.clone();
+        large["snapshot"]["unknown"] = "x".repeat(100_000).into();
+        for request in [request, large] {
+            let ask = Ask::post(PLAN, "application/json; charset=utf-8", request.to_string());
+            let reply = ask.over_http1(address).await;
+            assert_eq!(reply.text(), json::to_json(&expected).unwrap());
+        }
     }
 }
 
@@ -117,6 +121,23 @@ async fn requests_may_be_compressed() {
         reply.header("accept-encoding"),
         Some("gzip, zstd, identity")
     );
+}
+
+#[tokio::test]
+async fn answers_are_compressed_from_the_configured_size() {
+    let bytes = json::to_json(&wire::plan_rollout(mk_request()).unwrap());
+    let bytes = bytes.unwrap().len();
+    for (min, encoding) in [(bytes, Some("gzip")), (bytes + 1, None)] {
+        let config = Config {
+            compress_answers_min: Some(min),
+            ..mk_config()
+        };
+        let Serving { address, .. } = start_with(config).await;
+        let ask = ask_json(&mk_request()).with("accept-encoding", "gzip");
+        let reply = ask.over_http1(address).await;
+        assert_eq!(reply.status, 200);
+        assert_eq!(reply.header("content-encoding"), encoding);
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,44 @@
+//! The log of a test.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tracing::subscriber::{self, DefaultGuard};
+
+/// The lines that this thread logs.
+#[derive(Clone, Default)]
+pub(crate) struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Written {
+    /// Reads the log until the guard is dropped.
+    pub(crate) fn start() -> (Self, DefaultGuard) {
+        let written = Self::default();
+        let writer = written.clone();
+        let guard = subscriber::set_default(super::subscriber(move || writer.clone()));
+        (written, guard)
+    }
+
+    /// The lines without their timestamps.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        let written = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        assert!(!written.contains("hunter2"), "{written}");
+        let line = |line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            let time = line.as_object_mut().unwrap().remove("timestamp");
+            assert!(time.unwrap().is_string());
+            line
+        };
+        written.lines().map(line).collect()
+    }
+}
+
+impl io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
