@@ -137,3 +137,30 @@ fn corrupted_requests_never_panic() {
         }
     }
 }
+
+/// Without the value, which may be secret.
+#[test]
+fn faults_of_templates_are_described() {
+    for (bytes, expected) in [
+        (
+            &b"\x0a\x02\x10\x01"[..],
+            "is not a well-formed google.protobuf.Struct",
+        ),
+        (b"\x0a\x08\x0a\x01a\x12\x03\x1a\x01\xff", "is not UTF-8"),
+        (
+            b"\x0a\x0e\x0a\x01a\x12\x09\x11\x00\x00\x00\x00\x00\x00\x50\x43",
+            "is an integer beyond \u{b1}(2^53 \u{2212} 1), which JSON may have rounded",
+        ),
+        (
+            b"\x0a\x0e\x0a\x01a\x12\x09\x11\x00\x00\x00\x00\x00\x00\xf0\x7f",
+            "is not a finite number",
+        ),
+    ] {
+        match take_in(&raw(bytes)) {
+            Err(Error::InvalidArgument(violations)) => {
+                assert_eq!(violations.listed[0].description, expected, "{bytes:x?}");
+            }
+            other => panic!("{bytes:x?}: {other:?}"),
+        }
+    }
+}
