@@ -282,7 +282,7 @@ fn unusual_limits_and_times_have_notes() {
     let notes: Vec<&str> = run.err.lines().collect();
     for (note, expected) in notes.iter().zip([
         "is before its last change, 2026-11-20T12:05:01Z: pass --now",
-        "progressDeadlineSeconds 20 is not more than minReadySeconds 30",
+        "progressDeadlineSeconds 20 is not greater than minReadySeconds 30",
         "maxSurge and maxUnavailable are both 0",
     ]) {
         assert!(note.contains(expected), "{}", run.err);

@@ -197,7 +197,7 @@ async fn rollbacks(checks: &mut Checks) {
         ("rollback of a paused Deployment", paused),
         ("rollback without `replica_sets_complete`", incomplete),
         ("rollback with no earlier revision", first),
-        ("rollback to a revision that is not there", missing),
+        ("rollback to a revision that does not exist", missing),
     ] {
         checks.message(cause, ROLLBACK, &request).await;
     }
@@ -303,7 +303,7 @@ async fn overloaded_and_bugs(table: &mut Table) {
     table.http(cause, &late.over_http1(address).await);
     staged.started.notified().await;
 
-    let cause = "no room for another call";
+    let cause = "the server is overloaded";
     let running = ask_proto(&plan);
     let running = tokio::spawn(async move { running.over_http1(address).await });
     staged.started.notified().await;
