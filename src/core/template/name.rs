@@ -49,6 +49,11 @@ impl JsonSink for Digest {
         self.0 = fnv1a_32(self.0, part.as_bytes());
     }
 
+    fn push_quoted(&mut self, text: &str) {
+        let opened = fnv1a_32(self.0, b"\"");
+        self.0 = fnv1a_32(fnv1a_32(opened, text.as_bytes()), b"\"");
+    }
+
     fn mark(&self) -> Self {
         *self
     }

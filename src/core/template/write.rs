@@ -13,6 +13,9 @@ pub(crate) trait JsonSink {
     /// Appends a part.
     fn push(&mut self, part: &str);
 
+    /// Appends a string that needs no escapes, in quotes.
+    fn push_quoted(&mut self, text: &str);
+
     /// Appends a number.
     fn push_number(&mut self, number: Number) {
         self.push(&number.to_string());
@@ -30,6 +33,13 @@ impl JsonSink for String {
 
     fn push(&mut self, part: &str) {
         self.push_str(part);
+    }
+
+    fn push_quoted(&mut self, text: &str) {
+        self.reserve(text.len() + 2);
+        Self::push(self, '"');
+        self.push_str(text);
+        Self::push(self, '"');
     }
 
     fn push_number(&mut self, number: Number) {
@@ -127,15 +137,24 @@ pub(super) fn write_entry(json: &mut impl JsonSink, key: &str, is_first: bool) {
 /// Appends a JSON string. Only the characters that RFC 8259 requires are escaped: quotes, backslashes and control
 /// characters below U+0020.
 pub(crate) fn write_string(json: &mut impl JsonSink, text: &str) {
-    let is_escaped = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-    // Few strings need escapes. Without an early exit, the loop is vectorized.
-    if text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
-        return json.push(&serde_json::Value::from(text).to_string());
-    }
-    for part in ["\"", text, "\""] {
-        json.push(part);
+    match text.bytes().any(|byte| IS_ESCAPED[usize::from(byte)]) {
+        true => json.push(&serde_json::Value::from(text).to_string()),
+        false => json.push_quoted(text),
     }
 }
+
+/// Whether a byte of a JSON string is escaped. Most strings are so short that looking up each byte is fastest.
+const IS_ESCAPED: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = true;
+        byte += 1;
+    }
+    table[b'"' as usize] = true;
+    table[b'\\' as usize] = true;
+    table
+};
 
 // === impl Value ===
 
