@@ -242,9 +242,8 @@ mod tests {
     use super::*;
     use crate::server::observability::log::Written;
 
-    #[test]
-    fn lasting_problem_is_logged_once() {
-        let directory = TempDir::new().unwrap();
+    /// A certificate and its key.
+    fn mk_files(directory: &TempDir) -> TlsFiles {
         let files = TlsFiles {
             cert: directory.path().join("cert"),
             key: directory.path().join("key"),
@@ -253,12 +252,42 @@ mod tests {
         let signed = rcgen::generate_simple_self_signed(["planner.test".to_owned()]).unwrap();
         fs::write(&files.cert, signed.cert.pem()).unwrap();
         fs::write(&files.key, signed.signing_key.serialize_pem()).unwrap();
-        let observed = TlsMetrics {
+        files
+    }
+
+    fn mk_observed() -> TlsMetrics {
+        TlsMetrics {
             reloads: Counter::noop(),
             failures: Counter::noop(),
             expiry: Gauge::noop(),
-        };
-        let tls = Tls::read(files.clone(), observed).unwrap();
+        }
+    }
+
+    #[test]
+    fn files_without_certificate_or_key_are_named() {
+        let directory = TempDir::new().unwrap();
+        for (file, what) in [
+            ("cert", "certificate"),
+            ("key", "private key"),
+            ("ca", "certificate"),
+        ] {
+            let mut files = mk_files(&directory);
+            let path = directory.path().join(file);
+            if file == "ca" {
+                files.client_ca = Some(path.clone());
+            }
+            fs::write(&path, "").unwrap();
+            let problem = Tls::read(files, mk_observed()).err().unwrap();
+            let expected = format!("{} does not contain a {what} in PEM", path.display());
+            assert_eq!(problem.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn lasting_problem_is_logged_once() {
+        let directory = TempDir::new().unwrap();
+        let files = mk_files(&directory);
+        let tls = Tls::read(files.clone(), mk_observed()).unwrap();
         let (written, _guard) = Written::start();
         let path = files.cert.display().to_string();
         let mut logged = 0;
@@ -288,11 +317,7 @@ mod tests {
     #[test]
     fn incomplete_change_is_tolerated_once_and_lasting_failures_are_counted() {
         let directory = TempDir::new().unwrap();
-        let files = TlsFiles {
-            cert: directory.path().join("cert"),
-            key: directory.path().join("key"),
-            client_ca: None,
-        };
+        let files = mk_files(&directory);
         let write = |cert: &rcgen::CertifiedKey<rcgen::KeyPair>| {
             fs::write(&files.cert, cert.cert.pem()).unwrap();
         };

@@ -160,6 +160,8 @@ async fn canceled_call_is_counted_as_canceled() {
     let call =
         tokio::spawn(async move { client.plan_rollout(PlanRolloutRequest::default()).await });
     staged.started.notified().await;
+    let (_, text) = get(http.unwrap(), "/metrics").await;
+    assert_eq!(sample(&text, "rollplan_inflight_requests", &[]), 1.0);
     call.abort();
     let canceled = async {
         loop {
