@@ -156,3 +156,57 @@ pub(super) fn add_cluster(response: &mut proto::ComputeStatusResponse, cluster: 
         .iter_mut()
         .for_each(|verdict| complete(&mut verdict.remedy));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::{Blocker, Counter, Counts, RolloutReport};
+
+    fn report(reason: &str, since: Option<i64>) -> RolloutReport {
+        let since = since.map(|seconds| prost_types::Timestamp { seconds, nanos: 0 });
+        RolloutReport {
+            blockers: vec![Blocker {
+                reason: reason.to_owned(),
+                since,
+                ..Default::default()
+            }],
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn events_are_read_if_they_may_explain_a_failure() {
+        let with_counts = |reason: &str| RolloutReport {
+            counts: Some(Counts::default()),
+            ..report(reason, None)
+        };
+        let with_active = |value: i64| RolloutReport {
+            counters: vec![Counter {
+                name: "active".to_owned(),
+                value,
+            }],
+            ..report("RUNNING", None)
+        };
+        let now = prost_types::Timestamp {
+            seconds: 100,
+            nanos: 0,
+        };
+        for (report, expected) in [
+            (report("CRASH_LOOP", None), true),
+            (report("PAUSED", None), false),
+            // Pods may take a while to start.
+            (report("STARTING", Some(100 - STARTING_SECONDS)), false),
+            (report("STARTING", Some(99 - STARTING_SECONDS)), true),
+            (report("NOT_READY", None), true),
+            // Pods explain why a Deployment is not available.
+            (report("NOT_AVAILABLE", None), true),
+            (with_counts("NOT_AVAILABLE"), false),
+            // A Job without pods.
+            (with_active(0), true),
+            (with_active(1), false),
+            (RolloutReport::default(), false),
+        ] {
+            assert_eq!(needs_events(&report, Some(&now)), expected, "{report:?}");
+        }
+    }
+}

@@ -95,4 +95,12 @@ mod tests {
         let arrived = parts.map(|bytes| relay.push(bytes));
         assert_eq!(arrived, ["a", "üb\u{fffd}", "🦀c"]);
     }
+
+    #[test]
+    fn invalid_bytes_are_replaced_at_once() {
+        let mut relay = EscapedWriter::default();
+        let parts: [&[u8]; 3] = [b"a\xff", b"\xe2\x82", b"x"];
+        let arrived = parts.map(|bytes| relay.push(bytes));
+        assert_eq!(arrived, ["a\u{fffd}", "", "\u{fffd}x"]);
+    }
 }

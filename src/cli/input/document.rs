@@ -229,4 +229,17 @@ mod tests {
             ],
         );
     }
+
+    #[test]
+    fn depth_of_arrays_is_limited() {
+        let nested = |levels: usize| "[".repeat(levels) + "1" + &"]".repeat(levels);
+        let place = format!("test, {}", "[0]".repeat(DEPTH_MAX + 1));
+        check(&nested(DEPTH_MAX + 1), &[(&place, json!(1))]);
+        let source = Source {
+            name: "test".to_owned(),
+            text: nested(DEPTH_MAX + 2),
+        };
+        let error = flat_documents(&source).expect_err("too deep");
+        assert_eq!(error.texts(), ["test: more than 128 levels deep"]);
+    }
 }

@@ -132,8 +132,7 @@ mod tests {
     fn expiry_of_finished_jobs_is_detected() {
         let job = |metadata: Value, spec: Value| json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec});
         let hook = |policy: &str| json!({"annotations": {"helm.sh/hook-delete-policy": policy}});
-        let owner =
-            json!({"ownerReferences": [{"kind": "CronJob", "uid": "c", "controller": true}]});
+        let owner = |kind: &str, controller: bool| json!({"ownerReferences": [{"kind": kind, "uid": "c", "controller": controller}]});
         for (object, expected) in [
             (
                 job(json!({}), json!({"ttlSecondsAfterFinished": 0})),
@@ -144,9 +143,11 @@ mod tests {
                 Some("its helm.sh/hook-delete-policy has hook-succeeded"),
             ),
             (
-                job(owner, json!({})),
+                job(owner("CronJob", true), json!({})),
                 Some("its CronJob keeps only a few finished Jobs"),
             ),
+            (job(owner("CronJob", false), json!({})), None),
+            (job(owner("Workflow", true), json!({})), None),
             (job(hook("before-hook-creation"), json!({})), None),
             (job(json!({}), json!({})), None),
             (

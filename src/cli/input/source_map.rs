@@ -136,5 +136,10 @@ mod tests {
             "a0: httpCode: is wrong",
         );
         check("options.horizon", "is wrong", "options.horizon: is wrong");
+        check(
+            "options.labels[\"a_b\"].http_code",
+            "is wrong",
+            "options.labels[\"a_b\"].httpCode: is wrong",
+        );
     }
 }

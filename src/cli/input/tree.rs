@@ -317,6 +317,13 @@ mod tests {
                 Health::Failing,
             ),
             (
+                json!({"phase": "Running", "containerStatuses": [
+                    {"name": "init", "state": {"terminated": {"reason": "Completed", "exitCode": 0}}}
+                ]}),
+                "Running, not ready",
+                Health::Waiting,
+            ),
+            (
                 json!({"phase": "Pending", "conditions": [
                     {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
                 ]}),
@@ -441,5 +448,23 @@ mod tests {
             .collect();
         assert_eq!(pods, ["b", "a"]);
         assert_eq!(super::tree(b"{", "web"), []);
+    }
+
+    #[test]
+    fn replica_sets_without_pods_have_the_health_of_their_status() {
+        for (desired, ready, expected) in [
+            (2, 2, Some(Health::Ready)),
+            (2, 1, Some(Health::Waiting)),
+            (0, 0, None),
+        ] {
+            let object = Object {
+                kind: "ReplicaSet".to_owned(),
+                name: "web".to_owned(),
+                uid: "u".to_owned(),
+                value: json!({"spec": {"replicas": desired}, "status": {"replicas": desired, "readyReplicas": ready}}),
+            };
+            let node = owner(&object, Vec::new());
+            assert_eq!(node.map(|node| node.health), expected, "{desired} {ready}");
+        }
     }
 }

@@ -267,9 +267,7 @@ fn number(text: &str) -> Option<Number> {
             Some(Number::from(size))
         };
     }
-    if !is_float(digits) {
-        return None;
-    }
+    // Rust parses the same texts as go-yaml, and names such as `inf`, which `from_f64` rejects.
     let value: f64 = text.parse().ok()?;
     // Go writes a double without a fraction as an integer: `1e3` is 1000. A number beyond 64 bits becomes the nearest
     // double, and is rejected where an integer is required.
@@ -296,17 +294,127 @@ fn integer(digits: &str) -> Option<u64> {
     u64::from_str_radix(digits, radix).ok()
 }
 
-/// Whether a text consists of digits with at most one point and an optional exponent.
-fn is_float(text: &str) -> bool {
-    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
-        None => (text, None),
-    };
-    let exponent_fits = exponent.is_none_or(|exponent| {
-        let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-        !digits.is_empty() && all_digits(digits)
-    });
-    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    exponent_fits && all_digits(whole) && all_digits(part) && !(whole.is_empty() && part.is_empty())
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<Value, String> {
+        let mut documents = Vec::new();
+        match read(text, &mut documents) {
+            Ok(()) => Ok(documents.remove(0)),
+            Err(fault) => Err(fault.text),
+        }
+    }
+
+    #[test]
+    fn numbers_are_those_of_go_yaml() {
+        for (text, expected) in [
+            ("1e3", json!(1000)),
+            ("-1.5E+1", json!(-15)),
+            (".5", json!(0.5)),
+            ("1_0.5", json!(10.5)),
+            ("9007199254740991.0", json!(9_007_199_254_740_991_i64)),
+            ("9007199254740992.0", json!(9_007_199_254_740_992.0)),
+            ("!!int -5", json!(-5)),
+            ("!!int 18446744073709551615", json!(u64::MAX)),
+            ("!!float 5", json!(5)),
+        ] {
+            assert_eq!(parse(text), Ok(expected), "{text}");
+        }
+        for text in [
+            "_1",
+            "+inf",
+            "-nan",
+            "+infinity",
+            "1e999",
+            "1.2.3",
+            "1e",
+            "1e+",
+            "1.5e5.",
+            "+-5",
+            ".",
+            "-.",
+            ".e5",
+        ] {
+            assert_eq!(parse(text), Ok(json!(text)));
+        }
+    }
+
+    #[test]
+    fn redundant_tags_are_accepted_and_others_refused() {
+        for (text, expected) in [
+            ("!!seq [1]", json!([1])),
+            ("!!map {a: 1}", json!({"a": 1})),
+            ("! 5", json!("5")),
+            ("!!bool on", json!(true)),
+        ] {
+            assert_eq!(parse(text), Ok(expected), "{text}");
+        }
+        for text in [
+            "!foo 5",
+            "!<foo> 5",
+            "!foo [1]",
+            "!!set [1]",
+            "!!map [1]",
+            "!!seq {a: 1}",
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.ends_with(" is not supported"), "{text}: {error}");
+        }
+        assert_eq!(
+            parse("!!int 1.5"),
+            Err("\"1.5\" does not match its tag".to_owned())
+        );
+    }
+
+    #[test]
+    fn keys_may_be_anchors_and_quoted_merge_signs() {
+        assert_eq!(
+            parse("{&k key: 1, b: *k, \"<<\": 2}"),
+            Ok(json!({"key": 1, "b": "key", "<<": 2}))
+        );
+    }
+
+    #[test]
+    fn depth_is_limited_in_lists_maps_and_aliases() {
+        let nested = |open: &str, levels: usize, value: &str, close: &str| {
+            format!("{}{value}{}", open.repeat(levels), close.repeat(levels))
+        };
+        let hundred = nested("[", 100, "x", "]");
+        let texts = |levels: usize| {
+            [
+                format!("a: {}", nested("[", levels, "x", "]")),
+                format!("a: {}", nested("{b: ", levels, "x", "}")),
+                format!(
+                    "a: &a {hundred}\nb: {}",
+                    nested("[", levels - 100, "*a", "]")
+                ),
+            ]
+        };
+        for text in texts(DEPTH_MAX - 1) {
+            assert!(parse(&text).is_ok(), "{text}");
+        }
+        for text in texts(DEPTH_MAX) {
+            let expected = "more than 128 levels deep".to_owned();
+            assert_eq!(parse(&text), Err(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_of_aliases_are_limited() {
+        // A list is a value, too.
+        let thousand = ["0"; 999].join(",");
+        let text = |aliases: usize| {
+            let aliases = vec!["*a"; aliases].join(",");
+            format!("a: &a [{thousand}]\nb: [{aliases}]")
+        };
+        let most = ALIASED_VALUES_MAX / 1000;
+        assert!(parse(&text(most)).is_ok());
+        assert_eq!(
+            parse(&text(most + 1)),
+            Err("aliases add up to more than 1000000 values".to_owned())
+        );
+    }
 }

@@ -78,13 +78,7 @@ pub(super) fn run(program: &OsStr, args: &[String], limit: Duration) -> io::Resu
             return Ok(Ended::TooLarge);
         }
     };
-    let mut rest = 0;
-    while rest < 2 * PIPE_BYTES_MAX {
-        match output.take(Duration::ZERO) {
-            0 => break,
-            count => rest += count,
-        }
-    }
+    output.drain();
     let Output { stdout, relay, .. } = output;
     Ok(Ended::Finished(Finished {
         status,
@@ -144,6 +138,17 @@ impl Output {
             self.relay.write(&self.buffer[..told]);
         }
         printed + told
+    }
+
+    /// Reads the output that a program has left in its pipes.
+    fn drain(&mut self) {
+        let mut total = 0;
+        while total < 2 * PIPE_BYTES_MAX {
+            match self.take(Duration::ZERO) {
+                0 => break,
+                count => total += count,
+            }
+        }
     }
 
     /// Waits up to `limit` for output.
@@ -226,5 +231,34 @@ mod tests {
         assert!(sh("sleep 60", short).is_none());
         assert!(sh("exec >&- 2>&-; sleep 60", short).is_none());
         assert!(sh("trap '' TERM INT; sleep 60 & wait", short).is_none());
+    }
+
+    /// The output of a script that has exited.
+    fn drained(script: &str, chunk: usize) -> (Vec<u8>, Vec<String>) {
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = Output::of(&mut child).unwrap();
+        child.wait().unwrap();
+        output.buffer = vec![0; chunk];
+        output.drain();
+        (output.stdout, output.relay.finish())
+    }
+
+    #[test]
+    fn output_left_in_the_pipes_is_read() {
+        let (stdout, diagnostics) = drained("head -c 60000 /dev/zero", 1000);
+        assert_eq!((stdout.len(), diagnostics.len()), (60_000, 0));
+        let (stdout, diagnostics) = drained("echo 'error: no' >&2", 4);
+        assert_eq!(
+            (stdout.len(), diagnostics),
+            (0, vec!["error: no".to_owned()])
+        );
+        // A process that was left running prints indefinitely.
+        let (stdout, _) = drained("yes &", CHUNK_BYTES);
+        assert!(stdout.len() <= 2 * PIPE_BYTES_MAX + CHUNK_BYTES);
     }
 }

@@ -360,10 +360,28 @@ mod tests {
         assert!(
             tolerating(&[404, 409]).contains("\ntolerate \"NotFound|AlreadyExists|Conflict\" ")
         );
+        let all = "\ntolerate \"Forbidden|Expired|Gone|Invalid\" ";
+        assert!(tolerating(&[403, 410, 422]).contains(all));
         // Unknown codes are not tolerated.
         let text = tolerating(&[599]);
         assert!(!text.contains("tolerate") && !text.contains("||"), "{text}");
         assert!(tolerating(&[]).contains(" 3<<\\EOF || echo \"step 1 failed; "));
+    }
+
+    #[test]
+    fn patches_have_the_type_of_their_content() {
+        for (content_type, kind) in [
+            ("application/json-patch+json", "json"),
+            ("application/strategic-merge-patch+json", "strategic"),
+            ("application/merge-patch+json", "merge"),
+        ] {
+            let mut step = step(Verb::Patch, &json!({}));
+            if let Some(call) = &mut step.call {
+                call.content_type = content_type.to_owned();
+            }
+            let text = commands("prod", vec![step]).expect("commands").text;
+            assert!(text.contains(&format!(" --type={kind} ")), "{text}");
+        }
     }
 
     #[test]

@@ -195,4 +195,31 @@ mod tests {
              \\u{26}\\u{7c}\\u{3c}\\u{3e}\\u{5c}\\u{21}\\u{5e}\\u{7b}\\u{2a}\\u{3f}\\u{7e}\\u{fc}"
         );
     }
+
+    #[test]
+    fn lines_are_split_only_beyond_their_limit() {
+        let full = "x".repeat(LINE_BYTES_MAX);
+        assert_eq!(pieces(&full), [full.as_str()]);
+        // The line break is part of the line.
+        assert_eq!(pieces(&format!("{}\n{full}", &full[1..])).len(), 1);
+        assert_eq!(pieces(&format!("{full}\n")), [full.as_str(), "\n"]);
+        assert_eq!(pieces(&format!("{full}y")), [full.as_str(), "y"]);
+        // Characters of two bytes do not end at the limit.
+        let wide = format!("x{}", "ü".repeat(LINE_BYTES_MAX));
+        let lengths: Vec<usize> = pieces(&wide).into_iter().map(str::len).collect();
+        assert_eq!(lengths, [LINE_BYTES_MAX - 1, LINE_BYTES_MAX, 2]);
+    }
+
+    #[test]
+    fn backslashes_that_fish_interprets_are_escaped() {
+        for (text, word) in [
+            ("a\\b", r"'a\b'"),
+            ("\\", r"''\\''"),
+            ("\\\\", r"''\\''\\''"),
+            ("\\'", r"''\\''\'''"),
+            ("\\!", r"''\\''\!''"),
+        ] {
+            assert_eq!(quoted(text), word, "{text}");
+        }
+    }
 }

@@ -93,3 +93,17 @@ fn quoted(string: &str) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_indented_like_those_of_kubectl() {
+        let value = json!({"a": [], "b": {}, "c": [1, [2, 3], {"d": []}, {}], "e": {"f": [null]}});
+        let expected = "a: []\nb: {}\nc:\n- 1\n- - 2\n  - 3\n- d: []\n- {}\ne:\n  f:\n  - null\n";
+        assert_eq!(to_yaml(&value), expected);
+    }
+}

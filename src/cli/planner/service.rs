@@ -175,3 +175,82 @@ fn omitted(status: &Status) -> usize {
         .and_then(|omitted| omitted.parse().ok())
         .unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use tonic_types::{ErrorDetails, FieldViolation};
+
+    use super::*;
+    use crate::cli::exit::Exit;
+
+    fn reason(reason: &str) -> ErrorDetails {
+        ErrorDetails::with_error_info(reason, "rollplan.dev", HashMap::new())
+    }
+
+    fn refusal(code: Code, details: ErrorDetails) -> Refusal {
+        let service = Service::new("127.0.0.1:1").unwrap();
+        service.refusal(&Status::with_error_details(code, "no", details))
+    }
+
+    #[test]
+    fn errors_of_a_service_have_the_exit_codes_of_the_local_planner() {
+        let retry = ErrorDetails::with_retry_info(Some(Duration::from_secs(1)));
+        for (code, details, exit) in [
+            (Code::InvalidArgument, ErrorDetails::new(), Exit::Usage),
+            (
+                Code::InvalidArgument,
+                ErrorDetails::with_bad_request(Vec::new()),
+                Exit::Usage,
+            ),
+            (Code::ResourceExhausted, ErrorDetails::new(), Exit::Usage),
+            (Code::ResourceExhausted, retry, Exit::Unreachable),
+            (
+                Code::FailedPrecondition,
+                reason("REPLICA_SETS_INCOMPLETE"),
+                Exit::Usage,
+            ),
+            (
+                Code::FailedPrecondition,
+                reason("DEPLOYMENT_PAUSED"),
+                Exit::Failed,
+            ),
+            (Code::NotFound, reason("REVISION_NOT_FOUND"), Exit::Failed),
+            (Code::Internal, reason("INTERNAL"), Exit::Internal),
+            // These are errors of a proxy or a client library.
+            (Code::FailedPrecondition, reason("OTHER"), Exit::Unreachable),
+            (Code::NotFound, ErrorDetails::new(), Exit::Unreachable),
+            (Code::Internal, ErrorDetails::new(), Exit::Unreachable),
+            (Code::Unavailable, ErrorDetails::new(), Exit::Unreachable),
+        ] {
+            let Refusal::Error(error) = refusal(code, details) else {
+                panic!("{code:?}: no violations were sent");
+            };
+            assert_eq!(error.exit(), exit, "{code:?}: {error}");
+            assert!(error.texts()[0].contains("no"), "{code:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn violations_of_a_service_are_listed_and_counted() {
+        let violations = || {
+            ErrorDetails::with_bad_request(vec![FieldViolation::new("snapshot.now", "is required")])
+        };
+        let mut more = violations();
+        let metadata = HashMap::from([("omitted".to_owned(), "7".to_owned())]);
+        more.set_error_info("INVALID", "rollplan.dev", metadata);
+        for (details, expected) in [(violations(), 0), (more, 7)] {
+            let Refusal::Violations(listed, omitted) = refusal(Code::InvalidArgument, details)
+            else {
+                panic!("violations were sent");
+            };
+            let (field, text) = &listed[0];
+            assert_eq!(
+                (field.as_str(), text.as_str()),
+                ("snapshot.now", "is required")
+            );
+            assert_eq!((listed.len(), omitted), (1, expected));
+        }
+    }
+}

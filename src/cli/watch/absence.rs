@@ -105,3 +105,107 @@ fn ended(name: &str, last: &RolloutReport, end: JobEnd) -> RolloutReport {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::cli::observe::Status;
+    use crate::cli::options::JudgementArgs;
+    use crate::proto::{Blocker, ObjectReference, Verdict};
+
+    fn observed(api_version: &str, kind: &str, uid: &str, goal: Goal) -> Member {
+        let judgement = JudgementArgs {
+            fail_fast: Default::default(),
+            fail_on: Vec::new(),
+        };
+        let blocker = |reason: &str| Blocker {
+            reason: reason.to_owned(),
+            ..Default::default()
+        };
+        let report = RolloutReport {
+            phase: Phase::Progressing.into(),
+            blockers: vec![blocker("RUNNING"), blocker("CRASH_LOOP")],
+            ..Default::default()
+        };
+        let object = ObjectReference {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            name: "db".to_owned(),
+            ..Default::default()
+        };
+        let status = Status {
+            subject: format!("{kind} db"),
+            uid: uid.to_owned(),
+            expiry: None,
+            response: proto::ComputeStatusResponse {
+                report: Some(report),
+                object: Some(object),
+                ..Default::default()
+            },
+            tree: Vec::new(),
+        };
+        let mut member = Member::new("db", goal, &judgement);
+        member.take(status, Duration::ZERO);
+        member
+    }
+
+    #[test]
+    fn only_jobs_of_kubernetes_are_judged_by_their_events() {
+        let complete = Goal::Complete;
+        for (api_version, kind, uid, goal, expected) in [
+            ("batch/v1", "Job", "u", complete, Some("u")),
+            ("batch/v1", "Job", "", complete, None),
+            ("batch/v1", "Job", "u", Goal::Deleted, None),
+            ("batch/v1", "CronJob", "u", complete, None),
+            ("batch.example.com/v1", "Job", "u", complete, None),
+        ] {
+            let member = observed(api_version, kind, uid, goal);
+            assert_eq!(member.job_uid(), expected, "{api_version} {kind} {uid}");
+        }
+    }
+
+    #[test]
+    fn deleted_job_has_the_report_of_its_end() {
+        let verdict = |outlook: Outlook, reason: &str, message: &str| {
+            Some(Verdict {
+                outlook: outlook.into(),
+                certain: true,
+                reason: reason.to_owned(),
+                message: message.to_owned(),
+                ..Default::default()
+            })
+        };
+        let blocker = |reason: &str, message: &str| Blocker {
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            ..Default::default()
+        };
+        let completed = RolloutReport {
+            phase: Phase::Complete.into(),
+            message: "job \"db\" completed and was then deleted".to_owned(),
+            verdict: verdict(Outlook::Complete, "", ""),
+            ..Default::default()
+        };
+        let failed = RolloutReport {
+            phase: Phase::Stalled.into(),
+            message: "job \"db\" failed and was then deleted: why".to_owned(),
+            blockers: vec![blocker("JOB_FAILED", "why"), blocker("CRASH_LOOP", "")],
+            verdict: verdict(Outlook::NeedsChange, "JOB_FAILED", "why"),
+            ..Default::default()
+        };
+        for (end, exit, expected) in [
+            (JobEnd::Complete, Exit::Done, completed),
+            (JobEnd::Failed("why".to_owned()), Exit::Failed, failed),
+        ] {
+            let mut member = observed("batch/v1", "Job", "u", Goal::Complete);
+            member.take_absence(Absence {
+                text: "not found".to_owned(),
+                end: Some(end),
+            });
+            assert_eq!(member.result(), exit);
+            assert_eq!(member.report(), Some(&expected));
+        }
+    }
+}

@@ -337,3 +337,42 @@ fn blocking_container(report: &proto::RolloutReport) -> Option<(&proto::BlockedP
     let is_container = !pod.container.is_empty() && has_log;
     is_container.then_some((pod, pod.reason == "Running" && pod.restarts > 0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::{BlockedPod, Blocker, RolloutReport};
+
+    #[test]
+    fn log_is_that_of_the_run_that_failed() {
+        for (cause, container, reason, restarts, expected) in [
+            ("CRASH_LOOP", "web", "CrashLoopBackOff", 3, Some(false)),
+            ("NOT_READY", "web", "Running", 0, Some(false)),
+            ("NOT_READY", "web", "Running", 1, Some(true)),
+            ("JOB_FAILED", "web", "Error", 0, Some(false)),
+            // A container that has not started has no log.
+            ("IMAGE_PULL", "web", "ErrImagePull", 0, None),
+            ("NOT_READY", "", "Running", 1, None),
+        ] {
+            let pod = BlockedPod {
+                container: container.to_owned(),
+                reason: reason.to_owned(),
+                restarts,
+                ..Default::default()
+            };
+            let report = RolloutReport {
+                blockers: vec![Blocker {
+                    reason: cause.to_owned(),
+                    pods: vec![pod],
+                    ..Default::default()
+                }],
+                ..Default::default()
+            };
+            let previous = blocking_container(&report).map(|(_, previous)| previous);
+            assert_eq!(
+                previous, expected,
+                "{cause} {container} {reason} {restarts}"
+            );
+        }
+    }
+}

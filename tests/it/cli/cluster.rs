@@ -467,3 +467,33 @@ fn conflicting_arguments_are_refused() {
         assert!(err.contains(expected), "{args:?}: {err}");
     }
 }
+
+#[test]
+fn replica_set_may_have_the_name_of_its_deployment() {
+    let mut poll = rollout(2);
+    let Answer::Out(sets) = &mut poll.sets else {
+        panic!("no ReplicaSets");
+    };
+    *sets = sets.replace("web-79c545b47", "web");
+    let run = Kubectl::new(&[poll]).run(&["status", "web"]);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""), "{}", run.out);
+}
+
+#[test]
+fn objects_without_a_namespace_are_named_without_one() {
+    let absent = || Answer::Err("Error from server (NotFound): not found\n".to_owned());
+    let kubectl = || {
+        Kubectl::new(&[super::kubectl::Poll {
+            deployment: absent(),
+            ..poll(vec![])
+        }])
+    };
+    let expected = "error: CustomResourceDefinition a.b not found\n";
+    let run = kubectl().run(&["status", "crd/a.b", "-n", "shop"]);
+    assert_eq!((run.exit, run.err.as_str()), (2, expected));
+    let run = kubectl().run(&["wait", "crd/a.b", "crd/b.b", "-n", "shop", "--ci=github"]);
+    assert_eq!(run.exit, 2, "{}", run.err);
+    for title in ["title=a.b%3A unknown:", "title=b.b%3A unknown:"] {
+        assert!(run.out.contains(title), "{}", run.out);
+    }
+}

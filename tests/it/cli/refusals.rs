@@ -115,6 +115,10 @@ fn errors_name_items_of_lists() {
         format!("{place}spec: is required"),
     ];
     assert_eq!(err, expected.join("\n") + "\n");
+    // A List in an array.
+    let err = refused(&plan_args(&[]), &format!("[{text}]"));
+    let place = "\nerror: standard input, [0].items[0].items[1] (Deployment shop/web): ";
+    assert!(err.contains(place), "{err}");
 }
 
 /// For selected objects, any duplicate key is an error. For other objects, only those that identify the object.
@@ -407,7 +411,13 @@ fn standard_error_is_escaped() {
     }
     assert_escaped(&refused(&["plan", "-f", NASTY], ""));
     // Arguments, because scripts forward names from a cluster. (clap removes known sequences.)
-    let err = refused(&["status", "web", NASTY], "");
-    assert!(err.contains("\\u{9b}2J\\u{202e}"), "{err}");
-    assert!(!err.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{err:?}");
+    for args in [
+        &["status", "web", NASTY][..],
+        &["status", "web", "--now", NASTY],
+        &["status", "web", "-o", NASTY],
+    ] {
+        let err = refused(args, "");
+        assert!(err.contains("\\u{9b}2J\\u{202e}"), "{err}");
+        assert!(!err.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{err:?}");
+    }
 }

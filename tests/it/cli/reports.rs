@@ -112,6 +112,18 @@ fn gitlab_section_contains_the_duration_of_the_wait() {
         "{junit}"
     );
     assert!(junit.contains(r#"name="Deployment shop/web""#), "{junit}");
+    // Calls of kubectl take some milliseconds.
+    assert!(!junit.contains(r#"time="0.000""#), "{junit}");
+}
+
+#[test]
+fn causes_are_not_in_the_gitlab_section() {
+    let kubectl = Kubectl::new(&[super::kubectl::example(STUCK)]);
+    let run = kubectl.run(&["wait", "web", "-n", "shop", "--ci=gitlab", "--timeout=0"]);
+    assert_eq!(run.exit, 1, "{}", run.out);
+    let (section, rest) = run.out.split_once("\u{1b}[0Ksection_end:").unwrap();
+    assert!(!section.contains("remedy: "), "{section}");
+    assert!(rest.contains("remedy: "), "{rest}");
 }
 
 #[test]

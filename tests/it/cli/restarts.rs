@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Output;
 
 use serde_json::{Value, json};
 
@@ -97,6 +98,13 @@ fn uses_prints_the_users_of_a_configuration() {
     );
     let none = answered(&["uses", "secret/app", "-f", "-", NOW], &input);
     assert_eq!(none, "secret/app: not used by any workload\n");
+    for kind in ["secretproviderclass", "SecretProviderClasses"] {
+        let none = answered(&["uses", &format!("{kind}/vault"), "-f", "-", NOW], &input);
+        assert_eq!(
+            none,
+            "secretproviderclass/vault: not used by any workload\n"
+        );
+    }
     for wrong in ["app", "pod/app", "configmap/", "configmap/A b"] {
         refused(&["uses", wrong, "-f", "-"], "");
     }
@@ -124,7 +132,7 @@ fn invalid_objects_are_skipped_with_a_note() {
 }
 
 /// Replaces kubectl: prints the objects, and the given result for Secrets.
-fn namespace(secrets: &str) -> (String, String) {
+fn run_namespace(secrets: &str) -> (String, Output) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let program = folder.path().join("kubectl");
     fs::write(
@@ -141,8 +149,13 @@ fn namespace(secrets: &str) -> (String, String) {
         .env("KUBECTL", &program)
         .output()
         .unwrap();
-    assert!(output.status.success(), "{output:?}");
     let calls = fs::read_to_string(folder.path().join("calls")).unwrap();
+    (calls, output)
+}
+
+fn namespace(secrets: &str) -> (String, String) {
+    let (calls, output) = run_namespace(secrets);
+    assert!(output.status.success(), "{output:?}");
     let all = [output.stdout, output.stderr].concat();
     (calls, String::from_utf8(all).unwrap())
 }
@@ -169,4 +182,61 @@ fn namespace_is_read_with_kubectl() {
         printed.contains("the answer is computed without Secrets"),
         "{printed}"
     );
+}
+
+/// Only missing permission means that the answer is to be computed without Secrets.
+#[test]
+fn failed_reads_of_secrets_are_errors() {
+    let down = "echo 'The connection to the server 127.0.0.1:1 was refused' >&2; exit 1";
+    let (_, output) = run_namespace(down);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(4), 0));
+}
+
+#[test]
+fn options_select_workloads_and_uses() {
+    let printed = |more: &[&str], input: &Value| {
+        let args = [&["restarts", "-f", "-", NOW], more].concat();
+        answered(&args, &input.to_string())
+    };
+    let first = |more: &[&str], input: &Value| {
+        let printed = printed(more, input);
+        printed.lines().next().unwrap().to_owned()
+    };
+    let input = objects("a", None);
+    let one = "0 of 1 workloads to restart, 1 to record";
+    assert_eq!(first(&[], &input), one);
+    assert_eq!(
+        first(&["--all-workloads"], &input),
+        "0 of 2 workloads to restart, 2 to record"
+    );
+    // The annotation is that of rollplan.
+    for profile in ["--profile=xing", "--profile=reloader"] {
+        assert_eq!(first(&[profile], &input), "0 of 0 workloads to restart");
+    }
+    // The kubelet updates volumes of running pods.
+    let mut volume = input.clone();
+    volume["items"][0]["spec"]["template"]["spec"] = json!({
+        "containers": [{"name": "app", "volumeMounts": [{"name": "c", "mountPath": "/c"}]}],
+        "volumes": [{"name": "c", "configMap": {"name": "app"}}],
+    });
+    assert_eq!(first(&["--restart-on=all"], &volume), one);
+    assert_ne!(first(&["--restart-on=env"], &volume), one);
+    // A configuration that is not in the input is unknown, unless all are in the input.
+    let mut missing = input;
+    missing["items"].as_array_mut().unwrap().pop();
+    let unknown = printed(&["-o=json"], &missing);
+    assert_ne!(
+        printed(&["-o=json", "--configurations-complete"], &missing),
+        unknown
+    );
+}
+
+#[test]
+fn invalid_objects_beyond_the_limit_are_counted() {
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "A b", "namespace": "shop"}});
+    let items = vec![map; 1_002];
+    let input = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    let run = rollplan(&["restarts", "-f", "-", NOW], &input.to_string());
+    assert_eq!((run.exit, run.err.lines().count()), (0, 1_001));
+    assert!(run.err.ends_with("\nnote: and 2 more\n"), "{}", run.err);
 }

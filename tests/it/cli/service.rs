@@ -67,6 +67,19 @@ fn service_and_local_planner_print_the_same() {
         let asked = [&args[..], &["--server", &service.url]].concat();
         assert_eq!(refused(&asked, &input), refused(&args, &input));
     }
+    let args = [
+        "restarts",
+        "-f",
+        "-",
+        "--now",
+        NOW,
+        "--all-workloads",
+        "-o=json",
+    ];
+    let asked = [&args[..], &["--server", &service.url]].concat();
+    let run = rollplan(&args, DEPLOYMENT);
+    assert!(run.out.contains("\"workloads\":1"), "{}", run.out);
+    assert_eq!(rollplan(&asked, DEPLOYMENT), run);
     let args = ["undo", "-f", "examples/mid-rollout.json", "--to-revision=9"];
     let asked = [&args[..], &["--server", &service.url]].concat();
     assert_eq!(rollplan(&asked, ""), rollplan(&args, ""));

@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::kubectl::{Answer, Kubectl, OPTIONS, Poll, poll, rollout};
+use super::kubectl::{
+    Answer, DOWN, Kubectl, OPTIONS, Poll, failing, forbidden_text, poll, rollout,
+};
 use super::{DEPLOYMENT, NOW, REPLICA_SET, Scratch, refused};
 
 /// A rollout of two pods in a namespace, `available` of which are available.
@@ -251,6 +253,10 @@ fn all_deployments_of_files_have_a_status() {
         response["object"]["name"].as_str().unwrap().to_owned()
     });
     assert_eq!(names.collect::<Vec<_>>(), ["web", "api"]);
+    for (more, documents) in [(&[][..], 2), (&["-d", "api"], 0)] {
+        let run = super::rollplan(&[&args[..], &["-o", "yaml"], more].concat(), &input);
+        assert_eq!(run.out.matches("---\n").count(), documents, "{}", run.out);
+    }
     let one = super::rollplan(&[&args[..], &["-d", "api"]].concat(), &input);
     assert!(one.out.starts_with("Deployment shop/api"), "{}", one.out);
     // Other commands require a single one.
@@ -264,6 +270,22 @@ fn wide_output_has_the_pods() {
     let run = super::rollplan(&["status", "-f", file, "--now", &now, "-o", "wide"], "");
     assert!(run.out.contains("ReplicaSet web-"), "{}", run.out);
     assert!(run.out.contains("CrashLoopBackOff"), "{}", run.out);
+    // The lines of the tree are those that the locale supports.
+    for (all, lang, branch) in [
+        ("C", "C.UTF-8", "`- ReplicaSet "),
+        ("en_US.UTF-8", "C", "└─ ReplicaSet "),
+        ("", "en_US.utf8", "└─ ReplicaSet "),
+        ("", "", "`- ReplicaSet "),
+    ] {
+        let output = super::command(&["status", "-f", file, "--now", &now, "-o", "wide"])
+            .env("LC_ALL", all)
+            .env_remove("LC_CTYPE")
+            .env("LANG", lang)
+            .output()
+            .unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        assert!(out.contains(branch), "{all} {lang}: {out}");
+    }
 }
 
 #[test]
@@ -288,18 +310,33 @@ fn unusual_limits_and_times_have_notes() {
         assert!(note.contains(expected), "{}", run.err);
     }
     assert_eq!(notes.len(), 3, "{}", run.err);
+    // The clocks may differ a little, and one of the limits may be 0.
+    let usual = DEPLOYMENT
+        .replace(
+            "  replicas: 2\n",
+            "  replicas: 2\n  strategy:\n    rollingUpdate: {maxSurge: 0, maxUnavailable: 1}\n",
+        )
+        .replace(
+            "  uid: d1\n",
+            "  uid: d1\n  creationTimestamp: \"2026-11-20T12:05:00Z\"\n",
+        );
+    let run = super::rollplan(&["status", "-f", "-", "--now", NOW], &usual);
+    assert_eq!((run.exit, run.err.as_str()), (3, ""));
     // Long after a rollout that has not passed its deadline.
-    let going = |condition: &str| {
+    let going_since = |condition: &str, last: &str| {
         let status = format!(
             "  progressDeadlineSeconds: 600\nstatus:\n  observedGeneration: 1\n  conditions:\n  - {{type: Progressing, \
-             {condition}, lastUpdateTime: \"2026-11-20T11:44:59Z\"}}\n"
+             {condition}, lastUpdateTime: \"2026-11-20T{last}Z\"}}\n"
         );
         let input = DEPLOYMENT.to_owned() + &status;
         super::rollplan(&["status", "-f", "-", "--now", NOW], &input).err
     };
+    let going = |condition: &str| going_since(condition, "11:44:59");
     let note = "is long after its last progress, 2026-11-20T11:44:59Z";
     let err = going("status: \"True\", reason: ReplicaSetUpdated");
     assert!(err.contains(note) && err.contains("pass --now"), "{err}");
+    let err = going_since("status: \"True\", reason: ReplicaSetUpdated", "11:45:00");
+    assert!(!err.contains("is long after its last progress"), "{err}");
     for condition in [
         "status: \"True\", reason: NewReplicaSetAvailable",
         "status: \"False\", reason: ProgressDeadlineExceeded",
@@ -374,4 +411,113 @@ fn arguments_of_kubectl_work_or_have_a_hint() {
     assert_eq!(json["report"]["phase"], "PHASE_COMPLETE");
     assert_eq!(json["object"]["name"], "web");
     assert_eq!(json["object"]["namespace"], "shop");
+}
+
+#[test]
+fn missing_deployments_do_not_hide_others() {
+    let found = || one("web", 2);
+    let missing = || poll(vec![]);
+    let error = |name: &str| format!("error: Deployment {name} not found in namespace shop\n");
+    for (polls, out, err, counts) in [
+        (
+            [found(), missing()],
+            "deployment.apps/web\n",
+            error("api"),
+            r#"tests="2" failures="0" errors="1""#,
+        ),
+        (
+            [missing(), missing()],
+            "",
+            error("web") + &error("api"),
+            r#"tests="2" failures="0" errors="2""#,
+        ),
+    ] {
+        let kubectl = Kubectl::new(&polls);
+        let junit = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let report = format!("--report=junit={}", junit.path().display());
+        let args = ["status", "web", "api", "-n", "shop", "-o=name", &report];
+        let run = kubectl.run(&args);
+        assert_eq!((run.exit, run.out.as_str(), run.err), (2, out, err));
+        let junit = fs::read_to_string(junit.path()).unwrap();
+        assert!(junit.contains(counts), "{junit}");
+    }
+}
+
+#[test]
+fn repeated_names_are_read_once() {
+    let kubectl = Kubectl::new(&[one("web", 2)]);
+    let run = kubectl.run(&["status", "web", "deploy/web", "-o", "name"]);
+    assert_eq!((run.exit, run.out.as_str()), (0, "deployment.apps/web\n"));
+    assert_eq!(kubectl.calls().len(), 3);
+    let manifest = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n";
+    let twice = Scratch::new(&[manifest, manifest].join("---\n"));
+    let kubectl = Kubectl::new(&[one("web", 2)]);
+    let run = kubectl.watch(&["wait", "-f", twice.path(), "-o", "name"]);
+    assert_eq!((run.exit, run.out.as_str()), (0, "deployment.apps/web\n"));
+}
+
+#[test]
+fn wide_rows_of_a_watch_have_all_columns() {
+    let columns = |more: &[&str]| {
+        let polls = [one("web", 2), one("api", 2), poll(vec![]), poll(vec![])];
+        let kubectl = Kubectl::new(&polls);
+        let args = ["wait", "web", "api", "-n", "shop", "--for=deleted"];
+        let run = kubectl.watch(&[&args[..], more].concat());
+        assert_eq!((run.exit, run.err.as_str()), (0, ""));
+        let lines: Vec<&str> = run.out.lines().collect();
+        let (head, seen) = (words(lines[0]), words(lines[1]));
+        let deleted = words(lines.last().unwrap());
+        assert_eq!(seen[..4], ["shop/web", "complete", "2/2", "2/2"]);
+        assert_eq!(deleted[..2], ["shop/api", "deleted"]);
+        (head.len(), seen.len(), deleted.len())
+    };
+    assert_eq!(columns(&[]), (5, 4, 4));
+    assert_eq!(columns(&["-o", "wide"]), (8, 7, 7));
+}
+
+#[test]
+fn failed_lists_are_repeated() {
+    let kubectl = Kubectl::new(&[failing(DOWN), five([2; 5])]);
+    let run = kubectl.watch(&[&["wait", "-n", "shop"], &FIVE[..]].concat());
+    assert_eq!(run.exit, 0, "{}", run.err);
+    assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+    let note = "note: poll failed: kubectl get deploy -o json ";
+    assert!(run.err.starts_with(note), "{}", run.err);
+    assert_eq!(kubectl.calls().len(), 1 + 3);
+}
+
+#[test]
+fn failure_takes_precedence_over_a_later_error_of_a_list() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let mut rollouts: Vec<_> = names.map(|name| objects("shop", name, 0)).to_vec();
+    rollouts[0][0]["spec"]["selector"] = json!({});
+    let error = "error: the server doesn't have a resource type \"deploy\"";
+    let kubectl = Kubectl::new(&[lists(rollouts), failing(error)]);
+    let run = kubectl.watch(&[&["wait", "-n", "shop"], &names[..]].concat());
+    assert_eq!(run.exit, 1, "{}{}", run.out, run.err);
+    assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+    assert!(run.err.ends_with(&format!("{error}\n")), "{}", run.err);
+}
+
+/// Some users may read objects by name only.
+#[test]
+fn deployments_are_read_by_name_if_lists_are_forbidden() {
+    let forbidden = forbidden_text("deployments");
+    let script = format!(
+        "case \"$3\" in\n-*) printf '%s\\n' '{}' >&2; exit 1 ;;\n*) cat \"$FAKE_KUBECTL/$3\" ;;\nesac\n",
+        forbidden.replace('\'', "")
+    );
+    let kubectl = Kubectl::new(&[Poll {
+        deployment: Answer::Script(script),
+        ..five([2; 5])
+    }]);
+    for name in FIVE {
+        let deployment = objects("shop", name, 2)[0].to_string();
+        fs::write(kubectl.file(name), deployment).unwrap();
+    }
+    let args = [&["status", "-n", "shop", "-o", "name"], &FIVE[..]].concat();
+    let run = kubectl.run(&args);
+    assert_eq!((run.exit, run.err.as_str()), (0, ""));
+    assert_eq!(run.out.lines().count(), 5, "{}", run.out);
+    assert_eq!(kubectl.calls().len(), 1 + 5 * 3);
 }

@@ -76,7 +76,8 @@ fn wait_ends_when_the_rollout_fails() {
         "{}",
         run.out
     );
-    // The causes follow, with remedies.
+    // The causes follow, with remedies. Only the causes of several rollouts have headings.
+    assert!(!run.out.contains("Deployment shop/web"), "{}", run.out);
     assert!(
         run.out.contains("remedy: check the registry"),
         "{}",
@@ -106,6 +107,57 @@ fn wait_ends_at_the_timeout() {
         );
         assert_eq!(kubectl.calls().len(), 3);
     }
+}
+
+#[test]
+fn polling_interval_is_respected() {
+    let kubectl = Kubectl::new(&[nothing_yet()]);
+    let run = kubectl.run(&["wait", "web", "--interval=1m", "--timeout=500ms"]);
+    assert_eq!(run.exit, 3, "{}", run.err);
+    // One poll. On a slow machine, the timeout may end it.
+    assert!(kubectl.calls().len() <= 3, "{:?}", kubectl.calls());
+}
+
+/// With lists, the events are read once for all objects.
+#[test]
+fn events_explain_failures_of_listed_deployments() {
+    let text = Value::from(waiting("ContainerCreating", "").objects()).to_string();
+    let copy = |name: &str| -> Vec<Value> {
+        let text = text
+            .replace("\"name\":\"web\"", &format!("\"name\":\"{name}\""))
+            .replace("web-79c545b47", &format!("{name}-79c545b47"))
+            .replace("web-1-x", &format!("{name}-x"));
+        let text = ["d1", "r1", "pod-uid"].iter().fold(text, |text, uid| {
+            text.replace(&format!("\"{uid}\""), &format!("\"{uid}-{name}\""))
+        });
+        serde_json::from_str(&text).unwrap()
+    };
+    let names = ["a", "b", "c", "d", "e"];
+    let objects: Vec<Value> = names.iter().flat_map(|name| copy(name)).collect();
+    let of_kind = |kind: &str| {
+        let items = objects.iter().filter(|object| object["kind"] == kind);
+        let items: Vec<_> = items.collect();
+        Answer::Out(json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())
+    };
+    let kubectl = Kubectl::new(&[Poll {
+        deployment: of_kind("Deployment"),
+        sets: of_kind("ReplicaSet"),
+        pods: of_kind("Pod"),
+    }]);
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "x", "namespace": "shop"},
+        "involvedObject": {"kind": "Pod", "name": "c-x", "uid": "pod-uid-c"}, "reason": "FailedMount",
+        "message": "MountVolume.SetUp failed for volume \"tls\" : secret \"web-tls\" not found", "type": "Warning",
+        "count": 9, "firstTimestamp": "2026-11-20T23:00:00Z", "lastTimestamp": "2026-11-20T23:02:08Z",
+        "source": {"component": "kubelet"},
+    });
+    kubectl.add_events(1, &[event]);
+    let run = kubectl.run(&[&["status", "-n", "shop"], &names[..]].concat());
+    assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
+    let cause = "secret \"web-tls\" not found";
+    assert!(run.out.contains("Deployment shop/c: "), "{}", run.out);
+    assert!(run.out.contains(cause), "{}", run.out);
+    assert_eq!((kubectl.calls().len(), kubectl.event_calls()), (3, 1));
 }
 
 #[test]
@@ -359,8 +411,12 @@ fn events_are_optional_and_make_verdicts_certain() {
         run.out
     );
     let kubectl = Kubectl::new(&[missing()]);
-    kubectl.add_events(1, &[event("of-another")]);
-    assert_eq!(kubectl.run(&["status", "web"]).exit, 3);
+    // Events about other objects may be invalid.
+    let mut other = event("of-another");
+    other["count"] = json!("many");
+    kubectl.add_events(1, &[other]);
+    let run = kubectl.run(&["status", "web"]);
+    assert_eq!((run.exit, run.err.as_str()), (3, ""));
     // Files may contain events, too.
     let objects =
         [&missing().deployment, &missing().sets, &missing().pods].map(|answer| match answer {

@@ -183,3 +183,31 @@ fn certain_failure_ends_the_watch_unless_fail_fast_is_off() {
         assert_eq!(member.result(), expected, "{report:?} {fail_fast:?}");
     }
 }
+
+/// Failures of one ReplicaSet are not evidence about another.
+#[test]
+fn previous_verdict_is_passed_for_the_same_replica_set_only() {
+    let of = |replica_set: &str, uid: &str| {
+        let report = RolloutReport {
+            replica_set: replica_set.to_owned(),
+            ..rolling(1)
+        };
+        Status {
+            uid: uid.to_owned(),
+            ..status(report)
+        }
+    };
+    for (replica_set, uid, is_passed) in [
+        ("web-1", "u", true),
+        ("web-2", "u", false),
+        ("web-1", "another", false),
+        ("web-2", "another", false),
+    ] {
+        let mut member = member(Goal::Complete, Switch::On);
+        member.take(of("web-1", "u"), seconds(1));
+        assert!(member.options.previous.is_some());
+        member.take(of(replica_set, uid), seconds(2));
+        let previous = member.options.previous.is_some();
+        assert_eq!(previous, is_passed, "{replica_set} {uid}");
+    }
+}

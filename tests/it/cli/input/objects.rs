@@ -149,3 +149,34 @@ fn planned_deployments_are_planned_like_deployments() {
         )
     );
 }
+
+#[test]
+fn deployments_are_told_from_other_objects_with_their_name() {
+    let named = |api_version: &str, kind: &str, uid: &str| {
+        DEPLOYMENT
+            .replace("apps/v1", api_version)
+            .replace("kind: Deployment", &format!("kind: {kind}"))
+            .replace("uid: d1", &format!("uid: {uid}"))
+    };
+    let planned_one = named("apps.rollplan.dev/v1alpha1", "PlannedDeployment", "p");
+    let set = named("apps/v1", "StatefulSet", "s");
+    let steps = |input: &str| {
+        let run = rollplan(&plan_args(&["-d", "web"]), input);
+        assert_eq!(run.exit, 0, "{}", run.err);
+        summaries(&run.out)
+    };
+    let steps = steps(&[set.as_str(), &planned_one].join("---\n"));
+    assert_eq!(steps[0], CREATED[0]);
+    let args = ["status", "sts/web", "-f", "-", "--now", super::super::NOW];
+    let run = rollplan(&args, &[DEPLOYMENT, &set].join("---\n"));
+    assert_eq!(run.exit, 3, "{}", run.err);
+    assert!(run.out.starts_with("StatefulSet shop/web"), "{}", run.out);
+    // The kind has the same name in another API group.
+    let other = named("example.com/v1", "PlannedDeployment", "p");
+    let err = refused(&plan_args(&[]), &other);
+    let skipped = "note: skipped: 1 PlannedDeployment (example.com/v1)\n";
+    assert_eq!(
+        err,
+        format!("{skipped}error: the input contains no Deployment\n")
+    );
+}

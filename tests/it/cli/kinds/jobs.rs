@@ -14,13 +14,22 @@ fn log_of_a_failed_job_is_printed() {
     let ended = json!({"terminated": {"exitCode": 3, "reason": "Error", "finishedAt": "2026-11-20T11:59:00Z"}});
     let status = json!({"phase": "Failed", "containerStatuses": [{"name": "db", "image": "db:1", "state": ended}]});
     let pod = pod(Some(&failed), "db-x", status);
-    let kubectl = Kubectl::new(&[read(failed, vec![pod])]);
+    let polls = [read(failed, vec![pod])];
+    let kubectl = Kubectl::new(&polls);
     fs::write(kubectl.file("log"), "no database\n").unwrap();
     let run = kubectl.watch(&["wait", "job/db", "-n", "shop", "--logs"]);
     assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
     assert!(run.out.ends_with("  | no database\n"), "{}", run.out);
     let call = kubectl.calls().pop().unwrap();
     assert!(call.starts_with("logs db-x --container=db "), "{call}");
+    // Standard output contains only JSON.
+    let kubectl = Kubectl::new(&polls);
+    fs::write(kubectl.file("log"), "no database\n").unwrap();
+    let run = kubectl.watch(&["wait", "job/db", "-n", "shop", "--logs", "-o", "json"]);
+    assert_eq!((run.exit, run.err.as_str()), (1, "note: no database\n"));
+    for line in run.out.lines() {
+        assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
+    }
 }
 
 /// A running Job that is deleted after it has finished.
@@ -134,6 +143,7 @@ fn job_that_may_have_finished_is_undecided_without_events() {
     kubectl.add_events(3, &[event("Normal", "Completed", "Job completed")]);
     let run = wait(&kubectl, &[]);
     assert_eq!((run.exit, run.err.lines().count()), (0, 1), "{}", run.err);
+    assert!(run.err.starts_with("note: poll failed: "), "{}", run.err);
     // Without permission to read events, there is a note.
     let kubectl = Kubectl::new(&[alone(expiring_job()), absent()]);
     fs::write(kubectl.file("events.2.err"), forbidden_text("events")).unwrap();
@@ -276,4 +286,14 @@ fn jobs_of_a_cron_job_are_shown_with_their_pods() {
         "{}",
         run.err
     );
+}
+
+#[test]
+fn jobs_of_a_cron_job_have_no_status_of_their_own() {
+    let (cron, jobs) = cron_job();
+    let all = [vec![cron], jobs].concat();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": all}).to_string();
+    let args = ["status", "-f", "-", "-o", "name", "--now", NOW];
+    let run = crate::cli::rollplan(&args, &list);
+    assert_eq!(run.out, "cronjob.batch/db\njob.batch/db\n", "{}", run.err);
 }

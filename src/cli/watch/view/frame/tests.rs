@@ -130,3 +130,61 @@ fn complete_rollouts_are_omitted_first() {
     assert!(!shown.iter().any(|line| line.starts_with("Deployment w0 ")));
     assert_eq!(shown[0], "1 of 9 decided  42s");
 }
+
+#[test]
+fn last_frame_has_a_message_instead_of_causes() {
+    for (is_final, has_causes, message, expected) in [
+        (true, false, "complete", true),
+        (true, true, "complete", false),
+        (false, false, "complete", false),
+        (true, false, "", false),
+    ] {
+        let mut member = member("shop/web", 2, 1);
+        let last = member.last.as_mut().unwrap();
+        let report = last.response.report.as_mut().unwrap();
+        report.message = message.to_owned();
+        if !has_causes {
+            report.blockers.clear();
+        }
+        let shown = lines(&[member], (80, 24), is_final);
+        let is_shown = shown.iter().any(|line| line == message);
+        assert_eq!(is_shown, expected, "{shown:?}");
+    }
+}
+
+#[test]
+fn frames_that_just_fit_are_complete() {
+    let one = lines(&[member("shop/web", 2, 4)], (80, 10), false);
+    assert_eq!(one.len(), 9);
+    assert!(one[8].ends_with("web-3  Running, ready"), "{one:?}");
+    let mut members: Vec<_> = (0..7).map(|n| member(&format!("w{n}"), 1, 0)).collect();
+    members[0].outcome = Some(crate::cli::watch::decision::Outcome::Exit(
+        crate::cli::exit::Exit::Done,
+    ));
+    let several = lines(&members, (80, 10), false);
+    assert_eq!(several.len(), 8, "{several:?}");
+    assert!(several[1].starts_with("Deployment w0 "), "{several:?}");
+}
+
+#[test]
+fn rows_have_bars_and_causes() {
+    let mut members = [member("w0", 1, 0), member("w1", 1, 0)];
+    members[1].is_deleted = true;
+    let shown = lines(&members, (200, 10), false);
+    for part in ["progressing", "█", " 1/4", "are starting"] {
+        assert!(shown[1].contains(part), "{part}: {shown:?}");
+    }
+    assert!(shown[2].contains("  deleted "), "{shown:?}");
+    let last = lines(&members, (200, 10), true);
+    assert!(!last[1].contains("are starting"), "{last:?}");
+}
+
+#[test]
+fn long_lines_are_truncated_in_the_last_part_that_fits() {
+    for (columns, expected) in [(6, "abcdef"), (5, "abcd…"), (2, "a…")] {
+        let mut line = vec![plain("abc"), plain("def")];
+        fit_line(&mut line, columns, "…");
+        let text: String = line.into_iter().map(|(text, _)| text).collect();
+        assert_eq!(text, expected);
+    }
+}
