@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::kubectl::{
-    Answer, DOWN, Kubectl, OPTIONS, Poll, failing, forbidden_text, poll, rollout,
+    Answer, DOWN, Kubectl, OPTIONS, Poll, failing, forbidden, forbidden_text, poll, rollout,
 };
 use super::{DEPLOYMENT, NOW, REPLICA_SET, Scratch, refused};
 
@@ -103,6 +103,28 @@ fn five_deployments_are_read_by_lists() {
     assert_eq!(calls[..3], [list("deploy"), list("rs"), list("pods")]);
     // Two remain, which are read by name.
     assert_eq!(calls[3], list("deploy c"));
+}
+
+/// Without permission to list pods, it is unknown which pods exist.
+#[test]
+fn lists_of_pods_are_complete_if_they_were_read() {
+    let readable = five([0; 5]);
+    let forbidden = Poll {
+        pods: forbidden("pods"),
+        ..five([0; 5])
+    };
+    for (polled, expected) in [
+        (readable, "0 exist, the others have not been created yet"),
+        (
+            forbidden,
+            "the snapshot does not contain the pods that would show why",
+        ),
+    ] {
+        let kubectl = Kubectl::new(&[polled]);
+        let run = kubectl.run(&[&["status", "-n", "shop", "-o", "json"], &FIVE[..]].concat());
+        let explained = run.out.lines().filter(|line| line.contains(expected));
+        assert_eq!(explained.count(), 5, "{}{}", run.out, run.err);
+    }
 }
 
 #[test]

@@ -128,3 +128,21 @@ fn rows_of_several_kinds_name_the_kind() {
         (2, "error: StatefulSet db not found in namespace shop\n")
     );
 }
+
+/// A file contains all pods if it contains as many as the status counts.
+#[test]
+fn files_without_pods_do_not_show_why_pods_are_not_available() {
+    let unexplained = "the snapshot does not contain the pods";
+    for (set, pods, is_unexplained) in [
+        (stateful_set(0), 0, true),
+        (daemon_set(0), 0, true),
+        (stateful_set(0), 2, false),
+    ] {
+        let names = ["db-0", "db-1"].into_iter().take(pods);
+        let pods = names.map(|name| failing_pod(Some(&set), name));
+        let items: Vec<_> = [set.clone()].into_iter().chain(pods).collect();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+        let run = crate::cli::rollplan(&["status", "-f", "-", "--now", NOW], &list);
+        assert_eq!(run.out.contains(unexplained), is_unexplained, "{}", run.out);
+    }
+}
