@@ -69,6 +69,11 @@ pub(crate) enum Stream {
     Encrypted(Box<TlsStream<TcpStream>>),
 }
 
+/// A stream of either kind.
+trait Io: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Io for T {}
+
 /// The number of open connections, and of those closed by the server, by reason.
 #[derive(Clone)]
 pub(crate) struct ConnectionMetrics {
@@ -162,10 +167,7 @@ impl Connection {
 
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let read = match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Encrypted(stream) => Pin::new(stream).poll_read(cx, buf),
-        };
+        let read = self.stream.io().poll_read(cx, buf);
         if read.is_ready() {
             self.last_read = Instant::now();
             self.bytes_read += buf.filled().len() - before;
@@ -184,10 +186,7 @@ impl Connection {
             ready!(self.poll_send_batch(cx))?;
         }
         if len > BATCH_BYTES_MAX {
-            let written = match &mut self.stream {
-                Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-                Stream::Encrypted(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            };
+            let written = self.stream.io().poll_write_vectored(cx, bufs);
             return self.unless_closed(cx, written);
         }
         if self.batch.is_empty() {
@@ -203,10 +202,7 @@ impl Connection {
     /// Sends the batch.
     fn poll_send_batch(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.batch.is_empty() {
-            let written = match &mut self.stream {
-                Stream::Plain(stream) => Pin::new(stream).poll_write(cx, &self.batch),
-                Stream::Encrypted(stream) => Pin::new(stream).poll_write(cx, &self.batch),
-            };
+            let written = self.stream.io().poll_write(cx, &self.batch);
             match ready!(self.unless_closed(cx, written))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => self.batch.advance(written),
@@ -214,18 +210,12 @@ impl Connection {
         }
         // An idle connection needs no memory for responses.
         self.batch = BytesMut::new();
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Encrypted(stream) => Pin::new(stream).poll_flush(cx),
-        }
+        self.stream.io().poll_flush(cx)
     }
 
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_send_batch(cx))?;
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Encrypted(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
+        self.stream.io().poll_shutdown(cx)
     }
 
     /// Fails if the connection must be closed.
@@ -270,6 +260,17 @@ impl Connected for Connection {
 
     fn connect_info(&self) -> PendingResponses {
         self.pending_responses.clone()
+    }
+}
+
+// === impl Stream ===
+
+impl Stream {
+    fn io(&mut self) -> Pin<&mut dyn Io> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream),
+            Self::Encrypted(stream) => Pin::new(stream),
+        }
     }
 }
 
