@@ -20,7 +20,7 @@
 {{- printf "%s-controller" (include "rollplan.fullname" .) -}}
 {{- end -}}
 
-{{/* Name of cluster-scoped objects, of which each namespace may have some. */}}
+{{/* Name of cluster-scoped objects. It has the namespace, because a release in another namespace may have the same name. */}}
 {{- define "rollplan.clusterName" -}}
 {{- printf "%s-%s" .Release.Namespace (include "rollplan.controllerName" .) -}}
 {{- end -}}
@@ -68,7 +68,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- .Values.adapter.serviceAccount.name | default $default -}}
 {{- end -}}
 
-{{/* Security contexts that the restricted Pod Security Standard requires, and a read-only root file system. */}}
+{{/* Security contexts as the restricted Pod Security Standard requires them, with a read-only root file system. */}}
 {{- define "rollplan.podSecurityContext" -}}
 runAsNonRoot: true
 runAsUser: 65532
@@ -135,7 +135,7 @@ httpGet:
 {{- if and .Values.server.enabled (or .Values.service.headless.enabled $adapter) -}}true{{- end -}}
 {{- end -}}
 
-{{/* Metadata labels and annotations of a Service port. */}}
+{{/* The ports of a Service for calls: both lead to the same container port. */}}
 {{- define "rollplan.apiPorts" -}}
 - name: grpc
   port: {{ .Values.service.grpc.port }}
