@@ -5,18 +5,18 @@ use rollplan_core::interrupt::Interrupt;
 use super::complete::Listed;
 use super::found::{Found, Metadata};
 use super::select::in_namespace_of;
-use super::{Reader, scan_all};
+use super::{Reader, is_deployment, scan_all};
 use crate::proto;
 use crate::wire::error::{Error, Violations};
 
 /// The owner in Kubernetes JSON, and whether its lists appear complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectsSummary {
-    /// The Deployment. Its resource is taken from the target of the request.
+    /// The owner. Its resource is taken from the target of the request.
     pub target: proto::Target,
     /// Whether the ReplicaSets of the Deployment appear complete.
     pub replica_sets_complete: bool,
-    /// Whether the pods of its ReplicaSets appear complete.
+    /// Whether its pods, or those of its ReplicaSets, appear complete.
     pub pods_complete: bool,
 }
 
@@ -58,7 +58,7 @@ impl Shown {
 // === impl ObjectsSummary ===
 
 impl ObjectsSummary {
-    /// The Deployment, for example "Deployment shop/web".
+    /// The owner, for example "Deployment shop/web".
     #[must_use]
     pub fn subject(&self) -> String {
         let proto::Target {
@@ -115,6 +115,10 @@ fn summarize(
         replica_sets: all("apps/v1", "ReplicaSet"),
         pods: all("v1", "Pod"),
     };
+    let shows_pods = || match is_deployment(object) {
+        true => listed.shows_every_pod(),
+        false => listed.shows_own_pods(),
+    };
     Ok(ObjectsSummary {
         target: proto::Target {
             api_version: object.api_version.clone().into_owned(),
@@ -124,6 +128,6 @@ fn summarize(
             resource: target.map_or_else(String::new, |it| it.resource.clone()),
         },
         replica_sets_complete: !is_continued && listed.shows_every_replica_set(),
-        pods_complete: !is_continued && listed.shows_every_pod(),
+        pods_complete: !is_continued && shows_pods(),
     })
 }

@@ -110,6 +110,52 @@ fn missing_pods_are_detected() {
     assert_eq!(complete(&list), (true, false));
 }
 
+/// Owners other than Deployments report the number of their own pods.
+#[test]
+fn missing_pods_of_other_kinds_are_detected() {
+    let pod = |owner: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop",
+            "ownerReferences": [{"uid": owner, "controller": true}]}})
+    };
+    for (api_version, kind, status) in [
+        (
+            "apps/v1",
+            "StatefulSet",
+            json!({"replicas": 2, "readyReplicas": 0}),
+        ),
+        ("apps/v1", "ReplicaSet", json!({"replicas": 2})),
+        (
+            "apps/v1",
+            "DaemonSet",
+            json!({"currentNumberScheduled": 2, "numberReady": 3}),
+        ),
+        ("batch/v1", "Job", json!({"active": 2, "failed": 3})),
+    ] {
+        let is_complete = |owners: &[&str], status: &Value| {
+            let owner = json!({"apiVersion": api_version, "kind": kind, "status": status,
+                "metadata": {"name": "web", "namespace": "shop", "uid": "u"}});
+            let pods = owners.iter().map(|owner| pod(owner));
+            let items: Vec<_> = [owner].into_iter().chain(pods).collect();
+            let target = proto::Target {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+                ..target("web")
+            };
+            let list = json!({"kind": "List", "items": items});
+            summary(&list, Some(target)).unwrap().pods_complete
+        };
+        assert!(!is_complete(&[], &status), "{kind}");
+        assert!(!is_complete(&["u"], &status), "{kind}");
+        // Pods of other owners do not count.
+        assert!(!is_complete(&["u", "another"], &status), "{kind}");
+        assert!(is_complete(&["u", "u"], &status), "{kind}");
+        assert!(is_complete(&["u", "u", "u"], &status), "{kind}");
+        // It has not reported a number yet.
+        assert!(is_complete(&[], &json!({})), "{kind}");
+        assert!(is_complete(&[], &Value::Null), "{kind}");
+    }
+}
+
 #[test]
 fn continued_lists_are_incomplete() {
     let mut list = printed("mid-rollout");
