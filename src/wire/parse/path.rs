@@ -30,10 +30,11 @@ impl Path<'_> {
     }
 
     pub(in crate::wire) fn index(&self, index: usize) -> Path<'_> {
-        match self {
-            Self::Objects(list) if index < list.len() => Path::Object(&list[index]),
-            _ => Path::Index(self, index),
-        }
+        let object = match self {
+            Self::Objects(list) => list.get(index),
+            _ => None,
+        };
+        object.map_or(Path::Index(self, index), Path::Object)
     }
 
     /// The origin of the object in JSON texts that contains this path.

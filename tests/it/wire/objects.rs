@@ -540,9 +540,9 @@ fn invalid_unselected_objects_are_ignored() {
     check_same(&typed, &with_texts(&typed, vec![text]), "strangers");
 }
 
-/// Even if its labels match: a selector may match objects without labels.
+/// Whatever the selector matches: it may match objects without labels.
 #[test]
-fn replica_sets_of_other_owners_are_not_adopted() {
+fn replica_sets_that_are_not_selected_are_not_adopted() {
     let (mut typed, _) = half_way();
     let absent = proto::LabelSelectorRequirement {
         key: "tier".to_owned(),
@@ -553,16 +553,27 @@ fn replica_sets_of_other_owners_are_not_adopted() {
         match_expressions: vec![absent],
         ..Default::default()
     });
-    let mut theirs = typed.snapshot().replica_sets[0].clone();
-    let metadata = theirs.metadata.as_mut().unwrap();
-    metadata.uid = "theirs".to_owned();
-    metadata.name = "theirs".to_owned();
-    metadata.owner_references[0].uid = "another Deployment".to_owned();
-    typed.snapshot().replica_sets.push(theirs);
+    // The new ReplicaSet might get a name that starts with that of the Deployment.
+    for name in ["theirs", "web-theirs", "web-orphan"] {
+        let mut other = typed.snapshot().replica_sets[0].clone();
+        let metadata = other.metadata.as_mut().unwrap();
+        metadata.uid = name.to_owned();
+        metadata.name = name.to_owned();
+        if name == "web-orphan" {
+            metadata.owner_references.clear();
+            metadata.labels = [("tier".to_owned(), "back".to_owned())].into();
+        } else {
+            metadata.owner_references[0].uid = "another Deployment".to_owned();
+        }
+        typed.snapshot().replica_sets.push(other);
+    }
     let texts = with_texts(&typed, vec![list(&objects(&typed)).to_string()]);
-    let plan = wire::plan_rollout(texts.clone()).unwrap();
-    let mut calls = plan.steps.iter().filter_map(|step| step.call.as_ref());
-    assert!(calls.all(|call| call.name != "theirs"), "{plan:?}");
+    for request in [&typed, &texts] {
+        let plan = wire::plan_rollout(request.clone()).unwrap();
+        let calls = plan.steps.iter().filter_map(|step| step.call.as_ref());
+        let names: Vec<_> = calls.map(|call| call.name.as_str()).collect();
+        assert_eq!(names, ["new", "web"], "{plan:?}");
+    }
     check_same(&typed, &texts, "not adopted");
 }
 
@@ -589,4 +600,36 @@ fn names_of_other_owners_are_taken_in_texts_too() {
         assert_eq!(plan.status.unwrap().collision_count, Some(1));
     }
     check_same(&typed, &texts, "name");
+}
+
+/// A target may state only what distinguishes the Deployment from others.
+#[test]
+fn empty_fields_of_the_target_match_any_value() {
+    let (typed, mut items) = half_way();
+    for (api_version, kind) in [
+        ("apps/v1", "StatefulSet"),
+        ("extensions/v1beta1", "Deployment"),
+    ] {
+        let mut other = items[0].clone();
+        other["apiVersion"] = api_version.into();
+        other["kind"] = kind.into();
+        other["metadata"]["uid"] = kind.into();
+        items.push(other);
+    }
+    for (api_version, kind, name) in [
+        ("", "", ""),
+        ("", "", "web"),
+        ("apps/v1", "", "web"),
+        ("", "Deployment", "web"),
+        ("apps/v1", "Deployment", ""),
+    ] {
+        let mut texts = with_texts(&typed, vec![list(&items).to_string()]);
+        texts.snapshot().target = Some(proto::Target {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            ..Default::default()
+        });
+        check_same(&typed, &texts, &format!("{api_version} {kind} {name}"));
+    }
 }

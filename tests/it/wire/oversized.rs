@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use prost::Message as _;
 use rollplan::proto;
 use rollplan::wire::estimate::{ANNOTATIONS_BYTES_MAX, ENTRIES_MAX, OBJECT_BYTES_MAX, estimate};
-use rollplan::wire::{self, Error, Reason};
+use rollplan::wire::{self, ANSWER_BYTES_MAX, Error, REQUEST_BYTES_MAX, Reason};
 
 use super::objects::{list, objects, with_texts};
 use super::{Parts as _, mk_request};
@@ -410,4 +410,97 @@ fn existing_objects_of_other_owners_are_not_validated() {
         "spec":{"replicas":"1","replicas":1e3}}"#
             .to_vec();
     assert!(answers(&odd) == expected);
+}
+
+/// The message with a text of this length, as large as a limit, and one byte larger. Lengths near the limit must have the
+/// same encoded size.
+fn at_and_above<M: prost::Message>(limit: usize, with: impl Fn(usize) -> M) -> [M; 2] {
+    let others = with(limit).encoded_len() - limit;
+    let messages = [limit, limit + 1].map(|size| with(size - others));
+    assert_eq!(messages[0].encoded_len(), limit);
+    messages
+}
+
+#[test]
+fn answers_may_be_as_large_as_the_limit() {
+    let answer = |size| proto::ComputeStatusResponse {
+        object: Some(proto::ObjectReference {
+            name: "x".repeat(size),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    let [largest, too_large] = at_and_above(ANSWER_BYTES_MAX, answer);
+    wire::check_answer(&largest).unwrap();
+    match wire::check_answer(&too_large) {
+        Err(Error::AnswerTooLarge { bytes, max }) => assert_eq!(bytes, max + 1),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn requests_may_be_as_large_as_the_limit() {
+    let request = mk_request();
+    let text = list(&objects(&request)).to_string();
+    let padded = |size| with_texts(&request, vec![text.clone() + &" ".repeat(size)]);
+    let [largest, too_large] = at_and_above(REQUEST_BYTES_MAX, padded);
+    wire::plan_rollout_bytes(&largest.encode_to_vec()).unwrap();
+    match wire::plan_rollout_bytes(&too_large.encode_to_vec()) {
+        Err(Error::TooLarge {
+            what, count, max, ..
+        }) => {
+            assert_eq!((what, count), ("request", max + 1));
+        }
+        other => panic!("{:?}", other.map(|_| ())),
+    }
+}
+
+#[test]
+fn objects_may_be_as_large_as_the_limit() {
+    let request = mk_request();
+    let mut pod = request.snapshot.as_ref().unwrap().pods[1].clone();
+    (pod.api_version, pod.kind) = ("v1".to_owned(), "Pod".to_owned());
+    let padded = |size| {
+        let mut pod = pod.clone();
+        pod_status(&mut pod).message = "x".repeat(size);
+        pod
+    };
+    let pods = at_and_above(OBJECT_BYTES_MAX, padded);
+    let [largest, too_large] = pods.map(|pod| {
+        let mut request = request.clone();
+        request.snapshot().pods[1] = pod;
+        request
+    });
+    for request in [&largest, &in_json(&largest)] {
+        assert!(answers(request).iter().all(Result::is_ok));
+    }
+    let reason = Reason::ObjectTooLarge;
+    check_refused(&too_large, "snapshot.pods[1]", reason);
+    let path = "snapshot.objects_json[0].items[4]";
+    check_refused(&in_json(&too_large), path, reason);
+}
+
+#[test]
+fn objects_may_have_as_many_entries_as_the_limit() {
+    let with = |labels: usize| {
+        let mut request = mk_request();
+        let labels = (0..labels).map(|index| (format!("a{index}"), String::new()));
+        request.set_meta(1).labels.extend(labels);
+        request
+    };
+    // The ReplicaSet has another label.
+    let largest = with(ENTRIES_MAX - 1);
+    assert_eq!(largest.clone().set_meta(1).labels.len(), ENTRIES_MAX);
+    for request in [&largest, &in_json(&largest)] {
+        assert!(answers(request).iter().all(Result::is_ok));
+    }
+    let (field, reason) = (".metadata.labels", Reason::ObjectTooLarge);
+    let too_large = with(ENTRIES_MAX);
+    check_refused(
+        &too_large,
+        &format!("snapshot.replica_sets[1]{field}"),
+        reason,
+    );
+    let path = format!("snapshot.objects_json[0].items[2]{field}");
+    check_refused(&in_json(&too_large), &path, reason);
 }

@@ -364,6 +364,37 @@ fn duplicate_uids_are_refused_with_both_positions() {
     }
 }
 
+/// Whatever its name, an object with the UID of a selected one could be mistaken for it.
+#[test]
+fn uids_of_unselected_replica_sets_are_compared_with_selected_ones() {
+    for name in ["theirs", "web-theirs"] {
+        let (_, mut items) = half_way();
+        let mut theirs = items[2].clone();
+        theirs["metadata"]["name"] = name.into();
+        theirs["metadata"]["ownerReferences"][0]["uid"] = "another Deployment".into();
+        items.push(theirs);
+        let (field, reason, text) = refused(vec![list(&items).to_string()], None);
+        assert_eq!(field, format!("{WHOLE}.items[5].metadata.uid"));
+        assert_eq!(reason, Reason::Duplicate);
+        assert!(
+            text.ends_with(&format!("(ReplicaSet shop/{name})")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn violations_in_lists_name_the_item() {
+    let owners = r#"{"name":"new","uid":"new","namespace":"shop","ownerReferences":[{"uid":"d","controller":true},{"uid":1}]}"#;
+    let field = format!("{FIRST_SET}.metadata.ownerReferences[1].uid");
+    let text = with("/metadata", owners);
+    check(text, &field, Reason::WrongType, "(ReplicaSet shop/new)");
+    let containers = r#"{"spec":{"containers":[{},{"a":1},{"a":1,"a":1}]}}"#;
+    let field = format!("{FIRST_SET}.spec.template.spec.containers[2].a");
+    let text = with("/spec/template", containers);
+    check(text, &field, Reason::DuplicateKey, "occurs twice");
+}
+
 #[test]
 fn violations_name_their_field_and_object() {
     let objects = half_way().1;

@@ -3,9 +3,12 @@
 use std::cell::Cell;
 
 use rollplan::proto::{self, Phase};
+use rollplan::wire::estimate::OBJECT_BYTES_MAX;
 use rollplan::wire::{self, Error};
 use rollplan_core::interrupt::Interrupt;
 use serde_json::{Value, json};
+
+use crate::wire::Parts as _;
 
 use super::{
     at, container, daemon_set, job, no_image, object, pod, ready, report, request, running,
@@ -108,6 +111,25 @@ fn only_deployments_are_planned() {
     }
 }
 
+/// Without texts, the target only confirms the kind of the typed object.
+#[test]
+fn typed_deployments_of_other_kinds_have_a_status() {
+    let mut request = crate::wire::mk_request();
+    let deployment = request.deployment();
+    deployment.api_version = "example.com/v1".to_owned();
+    deployment.kind = "Rollout".to_owned();
+    request.snapshot().target = Some(proto::Target {
+        api_version: "example.com/v1".to_owned(),
+        kind: "Rollout".to_owned(),
+        ..Default::default()
+    });
+    let response = wire::compute_status(proto::ComputeStatusRequest {
+        snapshot: request.snapshot,
+        ..Default::default()
+    });
+    assert_eq!(response.unwrap().object.unwrap().kind, "Rollout");
+}
+
 /// Counts the checks for an interrupt.
 struct Asked(Cell<usize>);
 
@@ -139,8 +161,6 @@ fn custom_deployments_are_scanned_once() {
     assert_eq!(of("example.com/v1", "Rollout"), expected);
 }
 
-/// Each number and each string of every kind is replaced by an extreme one: the result is an answer or a violation, never a
-/// panic.
 #[test]
 fn objects_of_other_kinds_are_limited_in_size() {
     let found = |bytes: usize| {
@@ -152,6 +172,15 @@ fn objects_of_other_kinds_are_limited_in_size() {
         let field = "snapshot.objects_json[0].items[0]".to_owned();
         assert_eq!(found(bytes), [(field, "OBJECT_TOO_LARGE".to_owned())]);
     }
+    // The texts of all fields count, except for apiVersion and kind.
+    let mut set = stateful_set(json!({}), json!({}));
+    set["spec"]["padding"] = json!("");
+    let others = ["metadata", "spec", "status"].map(|field| set[field].to_string().len());
+    let largest = OBJECT_BYTES_MAX - others.iter().sum::<usize>();
+    set["spec"]["padding"] = "x".repeat(largest).into();
+    assert_eq!(report(0, &set, &[]).phase(), Phase::Complete);
+    let field = "snapshot.objects_json[0].items[0]".to_owned();
+    assert_eq!(found(largest + 1), [(field, "OBJECT_TOO_LARGE".to_owned())]);
     let mut twice = request(0, &stateful_set(json!({}), json!({})), &[]);
     let texts = &mut twice.snapshot.as_mut().unwrap().objects_json;
     let text = String::from_utf8(texts[0].to_vec()).unwrap();
@@ -229,6 +258,8 @@ fn events_in_their_field_are_about_the_workload_and_its_pods() {
     }
 }
 
+/// Each number and each string of every kind is replaced by an extreme one: the result is an answer or a violation, never a
+/// panic.
 #[test]
 fn absurd_values_never_panic() {
     let set = stateful_set(

@@ -165,6 +165,13 @@ fn latest_status_of_a_secret_provider_class_applies() {
         let expected = proto::ConfigurationKind::SecretProviderClass;
         assert_eq!((change.kind(), &*change.key), (expected, "password"));
     }
+    // Times have a precision of seconds: of two with the same time, the last one applies.
+    let same = status("b", "2", BEFORE);
+    for (statuses, is_changed) in [([&old, &same], true), ([&same, &old], false)] {
+        let all = [statuses[0].clone(), statuses[1].clone(), web.clone()];
+        let answer = plan(&objects(&all, json!({"quiet": "0s"})));
+        assert_eq!(!answer.plans.is_empty(), is_changed);
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Large requests: pages of answers, limits and interruption.
 
 use prost::Message as _;
-use rollplan::proto::{Configuration, ObjectMeta, PlanRestartsRequest, Reference, Workload};
+use rollplan::proto::{
+    Configuration, ObjectMeta, PlanRestartsRequest, PlanRestartsResponse, Reference, Workload,
+};
 use rollplan::wire::{self, ANSWER_BYTES_MAX, Error};
 use rollplan_core::interrupt::Interrupt;
 use serde_json::json;
@@ -68,6 +70,51 @@ fn large_answers_are_paged() {
     assert!(names.is_sorted() && names.len() == 8_000, "{}", names.len());
     names.dedup();
     assert_eq!(names.len(), 8_000);
+}
+
+/// The rest of an answer is for the counts and the name in `continue_after`.
+#[test]
+fn plans_of_a_page_have_half_a_mebibyte_less_than_an_answer() {
+    const PLANS_BYTES_MAX: usize = ANSWER_BYTES_MAX - (512 << 10);
+    // A plan takes its bytes and up to eight bytes around them.
+    const AROUND: usize = 8;
+    let page = |last_uid: usize| {
+        let mut request = request(
+            &json!({"now": NOW, "options": {"allWorkloads": true, "includeUnchanged": true}}),
+        );
+        for index in 0..40 {
+            let uid = if index < 39 { 90_000 } else { last_uid };
+            request.workloads.push(Workload {
+                api_version: "apps/v1".to_owned(),
+                kind: "Deployment".to_owned(),
+                metadata: Some(ObjectMeta {
+                    name: format!("web-{index:02}"),
+                    namespace: "shop".to_owned(),
+                    uid: format!("{index:02}") + &"x".repeat(uid - 2),
+                    ..ObjectMeta::default()
+                }),
+                ..Workload::default()
+            });
+        }
+        wire::plan_restarts(request).unwrap()
+    };
+    let bytes = |page: &PlanRestartsResponse| {
+        let plans = page.plans.iter().map(|it| it.encoded_len() + AROUND);
+        let rest = PlanRestartsResponse {
+            plans: Vec::new(),
+            ..page.clone()
+        };
+        plans.sum::<usize>() + rest.encoded_len()
+    };
+    let small = page(90_000);
+    assert_eq!(small.plans.len(), 40);
+    let largest = 90_000 + PLANS_BYTES_MAX - bytes(&small);
+    let full = page(largest);
+    assert_eq!((full.plans.len(), bytes(&full)), (40, PLANS_BYTES_MAX));
+    assert_eq!(full.continue_after, "");
+    let next = page(largest + 1);
+    assert_eq!(next.plans.len(), 39);
+    assert!(next.continue_after.starts_with("shop Deployment web-38"));
 }
 
 #[test]

@@ -49,8 +49,9 @@ fn malformed_structs_are_violations() {
         b"\x0a\x10\x0a\x01a\x12\x0b\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",
         // The field in which templates from JSON have exact integers.
         b"\x0a\x0b\x0a\x01a\x12\x06\xf8\xff\xff\xff\x0f\x01",
-        // Field 0; a group.
+        // Field 0; a field beyond the largest number; a group.
         b"\x0a\x02\x00\x00",
+        b"\x0a\x06\x80\x80\x80\x80\x10\x00",
         b"\x0a\x02\x1b\x1c",
         // A key that is a number; a value that is a number; a number that is a string.
         b"\x0a\x02\x08\x01",

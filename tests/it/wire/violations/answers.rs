@@ -47,6 +47,11 @@ pub(super) const CASES: &[Case] = &[
         Reason::MalformedJson,
     ),
     (
+        |r| r.answer().existing_json = br#"{"kind":"List","items":[{}]}"#.to_vec(),
+        "snapshot.answers[0].existing_json.items[0].kind",
+        Reason::Required,
+    ),
+    (
         |r| r.answer().existing_json = b"\xff".to_vec(),
         "snapshot.answers[0].existing_json",
         Reason::InvalidUtf8,

@@ -187,6 +187,7 @@ fn long_lists_of_violations_and_long_texts_are_truncated() {
 #[test]
 fn annotations_are_refused_with_their_size() {
     let mut request = mk_request();
+    let mut request_with_limit = request.clone();
     let value = "x".repeat(256 << 10);
     request.meta().annotations = [("key".to_owned(), value)].into();
     let expected = "snapshot.deployment.metadata.annotations: 262147 bytes of keys and values exceed the limit of 262144";
@@ -197,6 +198,11 @@ fn annotations_are_refused_with_their_size() {
         };
         assert_eq!(violations.to_string(), expected);
     }
+    let value = "x".repeat((256 << 10) - "key".len());
+    request_with_limit.meta().annotations = [("key".to_owned(), value)].into();
+    let bytes = request_with_limit.encode_to_vec();
+    let plan = wire::plan_rollout(request_with_limit).unwrap();
+    assert!(wire::plan_rollout_bytes(&bytes).unwrap() == plan.encode_to_vec());
 }
 
 #[test]

@@ -204,12 +204,16 @@ fn names_of_other_owners_collide() {
     });
     let spec = theirs.spec.as_mut().unwrap();
     spec.template = template("tolerationSeconds", Kind::NumberValue(i64::MAX as f64));
-    let theirs = wire::json::to_kubernetes_json(&theirs).unwrap();
-    *request.answer() = proto::StepAnswer {
-        call: create,
-        http_code: 409,
-        body: br#"{"kind":"Status","reason":"AlreadyExists"}"#.to_vec(),
-        existing_json: theirs.into(),
-    };
-    assert_eq!(created(&request).1, Some(1));
+    // An object of another namespace is not the one that has the name.
+    for (namespace, collisions) in [("", Some(1)), ("shop", Some(1)), ("other", None)] {
+        theirs.metadata.as_mut().unwrap().namespace = namespace.to_owned();
+        let existing = wire::json::to_kubernetes_json(&theirs).unwrap();
+        *request.answer() = proto::StepAnswer {
+            call: create.clone(),
+            http_code: 409,
+            body: br#"{"kind":"Status","reason":"AlreadyExists"}"#.to_vec(),
+            existing_json: existing.into(),
+        };
+        assert_eq!(created(&request).1, collisions, "{namespace:?}");
+    }
 }
