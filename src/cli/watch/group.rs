@@ -180,16 +180,19 @@ impl<'a> Group<'a> {
             .iter()
             .filter(|member| matches!(member.outcome, Some(Outcome::Stalled)));
         for member in stalled {
-            let span = span::exact(STALLED_AFTER.as_secs());
-            let subject = match self.members.len() {
-                1 => String::new(),
-                _ => format!("{}: ", member.subject),
-            };
-            stderr::eprint_note(format_args!(
-                "{subject}no progress for {span}, and the rollout has no progress deadline"
-            ));
+            stderr::eprint_note(stalled_note(&member.subject, self.members.len()));
         }
     }
+}
+
+/// The note about one of several objects whose watch ended for lack of progress.
+fn stalled_note(subject: &str, count: usize) -> String {
+    let span = span::exact(STALLED_AFTER.as_secs());
+    let subject = match count {
+        1 => String::new(),
+        _ => format!("{subject}: "),
+    };
+    format!("{subject}no progress for {span}, and the rollout has no progress deadline")
 }
 
 impl Observation for Group<'_> {
@@ -342,6 +345,14 @@ fn blocking_container(report: &proto::RolloutReport) -> Option<(&proto::BlockedP
 mod tests {
     use super::*;
     use crate::proto::{BlockedPod, Blocker, RolloutReport};
+
+    #[test]
+    fn stalled_objects_are_named_if_there_are_several() {
+        let text = "no progress for 10m, and the rollout has no progress deadline";
+        assert_eq!(stalled_note("Deployment shop/web", 1), text);
+        let expected = format!("Deployment shop/web: {text}");
+        assert_eq!(stalled_note("Deployment shop/web", 2), expected);
+    }
 
     #[test]
     fn log_is_that_of_the_run_that_failed() {

@@ -1,6 +1,7 @@
 //! A script that replaces kubectl, and its output.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -62,16 +63,20 @@ impl Kubectl {
         self.run(&[args, &["--interval=0", "--timeout=2m"]].concat())
     }
 
-    pub(super) fn run_as(&self, program: &str, args: &[&str]) -> Run {
-        use std::os::unix::process::CommandExt as _;
+    /// The program, with this folder as its cluster.
+    pub(super) fn command(&self, args: &[&str]) -> Command {
         let bin = path("tests/it/cli/bin");
         let others = std::env::var("PATH").unwrap();
-        let output = command(args)
-            .arg0(program)
+        let mut command = command(args);
+        command
             .env("FAKE_KUBECTL", self.0.path())
-            .env("PATH", format!("{}:{others}", bin.display()))
-            .output()
-            .unwrap();
+            .env("PATH", format!("{}:{others}", bin.display()));
+        command
+    }
+
+    pub(super) fn run_as(&self, program: &str, args: &[&str]) -> Run {
+        use std::os::unix::process::CommandExt as _;
+        let output = self.command(args).arg0(program).output().unwrap();
         Run {
             exit: output.status.code().unwrap(),
             out: String::from_utf8(output.stdout).unwrap(),

@@ -13,6 +13,7 @@ mod restarts;
 mod revisions;
 mod service;
 mod several;
+mod terminal;
 mod waiting;
 
 use std::io::Write as _;

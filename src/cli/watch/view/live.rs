@@ -45,6 +45,11 @@ impl Live {
 
     pub(super) fn draw(&mut self, frame: &Frame<'_>) -> io::Result<()> {
         let size = output::terminal_size().unwrap_or(SIZE);
+        write(&self.redraw(frame, size))
+    }
+
+    /// The text that replaces the last frame by this one.
+    fn redraw(&mut self, frame: &Frame<'_>, size: (usize, usize)) -> String {
         self.elapsed = frame.elapsed;
         let lines = frame.lines(size, &self.glyphs);
         let mut text = self.begin(size.0);
@@ -62,7 +67,7 @@ impl Live {
         if frame.is_final {
             self.drawn.clear();
         }
-        write(&text)
+        text
     }
 
     /// Clears the current frame.
@@ -93,4 +98,49 @@ fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_types::Timestamp;
+
+    use super::*;
+
+    fn frame<'f>(seconds: u64, is_final: bool) -> Frame<'f> {
+        Frame {
+            names: &[],
+            members: &[],
+            elapsed: Duration::from_secs(seconds),
+            now: Timestamp::default(),
+            is_final,
+        }
+    }
+
+    /// Terminals wrap long lines when they become narrower.
+    #[test]
+    fn wrapped_lines_of_the_last_frame_are_replaced() {
+        let up = |columns: usize| {
+            let mut live = Live::new();
+            let first = live.redraw(&frame(1, false), (80, 24));
+            assert!(
+                first.starts_with(&format!("{BEGIN}\r\u{1b}[J")),
+                "{first:?}"
+            );
+            assert_eq!(live.drawn, ["0 of 0 decided  1s".len()]);
+            live.redraw(&frame(2, false), (columns, 24))
+        };
+        for (columns, rows) in [(80, 1), (18, 1), (17, 2), (9, 2), (8, 3), (0, 18)] {
+            let begin = format!("{BEGIN}\u{1b}[{rows}A\r\u{1b}[J");
+            assert!(up(columns).starts_with(&begin), "{columns}");
+        }
+    }
+
+    #[test]
+    fn last_frame_stays() {
+        let mut live = Live::new();
+        live.redraw(&frame(65, false), (80, 24));
+        assert_eq!(live.elapsed(), Duration::from_secs(65));
+        live.redraw(&frame(66, true), (80, 24));
+        assert_eq!(live.begin(80), format!("{BEGIN}\r\u{1b}[J"));
+    }
 }

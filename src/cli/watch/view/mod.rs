@@ -82,10 +82,8 @@ impl View {
         let report = status.response.report.clone().unwrap_or_default();
         let line = self.line(index, status, &report);
         let key = without_times(&report);
-        let is_known = self.printed[index]
-            .as_ref()
-            .is_some_and(|(last, last_line)| *last == key || *last_line == line);
-        if self.live.is_some() || is_known {
+        let last = self.printed[index].as_ref();
+        if self.live.is_some() || last.is_some_and(|last| is_known(last, &key, &line)) {
             return Ok(());
         }
         self.printed[index] = Some((key, line.clone()));
@@ -170,6 +168,12 @@ pub(in crate::cli) fn tree_text(tree: &[Node]) -> String {
     lines.collect()
 }
 
+/// Whether a report has only other times or texts than the last one, or the same line.
+fn is_known(last: &(RolloutReport, String), report: &RolloutReport, line: &str) -> bool {
+    let (last_report, last_line) = last;
+    last_report == report || last_line == line
+}
+
 /// A report without the times and texts that change at every poll.
 fn without_times(report: &RolloutReport) -> RolloutReport {
     let mut report = report.clone();
@@ -240,5 +244,15 @@ mod tests {
         let key = |message, seconds, ready| without_times(&report(message, seconds, ready));
         assert_eq!(key("for 1s", 1, 0), key("for 3s", 3, 0));
         assert_ne!(key("for 1s", 1, 0), key("for 1s", 1, 1));
+        let last = (key("for 1s", 1, 0), "for 1s".to_owned());
+        for (ready, line, expected) in [
+            (0, "for 1s", true),
+            (0, "for 3s", true),
+            (1, "for 1s", true),
+            (1, "for 3s", false),
+        ] {
+            let report = key(line, 3, ready);
+            assert_eq!(is_known(&last, &report, line), expected, "{ready} {line}");
+        }
     }
 }
