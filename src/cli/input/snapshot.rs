@@ -273,3 +273,99 @@ pub(in crate::cli) fn related(objects: &Objects<'_>, wanted: &Wanted) -> Result<
         selector: selector.map(|selector| selector.to_string()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::input::object::Texts;
+    use crate::cli::input::source::Source;
+
+    fn source(items: &[Value]) -> Vec<Source> {
+        let text = json!({"kind": "List", "items": items}).to_string();
+        vec![Source::new("x", text.into_bytes()).unwrap()]
+    }
+
+    fn object(api_version: &str, kind: &str, name: &str) -> Value {
+        let metadata = json!({"name": name, "namespace": "shop", "uid": name});
+        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+    }
+
+    fn pod(name: &str, owner: &str) -> Value {
+        let mut pod = object("v1", "Pod", name);
+        pod["metadata"]["ownerReferences"] = json!([{"uid": owner, "controller": true}]);
+        pod
+    }
+
+    /// An event about the object with this UID.
+    fn event(name: &str, uid: &str) -> Value {
+        let mut event = object("v1", "Event", name);
+        event["involvedObject"] = json!({"uid": uid});
+        event
+    }
+
+    /// A request about the only object of a kind.
+    fn request_about(kind: &str, sources: &[Source]) -> Request {
+        let texts = Texts::read(sources).unwrap();
+        let objects = Objects::find(&texts).unwrap();
+        let mut all = objects.all.iter();
+        let owner = all.position(|object| object.found.kind == kind).unwrap();
+        let (complete, now) = (Complete::default(), Timestamp::default());
+        let answers = Answers::default();
+        about(&objects, owner, false, complete, now, answers, &mut |_| {}).unwrap()
+    }
+
+    /// The names of the objects in each text of a request.
+    fn names(request: &Request) -> Vec<Vec<String>> {
+        let texts = request.snapshot.objects_json.iter();
+        let names = texts.map(|text| {
+            let list: Value = serde_json::from_slice(text).unwrap();
+            let items = list["items"].as_array().unwrap().iter();
+            items
+                .map(|item| item["metadata"]["name"].as_str().unwrap().to_owned())
+                .collect()
+        });
+        names.collect()
+    }
+
+    /// A namespace may have thousands of other objects, and the size of a request is limited.
+    #[test]
+    fn requests_contain_only_objects_that_may_matter() {
+        let sources = source(&[
+            object("apps/v1", "Deployment", "web"),
+            object("apps/v1", "StatefulSet", "db"),
+            object("apps/v1", "ReplicaSet", "orphan"),
+            pod("db-0", "db"),
+            pod("debug", "nobody"),
+            event("about-orphan", "orphan"),
+            event("about-db-0", "db-0"),
+            event("about-debug", "debug"),
+        ]);
+        // Only Deployments adopt ReplicaSets.
+        let request = request_about("Deployment", &sources);
+        assert_eq!(names(&request), [["web", "orphan", "about-orphan"]]);
+        let request = request_about("StatefulSet", &sources);
+        assert_eq!(names(&request), [["db", "db-0", "about-db-0"]]);
+    }
+
+    /// If there are any, the status is computed again.
+    #[test]
+    fn only_events_about_objects_of_the_request_are_added() {
+        let own = source(&[object("apps/v1", "StatefulSet", "db"), pod("db-0", "db")]);
+        let mut request = request_about("StatefulSet", &own);
+        let mut add = |items: &[Value]| {
+            let read = source(items);
+            let texts = Texts::read(&read).unwrap();
+            let is_added = request.add_events(&Objects::find(&texts).unwrap());
+            (is_added, names(&request))
+        };
+        let others = [event("other", "debug"), pod("db-0", "db")];
+        let own = vec!["db".to_owned(), "db-0".to_owned()];
+        assert_eq!(add(&others), (false, vec![own.clone()]));
+        let [other, pod] = others;
+        let added = vec!["about-db-0".to_owned()];
+        let events = [other, event("about-db-0", "db-0"), pod];
+        assert_eq!(add(&events), (true, vec![own, added]));
+    }
+}

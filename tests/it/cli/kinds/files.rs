@@ -93,6 +93,14 @@ fn live_objects_of_every_kind_have_a_status() {
         daemon_set(2),
         running_job(),
         object("v1", "ConfigMap", "settings", json!({}), json!({})),
+        // It belongs to the DaemonSet, so it is not skipped.
+        object(
+            "apps/v1",
+            "ControllerRevision",
+            "db-1",
+            json!({}),
+            json!({}),
+        ),
     ];
     let list = |objects: &[Value]| {
         json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()

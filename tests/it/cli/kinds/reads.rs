@@ -5,8 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{
-    alone, certificate, claim, daemon_set, ended_job, pod, replica_set, running_job, service,
-    stateful_set,
+    alone, certificate, claim, daemon_set, ended_job, object, pod, replica_set, running_job,
+    service, spec, stateful_set,
 };
 use crate::cli::NOW;
 use crate::cli::kubectl::{Answer, Kubectl, OPTIONS, Poll, forbidden, forbidden_text, poll};
@@ -87,6 +87,27 @@ fn each_kind_is_read_with_its_related_objects() {
         // Unneeded events are not read.
         assert_eq!(kubectl.event_calls(), 0, "{words:?}");
     }
+}
+
+/// An object of any kind with the spec of a Deployment has ReplicaSets.
+#[test]
+fn replica_sets_of_custom_deployments_are_read() {
+    let of = |spec: Value| {
+        let mut rollout = object("example.com/v1", "Rollout", "db", spec, json!({}));
+        rollout["metadata"]["resourceVersion"] = json!("1");
+        let kubectl = Kubectl::new(&[alone(rollout)]);
+        let run = kubectl.run(&["status", "rollouts.example.com/db", "--now", NOW]);
+        assert_eq!(run.err, "", "{}", run.out);
+        let calls = kubectl.calls();
+        let kinds = calls.iter().map(|call| call.split(' ').nth(1).unwrap());
+        kinds.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of(spec(json!({"replicas": 2}))),
+        ["rollouts.example.com", "rs", "pods"]
+    );
+    let canary = spec(json!({"replicas": 2, "strategy": {"canary": {}}}));
+    assert_eq!(of(canary), ["rollouts.example.com"]);
 }
 
 #[test]
