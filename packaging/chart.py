@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Package the chart as target/chart/rollplan-VERSION.tgz: the files that `helm package` would put in, with fixed owners,
+"""Package the chart as target/chart/rollplan-VERSION.tgz: the files that `helm package` would include, with fixed owners,
 modes and times, so that the same commit gives the same digest."""
 
 import gzip

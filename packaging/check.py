@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Check what packaging/images.py has written to target/images: contents, size, user, SBOMs, and that a second checkout at
-another path, of another user, with another umask and at another time, gives the same bytes, and that buildah gives the same layers."""
+"""Check the images that packaging/images.py has written to target/images: contents, size, user and SBOMs; that a second
+checkout of another user, at another path and time and with another umask, gives the same bytes; and that buildah gives the same
+layers."""
 
 import gzip
 import io
@@ -92,7 +93,7 @@ def check_reproducible(full: bool) -> None:
                 subprocess.run(["cp", "-a", ROOT / "target" / part, copy / "target" / part], check=True)
                 for unit in (copy / "target" / part).glob("**/.fingerprint/rollplan*"):
                     shutil.rmtree(unit)
-        # Files of another user, with his umask and time zone.
+        # Files of another user, with another umask and time zone.
         subprocess.run(["chown", "--recursive", "65534:65534", str(copy)], check=True)
         environment = os.environ | {
             "GOFLAGS": "-buildvcs=false", "TZ": "Pacific/Auckland", "USER": "somebody", "LOGNAME": "somebody",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make a release from a tag in a copy of this repository, twice, and use what it has made."""
+"""Make a release twice from a tag in a copy of this repository, and test its files."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ def run(*command: str | pathlib.Path, **options) -> str:
 
 
 def release(copy: pathlib.Path, tag: str) -> pathlib.Path:
-    # Without a network: it downloads nothing, and publishes nothing.
+    # Without a network, because a release downloads and publishes nothing.
     offline = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--map-current-user"]
     run(*offline, sys.executable, copy / "packaging/release.py", tag, "--rollplan", BINARY)
     return copy / f"target/release-{tag}"

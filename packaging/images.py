@@ -2,8 +2,8 @@
 """Build the images of the service and of the Go adapter as OCI archives, without a daemon.
 
 The archives can be imported with `ctr images import`, or pushed with `skopeo copy oci-archive:FILE docker://IMAGE`.
-Each image contains a static binary and CA certificates, nothing else. The same commit gives the same digests, whatever the
-directory, the umask and the time of the build are, if the versions of the compilers and of glibc are the same. The
+Each image contains a static binary and CA certificates, nothing else. The same commit gives the same digests in any
+directory, with any umask and at any time, if the versions of the compilers and of glibc are the same. The
 Dockerfile builds the same layers from the files that this script leaves in the output directory.
 """
 
@@ -69,7 +69,7 @@ def build_service(arch: str, revision: str) -> pathlib.Path:
         REMAP_ROOT=str(ROOT),
         REMAP_TARGET=str(target_dir),
         REMAP_CARGO_HOME=cargo_home,
-        # mimalloc contains the time of its compilation. That of the commit would have all C compiled again for every commit.
+        # mimalloc contains the time of its compilation. With the time of the commit, each commit would compile all C again.
         SOURCE_DATE_EPOCH="0",
         ROLLPLAN_COMMIT=revision,
     )  # fmt: skip
@@ -136,8 +136,8 @@ def tar(entries: list[tuple[str, bytes | None, int]], mtime: int) -> bytes:
         info.mtime, info.size = mtime, len(content or b"")
         info.type = tarfile.DIRTYPE if content is None else tarfile.REGTYPE
         header = bytearray(info.tobuf(tarfile.USTAR_FORMAT))
-        # As container tools write it: the mode has the type of the file, and the numbers of a device, here 0, are set. Then
-        # a new checksum.
+        # Container tools include the type of the file in the mode, and write device numbers, here 0. The checksum follows
+        # from these.
         header[100:108] = b"%07o\0" % (mode | (stat.S_IFDIR if content is None else stat.S_IFREG))
         header[329:345] = b"0000000\0" * 2
         header[148:156] = b" " * 8

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Applies a manifest, waits for the rollout, prints why it is stalled, and undoes it if the failure is certain: with curl and jq.
+# Applies a manifest, waits for the rollout, prints why it is stalled, and rolls back if the failure is certain: with curl and jq.
 #
 #   deploy-curl.sh MANIFEST NAMESPACE DEPLOYMENT
 #
-# The manifest has the Deployment alone. KUBE_API is the URL of the API server, KUBE_TOKEN a token, KUBE_CA a file with its CA
-# certificate; in a pod they are those of its service account. ROLLPLAN_SERVER is the URL of the service. Set TIMEOUT to how long
-# to wait in seconds (600), and IMAGE_PULL to how long an image may be missing. The exit codes are those of `rollplan wait`:
-# docs/ci.md.
+# The manifest must contain only the Deployment. Optional variables: KUBE_API, the URL of the API server; KUBE_TOKEN, a token;
+# KUBE_CA, a file with the CA certificate of the API server (in a pod, the defaults are those of its service account);
+# ROLLPLAN_SERVER, the URL of the service; TIMEOUT, how long to wait, in seconds (600); IMAGE_PULL, how long an image may be
+# missing, in seconds. The exit codes are those of `rollplan wait`: docs/ci.md.
 set -euo pipefail
 
 manifest=${1:?usage: deploy-curl.sh MANIFEST NAMESPACE DEPLOYMENT} namespace=$2 name=$3
@@ -17,13 +17,13 @@ apps=/apis/apps/v1/namespaces/$namespace core=/api/v1/namespaces/$namespace
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 
-# kube METHOD PATH [CURL-OPTION...]: a call to the API server. The token is not among the arguments, which others can see.
+# kube METHOD PATH [CURL-OPTION...]: calls the API server. The token is not an argument, which other processes could see.
 kube() {
   curl -sS --fail-with-body --max-time 60 --cacert "$ca" -H @<(echo "Authorization: Bearer $token") -X "$1" "$api$2" "${@:3}"
 }
 
-# ask METHOD FIELDS: asks the service about the Deployment as it is now. Objects are sent as the API server printed them: jq
-# would round large integers.
+# ask METHOD FIELDS: calls the service with the current state of the Deployment. Objects are sent as the API server printed
+# them, because jq would round large integers.
 ask() {
   local selector
   kube GET "$apps/deployments/$name" -o "$directory/0"
@@ -59,7 +59,7 @@ while [ $SECONDS -lt $end ]; do
 done
 
 jq -r '.report | (.verdict.message // empty), (.blockers[]? | "\(.message) → \(.remedy // "wait")")' <<<"$answer"
-# A rollout that may still complete is not undone: a transient failure, a deadline, or a controller that does not answer.
+# Roll back only if the failure is certain: after a deadline or a transient failure, the rollout may still complete.
 if [ "${undo:-}" ]; then
   echo "The failure is certain: rolling back."
   ask Rollback '{}' | jq -c '.steps[]?.call | select(.)' | while read -r call; do

@@ -1,12 +1,13 @@
 #!/usr/bin/env node
 /**
- * Applies a manifest, waits for the rollout, prints why it is stalled, and undoes it if the failure is certain.
+ * Applies a manifest, waits for the rollout, prints why it is stalled, and rolls back if the failure is certain.
  *
  *     node deploy.mts MANIFEST NAMESPACE DEPLOYMENT
  *
- * The manifest has the Deployment alone, as YAML or JSON. It requires Node.js 22.18 or later, which runs TypeScript, the package
- * rollplan (adapters/typescript) and the service, at ROLLPLAN_SERVER. Set TIMEOUT to how long to wait in seconds (600), and
- * IMAGE_PULL to how long an image may be missing. The exit codes are those of `rollplan wait`: docs/ci.md.
+ * The manifest must contain only the Deployment, as YAML or JSON. The program requires Node.js 22.18 or later, which runs
+ * TypeScript, the package rollplan (adapters/typescript), and the service. Optional variables: ROLLPLAN_SERVER, the address
+ * of the service; TIMEOUT, how long to wait, in seconds (600); IMAGE_PULL, how long an image may be missing, in seconds. The
+ * exit codes are those of `rollplan wait`: docs/ci.md.
  */
 
 import { readFile } from "node:fs/promises";

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Applies a manifest, waits for the rollout, prints why it is stalled, and undoes it if the failure is certain.
+"""Applies a manifest, waits for the rollout, prints why it is stalled, and rolls back if the failure is certain.
 
     deploy.py MANIFEST NAMESPACE DEPLOYMENT
 
-The manifest has the Deployment alone, as YAML or JSON. It requires the package rollplan (adapters/python) and the service, at
-ROLLPLAN_SERVER. Set TIMEOUT to how long to wait in seconds (600), and IMAGE_PULL to how long an image may be missing. The exit
-codes are those of `rollplan wait`: docs/ci.md.
+The manifest must contain only the Deployment, as YAML or JSON. The program requires the package rollplan (adapters/python) and
+the service. Optional variables: ROLLPLAN_SERVER, the address of the service; TIMEOUT, how long to wait, in seconds (600);
+IMAGE_PULL, how long an image may be missing, in seconds. The exit codes are those of `rollplan wait`: docs/ci.md.
 """
 
 import os

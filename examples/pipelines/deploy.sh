@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Applies a manifest, waits for the rollout, prints why it is stalled, and undoes it if the failure is certain.
+# Applies a manifest, waits for the rollout, prints why it is stalled, and rolls back if the failure is certain.
 #
 #   deploy.sh MANIFEST NAMESPACE DEPLOYMENT
 #
-# It requires kubectl (with KUBECONFIG as usual), rollplan and jq. Set TIMEOUT to how long to wait (10m), FAIL_ON to change
-# when failures are certain, for example image-pull=30s, JUNIT to a file for a report, and UNDO=never to leave a failed
+# It requires kubectl (with KUBECONFIG as usual), rollplan and jq. Optional variables: TIMEOUT, how long to wait (10m);
+# FAIL_ON, when failures are certain, for example image-pull=30s; JUNIT, a file for a report; UNDO=never, to leave a failed
 # rollout as it is. In GitHub Actions and GitLab CI/CD, the log has annotations or sections. The exit code is that of
 # `rollplan wait`: docs/ci.md.
 set -euo pipefail
@@ -22,7 +22,7 @@ code=0
 "${wait[@]}" ${FAIL_ON:+--fail-on "$FAIL_ON"} "${reports[@]}" || code=$?
 [ $code -eq 1 ] && [ "${UNDO:-}" != never ] || exit $code
 
-# A rollout that may still complete is not undone: a transient failure, a deadline, or a controller that does not answer.
+# Roll back only if the failure is certain: after a deadline or a transient failure, the rollout may still complete.
 if jq -e '.report.verdict | .certain and .outlook == "OUTLOOK_NEEDS_CHANGE"' "$answer" >/dev/null; then
   echo "The failure is certain: rolling back."
   rollplan undo "deploy/$name" -n "$namespace" -o kubectl | sh

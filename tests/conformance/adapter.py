@@ -1,8 +1,8 @@
 """The smallest complete adapter: one sync of one Deployment, on the standard library alone.
 
 It is the executable form of "How to carry out a plan" in docs/api.md. The transcripts are recorded with it (generate.py), it
-passes them as a program of its own (client.py), and an adapter in another language can be modelled on it. What it leaves to
-its caller: watches, a work queue with a backoff, and leader election.
+passes them as a program (client.py), and it can serve as the model for an adapter in another language. It does not have
+watches, a work queue with a backoff, or leader election, which are up to its caller.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PlannerError(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer of the API server. Without one, the code is 0."""
+    """An answer of the API server. The code is 0 if there was none."""
 
     code: int
     body: bytes = b""
@@ -43,7 +43,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Owner:
-    """Which object is rolled out."""
+    """The object that is rolled out."""
 
     api_version: str
     kind: str
@@ -68,7 +68,7 @@ class Owner:
 
 @dataclass
 class Write:
-    """An object that one of our own calls returned, until the cache shows it."""
+    """An object that one of the adapter's own calls returned, kept until the cache shows it."""
 
     object: Json
     created: bool
@@ -77,12 +77,12 @@ class Write:
 
 @dataclass
 class Adapter:
-    """Remembers of one Deployment what the next sync needs."""
+    """The state of one Deployment that the next sync needs."""
 
     owner: Owner
-    # PlanRollout: a request, as JSON, to its response.
+    # Calls PlanRollout: takes the request as JSON, and returns the response.
     plan: Callable[[Json], Json]
-    # An API call: method, path, query, content type and body.
+    # Makes an API call: method, path, query, content type and body.
     call: Callable[[str, str, str, str, bytes], Answer]
     # Records an event on the Deployment.
     record: Callable[[Json], None]
@@ -96,7 +96,7 @@ class Adapter:
     verified: bool = False
 
     def sync(self, cache: list[Json]) -> tuple[str, str]:
-        """Requests a plan and carries it out. Returns the outcome, and when to sync again at the latest."""
+        """Requests a plan and carries it out. Returns the outcome, and the time after which to sync again."""
         owner = next((it for it in cache if self.owner.is_of(it)), None)
         if owner is None:
             self._reset("")
@@ -110,7 +110,7 @@ class Adapter:
                 _, response = self._plan(cache)
         except PlannerError:
             return "failed", ""
-        # A plan that reacts to a rejection does not make the call again: that is for the next one, after a backoff.
+        # A plan that reacts to a rejection does not repeat the call. The next plan does, after a backoff.
         reacted, self.answers = bool(self.answers), self._carry_out(response.get("steps", []))
         return ("again" if reacted or self.answers else "done"), response.get("requeueAfter", "")
 
@@ -119,7 +119,7 @@ class Adapter:
 
     def _plan(self, cache: list[Json]) -> tuple[list[Json], Json]:
         objects = self._observe(cache)
-        # An adapter may send all objects that it has: the planner selects those of the Deployment.
+        # An adapter may send all objects that it has, because the planner selects those of the Deployment.
         texts = [base64.b64encode(json.dumps(it).encode()).decode() for it in objects]
         snapshot: Json = {
             "now": self.now(),
@@ -132,7 +132,7 @@ class Adapter:
         return objects, self.plan({"snapshot": snapshot, "options": self.options})
 
     def _observe(self, cache: list[Json]) -> list[Json]:
-        """The cache as it will be once it shows our own writes."""
+        """The cache as it will be once it shows the adapter's own writes."""
         objects, shown = [], set()
         for it in cache:
             uid = it["metadata"]["uid"]
@@ -158,7 +158,7 @@ class Adapter:
         return objects
 
     def _outdated(self, seen: list[Json]) -> bool:
-        """Reads the ReplicaSets from the API server. Whether the plan was made from others."""
+        """Reads the ReplicaSets from the API server. Returns whether the plan was made from other versions."""
         versions = {it["metadata"]["uid"]: _version(it) for it in seen}
         answer = self.call("GET", REPLICA_SETS.format(self.owner.namespace), "", "", b"")
         if not answer.ok:
@@ -177,7 +177,7 @@ class Adapter:
         return not controllers or controllers == [self.uid]
 
     def _carry_out(self, steps: Iterable[Json]) -> list[Json]:
-        """Makes the calls in order. Returns the answers to those that failed."""
+        """Makes the calls in order. Returns the answers to the calls that failed."""
         failed = []
         for step in steps:
             if call := step.get("call"):

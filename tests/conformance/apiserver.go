@@ -100,7 +100,7 @@ func (s *script) list(keys []string, selector string) ([]byte, error) {
 	})
 }
 
-// sameCall compares a call with that of the transcript. The field manager is up to the adapter.
+// sameCall compares a call with that of the transcript, except for the field manager, which the adapter chooses.
 func sameCall(want *apiCall, r *http.Request, body []byte) error {
 	if r.Method != want.Method || r.URL.Path != want.Path {
 		return fmt.Errorf("want %s %s", want.Method, want.Path)
@@ -132,8 +132,8 @@ func sameCall(want *apiCall, r *http.Request, body []byte) error {
 	})
 }
 
-// eventAnswers are the answers to events, in turn. A plan does not depend on any of them: 409 means that the event is recorded
-// already, and an adapter without the permission to create events still carries out plans.
+// eventAnswers are the answers to the creation of events, in turn. A plan does not depend on them: 409 means that the event is
+// already recorded, and an adapter without permission to create events still carries out plans.
 var eventAnswers = []struct {
 	code   int
 	reason string
@@ -144,7 +144,7 @@ var eventAnswers = []struct {
 	{http.StatusCreated, ""},
 }
 
-// recordEvent answers an event that an adapter records by itself.
+// recordEvent answers the creation of an event by an adapter that records events itself.
 func (s *script) recordEvent(w http.ResponseWriter, body []byte) {
 	var recorded event
 	if err := json.Unmarshal(body, &recorded); err != nil {

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// benchTranscript ends with a Deployment that is complete, so that no plan for it writes anything, whatever the time is.
+	// benchTranscript ends with a complete Deployment, for which a plan writes nothing, whatever the time is.
 	benchTranscript = "tolerated-code"
 	// templateBytes is the size of a template in the benchmarks of the service.
 	templateBytes = 5000
 	benchRounds   = 10
-	// clockTick is the unit of times in /proc: 100 Hz on every platform of Linux.
+	// clockTick is the unit of times in /proc. For user space, Linux uses 100 Hz on every platform.
 	clockTick = time.Second / 100
 )
 
-// contestant is a driver whose processor time for a plan has a bound.
+// contestant is a driver whose processor time for a plan is limited.
 type contestant struct {
 	name   string
 	bound  time.Duration
@@ -31,8 +31,8 @@ type contestant struct {
 }
 
 // bench measures the processor time of each driver for a plan: decoding the objects of a cache, one call of the real service,
-// and its response. The drivers take turns, so that a busy machine disturbs all alike. Each argument is a name, a bound in
-// milliseconds, a protocol and a command, separated by spaces.
+// and its response. The drivers take turns, so that other load on the machine affects all of them equally. Each argument is a
+// name, a limit in milliseconds, a protocol and a command, separated by spaces.
 func bench(directory, service string, plans int, arguments []string) error {
 	transcripts, err := readTranscripts(directory, benchTranscript)
 	if err != nil {
@@ -64,7 +64,7 @@ func bench(directory, service string, plans int, arguments []string) error {
 	fmt.Printf("processor time of the client for a plan, the best of %d rounds of %d plans:\n", benchRounds, plans/benchRounds)
 	exceeded := 0
 	for _, c := range all {
-		// What else the machine does only adds to it.
+		// Other load on the machine can only add to the time, so the best round counts.
 		best := slices.Min(c.perRun)
 		note := ""
 		if best > c.bound {
@@ -84,7 +84,7 @@ func bench(directory, service string, plans int, arguments []string) error {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// enter starts a driver, and lets it make one plan.
+// enter starts a driver and has it request one plan.
 func enter(t *transcript, address, argument string) (*contestant, error) {
 	fields := strings.Fields(argument)
 	if len(fields) < 4 {
@@ -124,7 +124,7 @@ func enter(t *transcript, address, argument string) (*contestant, error) {
 	return &contestant{name: fields[0], bound: time.Duration(bound * float64(time.Millisecond)), driver: d}, nil
 }
 
-// run makes some plans, and notes what each took.
+// run requests several plans and records their processor time.
 func (c *contestant) run(plans int) error {
 	before, err := processorTime(c.driver.command.Process.Pid)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *contestant) run(plans int) error {
 	return err
 }
 
-// withLargeTemplate pads the template of an object to the usual size. Templates that are equal stay so.
+// withLargeTemplate pads the template of an object to the usual size. Equal templates remain equal.
 func withLargeTemplate(object map[string]any) ([]byte, error) {
 	spec := object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 	container := spec["containers"].([]any)[0].(map[string]any)

@@ -1,6 +1,6 @@
-"""The adapter of adapter.py as a driver: it carries out plans over HTTP, with Connect and JSON.
+"""The adapter of adapter.py as a driver, which calls the service over HTTP with Connect and JSON.
 
-The runner starts it: go run ./conformance python3 conformance/client.py, in tests. With --wrong it is one of the clients
+To run it, in tests: go run ./conformance python3 conformance/client.py. With --wrong, it is one of the incorrect clients
 that must not pass.
 """
 
@@ -26,12 +26,12 @@ METHOD = "/rollplan.v1.RolloutPlanner/PlanRollout"
 ATTEMPTS_MAX = 3
 FIRST_DELAY = 0.1
 
-# How a client may be wrong, and what the transcripts must notice.
+# The mistakes of clients that the transcripts must detect.
 WRONG = ("drops-unknown-fields", "retries-blindly", "rounds-integers", "reorders-calls", "drops-bodies")
 
 
 class Connection:
-    """Requests that can be cancelled: closing the socket ends the one that is in progress."""
+    """Sends requests that can be cancelled: closing the socket ends the one that is in progress."""
 
     def __init__(self) -> None:
         self.current: http.client.HTTPConnection | None = None
@@ -125,12 +125,12 @@ def drop_unknown_fields(body: bytes) -> bytes:
 
 
 def retry_delay(answer: Answer, attempt: int) -> float | None:
-    """When to try again, or None if that is of no use."""
+    """The delay before the next attempt, or None if a retry would not help."""
     backoff = FIRST_DELAY * 2.0**attempt
     try:
         error = answer.object()
     except ValueError:
-        # Not an answer of the service: the page of a proxy, or none.
+        # There is no answer, or it is the page of a proxy.
         return backoff if answer.code in (429, 502, 503, 504) else None
     retry_info = next((it for it in error.get("details", []) if it["type"] == "google.rpc.RetryInfo"), None)
     if retry_info is not None:
@@ -139,7 +139,7 @@ def retry_delay(answer: Answer, attempt: int) -> float | None:
 
 
 def seconds_of(value: str) -> float:
-    """The delay of a google.rpc.RetryInfo, without a library for protobuf: a Duration in field 1."""
+    """The delay of a google.rpc.RetryInfo, a Duration in field 1, decoded without a protobuf library."""
     data = base64.b64decode(value + "=" * (-len(value) % 4))[2:]
     numbers = {}
     while data:

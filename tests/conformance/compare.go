@@ -118,8 +118,8 @@ func withoutEmpty(value any) any {
 	return kept
 }
 
-// essential is an object without what adapters need not send: the field sets of managedFields and, of a pod, all but
-// what makes it a pod of a ReplicaSet and its phase.
+// essential is an object without the parts that adapters may omit: managedFields and, in a pod, everything except its metadata
+// and its phase.
 func essential(object map[string]any) map[string]any {
 	metadata, _ := object["metadata"].(map[string]any)
 	delete(metadata, "managedFields")
@@ -165,8 +165,8 @@ func flatten(entry any, into map[string]map[string]any) error {
 	return nil
 }
 
-// sameObjects compares the objects of a request with those of the transcript: all that the planner selects, perhaps more
-// of the cache, and each as it was.
+// sameObjects compares the objects of a request with those of the transcript. The request must have all objects that the
+// planner selects, may have others of the cache, and must have each object unchanged.
 func (t *transcript) sameObjects(want *planRequest, entries [][]byte) error {
 	have := map[string]map[string]any{}
 	for i, entry := range entries {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// deviations plays the transcripts with the client of this directory, and returns those that it does not follow.
+// deviations plays the transcripts with the client in this directory, and returns those from which it deviates.
 func deviations(t *testing.T, arguments ...string) map[string]string {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -46,7 +46,7 @@ func TestReferenceClientFollowsAllTranscripts(t *testing.T) {
 func TestWrongClientsAreNoticed(t *testing.T) {
 	for _, test := range []struct {
 		wrong string
-		// noticed maps a transcript to a part of what it must say.
+		// noticed maps a transcript to a part of the deviation that it must report.
 		noticed map[string]string
 	}{
 		{"drops-unknown-fields", map[string]string{"unknown-fields": "futurePolicy is absent"}},

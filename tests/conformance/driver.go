@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// replyTimeout is how long a driver may take for one command.
+// replyTimeout limits the time that a driver may take for one command.
 const replyTimeout = 60 * time.Second
 
 // driver is the program under test. It reads commands from its standard input, a line of JSON each, and prints a line of
@@ -96,7 +96,7 @@ func (r *syncResult) check(want *transcriptSync, events []event) error {
 				return err
 			}
 		}
-		// A client that left out an optional plan counts from the one before.
+		// A client that omitted an optional plan counts the time from the plan before.
 		if have := time.Duration(r.RequeueAfterMs * float64(time.Millisecond)); have > after || have < after-time.Second {
 			return fmt.Errorf("the next sync is due after %s, want %s", have, after)
 		}

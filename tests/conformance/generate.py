@@ -1,9 +1,9 @@
-"""Records the transcripts: each scenario of scenarios.py, with the answers of the real service.
+"""Records the transcripts: runs each scenario of scenarios.py against the real service.
 
     bash tests/run generate_conformance
 
-writes tests/conformance/transcripts; `python3 generate.py BINARY --check` compares instead, and fails when a transcript is
-not what the service answers today.
+writes tests/conformance/transcripts. `python3 generate.py BINARY --check` compares them instead, and fails if the service
+now answers differently.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Service:
 
 
 class Recorder:
-    """Runs a scenario, and writes down what happens."""
+    """Runs a scenario and records the requests and answers."""
 
     def __init__(self, scenario: Scenario, service: Service) -> None:
         self.scenario, self.service = scenario, service
@@ -63,7 +63,7 @@ class Recorder:
         self.objects: dict[str, Json] = {}
         self.syncs: list[Json] = []
         self.doubted = True
-        # The last request and its time, if there was nothing to do: a client may notice that nothing has changed since.
+        # The last request and its time, if there was nothing to do. A client may omit the next one if nothing has changed.
         self.at_rest: tuple[Json, str] | None = None
         self.cache: list[Json] = []
         self.planner_faults: list[Planner] = []
@@ -71,14 +71,14 @@ class Recorder:
         options = {"eventsAsCalls": True, **scenario.options}
         self.adapter = Adapter(scenario.owner, self.plan, self.call, self.events_append, lambda: self.clock, options)
 
-    # --- what a scenario says
+    # --- called by scenarios
 
     def show(self) -> None:
-        """Lets the cache catch up."""
+        """Updates the cache to the current state."""
         self.cache = self.world.all()
 
     def sync(self, about: str, *faults: Planner | Server) -> None:
-        """Runs one sync, with these faults in the order in which they happen."""
+        """Runs one sync with these faults, which occur in this order."""
         self.planner_faults = [it for it in faults if isinstance(it, Planner)]
         self.server_faults = [it for it in faults if isinstance(it, Server)]
         current: Json = {"about": about, "cache": [self.key(it) for it in self.cache], "exchanges": [], "events": []}
@@ -92,7 +92,7 @@ class Recorder:
         assert not left, f"{self.scenario.name}: faults that did not happen: {left}"
         current["outcomes"] = [outcome]
         if outcome == "again" and not self.adapter.answers and not self.rejected:
-            # The plan reacts to answers, and none was a rejection: everything that it could do is done.
+            # The plan reacts to answers, and none of them was a rejection, so there is nothing to retry.
             current["outcomes"] = ["again", "done"]
         if requeue_after:
             current["requeueAfter"] = requeue_after
@@ -103,7 +103,7 @@ class Recorder:
         snapshot = {"now": self.clock, "objectsJson": objects, "replicaSetsComplete": True}
         return str(self.service.plan({"snapshot": snapshot})["steps"][0]["call"]["name"])
 
-    # --- what the adapter does
+    # --- called by the adapter
 
     def plan(self, request: Json) -> Json:
         for _ in range(3):
@@ -123,7 +123,7 @@ class Recorder:
         raise PlannerError
 
     def describe(self, request: Json) -> Json:
-        """The request as the runner compares it: what the planner selects, and what may be there besides."""
+        """The request in the form in which the runner compares it: the objects that the planner selects, and the others."""
         snapshot = request["snapshot"]
         sent = [json.loads(base64.b64decode(text)) for text in snapshot["objectsJson"]]
         needed = selected(sent, self.scenario.owner)
@@ -178,7 +178,7 @@ class Recorder:
         exchanges: list[Json] = self.syncs[-1]["exchanges"]
         return exchanges
 
-    # --- objects, once each
+    # --- objects, each of them once
 
     def key(self, it: Json) -> str:
         meta = it["metadata"]
@@ -205,14 +205,14 @@ class Recorder:
 
 
 def raises_doubts(answer: Answer) -> bool:
-    """Whether the ReplicaSets must be read again after a call. A rejection says nothing about them: reading is allowed."""
+    """Whether the ReplicaSets must be read again after a call. After a rejection they may be read, but need not be."""
     if answer.code == 422:
         return "causes" not in answer.object()["details"]
     return answer.code in (0, 404, 409) or answer.code >= 500
 
 
 def is_rejection(answer: Json) -> bool:
-    """Whether the API server said no. The plan then reports that, and the one after it makes the call again."""
+    """Whether the API server rejected the call. The next plan then reports that, and the plan after it repeats the call."""
     if answer["httpCode"] not in (403, 409, 422):
         return False
     body = json.loads(base64.b64decode(answer["body"]))
@@ -263,7 +263,7 @@ def record(scenario: Scenario, service: Service) -> str:
     recorder.show()
     scenario.run(recorder)
     transcript = recorder.transcript()
-    # An object a line: they are long, and compared by eye as a whole.
+    # One object per line: objects are long, and differences are easier to read this way.
     objects = transcript.pop("objects")
     lines = [f"  {json.dumps(key)}: {json.dumps(it, ensure_ascii=False)}" for key, it in objects.items()]
     head = json.dumps(transcript, indent=1, ensure_ascii=False).removesuffix("\n}")

@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// run plays all transcripts with each protocol, prints what deviates, and returns how many did.
+// run plays all transcripts with each protocol, prints the deviations, and returns the number of transcripts that failed.
 func run(contractPath, directory, pattern string, protocols, command []string) (failed int, err error) {
 	c, err := readContract(contractPath)
 	if err != nil {

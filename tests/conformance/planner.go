@@ -33,7 +33,7 @@ const planMethod = "/rollplan.v1.RolloutPlanner/PlanRollout"
 // clockTolerance is how far Snapshot.now may be from the time of the request.
 const clockTolerance = time.Minute
 
-// contract has the messages, read from the descriptor set: the runner depends on no generated code.
+// contract has the messages, read from the descriptor set, so that the runner does not depend on generated code.
 type contract struct {
 	request, response protoreflect.MessageDescriptor
 }

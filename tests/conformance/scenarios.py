@@ -1,4 +1,4 @@
-"""What the transcripts are about. Each scenario is a function; its name is that of the transcript."""
+"""The scenarios of the transcripts. Each one is a function, whose name is that of the transcript."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CLOCK = "2026-11-20T23:30:30Z"
 WEB = Owner("apps/v1", "Deployment", "deployments", "shop", "web")
 PROXY_PAGE = "<html>\n<head><title>502 Bad Gateway</title></head>\n<body>upstream connect error</body>\n</html>\n"
-# 2^53 + 1: a double rounds it to 2^53.
+# 2^53 + 1, which a double rounds to 2^53.
 BIG = 9007199254740993
 
 
 @dataclass
 class Planner:
-    """A fault of the service, or of what lies between."""
+    """A fault of the service, or of a proxy in front of it."""
 
     exchange: Json
-    # Whether the client makes another attempt in the same sync.
+    # Whether the client tries again in the same sync.
     retried: bool = False
     cancels: bool = False
 
 
 @dataclass
 class Server:
-    """An answer of the API server other than its own, to the first call that it fits."""
+    """A different answer of the API server to the first call that matches."""
 
     method: str
     path: str
     answer: Json = field(default_factory=dict)
-    # Whether the API server has made the write nevertheless.
+    # Whether the API server makes the write nevertheless.
     applied: bool = False
-    # What another client does right before the call, which the API server then answers itself.
+    # A change by another client just before the call. The API server then answers the call normally.
     meanwhile: Callable[[World], None] | None = None
     cancels: bool = False
     used: bool = False
@@ -65,7 +65,7 @@ def answers(method: str, path: str, body: Json, **options: Any) -> Server:
 
 
 def lost(method: str, path: str) -> Server:
-    """The write is made, and the connection ends before the answer."""
+    """The write is made, and the connection is closed before the answer."""
     return Server(method, path, {"lost": True}, applied=True)
 
 
@@ -97,7 +97,7 @@ def all_scenarios() -> list[Scenario]:
 
 
 def example(name: str, *patches: tuple[str, Json]) -> list[Json]:
-    """The objects of an example, some of them changed: (kind, merge patch)."""
+    """The objects of an example, with merge patches by kind."""
     items: list[Json] = json.loads((EXAMPLES / f"{name}.json").read_text())["items"]
     for kind, patch in patches:
         for it in items:
@@ -175,13 +175,13 @@ def update(run: Recorder) -> None:
 
 @scenario(without_pods(example("min-ready-seconds")))
 def requeue_after(run: Recorder) -> None:
-    """A plan that waits for time to pass says when to plan again, though nothing changes."""
+    """A plan that waits for time to pass returns when to plan again, even if nothing changes."""
     run.sync("returns the time after which to plan again")
 
 
 @scenario(without_pods(example("adopt-orphan")))
 def adoption(run: Recorder) -> None:
-    """A ReplicaSet that nobody controls and that the selector matches belongs into the request, and is adopted."""
+    """A ReplicaSet without a controller that the selector matches is part of the request, and is adopted."""
     run.sync("checks the owner, adopts the ReplicaSet, updates the status")
     run.show()
     run.sync("the cache shows the adoption")
@@ -190,7 +190,7 @@ def adoption(run: Recorder) -> None:
 @scenario(example("recreate-old-pods-terminating"))
 def recreate_pods(run: Recorder) -> None:
     """The strategy Recreate needs the pods of the ReplicaSets in the request."""
-    run.sync("waits until the old pods are gone")
+    run.sync("waits until the old pods are deleted")
     for it in run.world.all():
         if it["kind"] == "Pod":
             run.world.remove("Pod", it["metadata"]["name"])
@@ -204,7 +204,7 @@ SURPLUS = ["web-5dc4f4f9bb", "web-67fc9594b8", "web-779f94f8fc"]
 
 @scenario(CLEANUP)
 def tolerated_code(run: Recorder) -> None:
-    """A code of done_http_codes counts as success: a ReplicaSet to delete that is deleted already."""
+    """A code of done_http_codes counts as success: the ReplicaSet to delete is already deleted."""
     gone = Server("DELETE", SURPLUS[1], meanwhile=lambda world: world.remove("ReplicaSet", SURPLUS[1]))
     run.sync("the second deletion is answered with 404, and the plan continues", gone)
     run.show()
@@ -213,7 +213,7 @@ def tolerated_code(run: Recorder) -> None:
 
 @scenario(CLEANUP)
 def intolerable_code(run: Recorder) -> None:
-    """Another code than those of done_http_codes ends the plan."""
+    """A code other than those in done_http_codes ends the plan."""
     body = status(403, 'replicasets.apps "x" is forbidden: User "rollout" cannot delete resource "replicasets"')
     run.sync("the first deletion is forbidden, and nothing else is called", answers("DELETE", SURPLUS[0], body))
     run.sync("the answer is in the next request")
@@ -246,10 +246,10 @@ def scale(name: str, size: int) -> Callable[[World], None]:
 
 @scenario(UPDATE)
 def rejection_in_the_status(run: Recorder) -> None:
-    """The status update conflicts. It says nothing about the ReplicaSets, so they need not be read again."""
+    """The status update conflicts. This does not concern the ReplicaSets, so they need not be read again."""
     body = status(409, 'Operation cannot be fulfilled on deployments.apps "web": the object has been modified')
     run.sync("everything is scaled, and the status conflicts", answers("PATCH", "/deployments/web/status", body))
-    run.sync("updates the status; the sizes are known from the answers to the own calls")
+    run.sync("updates the status; the sizes are known from the answers to its own calls")
 
 
 @scenario(CREATE)
@@ -259,12 +259,12 @@ def already_exists_stranger(run: Recorder) -> None:
     run.world.put(stranger(created, priority=BIG))
     run.sync("creating is answered with AlreadyExists, and the object is read")
     run.sync("the next plan avoids the name")
-    run.sync("the plan after it creates a ReplicaSet of another name")
+    run.sync("the plan after it creates a ReplicaSet with another name")
 
 
 @scenario(CREATE)
 def already_exists_unreadable(run: Recorder) -> None:
-    """The name is taken, and the object is deleted before it can be read: the answer goes without it."""
+    """The name is taken, and the object is deleted before it can be read: the answer is sent without it."""
     name = run.service_creates()
     body = status(
         409, f'replicasets.apps "{name}" already exists', "AlreadyExists", name=name, group="apps", kind="replicasets"
@@ -275,10 +275,10 @@ def already_exists_unreadable(run: Recorder) -> None:
 
 @scenario(CREATE)
 def rejection(run: Recorder) -> None:
-    """The API server rejects a create. The answer goes back verbatim, and the plan makes a condition of it."""
+    """The API server rejects a create. The answer is sent back verbatim, and the plan reports it in a condition."""
     body = status(403, 'replicasets.apps "web" is forbidden: exceeded quota: sets, requested: count/replicasets.apps=1')
     run.sync("creating is forbidden", answers("POST", "/replicasets", body))
-    run.sync("the status says why")
+    run.sync("the status states the reason")
     run.sync("the quota is raised, and the ReplicaSet is created")
 
 
@@ -288,45 +288,45 @@ def validation(run: Recorder) -> None:
     causes = [{"reason": "FieldValueInvalid", "message": "Invalid value: -1", "field": "spec.template.spec.priority"}]
     body = status(422, 'ReplicaSet.apps "web" is invalid', causes=causes)
     run.sync("the ReplicaSet is invalid", answers("POST", "/replicasets", body))
-    run.sync("the status says why")
+    run.sync("the status states the reason")
 
 
 @scenario(UPDATE)
 def lost_answer(run: Recorder) -> None:
-    """The answer to a write is lost. Whether it was made is unknown: it is not repeated, but reported with the code 0."""
+    """The answer to a write is lost, so its outcome is unknown: it is not repeated, but reported with the code 0."""
     run.sync("the connection ends after the scale-down", lost("PATCH", OLD))
-    run.sync("reads the ReplicaSets, which shows that it was made, and plans from there")
+    run.sync("reads the ReplicaSets, which shows that the write was made, and plans again")
 
 
 @scenario(CREATE)
 def lost_answer_to_create(run: Recorder) -> None:
-    """The answer to a create is lost. The ReplicaSet exists, and no other is created."""
+    """The answer to a create is lost. The ReplicaSet exists, and no second one is created."""
     run.sync("the connection ends after the create", lost("POST", "/replicasets"))
-    run.sync("plans another create from a cache that does not show it, but reads the ReplicaSets first")
+    run.sync("the cache does not show it, so the plan has another create, but the ReplicaSets are read first")
 
 
 @scenario(CLEANUP)
 def lost_answer_to_delete(run: Recorder) -> None:
-    """The answer to a deletion is lost. HTTP libraries like to repeat these: that is not theirs to decide."""
+    """The answer to a deletion is lost. The HTTP library must not repeat the call."""
     run.sync("the connection ends after the deletion", lost("DELETE", SURPLUS[0]))
     run.show()
-    run.sync("the cache shows what became of it")
+    run.sync("the cache shows its outcome")
 
 
 @scenario(UPDATE)
 def proxy_page(run: Recorder) -> None:
-    """A proxy answers with a page of its own. Whether the API server made the write is unknown."""
+    """A proxy answers with an HTML page. It is unknown whether the API server made the write."""
     fault = Server("PATCH", OLD, {"code": 502, "text": PROXY_PAGE}, applied=True)
     run.sync("502 and HTML after the scale-down", fault)
-    run.sync("reads the ReplicaSets, which shows that it was made")
+    run.sync("reads the ReplicaSets, which shows that the write was made")
 
 
 @scenario(UPDATE)
 def server_timeout(run: Recorder) -> None:
-    """The API server answers that it ran out of time: the write may have been made."""
+    """The API server answers with a timeout: the write may have been made."""
     body = status(504, "request did not complete within the requested timeout - context deadline exceeded")
     run.sync("504 after the scale-down", answers("PATCH", OLD, body, applied=True))
-    run.sync("reads the ReplicaSets, which shows that it was made")
+    run.sync("reads the ReplicaSets, which shows that the write was made")
 
 
 @scenario(UPDATE)
@@ -335,7 +335,7 @@ def planner_unavailable(run: Recorder) -> None:
     run.sync("the second attempt succeeds", unavailable())
     run.show()
     run.sync("all three attempts fail", unavailable(), unavailable(), unavailable())
-    run.sync("the service is back")
+    run.sync("the service is available again")
 
 
 @scenario(UPDATE)
@@ -346,47 +346,47 @@ def planner_proxy_page(run: Recorder) -> None:
 
 @scenario(UPDATE)
 def planner_sheds(run: Recorder) -> None:
-    """RESOURCE_EXHAUSTED with RetryInfo: the service has no room, and says when to try again."""
+    """RESOURCE_EXHAUSTED with RetryInfo: the service is overloaded, and states when to try again."""
     error = {"code": "resource_exhausted", "message": "too many requests in progress", "retryAfterMs": 400}
-    run.sync("the second attempt succeeds, after the time that the service names", Planner({"error": error}, retried=True))
+    run.sync("the second attempt succeeds, after the time that the service states", Planner({"error": error}, retried=True))
 
 
 @scenario(UPDATE)
 def planner_too_large(run: Recorder) -> None:
-    """RESOURCE_EXHAUSTED without RetryInfo: the request is too large, and stays so."""
+    """RESOURCE_EXHAUSTED without RetryInfo: the request is too large, so it is not repeated."""
     error = {"code": "resource_exhausted", "message": "the request exceeds the limit of 16 MiB"}
     run.sync("the sync fails without another attempt", Planner({"error": error}))
 
 
 @scenario(UPDATE)
 def planner_rejects(run: Recorder) -> None:
-    """INVALID_ARGUMENT: the same request is rejected again, so it is not repeated."""
+    """INVALID_ARGUMENT: the same request would be rejected again, so it is not repeated."""
     error = {"code": "invalid_argument", "message": "snapshot.objects_json[0].spec.replicas: must not be negative"}
     run.sync("the sync fails without another attempt", Planner({"error": error}))
 
 
 @scenario(UPDATE, planner_timeout_ms=400)
 def planner_deadline(run: Recorder) -> None:
-    """Each attempt has a deadline, which the service is told. When it has passed the sync fails, and no call is made."""
-    # A client may repeat such an attempt, or leave that to the next sync.
+    """Each attempt has a deadline, which is sent to the service. After the deadline, the sync fails, and no call is made."""
+    # A client may repeat the attempt, or leave that to the next sync.
     run.sync("the service does not answer", Planner({"hang": True, "attemptsMax": 3}))
     run.sync("the service answers")
 
 
 @scenario(UPDATE)
 def answers_outlive_a_failed_plan(run: Recorder) -> None:
-    """The answers of a plan are kept until there is another plan."""
+    """The answers to a plan are kept until the next plan."""
     body = status(409, f'Operation cannot be fulfilled on replicasets.apps "{OLD}": the object has been modified')
     run.sync("the scale-down conflicts", answers("PATCH", OLD, body))
     run.sync("the service is not available", unavailable(), unavailable(), unavailable())
-    run.sync("the request has the answer still")
+    run.sync("the request still has the answer")
     run.show()
-    run.sync("the next one has not")
+    run.sync("the next request does not have it")
 
 
 @scenario(CREATE)
 def stale_cache(run: Recorder) -> None:
-    """The cache does not show the own writes yet: the request has the objects that the calls returned."""
+    """The cache does not show the adapter's own writes yet: the request has the objects that the calls returned."""
     run.sync("creates the ReplicaSet and updates the status")
     run.sync("the cache shows neither")
     before = run.cache
@@ -404,12 +404,12 @@ def stale_cache(run: Recorder) -> None:
     }
     run.world.put(scaled)
     run.show()
-    run.sync("the cache is newer than the own writes, and prevails")
+    run.sync("the cache is newer than the adapter's own writes, and takes precedence")
 
 
 @scenario(UPDATE)
 def stale_sizes(run: Recorder) -> None:
-    """Before the first write to a ReplicaSet they are read once: the cache may show sizes of an earlier leader."""
+    """Before the first write to a ReplicaSet, all are read once: the cache may lack writes of the previous leader."""
     scale(NEW, 7)(run.world)
     run.sync("the list shows another size, so the plan is made again")
     run.sync("until the cache shows it, the size is known from the list")
@@ -417,7 +417,7 @@ def stale_sizes(run: Recorder) -> None:
 
 @scenario(UPDATE)
 def cancelled_call(run: Recorder) -> None:
-    """The run is cancelled while a call is in progress: no further call, and the outcome of that one is unknown."""
+    """The sync is cancelled while a call is in progress: no other call is made, and the outcome of this one is unknown."""
     hang = Server("PATCH", OLD, {"hang": True, "cancel": True}, applied=True, cancels=True)
     run.sync("is cancelled during the scale-down", hang)
     run.sync("reports the call with the code 0, and reads the ReplicaSets")
@@ -425,22 +425,22 @@ def cancelled_call(run: Recorder) -> None:
 
 @scenario(UPDATE)
 def cancelled_plan(run: Recorder) -> None:
-    """The run is cancelled while the service plans: no call is made, and no other attempt."""
+    """The sync is cancelled while the service is planning: no call is made, and there is no other attempt."""
     run.sync("is cancelled during the request", Planner({"hang": True, "cancel": True}, cancels=True))
     run.sync("plans again")
 
 
 @scenario(UPDATE)
 def deleted_in_the_middle(run: Recorder) -> None:
-    """The Deployment and its ReplicaSets are deleted while a plan is carried out. Another one of that name starts afresh."""
+    """The Deployment and its ReplicaSets are deleted during a plan. A new one with the same name starts without state."""
     gone = Server("PATCH", OLD, meanwhile=lambda world: world.objects.clear())
     run.sync("the sizes are read, and then everything is deleted: the first call is answered with 404", gone)
     run.cache = []
-    run.sync("the Deployment is gone: no request, no call")
+    run.sync("the Deployment does not exist: no request, no call")
     successor = copy.deepcopy(CREATE[0])
     run.world.put(successor)
     run.show()
-    run.sync("a Deployment of the same name and another UID: nothing of the former is left, answers included")
+    run.sync("a Deployment with the same name and another UID: no state of the first one is left, including its answers")
 
 
 @scenario(
@@ -459,7 +459,7 @@ def deleted_in_the_middle(run: Recorder) -> None:
     ]
 )
 def big_integers(run: Recorder) -> None:
-    """Integers beyond 2^53 arrive exactly: in the request, also in an object of another owner, and in the ReplicaSet."""
+    """Integers beyond 2^53 stay exact in the request, also in an object of another owner, and in the ReplicaSet."""
     run.sync("creates the ReplicaSet with the integers of the template")
     run.show()
     run.sync("recognizes it")
@@ -492,7 +492,7 @@ def big_integers(run: Recorder) -> None:
     )
 )
 def unknown_fields(run: Recorder) -> None:
-    """Fields that no client knows are in the request, and in the ReplicaSet that is created from the template."""
+    """Unknown fields are in the request, and in the ReplicaSet that is created from the template."""
     run.sync("creates the ReplicaSet with all fields of the template")
     run.show()
     run.sync("recognizes it")
@@ -506,7 +506,7 @@ CUSTOM = Owner("apps.rollplan.dev/v1alpha1", "PlannedDeployment", "planneddeploy
     owner=CUSTOM,
 )
 def custom_resource(run: Recorder) -> None:
-    """The owner is a custom resource, which the request has to name."""
+    """The owner is a custom resource, which the request must name in its target."""
     run.sync("creates the ReplicaSet and updates the status of the custom resource")
     run.show()
     run.sync("nothing is left to do")
@@ -514,7 +514,7 @@ def custom_resource(run: Recorder) -> None:
 
 @scenario(without_pods(example("rollover")), options={"horizon": "HORIZON_PASS"})
 def going_on(run: Recorder) -> None:
-    """A step with ON_FAILURE_CONTINUE: the next one is still carried out, without the events of this one."""
+    """A step with ON_FAILURE_CONTINUE fails: the next step is still carried out, and the events of this one are omitted."""
     conflict = status(409, "Operation cannot be fulfilled on replicasets.apps: the object has been modified")
     run.sync("the scale-down conflicts, and the status is updated", answers("PATCH", "/replicasets/", conflict))
     run.sync("the request has the answer")

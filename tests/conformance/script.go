@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// script plays a transcript: it answers the requests of an adapter to both servers, in the order in which they are
-// written down, and notices the first deviation.
+// script plays a transcript: it answers the requests of an adapter to both servers in the recorded order, and records the
+// first deviation.
 type script struct {
 	contract   *contract
 	transcript *transcript
@@ -28,7 +28,7 @@ type script struct {
 	// recorded counts the events of all syncs.
 	recorded  int
 	deviation string
-	// ended is closed when the transcript ends, so that no handler hangs any longer.
+	// ended is closed when the transcript ends, so that hanging handlers return.
 	ended chan struct{}
 }
 
@@ -65,7 +65,7 @@ func (s *script) begin(sync *transcriptSync) {
 	s.sync, s.next, s.attempts, s.events = sync, 0, 0, nil
 }
 
-// take returns the exchange that a request belongs to, or nil if the transcript has another one here.
+// take returns the exchange for a request, or nil if the transcript has a different one at this point.
 func (s *script) take(what string, matches func(*exchange) error) *exchange {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *script) take(what string, matches func(*exchange) error) *exchange {
 			return e
 		}
 		if e.Optional || i == s.next && s.attempts > 0 {
-			continue // may be left out, or was repeated often enough
+			continue // optional, or already repeated
 		}
 		s.deviation = fmt.Sprintf("request %d of the sync is %s, but the transcript has %s: %v", i+1, what, e, err)
 		return nil
@@ -99,7 +99,7 @@ func (s *script) take(what string, matches func(*exchange) error) *exchange {
 	return nil
 }
 
-// answered notes when an exchange is over.
+// answered records that an exchange is complete.
 func (s *script) answered(e *exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *script) deviate(format string, args ...any) {
 	}
 }
 
-// end ends a sync, and returns an error if not everything happened as it is written.
+// end ends a sync, and returns an error if an exchange of the transcript is missing.
 func (s *script) end(result *syncResult) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

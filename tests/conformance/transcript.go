@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// transcript is what happens to one Deployment in a few syncs. README.md describes the format.
+// transcript is the recorded history of one Deployment over a few syncs. README.md describes the format.
 type transcript struct {
 	Name             string                     `json:"-"`
 	About            string                     `json:"about"`
@@ -38,7 +38,7 @@ type event struct {
 // exchange is one request and its answer. Exactly one of Plan, List and Call is set.
 type exchange struct {
 	Plan *planRequest `json:"plan"`
-	// Response, Error, HTTP and Hang are what the service answers.
+	// Response, Error, HTTP and Hang are the answers of the service. At most one is set.
 	Response json.RawMessage `json:"response"`
 	Error    *plannerError   `json:"error"`
 	HTTP     *answer         `json:"http"`

@@ -1,4 +1,4 @@
-"""An API server as far as the calls of plans need one: it stores objects and applies patches with their preconditions."""
+"""An API server for the calls that plans contain: it stores objects, and applies patches with their preconditions."""
 
 from __future__ import annotations
 

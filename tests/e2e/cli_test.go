@@ -19,7 +19,7 @@ import (
 
 const cliNamespace = "cli"
 
-// TestCLI uses the command on Deployments that Kubernetes' own controller rolls out, and holds it against kubectl.
+// TestCLI compares the command with kubectl, on Deployments that Kubernetes' own controller rolls out.
 func TestCLI(t *testing.T) {
 	binary := rollplan(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
@@ -30,7 +30,7 @@ func TestCLI(t *testing.T) {
 	}
 	c := &cliCheck{cp: cp, binary: binary}
 
-	// Each step stands on the one before, so the first failure ends the test.
+	// Each step depends on the previous one, so the first failure ends the test.
 	c.apply(ctx, t, "web", object{"replicas": 3, "progressDeadlineSeconds": 5})
 	c.agree(ctx, t, "web", 0, "successfully rolled out")
 	c.plugin(ctx, t, "web")
@@ -56,7 +56,7 @@ func TestCLI(t *testing.T) {
 	}
 	c.sameHistory(ctx, t, "web", "1", "2", "3")
 
-	// Back to a revision by pasted commands. The one before that then is the one with the bad image.
+	// Roll back with the printed command. The previous revision is then the one with the bad image.
 	c.paste(ctx, t, "undo", "web", "--to-revision", "1")
 	c.agree(ctx, t, "web", 0, "successfully rolled out")
 	c.image(ctx, t, "web", "registry.example/web:1.0")
@@ -67,7 +67,7 @@ func TestCLI(t *testing.T) {
 	c.agree(ctx, t, "web", 0, "successfully rolled out")
 	c.image(ctx, t, "web", "registry.example/web:2.0")
 
-	// The template it already has: a success for both, and nothing to paste.
+	// The Deployment already has this template: both succeed, and there is no command to run.
 	code, out, errOut := c.run(ctx, t, "undo", "web", "-n", cliNamespace, "--to-revision", "5")
 	if code != 0 || !strings.Contains(out, "nothing to undo") {
 		t.Errorf("undo to the current template ends with %d:\n%s%s", code, out, errOut)
@@ -125,7 +125,7 @@ func (c *cliCheck) kubectl(ctx context.Context, t *testing.T, args ...string) (i
 	return runCommand(t, c.cp.Command(ctx, args...))
 }
 
-// runCommand returns how a command ends and what it prints.
+// runCommand returns the exit code of a command, its stdout and its stderr.
 func runCommand(t *testing.T, cmd *exec.Cmd) (int, string, string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -137,7 +137,8 @@ func runCommand(t *testing.T, cmd *exec.Cmd) (int, string, string) {
 	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
 }
 
-// agree has kubectl and rollplan watch the same rollout: both must end alike. It returns what `status --watch` printed.
+// agree runs kubectl and rollplan on the same rollout and requires the same exit code. It returns the output of
+// `status --watch`.
 func (c *cliCheck) agree(ctx context.Context, t *testing.T, name string, want int, says string) string {
 	t.Helper()
 	type end struct {
@@ -171,7 +172,7 @@ func (c *cliCheck) agree(ctx context.Context, t *testing.T, name string, want in
 			watched = e.out
 		}
 	}
-	// One look says the same.
+	// A single `status` agrees.
 	if code, out, errOut := c.run(ctx, t, "status", name, "-n", cliNamespace); code != want {
 		t.Errorf("status of %s ends with %d, want %d:\n%s%s", name, code, want, out, errOut)
 	}
@@ -182,7 +183,7 @@ func (c *cliCheck) agree(ctx context.Context, t *testing.T, name string, want in
 	return watched
 }
 
-// plugin has kubectl run rollplan by the name of a plugin.
+// plugin runs rollplan as a plugin of kubectl.
 func (c *cliCheck) plugin(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -211,7 +212,7 @@ func (c *cliCheck) plugin(ctx context.Context, t *testing.T, name string) {
 	}
 }
 
-// sameHistory holds the revisions that rollplan lists against those that kubectl lists.
+// sameHistory checks that rollplan and kubectl list the same revisions.
 func (c *cliCheck) sameHistory(ctx context.Context, t *testing.T, name string, want ...string) {
 	t.Helper()
 	var theirs []string
@@ -249,7 +250,7 @@ func (c *cliCheck) sameHistory(ctx context.Context, t *testing.T, name string, w
 	}
 }
 
-// sameUndo holds the template that rollplan goes back to against that which kubectl would set.
+// sameUndo checks that rollplan and kubectl would roll back to the same template.
 func (c *cliCheck) sameUndo(ctx context.Context, t *testing.T, name, image string, args ...string) {
 	t.Helper()
 	dry := append([]string{"rollout", "undo", "deployment/" + name, "-n", cliNamespace, "--dry-run=client"}, args...)
@@ -262,7 +263,7 @@ func (c *cliCheck) sameUndo(ctx context.Context, t *testing.T, name, image strin
 	}
 }
 
-// refused checks that neither goes back.
+// refused checks that both kubectl and rollplan refuse the rollback.
 func (c *cliCheck) refused(ctx context.Context, t *testing.T, name, says string, args ...string) {
 	t.Helper()
 	if code, out, errOut := c.kubectl(ctx, t, append([]string{"rollout", "undo", "deployment/" + name, "-n", cliNamespace}, args...)...); code != 1 {
@@ -276,10 +277,10 @@ func (c *cliCheck) refused(ctx context.Context, t *testing.T, name, says string,
 	}
 }
 
-// paste has bash run what -o kubectl prints, as it is.
+// paste runs the output of -o kubectl in bash, unchanged.
 func (c *cliCheck) paste(ctx context.Context, t *testing.T, verb, name string, args ...string) {
 	t.Helper()
-	// Until the last old pod has gone, the status changes, and with it the version that the commands insist on.
+	// Until the last old pod is deleted, the status changes, and with it the resourceVersion that the commands require.
 	err := controlplane.Poll(ctx, "old pods of "+name+" to be gone", func(ctx context.Context) error {
 		d, err := c.cp.Deployment(ctx, cliNamespace, name)
 		if err != nil {
@@ -315,8 +316,8 @@ func (c *cliCheck) image(ctx context.Context, t *testing.T, name, want string) {
 	}
 }
 
-// takeOver turns the native controller off, and rolls a Deployment out by pasted plans: creates, patches, status writes
-// and deletes.
+// takeOver disables the native controller, and rolls out a Deployment by running printed plans: creates, patches, status
+// writes and deletes.
 func (c *cliCheck) takeOver(ctx context.Context, t *testing.T) {
 	t.Helper()
 	if err := c.cp.SetNativeController(ctx, false); err != nil {
@@ -334,7 +335,7 @@ func (c *cliCheck) takeOver(ctx context.Context, t *testing.T) {
 	c.agree(ctx, t, "own", 0, "successfully rolled out")
 }
 
-// carryOut pastes plans until the rollout is complete and nothing more is planned.
+// carryOut runs printed plans until the rollout is complete and the plan is empty.
 func (c *cliCheck) carryOut(ctx context.Context, t *testing.T, name string) string {
 	t.Helper()
 	scripts := ""
@@ -347,7 +348,7 @@ func (c *cliCheck) carryOut(ctx context.Context, t *testing.T, name string) stri
 			scripts += script
 			cmd := exec.CommandContext(ctx, "bash")
 			cmd.Env, cmd.Stdin = c.cp.Env(), strings.NewReader(script)
-			// What has changed meanwhile is refused, and planned again.
+			// If an object has changed since it was read, the write is refused, and the next plan contains it again.
 			code, out, errOut := runCommand(t, cmd)
 			return fmt.Errorf("commands end with %d:\n%s%s", code, out, errOut)
 		}

@@ -49,7 +49,7 @@ spec:
         spec: {restartPolicy: Never, containers: [{name: main, image: "registry.example/job:1"}]}
 `
 
-// TestJobs waits for Jobs of which no poll sees the end, and shows the Jobs of a CronJob.
+// TestJobs waits for Jobs that end and are deleted between two polls, and checks that the Jobs of a CronJob are shown.
 func TestJobs(t *testing.T) {
 	binary := rollplan(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
@@ -74,7 +74,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// waitUnseen waits for a suspended Job that begins, ends and is deleted between two polls.
+// waitUnseen waits for a suspended Job that starts, ends and is deleted between two polls.
 func (c *cliCheck) waitUnseen(ctx context.Context, t *testing.T, job string, want int, says string) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, c.binary, "wait", "job/"+job, "-n", jobsNamespace, "--timeout", "5m", "--interval", "1s")
@@ -92,7 +92,7 @@ func (c *cliCheck) waitUnseen(ctx context.Context, t *testing.T, job string, wan
 	if !lines.Scan() || !strings.Contains(lines.Text(), "is suspended") {
 		t.Fatalf("%s is not seen: %q %s", job, lines.Text(), errOut.String())
 	}
-	// It polls again only once the Job is gone.
+	// Stop the process, so that it polls again only after the Job has been deleted.
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

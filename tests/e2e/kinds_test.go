@@ -15,7 +15,7 @@ import (
 
 const kindsNamespace = "kinds"
 
-// applied are objects of several kinds, as somebody applies them together.
+// applied are objects of several kinds that are applied together.
 const applied = `
 apiVersion: apps/v1
 kind: StatefulSet
@@ -57,7 +57,7 @@ kind: ConfigMap
 metadata: {name: settings}
 `
 
-// unfinished are objects that wait for somebody.
+// unfinished are objects that do not become ready by themselves.
 const unfinished = `
 apiVersion: batch/v1
 kind: Job
@@ -127,7 +127,7 @@ func TestKinds(t *testing.T) {
 	cp.MustKubectl(ctx, t, "set", "image", "statefulset/db", "-n", kindsNamespace, "main=registry.example/db:404")
 	run(3, "image registry.example/db:404 of container main cannot be pulled", "wait", "sts/db", "--timeout", "20s", "--interval", "500ms")
 
-	// What kubectl prints of all of them.
+	// The output of kubectl for all of them.
 	all := cp.MustKubectl(ctx, t, "get", "sts,ds,jobs,pods,svc,cj,controllerrevisions", "-n", kindsNamespace, "-o", "json")
 	cmd := exec.CommandContext(ctx, binary, "status", "-f", "-", "-o", "json")
 	cmd.Stdin = strings.NewReader(all)

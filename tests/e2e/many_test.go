@@ -21,12 +21,12 @@ const (
 	manyNamespace = "many"
 	manyCount     = 50
 	manyReplicas  = 4
-	// What one process may take for them, in KiB.
+	// Limit on the memory of the process, in KiB.
 	manyMemory = 64 << 10
 )
 
-// TestWaitForMany waits for 50 Deployments at once: in one process that runs one kubectl at a time, reads one list of each
-// kind, and stays small.
+// TestWaitForMany waits for 50 Deployments at once. The process must run one kubectl at a time, read one list of each kind,
+// and use little memory.
 func TestWaitForMany(t *testing.T) {
 	binary := rollplan(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
@@ -92,7 +92,7 @@ func TestWaitForMany(t *testing.T) {
 	}
 	t.Logf("%d Deployments with %d pods each: %.1f s, %d calls of kubectl, %d of them lists of Deployments, at most %d at once, "+
 		"%d MiB of memory", manyCount, manyReplicas, time.Since(start).Seconds(), all, lists, used.children, used.memory>>10)
-	// Reads by name would be three for each Deployment and poll; the last four are read so.
+	// By name, it would be three reads for each Deployment and poll. Only the last four Deployments may be read by name.
 	if lists == 0 || all >= 3*manyCount {
 		t.Errorf("%d calls, of which %d are lists of Deployments", all, lists)
 	}
@@ -104,7 +104,7 @@ func TestWaitForMany(t *testing.T) {
 	}
 }
 
-// countingKubectl is the kubectl of the control plane, which writes down the arguments of each call.
+// countingKubectl wraps the kubectl of the control plane, and records the arguments of each call.
 func countingKubectl(t *testing.T, cp *controlplane.ControlPlane) (path, calls string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -117,15 +117,15 @@ func countingKubectl(t *testing.T, cp *controlplane.ControlPlane) (path, calls s
 	return path, calls
 }
 
-// processUsage is the largest that was seen.
+// processUsage is the peak usage of a process.
 type processUsage struct {
-	// Peak of the resident memory, in KiB.
+	// Resident memory, in KiB.
 	memory int
-	// Processes that it had started.
+	// Number of running child processes.
 	children int
 }
 
-// watchProcess looks at a process until it has ended.
+// watchProcess samples a process until it has ended.
 func watchProcess(pid int, ended <-chan struct{}) processUsage {
 	var used processUsage
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -21,12 +21,12 @@ import (
 // input is a reference to an input, as GitHub and GitLab write it.
 var input = regexp.MustCompile(`\$\{\{ inputs\.([a-z-]+) \}\}|\$\[\[ inputs\.([a-z-]+) \]\]`)
 
-// inputs are the inputs of the templates, as words of a shell.
+// inputs are the values of the inputs, quoted for a shell.
 var inputs = map[string]string{
 	"manifest": `"$1"`, "namespace": `"$2"`, "deployment": `"$3"`, "timeout": `"$TIMEOUT"`, "fail-on": "image-pull=1s", "image": "unused",
 }
 
-// TestPipelineTemplates runs what the GitHub Action and the GitLab component run, as their runners would.
+// TestPipelineTemplates runs the GitHub Action and the GitLab component as their runners would.
 func TestPipelineTemplates(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -63,7 +63,7 @@ func TestPipelineTemplates(t *testing.T) {
 	}
 }
 
-// checkReports checks what the failed run has reported.
+// checkReports checks the reports of the failed run.
 func checkReports(t *testing.T, name, directory string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(directory, "rollplan.xml"))
@@ -91,7 +91,7 @@ func checkReports(t *testing.T, name, directory string) {
 	if name != "github" {
 		return
 	}
-	// One run after the other, in one file.
+	// Each run appends to the same file.
 	summary, err := os.ReadFile(filepath.Join(directory, "summary.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func decode(t *testing.T, file string, document int, into any) {
 	}
 }
 
-// exports sets variables to the inputs that they name.
+// exports returns shell commands that set the variables to the inputs that they refer to.
 func exports(t *testing.T, variables, defaults map[string]string) string {
 	t.Helper()
 	var lines strings.Builder

@@ -25,8 +25,8 @@ const (
 	nodeEnv = "ROLLPLAN_NODE"
 )
 
-// TestPipelines runs the scripts of examples/pipelines: a rollout that succeeds, one that certainly fails and is undone, and
-// two that are not undone, because they may succeed yet.
+// TestPipelines runs the scripts of examples/pipelines: a rollout that succeeds, one that certainly fails and is rolled back,
+// and two that are not rolled back, because they may still succeed.
 func TestPipelines(t *testing.T) {
 	python, node := os.Getenv(pythonEnv), os.Getenv(nodeEnv)
 	if python == "" || node == "" {
@@ -52,7 +52,7 @@ func TestPipelines(t *testing.T) {
 			t.Helper()
 			return p.run(ctx, t, command, namespace, tag, wantCode, wantOutput)
 		}
-		// Each step stands on the one before.
+		// Each step depends on the previous one.
 		t.Run(script, func(t *testing.T) {
 			run(t, "1.0", 0, "")
 			p.image(ctx, t, namespace, "1.0")
@@ -63,7 +63,7 @@ func TestPipelines(t *testing.T) {
 			}
 			p.image(ctx, t, namespace, "1.0")
 
-			// Pods of other programs may end and make room.
+			// Pods of other programs may terminate, and free the quota.
 			cp.MustKubectl(ctx, t, "create", "quota", "tight", "--hard=pods=2", "-n", namespace)
 			out = run(t, "2.0", 1, "quota")
 			p.image(ctx, t, namespace, "2.0")
@@ -116,15 +116,15 @@ func installScript(t *testing.T, root, script string) string {
 	return installed
 }
 
-// pipelines has what the scripts need.
+// pipelines is the environment of the scripts.
 type pipelines struct {
 	cp          *controlplane.ControlPlane
 	typed       kubernetes.Interface
 	root        string
 	environment []string
-	// address is that of the service.
+	// address is the address of the service.
 	address string
-	// timeout is how long the scripts wait, in seconds.
+	// timeout is the timeout of the scripts, in seconds.
 	timeout int
 }
 
@@ -188,7 +188,7 @@ func startServe(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane
 	return address
 }
 
-// run runs a script for an image tag, checks its exit code and a part of its output, and returns the output.
+// run runs a script for an image tag, checks its exit code and that its output contains a text, and returns the output.
 func (p *pipelines) run(ctx context.Context, t *testing.T, command []string, namespace, tag string, wantCode int, wantOutput string) string {
 	t.Helper()
 	manifest := filepath.Join(t.TempDir(), "web.yaml")

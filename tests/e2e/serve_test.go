@@ -21,8 +21,8 @@ import (
 
 const service = "rollplan.v1.RolloutPlanner"
 
-// TestServe sends the output of kubectl to a running server with grpcurl and server reflection. Developers do that first,
-// and client libraries that parse JSON and ignore unknown fields do the same.
+// TestServe sends the output of kubectl to a running server with grpcurl and server reflection, as developers do first.
+// Client libraries that parse JSON and ignore unknown fields send the same requests.
 func TestServe(t *testing.T) {
 	programs, err := controlplane.Build(t.Context(), t.Output())
 	if err != nil {

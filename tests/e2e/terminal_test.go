@@ -25,10 +25,11 @@ const (
 	wrappingOff = "\x1b[?7l"
 )
 
-// sequences are the escape sequences themselves.
+// sequences matches any of these escape sequences.
 var sequences = regexp.MustCompile("\x1b\\[[?0-9]*[a-zA-Z]|\r\x1b\\[J")
 
-// fakeKubectl is the stand-in that the tests of the command line use too; its header describes the files it reads.
+// fakeKubectl is the script that also replaces kubectl in the tests of the command line. Its header describes the files that
+// it reads.
 const fakeKubectl = "../it/cli/bin/kubectl"
 
 // writeKubectlAnswers prepares a folder for fakeKubectl that shows one unfinished rollout twice, and then a complete one.
@@ -68,7 +69,7 @@ func writeKubectlAnswers(t *testing.T) string {
 	return dir
 }
 
-// watchCommand is `rollplan status --watch` with that kubectl.
+// watchCommand is `rollplan status --watch` with fakeKubectl.
 func watchCommand(t *testing.T, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), rollplan(t), "status", "web", "-n", "shop", "--watch", "--interval", "1ms")
@@ -81,7 +82,7 @@ func watchCommand(t *testing.T, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// runOnTerminal runs a command on a terminal and returns all it wrote there.
+// runOnTerminal runs a command on a terminal and returns its output.
 func runOnTerminal(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
@@ -100,8 +101,8 @@ func runOnTerminal(t *testing.T, cmd *exec.Cmd) string {
 	return out.String()
 }
 
-// TestTerminal checks what a person sees: on a capable terminal, a line that is overwritten, in colour unless NO_COLOR is
-// set; in a log, plain lines.
+// TestTerminal checks the output for users: on a capable terminal, a view that is updated in place, in color unless NO_COLOR
+// is set; in a log, plain lines.
 func TestTerminal(t *testing.T) {
 	t.Run("live", func(t *testing.T) {
 		out := runOnTerminal(t, watchCommand(t))
@@ -114,7 +115,7 @@ func TestTerminal(t *testing.T) {
 			}
 		}
 		for _, line := range strings.Split(sequences.ReplaceAllString(out, ""), "\r\n") {
-			// A note is not part of what is drawn.
+			// A note is not part of the live view.
 			if columns := utf8.RuneCountInString(line); columns > 80 && !strings.HasPrefix(line, "note: ") {
 				t.Errorf("%d columns: %q", columns, line)
 			}
@@ -145,7 +146,7 @@ func TestTerminal(t *testing.T) {
 		if bytes.ContainsAny(out, "\x1b\r") {
 			t.Errorf("escape sequences in a log: %q", out)
 		}
-		// Nothing changes between the first two polls, so that is reported once.
+		// Nothing changes between the first two polls, so the state is printed once.
 		if lines := strings.Count(string(out), "is rolling out"); lines != 1 {
 			t.Errorf("reported %d times: %q", lines, out)
 		}

@@ -18,11 +18,11 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// settleTime is how long the objects of the native controller must not change until it has nothing left to do.
+// settleTime is how long the objects must not change before the native controller counts as done.
 const settleTime = 4 * time.Second
 
-// deleteRevision is the step that deletes the ReplicaSet of a revision. Which revisions are left decides that of the next one, so
-// `kubectl delete replicasets --all` would depend on the order of the hashes in their names, which are not the same.
+// deleteRevision is a step that deletes the ReplicaSet of a revision. The remaining revisions determine the next one, so with
+// `kubectl delete replicasets --all` it would depend on the order of the hashes in the names, in which the controllers differ.
 const deleteRevision = "delete-revision"
 
 // scenarios are lists of kubectl commands on a Deployment named web, with 4 replicas.
@@ -65,7 +65,7 @@ func TestSameAsNative(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// A step of each scenario at a time: most of the time is waiting.
+			// Each step runs in all scenarios before the next one, because most of the time is spent waiting.
 			for step := range 5 {
 				for i := range scenarios {
 					runStep(ctx, t, s, i, step)
@@ -132,7 +132,7 @@ func settled(ctx context.Context, t *testing.T, s *System) []string {
 	return dumps
 }
 
-// becomes waits until the dump of a namespace is the given one.
+// becomes waits until the dump of a namespace equals the given one.
 func (k kubectl) becomes(ctx context.Context, t *testing.T, what, want string) {
 	t.Helper()
 	got := ""
@@ -177,7 +177,7 @@ func (k kubectl) dump(ctx context.Context) (string, error) {
 	slices.Sort(lines[1:])
 	dump := strings.Join(lines, "\n")
 	for _, set := range sets.Items {
-		// The hash in names is not the same.
+		// The hashes in names differ between the controllers.
 		dump = strings.ReplaceAll(dump, set.Name, "web-revision-"+set.Annotations["deployment.kubernetes.io/revision"])
 	}
 	return dump, nil
@@ -188,7 +188,7 @@ func describe(d *appsv1.Deployment) string {
 	for i := range status.Conditions {
 		condition := &status.Conditions[i]
 		condition.LastUpdateTime, condition.LastTransitionTime = metav1.Time{}, metav1.Time{}
-		// A rollout has begun. Whether the controller reports progress after that depends on timing: it does not, if the
+		// A rollout has begun. Whether the controller then reports progress depends on timing: it does not if the
 		// new pods exist before its first update of the status.
 		if slices.Contains([]string{"FoundNewReplicaSet", "NewReplicaSetCreated", "ReplicaSetUpdated"}, condition.Reason) {
 			condition.Reason, condition.Message = "ReplicaSetUpdated", ""

@@ -133,7 +133,7 @@ func (c plannedKubectl) newSchema(ctx context.Context, t *testing.T) {
 
 	replace(detailed)
 	protocol("TCP")
-	// A ReplicaSet gets an annotation in a sync, so the adapter has seen the template with the protocol then.
+	// Once the ReplicaSet has the annotation, the adapter has synced the template with the protocol.
 	c.run(ctx, t, "annotate", "pdeploy/ports", "example.com/seen=1")
 	await(ctx, t, "a sync", func(ctx context.Context) error {
 		sets := c.sets(ctx, t, "ports")

@@ -276,7 +276,7 @@ func (f *fleet) checkFinalState(ctx context.Context, t *testing.T, versions int)
 	}
 }
 
-// injectFaults injects random faults until the context ends. Everything is running again when it returns.
+// injectFaults injects random faults until the context ends. When it returns, everything is running again.
 func (f *fleet) injectFaults(ctx context.Context, t *testing.T) {
 	// Even the shortest run must include these.
 	f.overload.during(loadShed, maxDelay)

@@ -60,7 +60,7 @@ func TestSwitchControllers(t *testing.T) {
 }
 
 // TestNativeControllerConflict starts an adapter although the native controller is running. The adapter must report the
-// conflict and leave the Deployment alone.
+// conflict and not change the Deployment.
 func TestNativeControllerConflict(t *testing.T) {
 	t.Parallel()
 	ctx := withTimeout(t, 5*time.Minute)
@@ -82,13 +82,13 @@ func TestNativeControllerConflict(t *testing.T) {
 	})
 }
 
-// TestNativeControllerProbe starts an adapter beside the native controller. It must not write anything until the native
-// controller is disabled, and stop when that is enabled again.
+// TestNativeControllerProbe starts an adapter while the native controller is running. The adapter must not write anything
+// until the native controller is disabled, and must stop when it is enabled again.
 func TestNativeControllerProbe(t *testing.T) {
 	t.Parallel()
 	ctx := withTimeout(t, 5*time.Minute)
 	s := install(ctx, t, controlplane.Options{NativeController: true}, Takeover)
-	// The native controller has no leader here, so the wait may be shorter than a change of it.
+	// The native controller has a single instance here, so the probe need not outlast a leader election.
 	if err := s.StartAdapter("adapter", "--leader-elect=false", "--native-controller-probe=6s"); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func (k kubectl) writers(ctx context.Context, t *testing.T, name string) (writer
 	return writers
 }
 
-// isAdapter returns whether a field manager is an adapter. Some use their own name, others the one in the calls of plans.
+// isAdapter reports whether a field manager is an adapter. Some use a name of their own, others the one in the calls of plans.
 func isAdapter(manager string) bool { return manager == "rollplan-controller" || manager == "rollplan" }
 
 // logContains returns a condition for await.

@@ -15,9 +15,9 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// TestManifests applies the manifests in adapters/config in all modes, with the steps of docs/adapters.md. Nothing runs
-// in the simulated pods. The test therefore runs the commands of their containers as local processes with the rights of
-// the service account, and sends the probes.
+// TestManifests applies the manifests in adapters/config in all modes, with the steps of docs/adapters.md. The pods are
+// simulated and run no containers, so the test runs the commands of their containers as local processes with the permissions
+// of the service account, and sends the probes.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{CustomResource, Takeover, Restarts} {
@@ -119,8 +119,8 @@ func (p installation) runContainers(ctx context.Context, t *testing.T) {
 	}
 }
 
-// rollOut checks that the installed adapter completes a rollout, or restarts a Deployment, with the rights that the manifests
-// grant.
+// rollOut checks that the installed adapter completes a rollout, or restarts a Deployment, with the permissions that the
+// manifests grant.
 func (p installation) rollOut(ctx context.Context, t *testing.T) {
 	t.Helper()
 	object := manifest("hello", map[string]any{"replicas": 2}, nil)

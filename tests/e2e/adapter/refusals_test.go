@@ -16,7 +16,7 @@ import (
 )
 
 // TestRefusals checks how often an adapter repeats calls that the API server rejects, and what it reports while the service is
-// away.
+// unavailable.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	ctx := withTimeout(t, 6*time.Minute)
@@ -45,7 +45,7 @@ type refusals struct {
 	metrics, health string
 }
 
-// firstLine checks that the log starts with what was started.
+// firstLine checks that the first line of the log has the version, the mode and the address of the service.
 func (r refusals) firstLine(ctx context.Context, t *testing.T) {
 	t.Helper()
 	await(ctx, t, "the first line of the log", func(context.Context) error {
@@ -95,7 +95,7 @@ func (r refusals) quota(ctx context.Context, t *testing.T) {
 		return err
 	})
 	k.run(ctx, t, "create", "deployment", "web", "--image=registry.example/web:1")
-	// 5 ms that double are 10 s after eleven rejections. If each counted twice, these would take five minutes.
+	// A delay of 5 ms that doubles exceeds 10 s after eleven rejections. If each counted twice, they would take five minutes.
 	const doubled = 11
 	start := time.Now()
 	await(ctx, t, "rejections", func(ctx context.Context) error {
@@ -120,7 +120,8 @@ func (r refusals) quota(ctx context.Context, t *testing.T) {
 	}
 }
 
-// terminatingNamespace deletes a namespace with Deployments. What can no longer be created must not be repeated, nor be an error.
+// terminatingNamespace deletes a namespace with Deployments. Creates that are rejected there must not be repeated or logged
+// as errors.
 func (r refusals) terminatingNamespace(ctx context.Context, t *testing.T) {
 	t.Helper()
 	k := kubectl{r.System, "terminating"}
@@ -159,7 +160,7 @@ func (r refusals) terminatingNamespace(ctx context.Context, t *testing.T) {
 	}
 }
 
-// readiness stops the service, without which the adapter is not ready. Work continues soon after it has returned.
+// readiness stops the service: the adapter must not be ready without it. Work must continue soon after it has started again.
 func (r refusals) readiness(ctx context.Context, t *testing.T) {
 	t.Helper()
 	ready := func(want int) {
@@ -195,7 +196,7 @@ func (r refusals) readiness(ctx context.Context, t *testing.T) {
 		}
 		return nil
 	})
-	// Each is tried again within two seconds, connecting takes up to three, and the rest is for a busy machine.
+	// Each Deployment is tried again within two seconds, and connecting takes up to three. The rest allows for a busy machine.
 	if waited := time.Since(returned); waited > 20*time.Second {
 		t.Errorf("the rollouts were complete %s after the service had returned", waited)
 	}

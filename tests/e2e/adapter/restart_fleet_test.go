@@ -39,7 +39,7 @@ const (
 type restartFleet struct {
 	*restarts
 	random *rand.Rand
-	// contents has what each configuration contained, oldest first: "" while it does not exist.
+	// contents has the values of each configuration, oldest first: "" while it does not exist.
 	contents map[string][]content
 	// uses has the configurations that each workload reads, and isOptional is whether it starts without them.
 	uses       map[string][]string
@@ -47,18 +47,18 @@ type restartFleet struct {
 	values     int
 }
 
-// content is what a configuration contained from a time on, which is between these two: before the call and after it.
+// content is a value of a configuration, which took effect between these two times: before and after the call.
 type content struct {
 	value         string
 	called, since time.Time
 }
 
-// cacheLag is how long the adapter may lack a change on a busy machine.
+// cacheLag is how far the cache of the adapter may lag on a busy machine.
 const cacheLag = 10 * time.Second
 
-// TestRestartFleet edits, deletes and creates configurations and workloads at random. In the end the pods of each workload
-// have started with the newest contents, no workload was restarted more often or sooner than the rules allow, and no value
-// of a configuration is in anything that was emitted.
+// TestRestartFleet edits, deletes and creates configurations and workloads at random. In the end, the pods of each workload
+// must have started with the newest contents. No workload may have been restarted more often or sooner than the rules allow,
+// and no value of a configuration may appear in a log, metric, event or object.
 func TestRestartFleet(t *testing.T) {
 	t.Parallel()
 	ctx := withTimeout(t, 40*time.Minute)
@@ -136,7 +136,7 @@ func (f *restartFleet) write(ctx context.Context, t *testing.T, name string) {
 			value = earlier
 		}
 	}
-	// kubectl would record it in this annotation.
+	// kubectl would record the value in this annotation.
 	metadata := metav1.ObjectMeta{Name: name, Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: value}}
 	called := time.Now()
 	var err error
@@ -256,7 +256,7 @@ func (f *restartFleet) converge(ctx context.Context, t *testing.T) {
 	}
 }
 
-// isNewest returns an error unless a pod has started with the newest contents. Its time has seconds.
+// isNewest returns an error unless a pod has started with the newest contents. Its start time has a resolution of one second.
 func (f *restartFleet) isNewest(name string, pod corev1.Pod) error {
 	if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Running == nil {
 		return fmt.Errorf("the pod of %s does not run", name)
@@ -278,7 +278,7 @@ func (f *restartFleet) isNewest(name string, pod corev1.Pod) error {
 	return nil
 }
 
-// checkRestarts checks that each restart had a change before it, and that they have their intervals.
+// checkRestarts checks that each restart follows a change, and that the restarts keep the minimum interval.
 func (f *restartFleet) checkRestarts(t *testing.T, recorded *recording[appsv1.Deployment], from int) {
 	t.Helper()
 	restarts := map[types.UID][]time.Time{}

@@ -26,9 +26,9 @@ const (
 	markAnnotation  = "rollplan.dev/restarted-at"
 	xingApplied     = "com.xing.deployment-restart.applied-config-checksums"
 	xingMark        = "com.xing.deployment-restart.timestamp"
-	// skew is how much later than a change a pod must have started to be known to use it: times have seconds.
+	// skew is how much later than a change a pod must have started to be known to use it. Times have a resolution of one second.
 	skew = time.Second
-	// quickOptions are those of most tests: short windows.
+	// quickOptions shorten the waits. Most tests use them.
 	quickOptions = `"quiet":"0.5s","maxWait":"5s","minInterval":"0.5s","skew":"1s"`
 )
 
@@ -40,7 +40,7 @@ type restarts struct {
 	metrics string
 }
 
-// newRestarts creates a namespace with labels for an adapter.
+// newRestarts creates a namespace with these labels, for an adapter.
 func newRestarts(ctx context.Context, t *testing.T, s *System, kubeconfig, namespace string, labels ...string) *restarts {
 	t.Helper()
 	if err := s.CreateNamespace(ctx, namespace); err != nil {
@@ -52,7 +52,7 @@ func newRestarts(ctx context.Context, t *testing.T, s *System, kubeconfig, names
 	return &restarts{kubectl: kubectl{s, namespace}, kubeconfig: kubeconfig}
 }
 
-// grantRestarts creates the service account for restarts, with the right to restart PlannedDeployments, too.
+// grantRestarts creates the service account for restarts, which may also restart PlannedDeployments.
 func grantRestarts(ctx context.Context, t *testing.T, s *System) (kubeconfig string) {
 	t.Helper()
 	kubeconfig, err := s.Grant(ctx, Restarts)
@@ -62,7 +62,7 @@ func grantRestarts(ctx context.Context, t *testing.T, s *System) (kubeconfig str
 	s.MustKubectl(ctx, t, "create", "clusterrole", "restart-planned", "--verb=list,watch,patch", "--resource=planneddeployments.apps.rollplan.dev")
 	s.MustKubectl(ctx, t, "create", "clusterrolebinding", "restart-planned", "--clusterrole=restart-planned",
 		"--serviceaccount="+systemNamespace+":"+Restarts.account())
-	// Creates Jobs in the reloader profile.
+	// The reloader profile creates Jobs.
 	s.MustKubectl(ctx, t, "create", "clusterrole", "restart-jobs", "--verb=create,delete", "--resource=jobs.batch")
 	s.MustKubectl(ctx, t, "create", "clusterrolebinding", "restart-jobs", "--clusterrole=restart-jobs",
 		"--serviceaccount="+systemNamespace+":"+Restarts.account())
@@ -112,7 +112,7 @@ func secret(name, value string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name}, "stringData": map[string]any{"PASSWORD": value}}
 }
 
-// from is a source of environment variables, for example "configMapRef".
+// from returns a source of environment variables, for example of the kind "configMapRef".
 func from(kind, name string, isOptional bool) map[string]any {
 	return map[string]any{kind: map[string]any{"name": name, "optional": isOptional}}
 }
@@ -132,10 +132,10 @@ func workload(kind, name string, annotations map[string]any, spec map[string]any
 	return object
 }
 
-// awaitSkew waits until pods that start now have certainly started after the latest change: the planner requires it.
+// awaitSkew waits until the planner can tell that pods that start now start after the latest change.
 func awaitSkew() { time.Sleep(skew + 2*time.Second) }
 
-// annotation waits until an annotation of a workload, or of its template, is another one than before, and returns it.
+// annotation waits until an annotation of a workload, or of its template, differs from the previous value, and returns it.
 func (r *restarts) annotation(ctx context.Context, t *testing.T, object, path, key, before string) (value string) {
 	t.Helper()
 	await(ctx, t, path+" of "+object, func(ctx context.Context) error {
@@ -155,7 +155,7 @@ func (r *restarts) recorded(ctx context.Context, t *testing.T, object, key strin
 	return r.annotation(ctx, t, object, ".metadata.annotations", key, "")
 }
 
-// restarted waits until a workload is marked with another restart than before.
+// restarted waits until the pod template of a workload is marked with a new restart.
 func (r *restarts) restarted(ctx context.Context, t *testing.T, object, key, before string) string {
 	t.Helper()
 	return r.annotation(ctx, t, object, ".spec.template.metadata.annotations", key, before)
@@ -179,8 +179,8 @@ func get(ctx context.Context, t *testing.T, url string) string {
 	return string(text)
 }
 
-// TestRestarts runs the adapter in the mode "restarts" beside the native Deployment controller and an adapter for custom
-// resources.
+// TestRestarts runs the adapter in the mode "restarts" together with the native Deployment controller and an adapter for
+// custom resources.
 func TestRestarts(t *testing.T) {
 	t.Parallel()
 	ctx := withTimeout(t, 20*time.Minute)
@@ -194,7 +194,7 @@ func TestRestarts(t *testing.T) {
 	t.Run("selectors", func(t *testing.T) { reloaderSelectors(ctx, t, s, kubeconfig) })
 }
 
-// TestRestartsInTakeoverMode runs it beside an adapter that has taken over all Deployments.
+// TestRestartsInTakeoverMode runs it together with an adapter in takeover mode.
 func TestRestartsInTakeoverMode(t *testing.T) {
 	t.Parallel()
 	ctx := withTimeout(t, 6*time.Minute)
@@ -277,8 +277,8 @@ func xingChecksum(key, json string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// xingExample is the example of the README of the xing controller: its annotations and checksums, a restart after the grace
-// period, one for several changes within it, and the end of it when the annotation has another value.
+// xingExample is the example in the README of the xing controller: its annotations and checksums, a restart after the grace
+// period, a single restart for several changes within it, and no restart once the annotation has another value.
 func xingExample(ctx context.Context, t *testing.T, r *restarts) {
 	r.apply(ctx, t, configMap("config-one", "1"), secret("secret-two", "s"))
 	awaitSkew()
@@ -299,7 +299,7 @@ func xingExample(ctx context.Context, t *testing.T, r *restarts) {
 	}
 	r.rolledOut(ctx, t, "web")
 
-	// Two changes within the grace period of five seconds are one restart.
+	// Two changes within the grace period of five seconds cause one restart.
 	changed := time.Now()
 	r.apply(ctx, t, configMap("config-one", "2"), secret("secret-two", "t"))
 	marks := map[string]string{}
@@ -314,7 +314,7 @@ func xingExample(ctx context.Context, t *testing.T, r *restarts) {
 	}
 	r.rolledOut(ctx, t, "web")
 
-	// No longer once the annotation has another value. The StatefulSet shows that the change was handled.
+	// The workload is not restarted once the annotation has another value. The StatefulSet shows that the change was handled.
 	r.run(ctx, t, "annotate", "--overwrite", "deployment/web", "com.xing.deployment-restart=disabled")
 	r.apply(ctx, t, configMap("config-one", "3"))
 	r.restarted(ctx, t, "statefulset/db", xingMark, marks["statefulset/db"])
@@ -341,8 +341,8 @@ func xingExample(ctx context.Context, t *testing.T, r *restarts) {
 	})
 }
 
-// restartsSurviveKills makes the same changes twice: without interruption, and with the adapter or the service killed after
-// steps. Both runs end with the same restarts.
+// restartsSurviveKills makes the same changes twice: without interruption, and with the adapter or the service killed between
+// steps. Both runs must end with the same restarts.
 func restartsSurviveKills(ctx context.Context, t *testing.T, r *restarts) {
 	options := `"quiet":"2s","maxWait":"5s","minInterval":"0.5s","skew":"1s","allWorkloads":true`
 	killAdapter := func(name string) func() {
@@ -416,8 +416,8 @@ func restartsSurviveKills(ctx context.Context, t *testing.T, r *restarts) {
 	}
 }
 
-// maximumOfConcurrentRestarts restarts several Deployments for one change, with a maximum of two: with leader election never
-// more are in progress, although the leader is killed, and with two adapters without election at most four.
+// maximumOfConcurrentRestarts restarts several Deployments for one change, with a maximum of two. With leader election, no more
+// than two may be in progress, even if the leader is killed; with two adapters without leader election, no more than four.
 func maximumOfConcurrentRestarts(ctx context.Context, t *testing.T, r *restarts) {
 	const maximum, deployments = 2, 6
 	options := quickOptions + fmt.Sprintf(`,"allWorkloads":true,"maxConcurrent":%d`, maximum)
@@ -496,9 +496,9 @@ func maximumOfConcurrentRestarts(ctx context.Context, t *testing.T, r *restarts)
 func reloaderSelectors(ctx context.Context, t *testing.T, s *System, kubeconfig string) {
 	type row struct {
 		file, name string
-		// namespace is the one in which the workload is: "own" is that of the adapter.
+		// namespace is the namespace of the workload: "own" is that of the adapter.
 		namespace string
-		// isLabeled is whether the ConfigMap has the label.
+		// isLabeled reports whether the ConfigMap has the label.
 		isLabeled, restarts bool
 	}
 	for _, group := range []struct {
@@ -557,7 +557,7 @@ func reloaderSelectors(ctx context.Context, t *testing.T, s *System, kubeconfig 
 			namespaces[row.namespace].rolledOut(ctx, t, name(i))
 		}
 		own := namespaces["own"]
-		// A rollout that ended before the skew had passed since the creation may be followed by a restart.
+		// If a rollout completes before the skew has passed since the creation, a restart may follow it.
 		own.start(t, group.name, `"profile":"RESTART_PROFILE_RELOADER","skew":"0s"`, append([]string{fmt.Sprintf("--selector=app in (%s)", strings.Join(
 			slices.Collect(func(yield func(string) bool) {
 				for i := range group.rows {

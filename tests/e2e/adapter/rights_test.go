@@ -23,8 +23,8 @@ import (
 	"rollplan.dev/rollplan/tests/e2e/controlplane"
 )
 
-// TestRights checks who may get the metrics of an adapter, and what an adapter can do with the rights of the chart in one
-// namespace.
+// TestRights checks which clients may get the metrics of an adapter, and that an adapter works with the permissions of the
+// chart in one namespace.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	ctx := withTimeout(t, 5*time.Minute)
@@ -75,7 +75,8 @@ func noDefinition(ctx context.Context, t *testing.T, s *System) {
 	}
 }
 
-// secureMetrics gets the metrics without a token, with one without rights, and with one that has the role of the manifests.
+// secureMetrics gets the metrics without a token, with a token without permissions, and with one that has the role of the
+// manifests.
 func secureMetrics(ctx context.Context, t *testing.T, s *System) {
 	address, err := freeAddress()
 	if err != nil {
@@ -124,7 +125,7 @@ func metricsOf(ctx context.Context, address, token string) (int, string, error) 
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	// The adapter signs its certificate itself.
+	// The certificate of the adapter is self-signed.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
@@ -135,7 +136,7 @@ func metricsOf(ctx context.Context, address, token string) (int, string, error) 
 	return response.StatusCode, string(body), err
 }
 
-// memoryLimit runs an adapter in a control group, and gets from its metrics what the Go runtime tries to stay below.
+// memoryLimit runs an adapter in a control group, and reads the memory limit of the Go runtime from its metrics.
 func memoryLimit(ctx context.Context, t *testing.T, s *System) {
 	const limit = 200 << 20
 	cgroup := newCgroup(t, limit)
@@ -193,7 +194,7 @@ func newCgroup(t *testing.T, limit int) string {
 		}
 	})
 	if parent == mount {
-		// Fails in the root group if the controller is enabled already.
+		// This fails in the root group if the controller is already enabled.
 		_ = os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+memory"), 0o644)
 	}
 	if err := os.WriteFile(filepath.Join(dir, file), fmt.Append(nil, limit), 0o644); err != nil {
@@ -245,7 +246,7 @@ func roleInOneNamespace(ctx context.Context, t *testing.T, s *System) {
 			t.Fatal(err)
 		}
 	}
-	// The defaults of the flags, the election of a leader among them, must work with these rights.
+	// The defaults of the flags, including leader election, must work with these permissions.
 	if err := s.StartAdapter("staging", "--namespaces=staging"); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +266,7 @@ func roleInOneNamespace(ctx context.Context, t *testing.T, s *System) {
 		t.Errorf("%d ReplicaSets in another namespace", len(sets))
 	}
 
-	// Without --namespaces, the adapter would need a ClusterRole. It must say what is missing and exit.
+	// Without --namespaces, the adapter needs a ClusterRole. It must report the missing permission and exit.
 	command := exec.CommandContext(ctx, s.binaries.Adapter, "--mode=custom-resource", "--planner="+s.address, "--kubeconfig="+s.kubeconfig,
 		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0")
 	if code, _, errOut := runCommand(t, command); code == 0 || !strings.Contains(errOut, "planneddeployments.apps.rollplan.dev is forbidden") {

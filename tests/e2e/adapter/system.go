@@ -100,7 +100,7 @@ func (m Mode) account() string {
 // systemNamespace contains the service account and the lease of the adapter.
 const systemNamespace = "rollplan-system"
 
-// rights returns the manifests of the namespace, the service account, its roles and their bindings.
+// rights returns the manifests of the namespace, of the service account, and of its roles and their bindings.
 func rights(manifests string) string {
 	documents := strings.Split(manifests, "\n---\n")
 	return strings.Join(slices.DeleteFunc(documents, func(document string) bool {
@@ -128,7 +128,7 @@ type System struct {
 }
 
 // Install prepares a control plane for an adapter. It creates the service account, its role bindings and, if the mode
-// needs it, the custom resource definition. The adapter has only the rights that the manifests in adapters/config grant.
+// needs it, the custom resource definition. The adapter has only the permissions that the manifests in adapters/config grant.
 func Install(ctx context.Context, cp *controlplane.ControlPlane, binaries Binaries, mode Mode) (*System, error) {
 	s := &System{
 		ControlPlane: cp, binaries: binaries, mode: mode,
@@ -155,7 +155,7 @@ func Install(ctx context.Context, cp *controlplane.ControlPlane, binaries Binari
 	return s, nil
 }
 
-// Grant creates what an adapter in a mode needs, and returns the path of a kubeconfig with its rights.
+// Grant creates the objects that an adapter in a mode needs, and returns the path of a kubeconfig with its permissions.
 func (s *System) Grant(ctx context.Context, mode Mode) (string, error) {
 	root, err := repository(ctx)
 	if err != nil {
@@ -248,7 +248,7 @@ func (s *System) Stop() error {
 	return s.service.Stop()
 }
 
-// stopCleanly stops an adapter, which must not log an error while it stops.
+// stopCleanly stops an adapter, which must not log an error meanwhile.
 func stopCleanly(adapter *controlplane.Program) error {
 	before, err := os.ReadFile(adapter.Log())
 	if err != nil {

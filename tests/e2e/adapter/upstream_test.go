@@ -13,7 +13,7 @@ import (
 )
 
 // TestUpstreamE2E runs the end-to-end tests of Kubernetes for Deployments and ReplicaSets, with the adapter in place of
-// the Deployment controller. One more Deployment test skips itself, because it needs the load balancer of a cloud.
+// the Deployment controller. Another Deployment test skips itself, because it needs the load balancer of a cloud provider.
 func TestUpstreamE2E(t *testing.T) {
 	t.Parallel()
 	ctx := withTimeout(t, 20*time.Minute)

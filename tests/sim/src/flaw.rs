@@ -36,7 +36,7 @@ pub enum Flaw {
     ScalesUpFirst,
     /// The predicted effect of a scale action lacks its annotations.
     ApplyDropsAnnotations,
-    /// A caller of verdicts takes pods that are not ready yet for a failure.
+    /// A caller of verdicts treats pods that are not ready yet as a failure.
     JudgesUnready,
     /// A caller of verdicts does not send back the previous one.
     ForgetsVerdict,
@@ -97,7 +97,7 @@ impl Flaw {
     }
 }
 
-/// A look-ahead that repeats Kubernetes' own pass and counts the reported pods.
+/// A look-ahead that repeats one sync of Kubernetes, and counts the pods that were reported.
 fn unclamped(snapshot: &Snapshot, options: Options) -> Plan {
     let mut world = snapshot.clone();
     let mut steps = Vec::new();

@@ -14,14 +14,14 @@ use self::world::{ConfigMap, Secret, World, env_from, template};
 
 /// Polling interval of the adapter, in seconds.
 const TICK: i64 = 5;
-/// The end of the story, in seconds.
+/// The duration of the story, in seconds.
 const END: i64 = 2_600;
 
 /// The step at which the adapter or the service is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Death {
     Never,
-    /// After planning, before this step is executed. Includes a service that is killed before it answers.
+    /// After planning, before this step is executed. This includes a service that is killed before it answers.
     Before(usize),
     /// After this step is executed, and its answer is lost.
     After(usize),
@@ -67,7 +67,7 @@ fn cluster(profile: Profile) -> World {
     world
 }
 
-/// The actions of users at a time.
+/// The actions of users at a given time.
 fn act(world: &mut World, now: i64) {
     match now {
         // Two related changes.
@@ -208,7 +208,7 @@ fn two_adapters_restart_like_one() {
             world.now += TICK;
             let now = world.now;
             act(&mut world, now);
-            // Both plan from the same observation. For each workload, one of them succeeds.
+            // Both plan from the same observation, and for each workload, one of them succeeds.
             loop {
                 let (one, other) = (world.steps(), world.steps());
                 if one.is_empty() {

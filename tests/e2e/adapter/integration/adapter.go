@@ -74,7 +74,7 @@ func start(t *testing.T) {
 	terminating := utilfeature.DefaultFeatureGate.Enabled(features.DeploymentReplicaSetTerminatingReplicas)
 	running = exec.Command(os.Getenv(AdapterEnv), "--mode=takeover", "--native-controller-probe=0", "--planner", os.Getenv(PlannerEnv), "--kubeconfig", kubeconfig,
 		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0",
-		// The tests assume that a complete status already covers their latest change.
+		// The tests assume that a complete status already includes their latest change.
 		"--min-interval=0", "--status-interval=0",
 		"--kube-api-qps=500", "--kube-api-burst=1000", fmt.Sprintf("--terminating-replicas=%t", terminating))
 	running.Stdout, running.Stderr = os.Stdout, os.Stderr

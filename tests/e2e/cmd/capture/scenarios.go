@@ -55,7 +55,7 @@ var scenarios = []scenario{
 				s.holdNewPods, s.setImage("1.1"), s.sets(set{"1.0", 8, 8}, set{"1.1", 5, 0}),
 				// Three more pods are available, so three old ones are replaced with pods of the second template.
 				s.makeReady("1.1", 3), s.sets(set{"1.0", 5, 5}, set{"1.1", 8, 3}),
-				// The second ReplicaSet is now old. Its pods that never became ready are removed first.
+				// The second ReplicaSet is now an old one. Its pods that never became ready are removed first.
 				s.setImage("1.2"), s.sets(set{"1.0", 5, 5}, set{"1.1", 3, 3}, set{"1.2", 5, 0}),
 				s.controllerOff, s.makeReady("1.2", 2), s.sets(set{"1.0", 5, 5}, set{"1.1", 3, 3}, set{"1.2", 5, 2}))
 		},

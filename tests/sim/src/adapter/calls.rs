@@ -13,7 +13,7 @@ use crate::server::{Rejection, StoredSet, Writer, Written};
 use crate::tally::Tally;
 use crate::world::World;
 
-/// The outcome of a call, as far as the adapter knows it.
+/// The outcome of a call, as far as the adapter knows.
 enum Outcome {
     Done(Written),
     Rejected(Rejection),
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// Makes a call, and has what it did checked.
+    /// Makes a call, and checks its effect.
     fn make(&mut self, call: &ApiCall, action: &Action, running: &Running) -> Outcome {
         let answer = self.next_answer.take();
         match answer {
@@ -235,7 +235,7 @@ impl World {
     }
 }
 
-/// Whether `continue_on_failure` and `tolerated_http_codes` allow the plan to continue.
+/// Whether the plan continues after a failure with this code.
 fn should_continue(step: &Step, code: i32) -> bool {
     match step.on_failure {
         OnFailure::Stop => false,

@@ -1,4 +1,4 @@
-//! An adapter that follows the rules in `docs/architecture.md`: a cache that is updated by watches, overlaid with the
+//! An adapter that follows the rules in `docs/adapters.md`: a cache that is updated by watches, overlaid with the
 //! responses to the adapter's own writes; a rate-limited queue with one key; calls in order until the first failure; and
 //! failures that are reported in the next request.
 

@@ -25,7 +25,7 @@ impl World {
         self.check_partial(snapshot);
         self.check_undisturbed(plan);
         if !snapshot.failures.is_empty() || self.flaw == Flaw::NoClamp {
-            // The linter would find a missing clamp immediately, but the check of the writes is to find it.
+            // Without clamping, the linter would fail first, but the check of the writes must find that bug.
             return;
         }
         self.tallies.count(Tally::CheckLinted);
@@ -46,12 +46,12 @@ impl World {
         }
     }
 
-    /// With any of its ReplicaSets left out, and the list not called complete, the same snapshot gives no steps.
+    /// If a ReplicaSet is missing, and the list is not marked as complete, the same snapshot gives no steps.
     fn check_partial(&mut self, snapshot: &Snapshot) {
         let mut partial = snapshot.clone();
         partial.replica_sets_complete = false;
         while !partial.replica_sets.is_empty() {
-            // Each of them is the first to be left out in some plan.
+            // Over many plans, each ReplicaSet is omitted first in some of them.
             let next = usize::try_from(self.now).unwrap_or(0) % partial.replica_sets.len();
             partial.replica_sets.remove(next);
             self.tallies.count(Tally::CheckPartial);

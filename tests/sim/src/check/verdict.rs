@@ -1,4 +1,5 @@
-//! Checks verdicts: what is certainly stuck never completes without a change, and what is stuck is decided when promised.
+//! Checks verdicts: a rollout that certainly needs a change never completes without one, and a verdict about a stuck rollout
+//! is decided by the time that it promises.
 
 use rollplan_core::compute_status;
 use rollplan_core::diagnosis::failure::class::{Class, Limit, Rules};
@@ -29,7 +30,7 @@ fn judge(snapshot: &Snapshot, judgement: Judgement) -> Verdict {
 }
 
 impl World {
-    /// The rules that judge at once what stays as it is in this world: the faults of a template.
+    /// Rules by which the faults of a template, which never change in this world, are certain at once.
     fn hasty_rules(&self) -> Rules {
         let rules = Rules::default()
             .with(Class::ImagePull, Limit::Grace(0))
