@@ -71,7 +71,7 @@ def man_page(binary: pathlib.Path, command: str | None, version: str, epoch: int
 
 
 def binaries(binary: pathlib.Path, version: str, epoch: int) -> bytes:
-    """The archive of the command line: the static binary, completions, manual pages and the licence."""
+    """The archive of the command line: the static binary, completions, manual pages and the license."""
     files: dict[str, tuple[bytes, int]] = {
         "rollplan": (binary.read_bytes(), 0o755),
         "LICENSE": ((ROOT / "LICENSE").read_bytes(), 0o644),
