@@ -43,10 +43,10 @@ func TestCLI(t *testing.T) {
 	c.agree(ctx, t, "slow", 0, "")
 	c.setImage(ctx, t, "slow", "404")
 	if code, _, errOut := c.run(ctx, t, "wait", "slow", "-n", cliNamespace, "--timeout", "2s", "--interval", "500ms"); code != 3 {
-		t.Fatalf("wait for what does not come ends with %d, want 3: %s", code, errOut)
+		t.Fatalf("wait for a rollout that does not complete exits with %d, want 3: %s", code, errOut)
 	}
 	if code, _, _ := c.kubectl(ctx, t, "rollout", "status", "deployment/slow", "-n", cliNamespace, "--timeout=2s"); code != 1 {
-		t.Fatalf("kubectl rollout status ends with %d, want 1", code)
+		t.Fatalf("kubectl rollout status exits with %d, want 1", code)
 	}
 
 	c.setImage(ctx, t, "web", "404")
@@ -70,10 +70,10 @@ func TestCLI(t *testing.T) {
 	// The Deployment already has this template: both succeed, and there is no command to run.
 	code, out, errOut := c.run(ctx, t, "undo", "web", "-n", cliNamespace, "--to-revision", "5")
 	if code != 0 || !strings.Contains(out, "nothing to undo") {
-		t.Errorf("undo to the current template ends with %d:\n%s%s", code, out, errOut)
+		t.Errorf("undo to the current template exits with %d:\n%s%s", code, out, errOut)
 	}
 	if code, out, errOut := c.kubectl(ctx, t, "rollout", "undo", "deployment/web", "-n", cliNamespace, "--to-revision=5"); code != 0 {
-		t.Errorf("kubectl ends with %d:\n%s%s", code, out, errOut)
+		t.Errorf("kubectl exits with %d:\n%s%s", code, out, errOut)
 	}
 	c.refused(ctx, t, "web", "has no revision 99; it has 3, 4, 5", "--to-revision=99")
 	cp.MustKubectl(ctx, t, "rollout", "pause", "deployment/web", "-n", cliNamespace)
@@ -163,7 +163,7 @@ func (c *cliCheck) agree(ctx context.Context, t *testing.T, name string, want in
 	for range watchers {
 		e := <-ends
 		if e.code != want {
-			t.Errorf("%s of %s ends with %d, want %d:\n%s%s", e.what, name, e.code, want, e.out, e.errOut)
+			t.Errorf("%s of %s exits with %d, want %d:\n%s%s", e.what, name, e.code, want, e.out, e.errOut)
 		}
 		if e.what == "kubectl" && !strings.Contains(e.out+e.errOut, says) {
 			t.Errorf("kubectl does not say %q:\n%s%s", says, e.out, e.errOut)
@@ -174,7 +174,7 @@ func (c *cliCheck) agree(ctx context.Context, t *testing.T, name string, want in
 	}
 	// A single `status` agrees.
 	if code, out, errOut := c.run(ctx, t, "status", name, "-n", cliNamespace); code != want {
-		t.Errorf("status of %s ends with %d, want %d:\n%s%s", name, code, want, out, errOut)
+		t.Errorf("status of %s exits with %d, want %d:\n%s%s", name, code, want, out, errOut)
 	}
 	if t.Failed() {
 		t.FailNow()
@@ -202,13 +202,13 @@ func (c *cliCheck) plugin(ctx context.Context, t *testing.T, name string) {
 		return code, out + errOut
 	}
 	if code, out := run("status", "deploy/"+name, "-n", cliNamespace); code != 0 || !strings.Contains(out, "successfully rolled out") {
-		t.Fatalf("kubectl rollplan status ends with %d:\n%s", code, out)
+		t.Fatalf("kubectl rollplan status exits with %d:\n%s", code, out)
 	}
 	if code, out := run("status", "--unknown"); code != 2 || !strings.Contains(out, "Usage: kubectl rollplan status") {
-		t.Fatalf("kubectl rollplan status with an unknown flag ends with %d:\n%s", code, out)
+		t.Fatalf("kubectl rollplan status with an unknown flag exits with %d:\n%s", code, out)
 	}
 	if code, out := run("status"); code != 2 || !strings.Contains(out, "no objects selected") {
-		t.Fatalf("kubectl rollplan status without a name ends with %d:\n%s", code, out)
+		t.Fatalf("kubectl rollplan status without a name exits with %d:\n%s", code, out)
 	}
 }
 
@@ -227,7 +227,7 @@ func (c *cliCheck) sameHistory(ctx context.Context, t *testing.T, name string, w
 	}
 	code, out, errOut := c.run(ctx, t, "history", name, "-n", cliNamespace, "-o", "json")
 	if code != 0 {
-		t.Fatalf("history ends with %d: %s", code, errOut)
+		t.Fatalf("history exits with %d: %s", code, errOut)
 	}
 	var answer struct {
 		Revisions []struct {
@@ -255,11 +255,11 @@ func (c *cliCheck) sameUndo(ctx context.Context, t *testing.T, name, image strin
 	t.Helper()
 	dry := append([]string{"rollout", "undo", "deployment/" + name, "-n", cliNamespace, "--dry-run=client"}, args...)
 	if code, out, errOut := c.kubectl(ctx, t, dry...); code != 0 || !strings.Contains(out, image) {
-		t.Fatalf("kubectl rollout undo %v ends with %d and not with %s:\n%s%s", args, code, image, out, errOut)
+		t.Fatalf("kubectl rollout undo %v exits with %d and not with %s:\n%s%s", args, code, image, out, errOut)
 	}
 	code, out, errOut := c.run(ctx, t, append([]string{"undo", name, "-n", cliNamespace}, args...)...)
 	if code != 0 || !strings.Contains(out, fmt.Sprintf("to    %q", image)) {
-		t.Fatalf("undo %v ends with %d and not with %s:\n%s%s", args, code, image, out, errOut)
+		t.Fatalf("undo %v exits with %d and not with %s:\n%s%s", args, code, image, out, errOut)
 	}
 }
 
@@ -267,12 +267,12 @@ func (c *cliCheck) sameUndo(ctx context.Context, t *testing.T, name, image strin
 func (c *cliCheck) refused(ctx context.Context, t *testing.T, name, says string, args ...string) {
 	t.Helper()
 	if code, out, errOut := c.kubectl(ctx, t, append([]string{"rollout", "undo", "deployment/" + name, "-n", cliNamespace}, args...)...); code != 1 {
-		t.Fatalf("kubectl rollout undo %v ends with %d, want 1:\n%s%s", args, code, out, errOut)
+		t.Fatalf("kubectl rollout undo %v exits with %d, want 1:\n%s%s", args, code, out, errOut)
 	}
 	for _, output := range []string{"table", "kubectl"} {
 		code, out, errOut := c.run(ctx, t, append([]string{"undo", name, "-n", cliNamespace, "-o", output}, args...)...)
 		if code != 1 || out != "" || !strings.Contains(errOut, says) {
-			t.Fatalf("undo %v ends with %d, want 1 and %q:\n%s%s", args, code, says, out, errOut)
+			t.Fatalf("undo %v exits with %d, want 1 and %q:\n%s%s", args, code, says, out, errOut)
 		}
 	}
 }
@@ -296,7 +296,7 @@ func (c *cliCheck) paste(ctx context.Context, t *testing.T, verb, name string, a
 	}
 	code, script, errOut := c.run(ctx, t, append([]string{verb, name, "-n", cliNamespace, "-o", "kubectl"}, args...)...)
 	if code != 0 {
-		t.Fatalf("%s -o kubectl ends with %d: %s", verb, code, errOut)
+		t.Fatalf("%s -o kubectl exits with %d: %s", verb, code, errOut)
 	}
 	cmd := exec.CommandContext(ctx, "bash")
 	cmd.Env, cmd.Stdin = c.cp.Env(), strings.NewReader(script)
@@ -342,7 +342,7 @@ func (c *cliCheck) carryOut(ctx context.Context, t *testing.T, name string) stri
 	err := controlplane.Poll(ctx, name+" to be rolled out", func(ctx context.Context) error {
 		code, script, errOut := c.run(ctx, t, "plan", name, "-n", cliNamespace, "-o", "kubectl", "--takeover")
 		if code != 0 {
-			return fmt.Errorf("plan ends with %d: %s", code, errOut)
+			return fmt.Errorf("plan exits with %d: %s", code, errOut)
 		}
 		if !strings.Contains(script, "nothing to do now") {
 			scripts += script
@@ -353,7 +353,7 @@ func (c *cliCheck) carryOut(ctx context.Context, t *testing.T, name string) stri
 			return fmt.Errorf("commands end with %d:\n%s%s", code, out, errOut)
 		}
 		if code, out, _ := c.run(ctx, t, "status", name, "-n", cliNamespace); code != 0 {
-			return fmt.Errorf("status ends with %d:\n%s", code, out)
+			return fmt.Errorf("status exits with %d:\n%s", code, out)
 		}
 		return nil
 	})
