@@ -1,10 +1,15 @@
 //! The log of a test.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::Value;
-use tracing::subscriber::{self, DefaultGuard};
+use tracing::Dispatch;
+use tracing::subscriber::{self, DefaultGuard, NoSubscriber};
+
+/// A second subscriber. If there is only one, tracing asks the subscriber of the thread that first reaches a log line
+/// whether it is logged, and remembers the answer for all threads: a test without a subscriber would turn the line off.
+static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
 
 /// The lines that this thread logs.
 #[derive(Clone, Default)]
@@ -13,6 +18,7 @@ pub(crate) struct Written(Arc<Mutex<Vec<u8>>>);
 impl Written {
     /// Reads the log until the guard is dropped.
     pub(crate) fn start() -> (Self, DefaultGuard) {
+        LazyLock::force(&SECOND);
         let written = Self::default();
         let writer = written.clone();
         let guard = subscriber::set_default(super::subscriber(move || writer.clone()));
