@@ -413,6 +413,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn bare_messages_are_received_up_to_the_limit_only() {
+        const PART: usize = 1 << 20;
+        let layer = mk_layer();
+        let parts = Arc::new(AtomicUsize::new(0));
+        let polled = Arc::clone(&parts);
+        let frames = std::iter::repeat_with(move || {
+            polled.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, Infallible>(Frame::data(Bytes::from(vec![0; PART])))
+        });
+        let body = http_body_util::StreamBody::new(tokio_stream::iter(frames));
+        let mut guard = layer.in_flight.clone().enter();
+        let framing = Framing::Bare { flag: 0 };
+        let budget = &layer.budget;
+        let received = receive(Body::new(body), framing, budget, &mut guard, QUEUE_TIME_MAX);
+        assert!(matches!(received.await, Err(ReceiveError::TooLarge)));
+        assert_eq!(parts.load(Ordering::Relaxed), REQUEST_BYTES_MAX / PART + 1);
+    }
+
+    #[tokio::test]
     async fn bare_message_gets_a_prefix() {
         let layer = mk_layer();
         for (sent, flag, expected) in [

@@ -95,6 +95,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
+    async fn other_work_is_not_part_of_a_call() {
+        let is_call = async || Current::get().is_call();
+        assert!(Cancellation::new(None).scope(is_call()).await);
+        assert!(!is_call().await);
+    }
+
+    #[tokio::test]
     async fn work_is_cancelled_on_drop_and_at_the_deadline() {
         let cancellation = Cancellation::new(None);
         let call = cancellation.on_drop();

@@ -216,3 +216,28 @@ impl Malformed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::connect::methods::Methods;
+    use crate::wire::json;
+
+    /// The text is copied up to three times.
+    #[test]
+    fn memory_of_json_includes_its_values_and_copies_of_the_text() {
+        let service = "rollplan.v1.RolloutPlanner";
+        let methods = Methods::of(&json::descriptors().unwrap(), service);
+        let method = methods.get(&format!("/{service}/PlanRollout")).unwrap();
+        let call = Call::new(method, Encoding::Json, None);
+        let long = "x".repeat(1 << 20);
+        for (text, values) in [
+            (long.clone(), 0),
+            (format!("{{\"a\":\"{long}\"}}"), 1),
+            (format!("{{\"a\":[\"{long}\",1,2]}}"), 4),
+        ] {
+            let expected = values * VALUE_BYTES + 3 * text.len();
+            assert_eq!(call.decoding_memory(text.as_bytes()), expected);
+        }
+    }
+}

@@ -2,13 +2,14 @@
 
 use std::future::pending;
 
+use rollplan::client::RolloutPlannerClient;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::observed::{get, sample};
 use super::process::Process;
-use super::{PATIENCE, until};
+use super::{PATIENCE, connect, mk_request, until};
 
 #[tokio::test]
 async fn probes_are_answered_with_more_connections_than_descriptors() {
@@ -48,4 +49,22 @@ async fn soft_limit_of_open_files_is_raised_to_the_hard_one() {
     let (_, scrape) = get(server.http, "/metrics").await;
     assert_eq!(sample(&scrape, "process_max_fds", &[]), 700.0);
     assert_eq!(sample(&scrape, "rollplan_connections_max", &[]), 604.0);
+}
+
+/// With so low a limit, the descriptors of the server itself use up those that are left for connections.
+#[tokio::test]
+async fn lack_of_descriptors_is_logged_and_temporary() {
+    let mut server = Process::start_after("ulimit -n 20", &[]);
+    let connections: Vec<_> = (0..20)
+        .map(|_| std::net::TcpStream::connect(server.address).unwrap())
+        .collect();
+    let logged = tokio::task::spawn_blocking(move || {
+        let is_expected = |line: &String| line.contains("cannot accept a connection");
+        while !is_expected(&server.said.recv_timeout(PATIENCE).unwrap()) {}
+        server
+    });
+    server = logged.await.unwrap();
+    drop(connections);
+    let mut client = RolloutPlannerClient::new(connect(server.address).await);
+    client.plan_rollout(mk_request()).await.unwrap();
 }

@@ -25,7 +25,7 @@ use super::certificates::{self, Authority};
 use super::process::{self, Log, Process};
 use super::raw;
 use super::tls::Directory;
-use super::{PATIENCE, Serving, connect, ends, mk_config, mk_request, start_with};
+use super::{PATIENCE, Serving, Staged, connect, ends, mk_config, mk_request, start_with};
 
 /// A collector of traces.
 struct Collector(mpsc::UnboundedSender<ExportTraceServiceRequest>);
@@ -171,6 +171,27 @@ async fn spans_are_children_of_the_callers_span() {
         assert_eq!(attribute(span, "rpc.grpc.status_code"), number);
         assert_eq!(span.attributes.len(), 4);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spans_of_canceled_calls_have_their_status() {
+    let (collector, mut received) = Collector::start().await;
+    let staged = Staged::default();
+    let Serving {
+        mut client,
+        stop,
+        ended,
+        ..
+    } = staged.start(mk_traced(collector, 1.0)).await;
+    let call = tokio::spawn(async move { client.plan_rollout(mk_request()).await });
+    staged.started.notified().await;
+    call.abort();
+    stop.send(Shutdown::SkipDelay).unwrap();
+    ends(ended).await;
+    let spans = spans(&mut received);
+    assert_eq!(spans.len(), 1, "{spans:?}");
+    let number = AnyValue::IntValue(i64::from(Code::Cancelled as i32));
+    assert_eq!(attribute(&spans[0], "rpc.grpc.status_code"), number);
 }
 
 /// The collector presents its certificate and verifies that of the server.

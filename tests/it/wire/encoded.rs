@@ -97,14 +97,16 @@ fn malformed_requests_have_the_answer_of_messages() {
 /// Plans without a report do not decode pods completely.
 #[test]
 fn entries_of_maps_with_a_wrong_type_are_undecodable() {
-    // Labels and annotations, with a number as the key or as the value.
+    // Labels and annotations with the key "a", and with a number as another key or as the value.
     for [map, field] in [[8, 1], [8, 2], [9, 1], [9, 2]] {
-        let metadata = [map << 3 | 2, 2, field << 3, 5];
-        let pod = [&[3 << 3 | 2, 4][..], &metadata].concat();
-        let snapshot = [&[4 << 3 | 2, 6][..], &pod].concat();
+        let message = |field: u8, inside: &[u8]| {
+            let length = u8::try_from(inside.len()).unwrap();
+            [&[field << 3 | 2, length], inside].concat()
+        };
+        let entry = [&message(1, b"a")[..], &[field << 3, 5]].concat();
+        let pod = message(3, &message(map, &entry));
         let mut bytes = mk_request().encode_to_vec();
-        bytes.extend([1 << 3 | 2, 8]);
-        bytes.extend(snapshot);
+        bytes.extend(message(1, &message(4, &pod)));
         let whole = proto::PlanRolloutRequest::decode(&bytes[..]).unwrap_err();
         match wire::plan_rollout_bytes(&bytes) {
             Err(wire::Error::Undecodable { source, .. }) => assert_eq!(source, whole),
