@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use super::found::{Found, Metadata};
 use crate::proto;
 
-/// A ReplicaSet that is not selected: only its identity, its controller, and the labels that show whether it is
-/// selected.
+/// A ReplicaSet that is not selected. Its name is taken, and its UID must differ from those of selected ones. Namespace,
+/// controller and labels show that it is not selected: the selector may match an object without labels.
 pub(super) fn name_only(
     object: &Found<'_>,
     metadata: &Metadata<'_>,

@@ -1,11 +1,12 @@
 //! Encoded requests have the answers of the messages that they encode.
 
 use prost::Message as _;
+use prost::encoding::encode_varint;
 use rollplan::proto;
 use rollplan::wire::{self, json};
 
 use super::random::Random;
-use super::{examples, mk_request, request};
+use super::{Parts as _, examples, mk_request, request};
 
 #[test]
 fn encoded_requests_have_the_answer_of_messages() {
@@ -97,15 +98,21 @@ fn malformed_requests_have_the_answer_of_messages() {
 /// Plans without a report do not decode pods completely.
 #[test]
 fn entries_of_maps_with_a_wrong_type_are_undecodable() {
+    let message = |field: u64, inside: &[u8]| {
+        let mut bytes = Vec::new();
+        encode_varint(field << 3 | 2, &mut bytes);
+        encode_varint(inside.len() as u64, &mut bytes);
+        [&bytes, inside].concat()
+    };
+    let mut request = mk_request();
+    let mut pod = request.snapshot().pods[0].clone();
+    pod.metadata.as_mut().unwrap().uid = "another".to_owned();
     // Labels and annotations with the key "a", and with a number as another key or as the value.
-    for [map, field] in [[8, 1], [8, 2], [9, 1], [9, 2]] {
-        let message = |field: u8, inside: &[u8]| {
-            let length = u8::try_from(inside.len()).unwrap();
-            [&[field << 3 | 2, length], inside].concat()
-        };
+    for (map, field) in [(8, 1), (8, 2), (9, 1), (9, 2)] {
         let entry = [&message(1, b"a")[..], &[field << 3, 5]].concat();
-        let pod = message(3, &message(map, &entry));
-        let mut bytes = mk_request().encode_to_vec();
+        let metadata = message(3, &message(map, &entry));
+        let pod = [pod.encode_to_vec(), metadata].concat();
+        let mut bytes = request.encode_to_vec();
         bytes.extend(message(1, &message(4, &pod)));
         let whole = proto::PlanRolloutRequest::decode(&bytes[..]).unwrap_err();
         match wire::plan_rollout_bytes(&bytes) {
