@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn memory_of_json_includes_its_values_and_copies_of_the_text() {
         let service = "rollplan.v1.RolloutPlanner";
-        let methods = Methods::of(&json::descriptors().unwrap(), service);
+        let methods = Methods::of(json::descriptors().unwrap(), service);
         let method = methods.get(&format!("/{service}/PlanRollout")).unwrap();
         let call = Call::new(method, Encoding::Json, None);
         let long = "x".repeat(1 << 20);
