@@ -54,7 +54,7 @@ async fn soft_limit_of_open_files_is_raised_to_the_hard_one() {
 /// With so low a limit, the descriptors of the server itself use up those that are left for connections.
 #[tokio::test]
 async fn lack_of_descriptors_is_logged_and_temporary() {
-    let mut server = Process::start_after("ulimit -n 20", &[]);
+    let mut server = Process::start_after("ulimit -n 23", &[]);
     let connections: Vec<_> = (0..20)
         .map(|_| std::net::TcpStream::connect(server.address).unwrap())
         .collect();

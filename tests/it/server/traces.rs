@@ -176,22 +176,21 @@ async fn spans_are_children_of_the_callers_span() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spans_of_canceled_calls_have_their_status() {
     let (collector, mut received) = Collector::start().await;
+    let mut config = mk_traced(collector, 1.0);
+    config.traces.delay = Duration::from_millis(10);
     let staged = Staged::default();
     let Serving {
         mut client,
-        stop,
-        ended,
+        stop: _stop,
         ..
-    } = staged.start(mk_traced(collector, 1.0)).await;
+    } = staged.start(config).await;
     let call = tokio::spawn(async move { client.plan_rollout(mk_request()).await });
     staged.started.notified().await;
     call.abort();
-    stop.send(Shutdown::SkipDelay).unwrap();
-    ends(ended).await;
-    let spans = spans(&mut received);
-    assert_eq!(spans.len(), 1, "{spans:?}");
+    let sent = timeout(PATIENCE, received.recv()).await.unwrap().unwrap();
+    let span = &sent.resource_spans[0].scope_spans[0].spans[0];
     let number = AnyValue::IntValue(i64::from(Code::Cancelled as i32));
-    assert_eq!(attribute(&spans[0], "rpc.grpc.status_code"), number);
+    assert_eq!(attribute(span, "rpc.grpc.status_code"), number);
 }
 
 /// The collector presents its certificate and verifies that of the server.
