@@ -286,6 +286,40 @@ fn duplicate_keys_are_refused() {
     }
 }
 
+/// Pods are read in another way, because a plan needs little of them.
+#[test]
+fn duplicate_keys_of_pods_are_refused() {
+    for (pointer, text, path) in [
+        (
+            "/metadata/labels",
+            r#"{"app":"web","app":"web"}"#,
+            ".metadata.labels.app",
+        ),
+        (
+            "/metadata",
+            r#"{"name":"a","uid":"a","namespace":"shop","ownerReferences":[{"uid":"new","controller":true,"uid":"x"}]}"#,
+            ".metadata.ownerReferences[0].uid",
+        ),
+        (
+            "/status",
+            r#"{"phase":"Running","phase":"Running"}"#,
+            ".status.phase",
+        ),
+        (
+            "/status",
+            r#"{"conditions":[{"type":"Ready"},{"type":"Ready","type":"Ready"}]}"#,
+            ".status.conditions[1].type",
+        ),
+    ] {
+        let mut items = half_way().1;
+        items[3]["metadata"]["labels"] = json!({});
+        *items[3].pointer_mut(pointer).unwrap() = "PLACE".into();
+        let text = list(&items).to_string().replace("\"PLACE\"", text);
+        let field = format!("{WHOLE}.items[3]{path}");
+        check(text, &field, Reason::DuplicateKey, "occurs twice");
+    }
+}
+
 /// Even in an unselected object, because its identity would be ambiguous. Other duplicate keys in it are ignored.
 #[test]
 fn identity_of_an_object_must_be_unique() {

@@ -295,3 +295,19 @@ fn available_pods_are_those_that_have_been_ready_for_long_enough() {
         assert_eq!(report.phase() == Phase::Complete, complete, "{seconds}");
     }
 }
+
+/// As for Deployments.
+#[test]
+fn probes_of_the_template_explain_why_pods_are_not_ready() {
+    let probe = json!({"httpGet": {"path": "/ok", "port": 8080}});
+    let containers = json!([{"name": "web", "readinessProbe": probe}]);
+    let template = json!({"template": {"spec": {"containers": containers}}});
+    let set = stateful_set(
+        template,
+        json!({"readyReplicas": 2, "availableReplicas": 2}),
+    );
+    let pod = pod("web-0", &set, "web-new", "n", running());
+    let message = report(60, &set, &[pod]).message;
+    let expected = "readiness probe GET :8080/ok fails";
+    assert!(message.contains(expected), "{message}");
+}
