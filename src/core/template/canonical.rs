@@ -2,6 +2,8 @@
 //!
 //! [`walk`] is the only place that contains the rules; [`equal()`](super::equal()) uses it too.
 
+use std::fmt::Display;
+
 use super::kind::{Field, Kind, Struct};
 use super::quantity::Quantity;
 use super::shape::TEMPLATE;
@@ -41,8 +43,49 @@ pub fn canonical<'a>(template: impl Tree<'a>) -> String {
     json
 }
 
+/// A destination of the canonical form. [`walk`] also reports where it differs from the template as written, for a
+/// destination that needs both.
+///
+/// `path` is the path to the hash label, relative to the map or value that is being written. It is empty for all others.
+pub(super) trait CanonicalSink: JsonSink {
+    /// A position that [`back_to`](Self::back_to) accepts.
+    type Mark: Copy;
+
+    /// Appends the key of an entry, and returns the position before it. `is_first` is whether all entries before it were
+    /// removed.
+    fn push_key(&mut self, key: &str, is_first: bool, path: &[&str]) -> Self::Mark;
+
+    /// Removes the entry that begins at a position.
+    fn back_to(&mut self, mark: Self::Mark);
+
+    /// Appends a `null` as the value of an entry that is then removed.
+    fn push_null(&mut self, _path: &[&str]) {}
+
+    /// Appends a value whose canonical form may differ from the value as written.
+    fn push_normalized<'a, T: Tree<'a>>(&mut self, canonical: &str, _written: Node<'a, T>) {
+        self.push(canonical);
+    }
+
+    /// Called in place of the hash label, and at the end of each map.
+    fn omit_label(&mut self, _path: &[&str]) {}
+}
+
+impl CanonicalSink for String {
+    type Mark = usize;
+
+    fn push_key(&mut self, key: &str, is_first: bool, _path: &[&str]) -> usize {
+        let before = self.len();
+        write_entry(self, key, is_first);
+        before
+    }
+
+    fn back_to(&mut self, mark: usize) {
+        self.truncate(mark);
+    }
+}
+
 /// Appends the output of [`canonical`].
-pub(super) fn write_canonical<'a>(template: impl Tree<'a>, json: &mut impl JsonSink) {
+pub(super) fn write_canonical<'a>(template: impl Tree<'a>, json: &mut impl CanonicalSink) {
     walk(&TEMPLATE, template.node(), HASH_LABEL, 0, json);
 }
 
@@ -56,12 +99,89 @@ pub(super) fn walk<'a, T: Tree<'a>>(
     node: Node<'a, T>,
     skip: &[&str],
     depth: usize,
-    json: &mut impl JsonSink,
+    json: &mut impl CanonicalSink,
+) -> IsZero {
+    match (kind, node) {
+        (Kind::Struct(_) | Kind::List(_) | Kind::Map(_), Node::List(_) | Node::Map(_))
+            if depth == MAX_DEPTH =>
+        {
+            json.push("null");
+            false
+        }
+        (Kind::Struct(of), Node::Map(entries)) => walk_struct(of, entries, skip, depth, json),
+        (Kind::Map(of), Node::Map(entries)) => walk_map(of, entries, skip, depth, json),
+        (Kind::List(of), Node::List(items)) => {
+            json.push("[");
+            let count = write_items(json, items, |json, item| {
+                walk(of, item.node(), &[], depth + 1, json);
+            });
+            count == 0
+        }
+        (Kind::String, Node::String(text)) => {
+            write_string(json, text);
+            text.is_empty()
+        }
+        (kind, node) => walk_other(kind, node, depth, json),
+    }
+}
+
+fn walk_struct<'a, T: Tree<'a>>(
+    of: &Struct,
+    entries: impl Iterator<Item = (&'a str, T)>,
+    skip: &[&str],
+    depth: usize,
+    json: &mut impl CanonicalSink,
+) -> IsZero {
+    json.push("{");
+    let mut is_empty = true;
+    for (key, node) in entries {
+        let before = json.push_key(key, is_empty, skip);
+        match field(of, key, node.node(), skip, depth, json) {
+            true => is_empty = false,
+            false => json.back_to(before),
+        }
+    }
+    json.omit_label(skip);
+    json.push("}");
+    is_empty
+}
+
+fn walk_map<'a, T: Tree<'a>>(
+    of: &Kind,
+    entries: impl Iterator<Item = (&'a str, T)>,
+    skip: &[&str],
+    depth: usize,
+    json: &mut impl CanonicalSink,
+) -> IsZero {
+    json.push("{");
+    let mut is_empty = true;
+    for (key, node) in entries {
+        let below = strip_key(skip, key);
+        if below.is_some_and(<[_]>::is_empty) {
+            json.omit_label(skip);
+            continue;
+        }
+        json.push_key(key, is_empty, skip);
+        let below = below.unwrap_or_default();
+        walk(of, node.node(), below, depth + 1, json);
+        is_empty = false;
+    }
+    json.omit_label(skip);
+    json.push("}");
+    is_empty
+}
+
+/// Appends a value that is neither a string nor has parts that have kinds of their own.
+fn walk_other<'a, T: Tree<'a>>(
+    kind: &Kind,
+    node: Node<'a, T>,
+    depth: usize,
+    json: &mut impl CanonicalSink,
 ) -> IsZero {
     match (kind, node) {
         // Go leaves the zero value unchanged when it decodes a null.
-        (kind, Node::Null) if !matches!(kind, Kind::Raw) => {
-            json.push(zero_value(kind));
+        (kind, node @ Node::Null) if !matches!(kind, Kind::Raw) => {
+            json.push_normalized(zero_value(kind), node);
             true
         }
         (Kind::Bool, Node::Bool(value)) => {
@@ -72,13 +192,9 @@ pub(super) fn walk<'a, T: Tree<'a>>(
             json.push_number(number);
             number.as_i64() == Some(0)
         }
-        (Kind::String | Kind::IntOrString, Node::String(text)) => {
-            write_string(json, text);
-            matches!(kind, Kind::String) && text.is_empty()
-        }
         (Kind::Quantity, Node::String(text)) => match Quantity::parse(text) {
             Some(quantity) => {
-                write_string(json, &quantity.to_string());
+                json.push_normalized(&quoted(&quantity), Node::<T>::String(text));
                 quantity.is_zero()
             }
             None => {
@@ -88,7 +204,7 @@ pub(super) fn walk<'a, T: Tree<'a>>(
         },
         (Kind::Quantity, Node::Number(number)) => match quantity_of(number) {
             Some(quantity) => {
-                write_string(json, &quantity.to_string());
+                json.push_normalized(&quoted(&quantity), Node::<T>::Number(number));
                 quantity.is_zero()
             }
             None => {
@@ -98,7 +214,7 @@ pub(super) fn walk<'a, T: Tree<'a>>(
         },
         (Kind::Time, Node::String(text)) => match Instant::parse(text) {
             Some(instant) => {
-                write_string(json, &instant.to_string());
+                json.push_normalized(&quoted(&instant), Node::<T>::String(text));
                 instant == Instant::ZERO
             }
             None => {
@@ -106,49 +222,6 @@ pub(super) fn walk<'a, T: Tree<'a>>(
                 false
             }
         },
-        (Kind::Struct(_) | Kind::List(_) | Kind::Map(_), Node::List(_) | Node::Map(_))
-            if depth == MAX_DEPTH =>
-        {
-            json.push("null");
-            false
-        }
-        (Kind::Struct(of), Node::Map(entries)) => {
-            json.push("{");
-            let mut is_empty = true;
-            for (key, node) in entries {
-                let before = json.mark();
-                write_entry(json, key, is_empty);
-                match field(of, key, node.node(), skip, depth, json) {
-                    true => is_empty = false,
-                    false => json.back_to(before),
-                }
-            }
-            json.push("}");
-            is_empty
-        }
-        (Kind::Map(of), Node::Map(entries)) => {
-            json.push("{");
-            let mut is_empty = true;
-            for (key, node) in entries {
-                let skip = strip_key(skip, key);
-                if skip.is_some_and(<[_]>::is_empty) {
-                    continue;
-                }
-                write_entry(json, key, is_empty);
-                let skip = skip.unwrap_or_default();
-                walk(of, node.node(), skip, depth + 1, json);
-                is_empty = false;
-            }
-            json.push("}");
-            is_empty
-        }
-        (Kind::List(of), Node::List(items)) => {
-            json.push("[");
-            let count = write_items(json, items, |json, item| {
-                walk(of, item.node(), &[], depth + 1, json);
-            });
-            count == 0
-        }
         (_, node) => {
             write_tree(json, node, MAX_DEPTH.saturating_sub(depth));
             false
@@ -164,9 +237,11 @@ pub(super) fn field<'a, T: Tree<'a>>(
     node: Node<'a, T>,
     skip: &[&str],
     depth: usize,
-    json: &mut impl JsonSink,
+    json: &mut impl CanonicalSink,
 ) -> bool {
+    let skip = strip_key(skip, key).unwrap_or_default();
     if matches!(node, Node::Null) {
+        json.push_null(skip);
         return false;
     }
     let Some(Field {
@@ -178,7 +253,6 @@ pub(super) fn field<'a, T: Tree<'a>>(
         write_tree(json, node, MAX_DEPTH.saturating_sub(depth + 1));
         return true;
     };
-    let skip = strip_key(skip, key).unwrap_or_default();
     let is_zero = walk(kind, node, skip, depth + 1, json);
     *pointer || !is_zero
 }
@@ -187,6 +261,11 @@ pub(super) fn field<'a, T: Tree<'a>>(
 pub(super) fn strip_key<'p, 's>(path: &'p [&'s str], key: &str) -> Option<&'p [&'s str]> {
     path.split_first()
         .and_then(|(first, rest)| (*first == key).then_some(rest))
+}
+
+/// The text of a quantity or time, which needs no escapes, as JSON.
+fn quoted(value: &impl Display) -> String {
+    format!("\"{value}\"")
 }
 
 /// The zero value of a kind, for list items and map entries: unlike fields, they cannot be omitted.

@@ -46,6 +46,7 @@ pub(crate) struct Field {
 // === impl Struct ===
 
 impl Struct {
+    #[inline]
     pub(crate) fn field(&self, name: &str) -> Option<&'static Field> {
         // Few names have the same length, so this compares fewer bytes than a binary search.
         self.fields.iter().find(|field| field.name == name)

@@ -1,8 +1,8 @@
 //! The `pod-template-hash`, which names a ReplicaSet and labels its pods.
 
-use super::canonical::write_canonical;
+use super::canonical::{CanonicalSink, write_canonical};
 use super::tree::Tree;
-use super::write::JsonSink;
+use super::write::{JsonSink, write_entry};
 
 /// The alphabet that Kubernetes uses for generated names. It has no vowels, to avoid words, and no 0, 1 and 3, which look
 /// like letters.
@@ -17,7 +17,9 @@ const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// absent collision count and 0 give different hashes.
 #[must_use]
 pub fn template_hash<'a>(template: impl Tree<'a>, collision_count: Option<i32>) -> String {
-    Digest::of(template).to_hash(collision_count)
+    let mut digest = Digest::EMPTY;
+    write_canonical(template, &mut digest);
+    digest.to_hash(collision_count)
 }
 
 /// FNV-1a of the canonical form.
@@ -25,10 +27,11 @@ pub fn template_hash<'a>(template: impl Tree<'a>, collision_count: Option<i32>) 
 pub(super) struct Digest(u32);
 
 impl Digest {
-    pub(super) fn of<'a>(template: impl Tree<'a>) -> Self {
-        let mut digest = Self(FNV_OFFSET);
-        write_canonical(template, &mut digest);
-        digest
+    pub(super) const EMPTY: Self = Self(FNV_OFFSET);
+
+    #[inline]
+    pub(super) fn update(&mut self, bytes: &[u8]) {
+        self.0 = fnv1a_32(self.0, bytes);
     }
 
     /// The [`template_hash`].
@@ -43,19 +46,25 @@ impl Digest {
 
 /// Hashes the JSON without storing it.
 impl JsonSink for Digest {
-    type Mark = Self;
-
+    #[inline]
     fn push(&mut self, part: &str) {
-        self.0 = fnv1a_32(self.0, part.as_bytes());
+        self.update(part.as_bytes());
     }
 
+    #[inline]
     fn push_quoted(&mut self, text: &str) {
         let opened = fnv1a_32(self.0, b"\"");
         self.0 = fnv1a_32(fnv1a_32(opened, text.as_bytes()), b"\"");
     }
+}
 
-    fn mark(&self) -> Self {
-        *self
+impl CanonicalSink for Digest {
+    type Mark = Self;
+
+    fn push_key(&mut self, key: &str, is_first: bool, _path: &[&str]) -> Self {
+        let before = *self;
+        write_entry(self, key, is_first);
+        before
     }
 
     fn back_to(&mut self, mark: Self) {
@@ -66,6 +75,7 @@ impl JsonSink for Digest {
 const FNV_OFFSET: u32 = 0x811c_9dc5;
 const FNV_PRIME: u32 = 0x0100_0193;
 
+#[inline]
 fn fnv1a_32(hash: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(hash, |hash, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(FNV_PRIME)

@@ -1,19 +1,28 @@
 //! The template of a new ReplicaSet: the template of the Deployment with the hash as a label, written without decoding it.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::canonical::{HASH_LABEL, MAX_DEPTH};
+use super::canonical::{CanonicalSink, HASH_LABEL, write_canonical};
 use super::name::Digest;
 use super::tree::{Node, Tree, entry};
-use super::write::{write_entry, write_tree};
+use super::value::Number;
+use super::write::{JsonSink, write_entry, write_tree};
+
+/// The initial capacity of the text. Most templates are smaller.
+const TYPICAL_BYTES: usize = 8 * 1024;
 
 /// The template of a new ReplicaSet, except for its hash. It may contain secrets, and is never printed.
 pub struct Prepared {
     digest: Digest,
     /// The template with an empty hash.
     json: String,
+    /// The length of the text whose canonical form the digest contains.
+    hashed: usize,
     /// The position of the hash. `None` if the template cannot have labels.
     hash_at: Option<usize>,
+    /// The end of the path to the hash that the text does not contain yet.
+    missing: &'static [&'static str],
     labels: BTreeMap<String, String>,
 }
 
@@ -21,18 +30,114 @@ pub struct Prepared {
 #[must_use]
 pub fn prepare<'a>(template: impl Tree<'a>) -> Prepared {
     let mut prepared = Prepared {
-        digest: Digest::of(template),
-        json: String::new(),
+        digest: Digest::EMPTY,
+        json: String::with_capacity(TYPICAL_BYTES),
+        hashed: 0,
         hash_at: None,
+        missing: HASH_LABEL,
         labels: labels(template),
     };
-    prepared.write(Some(template), HASH_LABEL, MAX_DEPTH);
+    write_canonical(template, &mut prepared);
+    prepared.hash_text();
     prepared
 }
 
-// === impl Prepared ===
+/// The text is hashed while it is written, entry by entry. In the hash, each byte waits for the one before it, so the
+/// processor has time to write the next entry.
+impl JsonSink for Prepared {
+    #[inline]
+    fn push(&mut self, part: &str) {
+        self.json.push_str(part);
+    }
+
+    #[inline]
+    fn push_quoted(&mut self, text: &str) {
+        self.json.push_quoted(text);
+    }
+
+    #[inline]
+    fn push_number(&mut self, number: Number) {
+        self.json.push_number(number);
+    }
+}
+
+impl CanonicalSink for Prepared {
+    type Mark = Digest;
+
+    fn push_key(&mut self, key: &str, is_first: bool, path: &[&str]) -> Digest {
+        if let Some((next, below)) = self.missing_from(path) {
+            match next.cmp(key) {
+                Ordering::Less => self.omit_label(path),
+                Ordering::Equal => self.missing = below,
+                Ordering::Greater => {}
+            }
+        }
+        self.hash_text();
+        let is_first_in_text = self.json.ends_with('{');
+        write_entry(&mut self.json, key, is_first_in_text);
+        // The comma is not part of the canonical form.
+        self.hashed += usize::from(is_first && !is_first_in_text);
+        self.digest
+    }
+
+    /// The text keeps the entry.
+    fn back_to(&mut self, mark: Digest) {
+        self.digest = mark;
+        self.hashed = self.json.len();
+    }
+
+    fn push_null(&mut self, path: &[&str]) {
+        match path {
+            [] => self.json.push_str("null"),
+            _ => self.write_missing(),
+        }
+    }
+
+    fn push_normalized<'a, T: Tree<'a>>(&mut self, canonical: &str, written: Node<'a, T>) {
+        self.hash_text();
+        self.digest.push(canonical);
+        write_tree(&mut self.json, written, 0);
+        self.hashed = self.json.len();
+    }
+
+    fn omit_label(&mut self, path: &[&str]) {
+        if let Some((key, below)) = self.missing_from(path) {
+            self.hash_text();
+            let is_first = self.json.ends_with('{');
+            write_entry(&mut self.json, key, is_first);
+            self.missing = below;
+            self.write_missing();
+            self.hashed = self.json.len();
+        }
+    }
+}
 
 impl Prepared {
+    /// Adds the text since the last call to the digest.
+    fn hash_text(&mut self) {
+        self.digest.update(&self.json.as_bytes()[self.hashed..]);
+        self.hashed = self.json.len();
+    }
+
+    /// The key that the map at a path needs for the label and does not have yet, with the path below it.
+    fn missing_from(&self, path: &[&str]) -> Option<(&'static str, &'static [&'static str])> {
+        let (key, below) = self.missing.split_first()?;
+        (self.missing.len() == path.len()).then_some((key, below))
+    }
+
+    /// Appends the missing maps and the empty label, to the text alone.
+    fn write_missing(&mut self) {
+        let Some((key, below)) = self.missing.split_first() else {
+            self.hash_at = Some(self.json.len() + 1);
+            return self.json.push_quoted("");
+        };
+        self.json.push('{');
+        write_entry(&mut self.json, key, true);
+        self.missing = below;
+        self.write_missing();
+        self.json.push('}');
+    }
+
     /// The [`template_hash`](super::template_hash) of the template.
     pub(crate) fn hash(&self, collision_count: Option<i32>) -> String {
         self.digest.to_hash(collision_count)
@@ -45,40 +150,6 @@ impl Prepared {
             labels.insert((*key).to_owned(), hash.to_owned());
         }
         labels
-    }
-
-    /// Appends a value that may be absent. `path` is the path from the value to the label.
-    fn write<'a, T: Tree<'a>>(&mut self, value: Option<T>, path: &[&str], levels: usize) {
-        let [key, path @ ..] = path else {
-            self.json.push('"');
-            self.hash_at = Some(self.json.len());
-            return self.json.push('"');
-        };
-        let entries = match value.map(T::node) {
-            Some(Node::Map(entries)) => Some(entries),
-            // The template is missing.
-            Some(Node::Null) if path.len() + 1 == HASH_LABEL.len() => {
-                return self.json.push_str("null");
-            }
-            None | Some(Node::Null) => None,
-            Some(node) => return write_tree(&mut self.json, node, levels),
-        };
-        let mut entries = entries.into_iter().flatten().peekable();
-        self.json.push('{');
-        let mut is_first = true;
-        while let Some((other, value)) = entries.next_if(|(other, _)| *other < *key) {
-            write_entry(&mut self.json, other, is_first);
-            write_tree(&mut self.json, value.node(), levels - 1);
-            is_first = false;
-        }
-        write_entry(&mut self.json, key, is_first);
-        let value = entries.next_if(|(other, _)| other == key);
-        self.write(value.map(|(_, value)| value), path, levels - 1);
-        for (other, value) in entries {
-            write_entry(&mut self.json, other, false);
-            write_tree(&mut self.json, value.node(), levels - 1);
-        }
-        self.json.push('}');
     }
 
     /// Appends the template with this hash.

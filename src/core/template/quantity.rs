@@ -147,6 +147,9 @@ impl Quantity {
         if units > MAX >> exponent {
             return Self::from_few(negative, MAX, 0);
         }
+        if fraction.is_empty() {
+            return Self::from_few(negative, units << exponent, 0);
+        }
         // The first nine digits after the point are nanos. The digits after those are multiplied one at a time, from the
         // right: only the carry, which is less than 2^exponent, affects the nanos, and a remainder only rounds them up.
         let (nanos, rest) = fraction.split_at(fraction.len().min(9));

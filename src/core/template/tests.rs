@@ -744,6 +744,40 @@ fn prepared_templates_match_labelled_templates() {
     });
 }
 
+/// What the canonical form omits or writes differently is not hashed, and stays in the text.
+#[test]
+fn prepared_template_is_hashed_canonically_and_written_verbatim() {
+    let text = |metadata: &str| {
+        let containers = r#"[{"args":[],"env":[null],"name":"web","resources":{"limits":{"cpu":"1500m","memory":1024}}}]"#;
+        format!(
+            r#"{{"a":1,"metadata":{metadata},"spec":{{"affinity":null,"containers":{containers},"z":0}}}}"#
+        )
+    };
+    for (metadata, labelled) in [
+        (
+            r#"{"annotations":{},"labels":{"app":"web","zone":""}}"#,
+            r#"{"annotations":{},"labels":{"app":"web","pod-template-hash":"5d9c","zone":""}}"#,
+        ),
+        (
+            r#"{"labels":{"pod-template-hash":"old"},"namespace":"","uid":"1"}"#,
+            r#"{"labels":{"pod-template-hash":"5d9c"},"namespace":"","uid":"1"}"#,
+        ),
+        (
+            r#"{"creationTimestamp":null,"labels":null,"name":"a"}"#,
+            r#"{"creationTimestamp":null,"labels":{"pod-template-hash":"5d9c"},"name":"a"}"#,
+        ),
+        ("null", r#"{"labels":{"pod-template-hash":"5d9c"}}"#),
+        (r#"{"labels":"none"}"#, r#"{"labels":"none"}"#),
+    ] {
+        let template = json::parse(&text(metadata));
+        let prepared = prepare(&template);
+        assert_eq!(prepared.hash(None), template_hash(&template, None));
+        let mut written = String::new();
+        prepared.write_json("5d9c", &mut written);
+        assert_eq!(written, text(labelled));
+    }
+}
+
 /// Sets the value at a path, if every value on the way is a map.
 fn set(value: &mut Value, path: &[&str], to: Value) {
     match (path, value.as_map_mut()) {
