@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use prost::Message as _;
 use rollplan::proto;
 use rollplan::wire::estimate::{ANNOTATIONS_BYTES_MAX, ENTRIES_MAX, OBJECT_BYTES_MAX, estimate};
-use rollplan::wire::{self, ANSWER_BYTES_MAX, Error, REQUEST_BYTES_MAX, Reason};
+use rollplan::wire::{
+    self, ANSWER_BYTES_MAX, ANSWERS_MAX, EVENTS_MAX, Error, PODS_MAX, REPLICA_SETS_MAX,
+    REQUEST_BYTES_MAX, Reason,
+};
 
 use super::objects::{list, objects, with_texts};
 use super::{Parts as _, mk_request};
@@ -503,4 +506,59 @@ fn objects_may_have_as_many_entries_as_the_limit() {
     );
     let path = format!("snapshot.objects_json[0].items[2]{field}");
     check_refused(&in_json(&too_large), &path, reason);
+}
+
+/// Plans without a report do not decode pods completely.
+#[test]
+fn numbers_of_objects_may_be_as_large_as_the_limit() {
+    type Fill = fn(&mut proto::Snapshot, usize);
+    let lists: [(&str, usize, Fill); 4] = [
+        ("snapshot.replica_sets", REPLICA_SETS_MAX, |it, count| {
+            let set = it.replica_sets[0].clone();
+            let mut others = vec![set; count - it.replica_sets.len()];
+            for (index, other) in others.iter_mut().enumerate() {
+                let metadata = other.metadata();
+                metadata.name = format!("other-{index}");
+                metadata.uid = format!("other-{index}");
+                metadata.owner_references = vec![owner("x", Some(true))];
+            }
+            it.replica_sets.extend(others);
+        }),
+        ("snapshot.pods", PODS_MAX, |it, count| {
+            let pod = it.pods[0].clone();
+            it.pods = vec![pod; count];
+            for (index, pod) in it.pods.iter_mut().enumerate() {
+                pod.metadata().name = format!("pod-{index}");
+                pod.metadata().uid = format!("pod-{index}");
+            }
+        }),
+        ("snapshot.events", EVENTS_MAX, |it, count| {
+            it.events = vec![Default::default(); count];
+        }),
+        ("snapshot.answers", ANSWERS_MAX, |it, count| {
+            it.answers = vec![it.answers[0].clone(); count];
+        }),
+    ];
+    for (list, limit, fill) in lists {
+        let plan = |count| {
+            let mut request = mk_request();
+            fill(request.snapshot(), count);
+            let encoded = wire::plan_rollout_bytes(&request.encode_to_vec());
+            let message = wire::plan_rollout(request).map(|it| it.encode_to_vec());
+            [encoded, message]
+        };
+        for answer in plan(limit) {
+            answer.unwrap();
+        }
+        for answer in plan(limit + 1) {
+            match answer {
+                Err(Error::TooLarge {
+                    what, count, max, ..
+                }) => {
+                    assert_eq!((what, count, max), (list, limit + 1, limit));
+                }
+                other => panic!("{list}: {:?}", other.map(|_| ())),
+            }
+        }
+    }
 }
