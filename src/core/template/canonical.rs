@@ -2,7 +2,7 @@
 //!
 //! [`walk`] is the only place that contains the rules; [`equal()`](super::equal()) uses it too.
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 
 use super::kind::{Field, Kind, Struct};
 use super::quantity::Quantity;
@@ -265,7 +265,10 @@ pub(super) fn strip_key<'p, 's>(path: &'p [&'s str], key: &str) -> Option<&'p [&
 
 /// The text of a quantity or time, which needs no escapes, as JSON.
 fn quoted(value: &impl Display) -> String {
-    format!("\"{value}\"")
+    let mut text = String::with_capacity(32);
+    // Writing to a String cannot fail.
+    _ = write!(text, "\"{value}\"");
+    text
 }
 
 /// The zero value of a kind, for list items and map entries: unlike fields, they cannot be omitted.

@@ -154,6 +154,8 @@ impl Prepared {
 
     /// Appends the template with this hash.
     pub(super) fn write_json(&self, hash: &str, json: &mut String) {
+        // With room for the end of the body that contains it.
+        json.reserve(self.json.len() + 64);
         let (before, after) = self.json.split_at(self.hash_at.unwrap_or(self.json.len()));
         json.push_str(before);
         if self.hash_at.is_some() {

@@ -848,6 +848,18 @@ fn strings_are_escaped_as_json() {
     check("a\"b\\c/d", r#""a\"b\\c/d""#);
     check("\n\r\t\u{8}\u{c}", r#""\n\r\t\b\f""#);
     check("\0\u{1f}\u{7f}", "\"\\u0000\\u001f\u{7f}\"");
+    for (length, escaped) in (1..=20).flat_map(|length| (0..length).map(move |at| (length, at))) {
+        for (byte, want) in [
+            ("\"", "\\\""),
+            ("\\", "\\\\"),
+            ("\n", "\\n"),
+            ("\u{1f}", "\\u001f"),
+        ] {
+            let around =
+                |middle: &str| "a".repeat(escaped) + middle + &"a".repeat(length - escaped - 1);
+            check(&around(byte), &format!("\"{}\"", around(want)));
+        }
+    }
 }
 
 #[test]

@@ -122,14 +122,21 @@ pub(super) fn write_entry(json: &mut impl JsonSink, key: &str, is_first: bool) {
 
 /// Appends a JSON string. Only the characters that RFC 8259 requires are escaped: quotes, backslashes and control
 /// characters below U+0020.
+#[inline]
 pub(crate) fn write_string(json: &mut impl JsonSink, text: &str) {
     match needs_escapes(text) {
-        true => json.push(&serde_json::Value::from(text).to_string()),
+        true => write_escaped(json, text),
         false => json.push_quoted(text),
     }
 }
 
-/// Compares the bytes of longer strings in chunks, which the compiler does with vector instructions.
+#[cold]
+fn write_escaped(json: &mut impl JsonSink, text: &str) {
+    json.push(&serde_json::Value::from(text).to_string());
+}
+
+/// Looks up the bytes of short strings, and compares those of longer ones in chunks, for which the compiler uses vector
+/// instructions.
 #[inline]
 fn needs_escapes(text: &str) -> bool {
     let bytes = text.as_bytes();
@@ -139,21 +146,31 @@ fn needs_escapes(text: &str) -> bool {
             let (chunks, _) = bytes.as_chunks();
             chunks.iter().any(any_escaped) || any_escaped(last)
         }
-        None => bytes.iter().any(|&byte| is_escaped(byte)),
+        None => bytes.iter().any(|&byte| IS_ESCAPED[usize::from(byte)]),
     }
 }
 
-/// Without a branch for each byte.
+/// Has no branch for each byte.
 #[inline]
 fn any_escaped(chunk: &[u8; 8]) -> bool {
     let bytes = chunk.iter();
     bytes.fold(false, |any, &byte| any | is_escaped(byte))
 }
 
-#[inline]
 const fn is_escaped(byte: u8) -> bool {
     (byte < 0x20) | (byte == b'"') | (byte == b'\\')
 }
+
+/// [`is_escaped`] of each byte.
+const IS_ESCAPED: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < u8::MAX {
+        table[byte as usize] = is_escaped(byte);
+        byte += 1;
+    }
+    table
+};
 
 // === impl Value ===
 
