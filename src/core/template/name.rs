@@ -29,11 +29,6 @@ pub(super) struct Digest(u32);
 impl Digest {
     pub(super) const EMPTY: Self = Self(FNV_OFFSET);
 
-    #[inline]
-    pub(super) fn update(&mut self, bytes: &[u8]) {
-        self.0 = fnv1a_32(self.0, bytes);
-    }
-
     /// The [`template_hash`].
     pub(super) fn to_hash(self, collision_count: Option<i32>) -> String {
         let Self(mut hash) = self;
@@ -48,7 +43,7 @@ impl Digest {
 impl JsonSink for Digest {
     #[inline]
     fn push(&mut self, part: &str) {
-        self.update(part.as_bytes());
+        self.0 = fnv1a_32(self.0, part.as_bytes());
     }
 
     #[inline]

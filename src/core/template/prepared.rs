@@ -17,8 +17,6 @@ pub struct Prepared {
     digest: Digest,
     /// The template with an empty hash.
     json: String,
-    /// The length of the text whose canonical form the digest contains.
-    hashed: usize,
     /// The position of the hash. `None` if the template cannot have labels.
     hash_at: Option<usize>,
     /// The end of the path to the hash that the text does not contain yet.
@@ -32,32 +30,33 @@ pub fn prepare<'a>(template: impl Tree<'a>) -> Prepared {
     let mut prepared = Prepared {
         digest: Digest::EMPTY,
         json: String::with_capacity(TYPICAL_BYTES),
-        hashed: 0,
         hash_at: None,
         missing: HASH_LABEL,
         labels: labels(template),
     };
     write_canonical(template, &mut prepared);
-    prepared.hash_text();
     prepared
 }
 
-/// The text is hashed while it is written, entry by entry. In the hash, each byte waits for the one before it, so the
-/// processor has time to write the next entry.
+/// The text is hashed while it is written. In the hash, each byte waits for the one before it, so the processor has time
+/// to write the next parts.
 impl JsonSink for Prepared {
     #[inline]
     fn push(&mut self, part: &str) {
         self.json.push_str(part);
+        self.digest.push(part);
     }
 
     #[inline]
     fn push_quoted(&mut self, text: &str) {
         self.json.push_quoted(text);
+        self.digest.push_quoted(text);
     }
 
-    #[inline]
     fn push_number(&mut self, number: Number) {
+        let start = self.json.len();
         self.json.push_number(number);
+        self.digest.push(&self.json[start..]);
     }
 }
 
@@ -72,18 +71,21 @@ impl CanonicalSink for Prepared {
                 Ordering::Greater => {}
             }
         }
-        self.hash_text();
-        let is_first_in_text = self.json.ends_with('{');
-        write_entry(&mut self.json, key, is_first_in_text);
-        // The comma is not part of the canonical form.
-        self.hashed += usize::from(is_first && !is_first_in_text);
-        self.digest
+        let before = self.digest;
+        match is_first && !self.json.ends_with('{') {
+            // In the text, it follows entries that the canonical form does not have.
+            true => {
+                write_entry(&mut self.json, key, false);
+                write_entry(&mut self.digest, key, true);
+            }
+            false => write_entry(self, key, is_first),
+        }
+        before
     }
 
     /// The text keeps the entry.
     fn back_to(&mut self, mark: Digest) {
         self.digest = mark;
-        self.hashed = self.json.len();
     }
 
     fn push_null(&mut self, path: &[&str]) {
@@ -94,31 +96,21 @@ impl CanonicalSink for Prepared {
     }
 
     fn push_normalized<'a, T: Tree<'a>>(&mut self, canonical: &str, written: Node<'a, T>) {
-        self.hash_text();
         self.digest.push(canonical);
         write_tree(&mut self.json, written, 0);
-        self.hashed = self.json.len();
     }
 
     fn omit_label(&mut self, path: &[&str]) {
         if let Some((key, below)) = self.missing_from(path) {
-            self.hash_text();
             let is_first = self.json.ends_with('{');
             write_entry(&mut self.json, key, is_first);
             self.missing = below;
             self.write_missing();
-            self.hashed = self.json.len();
         }
     }
 }
 
 impl Prepared {
-    /// Adds the text since the last call to the digest.
-    fn hash_text(&mut self) {
-        self.digest.update(&self.json.as_bytes()[self.hashed..]);
-        self.hashed = self.json.len();
-    }
-
     /// The key that the map at a path needs for the label and does not have yet, with the path below it.
     fn missing_from(&self, path: &[&str]) -> Option<(&'static str, &'static [&'static str])> {
         let (key, below) = self.missing.split_first()?;
