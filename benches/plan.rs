@@ -12,15 +12,22 @@
 
 mod request;
 
+use bytes::Bytes;
 use divan::Bencher;
 use divan::counter::BytesCount;
+use mimalloc::MiMalloc;
 use prost::Message as _;
 use request::{create_request, json_request, request, shuffled_request};
 use rollplan::proto;
 use rollplan::wire;
 use rollplan::wire::json::from_json as read_json;
+use rollplan_core::interrupt::Never;
 use rollplan_core::snapshot::{Options, Snapshot};
 use rollplan_core::template::equal;
+
+/// The allocator of the program.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() {
     divan::main();
@@ -107,40 +114,36 @@ fn plan_pass(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
         .bench_refs(|snapshot| rollplan_core::plan_pass(snapshot, Options::default()));
 }
 
+/// Processes a complete request, whose bytes are shared, as those that the service receives.
+fn plan(bencher: Bencher<'_, '_>, request: &proto::PlanRolloutRequest) {
+    let bytes = Bytes::from(request.encode_to_vec());
+    bencher
+        .counter(BytesCount::new(bytes.len()))
+        .bench(|| wire::plan_rollout_bytes_until(bytes.clone(), &Never));
+}
+
 /// Processes a complete request.
 #[divan::bench(args = SIZES)]
 fn bytes_to_bytes(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
-    let bytes = request(sets, pods).encode_to_vec();
-    bencher
-        .counter(BytesCount::of_slice(&bytes))
-        .bench(|| wire::plan_rollout_bytes(&bytes));
+    plan(bencher, &request(sets, pods));
 }
 
 /// Processes a complete request in which every template has a different key order.
 #[divan::bench(args = SIZES)]
 fn bytes_to_bytes_shuffled(bencher: Bencher<'_, '_>, (sets, pods): (usize, usize)) {
-    let bytes = shuffled_request(sets, pods).encode_to_vec();
-    bencher
-        .counter(BytesCount::of_slice(&bytes))
-        .bench(|| wire::plan_rollout_bytes(&bytes));
+    plan(bencher, &shuffled_request(sets, pods));
 }
 
 /// Processes a complete request whose objects are Kubernetes JSON.
 #[divan::bench(args = [13, 1_000])]
 fn bytes_to_bytes_json(bencher: Bencher<'_, '_>, pods: usize) {
-    let bytes = json_request(pods, None).encode_to_vec();
-    bencher
-        .counter(BytesCount::of_slice(&bytes))
-        .bench(|| wire::plan_rollout_bytes(&bytes));
+    plan(bencher, &json_request(pods, None));
 }
 
 /// Processes a complete request for which a ReplicaSet is created.
 #[divan::bench]
 fn bytes_to_bytes_create(bencher: Bencher<'_, '_>) {
-    let bytes = create_request().encode_to_vec();
-    bencher
-        .counter(BytesCount::of_slice(&bytes))
-        .bench(|| wire::plan_rollout_bytes(&bytes));
+    plan(bencher, &create_request());
 }
 
 /// Parses the same request from kubectl's JSON, like the command line.

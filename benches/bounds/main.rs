@@ -19,6 +19,7 @@ use std::env;
 use std::process::Command;
 use std::time::Duration;
 
+use bytes::Bytes;
 use mimalloc::MiMalloc;
 use prost::Message as _;
 use rollplan::wire::estimate::{Estimate, estimate_named};
@@ -88,7 +89,9 @@ type Method = fn(&[u8], &Questions);
 
 /// All methods. Their requests start with the same field.
 const METHODS: [Method; 4] = [
-    |bytes, questions| _ = wire::plan_rollout_bytes_until(bytes, questions),
+    |bytes, questions| {
+        _ = wire::plan_rollout_bytes_until(Bytes::copy_from_slice(bytes), questions);
+    },
     |bytes, questions| {
         let request = proto::ComputeStatusRequest::decode(bytes).unwrap();
         questions.last.set(processor_time());

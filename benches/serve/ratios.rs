@@ -1,8 +1,10 @@
 //! Measures the costs of kinds of plans relative to each other, in processor time of one thread and without a server.
 
+use bytes::Bytes;
 use prost::Message as _;
 use rollplan::proto::ListRevisionsRequest;
 use rollplan::wire;
+use rollplan_core::interrupt::Never;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::request;
@@ -38,8 +40,12 @@ pub(super) fn measure() -> Vec<Ratio> {
         request::json_request(13, None),
         request::create_request(),
     ]
-    .map(|request| request.encode_to_vec());
-    let plan = |bytes: &[u8]| wire::plan_rollout_bytes(bytes).unwrap().len();
+    .map(|request| Bytes::from(request.encode_to_vec()));
+    // The bytes are shared, as those that the service receives.
+    let plan = |bytes: &Bytes| {
+        let answer = wire::plan_rollout_bytes_until(bytes.clone(), &Never);
+        answer.unwrap().len()
+    };
     let times = fastest(&[
         ("plan", &|| plan(&typed)),
         ("plan with its report", &|| plan(&reported)),

@@ -317,21 +317,21 @@ pub fn check_answer(answer: &impl Message) -> Result<(), Error> {
 ///
 /// See [`plan_rollout`]; also [`Error::Undecodable`].
 pub fn plan_rollout_bytes(request: &[u8]) -> Result<Vec<u8>, Error> {
-    plan_rollout_bytes_until(request, &Never)
+    plan_rollout_bytes_until(Bytes::copy_from_slice(request), &Never)
 }
 
-/// Like [`plan_rollout_bytes`], but can be interrupted.
+/// Like [`plan_rollout_bytes`], but can be interrupted, and does not copy the request.
 ///
 /// # Errors
 ///
 /// See [`plan_rollout_bytes`]; also [`Error::Interrupted`].
 pub fn plan_rollout_bytes_until(
-    request: &[u8],
+    request: Bytes,
     interrupt: &dyn Interrupt,
 ) -> Result<Vec<u8>, Error> {
-    check_request::<proto::PlanRolloutRequest>(request, interrupt)?;
-    let request = Encoded::new(Bytes::copy_from_slice(request));
-    let answer = plan_request_until(PlanRequest::decode(request, interrupt)?, interrupt)?;
+    check_request::<proto::PlanRolloutRequest>(&request, interrupt)?;
+    let request = PlanRequest::decode(Encoded::new(request), interrupt)?;
+    let answer = plan_request_until(request, interrupt)?;
     Ok(answer.encode_to_vec())
 }
 

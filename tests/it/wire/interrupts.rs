@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use bytes::Bytes;
 use prost::Message as _;
 use rollplan::proto;
 use rollplan::wire::{self, Error};
@@ -82,9 +83,9 @@ fn interrupted_plan_stops_at_the_next_checkpoint() {
         snapshot: Some(mk_large(2_000, 0)),
         options: None,
     };
-    let bytes = request.encode_to_vec();
+    let bytes = Bytes::from(request.encode_to_vec());
     check(2_000, |interrupt| {
-        wire::plan_rollout_bytes_until(&bytes, interrupt).err()
+        wire::plan_rollout_bytes_until(bytes.clone(), interrupt).err()
     });
 }
 
