@@ -9,7 +9,9 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::key::Key;
+use super::lean_pod::LeanPod;
 use crate::wire::origin::Origin;
+use crate::wire::parse::lean_pod::BYTES_MAX;
 use crate::wire::plain_json::{Json, TYPICAL_FIELDS};
 
 /// An object as the texts of its fields.
@@ -25,6 +27,8 @@ pub(crate) struct Found<'a> {
     pub(super) is_typed_by_list: bool,
     /// A key that occurs twice. The object is refused if it is selected.
     pub(super) duplicate_key: Option<Cow<'a, str>>,
+    /// If it is a usual pod, the data that decides a plan. Only if it was asked for.
+    pub(super) lean_pod: Option<LeanPod<'a>>,
 }
 
 /// A field of an object.
@@ -93,6 +97,14 @@ impl<'a> Found<'a> {
 
     /// The metadata, as far as it is valid. Without valid owner references, the object has no controller.
     pub(crate) fn metadata(&self) -> Metadata<'a> {
+        if let Some(pod) = &self.lean_pod {
+            return Metadata {
+                name: Cow::Borrowed(pod.name),
+                namespace: Cow::Borrowed(pod.namespace),
+                uid: Cow::Borrowed(pod.uid),
+                controller: pod.controller.map(Cow::Borrowed),
+            };
+        }
         let Some(metadata) = self.members("metadata") else {
             return Metadata::default();
         };
@@ -109,6 +121,15 @@ impl<'a> Found<'a> {
             uid: text("uid"),
             controller,
         }
+    }
+
+    /// The data that decides a plan, if this is a usual pod, and the number of bytes of the fields that contain it.
+    pub(super) fn lean_pod(&self) -> Option<(LeanPod<'a>, usize)> {
+        let fields = self.fields().filter(|field| field.name != "spec");
+        let bytes = fields.map(|field| field.text.len()).sum();
+        let is_pod = (&*self.api_version, &*self.kind) == ("v1", "Pod");
+        let is_usual = is_pod && bytes <= BYTES_MAX;
+        Some((self.lean_pod.filter(|_| is_usual)?, bytes))
     }
 
     /// The labels. Empty if they are invalid.
@@ -141,14 +162,18 @@ impl<'a> Found<'a> {
     }
 
     pub(crate) fn origin(&self, metadata: &Metadata<'a>) -> Origin {
-        let object = match &*metadata.namespace {
-            "" => format!("{} {}", self.kind, metadata.name),
-            namespace => format!("{} {namespace}/{}", self.kind, metadata.name),
+        let Metadata {
+            name, namespace, ..
+        } = metadata;
+        let object = match (&**namespace, &**name) {
+            ("", "") => self.kind.clone().into_owned(),
+            ("", name) => [&self.kind, " ", name].concat(),
+            (namespace, name) => [&self.kind, " ", namespace, "/", name].concat(),
         };
         Origin {
             list: Rc::clone(&self.list),
             index: self.index,
-            object: object.trim_end().to_owned(),
+            object,
             template: None,
         }
     }

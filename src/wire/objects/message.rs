@@ -10,7 +10,7 @@ use rollplan_core::snapshot::Pod;
 
 use super::found::{Found, Metadata};
 use super::key::DUPLICATE_KEY;
-use super::lean_pod::read_lean_pod;
+use super::lean_pod::LeanPods;
 use super::name_only::name_only;
 use super::scan::{path_in_text, scan};
 use super::transcode::{Fault, Transcoded, Transcoder};
@@ -116,9 +116,14 @@ impl Reader<'_> {
         origins: &mut Vec<Origin>,
     ) -> Result<bool, Error> {
         let before = self.memory;
+        let mut lean = LeanPods::default();
+        pods.reserve(objects.len());
+        origins.reserve(objects.len());
         for (object, metadata) in objects {
             self.interrupt.check()?;
-            let Some((pod, bytes)) = read_lean_pod(object) else {
+            let pod = object.lean_pod();
+            let pod = pod.and_then(|(pod, bytes)| Some((lean.pod(pod)?, bytes)));
+            let Some((pod, bytes)) = pod else {
                 pods.clear();
                 origins.clear();
                 self.memory = before;

@@ -12,6 +12,7 @@ mod name_only;
 mod scan;
 mod select;
 mod summary;
+mod time;
 mod transcode;
 
 use bytes::Bytes;
@@ -22,6 +23,7 @@ pub(crate) use self::complete::Listed;
 pub(crate) use self::found::{Found, Metadata};
 pub(crate) use self::kinds::is_deployment;
 pub(super) use self::message::{check_keys, read_replica_set, read_template};
+use self::scan::scan_with_lean_pods;
 pub(crate) use self::scan::{scan, scan_field};
 use self::select::matches;
 pub(crate) use self::summary::Shown;
@@ -67,7 +69,7 @@ pub(super) fn read_subject(
     check_target(snapshot, &mut violations);
     check_exclusive(snapshot, &mut violations);
     let texts = std::mem::take(&mut snapshot.objects_json);
-    let (found, is_continued) = scan_all(&texts, violations, interrupt)?;
+    let (found, is_continued) = scan_all(&texts, false, violations, interrupt)?;
     if let Some(shown) = shown {
         shown.complete(snapshot, &found, is_continued, interrupt)?;
     }
@@ -102,7 +104,8 @@ pub(super) fn read(
     check_exclusive(snapshot, &mut violations);
     check_kind(snapshot, &mut violations);
     let texts = std::mem::take(&mut snapshot.objects_json);
-    let (found, is_continued) = scan_all(&texts, violations, interrupt)?;
+    let are_lean = lean_pods.is_some();
+    let (found, is_continued) = scan_all(&texts, are_lean, violations, interrupt)?;
     if let Some(shown) = shown {
         shown.complete(snapshot, &found, is_continued, interrupt)?;
     }
@@ -110,9 +113,11 @@ pub(super) fn read(
     Ok(Some(origins))
 }
 
-/// Finds all objects in all texts. Also returns whether a list is only one page of a longer list.
+/// Finds all objects in all texts. Also returns whether a list is only one page of a longer list. With `are_lean`, usual
+/// pods are read as far as a plan without a report needs.
 fn scan_all<'a>(
     texts: &'a [Bytes],
+    are_lean: bool,
     mut violations: Violations,
     interrupt: &dyn Interrupt,
 ) -> Result<(Vec<(Found<'a>, Metadata<'a>)>, bool), Error> {
@@ -120,7 +125,10 @@ fn scan_all<'a>(
     let mut is_continued = false;
     for (index, text) in texts.iter().enumerate() {
         interrupt.check()?;
-        is_continued |= scan(index, text, &mut found, &mut violations)?;
+        is_continued |= match are_lean {
+            true => scan_with_lean_pods(index, text, &mut found, &mut violations)?,
+            false => scan(index, text, &mut found, &mut violations)?,
+        };
     }
     if !violations.is_empty() {
         return Err(Error::InvalidArgument(violations));

@@ -89,7 +89,7 @@ pub fn summarize_objects(
         target,
         ..
     } = snapshot;
-    let (found, is_continued) = scan_all(objects_json, Violations::default(), interrupt)?;
+    let (found, is_continued) = scan_all(objects_json, false, Violations::default(), interrupt)?;
     summarize(&found, is_continued, target.as_ref(), interrupt)
 }
 

@@ -55,11 +55,9 @@ impl<'a> Reader<'a> {
     fn value(&mut self, depth: usize, counterpart: Option<usize>) -> Option<()> {
         let cell = match self.json.peek()? {
             b'{' | b'[' => match counterpart.map(|at| (at, self.baseline[at])) {
-                // A text that starts with a whole list or map contains exactly that one.
                 Some((at, Cell::Map { bytes, .. } | Cell::List { bytes, .. }))
-                    if self.json.rest().starts_with(bytes) =>
+                    if self.json.skip_content(bytes) =>
                 {
-                    self.json.skip(bytes.len());
                     Cell::Same { at }
                 }
                 _ if depth >= MAX_DEPTH => return None,

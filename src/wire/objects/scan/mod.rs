@@ -11,6 +11,7 @@ use std::rc::Rc;
 use super::OBJECTS_MAX;
 use super::found::{Found, FoundField, string};
 use super::key::DUPLICATE_KEY;
+use super::lean_pod::{LeanPod, LeanPodReader};
 use super::transcode::syntax;
 use crate::wire::error::{Error, Reason, Violations};
 use crate::wire::plain_json::TYPICAL_FIELDS;
@@ -79,11 +80,33 @@ pub(crate) fn scan<'a>(
     scan_field(LIST, index, bytes, found, violations)
 }
 
+/// Like [`scan`]. Usual pods are read as far as a plan without a report needs.
+pub(super) fn scan_with_lean_pods<'a>(
+    index: usize,
+    bytes: &'a [u8],
+    found: &mut Vec<Found<'a>>,
+    violations: &mut Violations,
+) -> Result<bool, Error> {
+    let lean_pods = LeanPodReader::new();
+    read(LIST, index, bytes, lean_pods, found, violations)
+}
+
 /// Like [`scan`], for the texts of another field.
 pub(crate) fn scan_field<'a>(
     field: &'static str,
     index: usize,
     bytes: &'a [u8],
+    found: &mut Vec<Found<'a>>,
+    violations: &mut Violations,
+) -> Result<bool, Error> {
+    read(field, index, bytes, None, found, violations)
+}
+
+fn read<'a>(
+    field: &'static str,
+    index: usize,
+    bytes: &'a [u8],
+    lean_pods: Option<LeanPodReader<'a>>,
     found: &mut Vec<Found<'a>>,
     violations: &mut Violations,
 ) -> Result<bool, Error> {
@@ -106,7 +129,7 @@ pub(crate) fn scan_field<'a>(
         is_continued: &mut is_continued,
     };
     let at = At { list, index };
-    if scanner.read_plain(&at) {
+    if scanner.read_plain(&at, lean_pods) {
         return Ok(is_continued);
     }
     let read = exact::read(&mut scanner, at);
@@ -172,6 +195,7 @@ struct ReadObject<'a> {
     before: usize,
     /// A key that occurs twice.
     duplicate_key: Option<Cow<'a, str>>,
+    lean_pod: Option<LeanPod<'a>>,
 }
 
 // === impl ReadObject ===
@@ -183,6 +207,7 @@ impl<'a> ReadObject<'a> {
             has_items: false,
             before,
             duplicate_key: None,
+            lean_pod: None,
         }
     }
 
@@ -202,7 +227,7 @@ impl<'a> ReadObject<'a> {
 impl<'a> Scanner<'_, 'a> {
     /// Reads a text that is formatted like those of API servers and has no errors. Otherwise, reads nothing and returns
     /// false.
-    fn read_plain(&mut self, at: &At) -> bool {
+    fn read_plain(&mut self, at: &At, lean_pods: Option<LeanPodReader<'a>>) -> bool {
         let before = self.found.len();
         let mut faults = Violations::default();
         let mut is_continued = false;
@@ -213,7 +238,7 @@ impl<'a> Scanner<'_, 'a> {
             is_full: false,
             is_continued: &mut is_continued,
         };
-        let read = plain::read(&mut scanner, at.clone());
+        let read = plain::read(&mut scanner, at.clone(), lean_pods);
         if read.is_none() || scanner.is_full || !faults.is_empty() {
             self.found.truncate(before);
             return false;
@@ -268,6 +293,7 @@ impl<'a> Scanner<'_, 'a> {
                 fields: object.fields,
                 is_typed_by_list: false,
                 duplicate_key: object.duplicate_key,
+                lean_pod: object.lean_pod,
             });
         }
     }

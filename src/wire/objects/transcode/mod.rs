@@ -3,6 +3,7 @@
 //! This takes one pass over the text, without an intermediate tree. The result is the message that a client with
 //! generated types would have sent, so later code need not distinguish them.
 
+mod plain;
 pub(super) mod shape;
 mod template;
 
@@ -16,6 +17,7 @@ use self::shape::{Field, Json, Repeated, SHAPES, Seen};
 use self::template::template_map;
 use super::found::{FoundField, Members};
 use super::key::{DUPLICATE_KEY, Key};
+use super::time;
 use crate::wire::error::Reason;
 
 /// A segment of the path to a value.
@@ -162,6 +164,11 @@ impl<'de> Transcoder<'de> {
     }
 
     fn field(&mut self, field: &'static Field, text: &'de str) -> Result<(), serde_json::Error> {
+        let start = self.out.len();
+        if self.plain_field(field, text).is_some() {
+            return Ok(());
+        }
+        self.out.truncate(start);
         let writer = Value {
             to: self,
             field,
@@ -391,12 +398,7 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
                 to.close(start);
             }
             (Repeated::No, Json::Time) => {
-                // The parser also accepts a date without a time, which is invalid here.
-                let time: Option<prost_types::Timestamp> = text
-                    .parse()
-                    .ok()
-                    .filter(|_| text.len() >= "2026-01-31T12:00:00Z".len());
-                let Some(time) = time else {
+                let Some(time) = time::parse(text) else {
                     return Err(Self {
                         to,
                         field,

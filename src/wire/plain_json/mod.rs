@@ -1,13 +1,17 @@
 //! A fast reader for the subset of JSON that API servers and kubectl print. It returns `None` for other text and for
 //! invalid JSON. serde_json, which is several times slower, then reads the text and reports errors.
 
+mod repeats;
+
 use std::borrow::Cow;
+
+use self::repeats::{Place, Repeats};
 
 /// The initial capacity for the fields of an object.
 pub(super) const TYPICAL_FIELDS: usize = 8;
 
 /// The maximum nesting of a value that can be skipped.
-const LEVELS_MAX: u32 = u128::BITS;
+const LEVELS_MAX: usize = 128;
 
 /// A text, and the current position. Methods return `None` if the text is not supported.
 #[derive(Clone, Debug)]
@@ -16,7 +20,11 @@ pub(super) struct Json<'a> {
     at: usize,
     /// Whether the next item or entry is the first of its list or object.
     is_first: bool,
+    repeats: Repeats<'a>,
 }
+
+/// The maximum nesting of lists and objects that are compared with the last one at their place.
+const LEVELS_COMPARED: usize = 16;
 
 /// The keys of an object with the texts of their values.
 type Entries<'a> = Vec<(Cow<'a, str>, &'a str)>;
@@ -29,6 +37,16 @@ impl<'a> Json<'a> {
             text,
             at: 0,
             is_first: false,
+            repeats: Repeats::default(),
+        }
+    }
+
+    /// A text that may contain many similar objects. Their equal parts are compared instead of read again, which is
+    /// several times faster.
+    pub(super) fn of_similar_objects(text: &'a str) -> Self {
+        Self {
+            repeats: Repeats::new(),
+            ..Self::new(text)
         }
     }
 
@@ -93,6 +111,15 @@ impl<'a> Json<'a> {
         Some(string)
     }
 
+    /// A string, borrowed if it has no escapes.
+    pub(super) fn any_string(&mut self) -> Option<Cow<'a, str>> {
+        if let Some(string) = self.attempt(Self::string) {
+            return Some(Cow::Borrowed(string));
+        }
+        let text = self.text_of(Self::skip_string)?;
+        serde_json::from_str(text).ok().map(Cow::Owned)
+    }
+
     /// The key of an entry, without escapes.
     #[inline]
     pub(super) fn key(&mut self) -> Option<&'a str> {
@@ -109,7 +136,8 @@ impl<'a> Json<'a> {
         self.begin(b'{')?;
         while self.has_next(b'}')? {
             let key = self.key()?;
-            entries.push((Cow::Borrowed(key), self.value()?));
+            let value = self.value_of(key)?;
+            entries.push((Cow::Borrowed(key), value));
             if entries.len() > entries_max {
                 return None;
             }
@@ -129,52 +157,60 @@ impl<'a> Json<'a> {
 
     /// Skips a value, and returns its text.
     pub(super) fn value(&mut self) -> Option<&'a str> {
-        self.peek()?;
-        let start = self.at;
-        // The open lists and objects, one bit each with the innermost last. Bits of objects are set.
-        let (mut objects, mut levels) = (0_u128, 0);
-        loop {
-            let is_object = match self.peek()? {
-                b'{' => Some(true),
-                b'[' => Some(false),
-                _ => None,
-            };
-            match is_object {
-                Some(is_object) => {
-                    self.at += 1;
-                    levels += 1;
-                    if levels > LEVELS_MAX {
-                        return None;
-                    }
-                    objects = objects << 1 | u128::from(is_object);
-                    self.is_first = true;
-                }
-                None => {
-                    self.scalar()?;
-                    self.is_first = false;
-                }
-            }
-            // Closes all lists and objects that end here.
-            loop {
-                if levels == 0 {
-                    return Some(&self.text[start..self.at]);
-                }
-                let is_object = objects & 1 == 1;
-                if self.has_next(if is_object { b'}' } else { b']' })? {
-                    if is_object {
-                        self.skip_key()?;
-                    }
-                    break;
-                }
-                levels -= 1;
-                objects >>= 1;
-            }
-        }
+        self.value_at(Place::default())
     }
 
-    fn scalar(&mut self) -> Option<()> {
+    /// Like [`value`](Self::value), for the value of a key in an object of a list of similar objects.
+    pub(super) fn value_of(&mut self, key: &str) -> Option<&'a str> {
+        self.value_at(Place::default().entry(key.as_bytes()))
+    }
+
+    /// The text that a function reads.
+    pub(super) fn text_of(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Option<()>,
+    ) -> Option<&'a str> {
+        self.peek()?;
+        let start = self.at;
+        read(self)?;
+        Some(&self.text[start..self.at])
+    }
+
+    /// Calls a function, but does not advance if it returns `None`.
+    pub(super) fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let (at, is_first) = (self.at, self.is_first);
+        let read = read(self);
+        if read.is_none() {
+            (self.at, self.is_first) = (at, is_first);
+        }
+        read
+    }
+
+    /// Like [`value`](Self::value), for a value at this place.
+    fn value_at(&mut self, place: Place) -> Option<&'a str> {
+        self.text_of(|json| json.skip_value(place, 0))
+    }
+
+    /// Skips a value inside this number of skipped lists and objects.
+    fn skip_value(&mut self, place: Place, levels: usize) -> Option<()> {
         match self.peek()? {
             b'"' => self.skip_string(),
+            byte @ (b'{' | b'[') => {
+                if self.skip_repeated(place, levels) {
+                    return Some(());
+                }
+                if levels == LEVELS_MAX {
+                    return None;
+                }
+                let start = self.at;
+                self.at += 1;
+                match byte {
+                    b'{' => self.skip_entries(place, levels + 1)?,
+                    _ => self.skip_items(place, levels + 1)?,
+                }
+                self.repeats.add(place, &self.text[start..self.at]);
+                Some(())
+            }
             b't' => self.literal("true"),
             b'f' => self.literal("false"),
             b'n' => self.literal("null"),
@@ -182,17 +218,115 @@ impl<'a> Json<'a> {
         }
     }
 
-    #[inline]
-    fn skip_key(&mut self) -> Option<()> {
-        self.skip_string()?;
-        self.take(b':')
+    fn skip_entries(&mut self, object: Place, levels: usize) -> Option<()> {
+        if self.peek()? == b'}' {
+            self.at += 1;
+            return Some(());
+        }
+        loop {
+            let key = self.skip_key()?;
+            self.skip_value(object.entry(key), levels)?;
+            if !self.skip_separator(b'}')? {
+                return Some(());
+            }
+        }
     }
 
+    fn skip_items(&mut self, list: Place, levels: usize) -> Option<()> {
+        if self.peek()? == b']' {
+            self.at += 1;
+            return Some(());
+        }
+        for index in 0.. {
+            self.skip_value(list.item(index), levels)?;
+            if !self.skip_separator(b']')? {
+                break;
+            }
+        }
+        Some(())
+    }
+
+    /// Skips the comma before another item or entry, or the end of the list or object. Returns whether it was a comma.
+    #[inline]
+    fn skip_separator(&mut self, end: u8) -> Option<bool> {
+        let byte = self.peek()?;
+        self.at += 1;
+        match byte {
+            b',' => Some(true),
+            byte => (byte == end).then_some(false),
+        }
+    }
+
+    /// Skips a list or an object with the same text as the last one at its place.
+    #[inline]
+    fn skip_repeated(&mut self, place: Place, levels: usize) -> bool {
+        // Each level may compare the same bytes again.
+        levels < LEVELS_COMPARED && self.skip_content(self.repeats.last_at(place).as_bytes())
+    }
+
+    /// Skips a list or an object with this text. Returns whether it has this text, which may be empty.
+    #[inline]
+    pub(super) fn skip_content(&mut self, text: &[u8]) -> bool {
+        // A text that starts with a whole list or object contains exactly that one.
+        let is_same = !text.is_empty() && self.rest().starts_with(text);
+        if is_same {
+            self.at += text.len();
+        }
+        is_same
+    }
+
+    /// Skips an entry with this text. Returns whether the next entry has this text.
+    #[inline]
+    pub(super) fn skip_entry(&mut self, text: &str) -> bool {
+        let rest = self.rest().strip_prefix(text.as_bytes());
+        // A number with more digits would start with this text, too.
+        let is_same = matches!(rest, Some([b',' | b'}', ..]));
+        if is_same {
+            self.at += text.len();
+        }
+        is_same
+    }
+
+    /// Skips a key with the same text as that of an entry. Returns whether the next key has this text.
+    #[inline]
+    pub(super) fn skip_key_of(&mut self, entry: &str, key: &str) -> bool {
+        // The quotes and the colon, without white space.
+        let text = &entry.as_bytes()[..key.len() + 3];
+        let is_same = text.ends_with(b":") && self.rest().starts_with(text);
+        if is_same {
+            self.at += text.len();
+        }
+        is_same
+    }
+
+    /// Skips a key, and returns its text.
+    #[inline]
+    fn skip_key(&mut self) -> Option<&'a [u8]> {
+        let text = self.peek().map(|_| self.rest())?;
+        self.skip_string()?;
+        let key = &text[..text.len() - self.rest().len()];
+        self.take(b':')?;
+        Some(key)
+    }
+
+    /// Skips a string at the current position.
     #[inline]
     fn skip_string(&mut self) -> Option<()> {
-        self.take(b'"')?;
+        let inside = self.rest().strip_prefix(b"\"")?;
+        let length = plain_length(inside);
+        self.at += 1 + length;
+        match inside.get(length)? {
+            b'"' => {
+                self.at += 1;
+                Some(())
+            }
+            _ => self.skip_escapes(),
+        }
+    }
+
+    /// Skips the part of a string that starts with an escape.
+    fn skip_escapes(&mut self) -> Option<()> {
         loop {
-            self.at += plain_length(self.rest());
             match self.rest() {
                 [b'"', ..] => {
                     self.at += 1;
@@ -214,6 +348,7 @@ impl<'a> Json<'a> {
                 }
                 _ => return None,
             }
+            self.at += plain_length(self.rest());
         }
     }
 
@@ -260,11 +395,6 @@ impl<'a> Json<'a> {
         }
         self.at += 1;
         Some(())
-    }
-
-    /// Skips bytes that have been compared already.
-    pub(super) fn skip(&mut self, length: usize) {
-        self.at += length;
     }
 
     #[inline]
