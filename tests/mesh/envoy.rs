@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use crate::PATIENCE;
 use crate::certificates::{Authority, Identity};
 
 /// Ends with the test.
@@ -116,7 +117,7 @@ impl Envoy {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(Duration::from_secs(60), started).await.unwrap();
+        timeout(PATIENCE, started).await.unwrap();
         envoy
     }
 
@@ -127,7 +128,7 @@ impl Envoy {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(Duration::from_secs(60), healthy).await.unwrap();
+        timeout(PATIENCE, healthy).await.unwrap();
     }
 
     pub(super) async fn stat(&self, name: &str) -> u64 {

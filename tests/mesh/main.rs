@@ -114,7 +114,7 @@ impl Load {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(Duration::from_secs(60), answered).await.unwrap();
+        timeout(PATIENCE, answered).await.unwrap();
     }
 }
 
@@ -152,6 +152,9 @@ fn is_of_the_connection(status: &Status) -> bool {
     false
 }
 
+/// A timeout for what would otherwise hang.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 const REPLICA: [&str; 4] = ["--drain-delay", "2s", "--drain-grace", "10s"];
 
 fn replicas() -> Vec<Process> {
@@ -165,14 +168,14 @@ fn addresses(replicas: &[Process]) -> Vec<SocketAddr> {
 /// Ends a server as Kubernetes does.
 fn terminated(replica: &mut Process) {
     replica.signal("TERM");
-    let status = replica.ended(Duration::from_secs(30));
+    let status = replica.ended();
     assert_eq!(status.code(), Some(0));
 }
 
 /// Ends a server as the kernel does when memory runs out, or a node when its power is cut.
 fn killed(replica: &mut Process) {
     replica.signal("KILL");
-    replica.ended(Duration::from_secs(30));
+    replica.ended();
 }
 
 /// Ends a server, and starts another in its place.

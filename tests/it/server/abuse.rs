@@ -19,12 +19,9 @@ use super::observed::{get, sample};
 use super::process::{Log, Process};
 use super::raw::{self, PLAN, PREFACE, framed};
 use super::refusals::check;
-use super::{connect, mk_request, mk_request_with_long_answer};
+use super::{PATIENCE, connect, mk_request, mk_request_with_long_answer};
 
-/// The timeout of a health probe. The default of Kubernetes is 1 s, but a machine that runs tests may be busier.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Runs well-behaved clients during an attack: each call must succeed, and health checks must respond in time. Returns the
+/// Runs well-behaved clients during an attack: calls and health checks must succeed. Returns the
 /// maximum memory of the server in MiB.
 async fn withstand(server: &Process, attack: impl Future<Output = ()>) -> u64 {
     let over = Arc::new(AtomicBool::new(false));
@@ -285,7 +282,7 @@ async fn says(address: SocketAddr, bytes: &[u8]) {
     // The server may close the connection before all is sent.
     let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
-    let _ = timeout(Duration::from_secs(10), stream.read_to_end(&mut answer))
+    let _ = timeout(PATIENCE, stream.read_to_end(&mut answer))
         .await
         .expect("the server closes the connection");
 }
@@ -377,6 +374,6 @@ async fn shutdown_is_bounded_with_hanging_clients() {
         .send_data(framed(&mk_request()).slice(..50), false)
         .unwrap();
     server.signal("TERM");
-    let status = tokio::task::spawn_blocking(move || server.ended(Duration::from_secs(20)));
+    let status = tokio::task::spawn_blocking(move || server.ended());
     assert_eq!(status.await.unwrap().code(), Some(0));
 }

@@ -60,8 +60,8 @@ struct Serving {
     ended: JoinHandle<Result<(), server::Error>>,
 }
 
-/// A timeout that is much longer than any expected wait, and much shorter than the durations in [`LONG`].
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A timeout for what would otherwise hang: much longer than any wait on a busy machine, and much shorter than [`LONG`].
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(3600);
@@ -70,7 +70,8 @@ fn mk_config() -> Config {
     Config {
         listen: ([127, 0, 0, 1], 0).into(),
         // Machines that run tests may be busier than those that serve.
-        queue_time_max: Duration::from_secs(60),
+        deadline_max: PATIENCE,
+        queue_time_max: PATIENCE,
         drain_delay: Duration::ZERO,
         // No test may wait for the end of the grace period.
         drain_grace: LONG,

@@ -12,7 +12,9 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::{Code, Request};
 
 use super::raw::{self, PLAN};
-use super::{Serving, Staged, mk_config, mk_request, mk_request_with_pods, start_with, until};
+use super::{
+    PATIENCE, Serving, Staged, mk_config, mk_request, mk_request_with_pods, start_with, until,
+};
 
 /// The status and the body of a path.
 pub(super) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
@@ -174,7 +176,7 @@ async fn canceled_call_is_counted_as_canceled() {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(Duration::from_secs(20), canceled).await.unwrap();
+    timeout(PATIENCE, canceled).await.unwrap();
 }
 
 #[tokio::test]

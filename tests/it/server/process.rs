@@ -6,6 +6,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use super::PATIENCE;
+
 /// A running server. It is killed at the end of the test.
 pub(super) struct Process {
     child: Child,
@@ -74,9 +76,15 @@ impl Process {
     pub(super) fn spawn(mut command: Command, args: &[&str], log: Log) -> Self {
         command.args(["--http-listen", "127.0.0.1:0"]);
         // A machine that runs tests may be busier than a server.
-        command.args(["--queue-time-max", "60s"]);
-        if !args.contains(&"--listen") {
-            command.args(["--listen", "127.0.0.1:0"]);
+        let defaults = [
+            ("--listen", "127.0.0.1:0"),
+            ("--deadline-max", "5m"),
+            ("--queue-time-max", "5m"),
+        ];
+        for (flag, value) in defaults {
+            if !args.contains(&flag) {
+                command.args([flag, value]);
+            }
         }
         command.args(args);
         command.stdout(Stdio::null()).stderr(Stdio::piped());
@@ -98,7 +106,7 @@ impl Process {
         let (mut address, mut http) = (None, None);
         while address.is_none() {
             let line = said
-                .recv_timeout(Duration::from_secs(60))
+                .recv_timeout(PATIENCE)
                 .expect("it logs where it is listening");
             let line: serde_json::Value = serde_json::from_str(&line).unwrap();
             let message = line["message"].as_str().unwrap().to_owned();
@@ -125,14 +133,14 @@ impl Process {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Waits until the process has exited. Fails after this time.
-    pub(super) fn ended(&mut self, within: Duration) -> ExitStatus {
+    /// Waits until the process has exited.
+    pub(super) fn ended(&mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(start.elapsed() < within, "it is still running");
+            assert!(start.elapsed() < PATIENCE, "it is still running");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

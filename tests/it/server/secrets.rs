@@ -9,11 +9,11 @@ use rollplan::wire::json;
 use serde_json::{Value, json};
 use tonic::Code;
 
+use super::connect;
 use super::http::Ask;
 use super::observed::get;
 use super::process::Process;
 use super::raw::{self, PLAN, framed};
-use super::{PATIENCE, connect};
 
 const SECRET: &str = "hunter2";
 
@@ -107,7 +107,7 @@ async fn logs_contain_nothing_of_a_workload() {
     assert!(reply.text().contains("annotations.hunter2"));
     drop((client, raw));
     server.signal("TERM");
-    assert_eq!(server.ended(PATIENCE).code(), Some(0));
+    assert_eq!(server.ended().code(), Some(0));
 
     let mut lines = BTreeMap::<String, Vec<Value>>::new();
     // The process has exited, so this reads the whole log.
@@ -241,7 +241,7 @@ async fn logs_metrics_and_answers_contain_no_configuration_values() {
     emitted += &metrics;
     drop((client, raw));
     server.signal("TERM");
-    assert_eq!(server.ended(PATIENCE).code(), Some(0));
+    assert_eq!(server.ended().code(), Some(0));
     let mut logged = 0;
     for line in &server.said {
         logged += usize::from(line.contains("PlanRestarts"));

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::observed::get;
 use super::process::Process;
 use super::raw::{self, PLAN, framed};
-use super::{PATIENCE, connect, mk_request, until};
+use super::{connect, mk_request, until};
 
 /// Times longer than any test: only another signal ends the process.
 const FOREVER: [&str; 6] = [
@@ -62,7 +62,7 @@ async fn each_further_sigterm_escalates() {
     closed(&server).await;
     assert!(server.is_running());
     server.signal("TERM");
-    assert_eq!(server.ended(PATIENCE).code(), Some(0));
+    assert_eq!(server.ended().code(), Some(0));
 }
 
 #[tokio::test]
@@ -73,11 +73,11 @@ async fn first_sigint_skips_the_delay_and_a_second_one_the_grace() {
     closed(&server).await;
     assert!(server.is_running());
     server.signal("INT");
-    assert_eq!(server.ended(PATIENCE).code(), Some(0));
+    assert_eq!(server.ended().code(), Some(0));
     // Without calls in flight, one signal is enough.
     let mut server = Process::start(&FOREVER);
     server.signal("INT");
-    assert_eq!(server.ended(PATIENCE).code(), Some(0));
+    assert_eq!(server.ended().code(), Some(0));
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn running_calls_are_aborted_after_the_grace() {
     let _hangs = hang(&server).await;
     let asked = Instant::now();
     server.signal("TERM");
-    assert_eq!(server.ended(PATIENCE).code(), Some(0));
+    assert_eq!(server.ended().code(), Some(0));
     assert!(asked.elapsed() >= Duration::from_secs(1));
 }
 

@@ -152,7 +152,7 @@ async fn running_call_ends_before_the_server() {
             yield_now().await;
         }
     };
-    timeout(Duration::from_secs(20), refused).await.unwrap();
+    timeout(PATIENCE, refused).await.unwrap();
     assert!(!ended.is_finished());
     assert!(!running.is_finished());
 
@@ -176,7 +176,7 @@ async fn immediate_shutdown_aborts_running_calls() {
         tokio::spawn(async move { client.plan_rollout(PlanRolloutRequest::default()).await });
     staged.started.notified().await;
     stop.send(Shutdown::Immediate).unwrap();
-    let ended = timeout(Duration::from_secs(20), ended).await.unwrap();
+    let ended = timeout(PATIENCE, ended).await.unwrap();
     ended.unwrap().unwrap();
     assert!(!running.is_finished());
 }
@@ -267,5 +267,5 @@ async fn call_after_the_end_is_unavailable() {
             }
         }
     };
-    timeout(Duration::from_secs(20), unavailable).await.unwrap();
+    timeout(PATIENCE, unavailable).await.unwrap();
 }

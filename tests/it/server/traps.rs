@@ -104,7 +104,7 @@ async fn call_over_age(staged: &Staged, address: SocketAddr) -> Result<Code, h2:
             }
         }
     };
-    timeout(Duration::from_secs(30), goodbye).await.unwrap();
+    timeout(PATIENCE, goodbye).await.unwrap();
     staged.go_on.notify_one();
     Ok(answer.await.unwrap()?.status.code())
 }

@@ -78,9 +78,7 @@ async fn connections_with_a_running_call_stay_open() {
     let mut call = tokio::spawn(async move { ask.on(&mut stream).await });
     staged.started.notified().await;
     tokio::time::pause();
-    timeout(Duration::from_secs(300), &mut call)
-        .await
-        .unwrap_err();
+    timeout(PATIENCE, &mut call).await.unwrap_err();
     staged.go_on.notify_one();
     assert_eq!(call.await.unwrap().status, 200);
 }
