@@ -11,7 +11,8 @@ use tokio::time::{sleep, timeout};
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::{Code, Request};
 
-use super::raw::{self, PLAN};
+use super::raw;
+use super::refusals::check;
 use super::{
     PATIENCE, Serving, Staged, mk_config, mk_request, mk_request_with_pods, start_with, until,
 };
@@ -137,9 +138,9 @@ async fn bugs_are_counted_separately_from_client_errors() {
     } = Staged::default().start(mk_observed()).await;
     let garbage = bytes::Bytes::from_static(&[0, 0, 0, 0, 2, 0xff, 0xff]);
     let mut raw = raw::connect(address).await;
-    let request = raw::request(PLAN, &[]);
+    let request = raw::request("/rollplan.v1.RolloutPlanner/Rollback", &[]);
     let answer = raw.call(request, garbage).await.unwrap();
-    assert_ne!(answer.status.code(), Code::Ok);
+    check(&answer.status, Code::InvalidArgument, "MALFORMED_REQUEST");
     client
         .compute_status(ComputeStatusRequest::default())
         .await
@@ -149,7 +150,7 @@ async fn bugs_are_counted_separately_from_client_errors() {
         let labels = [("grpc_method", method)];
         sample(&text, "rollplan_internal_errors_total", &labels)
     };
-    assert_eq!(bugs("PlanRollout"), 0.0);
+    assert_eq!(bugs("Rollback"), 0.0);
     assert_eq!(bugs("ComputeStatus"), 1.0);
 }
 
