@@ -2,7 +2,7 @@
 
 use crate::action::Step;
 use crate::interrupt::{Interrupt, Interrupted, Never};
-use crate::pass::{self, Rules, Stop};
+use crate::pass::{self, Rules, Stop, overlap};
 use crate::snapshot::{DeploymentStatus, Options, Snapshot};
 use crate::status;
 use crate::time::Span;
@@ -64,6 +64,7 @@ fn pass(snapshot: &Snapshot, options: Options, interrupt: &dyn Interrupt) -> Pla
     let requeue_after = match outcome.stop {
         // Nothing can be created in this namespace again.
         Some(Stop::NamespaceTerminating) => None,
+        Some(Stop::Overlap) => Some(overlap::retry_after()),
         _ => status::requeue_after(&snapshot.deployment, &status, snapshot.now),
     };
     Plan {

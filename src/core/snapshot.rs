@@ -1,7 +1,7 @@
 //! What a caller observes: a Deployment, its ReplicaSets and pods, and the time. It is validated before: counts and sizes are
 //! not negative, every ReplicaSet is in the namespace of the Deployment, and absent fields of the spec have the defaults of the
 //! Kubernetes API. Of the ReplicaSets that the Deployment owns or may adopt, and of their pods, no two have the same UID or
-//! name. Other ReplicaSets are present for their names alone, and are not validated.
+//! name. Other ReplicaSets are not validated: their names are taken, and a custom resource must not select the pods of a Deployment.
 
 use std::sync::Arc;
 

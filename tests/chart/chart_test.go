@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -264,6 +265,47 @@ func TestAdapterWithNamespacesHasNoClusterRights(t *testing.T) {
 		if !slices.Equal(bound, want) {
 			t.Errorf("adapter.metrics.secure=%s: bound ClusterRoles %v, want %v", secure, bound, want)
 		}
+	}
+}
+
+// Two releases of one mode in a namespace have different leases: with one lease, the adapter of the second would never work.
+// The role of each permits only its own.
+func TestEachReleaseHasItsOwnLease(t *testing.T) {
+	helm4, _ := helm(t)
+	leases := map[string]string{}
+	for _, release := range []string{"rollplan", "canary"} {
+		text, err := tryRender(helm4, release, "apps", "--set", "adapter.enabled=true,adapter.mode=takeover")
+		if err != nil {
+			t.Fatal(err)
+		}
+		permitted := map[string]string{}
+		for _, object := range decode(t, text) {
+			switch object := object.(type) {
+			case *appsv1.StatefulSet:
+				for _, arg := range object.Spec.Template.Spec.Containers[0].Args {
+					if lease, ok := strings.CutPrefix(arg, "--leader-elect-lease-name="); ok {
+						leases[lease] = release
+					}
+				}
+			case *rbacv1.Role:
+				for _, rule := range object.Rules {
+					if slices.Equal(rule.Resources, []string{"leases"}) {
+						permitted[strings.Join(rule.Verbs, ",")] += strings.Join(rule.ResourceNames, ",")
+					}
+				}
+			}
+		}
+		if want := release + "-rollplan-controller-takeover"; release == "canary" && leases[want] != release {
+			t.Errorf("the leases are %v, want %s", leases, want)
+		}
+		for lease, of := range leases {
+			if want := map[string]string{"get,update": lease, "create": ""}; of == release && !maps.Equal(permitted, want) {
+				t.Errorf("%s: the role permits %v, want %v", release, permitted, want)
+			}
+		}
+	}
+	if leases["rollplan-controller-takeover"] != "rollplan" || len(leases) != 2 {
+		t.Errorf("the leases are %v", leases)
 	}
 }
 

@@ -123,8 +123,13 @@ impl Envoy {
 
     /// Waits until at least this many servers are healthy, and not ejected.
     pub(super) async fn healthy(&self, count: u64) {
+        self.is_healthy(|healthy| healthy >= count).await;
+    }
+
+    /// Waits for this number of healthy servers.
+    pub(super) async fn is_healthy(&self, wanted: impl Fn(u64) -> bool) {
         let healthy = async {
-            while self.stat("cluster.rollplan.membership_healthy").await < count {
+            while !wanted(self.stat("cluster.rollplan.membership_healthy").await) {
                 sleep(Duration::from_millis(20)).await;
             }
         };

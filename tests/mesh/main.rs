@@ -206,6 +206,20 @@ async fn a_rolling_restart_behind_envoy_fails_no_call() {
         .await;
 }
 
+/// Envoy checks a cluster without calls at `no_traffic_interval`. Its default of a minute is longer than a drain.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn draining_server_without_calls_is_unhealthy_before_it_stops() {
+    let drain = ["--drain-delay", "40s", "--drain-grace", "10s"];
+    let mut replicas: Vec<_> = (0..2).map(|_| Process::start(&drain)).collect();
+    let envoy = Envoy::start(&addresses(&replicas), Role::Balancer).await;
+    envoy.healthy(2).await;
+    replicas[0].signal("TERM");
+    envoy.is_healthy(|count| count == 1).await;
+    // It still serves.
+    let ready = envoy::get(replicas[0].http, "/readyz").await;
+    assert!(ready.starts_with("HTTP/1.1 503"), "{ready}");
+}
+
 /// A killed server gives no warning: calls that it had begun are reset, and retried on another server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_servers_behind_envoy_fail_no_call() {

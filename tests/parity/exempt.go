@@ -50,6 +50,29 @@ var exemptions = []Exemption{
 		},
 	},
 	{
+		Name:   "selector-overlap",
+		Reason: "a custom resource without sets of its own, whose selector matches a set with pods that another Deployment controls: ours refuses to run these pods twice",
+		Applies: func(w *World) bool {
+			selector, err := metav1.LabelSelectorAsSelector(w.Deployment.Spec.Selector)
+			if err != nil || w.owner() == native {
+				return false
+			}
+			overlaps := false
+			for _, rs := range w.ReplicaSets {
+				controller := metav1.GetControllerOfNoCopy(rs)
+				if controller == nil || rs.Namespace != w.Deployment.Namespace {
+					continue
+				}
+				if controller.UID == w.Deployment.UID {
+					return false
+				}
+				overlaps = overlaps || controller.Kind == native.Kind && controller.APIVersion == native.APIVersion &&
+					(rs.Spec.Replicas == nil || *rs.Spec.Replicas > 0) && selector.Matches(labels.Set(rs.Labels))
+			}
+			return overlaps
+		},
+	},
+	{
 		Name:   "recreate-lagging",
 		Reason: "Recreate, and an old set whose controller has not seen its latest spec may still start pods: ours waits for it",
 		Applies: func(w *World) bool {

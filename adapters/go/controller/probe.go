@@ -165,7 +165,15 @@ func (p *Probe) deployment(limit int32) *appsv1.Deployment {
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "never-started", Image: "never-started"}}},
+				// It complies with the restricted Pod Security Standard: otherwise the API server would warn about it.
+				Spec: corev1.PodSpec{
+					SecurityContext: &corev1.PodSecurityContext{
+						RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+					},
+					Containers: []corev1.Container{{Name: "never-started", Image: "never-started", SecurityContext: &corev1.SecurityContext{
+						AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+					}}},
+				},
 			},
 		},
 	}

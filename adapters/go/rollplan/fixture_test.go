@@ -119,7 +119,7 @@ func (htmlError) Status() metav1.Status { return metav1.Status{Code: http.Status
 func (f *fixture) serve(request *http.Request, body []byte) (any, error) {
 	_, path, _ := strings.Cut(request.URL.Path, "/namespaces/")
 	parts := strings.Split(path, "/") // namespace, resource and name
-	kind := map[string]schema.GroupVersionKind{"deployments": Deployment, "replicasets": ReplicaSet, "pods": Pod}[parts[1]]
+	kind := map[string]schema.GroupVersionKind{"deployments": Deployment, "planneddeployments": PlannedDeployment, "replicasets": ReplicaSet, "pods": Pod}[parts[1]]
 	target := &unstructured.Unstructured{}
 	target.SetGroupVersionKind(kind)
 	target.SetNamespace(parts[0])
@@ -197,7 +197,7 @@ func (r snapshotReader) ControlledBy(_ context.Context, kind schema.GroupVersion
 func (f *fixture) syncCache() {
 	f.t.Helper()
 	reader := snapshotReader{}
-	for _, kind := range []schema.GroupVersionKind{Deployment, ReplicaSet, Pod} {
+	for _, kind := range []schema.GroupVersionKind{f.Kind, ReplicaSet, Pod} {
 		list, err := f.API.List(f.t.Context(), kind, "shop", metav1.ListOptions{})
 		if err != nil {
 			f.t.Fatal(err)

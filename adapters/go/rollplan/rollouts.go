@@ -93,17 +93,22 @@ func (r *Rollouts) Sync(ctx context.Context, key types.NamespacedName) (Result, 
 		return Result{}, err
 	}
 	if !s.verified && writesReplicaSets(response) {
-		outdated, err := r.verifyReplicaSets(ctx, observed, s)
+		outdated, others, err := r.verifyReplicaSets(ctx, observed, s)
 		if err != nil {
 			return Result{}, err
 		}
-		if outdated {
+		if outdated || len(others) > 0 {
 			if observed, err = r.observe(ctx, key, s); err != nil || observed == nil {
 				return Result{}, err
+			}
+			for _, other := range others {
+				observed.snapshot.ObjectsJson = append(observed.snapshot.ObjectsJson, other.JSON)
 			}
 			if response, err = r.plan(ctx, observed); err != nil {
 				return Result{}, err
 			}
+			// The next snapshot does not have the others. If they prevent all writes, they must be listed again.
+			s.verified = len(others) == 0 || writesReplicaSets(response)
 		}
 	}
 	if delay := s.statusDelay(response, r.StatusInterval, time.Now()); delay > 0 {

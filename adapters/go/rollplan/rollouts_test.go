@@ -119,6 +119,35 @@ func TestOwnWritesOverrideStaleCache(t *testing.T) {
 	}
 }
 
+func TestReplicaSetsOfOthersPrecedeTheFirstWriteOfACustomResource(t *testing.T) {
+	owner := web()
+	owner.SetAPIVersion("apps.rollplan.dev/v1alpha1")
+	owner.SetKind("PlannedDeployment")
+	owner.SetUID("planned-uid")
+	owner.SetResourceVersion("")
+	f := newFixture(t, set("web-1", 3, false, "web"), set("db-1", 3, false, "db"))
+	if err := f.store.Create(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	f.Kind = PlannedDeployment
+	f.syncCache()
+	// The service refuses it. The refusal must last, although nothing of the Deployment is in the cache.
+	for range 2 {
+		f.planner.plans = append(f.planner.plans, []*rollplanv1.Step{create("web-2", 1)})
+		requests := len(f.planner.requests)
+		if request, _ := f.sync(false); sizes(request) != "web-1=3" || len(f.planner.requests) != requests+2 || len(f.calls) > 0 {
+			t.Fatalf("the plan is made from %q after %d requests, and makes the calls %v", sizes(request), len(f.planner.requests)-requests, f.calls)
+		}
+	}
+	// A plan that writes although there are others needs no second list.
+	f.planner.plans = append(f.planner.plans, []*rollplanv1.Step{create("web-2", 1)})
+	f.sync(false, create("web-2", 1))
+	lists := f.lists
+	if f.sync(false, scale("web-2", 2)); f.lists != lists || len(f.calls) != 1 {
+		t.Errorf("%d lists, calls %v", f.lists-lists, f.calls)
+	}
+}
+
 func TestReplicaSetsAreVerifiedBeforeFirstWrite(t *testing.T) {
 	owner := web()
 	f := newFixture(t, owner, set("web-1", 2, false, "web"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import threading
@@ -20,10 +21,12 @@ from rollplan.controller import _health
 from rollplan.controller.__main__ import address, boolean, duration, end_process, options_of, parse
 from rollplan.controller._cache import Cache
 from rollplan.controller._lease import Election
+from rollplan.controller._metrics import LEASE_HOLDER
 from rollplan.controller._probe import POLL, Probe
 from rollplan.controller._queue import BACKOFF_MAX, Queue
+from rollplan.controller._start import NoAccessError, await_access
 from rollplan.kubernetes import Answer
-from rollplan.objects import REPLICA_SET
+from rollplan.objects import PLANNED_DEPLOYMENT, REPLICA_SET
 
 A, B = Key("shop", "a"), Key("shop", "b")
 
@@ -161,11 +164,13 @@ class Leases:
 
     def __init__(self) -> None:
         self.lease: dict[str, Any] | None = None
-        self.broken = False
+        self.broken = self.forbidden = False
 
     def request(self, method: str, path: str, query: str = "", content_type: str = "", body: bytes = b"", **_: Any) -> Answer:
         if self.broken:
             return Answer(0)
+        if self.forbidden:
+            return Answer(403, b'{"message":"leases is forbidden"}')
         if method == "GET":
             return Answer(200, json.dumps(self.lease).encode()) if self.lease else Answer(404)
         sent = json.loads(body)
@@ -191,6 +196,33 @@ def test_one_of_two_leads_until_it_releases_the_lease() -> None:
     assert leases.lease["spec"]["leaseTransitions"] == 1
     first.release()  # no longer its own
     assert leases.lease["spec"]["holderIdentity"] == "second"
+
+
+def test_a_standby_reports_the_holder_of_the_lease(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "rollplan.controller")
+    leases, stop = Leases(), threading.Event()
+    first, second = (Election(leases, "system", "lease", it, 60.0) for it in ("first", "second"))  # type: ignore[arg-type]
+
+    def holders() -> list[dict[str, str]]:
+        return [it.labels for it in next(iter(LEASE_HOLDER.collect())).samples]
+
+    assert first.acquire(stop)
+    assert holders() == [{"lease": "system/lease", "holder": "first", "self": "true"}]
+    for _ in range(3):
+        assert not second._try()
+    assert holders() == [{"lease": "system/lease", "holder": "first", "self": "false"}]
+    leases.forbidden = True
+    assert not second._try()
+    leases.forbidden = False
+    first.release()
+    assert second.acquire(stop)
+    assert holders() == [{"lease": "system/lease", "holder": "second", "self": "true"}]
+    assert [it.getMessage() for it in caplog.records] == [
+        "acquired the lease system/lease: first",
+        "waiting for the lease system/lease, which another adapter holds: first",
+        "cannot read the lease system/lease: leases is forbidden (403)",
+        "acquired the lease system/lease: second",
+    ]
 
 
 def test_a_lease_that_is_not_renewed_is_taken_over_and_lost() -> None:
@@ -322,6 +354,74 @@ def test_flags() -> None:
     assert parse(["--mode=takeover", "--planner=p:1", "--leader-elect=false", "--native-controller-probe=0"])
     arguments = parse(["--mode=takeover", "--planner=p:1", "--leader-elect-namespace=system"])
     assert options_of(arguments, object()).probe is not None  # type: ignore[arg-type]
+
+
+class Starting:
+    """An API server that answers lists with a status code until a time, and the clock of the test."""
+
+    def __init__(self, code: int, until: float) -> None:
+        self.code, self.until, self.now = code, until, 0.0
+        self.lists: list[str] = []
+
+    def request(self, _: str, path: str, query: str) -> Answer:
+        assert query == "limit=1"
+        self.lists.append(path)
+        return Answer(200) if self.now >= self.until else Answer(self.code, b'{"message":"no roles yet"}')
+
+    # --- the clock, as the event that stops the controller
+
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def start(server: Starting) -> None:
+    kinds = (PLANNED_DEPLOYMENT, REPLICA_SET)
+    await_access(server, kinds, ("a", "b"), server, now=lambda: server.now)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("code", [403, 503, 0])
+def test_a_start_waits_for_roles(code: int, caplog: pytest.LogCaptureFixture) -> None:
+    server = Starting(code, 20.0)
+    start(server)
+    assert "no access to the API server yet, trying again in 0.5 s: list planneddeployments: no roles yet" in caplog.text
+    # Every namespace has its own roles.
+    assert server.lists[-1] == "/apis/apps/v1/namespaces/b/replicasets"
+
+
+def test_a_start_ends_without_permission() -> None:
+    server = Starting(403, 3600.0)
+    with pytest.raises(NoAccessError, match=r"after 30 s: list planneddeployments: no roles yet \(403\)"):
+        start(server)
+    assert 20 < server.now <= 30
+
+
+def test_a_start_ends_at_once_without_the_kind() -> None:
+    server = Starting(404, 3600.0)
+    with pytest.raises(NoAccessError, match=r"apply adapters/config/planneddeployment-crd\.yaml"):
+        start(server)
+    assert server.now == 0
+
+
+def test_readiness_logs_each_change_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "rollplan.controller")
+    errors = [PlannerError("unavailable", "draining"), None, None, *[PlannerError("unavailable", "refused")] * 2]
+
+    def check() -> None:
+        if error := errors.pop():
+            raise error
+
+    readiness = _health.Readiness(check)
+    while errors:
+        with contextlib.suppress(PlannerError):
+            readiness()
+    assert [it.getMessage() for it in caplog.records] == [
+        "not ready: the service does not answer: unavailable: refused",
+        "ready",
+        "not ready: the service does not answer: unavailable: draining",
+    ]
 
 
 def test_readiness_follows_the_service() -> None:

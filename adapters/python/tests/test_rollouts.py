@@ -9,7 +9,7 @@ import pytest
 
 from rollplan import Failure, Key, NativeControllerError, NotFoundError, Rollouts, StalledError, WaitTimeoutError
 from rollplan.kubernetes import Answer
-from rollplan.objects import DEPLOYMENT, EVENT, REPLICA_SET, Kind, Object
+from rollplan.objects import DEPLOYMENT, EVENT, PLANNED_DEPLOYMENT, REPLICA_SET, Kind, Object
 from rollplan.v1 import plan_pb2, report_pb2
 
 KEY = Key("shop", "web")
@@ -28,6 +28,7 @@ class Cluster:
         self.owner: Object | None = deployment()
         self.answers: list[Answer] = []
         self.calls: list[str] = []
+        self.sets: list[Object] = []
 
     def get(self, kind: Kind, key: Key) -> Object | None:
         return self.owner
@@ -40,7 +41,7 @@ class Cluster:
         return [], "1"
 
     def replica_sets(self, owner: Object, cancel: object) -> list[Object]:
-        return []
+        return self.sets
 
     def request(self, method: str, path: str, *_: object) -> Answer:
         self.calls.append(f"{method} {path}")
@@ -137,6 +138,25 @@ def test_status_of_progress_is_delayed_once(rollouts: Rollouts, planner: FakePla
     assert cluster.calls == []
     rollouts.sync(KEY)
     assert cluster.calls == ["PATCH /status"]
+
+
+@pytest.mark.parametrize(("kind", "requests"), [(PLANNED_DEPLOYMENT, 4), (DEPLOYMENT, 2)])
+def test_replica_sets_of_others_precede_the_first_write_of_a_custom_resource(
+    cluster: Cluster, planner: FakePlanner, kind: Kind, requests: int
+) -> None:
+    controller = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "native", "controller": True}
+    meta = {"name": "web-1", "namespace": "shop", "uid": "u", "resourceVersion": "5", "ownerReferences": [controller]}
+    cluster.sets = [Object.parse({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta}, REPLICA_SET)]
+    cluster.answers = [Answer(0)] * 2
+    rollouts = Rollouts(planner, cluster, kind)  # type: ignore[arg-type]
+    writes = plan_pb2.PlanRolloutResponse(steps=[plan_pb2.Step(call=plan_pb2.ApiCall(kind="ReplicaSet", verb="VERB_CREATE"))])
+    # The service refuses it. The refusal must last, although nothing of the Deployment is in the cache.
+    for _ in range(2):
+        planner.plans = [writes, plan_pb2.PlanRolloutResponse()]
+        rollouts.sync(KEY)
+    sent = [[b'"web-1"' in it for it in request.snapshot.objects_json].count(True) for request in planner.requests]
+    assert sent == ([0, 1] * 2 if kind == PLANNED_DEPLOYMENT else [0] * requests)
+    assert len(cluster.calls) == (0 if kind == PLANNED_DEPLOYMENT else 2)
 
 
 def test_native_controller_suspends_the_work(rollouts: Rollouts, planner: FakePlanner, cluster: Cluster) -> None:

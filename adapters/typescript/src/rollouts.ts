@@ -60,9 +60,15 @@ export class Rollouts {
     return this.#states.exclusively(key, async () => {
       let observed = await this.#observe(key, { controlling: true, signal });
       let response = observed && (await this.#plan(observed, signal));
-      if (observed && response && this.#isUnverified(observed, response) && (await this.#isOutdated(observed, signal))) {
-        observed = await this.#observe(key, { controlling: true, signal });
-        response = observed && (await this.#plan(observed, signal));
+      if (observed && response && !observed.state.verified && writesReplicaSets(response)) {
+        const { outdated, others } = await this.#verify(observed, signal);
+        if (outdated || others.length > 0) {
+          observed = await this.#observe(key, { controlling: true, signal });
+          observed?.snapshot.objectsJson.push(...others.map((it) => it.json));
+          response = observed && (await this.#plan(observed, signal));
+          // The next snapshot does not have the others. If they prevent all writes, they must be listed again.
+          if (observed && response) observed.state.verified = others.length === 0 || writesReplicaSets(response);
+        }
       }
       if (!observed || !response) return { again: false, rejected: [], cancelled: false };
       const delay = this.#statusDelay(response, observed.state);
@@ -176,10 +182,6 @@ export class Rollouts {
     return { owner, state, snapshot };
   }
 
-  #isUnverified({ state }: Observed, response: PlanRolloutResponse): boolean {
-    return !state.verified && response.steps.some((it) => it.call?.kind === REPLICA_SET.kind);
-  }
-
   /**
    * Reads the ReplicaSets from the API server, and returns whether the last request had others.
    *
@@ -187,13 +189,16 @@ export class Rollouts {
    * cache may show the newest template together with old sizes. No precondition covers the sizes of *other* ReplicaSets, which
    * limit how far one may grow. Only this adapter changes sizes, so reading once before the first write is enough, and again
    * after a call whose outcome is not as planned.
+   *
+   * It also returns those of other controllers that the selector of a custom resource matches. The planner needs them only before
+   * the first write: it refuses a custom resource that would run the pods of a Deployment a second time.
    */
-  async #isOutdated({ owner, state }: Observed, signal: AbortSignal | undefined): Promise<boolean> {
+  async #verify({ owner, state }: Observed, signal?: AbortSignal): Promise<{ outdated: boolean; others: KubeObject[] }> {
     const sets = await this.#api.replicaSets(owner, signal);
-    const ours = sets.filter((it) => !it.controller || it.controller.uid === owner.uid);
-    const outdated = ours.filter((it) => state.recordRead(it));
+    const isOurs = (it: KubeObject): boolean => !it.controller || it.controller.uid === owner.uid;
+    const outdated = sets.filter((it) => isOurs(it) && state.recordRead(it)).length > 0;
     state.verified = true;
-    return outdated.length > 0;
+    return { outdated, others: this.#kind === DEPLOYMENT ? [] : sets.filter((it) => !isOurs(it)) };
   }
 
   /** How long to delay a plan that only reports progress. 0 for any other plan. */
@@ -241,6 +246,10 @@ export class Rollouts {
       throw error;
     }
   }
+}
+
+function writesReplicaSets({ steps }: PlanRolloutResponse): boolean {
+  return steps.some((it) => it.call?.kind === REPLICA_SET.kind);
 }
 
 /** Whether a rollout has certainly failed. */

@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { Election } from "../src/controller/lease.js";
 import { createLog } from "../src/controller/log.js";
+import { Metrics } from "../src/controller/metrics.js";
 import { Answer, CancelledError, type ApiRequest } from "../src/index.js";
 import { FakeClock } from "./fake_clock.js";
 
@@ -16,7 +17,7 @@ interface Lease {
 /** An API server with one lease, which enforces resourceVersion. */
 class Leases {
   text = "";
-  state: "up" | "down" | "hanging" = "up";
+  state: "up" | "down" | "forbidden" | "hanging" = "up";
 
   get lease(): Lease {
     return JSON.parse(this.text) as Lease;
@@ -24,6 +25,7 @@ class Leases {
 
   request({ method, body = "" }: ApiRequest, signal?: AbortSignal): Promise<Answer> {
     if (this.state === "down") return Promise.resolve(new Answer(0));
+    if (this.state === "forbidden") return Promise.resolve(new Answer(403, Buffer.from('{"message":"leases is forbidden"}')));
     if (this.state === "hanging") {
       return new Promise((_, reject) => {
         signal?.addEventListener("abort", () => { reject(new CancelledError()); });
@@ -66,6 +68,35 @@ test("one of two leads until it releases the lease", async () => {
   assert.deepEqual([leases.lease.spec.holderIdentity, leases.lease.spec.leaseTransitions], ["second", 1]);
   await first.release(); // no longer its own
   assert.equal(leases.lease.spec.holderIdentity, "second");
+});
+
+test("a standby reports the holder of the lease", async () => {
+  const [leases, clock, stop] = [new Leases(), new FakeClock(), new AbortController()];
+  const lines: string[] = [];
+  const metrics = new Metrics();
+  const log = createLog("info", (line) => lines.push((JSON.parse(line) as { message: string }).message));
+  const options = { api: leases, clock, log, namespace: "system", name: "lease", durationMs: 15_000, observer: metrics.observeLease };
+  const [first, second] = [new Election({ ...options, identity: "first" }), new Election({ ...options, identity: "second" })];
+  const holder = async (): Promise<string> =>
+    (await metrics.registry.metrics()).split("\n").filter((it) => it.startsWith("rollplan_controller_lease_holder")).join();
+  assert.ok(await first.acquire(stop.signal));
+  assert.equal(await holder(), 'rollplan_controller_lease_holder{lease="system/lease",holder="first",self="true"} 1');
+  const acquired = second.acquire(stop.signal);
+  await clock.advance(6_000); // it is read every two seconds, and reported once
+  assert.equal(await holder(), 'rollplan_controller_lease_holder{lease="system/lease",holder="first",self="false"} 1');
+  leases.state = "forbidden";
+  await clock.advance(2_000);
+  leases.state = "up";
+  await first.release();
+  await clock.advance(2_000);
+  assert.ok(await acquired);
+  assert.equal(await holder(), 'rollplan_controller_lease_holder{lease="system/lease",holder="second",self="true"} 1');
+  assert.deepEqual(lines, [
+    "acquired the lease system/lease: first",
+    "waiting for the lease system/lease, which another adapter holds: first",
+    "cannot read the lease system/lease: leases is forbidden (403)",
+    "acquired the lease system/lease: second",
+  ]);
 });
 
 test("a lease that is not renewed is taken over and lost", async () => {

@@ -66,18 +66,24 @@ async function endpoint(context: TestContext, pages: Record<string, Page>): Prom
   return `http://127.0.0.1:${listening.port}`;
 }
 
-test("readiness follows the service", async (context) => {
-  const errors = [new PlannerError("unavailable", "away")];
-  const url = await endpoint(context, probes(() => {
+test("readiness follows the service, and each change is logged with its reason", async (context) => {
+  const errors = [new PlannerError("unavailable", "away"), new PlannerError("unavailable", "away")];
+  const lines: string[] = [];
+  const log = createLog("info", (line) => lines.push((JSON.parse(line) as { message: string }).message));
+  const check = (): Promise<void> => {
     const error = errors.pop();
     return error ? Promise.reject(error) : Promise.resolve();
-  }));
+  };
+  const url = await endpoint(context, probes(check, log));
   const read = async (path: string): Promise<string> => {
     const response = await fetch(url + path);
     return `${response.status} ${await response.text()}`;
   };
   assert.equal(await read("/readyz"), "500 PlannerError: unavailable: away");
+  assert.equal(await read("/readyz"), "500 PlannerError: unavailable: away");
   assert.equal(await read("/readyz"), "200 ok");
+  assert.equal(await read("/readyz"), "200 ok");
+  assert.deepEqual(lines, ["not ready: the service does not answer: unavailable: away", "ready"]);
   assert.equal(await read("/healthz"), "200 ok");
   assert.equal(await read("/constructor"), "404 not found");
 });

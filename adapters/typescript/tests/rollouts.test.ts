@@ -19,6 +19,7 @@ import {
   type KubeObject,
   type RolloutsOptions,
 } from "../src/index.js";
+import { PLANNED_DEPLOYMENT, REPLICA_SET } from "../src/objects.js";
 import { Failure } from "../src/steps.js";
 import {
   ApiCallSchema,
@@ -46,6 +47,7 @@ function deployment(metadata: object = {}): KubeObject {
 class Cluster extends Api {
   owner: KubeObject | undefined = deployment();
   answers: Answer[] = [];
+  sets: KubeObject[] = [];
   readonly calls: string[] = [];
 
   constructor() {
@@ -58,6 +60,10 @@ class Cluster extends Api {
 
   override list(): Promise<KubeObject[]> {
     return Promise.resolve([]);
+  }
+
+  override replicaSets(): Promise<KubeObject[]> {
+    return Promise.resolve(this.sets);
   }
 
   override request({ method, path }: { method: string; path: string }): Promise<Answer> {
@@ -163,6 +169,26 @@ test("the status of progress is delayed, the end of a rollout is not", async () 
   await rollouts.sync(KEY);
   assert.deepEqual(cluster.calls, ["PATCH /status"]);
 });
+
+for (const kind of [PLANNED_DEPLOYMENT, DEPLOYMENT]) {
+  test(`ReplicaSets of others precede the first write of a ${kind.kind} only if it is a custom resource`, async () => {
+    const { cluster, planner, rollouts } = setUp({ kind });
+    const controller = { apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: "native", controller: true };
+    const metadata = { name: "web-1", namespace: "shop", uid: "u", resourceVersion: "5", ownerReferences: [controller] };
+    cluster.sets = [parseObject(JSON.stringify({ metadata }), REPLICA_SET)];
+    const step = { call: { verb: Verb.CREATE, path: "/replicasets", kind: "ReplicaSet" } };
+    // The service refuses it. The refusal must last, although nothing of the Deployment is in the cache.
+    for (let i = 0; i < 2; i++) {
+      planner.plans.length = 0;
+      planner.plans.push(create(PlanRolloutResponseSchema, { steps: [step] }), create(PlanRolloutResponseSchema, {}));
+      await rollouts.sync(KEY);
+    }
+    const texts = planner.planned.map((it) => it.snapshot?.objectsJson?.map((text) => new TextDecoder().decode(text)).join() ?? "");
+    const isCustom = kind === PLANNED_DEPLOYMENT;
+    assert.deepEqual(texts.map((it) => it.includes('"web-1"')), isCustom ? [false, true, false, true] : [false, false]);
+    assert.equal(cluster.calls.length, isCustom ? 0 : 2);
+  });
+}
 
 test("the native controller suspends the work", async () => {
   const { cluster, planner, rollouts } = setUp();

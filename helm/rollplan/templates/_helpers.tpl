@@ -20,6 +20,11 @@
 {{- printf "%s-controller" (include "rollplan.fullname" .) -}}
 {{- end -}}
 
+{{/* Name of the lease of leader election. Each release has its own, and so has each mode, in case an upgrade changes it. */}}
+{{- define "rollplan.leaseName" -}}
+{{- printf "%s-%s" (include "rollplan.controllerName" .) .Values.adapter.mode -}}
+{{- end -}}
+
 {{/* Name of cluster-scoped objects. It has the namespace, because a release in another namespace may have the same name. */}}
 {{- define "rollplan.clusterName" -}}
 {{- printf "%s-%s" .Release.Namespace (include "rollplan.controllerName" .) -}}

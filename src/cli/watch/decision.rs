@@ -18,8 +18,9 @@ pub(super) const STALLED_AFTER: Duration = Duration::from_secs(600);
 type Progress = (Option<proto::Counts>, Vec<proto::Counter>, String);
 
 /// The reasons of verdicts that are final before the progress deadline: the controller itself has given up.
-const FINAL: [&str; 5] = [
+const FINAL: [&str; 6] = [
     "SELECTOR_EMPTY",
+    "SELECTOR_OVERLAP",
     "JOB_FAILED",
     "POD_FAILED",
     "NOT_BOUND",

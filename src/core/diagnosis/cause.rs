@@ -9,6 +9,8 @@ pub enum Cause {
     ReplicaSetsIncomplete,
     /// The selector is empty.
     SelectorEmpty,
+    /// The selector of a custom resource matches the pods of a Deployment.
+    SelectorOverlap,
     /// The stored status is based on an earlier generation.
     GenerationUnobserved,
     /// The counters of a ReplicaSet are based on an earlier size.
@@ -75,9 +77,10 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in their order.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::ReplicaSetsIncomplete,
         Self::SelectorEmpty,
+        Self::SelectorOverlap,
         Self::GenerationUnobserved,
         Self::ReplicaSetUnobserved,
         Self::Paused,
@@ -123,6 +126,7 @@ impl Cause {
             Self::ReplicaSetsIncomplete => "REPLICA_SETS_INCOMPLETE",
             Self::ReplicaSetUnobserved => "REPLICA_SET_UNOBSERVED",
             Self::SelectorEmpty => "SELECTOR_EMPTY",
+            Self::SelectorOverlap => "SELECTOR_OVERLAP",
             Self::Paused => "PAUSED",
             Self::JobFailed => "JOB_FAILED",
             Self::ControllerStalled => "STALLED",

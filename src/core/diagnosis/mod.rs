@@ -36,7 +36,7 @@ pub use self::pods::Finding;
 use std::collections::BTreeSet;
 
 use crate::interrupt::{Interrupt, Interrupted, Never};
-use crate::pass;
+use crate::pass::{self, overlap};
 use crate::snapshot::{Options, Pod, ReplicaSet, Snapshot};
 use crate::time::Time;
 
@@ -152,6 +152,12 @@ impl<'a> Diagnosis<'a> {
         &self.findings
     }
 
+    /// Whether nothing can be planned because of the selector.
+    pub(crate) fn is_refused(&self) -> bool {
+        let snapshot = self.snapshot;
+        snapshot.deployment.spec.selector.is_empty() || overlap::rival(snapshot).is_some()
+    }
+
     /// The causes that the snapshot shows, the one to fix first at the beginning. Those that depend on a plan are not among
     /// them: the limits of the rollout, the progress deadline, and conditions that a plan changes.
     #[must_use]
@@ -163,6 +169,11 @@ impl<'a> Diagnosis<'a> {
             let message = "the selector is empty and would select all pods".to_owned();
             let remedy = "give the Deployment a selector that matches its template's labels";
             return vec![Blocker::new(Cause::SelectorEmpty, message, remedy)];
+        }
+        if let Some(rival) = overlap::rival(self.snapshot) {
+            let remedy = "delete that Deployment (with --cascade=orphan, its pods are adopted), or choose other labels";
+            let message = overlap::message(rival);
+            return vec![Blocker::new(Cause::SelectorOverlap, message, remedy)];
         }
         let size = self.new_set.map_or(0, |set| set.replicas.into());
         let mut blockers = self.examiner.blockers(&self.findings, size);

@@ -10,6 +10,7 @@ mod claims;
 mod cleanup;
 mod create;
 mod find;
+pub(crate) mod overlap;
 mod owner;
 mod proportional;
 mod publish;
@@ -80,6 +81,8 @@ pub(crate) enum Stop {
     NameTaken,
     /// The selector of the Deployment would not match a ReplicaSet with this template.
     Unselectable,
+    /// The selector of a custom resource matches the pods of a Deployment.
+    Overlap,
     /// The caller no longer waits for the plan.
     Interrupted,
 }
@@ -109,7 +112,8 @@ pub(crate) fn observe(
     // The other writes of the pass are dropped.
     let mut pass = Pass::new(snapshot, options, Rules::Exact, interrupt);
     let deployment = &snapshot.deployment;
-    if deployment.spec.selector.is_empty() || pass.claim().is_err() {
+    let refused = deployment.spec.selector.is_empty() || overlap::rival(snapshot).is_some();
+    if refused || pass.claim().is_err() {
         return pass.owner.status.into_owned();
     }
     let deleting = deployment.metadata.deletion_timestamp.is_some();
@@ -201,6 +205,9 @@ impl<'a> Pass<'a> {
         let deployment = self.owner.deployment;
         if deployment.spec.selector.is_empty() {
             return self.refuse_empty_selector();
+        }
+        if let Some(rival) = overlap::rival(self.snapshot) {
+            return self.refuse_overlap(rival);
         }
         self.claim()?;
         if deployment.metadata.deletion_timestamp.is_some() {

@@ -109,7 +109,7 @@ impl<'a> Assessment<'a> {
         let is_certain = verdict.outlook == Outlook::NeedsChange && verdict.is_certain;
         if deployment.metadata.deletion_timestamp.is_some() {
             Phase::Deleting
-        } else if deployment.spec.selector.is_empty() {
+        } else if self.diagnosis.is_refused() {
             Phase::Refused
         } else if self.is_complete() {
             Phase::Complete

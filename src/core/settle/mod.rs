@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::action::{Action, Step, apply_all};
 use crate::interrupt::{Interrupt, Interrupted, Never};
-use crate::pass::{self, Outcome, Rules, Stop};
+use crate::pass::{self, Outcome, Rules, Stop, overlap};
 use crate::plan::Plan;
 use crate::snapshot::{Options, Snapshot};
 use crate::status;
@@ -168,6 +168,7 @@ impl<'a> LookAhead<'a> {
         Plan {
             requeue_after: match self.stop {
                 Some(Stop::NamespaceTerminating) => None,
+                Some(Stop::Overlap) => Some(overlap::retry_after()),
                 _ => status::requeue_after(&world.deployment, &status, snapshot.now),
             },
             // The second write of a custom resource is still missing.

@@ -50,18 +50,20 @@ impl Reader<'_> {
         let selector = selector.and_then(|selector| parse_selector(selector).ok());
         let keys = selector.as_ref().map(selector_keys).unwrap_or_default();
         let of_kind = |api_version, kind| in_namespace_of(found, owner, api_version, kind);
-        let (mut sets, mut others) = (Vec::new(), Vec::new());
+        // A custom resource must not select the pods of a Deployment.
+        let is_native = owner.0.kind == "Deployment" && owner.0.api_version == "apps/v1";
+        let (mut sets, mut rivals, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for object in of_kind("apps/v1", "ReplicaSet") {
             self.interrupt.check()?;
-            let is_selected = match &object.1.controller {
-                Some(uid) => *uid == owner.1.uid,
-                None => selector
-                    .as_ref()
-                    .is_some_and(|selector| selector.matches(&object.0.labels_named(&keys))),
+            let matches = || {
+                let selector = selector.as_ref();
+                selector.is_some_and(|selector| selector.matches(&object.0.labels_named(&keys)))
             };
-            match is_selected {
-                true => sets.push(object),
-                false => others.push(object),
+            match &object.1.controller {
+                Some(uid) if *uid == owner.1.uid => sets.push(object),
+                Some(_) if !is_native && matches() => rivals.push(object),
+                None if matches() => sets.push(object),
+                Some(_) | None => others.push(object),
             }
         }
         let uids: HashSet<&str> = sets.iter().map(|set| &*set.1.uid).collect();
@@ -94,6 +96,12 @@ impl Reader<'_> {
         self.messages(&sets, &mut snapshot.replica_sets, &mut origins.replica_sets)?;
         self.take_memory((self.memory - before).saturating_mul(COPIES - 1))?;
         snapshot.replica_sets.iter_mut().for_each(mark_template);
+        for rival in rivals {
+            if let Some((rival, origin)) = self.message::<proto::ReplicaSet>(rival)? {
+                snapshot.replica_sets.push(without_template(rival));
+                origins.replica_sets.push(origin);
+            }
+        }
         for (object, metadata) in others {
             snapshot
                 .replica_sets
@@ -193,6 +201,14 @@ impl Reader<'_> {
         self.violations.add(field, reason, description);
         None
     }
+}
+
+/// A ReplicaSet of another owner. Its template is not used.
+fn without_template(mut set: proto::ReplicaSet) -> proto::ReplicaSet {
+    if let Some(spec) = &mut set.spec {
+        spec.template = None;
+    }
+    set
 }
 
 /// The objects of a kind in the namespace of an owner. An absent namespace is the owner's.

@@ -12,8 +12,7 @@ use crate::proto;
 const REPLICAS: i32 = 1;
 
 impl Parser<'_> {
-    /// The ReplicaSets of the Deployment's namespace, each with whether it is selected. Others are not validated: only
-    /// their names are used, because they are taken.
+    /// The ReplicaSets of the Deployment's namespace, each with whether it is selected. Others are not validated.
     pub(super) fn replica_sets(
         &mut self,
         sets: Vec<proto::ReplicaSet>,
@@ -36,7 +35,7 @@ impl Parser<'_> {
                     let set = self.replica_set(set, owner, &path);
                     parsed.push((index, true, set));
                 }
-                Relation::Other => parsed.push((index, false, name_only(set, owner))),
+                Relation::Other => parsed.push((index, false, unselected(set, owner))),
                 Relation::Elsewhere => {}
             }
         }
@@ -63,7 +62,7 @@ impl Parser<'_> {
             owner.controls(metadata),
         ) {
             (true, true) => Some(self.replica_set(set, owner, path)),
-            (true, false) => Some(name_only(set, owner)),
+            (true, false) => Some(unselected(set, owner)),
             (false, _) => None,
         }
     }
@@ -170,8 +169,9 @@ impl Parser<'_> {
     }
 }
 
-/// A ReplicaSet that is not selected. Only its name, owner and labels are read: its name is taken.
-fn name_only(set: proto::ReplicaSet, owner: &Owner<'_>) -> ReplicaSet {
+/// A ReplicaSet that is not selected. Its name is taken. Its labels, controller and size show whether a custom resource would
+/// run its pods twice.
+fn unselected(set: proto::ReplicaSet, owner: &Owner<'_>) -> ReplicaSet {
     let proto::ObjectMeta {
         name,
         uid,
@@ -186,15 +186,11 @@ fn name_only(set: proto::ReplicaSet, owner: &Owner<'_>) -> ReplicaSet {
             name,
             namespace: owner.namespace().to_owned(),
             uid,
-            // The labels are used only for ReplicaSets without a controller.
-            labels: match controller {
-                Some(_) => Default::default(),
-                None => labels,
-            },
+            labels,
             owner_references: controller.into_iter().map(owner_reference).collect(),
             ..ObjectMeta::default()
         },
-        replicas: 0,
+        replicas: set.spec.and_then(|spec| spec.replicas).unwrap_or(REPLICAS),
         min_ready_seconds: 0,
         template: Parser::no_template(),
         status: ReplicaSetStatus::default(),

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -110,9 +111,7 @@ func TestNativeControllerProbe(t *testing.T) {
 	if writers := k.writers(ctx, t, "web"); !slices.ContainsFunc(writers, isAdapter) {
 		t.Errorf("writers of the ReplicaSets are %v", writers)
 	}
-	if _, err := s.Typed.AppsV1().Deployments(systemNamespace).Get(ctx, "rollplan-native-controller-probe", metav1.GetOptions{}); err != nil {
-		t.Error(err)
-	}
+	k.complies(ctx, t, "rollplan-native-controller-probe")
 	if sets, err := s.Typed.AppsV1().ReplicaSets(systemNamespace).List(ctx, metav1.ListOptions{}); err != nil || len(sets.Items) != 0 {
 		t.Errorf("the probe has ReplicaSets: %v, %v", sets, err)
 	}
@@ -131,6 +130,27 @@ func TestNativeControllerProbe(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// complies checks that the API server would accept pods of the probe in its namespace, which enforces the restricted Pod
+// Security Standard: it warns about a Deployment that violates the standard.
+func (k kubectl) complies(ctx context.Context, t *testing.T, probe string) {
+	t.Helper()
+	namespace, err := k.Typed.CoreV1().Namespaces().Get(ctx, systemNamespace, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if level := namespace.Labels["pod-security.kubernetes.io/enforce"]; level != "restricted" {
+		t.Fatalf("the namespace enforces %q", level)
+	}
+	deployment, err := k.Typed.AppsV1().Deployments(systemNamespace).Get(ctx, probe, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: probe}, Spec: deployment.Spec.Template.Spec}
+	if _, err := k.Typed.CoreV1().Pods(systemNamespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		t.Errorf("a pod of the probe: %v", err)
+	}
 }
 
 // writers returns the field managers of the ReplicaSets of a Deployment.

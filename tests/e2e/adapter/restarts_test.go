@@ -424,7 +424,7 @@ func maximumOfConcurrentRestarts(ctx context.Context, t *testing.T, r *restarts)
 	r.apply(ctx, t, configMap("app", "0"))
 	awaitSkew()
 	name := func(i int) string { return fmt.Sprintf("web-%d", i) }
-	elected := []string{"--leader-elect=true", "--leader-elect-lease-duration=6s"}
+	elected := []string{"--leader-elect=true", "--leader-elect-lease-duration=6s", "--leader-elect-lease-name=rollplan-restarts-controller-restarts"}
 	r.start(t, "elected-1", options, elected...)
 	var objects []map[string]any
 	for i := range deployments {

@@ -10,6 +10,7 @@ mod fixtures;
 mod interrupts;
 mod kinds;
 mod objects;
+mod overlap;
 mod oversized;
 mod random;
 mod refused_objects;

@@ -96,8 +96,9 @@ impl World {
         world.create_deployment(0);
         if setup.stranger {
             let owner = OwnerReference {
-                api_version: "apps/v1".to_owned(),
-                kind: "Deployment".to_owned(),
+                // A custom resource would be refused beside a Deployment.
+                api_version: "argoproj.io/v1alpha1".to_owned(),
+                kind: "Rollout".to_owned(),
                 name: "other".to_owned(),
                 uid: "other-uid".to_owned(),
                 controller: Some(true),

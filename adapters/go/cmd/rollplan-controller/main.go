@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -17,12 +16,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/leaderelection"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"rollplan.dev/rollplan/adapters/go/controller"
@@ -32,9 +30,6 @@ import (
 
 // name identifies the controller in events, managedFields and the lease.
 const name = "rollplan-controller"
-
-// readinessTimeout is shorter than the timeout of kubelet probes.
-const readinessTimeout = 800 * time.Millisecond
 
 // restartsMode is the value of --mode with which the controller only restarts workloads.
 const restartsMode = "restarts"
@@ -78,6 +73,7 @@ func run(ctx context.Context, args []string) error {
 		electIn     = flags.String("leader-elect-namespace", "", "namespace of the lease. Defaults to the namespace of the pod.")
 		probe       = flags.Duration("native-controller-probe", 25*time.Second, "in takeover mode, how long to watch, before the first write, whether the native Deployment controller writes the status of a Deployment without pods. Set it to 0 to start at once.")
 		restarts    = restartFlags(flags)
+		leaseName   = flags.String("leader-elect-lease-name", "", "name of the lease. Adapters with the same lease exclude each other, so each installation needs its own. Defaults to rollplan-controller and the mode.")
 		lease       = flags.Duration("leader-elect-lease-duration", 15*time.Second, "how long other replicas wait before they take over a lease that is not renewed")
 	)
 	if err := flags.Parse(args); err != nil {
@@ -100,6 +96,9 @@ func run(ctx context.Context, args []string) error {
 	if *elect && *electIn == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		return errors.New("outside a cluster, set --leader-elect-namespace, or set --leader-elect=false if no other replica runs")
 	}
+	if *leaseName == "" {
+		*leaseName = name + "-" + *mode
+	}
 	transport := insecure.NewCredentials()
 	if *plannerTLS != "" {
 		if transport, err = credentials.NewClientTLSFromFile(*plannerTLS, ""); err != nil {
@@ -113,7 +112,8 @@ func run(ctx context.Context, args []string) error {
 	}
 	defer service.Close()
 
-	ctrl.SetLogger(stopsCleanly(ctx, zap.New(zap.UseFlagOptions(&logging))))
+	ctrl.SetLogger(filtered(ctx, zap.New(zap.UseFlagOptions(&logging))))
+	ctrl.Log.WithName(name).Info("Starting", "version", version(), "mode", *mode, "planner", *planner)
 	limitMemory()
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -123,19 +123,26 @@ func run(ctx context.Context, args []string) error {
 	config.DisableCompression = true // costs more processor time than it saves within a cluster
 	renew := *lease * 2 / 3
 	retry := *lease * 2 / 15
+	lock := &controller.Lock{}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Metrics:                       metricsOptions(*metrics, *secure),
-		HealthProbeBindAddress:        *health,
-		PprofBindAddress:              *pprof,
-		LeaderElection:                *elect,
-		LeaderElectionID:              name + "-" + *mode,
-		LeaderElectionNamespace:       *electIn,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 lease,
-		RenewDeadline:                 &renew,
-		RetryPeriod:                   &retry,
+		Metrics:                             metricsOptions(*metrics, *secure),
+		HealthProbeBindAddress:              *health,
+		PprofBindAddress:                    *pprof,
+		LeaderElection:                      *elect,
+		LeaderElectionID:                    *leaseName,
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       lease,
+		RenewDeadline:                       &renew,
+		RetryPeriod:                         &retry,
 	})
 	if err != nil {
+		return err
+	}
+	// The manager uses the lock once it starts. The lock records events with the manager.
+	if lock.Interface, err = leaderelection.NewResourceLock(config, mgr, leaderelection.Options{
+		LeaderElection: *elect, LeaderElectionNamespace: *electIn, LeaderElectionID: *leaseName, RenewDeadline: renew,
+	}); err != nil {
 		return err
 	}
 	api, err := rollplan.NewAPI(config, mgr.GetHTTPClient())
@@ -162,45 +169,26 @@ func run(ctx context.Context, args []string) error {
 	if err := errors.Join(
 		add(),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("planner", func(request *http.Request) error {
-			ctx, cancel := context.WithTimeout(request.Context(), readinessTimeout)
-			defer cancel()
-			return service.Check(ctx)
-		}),
+		mgr.AddReadyzCheck("planner", (&readiness{check: service.Check}).Check),
 	); err != nil {
 		return err
 	}
-	ctrl.Log.WithName(name).Info("Starting", "version", version(), "mode", *mode, "planner", *planner)
 	return mgr.Start(ctx)
 }
 
 // addRollouts adds the controller of rollouts to a manager.
 func addRollouts(ctx context.Context, mgr ctrl.Manager, rollouts *rollplan.Rollouts, selector labels.Selector, namespaces []string, options controller.Options) error {
-	if err := checkKind(ctx, rollouts.API, rollouts.Kind, namespaces); err != nil {
-		return err
-	}
 	cache, err := rollplan.NewCache(rollouts.API, rollouts.Kind, selector, namespaces...)
 	if err != nil {
+		return err
+	}
+	if err := awaitAccess(ctx, rollouts.API, cache.Kinds(), namespaces); err != nil {
 		return err
 	}
 	rollouts.Reader = cache
 	//lint:ignore SA1019 kubectl describe shows count and age of core/v1 events, which the native controller records too
 	rollouts.Recorder = mgr.GetEventRecorderFor(name)
 	return controller.Add(mgr, rollouts, cache, options)
-}
-
-// checkKind returns an error unless the kind can be listed in these namespaces.
-func checkKind(ctx context.Context, api *rollplan.API, kind schema.GroupVersionKind, namespaces []string) error {
-	namespace := ""
-	if len(namespaces) > 0 {
-		namespace = namespaces[0]
-	}
-	_, err := api.List(ctx, kind, namespace, metav1.ListOptions{Limit: 1})
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("the API server does not serve %s: apply adapters/config/planneddeployment-crd.yaml, and wait for it with "+
-			"kubectl wait --for=condition=Established crd/planneddeployments.apps.rollplan.dev: %w", kind, err)
-	}
-	return err
 }
 
 // version is that of the module, or the commit of a build from a checkout.

@@ -57,18 +57,26 @@ func metricsOptions(address string, secure bool) server.Options {
 	return options
 }
 
-// stopSink downgrades errors that a manager reports during a clean stop.
-type stopSink struct {
+// filterSink drops or downgrades lines of the manager.
+type filterSink struct {
 	logr.LogSink
 	ctx context.Context
 }
 
-// stopsCleanly returns a logger that does not report the release of the lease as an error once ctx has ended.
-func stopsCleanly(ctx context.Context, logger logr.Logger) logr.Logger {
-	return logger.WithSink(stopSink{logger.GetSink(), ctx})
+// filtered returns a logger that does not report the release of the lease as an error once ctx has ended, and leaves the
+// result of the readiness check to [readiness].
+func filtered(ctx context.Context, logger logr.Logger) logr.Logger {
+	return logger.WithSink(filterSink{logger.GetSink(), ctx})
 }
 
-func (s stopSink) Error(err error, message string, values ...any) {
+func (s filterSink) Info(level int, message string, values ...any) {
+	// The line of controller-runtime does not have the reason.
+	if message != "healthz check failed" {
+		s.LogSink.Info(level, message, values...)
+	}
+}
+
+func (s filterSink) Error(err error, message string, values ...any) {
 	// controller-runtime has no type for this error.
 	if s.ctx.Err() != nil && err != nil && err.Error() == "leader election lost" {
 		s.Info(0, "Released the lease", values...)
@@ -77,10 +85,10 @@ func (s stopSink) Error(err error, message string, values ...any) {
 	s.LogSink.Error(err, message, values...)
 }
 
-func (s stopSink) WithValues(values ...any) logr.LogSink {
-	return stopSink{s.LogSink.WithValues(values...), s.ctx}
+func (s filterSink) WithValues(values ...any) logr.LogSink {
+	return filterSink{s.LogSink.WithValues(values...), s.ctx}
 }
 
-func (s stopSink) WithName(name string) logr.LogSink {
-	return stopSink{s.LogSink.WithName(name), s.ctx}
+func (s filterSink) WithName(name string) logr.LogSink {
+	return filterSink{s.LogSink.WithName(name), s.ctx}
 }

@@ -7,11 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -115,7 +114,8 @@ func (s *restartSettings) add(ctx context.Context, mgr ctrl.Manager, planner rol
 	if err != nil {
 		return err
 	}
-	if err := checkLists(ctx, api, cache, namespaces); err != nil {
+	kinds := slices.DeleteFunc(cache.Kinds(), func(kind schema.GroupVersionKind) bool { return kind == rollplan.Namespace })
+	if err := awaitAccess(ctx, api, kinds, namespaces); err != nil {
 		return err
 	}
 	return controller.AddRestarts(mgr, &rollplan.Restarts{
@@ -136,26 +136,4 @@ func (s *restartSettings) selector(name string) (labels.Selector, error) {
 		return nil, fmt.Errorf("--%s: %w", name, err)
 	}
 	return selector, nil
-}
-
-// checkLists returns an error for each kind that cannot be listed: its watch would never start.
-func checkLists(ctx context.Context, api *rollplan.API, cache *rollplan.Cache, namespaces []string) error {
-	namespace := ""
-	if len(namespaces) > 0 {
-		namespace = namespaces[0]
-	}
-	var failed []error
-	for _, kind := range cache.Kinds() {
-		if kind == rollplan.Namespace {
-			continue
-		}
-		_, err := api.List(ctx, kind, namespace, metav1.ListOptions{Limit: 1})
-		switch {
-		case apierrors.IsNotFound(err):
-			failed = append(failed, fmt.Errorf("the API server does not serve %s: %w", kind, err))
-		case err != nil:
-			failed = append(failed, fmt.Errorf("list %s: %w", kind, err))
-		}
-	}
-	return errors.Join(failed...)
 }

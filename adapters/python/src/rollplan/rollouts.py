@@ -82,12 +82,15 @@ class Rollouts:
             if observed is None:
                 return SyncResult()
             owner, response = observed
-            unverified = not state.verified and any(it.call.kind == REPLICA_SET.kind for it in response.steps)
-            if unverified and self._outdated(owner, state, cancel):
-                observed = self._plan(key, state, cancel)
-                if observed is None:
-                    return SyncResult()
-                response = observed[1]
+            if not state.verified and _writes_replica_sets(response):
+                outdated, others = self._verify(owner, state, cancel)
+                if outdated or others:
+                    observed = self._plan(key, state, cancel, others)
+                    if observed is None:
+                        return SyncResult()
+                    response = observed[1]
+                    # The next snapshot does not have the others. If they prevent all writes, they must be listed again.
+                    state.verified = not others or _writes_replica_sets(response)
             if delay := self._status_delay(response, state):
                 return SyncResult(response, delay)
             return self._carry_out(response, state, cancel)
@@ -176,13 +179,14 @@ class Rollouts:
     # --- the parts of a sync
 
     def _plan(
-        self, key: Key, state: OwnerState, cancel: Cancellation | None
+        self, key: Key, state: OwnerState, cancel: Cancellation | None, others: Iterable[Object] = ()
     ) -> tuple[Object, plan_pb2.PlanRolloutResponse] | None:
         observed = self._observe(key, state, controlling=True)
         if observed is None:
             self._states.forget(key)
             return None
         owner, snapshot = observed
+        snapshot.objects_json.extend(it.json for it in others)
         request = plan_pb2.PlanRolloutRequest(snapshot=snapshot, options=self._options)
         return owner, self._planner.plan_rollout(request, cancel)
 
@@ -222,20 +226,25 @@ class Rollouts:
             snapshot.pods_complete = True
         return owner, snapshot
 
-    def _outdated(self, owner: Object, state: OwnerState, cancel: Cancellation | None) -> bool:
+    def _verify(self, owner: Object, state: OwnerState, cancel: Cancellation | None) -> tuple[bool, list[Object]]:
         """Reads the ReplicaSets from the API server. Returns whether the last request had different ones.
 
         Watches of different kinds lag independently: after a restart of the API server, or when a standby becomes the leader,
         the cache may show the newest template together with old sizes. No precondition covers the sizes of *other*
         ReplicaSets, which limit how far one may grow. Only this adapter changes sizes, so reading once before the first write
         is enough, and again after a call whose outcome is not as planned.
+
+        Also returns those of other controllers that the selector of a custom resource matches. The planner needs them only
+        before the first write: it refuses a custom resource that would run the pods of a Deployment a second time.
         """
-        outdated = False
+        outdated, others = False, []
         for it in self._api.replica_sets(owner, cancel):
             if it.controller is None or it.controller.uid == owner.uid:
                 outdated = state.record_read(it) or outdated
+            elif self.kind != DEPLOYMENT:
+                others.append(it)
         state.verified = True
-        return outdated
+        return outdated, others
 
     def _status_delay(self, response: plan_pb2.PlanRolloutResponse, state: OwnerState) -> float:
         """How long to delay a plan that only reports progress. 0 for any other plan."""
@@ -279,3 +288,7 @@ class Rollouts:
             if error.code == 403:
                 return []  # a verdict without events is less certain, never wrong
             raise
+
+
+def _writes_replica_sets(response: plan_pb2.PlanRolloutResponse) -> bool:
+    return any(it.call.kind == REPLICA_SET.kind for it in response.steps)

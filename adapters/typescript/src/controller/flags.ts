@@ -100,6 +100,12 @@ const FLAGS = {
   "health-probe-bind-address": flag(address, ":8081", "address of /healthz and /readyz; 0 disables them"),
   "leader-elect": flag(boolean, "true", "work only while holding a lease, so that several replicas can run"),
   "leader-elect-namespace": flag(text, "", "namespace of the lease and of the probe; defaults to that of the pod"),
+  "leader-elect-lease-name": flag(
+    text,
+    "",
+    "name of the lease; adapters with the same lease exclude each other, so each installation needs its own; defaults to " +
+      "rollplan-controller and the mode",
+  ),
   "leader-elect-lease-duration": flag(duration, "15s", "how long other replicas wait before they take over a lease"),
   "native-controller-probe": flag(
     duration,

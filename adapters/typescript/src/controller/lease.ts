@@ -31,6 +31,8 @@ export interface ElectionOptions {
   readonly name: string;
   readonly identity: string;
   readonly durationMs: number;
+  /** Called with the lease, its holder, and whether that is this process, whenever the holder changes. */
+  readonly observer?: (lease: string, holder: string, isSelf: boolean) => void;
 }
 
 /** Holds a lease, or waits for it. */
@@ -42,6 +44,8 @@ export class Election {
   #seen = "";
   #seenAt = 0;
   #held = false;
+  // The holder, and the error of the last attempt, that were logged last.
+  #reported = { holder: "", error: "" };
 
   constructor(options: ElectionOptions) {
     this.#options = options;
@@ -51,12 +55,9 @@ export class Election {
 
   /** Waits for the lease. False if the signal was aborted before. */
   async acquire(signal: AbortSignal): Promise<boolean> {
-    const { clock, log, identity } = this.#options;
+    const { clock } = this.#options;
     while (!signal.aborted) {
-      if (await this.#try()) {
-        log.info(`became the leader: ${identity}`);
-        return true;
-      }
+      if (await this.#try()) return true;
       await sleep(clock, this.#retryMs, signal).catch(() => undefined);
     }
     return false;
@@ -118,10 +119,12 @@ export class Election {
         ["kind", JSON.stringify(LEASE.kind)],
         ["metadata", JSON.stringify({ namespace, name })],
       ]);
-      this.#held = await this.#write("POST", lease, this.#mine({}), signal);
-      return this.#held;
+      return this.#acquire("POST", lease, this.#mine({}), signal);
     }
-    if (!answer.ok) return false;
+    if (!answer.ok) {
+      this.#report(this.#reported.holder, `${answer.message || "no answer"} (${answer.code})`);
+      return false;
+    }
     const { lease, spec } = readLease(answer.text);
     const { holderIdentity: holder = "", renewTime = "", leaseDurationSeconds: seconds } = spec;
     const now = clock.now();
@@ -132,10 +135,28 @@ export class Election {
     const heldMs = seconds === undefined ? durationMs : seconds * 1000;
     if (holder !== "" && holder !== identity && now < this.#seenAt + heldMs) {
       this.#held = false;
+      this.#report(holder);
       return false;
     }
-    this.#held = await this.#write("PUT", lease, this.#mine(spec), signal);
+    return this.#acquire("PUT", lease, this.#mine(spec), signal);
+  }
+
+  async #acquire(method: "POST" | "PUT", lease: Map<string, string>, spec: LeaseSpec, signal?: AbortSignal): Promise<boolean> {
+    this.#held = await this.#write(method, lease, spec, signal);
+    if (this.#held) this.#report(this.#options.identity);
     return this.#held;
+  }
+
+  /** Reports changes: a standby is ready and does nothing, like an adapter without work. */
+  #report(holder: string, error = ""): void {
+    const { namespace, name, identity, log, observer } = this.#options;
+    if (this.#reported.holder === holder && this.#reported.error === error) return;
+    this.#reported = { holder, error };
+    const [lease, isSelf] = [`${namespace}/${name}`, holder === identity];
+    observer?.(lease, holder, isSelf);
+    if (error) log.warn(`cannot read the lease ${lease}: ${error}`);
+    else if (isSelf) log.info(`acquired the lease ${lease}: ${holder}`);
+    else log.info(`waiting for the lease ${lease}, which another adapter holds: ${holder}`);
   }
 
   #mine(spec: LeaseSpec): LeaseSpec {

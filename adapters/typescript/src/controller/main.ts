@@ -4,8 +4,9 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 
+import { CancelledError } from "../errors.js";
 import { Api } from "../kubernetes.js";
-import { pathOf } from "../objects.js";
+import { POD, REPLICA_SET } from "../objects.js";
 import { Planner } from "../planner.js";
 import { Rollouts } from "../rollouts.js";
 import { SYSTEM_CLOCK } from "./clock.js";
@@ -17,6 +18,7 @@ import { createLog, type Log } from "./log.js";
 import { Metrics } from "./metrics.js";
 import { Probe } from "./probe.js";
 import { Endpoint, probes } from "./serve.js";
+import { awaitAccess, NoAccessError } from "./start.js";
 
 const NAME = "rollplan-controller";
 // Shorter than the timeout of the kubelet's probes.
@@ -29,21 +31,22 @@ async function run(flags: Flags, log: Log, stop: AbortSignal): Promise<number> {
   const api = await Api.fromConfig(kubeconfig, { userAgent: NAME, limiter });
   // Without a limiter, because the lease must not wait for other requests.
   const leaseApi = await Api.fromConfig(kubeconfig, { userAgent: NAME });
-  const kind = kindOf(flags);
-  if ((await api.request({ method: "GET", path: pathOf(kind, flags.namespaces[0]), query: "limit=1" })).code === 404) {
-    log.error(
-      `the API server does not serve ${kind.kind}: apply adapters/config/planneddeployment-crd.yaml, and wait for it with ` +
-        "kubectl wait --for=condition=Established crd/planneddeployments.apps.rollplan.dev",
-    );
+  const kinds = [kindOf(flags), REPLICA_SET, POD];
+  try {
+    await awaitAccess({ api, clock: SYSTEM_CLOCK, log, kinds, namespaces: namespacesOf(flags) }, stop);
+  } catch (error) {
+    if (error instanceof CancelledError) return 0;
+    if (!(error instanceof NoAccessError)) throw error;
+    log.error(error.message);
     return 1;
   }
   const metrics = new Metrics();
   const planner = connect(flags, metrics.observePlanner);
   const controller = createController(flags, log, metrics, api, planner);
-  const endpoints = await listen(flags, metrics, planner);
+  const endpoints = await listen(flags, log, metrics, planner);
   try {
     await Promise.race([controller.startCaches(), aborted(stop)]);
-    return await work(flags, log, controller, leaseApi, stop);
+    return await work(flags, log, metrics, controller, leaseApi, stop);
   } finally {
     for (const it of endpoints) it.close();
     planner.close();
@@ -59,13 +62,13 @@ function connect(flags: Flags, observer: Metrics["observePlanner"]): Planner {
 }
 
 function createController(flags: Flags, log: Log, metrics: Metrics, api: Api, planner: Planner): Controller {
-  const { namespaces, selector, workers } = flags;
+  const { selector, workers } = flags;
   const probed = { api, clock: SYSTEM_CLOCK, log, namespace: flags["leader-elect-namespace"] };
   const options = {
     kind: kindOf(flags),
     log,
     metrics,
-    namespaces: namespaces.length > 0 ? namespaces : [""],
+    namespaces: namespacesOf(flags),
     selector,
     workers,
     minIntervalMs: flags["min-interval"],
@@ -78,7 +81,12 @@ function createController(flags: Flags, log: Log, metrics: Metrics, api: Api, pl
   });
 }
 
-async function listen(flags: Flags, metrics: Metrics, planner: Planner): Promise<Endpoint[]> {
+/** The namespaces to watch. An empty name stands for all. */
+function namespacesOf({ namespaces }: Flags): readonly string[] {
+  return namespaces.length > 0 ? namespaces : [""];
+}
+
+async function listen(flags: Flags, log: Log, metrics: Metrics, planner: Planner): Promise<Endpoint[]> {
   const endpoints: Promise<Endpoint>[] = [];
   const { "metrics-bind-address": metricsAddress, "health-probe-bind-address": healthAddress } = flags;
   if (metricsAddress) {
@@ -86,12 +94,19 @@ async function listen(flags: Flags, metrics: Metrics, planner: Planner): Promise
     const page = { type: metrics.registry.contentType, read: () => metrics.registry.metrics() };
     endpoints.push(Endpoint.listen(metricsAddress, { "/metrics": page }));
   }
-  if (healthAddress) endpoints.push(Endpoint.listen(healthAddress, probes(() => planner.check(READINESS_TIMEOUT_MS))));
+  if (healthAddress) endpoints.push(Endpoint.listen(healthAddress, probes(() => planner.check(READINESS_TIMEOUT_MS), log)));
   return Promise.all(endpoints);
 }
 
 /** Runs the controller, while holding the lease if there is one. */
-async function work(flags: Flags, log: Log, controller: Controller, api: Api, stop: AbortSignal): Promise<number> {
+async function work(
+  flags: Flags,
+  log: Log,
+  metrics: Metrics,
+  controller: Controller,
+  api: Api,
+  stop: AbortSignal,
+): Promise<number> {
   if (!flags["leader-elect"]) {
     if (!stop.aborted) controller.startWorkers();
     await aborted(stop);
@@ -103,8 +118,9 @@ async function work(flags: Flags, log: Log, controller: Controller, api: Api, st
     clock: SYSTEM_CLOCK,
     log,
     namespace: flags["leader-elect-namespace"],
-    // The name of the Go adapter's lease: the adapters exclude each other.
-    name: `${NAME}-${flags.mode}`,
+    // By default the lease of the Go adapter: the adapters exclude each other.
+    name: flags["leader-elect-lease-name"] || `${NAME}-${flags.mode}`,
+    observer: metrics.observeLease,
     identity: `${hostname()}_${randomUUID()}`,
     durationMs: flags["leader-elect-lease-duration"],
   });

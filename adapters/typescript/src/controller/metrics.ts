@@ -34,6 +34,14 @@ export class Metrics {
     labelNames: ["phase"],
     registers: this.#registers,
   });
+  readonly #leaseHolder = new Gauge({
+    name: "rollplan_controller_lease_holder",
+    help:
+      "Always 1. The label holder has the holder of the lease, and self whether that is this process. Other processes wait for " +
+      "the lease.",
+    labelNames: ["lease", "holder", "self"],
+    registers: this.#registers,
+  });
   readonly #phases = new Map<string, string>();
 
   /** Measures a queue whenever the metrics are read. */
@@ -57,6 +65,12 @@ export class Metrics {
   readonly observePlanner = (ms: number, code: string): void => {
     const words = code.split("_").map((it) => it.charAt(0).toUpperCase() + it.slice(1));
     this.#plannerSeconds.observe({ code: code === "ok" ? "OK" : words.join("") }, ms / 1000);
+  };
+
+  /** Records the holder of the lease. It is empty after the lease has been released. */
+  readonly observeLease = (lease: string, holder: string, isSelf: boolean): void => {
+    this.#leaseHolder.reset();
+    if (holder) this.#leaseHolder.set({ lease, holder, self: String(isSelf) }, 1);
   };
 
   countSync(outcome: string): void {

@@ -107,7 +107,12 @@ export class Probe {
 
   #deployment(revisionHistoryLimit: number): object {
     const labels = { [PROBE_LABEL]: "native-controller" };
-    const containers = [{ name: "never-started", image: "never-started" }];
+    // It complies with the restricted Pod Security Standard: otherwise the API server would warn about it.
+    const securityContext = { allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } };
+    const pod = {
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } },
+      containers: [{ name: "never-started", image: "never-started", securityContext }],
+    };
     return {
       apiVersion: DEPLOYMENT.apiVersion,
       kind: DEPLOYMENT.kind,
@@ -117,7 +122,7 @@ export class Probe {
         paused: true,
         revisionHistoryLimit,
         selector: { matchLabels: labels },
-        template: { metadata: { labels }, spec: { containers } },
+        template: { metadata: { labels }, spec: pod },
       },
     };
   }

@@ -4,6 +4,8 @@ import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
+import type { Log } from "./log.js";
+
 /** Host and port to listen on. */
 export interface Address {
   readonly host: string;
@@ -55,11 +57,25 @@ async function respond(response: ServerResponse, page: Page | undefined): Promis
   }
 }
 
-/** The probes. Readiness fails while the service is unreachable. */
-export function probes(check: () => Promise<void>): Record<string, Page> {
+/** The probes. Readiness fails while the service is unreachable. Each change of it is logged, with the reason. */
+export function probes(check: () => Promise<void>, log: Log): Record<string, Page> {
   const ok = "ok";
-  return {
-    "/healthz": { read: () => Promise.resolve(ok) },
-    "/readyz": { read: () => check().then(() => ok) },
+  let reported: string | undefined;
+  const report = (reason: string): void => {
+    if (reason === reported) return;
+    reported = reason;
+    if (reason) log.warn(`not ready: the service does not answer: ${reason}`);
+    else log.info("ready");
   };
+  const ready = async (): Promise<string> => {
+    try {
+      await check();
+    } catch (error) {
+      report(error instanceof Error ? error.message : String(error));
+      throw error;
+    }
+    report("");
+    return ok;
+  };
+  return { "/healthz": { read: () => Promise.resolve(ok) }, "/readyz": { read: ready } };
 }

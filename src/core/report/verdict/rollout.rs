@@ -23,8 +23,9 @@ impl Assessment<'_> {
                 ..Verdict::new(Outlook::NeedsChange, true, None)
             });
         }
-        if let Some(empty) = find(Cause::SelectorEmpty) {
-            return Some(Verdict::new(Outlook::NeedsChange, true, Some(empty)));
+        let selector = find(Cause::SelectorEmpty).or_else(|| find(Cause::SelectorOverlap));
+        if let Some(selector) = selector {
+            return Some(Verdict::new(Outlook::NeedsChange, true, Some(selector)));
         }
         if self.is_complete() {
             return Some(Verdict::new(Outlook::Complete, true, None));

@@ -21,8 +21,9 @@ from rollplan.controller import _health, _metrics
 from rollplan.controller._controller import Controller, Options
 from rollplan.controller._lease import Election
 from rollplan.controller._probe import Probe
+from rollplan.controller._start import NoAccessError, await_access
 from rollplan.kubernetes import Api, Limiter
-from rollplan.objects import DEPLOYMENT, PLANNED_DEPLOYMENT
+from rollplan.objects import DEPLOYMENT, PLANNED_DEPLOYMENT, POD, REPLICA_SET
 from rollplan.planner import Planner
 from rollplan.v1 import plan_pb2
 
@@ -115,6 +116,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     add("--leader-elect-namespace", default="", help="namespace of the lease and of the probe; defaults to that of the pod")
     add(
+        "--leader-elect-lease-name",
+        default="",
+        help="name of the lease; adapters with the same lease exclude each other, so each installation needs its own"
+        " (rollplan-controller and the mode)",
+    )
+    add(
         "--leader-elect-lease-duration",
         type=duration,
         default=15.0,
@@ -173,12 +180,11 @@ def run(arguments: argparse.Namespace, stop: threading.Event) -> int:
     limiter = Limiter(arguments.kube_api_qps, arguments.kube_api_burst)
     api = Api.from_config(arguments.kubeconfig, user_agent=NAME, limiter=limiter)
     kind = MODES[arguments.mode]
-    if api.request("GET", kind.path(), "limit=1").code == 404:
-        log.error(
-            "the API server does not serve %s: apply adapters/config/planneddeployment-crd.yaml, and wait for it with "
-            "kubectl wait --for=condition=Established crd/planneddeployments.apps.rollplan.dev",
-            kind.kind,
-        )
+    options = options_of(arguments, api)
+    try:
+        await_access(api, (kind, REPLICA_SET, POD), options.namespaces, stop)
+    except NoAccessError as error:
+        log.error("%s", error)
         return 1
     with planner_of(arguments) as planner:
         if arguments.metrics_bind_address:
@@ -186,7 +192,7 @@ def run(arguments: argparse.Namespace, stop: threading.Event) -> int:
             start_http_server(port, host)
         if arguments.health_probe_bind_address:
             _health.serve(arguments.health_probe_bind_address, lambda: planner.check(READINESS_TIMEOUT))
-        controller = Controller(api, planner, kind, options_of(arguments, api))
+        controller = Controller(api, planner, kind, options)
         controller.start_caches(stop)
         if not arguments.leader_elect:
             controller.start_workers()
@@ -194,11 +200,10 @@ def run(arguments: argparse.Namespace, stop: threading.Event) -> int:
             controller.stop()
             return 0
         identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-        # Without a limiter, because the lease must not wait for other requests. The name is that of the Go adapter.
+        # Without a limiter, because the lease must not wait for other requests. The default is the lease of the Go adapter.
         own = Api.from_config(arguments.kubeconfig, user_agent=NAME)
-        election = Election(
-            own, arguments.leader_elect_namespace, f"{NAME}-{arguments.mode}", identity, arguments.leader_elect_lease_duration
-        )
+        lease = arguments.leader_elect_lease_name or f"{NAME}-{arguments.mode}"
+        election = Election(own, arguments.leader_elect_namespace, lease, identity, arguments.leader_elect_lease_duration)
         return lead(controller, election, stop)
 
 

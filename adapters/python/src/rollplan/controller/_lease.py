@@ -8,6 +8,7 @@ import threading
 import time
 from datetime import datetime, timezone
 
+from rollplan.controller._metrics import observe_lease
 from rollplan.kubernetes import Answer, Api
 from rollplan.objects import Json, Kind
 
@@ -26,12 +27,13 @@ class Election:
         self._seen: tuple[str, str] | None = None
         self._seen_at = 0.0
         self._held = False
+        # The holder, and the error of the last attempt, that were logged last.
+        self._reported = ("", "")
 
     def acquire(self, stop: threading.Event) -> bool:
         """Waits for the lease. False if stopped."""
         while not stop.is_set():
             if self._try():
-                log.info("became the leader: %s", self._identity)
                 return True
             stop.wait(self._retry)
         return False
@@ -63,9 +65,9 @@ class Election:
         if answer.code == 404:
             meta = {"name": self._name, "namespace": self._namespace}
             lease: Json = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": meta, "spec": {}}
-            self._held = self._write("POST", self._mine(lease, transitions=0))
-            return self._held
+            return self._acquire("POST", self._mine(lease, transitions=0))
         if not answer.ok:
+            self._report(self._reported[0], f"{answer.message or 'no answer'} ({answer.code})")
             return False
         lease = answer.json()
         spec = lease.setdefault("spec", {})
@@ -74,10 +76,30 @@ class Election:
             self._seen, self._seen_at = (holder, renewed), now
         if holder not in ("", self._identity) and now < self._seen_at + spec.get("leaseDurationSeconds", self._duration):
             self._held = False
+            self._report(holder)
             return False
         transitions = spec.get("leaseTransitions", 0) + (holder != self._identity)
-        self._held = self._write("PUT", self._mine(lease, transitions))
+        return self._acquire("PUT", self._mine(lease, transitions))
+
+    def _acquire(self, method: str, lease: Json) -> bool:
+        self._held = self._write(method, lease)
+        if self._held:
+            self._report(self._identity)
         return self._held
+
+    def _report(self, holder: str, error: str = "") -> None:
+        """Reports changes: a standby is ready and does nothing, like an adapter without work."""
+        if (holder, error) == self._reported:
+            return
+        self._reported = (holder, error)
+        lease, is_self = f"{self._namespace}/{self._name}", holder == self._identity
+        observe_lease(lease, holder, is_self=is_self)
+        if error:
+            log.warning("cannot read the lease %s: %s", lease, error)
+        elif is_self:
+            log.info("acquired the lease %s: %s", lease, holder)
+        else:
+            log.info("waiting for the lease %s, which another adapter holds: %s", lease, holder)
 
     def _mine(self, lease: Json, transitions: int) -> Json:
         spec = lease["spec"]

@@ -26,6 +26,20 @@ ROLLOUTS = Gauge(
 )
 QUEUE_LENGTH = Gauge("rollplan_controller_queue_length", "Deployments that are waiting to be synced.")
 
+LEASE_HOLDER = Gauge(
+    "rollplan_controller_lease_holder",
+    "Always 1. The label holder has the holder of the lease, and self whether that is this process. Other processes wait for"
+    " the lease.",
+    ["lease", "holder", "self"],
+)
+
+
+def observe_lease(lease: str, holder: str, *, is_self: bool) -> None:
+    """Records the holder of the lease. It is empty after the lease has been released."""
+    LEASE_HOLDER.clear()
+    if holder:
+        LEASE_HOLDER.labels(lease, holder, str(is_self).lower()).set(1)
+
 
 def observe_planner(seconds: float, code: str) -> None:
     """Measures an attempt to call the service."""

@@ -103,7 +103,12 @@ class Probe:
 
     def _deployment(self, limit: int) -> Json:
         labels = {LABEL: "native-controller"}
-        containers = [{"name": "never-started", "image": "never-started"}]
+        # It complies with the restricted Pod Security Standard: otherwise the API server would warn about it.
+        context = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        pod = {
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [{"name": "never-started", "image": "never-started", "securityContext": context}],
+        }
         return {
             "apiVersion": DEPLOYMENT.api_version,
             "kind": DEPLOYMENT.kind,
@@ -113,7 +118,7 @@ class Probe:
                 "paused": True,
                 "revisionHistoryLimit": limit,
                 "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
+                "template": {"metadata": {"labels": labels}, "spec": pod},
             },
         }
 

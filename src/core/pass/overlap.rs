@@ -1,0 +1,71 @@
+//! A custom resource must not select the pods of a running Deployment: both would run all pods. Kubernetes has no such rule,
+//! because its own Deployments only overlap by mistake. A custom resource is often made from the manifest of a Deployment.
+
+use super::{Pass, Stop, SyncResult, quote};
+use crate::action::Event;
+use crate::snapshot::{OwnerReference, ReplicaSet, Snapshot};
+use crate::time::Span;
+
+/// The reason of the condition, and of the event.
+const SELECTOR_OVERLAP: &str = "SelectorOverlap";
+
+/// The time after which to plan again. Nothing notifies a caller of changes to objects of other owners.
+pub(crate) fn retry_after() -> Span {
+    Span::from_seconds(10)
+}
+
+/// A ReplicaSet that runs pods of a Deployment which the custom resource selects, and its Deployment.
+///
+/// Only a custom resource without ReplicaSets of its own is refused. A later Deployment must not stop the rollouts of one that
+/// is running, and one that is handed the ReplicaSets of a deleted Deployment gets them without an owner.
+pub(crate) fn rival(snapshot: &Snapshot) -> Option<(&ReplicaSet, &OwnerReference)> {
+    let owner = &snapshot.deployment;
+    let has_own = || {
+        let mut controllers = snapshot.replica_sets.iter();
+        controllers.any(|set| {
+            let controller = set.metadata.controller();
+            controller.is_some_and(|it| it.uid == owner.metadata.uid)
+        })
+    };
+    let deleting = owner.metadata.deletion_timestamp.is_some();
+    if owner.is_native() || deleting || has_own() {
+        return None;
+    }
+    snapshot.replica_sets.iter().find_map(|set| {
+        let deployment = set.metadata.controller()?;
+        let is_native = deployment.api_version == "apps/v1" && deployment.kind == "Deployment";
+        let overlaps = set.replicas > 0 && owner.spec.selector.matches(&set.metadata.labels);
+        (is_native && overlaps).then_some((set, deployment))
+    })
+}
+
+/// What a user is told about it.
+pub(crate) fn message((set, deployment): (&ReplicaSet, &OwnerReference)) -> String {
+    format!(
+        "the selector matches ReplicaSet {} of Deployment {}, so its pods would run twice",
+        quote(&set.metadata.name),
+        quote(&deployment.name)
+    )
+}
+
+impl Pass<'_> {
+    /// Reports the overlap, and does nothing else.
+    pub(super) fn refuse_overlap(
+        &mut self,
+        rival: (&ReplicaSet, &OwnerReference),
+    ) -> SyncResult<()> {
+        let generation = self.owner.deployment.metadata.generation;
+        let progressing = self.owner.progressing();
+        if progressing.is_none_or(|it| it.reason != SELECTOR_OVERLAP) {
+            let message = message(rival);
+            self.writes
+                .record(Event::warning(SELECTOR_OVERLAP, message.clone()));
+            self.set_progressing("False", SELECTOR_OVERLAP, message);
+        }
+        if self.owner.status.observed_generation < generation {
+            self.owner.status.to_mut().observed_generation = generation;
+        }
+        self.write_status()?;
+        Err(Stop::Overlap)
+    }
+}

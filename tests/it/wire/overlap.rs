@@ -1,0 +1,126 @@
+//! A custom resource whose selector matches the pods of a Deployment is refused.
+
+use rollplan::proto;
+use rollplan::wire;
+use serde_json::{Value, json};
+
+use super::Parts as _;
+use super::objects::{half_way, list, with_texts};
+
+/// The objects of a Deployment in the middle of a rollout, and a custom resource with its selector.
+fn beside_a_deployment() -> Vec<Value> {
+    let mut items = half_way().1;
+    items.retain(|item| item["kind"] != "Pod");
+    let mut planned = items[0].clone();
+    planned["apiVersion"] = "apps.rollplan.dev/v1alpha1".into();
+    planned["kind"] = "PlannedDeployment".into();
+    planned["metadata"]["uid"] = "planned".into();
+    planned["status"] = json!({});
+    items.push(planned);
+    items
+}
+
+/// The owner in the metadata of each ReplicaSet, or none.
+fn give_to(items: &mut [Value], owner: Option<(&str, &str, &str)>) {
+    for set in items.iter_mut().filter(|item| item["kind"] == "ReplicaSet") {
+        set["metadata"]["ownerReferences"] = match owner {
+            Some((version, kind, uid)) => {
+                json!([{"apiVersion": version, "kind": kind, "name": "web", "uid": uid,
+                "controller": true, "blockOwnerDeletion": true}])
+            }
+            None => json!([]),
+        };
+    }
+}
+
+fn plan(items: &[Value]) -> proto::PlanRolloutResponse {
+    let (mut typed, _) = half_way();
+    typed.snapshot().target = Some(proto::Target {
+        api_version: "apps.rollplan.dev/v1alpha1".to_owned(),
+        kind: "PlannedDeployment".to_owned(),
+        resource: "planneddeployments".to_owned(),
+        ..Default::default()
+    });
+    typed.options.get_or_insert_default().report = true;
+    wire::plan_rollout(with_texts(&typed, vec![list(items).to_string()])).unwrap()
+}
+
+/// The kinds that a plan writes.
+fn written(plan: &proto::PlanRolloutResponse) -> Vec<&str> {
+    let calls = plan.steps.iter().filter_map(|step| step.call.as_ref());
+    calls.map(|call| call.kind.as_str()).collect()
+}
+
+#[test]
+fn custom_resource_that_selects_pods_of_a_deployment_is_refused() {
+    let mut items = beside_a_deployment();
+    let refused = plan(&items);
+    assert_eq!(written(&refused), ["PlannedDeployment"]);
+    let status = refused.status.as_ref().unwrap();
+    let [condition] = &status.conditions[..] else {
+        panic!("{:?}", status.conditions)
+    };
+    assert_eq!(
+        (&*condition.r#type, &*condition.status, &*condition.reason),
+        ("Progressing", "False", "SelectorOverlap")
+    );
+    assert!(
+        condition
+            .message
+            .contains("of Deployment \"web\", so its pods would run twice")
+    );
+    let mut events = refused.steps.iter().flat_map(|step| &step.events);
+    assert_eq!(events.next().unwrap().reason, "SelectorOverlap");
+    let report = refused.report.as_ref().unwrap();
+    assert_eq!(report.phase(), proto::Phase::Refused);
+    assert_eq!(report.blockers[0].reason, "SELECTOR_OVERLAP");
+    assert_eq!(report.verdict.as_ref().unwrap().reason, "SELECTOR_OVERLAP");
+    assert_eq!(refused.requeue_after.as_ref().unwrap().seconds, 10);
+    // It is reported once, and checked again.
+    let mut calls = refused.steps.iter().filter_map(|step| step.call.as_ref());
+    let call = calls.next().unwrap();
+    let written: Value = serde_json::from_str(&call.body_json).unwrap();
+    items.last_mut().unwrap()["status"] = written["status"].clone();
+    let again = plan(&items);
+    assert!(again.steps.is_empty(), "{:?}", again.steps);
+    assert_eq!(again.requeue_after.as_ref().unwrap().seconds, 10);
+}
+
+#[test]
+fn custom_resource_adopts_what_a_deleted_deployment_leaves() {
+    let mut items = beside_a_deployment();
+    give_to(&mut items, None);
+    let adopted = plan(&items);
+    assert!(
+        adopted
+            .steps
+            .iter()
+            .any(|step| matches!(step.action, Some(proto::step::Action::AdoptReplicaSet(_))))
+    );
+    // Of two ReplicaSets, one is still the Deployment's.
+    items[1]["metadata"]["ownerReferences"] =
+        half_way().1[1]["metadata"]["ownerReferences"].clone();
+    assert_eq!(written(&plan(&items)), ["PlannedDeployment"]);
+}
+
+#[test]
+fn custom_resource_is_not_refused_for_other_reasons() {
+    // A Deployment without pods, other owners, and a Deployment that was created later.
+    let mut empty = beside_a_deployment();
+    for set in empty.iter_mut().filter(|item| item["kind"] == "ReplicaSet") {
+        set["spec"]["replicas"] = 0.into();
+    }
+    let mut others = beside_a_deployment();
+    give_to(
+        &mut others,
+        Some(("argoproj.io/v1alpha1", "Rollout", "other")),
+    );
+    let mut later = beside_a_deployment();
+    give_to(
+        &mut later[2..3],
+        Some(("apps.rollplan.dev/v1alpha1", "PlannedDeployment", "planned")),
+    );
+    for items in [empty, others, later] {
+        assert!(written(&plan(&items)).contains(&"ReplicaSet"));
+    }
+}
