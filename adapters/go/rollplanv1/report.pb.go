@@ -199,8 +199,8 @@ type RolloutReport struct {
 	// Numbers of a workload of another kind than a Deployment, in the order in which to show them. Empty for Deployments,
 	// which have `counts`, and for kinds without numbers.
 	Counters []*Counter `protobuf:"bytes,10,rep,name=counters,proto3" json:"counters,omitempty"`
-	// Whether the kind is not known, so that only the fields decide that many controllers share, for example
-	// observedGeneration and the condition Ready. docs/verdict.md has the rule.
+	// Whether the kind has no counters, and is judged by its row in the table of kinds, or by the fields that many controllers
+	// share, for example observedGeneration and the condition Ready. docs/verdict.md has the table and the rule.
 	Generic       bool `protobuf:"varint,11,opt,name=generic,proto3" json:"generic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

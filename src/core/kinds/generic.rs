@@ -26,7 +26,7 @@ const BAD: [&str; 6] = [
     "Degraded",
 ];
 const TERMINAL: &str = ".Terminal";
-/// A condition that is no failure for this reason.
+/// A condition that does not report a failure for this reason.
 const CREATING: (&str, &str) = ("NotReady", "Creating");
 /// Conditions that report work while they are true. Progressing is not one of them: Deployments keep it true.
 const BUSY: [&str; 3] = ["Reconciling", "Issuing", "RolloutProgressing"];
@@ -65,7 +65,7 @@ pub struct Fields {
     pub has_status: bool,
     /// Whether its kind has a status subresource. `None` if that is unknown.
     pub has_status_subresource: Option<bool>,
-    /// Strings, and numbers and truth values as text. Empty ones are left out.
+    /// Strings, and numbers and truth values as text. Empty ones are omitted.
     pub texts: BTreeMap<&'static str, String>,
     /// Numbers.
     pub numbers: BTreeMap<&'static str, i64>,

@@ -962,6 +962,14 @@ mod tests {
             kinds => kinds.join(", "),
         };
         let mut good = words(row, |word| word.good);
+        for (text, word) in good
+            .iter_mut()
+            .zip(row.words.iter().filter(|word| !word.good.is_empty()))
+        {
+            if word.is_optional {
+                text.push_str(", if it is set");
+            }
+        }
         let required = row.required.iter();
         good.extend(required.map(|alternatives| alternatives.join(" or ")));
         good.extend(each(row.counted, "if it exists"));

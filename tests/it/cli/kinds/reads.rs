@@ -186,7 +186,7 @@ fn causes_known_from_events_only_are_reported() {
         (
             claim("Pending"),
             event("PersistentVolumeClaim", "WaitForFirstConsumer", "waiting"),
-            3,
+            0,
             "its StorageClass binds it when the first pod uses it",
             "involvedObject.kind=PersistentVolumeClaim",
         ),

@@ -151,8 +151,8 @@ class RolloutReport(_message.Message):
     replica_set: _builtins.str
     """Name of the ReplicaSet with the current template. Empty if it does not exist yet."""
     generic: _builtins.bool
-    """Whether the kind is not known, so that only the fields decide that many controllers share, for example
-    observedGeneration and the condition Ready. docs/verdict.md has the rule.
+    """Whether the kind has no counters, and is judged by its row in the table of kinds, or by the fields that many controllers
+    share, for example observedGeneration and the condition Ready. docs/verdict.md has the table and the rule.
     """
     @_builtins.property
     def counts(self) -> Global___Counts:
