@@ -40,8 +40,8 @@ const (
 	// The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when a user deletes them
 	// (updateStrategy OnDelete).
 	Phase_PHASE_PAUSED Phase = 3
-	// The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, or
-	// a Job has failed.
+	// The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, a
+	// Job has failed, or the status of an object reports a failure.
 	Phase_PHASE_STALLED Phase = 4
 	// The object is being deleted.
 	Phase_PHASE_DELETING Phase = 5

@@ -190,7 +190,7 @@ impl Judge<'_, '_> {
                     self.row.fails_when_false.contains(&kind)
                         || self.row.failed_reasons.contains(&by_reason)
                 }
-                _ => self.row.failed_reasons.contains(&by_reason),
+                _ => false,
             }
         })?;
         let what = format!("its condition {} is {}", name(failed), truth(failed));
@@ -408,13 +408,13 @@ impl Judge<'_, '_> {
 
     /// The judgement of its controller, which may recover unless the failure is final.
     fn stalled(&self, message: String, since: Option<Time>) -> Report {
-        let mut blocker = Blocker::new(Cause::ControllerStalled, message, "");
+        let (cause, what) = match self.row.is_final {
+            true => (Cause::JobFailed, "has failed"),
+            false => (Cause::ControllerStalled, "is stalled"),
+        };
+        let mut blocker = Blocker::new(cause, message, "");
         blocker.since = since;
         let verdict = Verdict::new(Outlook::NeedsChange, self.row.is_final, Some(&blocker));
-        let what = match self.row.is_final {
-            true => "has failed",
-            false => "is stalled",
-        };
         self.scene
             .report(Phase::Stalled, what, vec![blocker], verdict, Vec::new())
     }

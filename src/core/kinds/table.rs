@@ -22,7 +22,7 @@ pub struct Row {
     pub bad: &'static [&'static str],
     /// Conditions that report a failure while they are false.
     pub fails_when_false: &'static [&'static str],
-    /// Conditions that report a failure while they are not true for this reason.
+    /// Conditions that report a failure while they are false for this reason.
     pub failed_reasons: &'static [(&'static str, &'static str)],
     /// Conditions that report work while they are true.
     pub busy: &'static [&'static str],
@@ -1002,7 +1002,7 @@ mod tests {
         failed.extend(each(row.bad, "true"));
         failed.extend(each(row.fails_when_false, "false"));
         let reasons = row.failed_reasons.iter();
-        failed.extend(reasons.map(|(kind, reason)| format!("{kind} not true ({reason})")));
+        failed.extend(reasons.map(|(kind, reason)| format!("{kind} false ({reason})")));
         if row.is_final {
             failed.push("certain".to_owned());
         }

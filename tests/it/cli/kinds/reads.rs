@@ -187,7 +187,7 @@ fn causes_known_from_events_only_are_reported() {
             claim("Pending"),
             event("PersistentVolumeClaim", "WaitForFirstConsumer", "waiting"),
             0,
-            "its StorageClass binds it when the first pod uses it",
+            "its StorageClass binds it when the first pod",
             "involvedObject.kind=PersistentVolumeClaim",
         ),
         (

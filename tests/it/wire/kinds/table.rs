@@ -25,6 +25,10 @@ fn expected(report: &proto::RolloutReport) -> Expected {
     let verdict = report.verdict.as_ref().unwrap();
     let blocker = report.blockers.first().map(|blocker| &*blocker.reason);
     assert_eq!(blocker.unwrap_or_default(), verdict.reason, "{report:#?}");
+    assert_eq!(
+        verdict.reason == "JOB_FAILED",
+        verdict.certain && report.phase() == Phase::Stalled
+    );
     match (report.phase(), verdict.outlook(), verdict.certain) {
         (Phase::Complete, Outlook::Complete, true) => Complete,
         (Phase::Progressing, Outlook::Undecided, false) => Progressing,

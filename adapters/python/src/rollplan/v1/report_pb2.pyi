@@ -40,8 +40,8 @@ class _PhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Phase.ValueType
     (updateStrategy OnDelete).
     """
     PHASE_STALLED: _Phase.ValueType  # 4
-    """The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, or
-    a Job has failed.
+    """The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, a
+    Job has failed, or the status of an object reports a failure.
     """
     PHASE_DELETING: _Phase.ValueType  # 5
     """The object is being deleted."""
@@ -70,8 +70,8 @@ PHASE_PAUSED: Phase.ValueType  # 3
 (updateStrategy OnDelete).
 """
 PHASE_STALLED: Phase.ValueType  # 4
-"""The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, or
-a Job has failed.
+"""The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, a
+Job has failed, or the status of an object reports a failure.
 """
 PHASE_DELETING: Phase.ValueType  # 5
 """The object is being deleted."""

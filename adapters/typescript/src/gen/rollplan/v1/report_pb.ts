@@ -482,8 +482,8 @@ export enum Phase {
   PAUSED = 3,
 
   /**
-   * The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, or
-   * a Job has failed.
+   * The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, a
+   * Job has failed, or the status of an object reports a failure.
    *
    * @generated from enum value: PHASE_STALLED = 4;
    */
