@@ -275,7 +275,7 @@ pub static TABLE: [Row; 42] = [
         words: &[Word {
             message: "status.failureMessage",
             good: &["Provisioned"],
-            busy: &["Pending", "Provisioning", "Deleting"],
+            busy: &["Pending", "Provisioning", "Deleting", "Unknown"],
             failed: &["Failed"],
             ..WORD
         }],

@@ -566,6 +566,12 @@ fn cases() -> Vec<Case> {
                 "status.phase is Failed: no credentials",
             ),
             (
+                none(),
+                json!({"phase": "Surprised", "conditions": conditions("Ready=True")}),
+                NotJudged,
+                "status.phase is Surprised; conditions Ready=True",
+            ),
+            (
                 json!({"paused": true}),
                 phase("Provisioned"),
                 Paused,
