@@ -5,7 +5,6 @@
 //! never a failure by itself: every rollout looks like this on its way.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use super::Condition;
 use super::scene::{Scene, explained};
@@ -452,20 +451,16 @@ impl Judge<'_, '_> {
                 found.join("; ")
             ),
         };
-        let mut remedy = format!(
-            "wait for what shows that it is ready, for example: rollplan wait {}{}",
+        let wanted = match (conditions.first(), self.words().next()) {
+            (Some(condition), _) => format!("condition={}", word(&condition.kind)),
+            (None, Some((field, text))) => format!("jsonpath='{{.{}}}'={}", field.path, word(text)),
+            (None, None) => "condition=Ready".to_owned(),
+        };
+        let remedy = format!(
+            "wait for what shows that it is ready, for example: rollplan wait {}{} --for {wanted}",
             self.scene.resource(),
             self.scene.in_namespace()
         );
-        let wanted = match (conditions.first(), self.words().next()) {
-            (Some(condition), _) => format!(" --for condition={}", word(&condition.kind)),
-            (None, Some((field, text))) => {
-                format!(" --for jsonpath='{{.{}}}'={}", field.path, word(text))
-            }
-            (None, None) => " --for condition=Ready".to_owned(),
-        };
-        // Writing to a string does not fail.
-        _ = write!(remedy, "{wanted}");
         let blocker = Blocker::new(Cause::NotJudged, message, remedy);
         let verdict = Verdict::new(Outlook::NotJudged, false, Some(&blocker));
         let blockers = vec![blocker];
