@@ -17,7 +17,7 @@ pub enum Cause {
     ReplicaSetUnobserved,
     /// The rollout is paused.
     Paused,
-    /// A Job has failed.
+    /// A Job has failed, or an object of another kind that runs once.
     JobFailed,
     /// The controller of an object reports that it makes no progress (condition Stalled).
     ControllerStalled,
@@ -51,6 +51,8 @@ pub enum Cause {
     NoAddress,
     /// A condition that must be true is not.
     ConditionFalse,
+    /// No rule judges the object.
+    NotJudged,
     /// The controller of an object is working on it (condition Reconciling).
     Reconciling,
     /// A pod is starting for the first time.
@@ -101,6 +103,7 @@ impl Cause {
         Self::NotBound,
         Self::NoAddress,
         Self::ConditionFalse,
+        Self::NotJudged,
         Self::Reconciling,
         Self::Starting,
         Self::Running,
@@ -135,6 +138,7 @@ impl Cause {
             Self::NotBound => "NOT_BOUND",
             Self::NoAddress => "NO_ADDRESS",
             Self::ConditionFalse => "CONDITION_FALSE",
+            Self::NotJudged => "NOT_JUDGED",
             Self::Reconciling => "RECONCILING",
             Self::Running => "RUNNING",
             Self::NotFinal => "NOT_FINAL",

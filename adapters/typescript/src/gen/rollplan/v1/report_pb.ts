@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollplan/v1/report.proto.
  */
 export const file_rollplan_v1_report: GenFile = /*@__PURE__*/
-  fileDesc("Chhyb2xscGxhbi92MS9yZXBvcnQucHJvdG8SC3JvbGxwbGFuLnYxIusCCg1Sb2xsb3V0UmVwb3J0EiEKBXBoYXNlGAEgASgOMhIucm9sbHBsYW4udjEuUGhhc2USDwoHbWVzc2FnZRgCIAEoCRIjCgZjb3VudHMYAyABKAsyEy5yb2xscGxhbi52MS5Db3VudHMSJAoHcmVhc29ucxgEIAMoCzITLnJvbGxwbGFuLnYxLlJlYXNvbhImCghibG9ja2VycxgFIAMoCzIULnJvbGxwbGFuLnYxLkJsb2NrZXISEAoIcmV2aXNpb24YBiABKAkSEwoLcmVwbGljYV9zZXQYByABKAkSLAoIZGVhZGxpbmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiUKB3ZlcmRpY3QYCSABKAsyFC5yb2xscGxhbi52MS5WZXJkaWN0EiYKCGNvdW50ZXJzGAogAygLMhQucm9sbHBsYW4udjEuQ291bnRlchIPCgdnZW5lcmljGAsgASgIIiYKB0NvdW50ZXISDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoAyLQAQoHVmVyZGljdBIlCgdvdXRsb29rGAEgASgOMhQucm9sbHBsYW4udjEuT3V0bG9vaxIPCgdjZXJ0YWluGAIgASgIEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEjEKDWRlY2lkZWRfYWZ0ZXIYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlbWVkeRgGIAEoCRIpCgVzaW5jZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAihAIKBkNvdW50cxIPCgdkZXNpcmVkGAEgASgFEg0KBXRvdGFsGAIgASgFEg8KB3VwZGF0ZWQYAyABKAUSDQoFcmVhZHkYBCABKAUSEQoJYXZhaWxhYmxlGAUgASgFEhMKC3VuYXZhaWxhYmxlGAYgASgFEhgKC3Rlcm1pbmF0aW5nGAcgASgFSACIAQESEQoJbWF4X3RvdGFsGAggASgFEhUKDW1pbl9hdmFpbGFibGUYCSABKAUSHAoUbWF4X3RvdGFsX2FyaXRobWV0aWMYCiABKAkSIAoYbWluX2F2YWlsYWJsZV9hcml0aG1ldGljGAsgASgJQg4KDF90ZXJtaW5hdGluZyIpCgZSZWFzb24SDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkizQEKB0Jsb2NrZXISDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDgoGcmVtZWR5GAMgASgJEiUKBHBvZHMYBCADKAsyFy5yb2xscGxhbi52MS5CbG9ja2VkUG9kEhEKCXBvZF9jb3VudBgFIAEoBRIpCgVzaW5jZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoJcmVtYWluaW5nGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIosBCgpCbG9ja2VkUG9kEgwKBG5hbWUYASABKAkSEQoJY29udGFpbmVyGAIgASgJEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEhAKCHJlc3RhcnRzGAUgASgFEikKBXNpbmNlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCqpAQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABIVChFQSEFTRV9QUk9HUkVTU0lORxABEhIKDlBIQVNFX0NPTVBMRVRFEAISEAoMUEhBU0VfUEFVU0VEEAMSEQoNUEhBU0VfU1RBTExFRBAEEhIKDlBIQVNFX0RFTEVUSU5HEAUSEQoNUEhBU0VfUkVGVVNFRBAGEhIKDlBIQVNFX0RFR1JBREVEEAcqigEKB091dGxvb2sSFwoTT1VUTE9PS19VTlNQRUNJRklFRBAAEhQKEE9VVExPT0tfQ09NUExFVEUQARIfChtPVVRMT09LX0NPTVBMRVRFU19CWV9JVFNFTEYQAhIYChRPVVRMT09LX05FRURTX0NIQU5HRRADEhUKEU9VVExPT0tfVU5ERUNJREVEEARiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("Chhyb2xscGxhbi92MS9yZXBvcnQucHJvdG8SC3JvbGxwbGFuLnYxIusCCg1Sb2xsb3V0UmVwb3J0EiEKBXBoYXNlGAEgASgOMhIucm9sbHBsYW4udjEuUGhhc2USDwoHbWVzc2FnZRgCIAEoCRIjCgZjb3VudHMYAyABKAsyEy5yb2xscGxhbi52MS5Db3VudHMSJAoHcmVhc29ucxgEIAMoCzITLnJvbGxwbGFuLnYxLlJlYXNvbhImCghibG9ja2VycxgFIAMoCzIULnJvbGxwbGFuLnYxLkJsb2NrZXISEAoIcmV2aXNpb24YBiABKAkSEwoLcmVwbGljYV9zZXQYByABKAkSLAoIZGVhZGxpbmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiUKB3ZlcmRpY3QYCSABKAsyFC5yb2xscGxhbi52MS5WZXJkaWN0EiYKCGNvdW50ZXJzGAogAygLMhQucm9sbHBsYW4udjEuQ291bnRlchIPCgdnZW5lcmljGAsgASgIIiYKB0NvdW50ZXISDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoAyLQAQoHVmVyZGljdBIlCgdvdXRsb29rGAEgASgOMhQucm9sbHBsYW4udjEuT3V0bG9vaxIPCgdjZXJ0YWluGAIgASgIEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEjEKDWRlY2lkZWRfYWZ0ZXIYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlbWVkeRgGIAEoCRIpCgVzaW5jZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAihAIKBkNvdW50cxIPCgdkZXNpcmVkGAEgASgFEg0KBXRvdGFsGAIgASgFEg8KB3VwZGF0ZWQYAyABKAUSDQoFcmVhZHkYBCABKAUSEQoJYXZhaWxhYmxlGAUgASgFEhMKC3VuYXZhaWxhYmxlGAYgASgFEhgKC3Rlcm1pbmF0aW5nGAcgASgFSACIAQESEQoJbWF4X3RvdGFsGAggASgFEhUKDW1pbl9hdmFpbGFibGUYCSABKAUSHAoUbWF4X3RvdGFsX2FyaXRobWV0aWMYCiABKAkSIAoYbWluX2F2YWlsYWJsZV9hcml0aG1ldGljGAsgASgJQg4KDF90ZXJtaW5hdGluZyIpCgZSZWFzb24SDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkizQEKB0Jsb2NrZXISDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDgoGcmVtZWR5GAMgASgJEiUKBHBvZHMYBCADKAsyFy5yb2xscGxhbi52MS5CbG9ja2VkUG9kEhEKCXBvZF9jb3VudBgFIAEoBRIpCgVzaW5jZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoJcmVtYWluaW5nGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIosBCgpCbG9ja2VkUG9kEgwKBG5hbWUYASABKAkSEQoJY29udGFpbmVyGAIgASgJEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEhAKCHJlc3RhcnRzGAUgASgFEikKBXNpbmNlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCq/AQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABIVChFQSEFTRV9QUk9HUkVTU0lORxABEhIKDlBIQVNFX0NPTVBMRVRFEAISEAoMUEhBU0VfUEFVU0VEEAMSEQoNUEhBU0VfU1RBTExFRBAEEhIKDlBIQVNFX0RFTEVUSU5HEAUSEQoNUEhBU0VfUkVGVVNFRBAGEhIKDlBIQVNFX0RFR1JBREVEEAcSFAoQUEhBU0VfTk9UX0pVREdFRBAIKqIBCgdPdXRsb29rEhcKE09VVExPT0tfVU5TUEVDSUZJRUQQABIUChBPVVRMT09LX0NPTVBMRVRFEAESHwobT1VUTE9PS19DT01QTEVURVNfQllfSVRTRUxGEAISGAoUT1VUTE9PS19ORUVEU19DSEFOR0UQAxIVChFPVVRMT09LX1VOREVDSURFRBAEEhYKEk9VVExPT0tfTk9UX0pVREdFRBAFYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * RolloutReport describes the progress of a rollout, and what blocks it. The reasons are part of the API; the wording of
@@ -97,8 +97,8 @@ export type RolloutReport = Message<"rollplan.v1.RolloutReport"> & {
   counters: Counter[];
 
   /**
-   * Whether the kind is not known, so that only the conditions decide that many controllers share: observedGeneration,
-   * Ready, Reconciling and Stalled.
+   * Whether the kind has no counters, and is judged by its row in the table of kinds, or by the fields that many controllers
+   * share, for example observedGeneration and the condition Ready. docs/verdict.md has the table and the rule.
    *
    * @generated from field: bool generic = 11;
    */
@@ -482,8 +482,8 @@ export enum Phase {
   PAUSED = 3,
 
   /**
-   * The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, or
-   * a Job has failed.
+   * The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, a
+   * Job has failed, or the status of an object reports a failure.
    *
    * @generated from enum value: PHASE_STALLED = 4;
    */
@@ -509,6 +509,13 @@ export enum Phase {
    * @generated from enum value: PHASE_DEGRADED = 7;
    */
   DEGRADED = 7,
+
+  /**
+   * No rule judges the object: nothing that its status contains is known to show whether it is ready.
+   *
+   * @generated from enum value: PHASE_NOT_JUDGED = 8;
+   */
+  NOT_JUDGED = 8,
 }
 
 /**
@@ -557,6 +564,14 @@ export enum Outlook {
    * @generated from enum value: OUTLOOK_UNDECIDED = 4;
    */
   UNDECIDED = 4,
+
+  /**
+   * No rule judges the object, so it is neither complete nor failed. Its controller may not have written a status yet, or
+   * the kind reports its state in a way that the planner does not know. Never certain.
+   *
+   * @generated from enum value: OUTLOOK_NOT_JUDGED = 5;
+   */
+  NOT_JUDGED = 5,
 }
 
 /**
