@@ -39,13 +39,22 @@ pub(super) struct Member {
     pub(super) elapsed: Duration,
     /// Whether the object no longer exists.
     pub(super) is_deleted: bool,
-    /// The number of polls that did not find the object.
-    pub(super) absences: usize,
+    /// Set if the last polls did not find the object, and it may be created again.
+    pub(super) absence: Option<Absence>,
     pub(super) goal: Goal,
     fail_fast: Switch,
-    failures: Failures,
+    pub(super) failures: Failures,
     /// The last progress, and its time.
     progress: Option<(Progress, Duration)>,
+}
+
+/// The state of an object that was observed before and does not exist now.
+#[derive(Debug)]
+pub(super) struct Absence {
+    /// The error message.
+    pub(super) text: String,
+    /// The number of consecutive polls that did not find it.
+    pub(super) polls: usize,
 }
 
 /// The result of the watch of a rollout.
@@ -80,7 +89,7 @@ impl Member {
             outcome: None,
             elapsed: Duration::ZERO,
             is_deleted: false,
-            absences: 0,
+            absence: None,
             goal,
             fail_fast: *fail_fast,
             failures: Failures::default(),
@@ -91,7 +100,7 @@ impl Member {
     /// Handles an observation at the given time since the start.
     pub(super) fn take(&mut self, status: Status, elapsed: Duration) -> News {
         self.failures.reset();
-        self.absences = 0;
+        self.absence = None;
         let report = status.response.report.clone().unwrap_or_default();
         let last = self.last.as_ref();
         let former = last.map(|last| last.uid.clone()).unwrap_or_default();
@@ -127,18 +136,11 @@ impl Member {
 
     /// Handles a failed poll. Returns the error if the poll is to be repeated.
     pub(super) fn take_error(&mut self, error: Error, time: Time<'_>) -> Option<Error> {
-        let error = match error {
-            Error::Absent(_) if self.goal == Goal::Deleted => {
-                self.is_deleted = true;
-                self.outcome = Some(Outcome::Exit(Exit::Done));
-                return None;
-            }
-            Error::Absent(text) if self.last.is_some() => {
-                self.is_deleted = true;
-                Error::Gone(text)
-            }
-            error => error,
-        };
+        if matches!(error, Error::Absent(_)) && self.goal == Goal::Deleted {
+            self.is_deleted = true;
+            self.outcome = Some(Outcome::Exit(Exit::Done));
+            return None;
+        }
         match self.failures.take(error, time) {
             Ok(error) => Some(error),
             Err(error) => {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::absence::Absence;
 use super::decision::{Member, News, Outcome, STALLED_AFTER, worst};
 use super::view::View;
 use super::{End, Limits, Observation, SystemClock, Time, watch};
@@ -68,6 +67,7 @@ impl<'a> Group<'a> {
     pub(in crate::cli) fn run(mut self) -> Result<Exit, Error> {
         self.reporter.section("rollplan_polls", "Rollouts", false)?;
         let end = watch(self.options.limits, &mut SystemClock::start(), &mut self);
+        self.end_absences()?;
         self.view.end(&self.members)?;
         self.reporter.end_section()?;
         for member in &self.members {
@@ -94,6 +94,17 @@ impl<'a> Group<'a> {
         }
         self.note_stalled();
         Ok(exit)
+    }
+
+    /// Ends the watch of objects that do not exist: no time is left in which they could be created again.
+    fn end_absences(&mut self) -> Result<(), Error> {
+        let is_several = self.members.len() > 1;
+        for index in self.undecided() {
+            let member = &mut self.members[index];
+            member.end_absence();
+            show_end(index, member, is_several, &mut self.view)?;
+        }
+        Ok(())
     }
 
     fn undecided(&self) -> Vec<usize> {
@@ -163,6 +174,7 @@ impl<'a> Group<'a> {
         let timeout = span::exact(timeout);
         let undecided = self.undecided();
         match self.members.len() {
+            count if count > 1 && undecided.is_empty() => {}
             0 | 1 if self.members.iter().all(|member| member.last.is_none()) => {
                 stderr::eprint_note(format_args!("no answer within {timeout}"));
             }
@@ -224,7 +236,7 @@ impl Observation for Group<'_> {
         let read = fleet.read(&undecided, None, &|| time.limit(), &mut |index, read, events| {
             let member = &mut members[index];
             let read = match read {
-                Err(Error::Absent(text)) if member.job_uid().is_some() => {
+                Err(Error::Absent(text)) if member.may_return() => {
                     absent.push((index, text));
                     return Ok(());
                 }
@@ -254,9 +266,12 @@ impl Observation for Group<'_> {
         read?;
         for (index, text) in absent {
             let member = &mut members[index];
-            let uid = member.job_uid().unwrap_or_default().to_owned();
-            match fleet.job_end(index, &uid, time.limit()) {
-                Ok(end) => member.take_absence(Absence { text, end }),
+            let end = match member.job_uid() {
+                Some(uid) => fleet.job_end(index, uid, time.limit()),
+                None => Ok(None),
+            };
+            match end {
+                Ok(end) => member.take_absence(text, end),
                 Err(error) => take_error(member, error, time, view)?,
             }
             member.elapsed = time.elapsed();

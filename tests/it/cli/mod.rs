@@ -7,6 +7,7 @@ mod input;
 mod kinds;
 mod kubectl;
 mod readme;
+mod recreated;
 mod refusals;
 mod reports;
 mod restarts;
