@@ -40,7 +40,10 @@ impl Exit {
             {
                 Self::Failed
             }
-            Outlook::NeedsChange | Outlook::CompletesByItself | Outlook::Undecided => Self::Going,
+            Outlook::NeedsChange
+            | Outlook::CompletesByItself
+            | Outlook::Undecided
+            | Outlook::NotJudged => Self::Going,
             // Older services have no verdicts, and newer ones may have unknown outlooks.
             Outlook::Unspecified => Self::of_phase(report),
         }
@@ -55,7 +58,8 @@ impl Exit {
             | Phase::Progressing
             | Phase::Paused
             | Phase::Deleting
-            | Phase::Degraded => Self::Going,
+            | Phase::Degraded
+            | Phase::NotJudged => Self::Going,
         }
     }
 }

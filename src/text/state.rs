@@ -3,7 +3,7 @@
 use super::page::Style;
 use crate::proto::Phase;
 
-/// The state of a rollout: the name of the phase in the contract, without its prefix.
+/// The state of a rollout: the name of the phase in the contract, without its prefix and in plain words.
 pub(crate) fn state(phase: Phase) -> &'static str {
     match phase {
         Phase::Unspecified => "unknown",
@@ -14,6 +14,7 @@ pub(crate) fn state(phase: Phase) -> &'static str {
         Phase::Deleting => "deleting",
         Phase::Refused => "refused",
         Phase::Degraded => "degraded",
+        Phase::NotJudged => "not judged",
     }
 }
 
@@ -24,7 +25,7 @@ pub(crate) fn state_style(phase: Phase) -> Style {
     match phase {
         Phase::Complete => Style::Good,
         Phase::Stalled | Phase::Refused | Phase::Deleting => Style::Bad,
-        Phase::Paused | Phase::Degraded => Style::Warn,
+        Phase::Paused | Phase::Degraded | Phase::NotJudged => Style::Warn,
         Phase::Unspecified | Phase::Progressing => Style::Plain,
     }
 }
@@ -37,8 +38,9 @@ mod tests {
     fn states_match_the_contract() {
         for phase in (1..).map_while(|number| Phase::try_from(number).ok()) {
             let name = phase.as_str_name();
-            assert_eq!(format!("PHASE_{}", state(phase).to_uppercase()), name);
+            let word = state(phase).to_uppercase().replace(' ', "_");
+            assert_eq!(format!("PHASE_{word}"), name);
         }
-        assert!(Phase::try_from(7).is_ok(), "all are tried");
+        assert!(Phase::try_from(8).is_ok(), "all are tried");
     }
 }

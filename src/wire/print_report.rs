@@ -32,6 +32,7 @@ pub fn print_report(report: Report) -> proto::RolloutReport {
             Phase::Deleting => proto::Phase::Deleting,
             Phase::Refused => proto::Phase::Refused,
             Phase::Degraded => proto::Phase::Degraded,
+            Phase::NotJudged => proto::Phase::NotJudged,
         }
         .into(),
         message,
@@ -63,6 +64,7 @@ fn print_verdict(verdict: Verdict) -> proto::Verdict {
             Outlook::CompletesByItself => proto::Outlook::CompletesByItself,
             Outlook::NeedsChange => proto::Outlook::NeedsChange,
             Outlook::Undecided => proto::Outlook::Undecided,
+            Outlook::NotJudged => proto::Outlook::NotJudged,
         }
         .into(),
         certain: is_certain,

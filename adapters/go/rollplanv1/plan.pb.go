@@ -361,9 +361,12 @@ type Target struct {
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	// Plural name of the resource, by which the paths of the API server name it, for example "deployments". It selects
 	// nothing.
-	Resource      string `protobuf:"bytes,5,opt,name=resource,proto3" json:"resource,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Resource string `protobuf:"bytes,5,opt,name=resource,proto3" json:"resource,omitempty"`
+	// Whether the kind has a status subresource: discovery lists PLURAL/status. Absent if this is unknown. ComputeStatus reports
+	// an object without a status as complete if its kind cannot have one, and otherwise as not judged. It selects nothing.
+	StatusSubresource *bool `protobuf:"varint,6,opt,name=status_subresource,json=statusSubresource,proto3,oneof" json:"status_subresource,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Target) Reset() {
@@ -429,6 +432,13 @@ func (x *Target) GetResource() string {
 		return x.Resource
 	}
 	return ""
+}
+
+func (x *Target) GetStatusSubresource() bool {
+	if x != nil && x.StatusSubresource != nil {
+		return *x.StatusSubresource
+	}
+	return false
 }
 
 // StepAnswer is what became of one call of the last plan, exactly as it was received.
@@ -2014,14 +2024,16 @@ const file_rollplan_v1_plan_proto_rawDesc = "" +
 	"\fobjects_json\x18\b \x03(\fR\vobjectsJson\x12+\n" +
 	"\x06target\x18\t \x01(\v2\x13.rollplan.v1.TargetR\x06target\x122\n" +
 	"\x06events\x18\n" +
-	" \x03(\v2\x1a.rollplan.v1.ObservedEventR\x06eventsJ\x04\b\x06\x10\aR\bfailures\"\x8b\x01\n" +
+	" \x03(\v2\x1a.rollplan.v1.ObservedEventR\x06eventsJ\x04\b\x06\x10\aR\bfailures\"\xd6\x01\n" +
 	"\x06Target\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12\x1a\n" +
-	"\bresource\x18\x05 \x01(\tR\bresource\"\x8c\x01\n" +
+	"\bresource\x18\x05 \x01(\tR\bresource\x122\n" +
+	"\x12status_subresource\x18\x06 \x01(\bH\x00R\x11statusSubresource\x88\x01\x01B\x15\n" +
+	"\x13_status_subresource\"\x8c\x01\n" +
 	"\n" +
 	"StepAnswer\x12(\n" +
 	"\x04call\x18\x01 \x01(\v2\x14.rollplan.v1.ApiCallR\x04call\x12\x1b\n" +
@@ -2274,6 +2286,7 @@ func file_rollplan_v1_plan_proto_init() {
 	}
 	file_rollplan_v1_kubernetes_proto_init()
 	file_rollplan_v1_report_proto_init()
+	file_rollplan_v1_plan_proto_msgTypes[1].OneofWrappers = []any{}
 	file_rollplan_v1_plan_proto_msgTypes[3].OneofWrappers = []any{}
 	file_rollplan_v1_plan_proto_msgTypes[7].OneofWrappers = []any{
 		(*FailureRule_Grace)(nil),

@@ -49,6 +49,8 @@ const (
 	Phase_PHASE_REFUSED Phase = 6
 	// The rollout completed earlier, and a pod that was ready then is not ready now.
 	Phase_PHASE_DEGRADED Phase = 7
+	// No rule judges the object: nothing that its status contains is known to show whether it is ready.
+	Phase_PHASE_NOT_JUDGED Phase = 8
 )
 
 // Enum value maps for Phase.
@@ -62,6 +64,7 @@ var (
 		5: "PHASE_DELETING",
 		6: "PHASE_REFUSED",
 		7: "PHASE_DEGRADED",
+		8: "PHASE_NOT_JUDGED",
 	}
 	Phase_value = map[string]int32{
 		"PHASE_UNSPECIFIED": 0,
@@ -72,6 +75,7 @@ var (
 		"PHASE_DELETING":    5,
 		"PHASE_REFUSED":     6,
 		"PHASE_DEGRADED":    7,
+		"PHASE_NOT_JUDGED":  8,
 	}
 )
 
@@ -116,6 +120,9 @@ const (
 	Outlook_OUTLOOK_NEEDS_CHANGE Outlook = 3
 	// The rollout may complete by itself or not.
 	Outlook_OUTLOOK_UNDECIDED Outlook = 4
+	// No rule judges the object, so it is neither complete nor failed. Its controller may not have written a status yet, or
+	// the kind reports its state in a way that the planner does not know. Never certain.
+	Outlook_OUTLOOK_NOT_JUDGED Outlook = 5
 )
 
 // Enum value maps for Outlook.
@@ -126,6 +133,7 @@ var (
 		2: "OUTLOOK_COMPLETES_BY_ITSELF",
 		3: "OUTLOOK_NEEDS_CHANGE",
 		4: "OUTLOOK_UNDECIDED",
+		5: "OUTLOOK_NOT_JUDGED",
 	}
 	Outlook_value = map[string]int32{
 		"OUTLOOK_UNSPECIFIED":         0,
@@ -133,6 +141,7 @@ var (
 		"OUTLOOK_COMPLETES_BY_ITSELF": 2,
 		"OUTLOOK_NEEDS_CHANGE":        3,
 		"OUTLOOK_UNDECIDED":           4,
+		"OUTLOOK_NOT_JUDGED":          5,
 	}
 )
 
@@ -190,8 +199,8 @@ type RolloutReport struct {
 	// Numbers of a workload of another kind than a Deployment, in the order in which to show them. Empty for Deployments,
 	// which have `counts`, and for kinds without numbers.
 	Counters []*Counter `protobuf:"bytes,10,rep,name=counters,proto3" json:"counters,omitempty"`
-	// Whether the kind is not known, so that only the conditions decide that many controllers share: observedGeneration,
-	// Ready, Reconciling and Stalled.
+	// Whether the kind is not known, so that only the fields decide that many controllers share, for example
+	// observedGeneration and the condition Ready. docs/verdict.md has the rule.
 	Generic       bool `protobuf:"varint,11,opt,name=generic,proto3" json:"generic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -906,7 +915,7 @@ const file_rollplan_v1_report_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x04 \x01(\tR\amessage\x12\x1a\n" +
 	"\brestarts\x18\x05 \x01(\x05R\brestarts\x120\n" +
-	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\xa9\x01\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\xbf\x01\n" +
 	"\x05Phase\x12\x15\n" +
 	"\x11PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11PHASE_PROGRESSING\x10\x01\x12\x12\n" +
@@ -915,13 +924,15 @@ const file_rollplan_v1_report_proto_rawDesc = "" +
 	"\rPHASE_STALLED\x10\x04\x12\x12\n" +
 	"\x0ePHASE_DELETING\x10\x05\x12\x11\n" +
 	"\rPHASE_REFUSED\x10\x06\x12\x12\n" +
-	"\x0ePHASE_DEGRADED\x10\a*\x8a\x01\n" +
+	"\x0ePHASE_DEGRADED\x10\a\x12\x14\n" +
+	"\x10PHASE_NOT_JUDGED\x10\b*\xa2\x01\n" +
 	"\aOutlook\x12\x17\n" +
 	"\x13OUTLOOK_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10OUTLOOK_COMPLETE\x10\x01\x12\x1f\n" +
 	"\x1bOUTLOOK_COMPLETES_BY_ITSELF\x10\x02\x12\x18\n" +
 	"\x14OUTLOOK_NEEDS_CHANGE\x10\x03\x12\x15\n" +
-	"\x11OUTLOOK_UNDECIDED\x10\x04B\x99\x01\n" +
+	"\x11OUTLOOK_UNDECIDED\x10\x04\x12\x16\n" +
+	"\x12OUTLOOK_NOT_JUDGED\x10\x05B\x99\x01\n" +
 	"\x0fcom.rollplan.v1B\vReportProtoP\x01Z,rollplan.dev/rollplan/adapters/go/rollplanv1\xa2\x02\x03RXX\xaa\x02\vRollplan.V1\xca\x02\vRollplan\\V1\xe2\x02\x17Rollplan\\V1\\GPBMetadata\xea\x02\fRollplan::V1b\x06proto3"
 
 var (

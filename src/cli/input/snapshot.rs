@@ -249,6 +249,7 @@ fn target(object: &Object<'_>) -> proto::Target {
         namespace: namespace.clone().into_owned(),
         name: name.clone().into_owned(),
         resource: String::new(),
+        status_subresource: None,
     }
 }
 

@@ -49,6 +49,8 @@ pub enum Cause {
     NoAddress,
     /// A condition that must be true is not.
     ConditionFalse,
+    /// No rule judges the object.
+    NotJudged,
     /// The controller of an object is working on it (condition Reconciling).
     Reconciling,
     /// A pod is starting for the first time.
@@ -75,7 +77,7 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in their order.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::ReplicaSetsIncomplete,
         Self::SelectorEmpty,
         Self::GenerationUnobserved,
@@ -98,6 +100,7 @@ impl Cause {
         Self::NotBound,
         Self::NoAddress,
         Self::ConditionFalse,
+        Self::NotJudged,
         Self::Reconciling,
         Self::Starting,
         Self::Running,
@@ -131,6 +134,7 @@ impl Cause {
             Self::NotBound => "NOT_BOUND",
             Self::NoAddress => "NO_ADDRESS",
             Self::ConditionFalse => "CONDITION_FALSE",
+            Self::NotJudged => "NOT_JUDGED",
             Self::Reconciling => "RECONCILING",
             Self::Running => "RUNNING",
             Self::NotFinal => "NOT_FINAL",

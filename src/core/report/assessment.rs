@@ -221,6 +221,8 @@ impl<'a> Assessment<'a> {
             Phase::Stalled => format!("deployment {name} is stalled ({numbers}){because}"),
             Phase::Deleting => format!("deployment {name} is being deleted"),
             Phase::Refused => format!("deployment {name} cannot be rolled out{because}"),
+            // Deployments are always judged.
+            Phase::NotJudged => format!("deployment {name} is not judged{because}"),
         }
     }
 

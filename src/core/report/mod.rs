@@ -63,6 +63,8 @@ pub enum Phase {
     Refused,
     /// The rollout completed earlier, and a pod that was ready then is not ready now.
     Degraded,
+    /// No rule judges the object.
+    NotJudged,
 }
 
 /// The numbers of pods of a rollout, and its limits.

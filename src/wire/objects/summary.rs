@@ -126,6 +126,7 @@ fn summarize(
             namespace: metadata.namespace.clone().into_owned(),
             name: metadata.name.clone().into_owned(),
             resource: target.map_or_else(String::new, |it| it.resource.clone()),
+            status_subresource: target.and_then(|it| it.status_subresource),
         },
         replica_sets_complete: !is_continued && listed.shows_every_replica_set(),
         pods_complete: !is_continued && shows_pods(),

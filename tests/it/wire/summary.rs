@@ -34,6 +34,7 @@ fn target(name: &str) -> proto::Target {
         namespace: "shop".to_owned(),
         name: name.to_owned(),
         resource: String::new(),
+        status_subresource: None,
     }
 }
 

@@ -40,6 +40,8 @@ pub enum Outlook {
     NeedsChange,
     /// It may complete or not.
     Undecided,
+    /// No rule judges it.
+    NotJudged,
 }
 
 impl Verdict {

@@ -103,6 +103,7 @@ impl Reading {
             namespace,
             name: object,
             resource,
+            status_subresource: _,
         } = &mut self.target;
         match name {
             "deployment" => match value.split_once('/') {
@@ -197,6 +198,7 @@ mod tests {
             namespace: "shop".to_owned(),
             name: "web".to_owned(),
             resource: "ks".to_owned(),
+            status_subresource: None,
         };
         assert_eq!(query.target, Some(target));
         assert_eq!(query.now.to_string(), "2026-11-20T23:27:30Z");

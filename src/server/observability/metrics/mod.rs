@@ -65,7 +65,7 @@ const CODES: [&str; 17] = [
     "Unauthenticated",
 ];
 
-const PHASES: [(Phase, &str); 8] = [
+const PHASES: [(Phase, &str); 9] = [
     (Phase::Unspecified, "unspecified"),
     (Phase::Progressing, "progressing"),
     (Phase::Complete, "complete"),
@@ -74,6 +74,7 @@ const PHASES: [(Phase, &str); 8] = [
     (Phase::Deleting, "deleting"),
     (Phase::Refused, "refused"),
     (Phase::Degraded, "degraded"),
+    (Phase::NotJudged, "not_judged"),
 ];
 
 /// The metrics and their exposition.

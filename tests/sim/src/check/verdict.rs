@@ -94,7 +94,7 @@ impl World {
             match verdict.outlook {
                 Outlook::NeedsChange => return self.tallies.count(Tally::CheckDecided),
                 Outlook::Undecided => {}
-                Outlook::Complete | Outlook::CompletesByItself => {
+                Outlook::Complete | Outlook::CompletesByItself | Outlook::NotJudged => {
                     return self.violate("verdict", format!("stuck, but judged {verdict:?}"));
                 }
             }

@@ -231,6 +231,7 @@ class Target(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     RESOURCE_FIELD_NUMBER: _builtins.int
+    STATUS_SUBRESOURCE_FIELD_NUMBER: _builtins.int
     api_version: _builtins.str
     """API group and version of the owner, for example "apps/v1". Together with kind, required for an owner that is not an
     apps/v1 Deployment.
@@ -247,6 +248,10 @@ class Target(_message.Message):
     """Plural name of the resource, by which the paths of the API server name it, for example "deployments". It selects
     nothing.
     """
+    status_subresource: _builtins.bool
+    """Whether the kind has a status subresource: discovery lists PLURAL/status. Absent if this is unknown. ComputeStatus reports
+    an object without a status as complete if its kind cannot have one, and otherwise as not judged. It selects nothing.
+    """
     def __init__(
         self,
         *,
@@ -255,12 +260,15 @@ class Target(_message.Message):
         namespace: _builtins.str = ...,
         name: _builtins.str = ...,
         resource: _builtins.str = ...,
+        status_subresource: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_status_subresource", b"_status_subresource", "status_subresource", b"status_subresource"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_version", b"api_version", "kind", b"kind", "name", b"name", "namespace", b"namespace", "resource", b"resource"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_status_subresource", b"_status_subresource", "api_version", b"api_version", "kind", b"kind", "name", b"name", "namespace", b"namespace", "resource", b"resource", "status_subresource", b"status_subresource"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__status_subresource: _TypeAlias = _typing.Literal["status_subresource"]  # noqa: Y015
+    _WhichOneofArgType__status_subresource: _TypeAlias = _typing.Literal["_status_subresource", b"_status_subresource"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__status_subresource) -> _WhichOneofReturnType__status_subresource | None: ...
 
 Global___Target: _TypeAlias = Target  # noqa: Y015
 

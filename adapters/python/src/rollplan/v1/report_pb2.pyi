@@ -49,6 +49,8 @@ class _PhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Phase.ValueType
     """The Deployment does not allow a plan, for example because its selector is empty."""
     PHASE_DEGRADED: _Phase.ValueType  # 7
     """The rollout completed earlier, and a pod that was ready then is not ready now."""
+    PHASE_NOT_JUDGED: _Phase.ValueType  # 8
+    """No rule judges the object: nothing that its status contains is known to show whether it is ready."""
 
 class Phase(_Phase, metaclass=_PhaseEnumTypeWrapper):
     """Phase is the phase of a rollout, or of a workload of another kind than a Deployment. docs/verdict.md has the phases of
@@ -77,6 +79,8 @@ PHASE_REFUSED: Phase.ValueType  # 6
 """The Deployment does not allow a plan, for example because its selector is empty."""
 PHASE_DEGRADED: Phase.ValueType  # 7
 """The rollout completed earlier, and a pod that was ready then is not ready now."""
+PHASE_NOT_JUDGED: Phase.ValueType  # 8
+"""No rule judges the object: nothing that its status contains is known to show whether it is ready."""
 Global___Phase: _TypeAlias = Phase  # noqa: Y015
 
 class _Outlook:
@@ -95,6 +99,10 @@ class _OutlookEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outlook.Value
     """No controller, kubelet or scheduler resolves it: an object must be changed."""
     OUTLOOK_UNDECIDED: _Outlook.ValueType  # 4
     """The rollout may complete by itself or not."""
+    OUTLOOK_NOT_JUDGED: _Outlook.ValueType  # 5
+    """No rule judges the object, so it is neither complete nor failed. Its controller may not have written a status yet, or
+    the kind reports its state in a way that the planner does not know. Never certain.
+    """
 
 class Outlook(_Outlook, metaclass=_OutlookEnumTypeWrapper):
     """Outlook is what becomes of a rollout if nobody changes an object."""
@@ -109,6 +117,10 @@ OUTLOOK_NEEDS_CHANGE: Outlook.ValueType  # 3
 """No controller, kubelet or scheduler resolves it: an object must be changed."""
 OUTLOOK_UNDECIDED: Outlook.ValueType  # 4
 """The rollout may complete by itself or not."""
+OUTLOOK_NOT_JUDGED: Outlook.ValueType  # 5
+"""No rule judges the object, so it is neither complete nor failed. Its controller may not have written a status yet, or
+the kind reports its state in a way that the planner does not know. Never certain.
+"""
 Global___Outlook: _TypeAlias = Outlook  # noqa: Y015
 
 @_typing.final
@@ -139,8 +151,8 @@ class RolloutReport(_message.Message):
     replica_set: _builtins.str
     """Name of the ReplicaSet with the current template. Empty if it does not exist yet."""
     generic: _builtins.bool
-    """Whether the kind is not known, so that only the conditions decide that many controllers share: observedGeneration,
-    Ready, Reconciling and Stalled.
+    """Whether the kind is not known, so that only the fields decide that many controllers share, for example
+    observedGeneration and the condition Ready. docs/verdict.md has the rule.
     """
     @_builtins.property
     def counts(self) -> Global___Counts:
