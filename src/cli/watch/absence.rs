@@ -4,8 +4,8 @@
 use super::decision::{Absence, Member, Outcome};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
+use crate::cli::goal::Goal;
 use crate::cli::input::JobEnd;
-use crate::cli::options::Goal;
 use crate::proto::{self, Outlook, Phase, RolloutReport};
 
 /// The number of consecutive polls that do not find an object, after which it counts as deleted. Until then, it may be
@@ -126,6 +126,8 @@ mod tests {
         let judgement = JudgementArgs {
             fail_fast: Default::default(),
             fail_on: Vec::new(),
+            require_judged: false,
+            unjudged_after: Duration::ZERO,
         };
         let blocker = |reason: &str| Blocker {
             reason: reason.to_owned(),
@@ -152,21 +154,22 @@ mod tests {
                 ..Default::default()
             },
             tree: Vec::new(),
+            object: None,
         };
-        let mut member = Member::new("db", goal, &judgement);
+        let mut member = Member::new("db", goal, &judgement, false);
         member.take(status, Duration::ZERO);
         member
     }
 
     #[test]
     fn only_jobs_of_kubernetes_are_judged_by_their_events() {
-        let complete = Goal::Complete;
+        let complete = || Goal::Complete;
         for (api_version, kind, uid, goal, expected) in [
-            ("batch/v1", "Job", "u", complete, Some("u")),
-            ("batch/v1", "Job", "", complete, None),
+            ("batch/v1", "Job", "u", complete(), Some("u")),
+            ("batch/v1", "Job", "", complete(), None),
             ("batch/v1", "Job", "u", Goal::Deleted, None),
-            ("batch/v1", "CronJob", "u", complete, None),
-            ("batch.example.com/v1", "Job", "u", complete, None),
+            ("batch/v1", "CronJob", "u", complete(), None),
+            ("batch.example.com/v1", "Job", "u", complete(), None),
         ] {
             let member = observed(api_version, kind, uid, goal);
             assert_eq!(member.job_uid(), expected, "{api_version} {kind} {uid}");

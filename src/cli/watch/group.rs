@@ -8,8 +8,9 @@ use super::{End, Limits, Observation, SystemClock, Time, watch};
 use crate::cli::cluster::{Fleet, Scope};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
+use crate::cli::goal::Goal;
 use crate::cli::observe::{add_cluster, observe};
-use crate::cli::options::{ClusterArgs, Goal, JudgementArgs, StatusOutput};
+use crate::cli::options::{ClusterArgs, JudgementArgs, StatusOutput};
 use crate::cli::planner::Planner;
 use crate::cli::report::Reporter;
 use crate::cli::target::Target;
@@ -21,6 +22,8 @@ use crate::text::{self, span};
 #[derive(Debug)]
 pub(in crate::cli) struct WatchOptions {
     pub(in crate::cli) goal: Goal,
+    /// Whether an object that is not judged counts.
+    pub(in crate::cli) requires_judged: bool,
     pub(in crate::cli) limits: Limits,
     pub(in crate::cli) judgement: JudgementArgs,
     pub(in crate::cli) logs: bool,
@@ -52,11 +55,13 @@ impl<'a> Group<'a> {
         reporter: &'a mut Reporter,
     ) -> Self {
         let view = View::new(options.output, options.live);
+        let mut fleet = Fleet::new(args, scope);
+        fleet.keep_objects(matches!(options.goal, Goal::Field(_)));
         Self {
             planner,
             args,
             options,
-            fleet: Fleet::new(args, scope),
+            fleet,
             members: Vec::new(),
             view,
             reporter,
@@ -81,7 +86,8 @@ impl<'a> Group<'a> {
         {
             return Err(error);
         }
-        let exit = worst(self.members.iter().map(Member::result));
+        let exits: Vec<Exit> = self.members.iter().map(Member::result).collect();
+        let exit = worst(&exits, self.options.requires_judged);
         self.print_causes()?;
         self.print_logs()?;
         match end {
@@ -93,6 +99,8 @@ impl<'a> Group<'a> {
             Ok(End::Decided) => {}
         }
         self.note_stalled();
+        self.note_unmet();
+        self.reporter.note_skipped();
         Ok(exit)
     }
 
@@ -186,6 +194,18 @@ impl<'a> Group<'a> {
         }
     }
 
+    /// Notes what the objects have instead of the value to wait for.
+    fn note_unmet(&self) {
+        for member in self.members.iter().filter(|member| !member.is_done()) {
+            if let (Goal::Field(field), Some(unmet)) = (&member.goal, &member.unmet) {
+                stderr::eprint_note(format_args!(
+                    "{}: {field} is not met: {unmet}",
+                    member.subject
+                ));
+            }
+        }
+    }
+
     fn note_stalled(&self) {
         let stalled = self
             .members
@@ -213,11 +233,15 @@ impl Observation for Group<'_> {
         if self.members.is_empty() {
             let names = names(targets, self.args);
             let WatchOptions {
-                goal, judgement, ..
+                goal,
+                judgement,
+                limits,
+                ..
             } = &self.options;
+            let has_timeout = limits.timeout.is_some();
             self.members = names
                 .iter()
-                .map(|name| Member::new(name, *goal, judgement))
+                .map(|name| Member::new(name, goal.clone(), judgement, has_timeout))
                 .collect();
             self.view.begin(names)?;
         }

@@ -4,6 +4,7 @@ mod answers;
 mod cluster;
 pub(crate) mod examples;
 mod input;
+mod judged;
 mod kinds;
 mod kubectl;
 mod readme;
