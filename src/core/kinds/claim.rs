@@ -3,6 +3,7 @@
 use super::scene::Scene;
 use crate::diagnosis::text::{KUBERNETES_MAX, because, one_line};
 use crate::diagnosis::{Blocker, Cause};
+use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Phase, Report};
 
 /// The fields of a PersistentVolumeClaim that a report uses.
@@ -39,11 +40,13 @@ pub(super) fn report(claim: &Claim, scene: &Scene<'_>) -> Report {
             )
         })
         .max_by_key(|event| event.last);
+    if latest.is_some_and(|event| event.reason == "WaitForFirstConsumer") {
+        // Nobody binds it before a pod uses it. A workload that does is reported on by itself.
+        let what = "has nothing to wait for: its StorageClass binds it when the first pod uses it";
+        let verdict = Verdict::new(Outlook::Complete, false, None);
+        return scene.report(Phase::Complete, what, Vec::new(), verdict, Vec::new());
+    }
     let (message, remedy) = match latest {
-        Some(event) if event.reason == "WaitForFirstConsumer" => (
-            "its StorageClass binds it when the first pod uses it".to_owned(),
-            String::new(),
-        ),
         Some(event) => {
             let text = one_line(&event.message, KUBERNETES_MAX);
             let message = format!(

@@ -1,6 +1,7 @@
 //! Jobs: finished once they have the condition Complete or Failed. Until then, the limits of the Job decide how often a
 //! pod may fail, so crashes are never certain failures.
 
+use super::Condition;
 use super::scene::{Scene, counters, explained, phase_of};
 use crate::diagnosis::failure::Group;
 use crate::diagnosis::pods::Finding;
@@ -8,7 +9,7 @@ use crate::diagnosis::text::{KUBERNETES_MAX, agree, because, count, last_line, o
 use crate::diagnosis::{BlockedPod, Blocker, Cause};
 use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Counter, Phase, Report};
-use crate::snapshot::{Condition, ContainerState, Pod};
+use crate::snapshot::{ContainerState, Pod};
 use crate::time::Time;
 
 /// The label of Jobs that Kueue admits and resumes.

@@ -4,6 +4,7 @@
 //! Each kind is a file with a function from a typed view to a [`Report`]. `scene.rs` contains the rules that kinds share.
 
 mod claim;
+mod condition;
 mod cron_job;
 mod daemon_set;
 mod definition;
@@ -14,10 +15,13 @@ mod replica_set;
 mod scene;
 mod service;
 mod stateful_set;
+pub mod table;
 
 pub use self::claim::Claim;
+pub use self::condition::Condition;
 pub use self::cron_job::CronJob;
 pub use self::daemon_set::DaemonSet;
+pub use self::generic::Fields;
 pub use self::job::Job;
 pub use self::pod::SinglePod;
 pub use self::replica_set::ReplicaSetView;
@@ -27,7 +31,7 @@ pub use self::stateful_set::StatefulSet;
 use crate::diagnosis::failure::judgement::Judgement;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::report::Report;
-use crate::snapshot::{Condition, ObjectMeta, ObservedEvent, Pod};
+use crate::snapshot::{ObjectMeta, ObservedEvent, Pod};
 use crate::template::Template;
 use crate::time::Time;
 
@@ -72,7 +76,7 @@ pub enum View {
     StatefulSet(StatefulSet),
     /// An apps/v1 DaemonSet.
     DaemonSet(DaemonSet),
-    /// An apps/v1 ReplicaSet.
+    /// An apps/v1 ReplicaSet, or a ReplicationController.
     ReplicaSet(ReplicaSetView),
     /// A batch/v1 Job.
     Job(Job),
@@ -88,8 +92,8 @@ pub enum View {
     Definition,
     /// An object without a status, such as a ConfigMap.
     Stateless,
-    /// Any other kind, judged by conditions that many controllers share.
-    Other,
+    /// Any other kind, judged by its row in the table of kinds, or by the fields that many controllers share.
+    Other(Fields),
 }
 
 /// Reports on an object.
@@ -116,7 +120,7 @@ pub fn report_until(
             View::Service(service) => service::report(service, &scene),
             View::Definition => definition::report(&scene),
             View::Stateless => scene.complete("exists", Vec::new()),
-            View::Other => generic::report(&scene),
+            View::Other(fields) => generic::report(fields, &scene),
         });
     interrupt.check().map(|()| report)
 }

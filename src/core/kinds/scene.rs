@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Observed, View};
+use super::{Condition, Observed, View};
 use crate::diagnosis::examiner::{Examiner, by_object};
 use crate::diagnosis::failure::judgement::Judgement;
 use crate::diagnosis::failure::{Group, is_terminating};
@@ -14,7 +14,6 @@ use crate::pass::quote;
 use crate::report::verdict::weighing::Weighing;
 use crate::report::verdict::{Outlook, Verdict};
 use crate::report::{Counter, Phase, Report};
-use crate::snapshot::Condition;
 use crate::time::Time;
 
 /// An object, and the examiner of its pods.
@@ -57,6 +56,12 @@ impl<'a> Scene<'a> {
         self.observed.now
     }
 
+    /// The API group. Empty for "v1".
+    pub(super) fn group(&self) -> &'a str {
+        let version = &self.observed.api_version;
+        version.rsplit_once('/').map_or("", |(group, _)| group)
+    }
+
     /// The condition of a type.
     pub(super) fn condition(&self, kind: &str) -> Option<&'a Condition> {
         let mut conditions = self.observed.conditions.iter();
@@ -84,7 +89,8 @@ impl<'a> Scene<'a> {
     }
 
     /// The report that the rules for every kind give. In this order: the object is being deleted, its generation has not
-    /// been observed, it has the condition Reconciling, or Stalled.
+    /// been observed, it has the condition Reconciling, or Stalled. For kinds without a view, `generic.rs` has the rules
+    /// after the first.
     pub(super) fn by_conditions(&self) -> Option<Report> {
         // A finished Job keeps its result while its time to live deletes it.
         let is_finished = matches!(self.observed.view, View::Job(_))
@@ -93,6 +99,9 @@ impl<'a> Scene<'a> {
                 .any(|kind| self.true_condition(kind).is_some());
         if self.observed.metadata.deletion_timestamp.is_some() && !is_finished {
             return Some(self.deleting());
+        }
+        if matches!(self.observed.view, View::Other(_)) {
+            return None;
         }
         if let Some(blocker) = self.unobserved() {
             return Some(self.open(Phase::Progressing, "is waiting", blocker));
@@ -138,7 +147,7 @@ impl<'a> Scene<'a> {
     }
 
     /// The blocker if the status is missing or of an earlier generation.
-    fn unobserved(&self) -> Option<Blocker> {
+    pub(super) fn unobserved(&self) -> Option<Blocker> {
         let generation = self.observed.metadata.generation;
         let is_behind = match self.observed.observed_generation {
             Some(observed) => observed < generation,
@@ -201,7 +210,7 @@ impl<'a> Scene<'a> {
             phase,
             counts: None,
             counters,
-            is_generic: matches!(self.observed.view, View::Other),
+            is_generic: matches!(self.observed.view, View::Other(_)),
             reasons: Vec::new(),
             blockers,
             revision: String::new(),

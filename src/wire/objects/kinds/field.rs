@@ -147,6 +147,22 @@ impl<'a, 'f> Field<'a, 'f> {
         }
     }
 
+    /// An integer, also as a string. `None` for other values.
+    pub(super) fn number(&self) -> Option<i64> {
+        let text = self.text?;
+        string(text).as_deref().unwrap_or(text).parse().ok()
+    }
+
+    /// A string, number or truth value as text. `None` for other and empty values.
+    pub(super) fn scalar(&self) -> Option<String> {
+        let text = self.text.filter(|text| !text.starts_with(['{', '[']))?;
+        let text = match string(text) {
+            Some(text) => text.into_owned(),
+            None => text.to_owned(),
+        };
+        (!text.is_empty()).then_some(text)
+    }
+
     /// A number of pods or seconds.
     pub(super) fn count(&self) -> Option<i32> {
         let integer = self.integer()?;

@@ -1,12 +1,13 @@
 //! Objects of kinds other than Deployment, with their pods and events.
 
 mod field;
+mod generic;
 mod views;
 
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use rollplan_core::kinds::{Observed, REVISION_LABEL, View};
+use rollplan_core::kinds::{Observed, REVISION_LABEL, View, table};
 use rollplan_core::snapshot::{ObjectMeta, StringMap};
 use rollplan_core::time::Time;
 
@@ -26,7 +27,10 @@ use crate::wire::limits::{PODS_MAX, limit};
 const UNKNOWN: &str = "unknown";
 /// Labels and annotations that reports read.
 const LABELS: [&str; 2] = ["kueue.x-k8s.io/queue-name", REVISION_LABEL];
-const ANNOTATIONS: [&str; 1] = ["deprecated.daemonset.template.generation"];
+const ANNOTATIONS: [&str; 2] = [
+    "deprecated.daemonset.template.generation",
+    table::WORKLOAD_GENERATION,
+];
 /// Labels of pods that reports read.
 pub(in crate::wire) const POD_LABELS: [&str; 2] = [REVISION_LABEL, "pod-template-generation"];
 
@@ -84,14 +88,23 @@ pub(super) fn read(
     };
     let view = match known {
         Some(known) => known.view(&spec, &status, newest_revision(found, target, known)),
-        None => View::Other,
+        None => {
+            let rule = table::rule(group(&object.api_version), &object.kind);
+            let target = snapshot.target.as_ref();
+            let has_subresource = target.and_then(|target| target.status_subresource);
+            View::Other(generic::fields(rule, &spec, &status, has_subresource))
+        }
     };
     let observed = Observed {
         now: Time::MIN,
         api_version: object.api_version.clone().into_owned(),
         kind: object.kind.clone().into_owned(),
         metadata: object_meta(object, metadata, &faults),
-        observed_generation: status.get("observedGeneration").integer(),
+        observed_generation: match known {
+            Some(_) => status.get("observedGeneration").integer(),
+            // Some controllers write a string.
+            None => status.get("observedGeneration").number(),
+        },
         conditions: conditions(&status),
         view,
         template: template(&pod_spec),
@@ -159,11 +172,14 @@ pub(super) fn read(
     }
 }
 
-/// Whether a custom resource is planned as a Deployment: it has a selector and a pod template, and no strategy other
-/// than those of Deployments.
+/// Whether a custom resource is planned as a Deployment: it has a selector and a pod template, no strategy other than
+/// those of Deployments, and no row in the table of kinds.
 pub(crate) fn is_deployment(object: &Found<'_>) -> bool {
     if is_of_kubernetes(&object.api_version) {
         return (&*object.api_version, &*object.kind) == ("apps/v1", "Deployment");
+    }
+    if table::row(group(&object.api_version), &object.kind).is_some() {
+        return false;
     }
     let faults = Faults::new(true);
     let spec = faults.field("spec", object.field("spec"));
@@ -174,7 +190,11 @@ pub(crate) fn is_deployment(object: &Found<'_>) -> bool {
     let is_selector = |key: &String| matches!(key.as_str(), "matchLabels" | "matchExpressions");
     selector.is_present()
         && selector.keys().iter().all(is_selector)
-        && spec.get("template").get("spec").is_present()
+        && spec
+            .get("template")
+            .get("spec")
+            .get("containers")
+            .is_present()
         && strategy.iter().all(is_strategy)
         && !spec.get("updateStrategy").is_present()
         && !spec.get("workloadRef").is_present()

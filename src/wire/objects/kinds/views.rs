@@ -1,10 +1,10 @@
 //! Reads the fields of each kind.
 
 use rollplan_core::kinds::{
-    Claim, CronJob, DaemonSet, Job, ReplicaSetView, Service, SinglePod, StatefulSet, View,
+    Claim, Condition, CronJob, DaemonSet, Job, ReplicaSetView, Service, SinglePod, StatefulSet,
+    View,
 };
 use rollplan_core::size::IntOrPercent;
-use rollplan_core::snapshot::Condition;
 use rollplan_core::template::{Template, Value};
 
 use super::field::Field;
@@ -32,7 +32,7 @@ impl Known {
         Some(match (group, kind) {
             ("apps", "StatefulSet") => Self::StatefulSet,
             ("apps", "DaemonSet") => Self::DaemonSet,
-            ("apps", "ReplicaSet") => Self::ReplicaSet,
+            ("apps", "ReplicaSet") | ("", "ReplicationController") => Self::ReplicaSet,
             ("batch", "Job") => Self::Job,
             ("batch", "CronJob") => Self::CronJob,
             ("", "Pod") => Self::Pod,
@@ -184,7 +184,7 @@ pub(super) fn conditions(status: &Field<'_, '_>) -> Vec<Condition> {
         status: condition.get("status").text(),
         reason: condition.get("reason").text(),
         message: condition.get("message").text(),
-        last_update_time: None,
+        observed_generation: condition.get("observedGeneration").number(),
         last_transition_time: condition.get("lastTransitionTime").time(),
     });
     conditions

@@ -5,6 +5,7 @@ mod jobs;
 mod others;
 mod requests;
 mod stateful_sets;
+mod table;
 
 use prost_types::Timestamp;
 use rollplan::proto::{self, Outlook, Phase};

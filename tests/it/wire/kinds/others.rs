@@ -162,6 +162,23 @@ fn claims_and_services_are_reported() {
         "NOT_BOUND",
         message,
     );
+    let event = warning(
+        "data-uid",
+        "WaitForFirstConsumer",
+        "waiting for first consumer",
+        0,
+        50,
+    );
+    let unused = report_of(&claim("Pending"), &[event]);
+    let message = "persistentvolumeclaim \"data\" has nothing to wait for: its StorageClass binds it when the first pod uses it";
+    check(
+        &unused,
+        Phase::Complete,
+        Outlook::Complete,
+        false,
+        "",
+        message,
+    );
     let service = |kind: &str, ingress| {
         let spec = json!({"type": kind, "clusterIP": "10.0.0.1"});
         object(
@@ -206,62 +223,33 @@ fn claims_and_services_are_reported() {
     );
 }
 
+/// Fields of another type than usual are ignored.
 #[test]
-fn unknown_kinds_are_judged_by_generic_conditions() {
-    let of = |status| {
-        report(
-            60,
-            &object("example.com/v1", "Database", "main", json!({}), status),
-            &[],
-        )
-    };
-    for (status, phase, certain, reason) in [
-        (json!({}), Phase::Complete, false, ""),
-        (json!({"observedGeneration": 1}), Phase::Complete, true, ""),
-        (
-            json!({"observedGeneration": 0}),
-            Phase::Progressing,
-            false,
-            "GENERATION_UNOBSERVED",
-        ),
-        (
-            json!({"conditions": [{"type": "Ready", "status": "True"}]}),
-            Phase::Complete,
-            true,
-            "",
-        ),
-        (
-            json!({"conditions": [{"type": "Ready", "status": "False"}]}),
-            Phase::Progressing,
-            false,
-            "CONDITION_FALSE",
-        ),
-        (
-            json!({"conditions": [{"type": "Reconciling", "status": "True"}]}),
-            Phase::Progressing,
-            false,
-            "RECONCILING",
-        ),
-        (
-            json!({"conditions": [{"type": "Stalled", "status": "True"}]}),
-            Phase::Stalled,
-            false,
-            "STALLED",
-        ),
-        // Fields of another type are ignored.
-        (
-            json!({"conditions": {"Ready": "yes"}, "observedGeneration": "1"}),
-            Phase::Complete,
-            false,
-            "",
-        ),
-        (json!([1, 2]), Phase::Complete, false, ""),
+fn odd_statuses_of_unknown_kinds_are_not_judged() {
+    for status in [
+        json!({}),
+        json!([1, 2]),
+        json!({"conditions": {"Ready": "yes"}, "observedGeneration": "1"}),
+        json!({"conditions": [{"type": 1, "status": true}, 7, null], "phase": ["Ready"]}),
     ] {
-        let report = of(status.clone());
+        let object = object(
+            "example.com/v1",
+            "Database",
+            "main",
+            json!({}),
+            status.clone(),
+        );
+        let report = report(60, &object, &[]);
         let verdict = report.verdict.clone().unwrap();
         assert!(report.generic, "{status}");
-        let found = (report.phase(), verdict.certain, &*verdict.reason);
-        assert_eq!(found, (phase, certain, reason), "{status}");
+        let found = (
+            report.phase(),
+            verdict.outlook(),
+            verdict.certain,
+            &*verdict.reason,
+        );
+        let expected = (Phase::NotJudged, Outlook::NotJudged, false, "NOT_JUDGED");
+        assert_eq!(found, expected, "{status}");
     }
     let known = report(60, &stateful_set(json!({}), json!({})), &[]);
     assert!(!known.generic);
@@ -308,6 +296,23 @@ fn definitions_are_complete_when_they_are_established() {
         established.message
     );
     assert_eq!(definition("False").phase(), Phase::Progressing);
+    for (kind, phase) in [
+        ("NonStructuralSchema", Phase::Stalled),
+        ("Terminating", Phase::Progressing),
+    ] {
+        let conditions =
+            json!([{"type": "Established", "status": "True"}, {"type": kind, "status": "True"}]);
+        let status = json!({"conditions": conditions});
+        let version = "apiextensions.k8s.io/v1";
+        let object = object(
+            version,
+            "CustomResourceDefinition",
+            "webs",
+            json!({}),
+            status,
+        );
+        assert_eq!(report(60, &object, &[]).phase(), phase, "{kind}");
+    }
 }
 
 /// A UID is needed only to find the pods of an owner.

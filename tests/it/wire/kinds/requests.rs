@@ -304,7 +304,28 @@ fn absurd_values_never_panic() {
             "Database",
             "d",
             json!({}),
-            json!({"conditions": [{"type": "Ready", "status": "False"}]}),
+            json!({"conditions": [{"type": "Ready", "status": "False", "observedGeneration": 1}], "phase": "x", "health": 1}),
+        ),
+        object(
+            "argoproj.io/v1alpha1",
+            "Rollout",
+            "r",
+            json!({"replicas": 3, "paused": false}),
+            json!({"phase": "Healthy", "observedGeneration": "1", "workloadObservedGeneration": "1", "readyReplicas": 1}),
+        ),
+        object(
+            "gateway.networking.k8s.io/v1",
+            "HTTPRoute",
+            "h",
+            json!({}),
+            json!({"parents": [{"conditions": [{"type": "Accepted", "status": "True", "observedGeneration": 1}]}]}),
+        ),
+        object(
+            "elasticsearch.k8s.elastic.co/v1",
+            "Elasticsearch",
+            "e",
+            json!({"nodeSets": [{"count": 1}, {"count": 2}]}),
+            json!({"phase": "Ready", "health": "green", "availableNodes": 3}),
         ),
     ];
     let absurd = [

@@ -1,0 +1,1075 @@
+//! The kinds that report their state in their own way: one table, which docs/verdict.md repeats, and the lists of kinds that
+//! have nothing to wait for. `generic.rs` has the rule that applies the rows, and the row for all other kinds.
+
+/// A row of the table: what the fields of some kinds mean.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The API groups. "*.example.com" matches each group that ends in ".example.com".
+    pub groups: &'static [&'static str],
+    /// The kinds. Empty for every kind of the groups.
+    pub kinds: &'static [&'static str],
+    /// The words that report a state, in the order in which they decide.
+    pub words: &'static [Word],
+    /// The conditions that must be true. Of alternatives, at least one must exist, and all that exist must be true.
+    pub required: &'static [&'static [&'static str]],
+    /// Conditions that must be true if they exist.
+    pub counted: &'static [&'static str],
+    /// Conditions that are good while they are false for this reason.
+    pub excused: &'static [(&'static str, &'static str)],
+    /// Conditions that report a pause while they are true.
+    pub paused: &'static [&'static str],
+    /// Conditions that report a failure while they are true.
+    pub bad: &'static [&'static str],
+    /// Conditions that report a failure while they are false.
+    pub fails_when_false: &'static [&'static str],
+    /// Conditions that report a failure while they are not true for this reason.
+    pub failed_reasons: &'static [(&'static str, &'static str)],
+    /// Conditions that report work while they are true.
+    pub busy: &'static [&'static str],
+    /// Conditions in a list of the status.
+    pub nested: Option<Nested>,
+    /// The numbers that must reach the desired number.
+    pub counters: Counters,
+    /// The generation of another object: the annotation that contains it, and the field with the generation that the
+    /// controller has observed.
+    pub generation: Option<(&'static str, &'static str)>,
+    /// Whether an observed generation is all that the kind reports.
+    pub is_complete_when_observed: bool,
+    /// Whether a failure is final, so that it is certain.
+    pub is_final: bool,
+    /// An API version whose objects do not have the conditions.
+    pub unjudged_version: &'static str,
+}
+
+/// A field whose value is a word for a state. Words are compared without regard to case.
+#[derive(Clone, Copy, Debug)]
+pub struct Word {
+    /// The path of the field.
+    pub path: &'static str,
+    /// The path of the message that explains it.
+    pub message: &'static str,
+    /// Whether the object may be complete without it.
+    pub is_optional: bool,
+    /// The words for a good state.
+    pub good: &'static [&'static str],
+    /// The words for a state that passes.
+    pub busy: &'static [&'static str],
+    /// The words for a pause.
+    pub paused: &'static [&'static str],
+    /// The words for a failure.
+    pub failed: &'static [&'static str],
+}
+
+/// Conditions in each item of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Nested {
+    /// The path of the list. Its items have the field `conditions`.
+    pub path: &'static str,
+    /// The condition that each item must have and that must be true. Empty if items are optional.
+    pub required: &'static str,
+    /// The conditions that must be true in each item that has them.
+    pub counted: &'static [&'static str],
+}
+
+/// Numbers that a controller publishes, compared with the desired number.
+#[derive(Clone, Copy, Debug)]
+pub struct Counters {
+    /// The path of the desired number. "[]" after the name of a list stands for the sum of its items.
+    pub wanted: &'static str,
+    /// The paths of numbers that are 0 if they are absent.
+    pub required: &'static [&'static str],
+    /// The paths of numbers that count if they are present.
+    pub counted: &'static [&'static str],
+}
+
+const WORD: Word = Word {
+    path: "status.phase",
+    message: "status.message",
+    is_optional: false,
+    good: &[],
+    busy: &[],
+    paused: &[],
+    failed: &[],
+};
+
+const ROW: Row = Row {
+    groups: &[],
+    kinds: &[],
+    words: &[],
+    required: &[],
+    counted: &[],
+    excused: &[],
+    paused: &[],
+    bad: &[],
+    fails_when_false: &[],
+    failed_reasons: &[],
+    busy: &[],
+    nested: None,
+    counters: Counters {
+        wanted: "spec.replicas",
+        required: &[],
+        counted: &[
+            "status.updatedReplicas",
+            "status.readyReplicas",
+            "status.availableReplicas",
+        ],
+    },
+    generation: None,
+    is_complete_when_observed: false,
+    is_final: false,
+    unjudged_version: "",
+};
+
+/// The annotation of a Rollout with the generation of the Deployment that it refers to.
+pub const WORKLOAD_GENERATION: &str = "rollout.argoproj.io/workload-generation";
+
+/// Fields that pause an object while they are true, for every kind.
+pub(super) const PAUSED_FIELDS: [&str; 2] = ["spec.suspend", "spec.paused"];
+
+/// The table. The first row with the group and kind of an object applies.
+pub static TABLE: [Row; 42] = [
+    Row {
+        groups: &["argoproj.io"],
+        kinds: &["Rollout"],
+        words: &[Word {
+            good: &["Healthy"],
+            busy: &["Progressing"],
+            paused: &["Paused"],
+            failed: &["Degraded"],
+            ..WORD
+        }],
+        failed_reasons: &[
+            ("Progressing", "RolloutAborted"),
+            ("Progressing", "ProgressDeadlineExceeded"),
+        ],
+        generation: Some((WORKLOAD_GENERATION, "status.workloadObservedGeneration")),
+        ..ROW
+    },
+    Row {
+        groups: &["argoproj.io"],
+        kinds: &["Application"],
+        words: &[
+            Word {
+                path: "status.operationState.phase",
+                message: "status.operationState.message",
+                is_optional: true,
+                good: &["Succeeded"],
+                busy: &["Running", "Terminating"],
+                failed: &["Failed", "Error"],
+                ..WORD
+            },
+            // Degraded may pass: it is how an application looks while its pods start.
+            Word {
+                path: "status.health.status",
+                message: "status.health.message",
+                good: &["Healthy"],
+                busy: &["Progressing", "Missing", "Degraded", "Unknown"],
+                paused: &["Suspended"],
+                ..WORD
+            },
+            Word {
+                path: "status.sync.status",
+                good: &["Synced"],
+                busy: &["OutOfSync", "Unknown"],
+                ..WORD
+            },
+        ],
+        ..ROW
+    },
+    Row {
+        groups: &["argoproj.io"],
+        kinds: &["AnalysisRun", "Workflow"],
+        words: &[Word {
+            good: &["Successful", "Succeeded"],
+            busy: &["Pending", "Running"],
+            failed: &["Failed", "Error"],
+            ..WORD
+        }],
+        is_final: true,
+        ..ROW
+    },
+    Row {
+        groups: &["argoproj.io"],
+        kinds: &["ApplicationSet"],
+        required: &[&["ResourcesUpToDate"]],
+        ..ROW
+    },
+    Row {
+        groups: &["*.toolkit.fluxcd.io"],
+        // A HelmRepository of type oci has no status.
+        kinds: &[
+            "Bucket",
+            "GitRepository",
+            "HelmChart",
+            "HelmRelease",
+            "ImagePolicy",
+            "ImageRepository",
+            "ImageUpdateAutomation",
+            "Kustomization",
+            "OCIRepository",
+            "Receiver",
+        ],
+        required: READY,
+        ..ROW
+    },
+    Row {
+        groups: &["cert-manager.io"],
+        kinds: &["Certificate"],
+        required: READY,
+        ..ROW
+    },
+    Row {
+        groups: &["cert-manager.io"],
+        kinds: &["ClusterIssuer", "Issuer"],
+        required: READY,
+        ..ROW
+    },
+    Row {
+        groups: &["external-secrets.io"],
+        kinds: &[
+            "ClusterSecretStore",
+            "ExternalSecret",
+            "PushSecret",
+            "SecretStore",
+        ],
+        required: READY,
+        ..ROW
+    },
+    Row {
+        groups: &["bitnami.com"],
+        kinds: &["SealedSecret"],
+        required: &[&["Synced"]],
+        fails_when_false: &["Synced"],
+        ..ROW
+    },
+    Row {
+        groups: &["gateway.networking.k8s.io"],
+        kinds: &["Gateway"],
+        required: &[&["Accepted"], &["Programmed"]],
+        nested: Some(Nested {
+            path: "status.listeners",
+            required: "",
+            counted: &["Accepted", "Programmed", "ResolvedRefs"],
+        }),
+        ..ROW
+    },
+    Row {
+        groups: &["gateway.networking.k8s.io"],
+        kinds: &["GRPCRoute", "HTTPRoute", "TCPRoute", "TLSRoute", "UDPRoute"],
+        nested: Some(Nested {
+            path: "status.parents",
+            required: "Accepted",
+            counted: &["ResolvedRefs"],
+        }),
+        ..ROW
+    },
+    Row {
+        groups: &["gateway.networking.k8s.io"],
+        kinds: &["GatewayClass"],
+        required: &[&["Accepted"]],
+        ..ROW
+    },
+    Row {
+        groups: &["cluster.x-k8s.io"],
+        kinds: &["Cluster"],
+        words: &[Word {
+            message: "status.failureMessage",
+            good: &["Provisioned"],
+            busy: &["Pending", "Provisioning", "Deleting"],
+            failed: &["Failed"],
+            ..WORD
+        }],
+        required: &[&["Ready", "Available"]],
+        ..ROW
+    },
+    Row {
+        groups: &["cluster.x-k8s.io"],
+        kinds: &["Machine", "MachineDeployment"],
+        words: &[Word {
+            message: "status.failureMessage",
+            good: &["Running"],
+            busy: &[
+                "Pending",
+                "Provisioning",
+                "Provisioned",
+                "ScalingUp",
+                "ScalingDown",
+                "Deleting",
+                "Unknown",
+            ],
+            failed: &["Failed"],
+            ..WORD
+        }],
+        counted: &["Ready", "Available"],
+        counters: Counters {
+            wanted: "spec.replicas",
+            required: &["status.readyReplicas", "status.availableReplicas"],
+            counted: &["status.updatedReplicas", "status.upToDateReplicas"],
+        },
+        ..ROW
+    },
+    Row {
+        groups: &["pkg.crossplane.io"],
+        kinds: &["Configuration", "Function", "Provider"],
+        required: &[&["Installed"], &["Healthy"]],
+        ..ROW
+    },
+    Row {
+        groups: &["apiextensions.crossplane.io"],
+        kinds: &["CompositeResourceDefinition"],
+        required: &[&["Established"]],
+        ..ROW
+    },
+    Row {
+        groups: &[
+            "*.aws.upbound.io",
+            "*.aws.m.upbound.io",
+            "*.azure.upbound.io",
+            "*.azure.m.upbound.io",
+            "*.gcp.upbound.io",
+            "*.gcp.m.upbound.io",
+            "*.aws.crossplane.io",
+            "helm.crossplane.io",
+            "kubernetes.crossplane.io",
+            "*.m.crossplane.io",
+        ],
+        required: &[&["Ready"], &["Synced"]],
+        ..ROW
+    },
+    Row {
+        groups: &["serving.knative.dev"],
+        kinds: &["Service"],
+        required: &[&["Ready"], &["ConfigurationsReady"], &["RoutesReady"]],
+        ..ROW
+    },
+    Row {
+        groups: &["serving.knative.dev"],
+        kinds: &["Configuration", "Revision", "Route"],
+        required: READY,
+        ..ROW
+    },
+    Row {
+        groups: &["keda.sh"],
+        kinds: &["ScaledJob", "ScaledObject"],
+        required: READY,
+        busy: &["Fallback"],
+        ..ROW
+    },
+    Row {
+        groups: &["tekton.dev"],
+        kinds: &["CustomRun", "PipelineRun", "TaskRun"],
+        required: &[&["Succeeded"]],
+        fails_when_false: &["Succeeded"],
+        is_final: true,
+        ..ROW
+    },
+    Row {
+        groups: &["kafka.strimzi.io"],
+        kinds: &[
+            "Kafka",
+            "KafkaBridge",
+            "KafkaConnect",
+            "KafkaConnector",
+            "KafkaMirrorMaker2",
+            "KafkaTopic",
+            "KafkaUser",
+        ],
+        required: READY,
+        paused: &["ReconciliationPaused"],
+        ..ROW
+    },
+    Row {
+        groups: &["karpenter.sh"],
+        kinds: &["NodeClaim", "NodePool"],
+        required: READY,
+        paused: &["Disrupting"],
+        ..ROW
+    },
+    // While its metrics do not exist yet, ScalingActive is false: that passes.
+    Row {
+        groups: &["autoscaling"],
+        kinds: &["HorizontalPodAutoscaler"],
+        required: &[&["AbleToScale"]],
+        counted: &["ScalingActive"],
+        excused: &[("ScalingActive", "ScalingDisabled")],
+        unjudged_version: "autoscaling/v1",
+        ..ROW
+    },
+    Row {
+        groups: &["apiregistration.k8s.io"],
+        kinds: &["APIService"],
+        required: &[&["Available"]],
+        ..ROW
+    },
+    Row {
+        groups: &["policy"],
+        kinds: &["PodDisruptionBudget"],
+        counted: &["DisruptionAllowed"],
+        excused: &[("DisruptionAllowed", "InsufficientPods")],
+        is_complete_when_observed: true,
+        ..ROW
+    },
+    Row {
+        groups: &["certificates.k8s.io"],
+        kinds: &["CertificateSigningRequest"],
+        required: &[&["Approved"]],
+        bad: &["Denied"],
+        ..ROW
+    },
+    Row {
+        groups: &["snapshot.storage.k8s.io"],
+        kinds: &["VolumeSnapshot", "VolumeSnapshotContent"],
+        words: &[Word {
+            path: "status.readyToUse",
+            message: "status.error.message",
+            good: &["true"],
+            busy: &["false"],
+            ..WORD
+        }],
+        ..ROW
+    },
+    Row {
+        groups: &["postgresql.cnpg.io"],
+        kinds: &["Cluster"],
+        words: &[Word {
+            message: "status.phaseReason",
+            is_optional: true,
+            failed: &[
+                "Unable to create required cluster objects",
+                "Cluster is unrecoverable and needs manual intervention",
+            ],
+            ..WORD
+        }],
+        required: READY,
+        paused: &["cnpg.io/hibernation"],
+        counters: Counters {
+            wanted: "spec.instances",
+            required: &["status.readyInstances"],
+            counted: &[],
+        },
+        ..ROW
+    },
+    Row {
+        groups: &["elasticsearch.k8s.elastic.co"],
+        kinds: &["Elasticsearch"],
+        words: &[
+            Word {
+                good: &["Ready"],
+                busy: &["ApplyingChanges", "MigratingData"],
+                failed: &["Invalid"],
+                ..WORD
+            },
+            Word {
+                path: "status.health",
+                good: &["green"],
+                busy: &["yellow", "unknown"],
+                failed: &["red"],
+                ..WORD
+            },
+        ],
+        counters: Counters {
+            wanted: "spec.nodeSets[].count",
+            required: &["status.availableNodes"],
+            counted: &[],
+        },
+        ..ROW
+    },
+    Row {
+        groups: &["rabbitmq.com"],
+        kinds: &["RabbitmqCluster"],
+        required: &[&["ClusterAvailable"], &["AllReplicasReady"]],
+        ..ROW
+    },
+    Row {
+        groups: &["monitoring.coreos.com"],
+        kinds: &[
+            "Alertmanager",
+            "Prometheus",
+            "PrometheusAgent",
+            "ThanosRuler",
+        ],
+        required: &[&["Available"], &["Reconciled"]],
+        ..ROW
+    },
+    Row {
+        groups: &["flagger.app"],
+        kinds: &["Canary"],
+        words: &[Word {
+            good: &["Succeeded", "Initialized"],
+            busy: &[
+                "Initializing",
+                "Progressing",
+                "Promoting",
+                "Finalising",
+                "Waiting",
+                "WaitingPromotion",
+            ],
+            failed: &["Failed"],
+            ..WORD
+        }],
+        ..ROW
+    },
+    Row {
+        groups: &["serving.kserve.io"],
+        kinds: &["InferenceService"],
+        words: &[Word {
+            path: "status.modelStatus.transitionStatus",
+            message: "status.modelStatus.lastFailureInfo.message",
+            is_optional: true,
+            good: &["UpToDate"],
+            busy: &["InProgress"],
+            failed: &["BlockedByFailedLoad", "InvalidSpec"],
+            ..WORD
+        }],
+        required: READY,
+        counted: &[
+            "PredictorReady",
+            "TransformerReady",
+            "ExplainerReady",
+            "IngressReady",
+        ],
+        paused: &["Stopped"],
+        ..ROW
+    },
+    Row {
+        groups: &["operators.coreos.com"],
+        kinds: &["Subscription"],
+        words: &[Word {
+            path: "status.state",
+            good: &["AtLatestKnown"],
+            busy: &["UpgradeAvailable", "UpgradePending"],
+            failed: &["UpgradeFailed"],
+            ..WORD
+        }],
+        bad: &[
+            "CatalogSourcesUnhealthy",
+            "InstallPlanFailed",
+            "ResolutionFailed",
+        ],
+        busy: &["InstallPlanPending"],
+        ..ROW
+    },
+    Row {
+        groups: &["kubevirt.io"],
+        kinds: &["VirtualMachine"],
+        words: &[Word {
+            path: "status.printableStatus",
+            is_optional: true,
+            paused: &["Stopped", "Paused"],
+            ..WORD
+        }],
+        required: READY,
+        ..ROW
+    },
+    Row {
+        groups: &["*.services.k8s.aws"],
+        required: &[&["Ready", "ACK.ResourceSynced"]],
+        ..ROW
+    },
+    Row {
+        groups: &["acid.zalan.do"],
+        kinds: &["postgresql"],
+        words: &[Word {
+            path: "status.PostgresClusterStatus",
+            good: &["Running"],
+            busy: &["Creating", "Updating"],
+            failed: &["CreateFailed", "UpdateFailed", "SyncFailed", "Invalid"],
+            ..WORD
+        }],
+        ..ROW
+    },
+    // It runs to completion, so RUNNING is not the end.
+    Row {
+        groups: &["sparkoperator.k8s.io"],
+        kinds: &["SparkApplication"],
+        words: &[Word {
+            path: "status.applicationState.state",
+            message: "status.applicationState.errorMessage",
+            good: &["COMPLETED"],
+            busy: &[
+                "SUBMITTED",
+                "RUNNING",
+                "PENDING_RERUN",
+                "PENDING_SUBMISSION",
+                "INVALIDATING",
+                "SUCCEEDING",
+                "FAILING",
+                "UNKNOWN",
+            ],
+            failed: &["FAILED", "SUBMISSION_FAILED"],
+            ..WORD
+        }],
+        ..ROW
+    },
+    Row {
+        groups: &["flink.apache.org"],
+        kinds: &["FlinkDeployment"],
+        words: &[
+            Word {
+                path: "status.lifecycleState",
+                message: "status.error",
+                is_optional: true,
+                good: &["DEPLOYED", "STABLE"],
+                busy: &["CREATED", "UPGRADING", "ROLLING_BACK"],
+                paused: &["SUSPENDED"],
+                failed: &["FAILED", "ROLLED_BACK"],
+            },
+            Word {
+                path: "status.jobManagerDeploymentStatus",
+                message: "status.error",
+                is_optional: true,
+                good: &["READY"],
+                busy: &["MISSING", "DEPLOYING", "DEPLOYED_NOT_READY"],
+                failed: &["ERROR"],
+                ..WORD
+            },
+            Word {
+                path: "status.reconciliationStatus.state",
+                message: "status.error",
+                is_optional: true,
+                good: &["DEPLOYED"],
+                busy: &["UPGRADING", "ROLLING_BACK"],
+                failed: &["ROLLED_BACK"],
+                ..WORD
+            },
+        ],
+        ..ROW
+    },
+    Row {
+        groups: &["clickhouse.altinity.com"],
+        kinds: &["ClickHouseInstallation"],
+        words: &[Word {
+            path: "status.status",
+            message: "status.error",
+            good: &["Completed"],
+            busy: &["InProgress", "Terminating"],
+            failed: &["Aborted"],
+            ..WORD
+        }],
+        ..ROW
+    },
+    Row {
+        groups: &["velero.io"],
+        kinds: &["Backup", "Restore"],
+        words: &[Word {
+            message: "status.failureReason",
+            good: &["Completed"],
+            busy: &[
+                "New",
+                "Queued",
+                "ReadyToStart",
+                "InProgress",
+                "WaitingForPluginOperations",
+                "WaitingForPluginOperationsPartiallyFailed",
+                "Finalizing",
+                "FinalizingPartiallyFailed",
+                "Deleting",
+            ],
+            failed: &["Failed", "PartiallyFailed", "FailedValidation"],
+            ..WORD
+        }],
+        is_final: true,
+        ..ROW
+    },
+];
+
+const READY: &[&[&str]] = &[&["Ready"]];
+
+/// The rule for the kinds that are not in the table.
+pub(super) static GENERAL: Row = Row {
+    words: &[
+        general_word("status.phase"),
+        general_word("status.state"),
+        general_word("status.health"),
+        general_word("status.health.status"),
+    ],
+    ..ROW
+};
+
+const fn general_word(path: &'static str) -> Word {
+    Word {
+        path,
+        is_optional: true,
+        // "Running" and "Active" are not among them: a Job that runs is not complete.
+        good: &[
+            "Healthy",
+            "Ready",
+            "Available",
+            "Bound",
+            "Green",
+            "Succeeded",
+            "Successful",
+            "Completed",
+            "Provisioned",
+            "Synced",
+        ],
+        busy: &[
+            "New",
+            "Pending",
+            "Queued",
+            "Waiting",
+            "Creating",
+            "Provisioning",
+            "Initializing",
+            "Installing",
+            "Starting",
+            "Deploying",
+            "Progressing",
+            "InProgress",
+            "Reconciling",
+            "Updating",
+            "Upgrading",
+            "Scaling",
+            "ScalingUp",
+            "ScalingDown",
+            "Terminating",
+            "Deleting",
+        ],
+        failed: &[
+            "Failed",
+            "Error",
+            "Degraded",
+            "Invalid",
+            "InvalidSpec",
+            "PartiallyFailed",
+            "Lost",
+            "Red",
+        ],
+        ..WORD
+    }
+}
+
+/// Kinds that configure other components. Most of them have no status; for the others, nothing depends on it.
+pub const CONFIGURATION: [(&[&str], &[&str]); 16] = [
+    (
+        &["argoproj.io"],
+        &[
+            "AnalysisTemplate",
+            "AppProject",
+            "ClusterAnalysisTemplate",
+            "ClusterWorkflowTemplate",
+            "WorkflowEventBinding",
+            "WorkflowTemplate",
+        ],
+    ),
+    (
+        &["monitoring.coreos.com"],
+        &[
+            "AlertmanagerConfig",
+            "PodMonitor",
+            "Probe",
+            "PrometheusRule",
+            "ScrapeConfig",
+            "ServiceMonitor",
+        ],
+    ),
+    (
+        &["networking.istio.io"],
+        &[
+            "DestinationRule",
+            "EnvoyFilter",
+            "Gateway",
+            "ProxyConfig",
+            "ServiceEntry",
+            "Sidecar",
+            "VirtualService",
+            "WorkloadEntry",
+            "WorkloadGroup",
+        ],
+    ),
+    (
+        &["security.istio.io"],
+        &[
+            "AuthorizationPolicy",
+            "PeerAuthentication",
+            "RequestAuthentication",
+        ],
+    ),
+    (&["telemetry.istio.io"], &["Telemetry"]),
+    (&["extensions.istio.io"], &["WasmPlugin"]),
+    (
+        &["*.crossplane.io", "*.upbound.io"],
+        &[
+            "ClusterProviderConfig",
+            "ClusterProviderConfigUsage",
+            "Composition",
+            "CompositionRevision",
+            "ControllerConfig",
+            "DeploymentRuntimeConfig",
+            "EnvironmentConfig",
+            "ImageConfig",
+            "ProviderConfig",
+            "ProviderConfigUsage",
+            "StoreConfig",
+        ],
+    ),
+    (&["gateway.networking.k8s.io"], &["ReferenceGrant"]),
+    (
+        &["keda.sh"],
+        &["ClusterTriggerAuthentication", "TriggerAuthentication"],
+    ),
+    (&["notification.toolkit.fluxcd.io"], &["Alert", "Provider"]),
+    (&["snapshot.storage.k8s.io"], &["VolumeSnapshotClass"]),
+    (
+        &["tekton.dev"],
+        &["ClusterTask", "Pipeline", "StepAction", "Task"],
+    ),
+    (
+        &["triggers.tekton.dev"],
+        &[
+            "ClusterTriggerBinding",
+            "Trigger",
+            "TriggerBinding",
+            "TriggerTemplate",
+        ],
+    ),
+    (
+        &["traefik.io", "traefik.containo.us"],
+        &[
+            "IngressRoute",
+            "IngressRouteTCP",
+            "IngressRouteUDP",
+            "Middleware",
+            "MiddlewareTCP",
+            "ServersTransport",
+            "ServersTransportTCP",
+            "TLSOption",
+            "TLSStore",
+            "TraefikService",
+        ],
+    ),
+    (&["flagger.app"], &["AlertProvider", "MetricTemplate"]),
+    (&["k8s.cni.cncf.io"], &["NetworkAttachmentDefinition"]),
+];
+
+/// The API groups of Kubernetes itself, which need no custom resource definitions.
+const BUILT_IN: [&str; 21] = [
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "extensions",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+/// The row for objects of this group and kind.
+#[must_use]
+pub fn row(group: &str, kind: &str) -> Option<&'static Row> {
+    let mut rows = TABLE.iter();
+    rows.find(|row| {
+        has_group(row.groups, group) && (row.kinds.is_empty() || row.kinds.contains(&kind))
+    })
+}
+
+/// The row for objects of this group and kind, or that for all kinds without one.
+#[must_use]
+pub fn rule(group: &str, kind: &str) -> &'static Row {
+    row(group, kind).unwrap_or(&GENERAL)
+}
+
+/// Whether the kind only configures other components, so that there is nothing to wait for.
+#[must_use]
+pub fn is_configuration(group: &str, kind: &str) -> bool {
+    let mut list = CONFIGURATION.iter();
+    list.any(|(groups, kinds)| has_group(groups, group) && kinds.contains(&kind))
+}
+
+/// Whether the group belongs to Kubernetes itself.
+pub(super) fn is_built_in(group: &str) -> bool {
+    BUILT_IN.contains(&group)
+}
+
+fn has_group(groups: &[&str], group: &str) -> bool {
+    groups
+        .iter()
+        .any(|pattern| match pattern.strip_prefix('*') {
+            Some(suffix) => group.ends_with(suffix),
+            None => *pattern == group,
+        })
+}
+
+// === impl Row ===
+
+impl Row {
+    /// The paths of all texts that the rule reads.
+    pub fn texts(&self) -> impl Iterator<Item = &'static str> {
+        let words = self.words.iter().flat_map(|word| [word.path, word.message]);
+        words.chain(PAUSED_FIELDS)
+    }
+
+    /// The paths of all numbers that the rule reads.
+    pub fn numbers(&self) -> impl Iterator<Item = &'static str> {
+        let Counters {
+            wanted,
+            required,
+            counted,
+        } = self.counters;
+        let counters = required.iter().chain(counted).copied();
+        let generation = self.generation.map(|(_, observed)| observed);
+        counters.chain([wanted]).chain(generation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../docs/verdict.md");
+
+    fn code(texts: &[&str]) -> String {
+        let texts: Vec<_> = texts.iter().map(|text| format!("`{text}`")).collect();
+        texts.join(", ")
+    }
+
+    /// The values of each word, from one of its lists.
+    fn words(row: &Row, list: fn(&Word) -> &'static [&'static str]) -> Vec<String> {
+        let words = row.words.iter().filter(|word| !list(word).is_empty());
+        words
+            .map(|word| format!("`{}` {}", word.path, list(word).join(", ")))
+            .collect()
+    }
+
+    fn cell(parts: Vec<String>) -> String {
+        match parts.is_empty() {
+            true => "–".to_owned(),
+            false => parts.join("; "),
+        }
+    }
+
+    fn each(kinds: &[&str], end: &str) -> Vec<String> {
+        kinds.iter().map(|kind| format!("{kind} {end}")).collect()
+    }
+
+    /// The row as docs/verdict.md has it.
+    fn line(row: &Row) -> String {
+        let kinds = match row.kinds {
+            [] => "every kind".to_owned(),
+            kinds => kinds.join(", "),
+        };
+        let mut good = words(row, |word| word.good);
+        let required = row.required.iter();
+        good.extend(required.map(|alternatives| alternatives.join(" or ")));
+        good.extend(each(row.counted, "if it exists"));
+        let excused = row.excused.iter();
+        good.extend(excused.map(|(kind, reason)| format!("{kind} may be false ({reason})")));
+        if let Some(nested) = row.nested {
+            good.push(format!("in each of `{}`:", nested.path));
+            good.extend(Some(nested.required.to_owned()).filter(|it| !it.is_empty()));
+            good.extend(each(nested.counted, "if it exists"));
+        }
+        if !row.counters.required.is_empty() {
+            let numbers = [row.counters.required, row.counters.counted].concat();
+            good.push(format!(
+                "`{}` reached by {}",
+                row.counters.wanted,
+                code(&numbers)
+            ));
+        }
+        if let Some((_, observed)) = row.generation {
+            good.push(format!("`{observed}` is that of the workload"));
+        }
+        if row.is_complete_when_observed {
+            good.push("the generation is observed".to_owned());
+        }
+        let mut busy = words(row, |word| word.busy);
+        busy.extend(each(row.busy, "true"));
+        let mut paused = words(row, |word| word.paused);
+        paused.extend(each(row.paused, "true"));
+        let mut failed = words(row, |word| word.failed);
+        failed.extend(each(row.bad, "true"));
+        failed.extend(each(row.fails_when_false, "false"));
+        let reasons = row.failed_reasons.iter();
+        failed.extend(reasons.map(|(kind, reason)| format!("{kind} not true ({reason})")));
+        if row.is_final {
+            failed.push("certain".to_owned());
+        }
+        let groups = code(row.groups);
+        let cells = [good, busy, paused, failed].map(cell).join(" | ");
+        format!("| {kinds} | {groups} | {cells} |\n")
+    }
+
+    #[test]
+    fn documentation_has_the_table() {
+        let table: String = TABLE.iter().map(line).collect();
+        assert!(
+            PAGE.contains(&table),
+            "docs/verdict.md must contain:\n{table}"
+        );
+    }
+
+    #[test]
+    fn documentation_has_the_configuration() {
+        let row = |(groups, kinds): &(&[&str], &[&str])| {
+            format!("| {} | {} |\n", kinds.join(", "), code(groups))
+        };
+        let table: String = CONFIGURATION.iter().map(row).collect();
+        assert!(
+            PAGE.contains(&table),
+            "docs/verdict.md must contain:\n{table}"
+        );
+    }
+
+    #[test]
+    fn documentation_has_the_words_of_other_kinds() {
+        let word = GENERAL.words[0];
+        for list in [word.good, word.busy, word.failed] {
+            let list = list.join(", ");
+            assert!(
+                PAGE.replace('\n', " ").contains(&list),
+                "docs/verdict.md must contain: {list}"
+            );
+        }
+    }
+
+    #[test]
+    fn groups_match_by_their_end() {
+        for (group, kind, is_known) in [
+            ("argoproj.io", "Rollout", true),
+            ("argoproj.io", "rollout", false),
+            ("example.argoproj.io", "Rollout", false),
+            ("", "Rollout", false),
+            ("source.toolkit.fluxcd.io", "GitRepository", true),
+            ("toolkit.fluxcd.io", "GitRepository", false),
+            ("source.toolkit.fluxcd.io", "HelmRepository", false),
+            ("s3.services.k8s.aws", "Bucket", true),
+            ("services.k8s.aws", "FieldExport", false),
+        ] {
+            assert_eq!(row(group, kind).is_some(), is_known, "{group} {kind}");
+        }
+        assert!(is_configuration("aws.upbound.io", "ProviderConfig"));
+        assert!(!is_configuration("example.com", "ProviderConfig"));
+        assert!(is_built_in("") && is_built_in("storage.k8s.io"));
+        assert!(!is_built_in("gateway.networking.k8s.io"));
+    }
+
+    /// The first row that matches applies, and configuration precedes all rows.
+    #[test]
+    fn each_kind_is_listed_once() {
+        let mut seen = std::collections::BTreeSet::new();
+        for row in &TABLE {
+            for (group, kind) in row
+                .groups
+                .iter()
+                .flat_map(|group| row.kinds.iter().map(move |kind| (group, kind)))
+            {
+                assert!(seen.insert((group, kind)), "{group} {kind}");
+                assert!(!is_configuration(group, kind), "{group} {kind}");
+            }
+        }
+    }
+}
