@@ -40,8 +40,8 @@ const (
 	// The rollout is paused by spec.paused, a Job is suspended, or pods are only updated when a user deletes them
 	// (updateStrategy OnDelete).
 	Phase_PHASE_PAUSED Phase = 3
-	// The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, or
-	// a Job has failed.
+	// The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, a
+	// Job has failed, or the status of an object reports a failure.
 	Phase_PHASE_STALLED Phase = 4
 	// The object is being deleted.
 	Phase_PHASE_DELETING Phase = 5
@@ -199,8 +199,8 @@ type RolloutReport struct {
 	// Numbers of a workload of another kind than a Deployment, in the order in which to show them. Empty for Deployments,
 	// which have `counts`, and for kinds without numbers.
 	Counters []*Counter `protobuf:"bytes,10,rep,name=counters,proto3" json:"counters,omitempty"`
-	// Whether the kind is not known, so that only the fields decide that many controllers share, for example
-	// observedGeneration and the condition Ready. docs/verdict.md has the rule.
+	// Whether the kind has no counters, and is judged by its row in the table of kinds, or by the fields that many controllers
+	// share, for example observedGeneration and the condition Ready. docs/verdict.md has the table and the rule.
 	Generic       bool `protobuf:"varint,11,opt,name=generic,proto3" json:"generic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

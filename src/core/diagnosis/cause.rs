@@ -15,7 +15,7 @@ pub enum Cause {
     ReplicaSetUnobserved,
     /// The rollout is paused.
     Paused,
-    /// A Job has failed.
+    /// A Job has failed, or an object of another kind that runs once.
     JobFailed,
     /// The controller of an object reports that it makes no progress (condition Stalled).
     ControllerStalled,

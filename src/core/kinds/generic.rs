@@ -26,7 +26,7 @@ const BAD: [&str; 6] = [
     "Degraded",
 ];
 const TERMINAL: &str = ".Terminal";
-/// A condition that is no failure for this reason.
+/// A condition that does not report a failure for this reason.
 const CREATING: (&str, &str) = ("NotReady", "Creating");
 /// Conditions that report work while they are true. Progressing is not one of them: Deployments keep it true.
 const BUSY: [&str; 3] = ["Reconciling", "Issuing", "RolloutProgressing"];
@@ -65,7 +65,7 @@ pub struct Fields {
     pub has_status: bool,
     /// Whether its kind has a status subresource. `None` if that is unknown.
     pub has_status_subresource: Option<bool>,
-    /// Strings, and numbers and truth values as text. Empty ones are left out.
+    /// Strings, and numbers and truth values as text. Empty ones are omitted.
     pub texts: BTreeMap<&'static str, String>,
     /// Numbers.
     pub numbers: BTreeMap<&'static str, i64>,
@@ -88,6 +88,9 @@ pub(super) fn report(fields: &Fields, scene: &Scene<'_>) -> Report {
     let (group, kind) = (scene.group(), scene.observed.kind.as_str());
     let row = table::row(group, kind);
     let row = row.filter(|row| row.unjudged_version != scene.observed.api_version);
+    if table::is_configuration(group, kind) {
+        return scene.complete(NOTHING, Vec::new());
+    }
     let mut judge = Judge {
         scene,
         fields,
@@ -95,9 +98,6 @@ pub(super) fn report(fields: &Fields, scene: &Scene<'_>) -> Report {
         is_known: row.is_some(),
         good: None,
     };
-    if table::is_configuration(group, kind) {
-        return scene.complete(NOTHING, Vec::new());
-    }
     if let Some(report) = judge.undone() {
         return report;
     }
@@ -113,8 +113,7 @@ pub(super) fn report(fields: &Fields, scene: &Scene<'_>) -> Report {
     let is_unknown_word = judge.words().next().is_some();
     if judge.is_known && !is_unknown_word {
         let message = "its controller has not reported its state yet".to_owned();
-        let blocker = Blocker::new(Cause::ConditionFalse, message, "");
-        return scene.open(Phase::Progressing, "is waiting", blocker);
+        return judge.missing(message);
     }
     let has_none = !fields.has_status && fields.has_status_subresource == Some(false);
     // Most kinds of Kubernetes have no controller that makes them ready.
@@ -190,7 +189,7 @@ impl Judge<'_, '_> {
                     self.row.fails_when_false.contains(&kind)
                         || self.row.failed_reasons.contains(&by_reason)
                 }
-                _ => self.row.failed_reasons.contains(&by_reason),
+                _ => false,
             }
         })?;
         let what = format!("its condition {} is {}", name(failed), truth(failed));
@@ -233,17 +232,17 @@ impl Judge<'_, '_> {
                 return Some(self.paused(message, "resume it"));
             } else if has(word.busy) {
                 let blocker = Blocker::new(Cause::Reconciling, message, "");
-                return Some(self.scene.open(Phase::Progressing, "is not ready", blocker));
+                return Some(self.not_ready(blocker));
             } else if has(word.good) {
                 good = Some(format!("is complete: {is}"));
+            } else if !word.is_optional {
+                return Some(self.not_judged());
             }
         }
         self.good = good;
         let mut missing = self.row.words.iter();
         let missing = missing.find(|word| !word.is_optional && self.text(word.path).is_empty())?;
-        let message = format!("{} is not set yet", missing.path);
-        let blocker = Blocker::new(Cause::ConditionFalse, message, "");
-        Some(self.scene.open(Phase::Progressing, "is waiting", blocker))
+        Some(self.missing(format!("{} is not set yet", missing.path)))
     }
 
     fn by_conditions(&mut self) -> Option<Report> {
@@ -256,9 +255,7 @@ impl Judge<'_, '_> {
                 good.extend(all);
                 if good.len() == before {
                     let first = alternatives.first().copied().unwrap_or_default();
-                    let message = format!("it has no condition {first} yet");
-                    let blocker = Blocker::new(Cause::ConditionFalse, message, "");
-                    return Some(self.scene.open(Phase::Progressing, "is waiting", blocker));
+                    return Some(self.missing(format!("it has no condition {first} yet")));
                 }
             }
         } else if self.scene.condition(SUMMARY).is_some() {
@@ -272,10 +269,9 @@ impl Judge<'_, '_> {
                 continue;
             };
             if let Some(what) = self.fault(condition) {
-                let blocker = self
-                    .scene
-                    .of_condition(Cause::ConditionFalse, &what, condition);
-                return Some(self.scene.open(Phase::Progressing, "is not ready", blocker));
+                let scene = self.scene;
+                let blocker = scene.of_condition(Cause::ConditionFalse, &what, condition);
+                return Some(self.not_ready(blocker));
             }
         }
         self.good = match &good[..] {
@@ -317,9 +313,7 @@ impl Judge<'_, '_> {
             let place = format!("{path}[{index}]");
             let has = |kind: &str| conditions.iter().any(|condition| condition.kind == kind);
             if !required.is_empty() && !has(required) {
-                let message = format!("{place} has no condition {required} yet");
-                let blocker = Blocker::new(Cause::ConditionFalse, message, "");
-                return Some(self.scene.open(Phase::Progressing, "is not ready", blocker));
+                return Some(self.missing(format!("{place} has no condition {required} yet")));
             }
             let mut counted = conditions.iter().filter(|condition| {
                 let kind = condition.kind.as_str();
@@ -328,10 +322,9 @@ impl Judge<'_, '_> {
             let fault = counted.find_map(|it| Some((it, self.fault(it)?)));
             if let Some((condition, what)) = fault {
                 let what = format!("{place}: {what}");
-                let blocker = self
-                    .scene
-                    .of_condition(Cause::ConditionFalse, &what, condition);
-                return Some(self.scene.open(Phase::Progressing, "is not ready", blocker));
+                let scene = self.scene;
+                let blocker = scene.of_condition(Cause::ConditionFalse, &what, condition);
+                return Some(self.not_ready(blocker));
             }
         }
         if !required.is_empty() && !self.fields.nested.is_empty() {
@@ -355,7 +348,7 @@ impl Judge<'_, '_> {
             if number < wanted {
                 let message = format!("{path} is {number}, and {} is {wanted}", counters.wanted);
                 let blocker = Blocker::new(Cause::NotAvailable, message, "");
-                return Some(self.scene.open(Phase::Progressing, "is not ready", blocker));
+                return Some(self.not_ready(blocker));
             }
             enough = Some(format!("is complete: {path} is {number} of {wanted}"));
         }
@@ -398,6 +391,16 @@ impl Judge<'_, '_> {
         })
     }
 
+    fn not_ready(&self, blocker: Blocker) -> Report {
+        self.scene.open(Phase::Progressing, "is not ready", blocker)
+    }
+
+    /// The report on an object whose controller has not written a field that its kind has.
+    fn missing(&self, message: String) -> Report {
+        let blocker = Blocker::new(Cause::ConditionFalse, message, "");
+        self.scene.open(Phase::Progressing, "is waiting", blocker)
+    }
+
     fn paused(&self, message: String, remedy: impl Into<String>) -> Report {
         let blocker = Blocker::new(Cause::Paused, message, remedy);
         let verdict = Verdict::new(Outlook::NeedsChange, true, Some(&blocker));
@@ -408,13 +411,13 @@ impl Judge<'_, '_> {
 
     /// The judgement of its controller, which may recover unless the failure is final.
     fn stalled(&self, message: String, since: Option<Time>) -> Report {
-        let mut blocker = Blocker::new(Cause::ControllerStalled, message, "");
+        let (cause, what) = match self.row.is_final {
+            true => (Cause::JobFailed, "has failed"),
+            false => (Cause::ControllerStalled, "is stalled"),
+        };
+        let mut blocker = Blocker::new(cause, message, "");
         blocker.since = since;
         let verdict = Verdict::new(Outlook::NeedsChange, self.row.is_final, Some(&blocker));
-        let what = match self.row.is_final {
-            true => "has failed",
-            false => "is stalled",
-        };
         self.scene
             .report(Phase::Stalled, what, vec![blocker], verdict, Vec::new())
     }
@@ -445,7 +448,7 @@ impl Judge<'_, '_> {
             ([], false) => "it has no status yet".to_owned(),
             ([], true) => "its status has no conditions and no phase".to_owned(),
             (found, _) => format!(
-                "its status is not known to mean that it is ready: {}",
+                "its status does not show whether it is ready: {}",
                 found.join("; ")
             ),
         };

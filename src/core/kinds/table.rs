@@ -22,7 +22,7 @@ pub struct Row {
     pub bad: &'static [&'static str],
     /// Conditions that report a failure while they are false.
     pub fails_when_false: &'static [&'static str],
-    /// Conditions that report a failure while they are not true for this reason.
+    /// Conditions that report a failure while they are false for this reason.
     pub failed_reasons: &'static [(&'static str, &'static str)],
     /// Conditions that report work while they are true.
     pub busy: &'static [&'static str],
@@ -275,7 +275,7 @@ pub static TABLE: [Row; 42] = [
         words: &[Word {
             message: "status.failureMessage",
             good: &["Provisioned"],
-            busy: &["Pending", "Provisioning", "Deleting"],
+            busy: &["Pending", "Provisioning", "Deleting", "Unknown"],
             failed: &["Failed"],
             ..WORD
         }],
@@ -962,6 +962,14 @@ mod tests {
             kinds => kinds.join(", "),
         };
         let mut good = words(row, |word| word.good);
+        for (text, word) in good
+            .iter_mut()
+            .zip(row.words.iter().filter(|word| !word.good.is_empty()))
+        {
+            if word.is_optional {
+                text.push_str(", if it is set");
+            }
+        }
         let required = row.required.iter();
         good.extend(required.map(|alternatives| alternatives.join(" or ")));
         good.extend(each(row.counted, "if it exists"));
@@ -994,7 +1002,7 @@ mod tests {
         failed.extend(each(row.bad, "true"));
         failed.extend(each(row.fails_when_false, "false"));
         let reasons = row.failed_reasons.iter();
-        failed.extend(reasons.map(|(kind, reason)| format!("{kind} not true ({reason})")));
+        failed.extend(reasons.map(|(kind, reason)| format!("{kind} false ({reason})")));
         if row.is_final {
             failed.push("certain".to_owned());
         }

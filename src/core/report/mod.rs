@@ -29,7 +29,7 @@ pub struct Report {
     pub counts: Option<Counts>,
     /// The numbers of another kind than a Deployment.
     pub counters: Vec<Counter>,
-    /// Whether the kind is not known, so that only generic conditions decide.
+    /// Whether the kind is judged by the table of kinds or by the rule for all others.
     pub is_generic: bool,
     /// The reasons for the decisions of the plan.
     pub reasons: Vec<Reason>,

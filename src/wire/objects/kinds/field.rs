@@ -1,6 +1,7 @@
 //! Reads the fields of an object individually. Other fields are not parsed.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 
 use rollplan_core::size::IntOrPercent;
 use rollplan_core::template::Value;
@@ -25,6 +26,8 @@ pub(super) struct Faults {
 #[derive(Clone, Debug)]
 pub(super) struct Field<'a, 'f> {
     text: Option<&'a str>,
+    /// The members of the text, once they have been read.
+    members: OnceCell<Option<Rc<Members<'a>>>>,
     /// The path within the object, for example ".spec.replicas".
     path: String,
     faults: &'f Faults,
@@ -48,6 +51,7 @@ impl Faults {
     pub(super) fn field<'a>(&self, name: &str, text: Option<&'a str>) -> Field<'a, '_> {
         Field {
             text,
+            members: OnceCell::new(),
             path: format!(".{name}"),
             faults: self,
         }
@@ -76,17 +80,24 @@ impl<'a, 'f> Field<'a, 'f> {
         self.text.is_some()
     }
 
+    /// The members of an object. The text is parsed once, however many of them are read.
+    fn members(&self) -> Option<&Members<'a>> {
+        let read = || self.text.and_then(Members::of).map(Rc::new);
+        self.members.get_or_init(read).as_deref()
+    }
+
     /// A nested field. This field must be an object.
     pub(super) fn get(&self, name: &str) -> Self {
         let inner = |text| Self {
             text,
+            members: OnceCell::new(),
             path: format!("{}.{name}", self.path),
             faults: self.faults,
         };
-        let Some(text) = self.text else {
+        if self.text.is_none() {
             return inner(None);
-        };
-        let Some(members) = Members::of(text) else {
+        }
+        let Some(members) = self.members() else {
             return inner(self.wrong_type("must be an object"));
         };
         if members.names().filter(|key| *key == name).count() > 1 {
@@ -99,8 +110,8 @@ impl<'a, 'f> Field<'a, 'f> {
 
     /// The keys of an object.
     pub(super) fn keys(&self) -> Vec<String> {
-        let members = self.text.and_then(Members::of).unwrap_or_default();
-        members.names().map(str::to_owned).collect()
+        let names = self.members().map(Members::names);
+        names.into_iter().flatten().map(str::to_owned).collect()
     }
 
     pub(super) fn list(&self) -> Vec<Self> {
@@ -114,6 +125,7 @@ impl<'a, 'f> Field<'a, 'f> {
         items
             .map(|(index, item)| Self {
                 text: Some(item.get()).filter(|text| *text != "null"),
+                members: OnceCell::new(),
                 path: format!("{}[{index}]", self.path),
                 faults: self.faults,
             })

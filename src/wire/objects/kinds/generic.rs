@@ -7,10 +7,10 @@ use super::field::Field;
 use super::views::conditions;
 
 /// The fields that a row reads.
-pub(super) fn fields(
+pub(super) fn fields<'a, 'f>(
     row: &Row,
-    spec: &Field<'_, '_>,
-    status: &Field<'_, '_>,
+    spec: &Field<'a, 'f>,
+    status: &Field<'a, 'f>,
     has_status_subresource: Option<bool>,
 ) -> Fields {
     let at = |path: &str| match path.split_once('.') {

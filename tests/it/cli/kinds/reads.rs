@@ -186,8 +186,8 @@ fn causes_known_from_events_only_are_reported() {
         (
             claim("Pending"),
             event("PersistentVolumeClaim", "WaitForFirstConsumer", "waiting"),
-            3,
-            "its StorageClass binds it when the first pod uses it",
+            0,
+            "its StorageClass binds it when the first pod",
             "involvedObject.kind=PersistentVolumeClaim",
         ),
         (

@@ -25,6 +25,10 @@ fn expected(report: &proto::RolloutReport) -> Expected {
     let verdict = report.verdict.as_ref().unwrap();
     let blocker = report.blockers.first().map(|blocker| &*blocker.reason);
     assert_eq!(blocker.unwrap_or_default(), verdict.reason, "{report:#?}");
+    assert_eq!(
+        verdict.reason == "JOB_FAILED",
+        verdict.certain && report.phase() == Phase::Stalled
+    );
     match (report.phase(), verdict.outlook(), verdict.certain) {
         (Phase::Complete, Outlook::Complete, true) => Complete,
         (Phase::Progressing, Outlook::Undecided, false) => Progressing,
@@ -560,6 +564,12 @@ fn cases() -> Vec<Case> {
                 json!({"phase": "Failed", "failureMessage": "no credentials", "conditions": conditions("Ready=False")}),
                 Failed,
                 "status.phase is Failed: no credentials",
+            ),
+            (
+                none(),
+                json!({"phase": "Surprised", "conditions": conditions("Ready=True")}),
+                NotJudged,
+                "status.phase is Surprised; conditions Ready=True",
             ),
             (
                 json!({"paused": true}),

@@ -40,8 +40,8 @@ class _PhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Phase.ValueType
     (updateStrategy OnDelete).
     """
     PHASE_STALLED: _Phase.ValueType  # 4
-    """The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, or
-    a Job has failed.
+    """The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, a
+    Job has failed, or the status of an object reports a failure.
     """
     PHASE_DELETING: _Phase.ValueType  # 5
     """The object is being deleted."""
@@ -70,8 +70,8 @@ PHASE_PAUSED: Phase.ValueType  # 3
 (updateStrategy OnDelete).
 """
 PHASE_STALLED: Phase.ValueType  # 4
-"""The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, or
-a Job has failed.
+"""The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, a
+Job has failed, or the status of an object reports a failure.
 """
 PHASE_DELETING: Phase.ValueType  # 5
 """The object is being deleted."""
@@ -151,8 +151,8 @@ class RolloutReport(_message.Message):
     replica_set: _builtins.str
     """Name of the ReplicaSet with the current template. Empty if it does not exist yet."""
     generic: _builtins.bool
-    """Whether the kind is not known, so that only the fields decide that many controllers share, for example
-    observedGeneration and the condition Ready. docs/verdict.md has the rule.
+    """Whether the kind has no counters, and is judged by its row in the table of kinds, or by the fields that many controllers
+    share, for example observedGeneration and the condition Ready. docs/verdict.md has the table and the rule.
     """
     @_builtins.property
     def counts(self) -> Global___Counts:

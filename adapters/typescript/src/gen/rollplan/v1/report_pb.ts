@@ -97,8 +97,8 @@ export type RolloutReport = Message<"rollplan.v1.RolloutReport"> & {
   counters: Counter[];
 
   /**
-   * Whether the kind is not known, so that only the fields decide that many controllers share, for example
-   * observedGeneration and the condition Ready. docs/verdict.md has the rule.
+   * Whether the kind has no counters, and is judged by its row in the table of kinds, or by the fields that many controllers
+   * share, for example observedGeneration and the condition Ready. docs/verdict.md has the table and the rule.
    *
    * @generated from field: bool generic = 11;
    */
@@ -482,8 +482,8 @@ export enum Phase {
   PAUSED = 3,
 
   /**
-   * The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, or
-   * a Job has failed.
+   * The progress deadline has passed, the rollout certainly needs a change, for example because an image does not exist, a
+   * Job has failed, or the status of an object reports a failure.
    *
    * @generated from enum value: PHASE_STALLED = 4;
    */
