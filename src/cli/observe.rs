@@ -149,7 +149,7 @@ pub(super) fn add_cluster(response: &mut proto::ComputeStatusResponse, cluster: 
         return;
     };
     let complete = |remedy: &mut String| {
-        for command in ["kubectl ", "rollplan undo "] {
+        for command in ["kubectl ", "rollplan undo ", "rollplan wait "] {
             *remedy = remedy.replace(command, &format!("{command}{options}"));
         }
     };

@@ -45,8 +45,8 @@ pub(super) struct WhichArgs {
     /// The objects to read with kubectl, for example web, deploy/web, sts/db or job/migrate; a name alone is a Deployment
     ///
     /// All kinds that the cluster serves are supported, with their names in kubectl: deploy, sts, ds, rs, job, cj, po, svc, pvc,
-    /// crd, or, for example, certificates.cert-manager.io/web. Kinds that rollplan does not know are judged by the conditions
-    /// that many controllers share. Kinds that it knows can also be separate arguments: sts db cache. With --selector, --all
+    /// crd, or, for example, certificates.cert-manager.io/web. Kinds that rollplan does not know are judged by the fields
+    /// that many controllers share, or not at all (exit code 5). Kinds that it knows can also be separate arguments: sts db cache. With --selector, --all
     /// or --all-namespaces, give a list of kinds instead of names, for example deploy,sts.
     ///
     /// Runs kubectl get with your configuration, for each object and then for the ReplicaSets, ControllerRevisions and pods

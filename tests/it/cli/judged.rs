@@ -236,7 +236,17 @@ fn odd(name: &str) -> Value {
 fn named_object_that_is_not_judged_exits_with_5() {
     let (run, junit) = without_time(&things(&[odd("x")]), &["things.example.com/x"]);
     assert_eq!(run.exit, 5, "{}{}", run.out, run.err);
-    assert!(run.out.contains("--for"), "{}", run.out);
+    // The remedy is a command that can be pasted.
+    let command = run
+        .out
+        .lines()
+        .find(|line| line.contains("rollplan wait thing"));
+    let command = command.unwrap_or_else(|| panic!("{}", run.out));
+    assert!(
+        command.ends_with("/x -n shop --for condition=Ready"),
+        "{}",
+        run.out
+    );
     assert!(junit.contains("<failure type=\"NOT_JUDGED\""), "{junit}");
     let run = things(&[odd("x")]).run(&["status", "things.example.com/x", "-n", "shop"]);
     assert_eq!(run.exit, 5, "{}{}", run.out, run.err);
