@@ -33,6 +33,7 @@ Exit codes:
 does not serve
    3  the rollout is in progress or paused, or the timeout expired
    4  the service, kubectl or the cluster does not answer
+   5  the object is not judged: rollplan has no rule for its kind
   70  rollplan itself failed: a bug, or the output could not be written
 
 Colors are used only on a terminal, and never if NO_COLOR is set. If you install rollplan as kubectl-rollplan on the PATH, \

@@ -21,6 +21,8 @@ pub enum Exit {
     Going = 3,
     /// A service or kubectl does not answer. A retry may help.
     Unreachable = 4,
+    /// No rule judges the object.
+    NotJudged = 5,
     /// rollplan itself failed: a bug, or output that could not be written (`EX_SOFTWARE` of sysexits.h, because the
     /// small codes are about rollouts and their input).
     Internal = 70,
@@ -40,10 +42,8 @@ impl Exit {
             {
                 Self::Failed
             }
-            Outlook::NeedsChange
-            | Outlook::CompletesByItself
-            | Outlook::Undecided
-            | Outlook::NotJudged => Self::Going,
+            Outlook::NeedsChange | Outlook::CompletesByItself | Outlook::Undecided => Self::Going,
+            Outlook::NotJudged => Self::NotJudged,
             // Older services have no verdicts, and newer ones may have unknown outlooks.
             Outlook::Unspecified => Self::of_phase(report),
         }
@@ -53,13 +53,13 @@ impl Exit {
         match report.map_or(Phase::Unspecified, RolloutReport::phase) {
             Phase::Complete => Self::Done,
             Phase::Stalled | Phase::Refused => Self::Failed,
+            Phase::NotJudged => Self::NotJudged,
             // An unknown phase may be temporary.
             Phase::Unspecified
             | Phase::Progressing
             | Phase::Paused
             | Phase::Deleting
-            | Phase::Degraded
-            | Phase::NotJudged => Self::Going,
+            | Phase::Degraded => Self::Going,
         }
     }
 }
@@ -78,7 +78,7 @@ mod tests {
     /// The table "Phases and exit codes" of docs/verdict.md.
     #[test]
     fn exit_codes_match_the_documented_table() {
-        use Outlook::{Complete, CompletesByItself, NeedsChange, Undecided};
+        use Outlook::{Complete, CompletesByItself, NeedsChange, NotJudged, Undecided};
         for (phase, outlook, certain, reason, expected) in [
             (Phase::Complete, Complete, true, "", Exit::Done),
             (
@@ -96,6 +96,13 @@ mod tests {
                 Exit::Going,
             ),
             (Phase::Degraded, Undecided, false, "NOT_READY", Exit::Going),
+            (
+                Phase::NotJudged,
+                NotJudged,
+                false,
+                "NOT_JUDGED",
+                Exit::NotJudged,
+            ),
             (
                 Phase::Stalled,
                 NeedsChange,

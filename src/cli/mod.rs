@@ -9,6 +9,7 @@ mod commands;
 mod error;
 mod exit;
 mod fail_on;
+mod goal;
 mod input;
 mod kubectl;
 mod now;

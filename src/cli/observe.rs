@@ -1,5 +1,7 @@
 //! One observation of a rollout: its status, with the cluster's events if a failure is possible.
 
+use serde_json::Value;
+
 use super::cluster::AddEvents;
 use super::error::Error;
 use super::input::{Node, Request, tree};
@@ -23,6 +25,8 @@ pub(super) struct Status {
     pub(super) response: proto::ComputeStatusResponse,
     /// The objects that it has created, if they are displayed.
     pub(super) tree: Vec<Node>,
+    /// The whole object, if it is kept.
+    pub(super) object: Option<Value>,
 }
 
 // === impl Status ===
@@ -77,6 +81,7 @@ pub(super) fn status_of(
         expiry: request.expiry.clone(),
         response,
         tree: Vec::new(),
+        object: None,
     })
 }
 
@@ -97,6 +102,7 @@ pub(super) fn observe(
     if wants_tree {
         status.set_tree(&request);
     }
+    status.object = request.object;
     Ok(status)
 }
 
@@ -143,7 +149,7 @@ pub(super) fn add_cluster(response: &mut proto::ComputeStatusResponse, cluster: 
         return;
     };
     let complete = |remedy: &mut String| {
-        for command in ["kubectl ", "rollplan undo "] {
+        for command in ["kubectl ", "rollplan undo ", "rollplan wait "] {
             *remedy = remedy.replace(command, &format!("{command}{options}"));
         }
     };

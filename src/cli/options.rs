@@ -1,13 +1,14 @@
 //! Options that several commands have.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
 
 use super::fail_on;
 use crate::proto;
-use crate::text::{DELETED, time};
+use crate::text::{span, time};
 
 /// Where the objects are read from: files, or a cluster through kubectl.
 #[derive(Args, Debug)]
@@ -44,8 +45,8 @@ pub(super) struct WhichArgs {
     /// The objects to read with kubectl, for example web, deploy/web, sts/db or job/migrate; a name alone is a Deployment
     ///
     /// All kinds that the cluster serves are supported, with their names in kubectl: deploy, sts, ds, rs, job, cj, po, svc, pvc,
-    /// crd, or, for example, certificates.cert-manager.io/web. Kinds that rollplan does not know are judged by the conditions
-    /// that many controllers share. Kinds that it knows can also be separate arguments: sts db cache. With --selector, --all
+    /// crd, or, for example, certificates.cert-manager.io/web. Kinds that rollplan does not know are judged by the fields
+    /// that many controllers share, or not at all (exit code 5). Kinds that it knows can also be separate arguments: sts db cache. With --selector, --all
     /// or --all-namespaces, give a list of kinds instead of names, for example deploy,sts.
     ///
     /// Runs kubectl get with your configuration, for each object and then for the ReplicaSets, ControllerRevisions and pods
@@ -183,6 +184,14 @@ pub(super) struct JudgementArgs {
         value_parser = fail_on::parse
     )]
     pub(super) fail_on: Vec<proto::FailureRule>,
+    /// Exit with 5 if an object that --selector, --all, --all-namespaces or --filename selects is not judged
+    ///
+    /// An object is not judged if rollplan has no rule for its status. Named objects always count.
+    #[arg(long)]
+    pub(super) require_judged: bool,
+    /// How long to poll an object that is not judged: its controller may not have written a status yet
+    #[arg(long, value_name = "DURATION", value_parser = span::parse, allow_hyphen_values = true, default_value = "30s")]
+    pub(super) unjudged_after: Duration,
 }
 
 /// On or off.
@@ -235,44 +244,12 @@ pub(super) enum ScriptOutput {
     Kubectl,
 }
 
-/// What to wait for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Goal {
-    /// All pods are updated and available, and no old pod is left; for other kinds than Deployments, see docs/verdict.md
-    #[default]
-    Complete,
-    /// The desired number of pods is available, updated or not
-    Available,
-    /// The desired number of pods is updated, available or not (for a StatefulSet, the pods from its partition up)
-    Updated,
-    /// The object is deleted
-    Deleted,
-}
+// === impl WhichArgs ===
 
-impl Goal {
-    /// The word on the command line.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::Available => "available",
-            Self::Updated => "updated",
-            Self::Deleted => DELETED,
-        }
-    }
-
-    /// The error for objects of a kind that the goal does not apply to.
-    pub(super) fn refusal(self, kind: &dyn std::fmt::Display) -> String {
-        match self {
-            Self::Available => format!(
-                "--for=available is for Deployments, StatefulSets, DaemonSets and ReplicaSets: a {kind} has no number of \
-                 available pods; wait for complete or deleted"
-            ),
-            Self::Updated => format!(
-                "--for=updated is for Deployments, StatefulSets and DaemonSets: a {kind} has no number of updated pods; wait \
-                 for complete or deleted"
-            ),
-            Self::Complete | Self::Deleted => format!("a {kind} can be waited for"),
-        }
+impl WhichArgs {
+    /// Whether the user named the objects, rather than where to find them.
+    pub(super) fn are_named(&self) -> bool {
+        !self.names.is_empty() && self.selector.is_none() && !self.all && !self.all_namespaces
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::options::Goal;
+use super::goal::Goal;
 
 /// A kind of objects: its argument for kubectl, and its name in messages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -217,8 +217,7 @@ impl Resource {
     /// Whether it matches objects of this version and kind. An unknown word matches the singular or plural of its kind,
     /// with or without the group.
     pub(super) fn means(&self, api_version: &str, kind: &str) -> bool {
-        let is_known = KNOWN.iter().any(|known| known.argument == self.argument);
-        if is_known {
+        if self.is_known() {
             return *self == Self::of(api_version, kind);
         }
         let argument = self.argument.to_ascii_lowercase();
@@ -230,6 +229,11 @@ impl Resource {
             || name.strip_suffix("es") == Some(singular.as_str())
             || name.strip_suffix("ies") == Some(stem);
         is_name && is_of_group(suffix, group(api_version))
+    }
+
+    /// Whether rollplan knows the kind.
+    pub(super) fn is_known(&self) -> bool {
+        KNOWN.iter().any(|known| known.argument == self.argument)
     }
 
     /// The argument for kubectl.
@@ -248,13 +252,12 @@ impl Resource {
     }
 
     /// Whether the goal applies to this kind. `None` for unknown kinds.
-    pub(super) fn has_goal(&self, goal: Goal) -> Option<bool> {
-        let is_known = KNOWN.iter().any(|known| known.argument == self.argument);
+    pub(super) fn has_goal(&self, goal: &Goal) -> Option<bool> {
         match (goal, &*self.label) {
-            (Goal::Complete | Goal::Deleted, _) => Some(true),
+            (Goal::Complete | Goal::Deleted | Goal::Field(_), _) => Some(true),
             (_, DEPLOYMENT | PLANNED_DEPLOYMENT | "StatefulSet" | "DaemonSet")
             | (Goal::Available, "ReplicaSet") => Some(true),
-            _ => is_known.then_some(false),
+            _ => self.is_known().then_some(false),
         }
     }
 }

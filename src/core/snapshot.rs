@@ -56,6 +56,14 @@ impl Deployment {
     pub fn is_native(&self) -> bool {
         self.api_version == "apps/v1" && self.kind == "Deployment"
     }
+
+    /// The kind as an argument of kubectl.
+    pub(crate) fn resource(&self) -> String {
+        match self.is_native() {
+            true => "deploy".to_owned(),
+            false => self.kind.to_lowercase(),
+        }
+    }
 }
 
 /// The desired state of a Deployment.

@@ -229,29 +229,65 @@ fn split_at(text: &str, columns: usize) -> (&str, &str) {
     text.split_at(end.map_or(text.len(), |(at, _)| at))
 }
 
-/// Wraps a text to lines of at most `width` columns, at spaces if possible, and at its own line breaks.
+/// Wraps a text to lines of at most `width` columns, at spaces if possible, and at its own line breaks. Commands are not
+/// divided, even if they are longer: users paste them.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
     for paragraph in text.trim_end().split('\n') {
         let mut line = String::new();
-        for word in paragraph.split(' ') {
-            let mut word = word.to_owned();
-            if !line.is_empty() && self::width(&line) + 1 + self::width(&word) > width {
+        for part in parts(paragraph) {
+            let mut part = part.to_owned();
+            if !line.is_empty() && self::width(&line) + 1 + self::width(&part) > width {
                 lines.push(std::mem::take(&mut line));
             } else if !line.is_empty() {
                 line.push(' ');
             }
-            while self::width(&word) > width {
-                let (begin, rest) = split_at(&word, width.max(2));
+            while self::width(&part) > width && !is_command(&part) {
+                let (begin, rest) = split_at(&part, width.max(2));
                 lines.push(begin.to_owned());
-                word = rest.to_owned();
+                part = rest.to_owned();
             }
-            line.push_str(&word);
+            line.push_str(&part);
         }
         lines.push(line);
     }
     lines
+}
+
+/// The words and commands of a text. A command ends where the clause ends.
+fn parts(paragraph: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = Some(paragraph);
+    while let Some(text) = rest {
+        let mut ends = text.match_indices(' ').map(|(at, _)| at);
+        let end = match is_command(text) {
+            true => ends.find(|&end| is_clause(&text[..end])),
+            false => ends.next(),
+        };
+        let (part, after) = match end {
+            Some(end) => (&text[..end], text.get(end + 1..)),
+            None => (text, None),
+        };
+        parts.push(part);
+        rest = after;
+    }
+    parts
+}
+
+/// Whether a text begins with a command, for example "kubectl logs web -n shop".
+fn is_command(text: &str) -> bool {
+    let words = text.trim_start_matches('(').split_once(' ');
+    words.is_some_and(|(program, rest)| {
+        matches!(program, "kubectl" | "rollplan")
+            && rest.starts_with(|first: char| first.is_ascii_lowercase())
+    })
+}
+
+/// Whether a text ends like a clause, and not within quotes.
+fn is_clause(text: &str) -> bool {
+    let is_closed = |quote: char| text.matches(quote).count() % 2 == 0;
+    text.ends_with([',', ';', ':', ')', '.']) && is_closed('\'') && is_closed('"')
 }
 
 #[cfg(test)]
@@ -276,6 +312,35 @@ mod tests {
             "❤\u{fe0f} ❤\u{fe0f} ❤\u{fe0f} ❤\u{fe0f}",
             &["❤\u{fe0f} ❤\u{fe0f} ❤\u{fe0f}", "❤\u{fe0f}"],
         );
+    }
+
+    #[test]
+    fn commands_are_not_wrapped() {
+        let check =
+            |text: &str, expected: &[&str]| assert_eq!(wrapped(text, 12), expected, "{text}");
+        check(
+            "raise the quota: kubectl describe quota -n shop",
+            &["raise the", "quota:", "kubectl describe quota -n shop"],
+        );
+        check(
+            "all (kubectl get deploy,rs,pods -o json), or not",
+            &["all", "(kubectl get deploy,rs,pods -o json),", "or not"],
+        );
+        check(
+            "rollplan undo deploy/web; delete it",
+            &["rollplan undo deploy/web;", "delete it"],
+        );
+        // Quotes may contain the end of a clause.
+        check(
+            "kubectl patch job/db -p '{\"a\": 1, \"b\": 2}', and so on",
+            &[
+                "kubectl patch job/db -p '{\"a\": 1, \"b\": 2}',",
+                "and so on",
+            ],
+        );
+        // These are not commands.
+        check("rollplan 1.2 and kubectl", &["rollplan 1.2", "and kubectl"]);
+        check("kubectl.kubernetes.io", &["kubectl.kube", "rnetes.io"]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Several objects of a cluster, read together. For five or more objects of a kind in a namespace, lists replace reads
 //! by name. Only one kubectl runs at a time, and only one namespace is kept in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::slice;
 use std::time::Duration;
 
 use prost_types::Timestamp;
 
+use super::discovery::Discovery;
 use super::{Budget, Cluster, Needs, add_events};
 use crate::cli::error::Error;
 use crate::cli::input::{
@@ -49,6 +50,9 @@ pub(in crate::cli) struct Fleet<'a> {
     /// Whether the user may not list the objects. The user may still be allowed to get them.
     is_list_forbidden: bool,
     needs: Needs,
+    /// Whether requests keep their whole objects.
+    keeps_objects: bool,
+    discovery: Discovery,
 }
 
 /// The namespaces that a read covers.
@@ -81,7 +85,14 @@ impl<'a> Fleet<'a> {
             everywhere,
             is_list_forbidden: false,
             needs: Needs::Rollout,
+            keeps_objects: false,
+            discovery: Discovery::default(),
         }
+    }
+
+    /// Sets whether requests keep their whole objects.
+    pub(in crate::cli) fn keep_objects(&mut self, keeps_objects: bool) {
+        self.keeps_objects = keeps_objects;
     }
 
     /// Sets whether to read also the objects that only a tree shows. This applies to reads by name.
@@ -105,9 +116,8 @@ impl<'a> Fleet<'a> {
             let mut named = Vec::new();
             for resource in &resources {
                 let kind = Kind::Owners(resource);
-                let list = [self
-                    .cluster(&here)
-                    .list(kind, selector.as_deref(), budget)?];
+                let (cluster, _) = self.cluster(&here);
+                let list = [cluster.list(kind, selector.as_deref(), budget)?];
                 let texts = Texts::read(&list)?;
                 named.extend(input::listed(&Objects::find(&texts)?)?);
             }
@@ -171,8 +181,11 @@ impl<'a> Fleet<'a> {
                     None => self.place(None),
                 };
                 let needs = self.needs;
-                let cluster = self.cluster(&place);
-                let read = cluster.read(&target, needs, limit(), now, Answers::default());
+                let (cluster, discovery) = self.cluster(&place);
+                let mut read = cluster.read(&target, needs, limit(), now, Answers::default());
+                if let Ok(request) = &mut read {
+                    discovery.complete(cluster, request, limit());
+                }
                 each(index, read, &mut |request| {
                     cluster.add_events(request, limit())
                 })?;
@@ -193,7 +206,7 @@ impl<'a> Fleet<'a> {
     ) -> Result<(), Error> {
         let targets: Vec<Target> = indices.iter().map(|&it| self.targets[it].clone()).collect();
         let default = self.args.namespace.clone();
-        let cluster = self.cluster(place);
+        let (cluster, discovery) = self.cluster(place);
         let budget = Budget::new(limit());
         let owners = cluster.list(Kind::Owners(resource), None, budget)?;
         let (wanted, dependents) = {
@@ -204,6 +217,10 @@ impl<'a> Fleet<'a> {
                 Wanted::in_cluster(target, namespace, &objects)
             });
             (wanted.collect::<Vec<_>>(), objects.dependents())
+        };
+        let mut objects_by_uid = match cluster.keeps_objects {
+            true => input::whole(&owners),
+            false => HashMap::new(),
         };
         let mut sources = vec![owners];
         cluster.read_between(dependents, None, budget, &mut sources)?;
@@ -223,7 +240,7 @@ impl<'a> Fleet<'a> {
         // Read at most once, and shared by all objects.
         let mut events: Option<Option<Source>> = None;
         for (&index, wanted) in indices.iter().zip(&wanted) {
-            let request = input::request(
+            let mut request = input::request(
                 &objects,
                 Some(wanted),
                 complete,
@@ -231,6 +248,10 @@ impl<'a> Fleet<'a> {
                 Answers::default(),
                 &mut |note| cluster.note(note),
             );
+            if let Ok(request) = &mut request {
+                discovery.complete(cluster, request, limit());
+                request.object = objects_by_uid.remove(&request.uid);
+            }
             each(index, request, &mut |request| {
                 if events.is_none() {
                     events = Some(cluster.events(request.kind(), limit())?);
@@ -252,7 +273,7 @@ impl<'a> Fleet<'a> {
         limit: Option<Duration>,
     ) -> Result<Option<JobEnd>, Error> {
         let place = Namespaces::Namespace(self.targets[index].namespace.clone());
-        self.cluster(&place).job_end(uid, limit)
+        self.cluster(&place).0.job_end(uid, limit)
     }
 
     /// The last log lines of a container.
@@ -264,7 +285,7 @@ impl<'a> Fleet<'a> {
         previous: bool,
     ) -> Result<String, Error> {
         let place = Namespaces::Namespace(self.targets[index].namespace.clone());
-        self.cluster(&place).log(pod, container, previous)
+        self.cluster(&place).0.log(pod, container, previous)
     }
 
     fn place(&self, namespace: Option<String>) -> Namespaces {
@@ -274,16 +295,21 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    fn cluster(&mut self, place: &Namespaces) -> &mut Cluster {
-        let args = self.args;
-        self.clusters.entry(place.clone()).or_insert_with(|| {
+    /// The reader for these namespaces, and what it has found out about kinds.
+    fn cluster(&mut self, place: &Namespaces) -> (&mut Cluster, &mut Discovery) {
+        let (args, keeps_objects) = (self.args, self.keeps_objects);
+        let cluster = self.clusters.entry(place.clone()).or_insert_with(|| {
             let mut args = args.clone();
             match place {
                 Namespaces::Everywhere => args.all_namespaces = true,
                 Namespaces::Namespace(Some(namespace)) => args.namespace = Some(namespace.clone()),
                 Namespaces::Namespace(None) => {}
             }
-            Cluster::new(&args)
-        })
+            Cluster {
+                keeps_objects,
+                ..Cluster::new(&args)
+            }
+        });
+        (cluster, &mut self.discovery)
     }
 }

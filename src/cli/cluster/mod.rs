@@ -5,6 +5,7 @@
 //! was read: the next poll sees the change, and the API server rejects the writes of a plan, because they contain the
 //! resource versions that were read.
 
+mod discovery;
 mod fleet;
 
 use std::collections::BTreeSet;
@@ -61,6 +62,8 @@ pub(super) struct Cluster {
     noted: BTreeSet<String>,
     /// Whether events can be read, as far as known.
     has_events: bool,
+    /// Whether requests keep their whole objects.
+    keeps_objects: bool,
 }
 
 /// The remaining time of a command for kubectl.
@@ -99,6 +102,7 @@ impl Cluster {
             namespace: args.namespace.clone(),
             noted: BTreeSet::new(),
             has_events: true,
+            keeps_objects: false,
         }
     }
 
@@ -125,7 +129,7 @@ impl Cluster {
         let mut sources = vec![owner];
         let pods_complete = self.read_related(&related, needs, budget, &mut sources)?;
         let texts = Texts::read(&sources)?;
-        input::request(
+        let mut request = input::request(
             &Objects::find(&texts)?,
             Some(&wanted),
             Complete {
@@ -135,7 +139,12 @@ impl Cluster {
             now.unwrap_or_else(now::read),
             answers,
             &mut |note| self.note(note),
-        )
+        )?;
+        if self.keeps_objects {
+            let mut objects = sources.first().map(input::whole).unwrap_or_default();
+            request.object = objects.remove(&request.uid);
+        }
+        Ok(request)
     }
 
     /// Reads the dependents of an object. Returns whether these include all its pods.
@@ -307,6 +316,26 @@ impl Cluster {
         };
         let texts = Texts::read(&events)?;
         Ok(input::job_end(&Objects::find(&texts)?, uid))
+    }
+
+    /// Whether the cluster serves a status subresource for a kind. `Ok(None)` if this cannot be known.
+    fn has_status_subresource(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        limit: Option<Duration>,
+    ) -> Result<Option<bool>, Failure> {
+        let limit = limit.unwrap_or(PROCESS_TIMEOUT).min(PROCESS_TIMEOUT);
+        match self.kubectl.resources(api_version, limit) {
+            Ok(list) => Ok(input::has_status_subresource(&list, kind)),
+            Err(failure) if failure.is_transient() => Err(failure),
+            Err(failure) => {
+                self.note(&format_args!(
+                    "it is not known whether a {kind} has a status: {failure}"
+                ));
+                Ok(None)
+            }
+        }
     }
 
     /// The last log lines of a container.

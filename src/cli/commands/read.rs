@@ -6,10 +6,9 @@ use prost_types::Timestamp;
 
 use crate::cli::cluster::{Cluster, Needs, Scope};
 use crate::cli::error::Error;
+use crate::cli::goal::Goal;
 use crate::cli::input::{self, Complete, Objects, Request, Texts, Wanted};
-use crate::cli::options::{
-    ClusterArgs, CompleteArgs, Goal, InputArgs, ScopeArgs, SourceArgs, WhichArgs,
-};
+use crate::cli::options::{ClusterArgs, CompleteArgs, InputArgs, ScopeArgs, SourceArgs, WhichArgs};
 use crate::cli::resource::Resource;
 use crate::cli::target::{self, Target};
 use crate::cli::{now, stderr};
@@ -90,7 +89,7 @@ pub(super) fn all(
 }
 
 /// The objects of a cluster that the arguments select.
-pub(super) fn scope(args: &ScopeArgs, goal: Goal) -> Result<Scope, Error> {
+pub(super) fn scope(args: &ScopeArgs, goal: &Goal) -> Result<Scope, Error> {
     let ScopeArgs { which, cluster } = args;
     let WhichArgs {
         names,
@@ -139,7 +138,7 @@ pub(super) fn scope(args: &ScopeArgs, goal: Goal) -> Result<Scope, Error> {
 
 /// Refuses kinds without updates or replicas if the goal needs these.
 fn refuse_goal<'r>(
-    goal: Goal,
+    goal: &Goal,
     mut resources: impl Iterator<Item = &'r Resource>,
 ) -> Result<(), Error> {
     match resources.find(|resource| resource.has_goal(goal) == Some(false)) {
@@ -149,7 +148,7 @@ fn refuse_goal<'r>(
 }
 
 /// The objects in files, to be read from the cluster. Objects that the goal does not apply to are skipped.
-pub(super) fn applied(args: &ScopeArgs, goal: Goal) -> Result<Vec<Target>, Error> {
+pub(super) fn applied(args: &ScopeArgs, goal: &Goal) -> Result<Vec<Target>, Error> {
     let sources = input::sources(&args.which.files)?;
     let texts = Texts::read(&sources)?;
     let mut targets = input::targets(&Objects::find(&texts)?)?;

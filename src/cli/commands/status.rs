@@ -9,8 +9,9 @@ use super::read;
 use crate::cli::cluster::Fleet;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
+use crate::cli::goal::Goal;
 use crate::cli::observe::{Status, StatusOptions, add_cluster, observe, status_of};
-use crate::cli::options::{AnswerArgs, CompleteArgs, Goal, JudgementArgs, ScopeArgs, StatusOutput};
+use crate::cli::options::{AnswerArgs, CompleteArgs, JudgementArgs, ScopeArgs, StatusOutput};
 use crate::cli::planner::Planner;
 use crate::cli::report::{ReportArgs, Reporter, RolloutResult};
 use crate::cli::watch::{Group, Limits, WatchOptions, tree_text, worst};
@@ -20,8 +21,8 @@ use crate::text::{self, RowWidths, span, time};
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
 Exit codes: 0 complete; 1 stalled, refused or being deleted; 2 invalid command line or input, or missing permission; 3 in progress \
-or paused, or timeout expired; 4 no answer from the service, kubectl or the cluster. With several objects, 1 takes precedence over errors, errors over \
-3, and 3 over 0.";
+or paused, or timeout expired; 4 no answer from the service, kubectl or the cluster; 5 not judged, because rollplan has no rule for the kind. \
+With several objects, 1 takes precedence over errors, errors over 3, 3 over 5, and 5 over 0.";
 
 #[derive(Args, Debug)]
 pub(in crate::cli) struct StatusArgs {
@@ -65,10 +66,13 @@ pub(in crate::cli) struct StatusArgs {
 /// `rollplan status`.
 pub(in crate::cli) fn run(args: StatusArgs) -> Result<Exit, Error> {
     let is_text = args.answer.output.is_text();
-    let mut reporter = args
-        .report
-        .clone()
-        .begin("rollplan status", Goal::Complete, is_text)?;
+    let which = &args.scope.which;
+    let is_named = which.are_named() || args.deployment.is_some();
+    let requires_judged = is_named || args.judgement.require_judged;
+    let mut reporter =
+        args.report
+            .clone()
+            .begin("rollplan status", Goal::Complete, requires_judged, is_text)?;
     let result = answer(args, &mut reporter);
     reporter.end(result)
 }
@@ -96,7 +100,7 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
     let scoped = match scope.which.files.is_empty() {
         true => {
             complete.refuse().map_err(Error::Usage)?;
-            read::scope(&scope, Goal::Complete)?
+            read::scope(&scope, &Goal::Complete)?
         }
         false => {
             let requests = read::all(&scope, deployment.as_deref(), now, &complete)?;
@@ -114,6 +118,7 @@ fn answer(args: StatusArgs, reporter: &mut Reporter) -> Result<Exit, Error> {
     if watch {
         let options = WatchOptions {
             goal: Goal::Complete,
+            requires_judged: reporter.requires_judged(),
             limits: Limits { interval, timeout },
             judgement,
             logs: false,
@@ -181,11 +186,13 @@ fn print(
     let exits = statuses
         .iter()
         .map(|it| Exit::of(it.response.report.as_ref()));
-    let exit = worst(exits.chain(errors.iter().map(Error::exit)));
+    let exits: Vec<Exit> = exits.chain(errors.iter().map(Error::exit)).collect();
+    let exit = worst(&exits, reporter.requires_judged());
     statuses
         .into_iter()
         .for_each(|status| reporter.add(RolloutResult::observed(status)));
     errors.iter().for_each(|error| reporter.add_error(error));
+    reporter.note_skipped();
     Ok(exit)
 }
 

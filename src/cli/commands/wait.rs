@@ -8,7 +8,8 @@ use super::read;
 use crate::cli::cluster::Scope;
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
-use crate::cli::options::{AnswerArgs, Goal, JudgementArgs, ScopeArgs, StatusOutput};
+use crate::cli::goal::Goal;
+use crate::cli::options::{AnswerArgs, JudgementArgs, ScopeArgs, StatusOutput};
 use crate::cli::planner::Planner;
 use crate::cli::report::{ReportArgs, Reporter};
 use crate::cli::watch::{Group, Limits, WatchOptions};
@@ -25,15 +26,19 @@ polls in a row, and at once on any other error.
 
 Exit codes: 0 complete; 1 stalled or refused, or deleted while waiting; 2 invalid command line or input, or missing \
 permission; 3 timeout expired, no progress for ten minutes, or a Job was deleted and its result \
-is unknown; 4 no answer from the service, kubectl or the cluster. With several objects, 1 takes precedence over errors, \
-errors over 3, and 3 over 0.";
+is unknown; 4 no answer from the service, kubectl or the cluster; 5 not judged, because rollplan has no rule for the kind. \
+With several objects, 1 takes precedence over errors, errors over 3, 3 over 5, and 5 over 0.";
 
 #[derive(Args, Debug)]
 pub(in crate::cli) struct WaitArgs {
     #[command(flatten)]
     pub(in crate::cli) scope: ScopeArgs,
-    /// What to wait for
-    #[arg(long = "for", value_enum, default_value_t)]
+    /// What to wait for: complete, available, updated, deleted, condition=TYPE[=STATUS] or jsonpath={.PATH}[=VALUE]
+    ///
+    /// The last two are those of kubectl wait, and apply to every kind: a condition in status.conditions with this status (True
+    /// if none is given), or a value in the object. Only the condition or the value decides then: a failure does not end the
+    /// command.
+    #[arg(long = "for", value_name = "GOAL", default_value = "complete")]
     pub(in crate::cli) goal: Goal,
     /// How long to wait, for example 10m or 90s; 0 polls once [default: until the rollout ends]
     ///
@@ -73,15 +78,22 @@ pub(in crate::cli) fn run(args: WaitArgs) -> Result<Exit, Error> {
         report,
     } = args;
     let is_live = !no_live && !report.is_for_ci();
+    let requires_judged = scope.which.are_named() || judgement.require_judged;
+    let mut reporter = report.clone().begin(
+        "rollplan wait",
+        goal.clone(),
+        requires_judged,
+        output.is_text(),
+    )?;
     let options = WatchOptions {
         goal,
+        requires_judged,
         limits: Limits { interval, timeout },
         judgement,
         logs,
         output,
         live: is_live,
     };
-    let mut reporter = report.begin("rollplan wait", goal, output.is_text())?;
     let result = watch(&scope, server, options, &mut reporter);
     reporter.end(result)
 }
@@ -94,8 +106,8 @@ fn watch(
 ) -> Result<Exit, Error> {
     let planner = Planner::new(server)?;
     let scoped = match scope.which.files.is_empty() {
-        true => read::scope(scope, options.goal)?,
-        false if scope.which.names.is_empty() => Scope::Named(read::applied(scope, options.goal)?),
+        true => read::scope(scope, &options.goal)?,
+        false if scope.which.names.is_empty() => Scope::Named(read::applied(scope, &options.goal)?),
         false => {
             let text = "names cannot be combined with --filename: wait for the names, or for all objects of the files";
             return Err(Error::Usage(text.to_owned()));

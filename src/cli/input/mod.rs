@@ -3,6 +3,7 @@
 mod answers;
 mod choice;
 mod complete;
+mod discovery;
 mod document;
 mod fault;
 mod job_end;
@@ -13,11 +14,13 @@ mod snapshot;
 mod source;
 mod source_map;
 mod tree;
+mod whole;
 mod yaml;
 
 pub(super) use self::answers::{Answers, answers};
 pub(super) use self::choice::{Wanted, absent};
 pub(super) use self::complete::Complete;
+pub(super) use self::discovery::has_status_subresource;
 pub(super) use self::job_end::{JobEnd, job_end};
 pub(super) use self::object::{Dependents, Objects, Texts};
 pub(super) use self::snapshot::{
@@ -26,3 +29,4 @@ pub(super) use self::snapshot::{
 pub(super) use self::source::{Source, sources};
 pub(super) use self::source_map::SourceMap;
 pub(super) use self::tree::{Health, Node, tree};
+pub(super) use self::whole::whole;

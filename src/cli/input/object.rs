@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::document::{Document, flat_documents};
 use super::source::Source;
 use crate::cli::error::{Diagnostic, Error, chain};
-use crate::cli::resource::is_inert;
+use crate::cli::resource::{Resource, is_inert};
 use crate::wire;
 use crate::wire::objects::{Found, Metadata, is_deployment, scan};
 
@@ -239,6 +239,18 @@ impl<'t> Object<'t> {
     /// Whether it is a revision of a workload.
     pub(super) fn is_revision(&self) -> bool {
         self.found.kind == "ControllerRevision"
+    }
+
+    /// Whether it has no status, and rollplan does not know whether its kind can have one.
+    pub(super) fn may_lack_status(&self) -> bool {
+        let Found {
+            api_version, kind, ..
+        } = &self.found;
+        let status = self.found.field("status");
+        status.is_none_or(|status| status == "{}")
+            && !self.is_inert()
+            && self.dependents() == Dependents::None
+            && !Resource::of(api_version, kind).is_known()
     }
 
     /// Whether its kind has no state to wait for.

@@ -33,6 +33,10 @@ pub(in crate::cli) struct Request {
     pub(in crate::cli) uid: String,
     /// The reason why the object is deleted once it has finished.
     pub(in crate::cli) expiry: Option<String>,
+    /// Whether the answer depends on whether the kind has a status subresource: the object has no status.
+    pub(in crate::cli) needs_discovery: bool,
+    /// The whole object, if it is kept.
+    pub(in crate::cli) object: Option<Value>,
     /// The UIDs of all objects in the request.
     uids: BTreeSet<String>,
     pub(in crate::cli) snapshot: proto::Snapshot,
@@ -201,6 +205,8 @@ fn about(
         subject: owner.label(),
         uid: owner.metadata.uid.clone().into_owned(),
         expiry: expiry(owner),
+        needs_discovery: owner.may_lack_status(),
+        object: None,
         uids: selection.uids().into_iter().map(str::to_owned).collect(),
         snapshot,
         source_map: SourceMap {

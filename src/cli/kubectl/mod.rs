@@ -108,6 +108,15 @@ impl Kubectl {
         self.get_json(&[resources, "--show-managed-fields"], limit)
     }
 
+    /// Lists the resources of a group and version, including their subresources.
+    pub(super) fn resources(&self, api_version: &str, limit: Duration) -> Result<Vec<u8>, Failure> {
+        let path = match api_version.contains('/') {
+            true => format!("/apis/{api_version}"),
+            false => format!("/api/{api_version}"),
+        };
+        self.run(&["get", "--raw", &path, REQUEST_TIMEOUT], limit)
+    }
+
     /// Reads the last log lines of a container, optionally those of its previous run.
     pub(super) fn log(
         &self,

@@ -16,6 +16,7 @@ enum Kind {
     Passed,
     Failure,
     Error,
+    Skipped,
 }
 
 /// The document. A test case passes if its exit code is 0.
@@ -36,6 +37,9 @@ pub(super) fn document(command: &str, results: &[RolloutResult]) -> io::Result<V
         ("failures", count(Kind::Failure)),
         ("errors", count(Kind::Error)),
     ];
+    // Few suites have any.
+    let skipped = count(Kind::Skipped);
+    counts.extend((skipped != "0").then_some(("skipped", skipped)));
     counts.extend(longest.map(|longest| ("time", seconds(longest))));
     let counts = || counts.iter().map(|(name, value)| (*name, value.as_str()));
     writer
@@ -71,6 +75,17 @@ fn case(writer: &mut Writer<Vec<u8>>, command: &str, result: &RolloutResult) -> 
         Kind::Passed => return case.write_empty().map(|_| ()),
         Kind::Failure => "failure",
         Kind::Error => "error",
+        Kind::Skipped => {
+            let message = allowed(&result.headline());
+            case.write_inner_content(|writer| {
+                writer
+                    .create_element("skipped")
+                    .with_attribute(("message", message.as_str()))
+                    .write_empty()?;
+                Ok(())
+            })?;
+            return Ok(());
+        }
     };
     case.write_inner_content(|writer| {
         let (reason, message) = (allowed(&result.reason()), allowed(&result.headline()));
@@ -85,8 +100,9 @@ fn case(writer: &mut Writer<Vec<u8>>, command: &str, result: &RolloutResult) -> 
 
 fn kind(result: &RolloutResult) -> Kind {
     match result.exit {
+        _ if result.is_skipped => Kind::Skipped,
         Exit::Done => Kind::Passed,
-        Exit::Failed | Exit::Going => Kind::Failure,
+        Exit::Failed | Exit::Going | Exit::NotJudged => Kind::Failure,
         Exit::Usage | Exit::Unreachable | Exit::Internal => Kind::Error,
     }
 }
@@ -111,8 +127,8 @@ mod tests {
         assert_eq!(
             String::from_utf8(document).unwrap(),
             r#"<?xml version="1.0" encoding="UTF-8"?>
-<testsuites name="rollplan wait" tests="4" failures="2" errors="1" time="12.340">
-  <testsuite name="rollplan wait" tests="4" failures="2" errors="1" time="12.340">
+<testsuites name="rollplan wait" tests="6" failures="3" errors="1" skipped="1" time="12.340">
+  <testsuite name="rollplan wait" tests="6" failures="3" errors="1" skipped="1" time="12.340">
     <testcase classname="rollplan wait" name="Deployment shop/web" time="12.340">
       <failure type="IMAGE_PULL" message="image &quot;x|y&quot; &lt;b&gt;: 100% ::error::]]&gt; `a` ##[error]\u{1b}[31m�">1 of 2 pods are updated
   - image &quot;x|y&quot; &lt;b&gt;: 100%
@@ -128,6 +144,14 @@ mod tests {
     <testcase classname="rollplan wait" name="shop/gone" time="12.340">
       <error type="UNKNOWN" message="deployments.apps &quot;gone&quot; not found">deployments.apps &quot;gone&quot; not found
 </error>
+    </testcase>
+    <testcase classname="rollplan wait" name="Thing shop/x" time="12.340">
+      <skipped message="no rule"/>
+    </testcase>
+    <testcase classname="rollplan wait" name="Thing shop/y" time="12.340">
+      <failure type="NOT_JUDGED" message="no rule">1 of 2 pods are updated
+  - no rule
+</failure>
     </testcase>
   </testsuite>
 </testsuites>

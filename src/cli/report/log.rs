@@ -89,6 +89,7 @@ impl Log {
 /// A rollout in progress may still complete, so its annotation is a warning.
 fn annotation(result: &RolloutResult) -> String {
     let level = match result.exit {
+        _ if result.is_skipped => "notice",
         Exit::Going => "warning",
         _ => "error",
     };
@@ -137,6 +138,8 @@ mod tests {
              %0A    remedy: rollplan undo deploy/web -n shop\n"
         );
         assert!(annotations[2].starts_with("::warning title=Deployment shop/db%3A progressing::"));
+        assert!(annotations[4].starts_with("::notice title=Thing shop/x%3A not judged::"));
+        assert!(annotations[5].starts_with("::error title=Thing shop/y%3A not judged::"));
         assert!(
             annotations.iter().all(|it| it.lines().count() == 1),
             "{annotations:?}"

@@ -3,13 +3,17 @@
 use std::fmt::Write as _;
 
 use super::RolloutResult;
-use crate::cli::options::Goal;
+use crate::cli::goal::Goal;
 use crate::text::{Numbers, one_line};
 
-pub(super) fn document(command: &str, goal: Goal, results: &[RolloutResult]) -> String {
+pub(super) fn document(command: &str, goal: &Goal, results: &[RolloutResult]) -> String {
     let done = results.iter().filter(|result| result.is_done()).count();
-    let (all, goal) = (results.len(), goal.word());
-    let mut text = format!("### {command}: {done} of {all} {goal}\n\n");
+    let (all, goal) = (results.len(), escaped(&goal.text()));
+    let skipped = match results.iter().filter(|result| result.is_skipped).count() {
+        0 => String::new(),
+        count => format!(", {count} not judged"),
+    };
+    let mut text = format!("### {command}: {done} of {all} {goal}{skipped}\n\n");
     text += "| Rollout | State | Updated | Available | |\n| --- | --- | --- | --- | --- |\n";
     for result in results {
         text += &row(result);
@@ -97,8 +101,8 @@ mod tests {
     #[test]
     fn rollouts_are_rows_followed_by_causes() {
         assert_eq!(
-            document("rollplan wait", Goal::Complete, &results()),
-            r#"### rollplan wait: 1 of 4 complete
+            document("rollplan wait", &Goal::Complete, &results()),
+            r#"### rollplan wait: 1 of 6 complete, 1 not judged
 
 | Rollout | State | Updated | Available | |
 | --- | --- | --- | --- | --- |
@@ -106,11 +110,21 @@ mod tests {
 | Deployment shop/api | complete | 2/2 | 2/2 |  |
 | Deployment shop/db | progressing | 1/2 | 2/2 | 1 of 2 pods are updated |
 | shop/gone | unknown | – | – | deployments.apps "gone" not found |
+| Thing shop/x | not judged | – | – | no rule |
+| Thing shop/y | not judged | – | – | no rule |
 
 **Deployment shop/web**
 
 - image "x\|y" &lt;b&gt;: 100% ::error::\]\]&gt; \`a\` \#\#\[error\]\\u\{1b\}\[31m~
   - remedy: `rollplan undo deploy/web -n shop`
+
+**Thing shop/x**
+
+- no rule
+
+**Thing shop/y**
+
+- no rule
 
 "#
             .replace('~', "\u{fffe}")
@@ -120,11 +134,11 @@ mod tests {
     #[test]
     fn headings_name_the_goal() {
         for (goal, heading) in [
-            (Goal::Available, "### rollplan wait: 1 of 4 available\n"),
-            (Goal::Updated, "### rollplan wait: 1 of 4 updated\n"),
-            (Goal::Deleted, "### rollplan wait: 1 of 4 deleted\n"),
+            (Goal::Available, "### rollplan wait: 1 of 6 available, "),
+            (Goal::Updated, "### rollplan wait: 1 of 6 updated, "),
+            (Goal::Deleted, "### rollplan wait: 1 of 6 deleted, "),
         ] {
-            let text = document("rollplan wait", goal, &results());
+            let text = document("rollplan wait", &goal, &results());
             assert!(text.starts_with(heading), "{text}");
         }
     }

@@ -14,8 +14,9 @@ use clap::{Args, ValueEnum};
 use self::log::Log;
 use super::error::Error;
 use super::exit::Exit;
+use super::goal::Goal;
 use super::observe::Status;
-use super::options::{Goal, Output};
+use super::options::Output;
 use super::{output, stderr};
 use crate::proto::{ComputeStatusResponse, RolloutReport};
 use crate::text::{self, DELETED, Page, one_line, printable, state};
@@ -68,6 +69,8 @@ pub(super) struct Reporter {
     command: &'static str,
     /// The goal of the command.
     goal: Goal,
+    /// Whether an object that is not judged counts.
+    requires_judged: bool,
     destinations: Vec<Destination>,
     log: Log,
     results: Vec<RolloutResult>,
@@ -87,6 +90,8 @@ pub(super) struct RolloutResult {
     pub(super) elapsed: Option<Duration>,
     /// Whether the object no longer exists.
     pub(super) is_deleted: bool,
+    /// Whether it is listed only: it is not judged, and does not have to be.
+    pub(super) is_skipped: bool,
 }
 
 // === impl ReportArgs ===
@@ -98,7 +103,7 @@ impl ReportArgs {
     }
 
     /// Begins the report of a command. It fails if a file cannot be written, before the command does anything else.
-    /// `is_text` states whether standard output is for people, and may contain lines for the CI system.
+    /// `requires_judged` states whether an object that is not judged counts, and `is_text` whether standard output is for people, and may contain lines for the CI system.
     ///
     /// # Errors
     ///
@@ -107,6 +112,7 @@ impl ReportArgs {
         self,
         command: &'static str,
         goal: Goal,
+        requires_judged: bool,
         is_text: bool,
     ) -> Result<Reporter, Error> {
         for Destination { file, .. } in &self.destinations {
@@ -120,6 +126,7 @@ impl ReportArgs {
         Ok(Reporter {
             command,
             goal,
+            requires_judged,
             destinations: self.destinations,
             log: Log::begin(self.ci, is_text)?,
             results: Vec::new(),
@@ -154,7 +161,26 @@ fn destination(text: &str) -> Result<Destination, String> {
 impl Reporter {
     /// Adds the result for a rollout.
     pub(super) fn add(&mut self, result: RolloutResult) {
-        self.results.push(result);
+        self.results.push(RolloutResult {
+            is_skipped: result.exit == Exit::NotJudged && !self.requires_judged,
+            ..result
+        });
+    }
+
+    /// Whether an object that is not judged counts.
+    pub(super) fn requires_judged(&self) -> bool {
+        self.requires_judged
+    }
+
+    /// Notes how many objects were listed only.
+    pub(super) fn note_skipped(&self) {
+        let skipped = self.results.iter().filter(|it| it.is_skipped).count();
+        if skipped > 0 {
+            let all = self.results.len();
+            stderr::eprint_note(format_args!(
+                "{skipped} of {all} not judged; --require-judged exits with 5 then"
+            ));
+        }
     }
 
     /// Begins a section of the log that readers can fold. The previous section ends.
@@ -202,6 +228,7 @@ impl Reporter {
                 errors,
                 elapsed: None,
                 is_deleted: false,
+                is_skipped: false,
             });
         }
     }
@@ -215,7 +242,7 @@ impl Reporter {
                     junit::document(command, results).and_then(|document| fs::write(file, document))
                 }
                 Format::Markdown => append(file).and_then(|mut file| {
-                    file.write_all(markdown::document(command, self.goal, results).as_bytes())
+                    file.write_all(markdown::document(command, &self.goal, results).as_bytes())
                 }),
                 Format::Json => fs::write(file, lines(results)?),
             };
@@ -252,6 +279,7 @@ impl RolloutResult {
             errors: Vec::new(),
             elapsed: None,
             is_deleted: false,
+            is_skipped: false,
         }
     }
 
@@ -300,7 +328,7 @@ impl RolloutResult {
         let verdict = self.report().and_then(|report| report.verdict.as_ref());
         match verdict.map(|verdict| verdict.reason.as_str()) {
             Some(reason) if !reason.is_empty() && !self.is_deleted => reason.to_owned(),
-            _ => self.state().to_uppercase(),
+            _ => self.state().to_uppercase().replace(' ', "_"),
         }
     }
 }
@@ -335,6 +363,7 @@ mod tests {
                 errors: errors.iter().map(|&error| error.to_owned()).collect(),
                 elapsed: Some(Duration::from_millis(12_340)),
                 is_deleted: false,
+                is_skipped: false,
             };
         let failed = RolloutReport {
             blockers: vec![Blocker {
@@ -349,6 +378,14 @@ mod tests {
                 ..Default::default()
             }),
             ..report(Phase::Stalled, 1)
+        };
+        let unjudged = RolloutReport {
+            blockers: vec![Blocker {
+                message: "no rule".to_owned(),
+                ..Default::default()
+            }],
+            counts: None,
+            ..report(Phase::NotJudged, 0)
         };
         vec![
             result("Deployment shop/web", Exit::Failed, Some(failed), &[]),
@@ -370,6 +407,11 @@ mod tests {
                 None,
                 &["deployments.apps \"gone\" not found"],
             ),
+            RolloutResult {
+                is_skipped: true,
+                ..result("Thing shop/x", Exit::NotJudged, Some(unjudged.clone()), &[])
+            },
+            result("Thing shop/y", Exit::NotJudged, Some(unjudged), &[]),
         ]
     }
 
@@ -395,13 +437,20 @@ mod tests {
             let states = results.iter().map(RolloutResult::state);
             states.collect::<Vec<_>>()
         };
-        let observed = ["stalled", "complete", "progressing", "unknown"];
+        let observed = [
+            "stalled",
+            "complete",
+            "progressing",
+            "unknown",
+            "not judged",
+            "not judged",
+        ];
         assert_eq!(states(&results), observed);
         // Available is not complete, even with exit code 0.
         results[2].exit = Exit::Done;
         assert_eq!(states(&results), observed);
         results.iter_mut().for_each(|it| it.is_deleted = true);
-        assert_eq!(states(&results), ["deleted"; 4]);
+        assert_eq!(states(&results), ["deleted"; 6]);
         assert_eq!(results[0].reason(), "DELETED");
     }
 }

@@ -1,24 +1,16 @@
-//! Objects that no longer exist. A Job may have finished before it was deleted: its events report the result.
+//! Objects that no longer exist. Such an object may be created again, for example by `kubectl replace --force`, or by a
+//! pipeline that deletes it first. A Job may have finished before it was deleted: its events report the result.
 
-use super::decision::{Member, Outcome};
+use super::decision::{Absence, Member, Outcome};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
+use crate::cli::goal::Goal;
 use crate::cli::input::JobEnd;
-use crate::cli::options::Goal;
 use crate::proto::{self, Outlook, Phase, RolloutReport};
 
-/// The number of polls without an event after which a Job is undecided. Its controller writes the event after the
-/// status.
+/// The number of consecutive polls that do not find an object, after which it counts as deleted. Until then, it may be
+/// created again, and the controller of a Job may still write the event, which follows the status.
 const POLLS_MAX: usize = 4;
-
-/// The result of a poll for an object that no longer exists.
-#[derive(Debug)]
-pub(super) struct Absence {
-    /// The error message.
-    pub(super) text: String,
-    /// The result of a finished Job, if an event reports it.
-    pub(super) end: Option<JobEnd>,
-}
 
 impl Member {
     /// The UID of a Job whose result may be in events once it no longer exists.
@@ -29,14 +21,21 @@ impl Member {
         (is_job && !last.uid.is_empty()).then_some(&*last.uid)
     }
 
-    /// Handles the absence of a Job that was observed before.
-    pub(super) fn take_absence(&mut self, absence: Absence) {
-        let Absence { text, end } = absence;
+    /// Whether the object may be created again if it does not exist: it was observed before.
+    pub(super) fn may_return(&self) -> bool {
+        self.last.is_some() && self.goal != Goal::Deleted
+    }
+
+    /// Handles a poll that did not find an object that was observed before. `end` is the result of a finished Job, if an
+    /// event reports it.
+    pub(super) fn take_absence(&mut self, text: String, end: Option<JobEnd>) {
+        self.failures.reset();
+        let is_job = self.job_uid().is_some();
         let Some(last) = &mut self.last else {
             return;
         };
         let report = last.response.report.get_or_insert_default();
-        let end = end.or_else(|| has_succeeded(report).then_some(JobEnd::Complete));
+        let end = end.or_else(|| (is_job && has_succeeded(report)).then_some(JobEnd::Complete));
         let name = last.response.object.as_ref().map_or("", |it| &it.name);
         if let Some(end) = end {
             self.outcome = Some(Outcome::Exit(match end {
@@ -46,14 +45,22 @@ impl Member {
             *report = ended(name, report, end);
             return;
         }
-        self.absences += 1;
-        // A user deleted it before it finished.
-        let is_interrupted = report.phase() == Phase::Deleting;
-        if !is_interrupted && self.absences < POLLS_MAX {
-            return;
+        let polls = self.absence.as_ref().map_or(0, |absence| absence.polls) + 1;
+        self.absence = Some(Absence { text, polls });
+        if polls >= POLLS_MAX {
+            self.end_absence();
         }
-        let expiry = self.last.as_ref().and_then(|last| last.expiry.clone());
+    }
+
+    /// Ends the watch if the last polls did not find the object.
+    pub(super) fn end_absence(&mut self) {
+        let Some(Absence { text, .. }) = self.absence.take() else {
+            return;
+        };
         self.is_deleted = true;
+        // A user deleted it before it finished.
+        let is_interrupted = self.report().map(RolloutReport::phase) == Some(Phase::Deleting);
+        let expiry = self.last.as_ref().and_then(|last| last.expiry.clone());
         self.outcome = Some(Outcome::Error(match expiry.filter(|_| !is_interrupted) {
             Some(expiry) => Error::Vanished(format!(
                 "{text}; {expiry}, so it may have finished, but no event shows whether it succeeded: keep finished Jobs for \
@@ -119,6 +126,8 @@ mod tests {
         let judgement = JudgementArgs {
             fail_fast: Default::default(),
             fail_on: Vec::new(),
+            require_judged: false,
+            unjudged_after: Duration::ZERO,
         };
         let blocker = |reason: &str| Blocker {
             reason: reason.to_owned(),
@@ -145,21 +154,22 @@ mod tests {
                 ..Default::default()
             },
             tree: Vec::new(),
+            object: None,
         };
-        let mut member = Member::new("db", goal, &judgement);
+        let mut member = Member::new("db", goal, &judgement, false);
         member.take(status, Duration::ZERO);
         member
     }
 
     #[test]
     fn only_jobs_of_kubernetes_are_judged_by_their_events() {
-        let complete = Goal::Complete;
+        let complete = || Goal::Complete;
         for (api_version, kind, uid, goal, expected) in [
-            ("batch/v1", "Job", "u", complete, Some("u")),
-            ("batch/v1", "Job", "", complete, None),
+            ("batch/v1", "Job", "u", complete(), Some("u")),
+            ("batch/v1", "Job", "", complete(), None),
             ("batch/v1", "Job", "u", Goal::Deleted, None),
-            ("batch/v1", "CronJob", "u", complete, None),
-            ("batch.example.com/v1", "Job", "u", complete, None),
+            ("batch/v1", "CronJob", "u", complete(), None),
+            ("batch.example.com/v1", "Job", "u", complete(), None),
         ] {
             let member = observed(api_version, kind, uid, goal);
             assert_eq!(member.job_uid(), expected, "{api_version} {kind} {uid}");
@@ -200,10 +210,7 @@ mod tests {
             (JobEnd::Failed("why".to_owned()), Exit::Failed, failed),
         ] {
             let mut member = observed("batch/v1", "Job", "u", Goal::Complete);
-            member.take_absence(Absence {
-                text: "not found".to_owned(),
-                end: Some(end),
-            });
+            member.take_absence("not found".to_owned(), Some(end));
             assert_eq!(member.result(), exit);
             assert_eq!(member.report(), Some(&expected));
         }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::{Failures, Time};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
+use crate::cli::goal::{Finding, Goal};
 use crate::cli::observe::{Status, StatusOptions};
-use crate::cli::options::{Goal, JudgementArgs, Switch};
+use crate::cli::options::{JudgementArgs, Switch};
 use crate::cli::report::RolloutResult;
 use crate::proto;
 use crate::text::{DELETED, Numbers, Style, counter, state, state_style};
@@ -40,13 +41,30 @@ pub(super) struct Member {
     pub(super) elapsed: Duration,
     /// Whether the object no longer exists.
     pub(super) is_deleted: bool,
-    /// The number of polls that did not find the object.
-    pub(super) absences: usize,
+    /// Set if the last polls did not find the object, and it may be created again.
+    pub(super) absence: Option<Absence>,
     pub(super) goal: Goal,
     fail_fast: Switch,
-    failures: Failures,
+    /// How long it may be not judged.
+    unjudged_after: Duration,
+    /// The time of the first of the last polls that did not judge it.
+    unjudged_since: Option<Duration>,
+    /// Whether the wait has a timeout.
+    has_timeout: bool,
+    /// What it has instead of the value to wait for.
+    pub(super) unmet: Option<String>,
+    pub(super) failures: Failures,
     /// The last progress, and its time.
     progress: Option<(Progress, Duration)>,
+}
+
+/// The state of an object that was observed before and does not exist now.
+#[derive(Debug)]
+pub(super) struct Absence {
+    /// The error message.
+    pub(super) text: String,
+    /// The number of consecutive polls that did not find it.
+    pub(super) polls: usize,
 }
 
 /// The result of the watch of a rollout.
@@ -69,8 +87,19 @@ pub(super) enum News {
 // === impl Member ===
 
 impl Member {
-    pub(super) fn new(name: &str, goal: Goal, judgement: &JudgementArgs) -> Self {
-        let JudgementArgs { fail_fast, fail_on } = judgement;
+    pub(super) fn new(
+        name: &str,
+        goal: Goal,
+        judgement: &JudgementArgs,
+        has_timeout: bool,
+    ) -> Self {
+        let JudgementArgs {
+            fail_fast,
+            fail_on,
+            // It concerns all objects together.
+            require_judged: _,
+            unjudged_after,
+        } = judgement;
         Self {
             subject: name.to_owned(),
             options: StatusOptions {
@@ -81,9 +110,13 @@ impl Member {
             outcome: None,
             elapsed: Duration::ZERO,
             is_deleted: false,
-            absences: 0,
+            absence: None,
             goal,
             fail_fast: *fail_fast,
+            unjudged_after: *unjudged_after,
+            unjudged_since: None,
+            has_timeout,
+            unmet: None,
             failures: Failures::default(),
             progress: None,
         }
@@ -92,7 +125,7 @@ impl Member {
     /// Handles an observation at the given time since the start.
     pub(super) fn take(&mut self, status: Status, elapsed: Duration) -> News {
         self.failures.reset();
-        self.absences = 0;
+        self.absence = None;
         let report = status.response.report.clone().unwrap_or_default();
         let last = self.last.as_ref();
         let former = last.map(|last| last.uid.clone()).unwrap_or_default();
@@ -104,20 +137,21 @@ impl Member {
         self.options.previous = report.verdict.clone().filter(|_| is_same);
         if is_another {
             self.progress = None;
+            self.unjudged_since = None;
         }
         let news = match is_another {
             true => News::Recreated(former, status.uid.clone()),
             false => News::None,
         };
         self.subject.clone_from(&status.subject);
-        let lacks_goal = self.lacks_goal(&status, &report);
+        let refusal = self.refusal(&status, &report);
         self.last = Some(status);
         self.is_deleted = is_another && self.goal == Goal::Deleted;
         self.outcome = match self.is_deleted {
             true => Some(Outcome::Exit(Exit::Done)),
-            false => self.exit(&report).map(Outcome::Exit),
+            false => self.exit(&report, elapsed).map(Outcome::Exit),
         };
-        if let Some(refusal) = lacks_goal {
+        if let Some(refusal) = refusal {
             self.outcome = Some(Outcome::Error(Error::Usage(refusal)));
         }
         if self.is_stalled(&report, elapsed) && self.outcome.is_none() {
@@ -128,18 +162,11 @@ impl Member {
 
     /// Handles a failed poll. Returns the error if the poll is to be repeated.
     pub(super) fn take_error(&mut self, error: Error, time: Time<'_>) -> Option<Error> {
-        let error = match error {
-            Error::Absent(_) if self.goal == Goal::Deleted => {
-                self.is_deleted = true;
-                self.outcome = Some(Outcome::Exit(Exit::Done));
-                return None;
-            }
-            Error::Absent(text) if self.last.is_some() => {
-                self.is_deleted = true;
-                Error::Gone(text)
-            }
-            error => error,
-        };
+        if matches!(error, Error::Absent(_)) && self.goal == Goal::Deleted {
+            self.is_deleted = true;
+            self.outcome = Some(Outcome::Exit(Exit::Done));
+            return None;
+        }
         match self.failures.take(error, time) {
             Ok(error) => Some(error),
             Err(error) => {
@@ -170,6 +197,7 @@ impl Member {
             },
             elapsed: Some(self.elapsed),
             is_deleted: self.is_deleted,
+            is_skipped: false,
         }
     }
 
@@ -199,7 +227,7 @@ impl Member {
     }
 
     /// The exit code if the rollout has reached the goal or failed.
-    fn exit(&self, report: &proto::RolloutReport) -> Option<Exit> {
+    fn exit(&mut self, report: &proto::RolloutReport, elapsed: Duration) -> Option<Exit> {
         let verdict = report.verdict.clone().unwrap_or_default();
         let is_observed = verdict.reason != "GENERATION_UNOBSERVED";
         let numbers = Numbers::of(report);
@@ -208,15 +236,23 @@ impl Member {
             Some((number, wanted)) => is_observed && number >= wanted,
             None => is_complete,
         };
-        let is_reached = match self.goal {
+        let is_reached = match &self.goal {
             Goal::Complete => is_complete,
             Goal::Available => has(numbers.available, numbers.desired),
             Goal::Updated => has(numbers.updated, numbers.to_update),
             Goal::Deleted => return None,
+            // Only the value decides: a failure may be what is waited for.
+            Goal::Field(_) => return self.unmet.is_none().then_some(Exit::Done),
         };
         if is_reached {
             return Some(Exit::Done);
         }
+        if Exit::of(Some(report)) == Exit::NotJudged {
+            let since = *self.unjudged_since.get_or_insert(elapsed);
+            let is_over = elapsed.saturating_sub(since) >= self.unjudged_after;
+            return is_over.then_some(Exit::NotJudged);
+        }
+        self.unjudged_since = None;
         let has_deadline_passed = || {
             let mut blockers = report.blockers.iter();
             blockers.any(|blocker| blocker.reason == "DEADLINE_EXCEEDED")
@@ -231,11 +267,25 @@ impl Member {
         ends.then_some(Exit::Failed)
     }
 
-    /// The error if the goal does not apply to the object. For kinds that rollplan does not know, this is known only
-    /// after the first read.
-    fn lacks_goal(&self, status: &Status, report: &proto::RolloutReport) -> Option<String> {
-        let needs_numbers = matches!(self.goal, Goal::Available | Goal::Updated);
-        (needs_numbers && report.generic).then(|| self.goal.refusal(&status.kind()))
+    /// The error if the object can never reach the goal. For kinds that rollplan does not know, this is known only after the
+    /// first read.
+    fn refusal(&mut self, status: &Status, report: &proto::RolloutReport) -> Option<String> {
+        match &self.goal {
+            Goal::Available | Goal::Updated => {
+                let lacks_numbers = report.generic;
+                lacks_numbers.then(|| self.goal.refusal(&status.kind()))
+            }
+            Goal::Field(field) => {
+                let object = status.object.as_ref();
+                match object.map_or(Finding::Unmet(String::new()), |it| field.test(it)) {
+                    Finding::Met => self.unmet = None,
+                    Finding::Unmet(text) => self.unmet = Some(text),
+                    Finding::Invalid(text) => return Some(format!("--for={field}: {text}")),
+                }
+                None
+            }
+            Goal::Complete | Goal::Deleted => None,
+        }
     }
 
     /// Whether the rollout has made no progress for ten minutes and has no deadline.
@@ -259,22 +309,29 @@ impl Member {
         let has_end = report.deadline.is_some()
             || is_running
             || verdict.is_some_and(|verdict| verdict.decided_after.is_some());
+        // Nothing shows how far a value has come, so a timeout is the only limit.
+        let has_end = has_end
+            || self.unjudged_since.is_some()
+            || matches!(self.goal, Goal::Field(_)) && self.has_timeout;
         self.goal != Goal::Deleted && !has_end && elapsed.saturating_sub(since) >= STALLED_AFTER
     }
 }
 
-/// The most important of several exit codes: a failed rollout precedes an error, an error precedes a rollout in
-/// progress, and that precedes success.
-pub(in crate::cli) fn worst(exits: impl Iterator<Item = Exit>) -> Exit {
+/// The most important of several exit codes: a failed rollout precedes an error, an error precedes a rollout in progress, and
+/// that precedes one that is not judged, if it counts.
+pub(in crate::cli) fn worst(exits: &[Exit], requires_judged: bool) -> Exit {
     let rank = |exit: &Exit| match exit {
-        Exit::Failed => 5,
-        Exit::Internal => 4,
-        Exit::Usage => 3,
-        Exit::Unreachable => 2,
-        Exit::Going => 1,
+        Exit::Failed => 6,
+        Exit::Internal => 5,
+        Exit::Usage => 4,
+        Exit::Unreachable => 3,
+        Exit::Going => 2,
+        Exit::NotJudged => 1,
         Exit::Done => 0,
     };
-    exits.max_by_key(rank).unwrap_or(Exit::Done)
+    let exits = exits.iter().copied();
+    let counted = exits.filter(|exit| requires_judged || *exit != Exit::NotJudged);
+    counted.max_by_key(rank).unwrap_or(Exit::Done)
 }
 
 #[cfg(test)]

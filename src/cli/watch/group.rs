@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::absence::Absence;
 use super::decision::{Member, News, Outcome, STALLED_AFTER, worst};
 use super::view::View;
 use super::{End, Limits, Observation, SystemClock, Time, watch};
 use crate::cli::cluster::{Fleet, Scope};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
+use crate::cli::goal::Goal;
 use crate::cli::observe::{add_cluster, observe};
-use crate::cli::options::{ClusterArgs, Goal, JudgementArgs, StatusOutput};
+use crate::cli::options::{ClusterArgs, JudgementArgs, StatusOutput};
 use crate::cli::planner::Planner;
 use crate::cli::report::Reporter;
 use crate::cli::target::Target;
@@ -22,6 +22,8 @@ use crate::text::{self, span};
 #[derive(Debug)]
 pub(in crate::cli) struct WatchOptions {
     pub(in crate::cli) goal: Goal,
+    /// Whether an object that is not judged counts.
+    pub(in crate::cli) requires_judged: bool,
     pub(in crate::cli) limits: Limits,
     pub(in crate::cli) judgement: JudgementArgs,
     pub(in crate::cli) logs: bool,
@@ -53,11 +55,13 @@ impl<'a> Group<'a> {
         reporter: &'a mut Reporter,
     ) -> Self {
         let view = View::new(options.output, options.live);
+        let mut fleet = Fleet::new(args, scope);
+        fleet.keep_objects(matches!(options.goal, Goal::Field(_)));
         Self {
             planner,
             args,
             options,
-            fleet: Fleet::new(args, scope),
+            fleet,
             members: Vec::new(),
             view,
             reporter,
@@ -68,6 +72,7 @@ impl<'a> Group<'a> {
     pub(in crate::cli) fn run(mut self) -> Result<Exit, Error> {
         self.reporter.section("rollplan_polls", "Rollouts", false)?;
         let end = watch(self.options.limits, &mut SystemClock::start(), &mut self);
+        self.end_absences()?;
         self.view.end(&self.members)?;
         self.reporter.end_section()?;
         for member in &self.members {
@@ -81,7 +86,8 @@ impl<'a> Group<'a> {
         {
             return Err(error);
         }
-        let exit = worst(self.members.iter().map(Member::result));
+        let exits: Vec<Exit> = self.members.iter().map(Member::result).collect();
+        let exit = worst(&exits, self.options.requires_judged);
         self.print_causes()?;
         self.print_logs()?;
         match end {
@@ -93,7 +99,20 @@ impl<'a> Group<'a> {
             Ok(End::Decided) => {}
         }
         self.note_stalled();
+        self.note_unmet();
+        self.reporter.note_skipped();
         Ok(exit)
+    }
+
+    /// Ends the watch of objects that do not exist: no time is left in which they could be created again.
+    fn end_absences(&mut self) -> Result<(), Error> {
+        let is_several = self.members.len() > 1;
+        for index in self.undecided() {
+            let member = &mut self.members[index];
+            member.end_absence();
+            show_end(index, member, is_several, &mut self.view)?;
+        }
+        Ok(())
     }
 
     fn undecided(&self) -> Vec<usize> {
@@ -163,6 +182,7 @@ impl<'a> Group<'a> {
         let timeout = span::exact(timeout);
         let undecided = self.undecided();
         match self.members.len() {
+            count if count > 1 && undecided.is_empty() => {}
             0 | 1 if self.members.iter().all(|member| member.last.is_none()) => {
                 stderr::eprint_note(format_args!("no answer within {timeout}"));
             }
@@ -171,6 +191,18 @@ impl<'a> Group<'a> {
                 "{} of {count} still in progress after {timeout}",
                 undecided.len()
             )),
+        }
+    }
+
+    /// Notes what the objects have instead of the value to wait for.
+    fn note_unmet(&self) {
+        for member in self.members.iter().filter(|member| !member.is_done()) {
+            if let (Goal::Field(field), Some(unmet)) = (&member.goal, &member.unmet) {
+                stderr::eprint_note(format_args!(
+                    "{}: {field} is not met: {unmet}",
+                    member.subject
+                ));
+            }
         }
     }
 
@@ -201,11 +233,15 @@ impl Observation for Group<'_> {
         if self.members.is_empty() {
             let names = names(targets, self.args);
             let WatchOptions {
-                goal, judgement, ..
+                goal,
+                judgement,
+                limits,
+                ..
             } = &self.options;
+            let has_timeout = limits.timeout.is_some();
             self.members = names
                 .iter()
-                .map(|name| Member::new(name, *goal, judgement))
+                .map(|name| Member::new(name, goal.clone(), judgement, has_timeout))
                 .collect();
             self.view.begin(names)?;
         }
@@ -224,7 +260,7 @@ impl Observation for Group<'_> {
         let read = fleet.read(&undecided, None, &|| time.limit(), &mut |index, read, events| {
             let member = &mut members[index];
             let read = match read {
-                Err(Error::Absent(text)) if member.job_uid().is_some() => {
+                Err(Error::Absent(text)) if member.may_return() => {
                     absent.push((index, text));
                     return Ok(());
                 }
@@ -254,9 +290,12 @@ impl Observation for Group<'_> {
         read?;
         for (index, text) in absent {
             let member = &mut members[index];
-            let uid = member.job_uid().unwrap_or_default().to_owned();
-            match fleet.job_end(index, &uid, time.limit()) {
-                Ok(end) => member.take_absence(Absence { text, end }),
+            let end = match member.job_uid() {
+                Some(uid) => fleet.job_end(index, uid, time.limit()),
+                None => Ok(None),
+            };
+            match end {
+                Ok(end) => member.take_absence(text, end),
                 Err(error) => take_error(member, error, time, view)?,
             }
             member.elapsed = time.elapsed();

@@ -255,12 +255,19 @@ impl<'a> Diagnosis<'a> {
 
     /// Nothing can be counted without all ReplicaSets.
     pub(crate) fn replica_sets_incomplete(&self) -> Option<Blocker> {
+        let deployment = &self.snapshot.deployment;
         (!self.snapshot.replica_sets_complete).then(|| {
+            let remedy = format!(
+                "send all ReplicaSets (kubectl get {},rs,pods -n {} -o json), or set replicaSetsComplete if none are missing \
+                 (--replica-sets-complete)",
+                deployment.resource(),
+                text::word(&deployment.metadata.namespace)
+            );
             Blocker::new(
                 Cause::ReplicaSetsIncomplete,
                 "the list of ReplicaSets may be incomplete, so nothing can be planned or counted"
                     .to_owned(),
-                "send all ReplicaSets of the Deployment, and set replicaSetsComplete",
+                remedy,
             )
         })
     }

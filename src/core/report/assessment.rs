@@ -1,5 +1,7 @@
 //! What a report is made from: the diagnosis, and the numbers that the plan leaves.
 
+use std::slice;
+
 use super::verdict::{Outlook, Verdict};
 use super::{Counts, Phase, Report, steps};
 use crate::action::Step;
@@ -83,13 +85,19 @@ impl<'a> Assessment<'a> {
     }
 
     /// The report on a list of ReplicaSets that may be incomplete. Nothing can be counted: the phase is that which the
-    /// Deployment alone shows, and nothing is decided.
+    /// Deployment alone shows, and nothing else is decided.
     fn without_all_sets(&self, blocker: Blocker) -> Report {
+        let verdict = self.without_failures(slice::from_ref(&blocker));
+        let verdict =
+            verdict.unwrap_or_else(|| Verdict::new(Outlook::Undecided, false, Some(&blocker)));
+        let phase = self.phase(&verdict);
         let name = pass::quote(&self.deployment.metadata.name);
-        let verdict = Verdict::new(Outlook::Undecided, false, Some(&blocker));
         Report {
-            phase: self.phase(&verdict),
-            message: format!("deployment {name}: {}", blocker.message),
+            phase,
+            message: match verdict.outlook {
+                Outlook::Undecided => format!("deployment {name}: {}", blocker.message),
+                _ => self.message(phase, &[]),
+            },
             verdict,
             counts: None,
             counters: Vec::new(),

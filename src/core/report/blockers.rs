@@ -236,14 +236,11 @@ impl Assessment<'_> {
     fn undo_command(&self) -> String {
         let deployment = self.deployment;
         let metadata = &deployment.metadata;
-        let kind = if deployment.is_native() {
-            "deploy".to_owned()
-        } else {
-            deployment.kind.to_lowercase()
-        };
         format!(
-            "rollplan undo {kind}/{} -n {}",
-            metadata.name, metadata.namespace
+            "rollplan undo {}/{} -n {}",
+            deployment.resource(),
+            metadata.name,
+            metadata.namespace
         )
     }
 }

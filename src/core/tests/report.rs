@@ -10,6 +10,7 @@ use crate::action::{Action, Step, apply};
 use crate::diagnosis::{BLOCKED_PODS_MAX, BlockedPod, Blocker, Cause, diagnose};
 use crate::plan::{Plan, compute_status, plan_pass};
 use crate::plan_settled;
+use crate::report::verdict::Outlook;
 use crate::report::{Phase, Report, report};
 use crate::revision::{DESIRED_REPLICAS, REVISION, ROLLBACK_TO};
 use crate::selector::LabelSelector;
@@ -1366,6 +1367,17 @@ fn incomplete_replica_sets_have_a_phase_only() {
                     (phase, vec![Cause::ReplicaSetsIncomplete])
                 );
                 assert_eq!((report.counts, report.deadline), (None, None));
+                // The verdict and the message give the same answer as the phase.
+                let (outlook, message) = match phase {
+                    Phase::Complete => (Outlook::Complete, " successfully rolled out ("),
+                    Phase::Deleting => (Outlook::NeedsChange, " is being deleted"),
+                    _ => (
+                        Outlook::Undecided,
+                        ": the list of ReplicaSets may be incomplete",
+                    ),
+                };
+                assert_eq!(report.verdict.outlook, outlook);
+                assert!(report.message.contains(message), "{}", report.message);
                 assert_eq!(
                     (&*report.revision, &*report.replica_set, report.reasons),
                     ("", "", Vec::new())

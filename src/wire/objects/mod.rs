@@ -15,6 +15,8 @@ mod summary;
 mod time;
 mod transcode;
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use rollplan_core::interrupt::Interrupt;
 use rollplan_core::snapshot::Pod;
@@ -23,7 +25,7 @@ pub(crate) use self::complete::Listed;
 pub(crate) use self::found::{Found, Metadata};
 pub(crate) use self::kinds::is_deployment;
 pub(super) use self::message::{check_keys, read_replica_set, read_template};
-use self::scan::scan_with_lean_pods;
+use self::scan::{current_version, scan_with_lean_pods};
 pub(crate) use self::scan::{scan, scan_field};
 use self::select::matches;
 pub(crate) use self::summary::Shown;
@@ -62,6 +64,10 @@ pub(super) fn read_subject(
     shown: Option<&mut Shown>,
     interrupt: &dyn Interrupt,
 ) -> Result<Subject, Error> {
+    if let Some(target) = &mut snapshot.target {
+        let api_version = Cow::Borrowed(&*target.api_version);
+        target.api_version = current_version(api_version, &target.kind).into_owned();
+    }
     if !kinds::may_be_target(snapshot) {
         return read(snapshot, None, shown, interrupt).map(Subject::Deployment);
     }

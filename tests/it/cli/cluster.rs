@@ -438,7 +438,7 @@ fn conflicting_arguments_are_refused() {
         ),
         (
             &["wait", "web", "--for=ready"],
-            "[possible values: complete, available, updated, deleted]",
+            "--for=ready: must be complete, available, updated, deleted, condition=TYPE[=STATUS] or jsonpath=",
         ),
         (
             &["wait", "web", "--timeout=soon"],

@@ -9,8 +9,10 @@ fn member(goal: Goal, fail_fast: Switch) -> Member {
     let judgement = JudgementArgs {
         fail_fast,
         fail_on: Vec::new(),
+        require_judged: false,
+        unjudged_after: seconds(30),
     };
-    Member::new("web", goal, &judgement)
+    Member::new("web", goal, &judgement, false)
 }
 
 fn seconds(seconds: u64) -> Duration {
@@ -50,6 +52,7 @@ fn status(report: RolloutReport) -> Status {
             ..Default::default()
         },
         tree: Vec::new(),
+        object: None,
     }
 }
 
@@ -64,15 +67,110 @@ fn is_stalled(goal: Goal, reports: &[(u64, RolloutReport)]) -> bool {
 
 #[test]
 fn failures_take_precedence_over_errors_and_timeouts() {
-    use Exit::{Done, Failed, Going, Unreachable, Usage};
+    use Exit::{Done, Failed, Going, NotJudged, Unreachable, Usage};
     for (exits, expected) in [
         (&[Done, Done][..], Done),
-        (&[Done, Going], Going),
+        (&[Done, NotJudged, Done], NotJudged),
+        (&[Done, NotJudged, Going], Going),
         (&[Going, Unreachable, Done], Unreachable),
         (&[Unreachable, Usage, Going], Usage),
         (&[Usage, Failed, Going], Failed),
     ] {
-        assert_eq!(worst(exits.iter().copied()), expected, "{exits:?}");
+        assert_eq!(worst(exits, true), expected, "{exits:?}");
+    }
+    assert_eq!(worst(&[Done, NotJudged], false), Done);
+    assert_eq!(worst(&[NotJudged], false), Done);
+}
+
+/// A report on an object without a rule.
+fn unjudged() -> RolloutReport {
+    RolloutReport {
+        phase: Phase::NotJudged.into(),
+        counts: None,
+        verdict: verdict(Outlook::NotJudged, "NOT_JUDGED"),
+        generic: true,
+        ..rolling(0)
+    }
+}
+
+/// Its controller may not have written a status yet.
+#[test]
+fn object_that_is_not_judged_has_thirty_seconds() {
+    let mut member = member(Goal::Complete, Switch::On);
+    let mut take = |time: u64, report: RolloutReport| {
+        member.take(status(report), seconds(time));
+        member.result()
+    };
+    assert_eq!(take(5, unjudged()), Exit::Going);
+    assert_eq!(take(34, unjudged()), Exit::Going);
+    // A status that a rule knows begins the time anew.
+    assert_eq!(take(36, rolling(1)), Exit::Going);
+    assert_eq!(take(40, unjudged()), Exit::Going);
+    assert_eq!(take(69, unjudged()), Exit::Going);
+    assert_eq!(take(70, unjudged()), Exit::NotJudged);
+}
+
+fn goal(text: &str) -> Goal {
+    use clap::builder::{TypedValueParser as _, ValueParserFactory as _};
+    let parser = Goal::value_parser();
+    parser
+        .parse_ref(&clap::Command::new("x"), None, text.as_ref())
+        .unwrap()
+}
+
+#[test]
+fn only_the_value_decides_if_one_is_waited_for() {
+    let failed = RolloutReport {
+        phase: Phase::Stalled.into(),
+        verdict: verdict(Outlook::NeedsChange, "STALLED"),
+        ..rolling(1)
+    };
+    let complete = RolloutReport {
+        phase: Phase::Complete.into(),
+        verdict: verdict(Outlook::Complete, ""),
+        ..rolling(4)
+    };
+    let object = |phase: &str| Some(serde_json::json!({"status": {"phase": phase}}));
+    for report in [failed, complete, unjudged(), rolling(1)] {
+        let mut member = member(goal("jsonpath={.status.phase}=Done"), Switch::On);
+        for (time, phase, expected) in [
+            (0, "Failed", Exit::Going),
+            (90, "", Exit::Going),
+            (95, "Done", Exit::Done),
+        ] {
+            let status = Status {
+                object: object(phase),
+                ..status(report.clone())
+            };
+            member.take(status, seconds(time));
+            assert_eq!(member.result(), expected, "{report:?} {phase}");
+        }
+        assert_eq!(member.unmet, None);
+    }
+    // A path that leads to several values always does.
+    let mut several = member(goal("jsonpath={.status.*}"), Switch::On);
+    let object = serde_json::json!({"status": {"a": 1, "b": 2}});
+    let status = Status {
+        object: Some(object),
+        ..status(rolling(1))
+    };
+    several.take(status, seconds(0));
+    assert_eq!(several.result(), Exit::Usage);
+}
+
+/// Nothing shows the progress of a value.
+#[test]
+fn wait_for_a_value_ends_at_its_timeout_or_after_ten_minutes() {
+    for (has_timeout, expected) in [(true, false), (false, true)] {
+        let mut member = Member {
+            has_timeout,
+            ..member(goal("condition=Ready"), Switch::On)
+        };
+        for time in [0, 601] {
+            member.take(status(rolling(1)), seconds(time));
+        }
+        let is_stalled = matches!(member.outcome, Some(Outcome::Stalled));
+        assert_eq!(is_stalled, expected, "{has_timeout}");
     }
 }
 

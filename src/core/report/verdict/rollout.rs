@@ -14,7 +14,7 @@ impl Assessment<'_> {
     }
 
     /// The verdict about a rollout that nothing about its pods can change.
-    fn without_failures(&self, blockers: &[Blocker]) -> Option<Verdict> {
+    pub(in crate::report) fn without_failures(&self, blockers: &[Blocker]) -> Option<Verdict> {
         let find = |cause| find(blockers, cause);
         if self.deployment.metadata.deletion_timestamp.is_some() {
             return Some(Verdict {

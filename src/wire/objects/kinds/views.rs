@@ -31,9 +31,8 @@ impl Known {
         let group = super::group(api_version);
         Some(match (group, kind) {
             ("apps", "StatefulSet") => Self::StatefulSet,
-            ("apps" | "extensions", "DaemonSet") => Self::DaemonSet,
-            ("apps" | "extensions", "ReplicaSet") => Self::ReplicaSet,
-            ("", "ReplicationController") => Self::ReplicaSet,
+            ("apps", "DaemonSet") => Self::DaemonSet,
+            ("apps", "ReplicaSet") | ("", "ReplicationController") => Self::ReplicaSet,
             ("batch", "Job") => Self::Job,
             ("batch", "CronJob") => Self::CronJob,
             ("", "Pod") => Self::Pod,

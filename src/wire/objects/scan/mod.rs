@@ -288,7 +288,7 @@ impl<'a> Scanner<'_, 'a> {
             self.found.push(Found {
                 list: at.list,
                 index: at.index,
-                api_version,
+                api_version: current_version(api_version, &kind),
                 kind,
                 fields: object.fields,
                 is_typed_by_list: false,
@@ -308,7 +308,7 @@ impl<'a> Scanner<'_, 'a> {
             if item.kind.is_empty() && !item.is_typed_by_list {
                 item.is_typed_by_list = !of.is_empty();
                 item.kind = Cow::Owned(of.to_owned());
-                item.api_version = api_version.clone();
+                item.api_version = current_version(api_version.clone(), of);
             }
         }
         // Items of a List that has no kind.
@@ -320,5 +320,17 @@ impl<'a> Scanner<'_, 'a> {
             let description = "is required: neither the object nor its List has one";
             self.violations.add(field, Reason::Required, description);
         }
+    }
+}
+
+/// The version in which an object is read. Clusters before Kubernetes 1.16 also served workloads in older versions, with the
+/// same fields, and printed them in these.
+pub(super) fn current_version<'a>(api_version: Cow<'a, str>, kind: &str) -> Cow<'a, str> {
+    match (&*api_version, kind) {
+        (
+            "extensions/v1beta1" | "apps/v1beta1" | "apps/v1beta2",
+            "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet",
+        ) => Cow::Borrowed("apps/v1"),
+        _ => api_version,
     }
 }

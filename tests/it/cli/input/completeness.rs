@@ -1,7 +1,9 @@
 //! Inputs that may lack pods or ReplicaSets.
 
 use super::CREATED;
-use crate::cli::{DEPLOYMENT, NOW, POD, REPLICA_SET, plan_args, planned, rollplan, summaries};
+use crate::cli::{
+    DEPLOYMENT, NOW, POD, REPLICA_SET, Run, Scratch, plan_args, planned, read, rollplan, summaries,
+};
 
 /// Under Recreate, nothing is created before the input shows that no old pod exists.
 #[test]
@@ -154,4 +156,81 @@ fn lists_with_a_continue_token_are_incomplete() {
             .contains("incomplete list: metadata.continue is set"),
         "{run:?}"
     );
+}
+
+/// `status` of these objects, with its JUnit report.
+fn status(input: &str) -> (Run, String) {
+    let junit = Scratch::new("");
+    let report = format!("--report=junit={}", junit.path());
+    let run = rollplan(&["status", "-f", "-", "--now", NOW, &report], input);
+    let junit = std::fs::read_to_string(junit.path()).unwrap();
+    (run, junit)
+}
+
+/// A Deployment whose status has these numbers of updated and available pods.
+fn observed(updated: i32, available: i32) -> String {
+    let status = format!(
+        "status:\n  observedGeneration: 1\n  replicas: 2\n  updatedReplicas: {updated}\n  readyReplicas: {available}\n  \
+         availableReplicas: {available}\n"
+    );
+    DEPLOYMENT.to_owned() + &status
+}
+
+/// As for `kubectl rollout status`, the status of the Deployment is enough.
+#[test]
+fn complete_deployment_without_its_replica_sets_has_one_answer() {
+    let (run, junit) = status(&observed(2, 2));
+    assert_eq!(run.exit, 0, "{}", run.out);
+    let expected = "Deployment shop/web: complete\n\
+                    deployment \"web\" successfully rolled out (2 of 2 available)\n";
+    assert!(run.out.starts_with(expected), "{}", run.out);
+    assert!(junit.contains("failures=\"0\""), "{junit}");
+}
+
+#[test]
+fn remedy_for_missing_replica_sets_has_the_command_and_the_option() {
+    let (run, junit) = status(&observed(1, 2));
+    assert_eq!(run.exit, 3, "{}", run.out);
+    for text in [
+        "Deployment shop/web: progressing\n",
+        "kubectl get deploy,rs,pods -n shop -o json",
+        "--replica-sets-complete",
+    ] {
+        assert!(run.out.contains(text), "{text}: {}", run.out);
+    }
+    assert!(junit.contains("failures=\"1\""), "{junit}");
+}
+
+/// The output of clusters before Kubernetes 1.16.
+#[test]
+fn older_versions_of_workloads_are_read_as_the_current_one() {
+    let status = |input: &str| {
+        let args = ["status", "-f", "-", "--now", "2026-11-20T23:26:19Z"];
+        rollplan(&args, input)
+    };
+    for example in ["mid-rollout", "stuck-bad-image"] {
+        let current = read(&format!("examples/{example}.json"));
+        let expected = status(&current);
+        assert_ne!(expected.exit, 0, "{}", expected.out);
+        for version in ["extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"] {
+            let older = current.replace("\"apps/v1\"", &format!("\"{version}\""));
+            assert_eq!(status(&older), expected, "{example} {version}");
+        }
+    }
+    let alone = observed(1, 2).replace("apps/v1", "extensions/v1beta1");
+    let (run, _) = self::status(&alone);
+    assert_eq!(run.exit, 3, "{}", run.out);
+    // The kind may be in the list only.
+    let list = serde_json::json!({
+        "apiVersion": "extensions/v1beta1", "kind": "DeploymentList",
+        "items": [without_kind(&observed(1, 2))],
+    });
+    assert_eq!(self::status(&list.to_string()).0, run);
+}
+
+fn without_kind(yaml: &str) -> serde_json::Value {
+    let mut object = super::from_yaml(yaml);
+    let fields = object.as_object_mut().unwrap();
+    fields.retain(|name, _| !["apiVersion", "kind"].contains(&name.as_str()));
+    object
 }

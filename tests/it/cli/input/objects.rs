@@ -11,14 +11,15 @@ use crate::cli::{
 fn other_kinds_are_skipped_with_a_note() {
     let service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n";
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\nitems: [1]\n";
-    let old = "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n";
-    let input = [DEPLOYMENT, service, REPLICA_SET, map, service, old, POD].join("---\n");
+    let other =
+        "apiVersion: example.com/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n";
+    let input = [DEPLOYMENT, service, REPLICA_SET, map, service, other, POD].join("---\n");
     let run = rollplan(&plan_args(&[]), &input);
     assert_eq!(
         (run.exit, run.err.as_str()),
         (
             0,
-            "note: skipped: 1 ConfigMap (v1), 1 Deployment (extensions/v1beta1), 2 Service (v1)\n"
+            "note: skipped: 1 ConfigMap (v1), 1 Deployment (example.com/v1), 2 Service (v1)\n"
         )
     );
     assert_eq!(summaries(&run.out), CREATED);

@@ -35,7 +35,7 @@ fn spec(fields: Value) -> Value {
     spec
 }
 
-fn stateful_set(available: i32) -> Value {
+pub(super) fn stateful_set(available: i32) -> Value {
     let status = json!({
         "observedGeneration": 1, "replicas": 2, "readyReplicas": available, "availableReplicas": available,
         "updatedReplicas": 2, "currentReplicas": 2, "currentRevision": "db-1", "updateRevision": "db-1",
@@ -86,11 +86,11 @@ fn job(status: Value) -> Value {
     object("batch/v1", "Job", "db", spec, all)
 }
 
-fn running_job() -> Value {
+pub(super) fn running_job() -> Value {
     job(json!({"active": 1, "succeeded": 1}))
 }
 
-fn ended_job(condition: &str, reason: &str) -> Value {
+pub(super) fn ended_job(condition: &str, reason: &str) -> Value {
     job(json!({
         "succeeded": 2, "failed": 4,
         "conditions": [{"type": condition, "status": "True", "reason": reason, "message": "it ended"}],
@@ -114,7 +114,7 @@ fn claim(phase: &str) -> Value {
     )
 }
 
-fn certificate(ready: &str) -> Value {
+pub(super) fn certificate(ready: &str) -> Value {
     let status = json!({"conditions": [{"type": "Ready", "status": ready, "reason": "Issuing", "message": "wait"}]});
     object(
         "cert-manager.io/v1",
@@ -163,6 +163,6 @@ fn read(object: Value, pods: Vec<Value>) -> Poll {
     }
 }
 
-fn alone(object: Value) -> Poll {
+pub(super) fn alone(object: Value) -> Poll {
     read(object, Vec::new())
 }

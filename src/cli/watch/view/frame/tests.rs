@@ -2,8 +2,9 @@
 
 use super::bars::UNICODE;
 use super::*;
+use crate::cli::goal::Goal;
 use crate::cli::observe::Status;
-use crate::cli::options::{Goal, JudgementArgs};
+use crate::cli::options::JudgementArgs;
 use crate::proto::{ComputeStatusResponse, Counts, Phase};
 
 fn member(name: &str, updated: i32, pods: usize) -> Member {
@@ -40,8 +41,10 @@ fn member(name: &str, updated: i32, pods: usize) -> Member {
     let judgement = JudgementArgs {
         fail_fast: Default::default(),
         fail_on: Vec::new(),
+        require_judged: false,
+        unjudged_after: Duration::ZERO,
     };
-    let mut member = Member::new(name, Goal::Complete, &judgement);
+    let mut member = Member::new(name, Goal::Complete, &judgement, false);
     let status = Status {
         subject: format!("Deployment {name}"),
         uid: "u".to_owned(),
@@ -56,6 +59,7 @@ fn member(name: &str, updated: i32, pods: usize) -> Member {
             health: Health::Failing,
             children: (0..pods).map(pod).collect(),
         }],
+        object: None,
     };
     member.take(status, Duration::ZERO);
     member
