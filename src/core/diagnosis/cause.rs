@@ -69,13 +69,15 @@ pub enum Cause {
     StaleAnnotation,
     /// The progress deadline has passed.
     DeadlineExceeded,
+    /// The selector also matches pods of another controller. It does not block the rollout.
+    SelectorOverlap,
 }
 
 // === impl Cause ===
 
 impl Cause {
     /// All causes, in their order.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::ReplicaSetsIncomplete,
         Self::SelectorEmpty,
         Self::GenerationUnobserved,
@@ -108,6 +110,7 @@ impl Cause {
         Self::HeldByAvailability,
         Self::StaleAnnotation,
         Self::DeadlineExceeded,
+        Self::SelectorOverlap,
     ];
 
     /// The cause with this machine-readable reason.
@@ -151,6 +154,7 @@ impl Cause {
             Self::HeldByAvailability => "HELD_BY_AVAILABILITY",
             Self::StaleAnnotation => "STALE_ANNOTATION",
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Self::SelectorOverlap => "SELECTOR_OVERLAP",
             Self::GenerationUnobserved => "GENERATION_UNOBSERVED",
         }
     }

@@ -43,6 +43,7 @@ use crate::time::Time;
 use self::examiner::Examiner;
 use self::failure::definite::{self, Refusal};
 use self::failure::{Group, is_terminating};
+use self::text::{NAME_MAX, one_line};
 
 /// What a snapshot shows of a rollout.
 pub struct Diagnosis<'a> {
@@ -192,6 +193,13 @@ impl<'a> Diagnosis<'a> {
         })
     }
 
+    /// When the API server last rejected a new pod, as far as events show that.
+    pub(crate) fn last_refusal_of_pods(&self) -> Option<Time> {
+        let events = self.examiner.events_about(&self.new_set?.metadata.uid);
+        let refused = events.filter(|event| event.reason == "FailedCreate");
+        refused.filter_map(|event| event.last).max()
+    }
+
     /// Whether it is certain that the API server keeps rejecting the new ReplicaSet, as far as events or the calls of the
     /// last plan show that it does.
     #[must_use]
@@ -252,6 +260,34 @@ impl<'a> Diagnosis<'a> {
                 "send all ReplicaSets of the Deployment, and set replicaSetsComplete",
             )
         })
+    }
+
+    /// A warning: the ReplicaSet of another controller has pods that the selector matches. One of a Deployment with the same
+    /// name belongs to its predecessor, and is being deleted.
+    pub(crate) fn selector_overlap(&self) -> Option<Blocker> {
+        let deployment = &self.snapshot.deployment;
+        let metadata = &deployment.metadata;
+        if deployment.spec.selector.is_empty() {
+            return None;
+        }
+        let sets = self.snapshot.replica_sets.iter();
+        let others = sets.filter_map(|set| Some((set, set.metadata.controller()?)));
+        let overlapping = others.filter(|(set, owner)| {
+            let is_other = owner.uid != metadata.uid
+                && (&owner.kind, &owner.name) != (&deployment.kind, &metadata.name);
+            is_other && deployment.spec.selector.matches(&set.metadata.labels)
+        });
+        let (set, owner) = overlapping.min_by_key(|(set, _)| &set.metadata.name)?;
+        let owner = match (owner.kind.as_str(), owner.name.as_str()) {
+            ("", _) | (_, "") => "another controller".to_owned(),
+            (kind, name) => one_line(&format!("{kind} {name}"), NAME_MAX),
+        };
+        let message = format!(
+            "the selector also matches the pods of {owner} (ReplicaSet {})",
+            one_line(&set.metadata.name, NAME_MAX)
+        );
+        let remedy = "create one of them again with labels and a selector of its own: a selector cannot be changed";
+        Some(Blocker::new(Cause::SelectorOverlap, message, remedy))
     }
 
     /// The counters of a ReplicaSet are of an earlier size, so that nothing can be concluded from them.

@@ -53,22 +53,32 @@ impl Reader<'_> {
         let (mut sets, mut others) = (Vec::new(), Vec::new());
         for object in of_kind("apps/v1", "ReplicaSet") {
             self.interrupt.check()?;
-            let is_selected = match &object.1.controller {
-                Some(uid) => *uid == owner.1.uid,
-                None => selector
-                    .as_ref()
-                    .is_some_and(|selector| selector.matches(&object.0.labels_named(&keys))),
+            let is_own = object.1.controller.as_ref() == Some(&owner.1.uid);
+            let is_matched = || {
+                let selector = selector.as_ref();
+                selector.is_some_and(|selector| selector.matches(&object.0.labels_named(&keys)))
             };
-            match is_selected {
-                true => sets.push(object),
-                false => others.push(object),
+            match (is_own, &object.1.controller) {
+                (true, _) => sets.push(object),
+                (_, None) if is_matched() => sets.push(object),
+                (_, None) => others.push((object, false)),
+                (_, Some(_)) => {
+                    others.push((object, is_matched() && !is_predecessor(object, owner)))
+                }
             }
         }
         let uids: HashSet<&str> = sets.iter().map(|set| &*set.1.uid).collect();
         let name = &*owner.1.name;
         let prefix = &name[..name.floor_char_boundary(NAME_BYTES)];
-        // Others are needed only if the new ReplicaSet might get their name, or if their UID is that of a selected one.
-        others.retain(|(_, other)| other.name.starts_with(prefix) || uids.contains(&*other.uid));
+        // Others are needed only if the new ReplicaSet might get their name, or if their UID is that of a selected one. One that
+        // the selector matches as well is enough for a warning.
+        let overlapping = others.iter().filter(|(_, is_matched)| *is_matched);
+        let overlapping = overlapping.map(|((_, other), _)| other.name.clone()).min();
+        others.retain(|((_, other), _)| {
+            other.name.starts_with(prefix)
+                || uids.contains(&*other.uid)
+                || overlapping.as_ref() == Some(&other.name)
+        });
         let pods = of_kind("v1", "Pod").filter(|(_, pod)| {
             let owner = pod.controller.as_ref();
             owner.is_some_and(|uid| uids.contains(&**uid))
@@ -94,7 +104,7 @@ impl Reader<'_> {
         self.messages(&sets, &mut snapshot.replica_sets, &mut origins.replica_sets)?;
         self.take_memory((self.memory - before).saturating_mul(COPIES - 1))?;
         snapshot.replica_sets.iter_mut().for_each(mark_template);
-        for (object, metadata) in others {
+        for ((object, metadata), _) in others {
             snapshot
                 .replica_sets
                 .push(name_only(object, metadata, &keys));
@@ -207,6 +217,12 @@ pub(super) fn in_namespace_of<'f, 'a>(
             && object.api_version == api_version
             && (metadata.namespace.is_empty() || metadata.namespace == owner.namespace)
     })
+}
+
+/// Whether the controller of a ReplicaSet is an earlier owner with the same name.
+fn is_predecessor(set: Object<'_, '_>, owner: Object<'_, '_>) -> bool {
+    let controller = set.0.controller();
+    controller.is_some_and(|it| it.kind == *owner.0.kind && it.name == *owner.1.name)
 }
 
 /// The events about an object and its pods.

@@ -170,7 +170,8 @@ impl Parser<'_> {
     }
 }
 
-/// A ReplicaSet that is not selected. Only its name, owner and labels are read: its name is taken.
+/// A ReplicaSet that is not selected. Only its name, owner and labels are read: its name is taken, and the selector may match
+/// its pods, too.
 fn name_only(set: proto::ReplicaSet, owner: &Owner<'_>) -> ReplicaSet {
     let proto::ObjectMeta {
         name,
@@ -186,11 +187,7 @@ fn name_only(set: proto::ReplicaSet, owner: &Owner<'_>) -> ReplicaSet {
             name,
             namespace: owner.namespace().to_owned(),
             uid,
-            // The labels are used only for ReplicaSets without a controller.
-            labels: match controller {
-                Some(_) => Default::default(),
-                None => labels,
-            },
+            labels,
             owner_references: controller.into_iter().map(owner_reference).collect(),
             ..ObjectMeta::default()
         },
