@@ -8,12 +8,10 @@ use crate::time::{Span, Time};
 
 use super::class::Class;
 use super::definite;
-use super::retries::{NEVER_PULL, Retries};
+use super::retries::{BACK_OFF, NEVER_PULL, Retries};
 
 /// How far the clock of the caller may be off that of the cluster.
-const CLOCK_SKEW_SECONDS: i64 = 300;
-/// The reason of a container whose image the kubelet pulls again later.
-const BACK_OFF: &str = "ImagePullBackOff";
+pub(in crate::diagnosis) const CLOCK_SKEW_SECONDS: i64 = 300;
 /// How long the containers of a pod must have kept terminating: with a short backoff, restarts alone come fast.
 const CRASHING_SECONDS: i64 = 60;
 /// How much later than its pod a container is that has been ready before. The first report of a kubelet takes less.
@@ -47,12 +45,15 @@ impl Examiner<'_> {
                 attempts_since(finding).map(|since| since.plus_seconds(CLOCK_SKEW_SECONDS)),
             ];
             for begin in begins.into_iter().flatten() {
-                // The back-off does not show whether an attempt has been made since.
-                let is_attempt = finding.pod.reason != BACK_OFF;
-                if is_attempt && begin.plus_seconds(grace.saturating_add(retries.shown)) <= now {
+                let proven = retries.proven_after(grace, &finding.pod.reason);
+                if begin.plus_seconds(proven) <= now {
                     return Some(now);
                 }
-                ends.push(begin.plus_seconds(retries.shown_after(grace)));
+                let later = [
+                    retries.shown_after(grace),
+                    retries.proven_after(grace, BACK_OFF),
+                ];
+                ends.extend(later.map(|after| begin.plus_seconds(after)));
             }
         }
         ends.into_iter().filter(|end| *end > now).min()

@@ -21,6 +21,9 @@ const SYNC_SECONDS: i64 = 15;
 /// How old the attempt may be that the status of a container shows: two synchronizations, and what these take.
 const SHOWN_SECONDS: i64 = 2 * SYNC_SECONDS + 10;
 
+/// How long the pull of an image that exists may take. Until it ends, the status shows the back-off before it.
+const PULL_SECONDS: i64 = 600;
+
 /// When something that fails is tried again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retries {
@@ -31,7 +34,7 @@ pub(super) struct Retries {
     /// How much later than its delay an attempt may be made.
     late: i64,
     /// How old an attempt may be that is reported.
-    pub(super) shown: i64,
+    shown: i64,
 }
 
 const PULL: Retries = Retries {
@@ -82,6 +85,15 @@ impl Retries {
         grace.saturating_add(delay + self.late)
     }
 
+    /// How many seconds after its first report a failure has certainly been attempted after `grace`, if its status has this
+    /// reason.
+    pub(super) fn proven_after(&self, grace: i64, reason: &str) -> i64 {
+        match reason {
+            BACK_OFF => self.next_after(grace).saturating_add(PULL_SECONDS),
+            _ => grace.saturating_add(self.shown),
+        }
+    }
+
     /// How many seconds after its first report a status shows, at the latest, an attempt that was made after `grace`.
     pub(super) fn shown_after(&self, grace: i64) -> i64 {
         let shown = grace.saturating_add(self.shown);
@@ -92,6 +104,8 @@ impl Retries {
     }
 }
 
+/// The reason of a container whose image is pulled again later.
+pub(super) const BACK_OFF: &str = "ImagePullBackOff";
 /// The reason of a container whose image is not on the node and may not be pulled.
 pub(super) const NEVER_PULL: &str = "ErrImageNeverPull";
 
@@ -113,12 +127,15 @@ mod tests {
             assert_eq!(PULL.next_after(grace), expected, "{grace}");
         }
         assert_eq!(PULL.shown_after(90), 240);
+        assert_eq!(PULL.proven_after(90, "ErrImagePull"), 130);
+        assert_eq!(PULL.proven_after(90, BACK_OFF), 785);
         assert_eq!(CREATE.next_after(90), 105);
         assert_eq!(CREATE.shown_after(90), 130);
         assert_eq!(MOUNT.next_after(90), 159);
         assert_eq!(CURRENT.shown_after(90), 90);
         for retries in [PULL, CREATE, MOUNT, CURRENT] {
             assert_eq!(retries.next_after(i64::MAX), i64::MAX);
+            assert_eq!(retries.proven_after(i64::MAX, BACK_OFF), i64::MAX);
         }
     }
 }
