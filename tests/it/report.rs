@@ -159,7 +159,7 @@ fn exceeded_quota_is_the_first_blocker() {
 #[test]
 fn failing_readiness_probe_is_the_first_blocker() {
     let why = "container web is running but not ready (2 of 2 new pods: web-757c798d4-7hdsm Running for 21s): \
-               readiness probe GET :8080/readyz fails";
+               readiness probe GET :8080/readyz has not passed yet";
     let blocker = check(
         "stuck-readiness",
         Phase::Stalled,

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"time"
 )
 
@@ -58,6 +59,12 @@ const (
 	patient = `progressDeadlineSeconds: 1500`
 )
 
+// pushedAfter is an image that is pushed some seconds after the first pull. The kubelet pulls at about 0, 13, 40 and 95 s.
+func pushedAfter(seconds int) state {
+	return state{name: fmt.Sprintf("image pushed after %d s", seconds), container: `image: "localhost:5000/NAMESPACE:1"`,
+		later: []change{{after: time.Duration(seconds) * time.Second, image: "NAMESPACE"}}}
+}
+
 // persistent are the states that need a change.
 var persistent = []state{
 	{name: "PodSecurity", objects: `{apiVersion: v1, kind: Namespace, metadata: {name: NAMESPACE, labels: {pod-security.kubernetes.io/enforce: restricted}}}`,
@@ -77,15 +84,15 @@ var persistent = []state{
 	{name: "missing RuntimeClass", pod: `runtimeClassName: nope`,
 		want: certain, cause: `RuntimeClass "nope" not found`, grace: 90 * time.Second, backoff: 80 * time.Second},
 	{name: "image not found", container: `image: "localhost:5000/other:1"`,
-		want: certain, cause: `image localhost:5000/other:1 of container web cannot be pulled \(2 of 2 new pods: web-\S+ .*not found`, grace: 90 * time.Second},
+		want: certain, cause: `image localhost:5000/other:1 of container web cannot be pulled \(2 of 2 new pods: web-\S+ .*not found`, grace: 90 * time.Second, backoff: 95 * time.Second},
 	{name: "image unauthorized", container: `image: "localhost:5000/private:1"`,
-		want: certain, cause: `image localhost:5000/private:1 of container web .*401 Unauthorized`, grace: 90 * time.Second},
+		want: certain, cause: `image localhost:5000/private:1 of container web .*401 Unauthorized`, grace: 90 * time.Second, backoff: 95 * time.Second},
 	{name: "registry unreachable", container: `image: "localhost:1/app:1"`, spec: soon,
 		want: deadline, cause: `image localhost:1/app:1 of container web .*connection refused`},
 	{name: "invalid image name", container: `image: "localhost/App:1"`,
 		want: certain, cause: `image localhost/App:1 of container web .*InvalidImageName`},
 	{name: "image never pulled", container: `{image: "localhost/other:1", imagePullPolicy: Never}`,
-		want: certain, cause: `image localhost/other:1 of container web .*ErrImageNeverPull`, grace: 90 * time.Second},
+		want: certain, cause: `image localhost/other:1 of container web .*ErrImageNeverPull`, grace: 90 * time.Second, backoff: 15 * time.Second},
 	{name: "crash", container: `args: [exit, "3"]`,
 		want: certain, cause: `container web keeps crashing \(5 restarts; 2 of 2 new pods: web-\S+ .*exit code 3`, restarts: 5},
 	{name: "crash with a message", container: `{args: [exit, "3", "cannot open the database"], terminationMessagePolicy: FallbackToLogsOnError}`,
@@ -99,12 +106,12 @@ var persistent = []state{
 	{name: "failing init container", pod: `initContainers: [{name: setup, image: "localhost/app:1", args: [exit, "1"]}]`,
 		want: certain, cause: `init container setup keeps crashing \(5 restarts; 2 of 2 new pods: web-`, restarts: 5},
 	{name: "crashing sidecar", pod: `initContainers: [{name: proxy, image: "localhost/app:1", args: [exit, "1"], restartPolicy: Always, readinessProbe: {tcpSocket: {port: 1}}}]`,
-		want: certain, cause: `container proxy keeps crashing \(5 restarts; 2 of 2 new pods: web-`, restarts: 5},
+		want: certain, cause: `sidecar container proxy keeps crashing \(5 restarts; 2 of 2 new pods: web-`, restarts: 5},
 	{name: "missing ConfigMap", container: `envFrom: [{configMapRef: {name: nope}}]`,
-		want: certain, cause: `container web cannot be created \(2 of 2 new pods: web-\S+ CreateContainerConfigError.*configmap "nope" not found`, grace: 90 * time.Second},
+		want: certain, cause: `container web cannot be created \(2 of 2 new pods: web-\S+ CreateContainerConfigError.*configmap "nope" not found`, grace: 90 * time.Second, backoff: 15 * time.Second},
 	{name: "missing key of a Secret", objects: `{apiVersion: v1, kind: Secret, metadata: {name: keys}, stringData: {a: b}}`,
 		container: `env: [{name: KEY, valueFrom: {secretKeyRef: {name: keys, key: nope}}}]`,
-		want:      certain, cause: `container web cannot be created \(2 of 2 new pods: web-\S+ .*couldn't find key nope`, grace: 90 * time.Second},
+		want:      certain, cause: `container web cannot be created \(2 of 2 new pods: web-\S+ .*couldn't find key nope`, grace: 90 * time.Second, backoff: 15 * time.Second},
 	{name: "missing Secret of a volume", pod: `volumes: [{name: tls, secret: {secretName: nope}}]`, container: `volumeMounts: [{name: tls, mountPath: /tls}]`,
 		want: certain, cause: `volumes of the new pods cannot be mounted \(2 of 2 new pods: web-\S+ .*secret "nope" not found`, grace: 90 * time.Second, backoff: 65 * time.Second},
 	{name: "startup probe", container: `startupProbe: {httpGet: {path: /nope, port: 8080}, periodSeconds: 1, failureThreshold: 3}`,
@@ -149,7 +156,7 @@ var recovering = []state{
 	{name: "LimitRange removed after 15 s", objects: `{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 100m}}]}}`,
 		container: `resources: {requests: {cpu: 200m}, limits: {cpu: 200m}}`,
 		later:     []change{{after: 15 * time.Second, args: []string{"delete", "limitrange", "limits"}}}},
-	{name: "image pushed after 35 s", container: `image: "localhost:5000/NAMESPACE:1"`, later: []change{{after: 35 * time.Second, image: "NAMESPACE"}}},
+	pushedAfter(35), pushedAfter(50), pushedAfter(60), pushedAfter(75),
 	{name: "ConfigMap created after 65 s", container: `envFrom: [{configMapRef: {name: late}}]`,
 		later: []change{{after: 65 * time.Second, args: []string{"create", "configmap", "late"}}}},
 	{name: "ServiceAccount created after 60 s", pod: `serviceAccountName: late`,

@@ -185,7 +185,7 @@ type RolloutReport struct {
 	Counts *Counts `protobuf:"bytes,3,opt,name=counts,proto3" json:"counts,omitempty"`
 	// Reasons for the decisions of the plan, in the order of the decisions.
 	Reasons []*Reason `protobuf:"bytes,4,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	// Causes that block the rollout, the one to fix first at the beginning.
+	// Causes that block the rollout, the one to fix first at the beginning. SELECTOR_OVERLAP, at the end, blocks nothing.
 	Blockers []*Blocker `protobuf:"bytes,5,rep,name=blockers,proto3" json:"blockers,omitempty"`
 	// Revision of the ReplicaSet with the current template. Empty if that ReplicaSet does not exist yet.
 	Revision string `protobuf:"bytes,6,opt,name=revision,proto3" json:"revision,omitempty"`

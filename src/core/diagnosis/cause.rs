@@ -9,8 +9,6 @@ pub enum Cause {
     ReplicaSetsIncomplete,
     /// The selector is empty.
     SelectorEmpty,
-    /// The selector of a custom resource matches the pods of a Deployment.
-    SelectorOverlap,
     /// The stored status is based on an earlier generation.
     GenerationUnobserved,
     /// The counters of a ReplicaSet are based on an earlier size.
@@ -73,16 +71,18 @@ pub enum Cause {
     StaleAnnotation,
     /// The progress deadline has passed.
     DeadlineExceeded,
+    /// The selector also matches pods of another controller. This only blocks a custom resource that would run the pods of a
+    /// Deployment twice.
+    SelectorOverlap,
 }
 
 // === impl Cause ===
 
 impl Cause {
     /// All causes, in their order.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::ReplicaSetsIncomplete,
         Self::SelectorEmpty,
-        Self::SelectorOverlap,
         Self::GenerationUnobserved,
         Self::ReplicaSetUnobserved,
         Self::Paused,
@@ -114,6 +114,7 @@ impl Cause {
         Self::HeldByAvailability,
         Self::StaleAnnotation,
         Self::DeadlineExceeded,
+        Self::SelectorOverlap,
     ];
 
     /// The cause with this machine-readable reason.
@@ -129,7 +130,6 @@ impl Cause {
             Self::ReplicaSetsIncomplete => "REPLICA_SETS_INCOMPLETE",
             Self::ReplicaSetUnobserved => "REPLICA_SET_UNOBSERVED",
             Self::SelectorEmpty => "SELECTOR_EMPTY",
-            Self::SelectorOverlap => "SELECTOR_OVERLAP",
             Self::Paused => "PAUSED",
             Self::JobFailed => "JOB_FAILED",
             Self::ControllerStalled => "STALLED",
@@ -159,6 +159,7 @@ impl Cause {
             Self::HeldByAvailability => "HELD_BY_AVAILABILITY",
             Self::StaleAnnotation => "STALE_ANNOTATION",
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Self::SelectorOverlap => "SELECTOR_OVERLAP",
             Self::GenerationUnobserved => "GENERATION_UNOBSERVED",
         }
     }

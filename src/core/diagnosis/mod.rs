@@ -43,6 +43,7 @@ use crate::time::Time;
 use self::examiner::Examiner;
 use self::failure::definite::{self, Refusal};
 use self::failure::{Group, is_terminating};
+use self::text::{NAME_MAX, one_line};
 
 /// What a snapshot shows of a rollout.
 pub struct Diagnosis<'a> {
@@ -203,6 +204,13 @@ impl<'a> Diagnosis<'a> {
         })
     }
 
+    /// When the API server last rejected a new pod, as far as events show that.
+    pub(crate) fn last_refusal_of_pods(&self) -> Option<Time> {
+        let events = self.examiner.events_about(&self.new_set?.metadata.uid);
+        let refused = events.filter(|event| event.reason == "FailedCreate");
+        refused.filter_map(|event| event.last).max()
+    }
+
     /// Whether it is certain that the API server keeps rejecting the new ReplicaSet, as far as events or the calls of the
     /// last plan show that it does.
     #[must_use]
@@ -270,6 +278,25 @@ impl<'a> Diagnosis<'a> {
                 remedy,
             )
         })
+    }
+
+    /// A warning: the selector also matches pods of another controller.
+    pub(crate) fn selector_overlap(&self) -> Option<Blocker> {
+        if self.is_refused() {
+            return None;
+        }
+        let (set, owner) =
+            overlap::others(self.snapshot).min_by_key(|(set, _)| &set.metadata.name)?;
+        let owner = match (owner.kind.as_str(), owner.name.as_str()) {
+            ("", _) | (_, "") => "another controller".to_owned(),
+            (kind, name) => one_line(&format!("{kind} {name}"), NAME_MAX),
+        };
+        let message = format!(
+            "the selector also matches the pods of {owner} (ReplicaSet {})",
+            one_line(&set.metadata.name, NAME_MAX)
+        );
+        let remedy = "create one of them again with labels and a selector of its own: a selector cannot be changed";
+        Some(Blocker::new(Cause::SelectorOverlap, message, remedy))
     }
 
     /// The counters of a ReplicaSet are of an earlier size, so that nothing can be concluded from them.

@@ -12,6 +12,17 @@ pub(super) enum ProbeKind {
     Liveness,
 }
 
+impl ProbeKind {
+    /// Its name, as the events of the kubelet begin with it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Startup => "Startup",
+            Self::Readiness => "Readiness",
+            Self::Liveness => "Liveness",
+        }
+    }
+}
+
 /// A probe of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Probe {
@@ -50,6 +61,11 @@ pub(super) fn probe(container: &Value, kind: ProbeKind) -> Option<Probe> {
             number("failureThreshold", 3).saturating_mul(number("periodSeconds", 10)),
         ),
     })
+}
+
+/// Whether an init container is a sidecar, which runs beside the other containers.
+pub(super) fn is_sidecar(container: &Value) -> bool {
+    text(container, "restartPolicy") == Some("Always")
 }
 
 /// The memory limit of a container.

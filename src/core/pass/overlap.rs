@@ -31,11 +31,22 @@ pub(crate) fn rival(snapshot: &Snapshot) -> Option<(&ReplicaSet, &OwnerReference
     if owner.is_native() || deleting || has_own() {
         return None;
     }
-    snapshot.replica_sets.iter().find_map(|set| {
-        let deployment = set.metadata.controller()?;
+    others(snapshot).find(|(set, deployment)| {
         let is_native = deployment.api_version == "apps/v1" && deployment.kind == "Deployment";
-        let overlaps = set.replicas > 0 && owner.spec.selector.matches(&set.metadata.labels);
-        (is_native && overlaps).then_some((set, deployment))
+        is_native && set.replicas > 0
+    })
+}
+
+/// The ReplicaSets of other controllers that the selector matches, and these controllers. One of a predecessor with the same name
+/// is being deleted.
+pub(crate) fn others(snapshot: &Snapshot) -> impl Iterator<Item = (&ReplicaSet, &OwnerReference)> {
+    let owner = &snapshot.deployment;
+    let sets = snapshot.replica_sets.iter();
+    let controlled = sets.filter_map(|set| Some((set, set.metadata.controller()?)));
+    controlled.filter(|(set, controller)| {
+        let is_other = controller.uid != owner.metadata.uid
+            && (&controller.kind, &controller.name) != (&owner.kind, &owner.metadata.name);
+        is_other && owner.spec.selector.matches(&set.metadata.labels)
     })
 }
 

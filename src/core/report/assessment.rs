@@ -63,15 +63,20 @@ impl<'a> Assessment<'a> {
         if let Some(blocker) = self.diagnosis.replica_sets_incomplete() {
             return self.without_all_sets(blocker);
         }
-        let blockers = self.blockers();
+        let mut blockers = self.blockers();
         let verdict = self.verdict(&blockers);
         let phase = self.phase(&verdict);
         let new = self.diagnosis.new_set();
         let name = new.map(|set| &set.metadata.name);
         let name = name.or_else(|| steps::created(steps).map(|set| &set.metadata.name));
+        let message = self.message(phase, &blockers);
+        // A warning blocks nothing, and so decides nothing.
+        if phase != Phase::Deleting {
+            blockers.extend(self.diagnosis.selector_overlap());
+        }
         Report {
             phase,
-            message: self.message(phase, &blockers),
+            message,
             verdict,
             counts: Some(self.counts()),
             counters: Vec::new(),

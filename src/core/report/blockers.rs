@@ -3,11 +3,16 @@
 
 use super::assessment::{Assessment, is_unobserved};
 use crate::action::Verb;
+use crate::diagnosis::failure::definite::quota_may_have_room;
 use crate::diagnosis::text::{KUBERNETES_MAX, agree, because, count, one_line, word};
 use crate::diagnosis::{Blocker, Cause, remedy};
 use crate::revision;
 use crate::snapshot::Condition;
 use crate::status;
+use crate::time::Span;
+
+/// How long the message of a rejection is taken for the current state. The ReplicaSet controller tries again sooner at first.
+const FRESH_SECONDS: i64 = 30;
 
 impl Assessment<'_> {
     pub(super) fn blockers(&self) -> Vec<Blocker> {
@@ -98,13 +103,44 @@ impl Assessment<'_> {
         };
         let why = because(&one_line(&condition.message, KUBERNETES_MAX));
         let namespace = word(&self.deployment.metadata.namespace);
-        let remedy = match self.diagnosis.own_pods_terminate() {
+        let mut message = format!("{what}{why}");
+        let mut remedy = match self.diagnosis.own_pods_terminate() {
             true => String::new(),
             false => remedy::refused(&condition.message, &namespace),
         };
-        let mut blocker = Blocker::new(Cause::PodsRefused, format!("{what}{why}"), remedy);
+        if let Some(room) = self.room_after(condition) {
+            message = format!("{message}; {room}");
+            if !remedy.is_empty() {
+                remedy = format!("wait for the next attempt, or {remedy}");
+            }
+        }
+        let mut blocker = Blocker::new(Cause::PodsRefused, message, remedy);
         blocker.since = condition.last_transition_time;
         Some(blocker)
+    }
+
+    /// That a quota may have room again: the message of the last rejection remains until the next attempt.
+    fn room_after(&self, condition: &Condition) -> Option<String> {
+        let diagnosis = self.diagnosis;
+        let pods = diagnosis.new_pods().iter().chain(diagnosis.old_pods());
+        let using = pods.filter(|pod| !matches!(pod.phase.as_str(), "Failed" | "Succeeded"));
+        let using = i64::try_from(using.count()).unwrap_or(i64::MAX);
+        let last = diagnosis.last_refusal_of_pods();
+        let age = diagnosis
+            .snapshot
+            .now
+            .since(last.or(condition.last_transition_time)?);
+        let may_have_room = diagnosis.snapshot.pods_complete
+            && age >= Span::from_seconds(FRESH_SECONDS)
+            && quota_may_have_room(&condition.message, using);
+        may_have_room.then(|| {
+            let exist = if using == 1 { "exists" } else { "exist" };
+            format!(
+                "that was {age} ago, and {} {exist} now: the quota may have room, and the ReplicaSet controller tries again \
+                 after a delay that doubles with each rejection, up to 16m40s",
+                count(using, "pod")
+            )
+        })
     }
 
     fn replica_failure(&self) -> Option<&Condition> {

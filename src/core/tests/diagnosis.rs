@@ -67,7 +67,7 @@ fn policy_holds_a_rollout_whose_failure_is_certain() {
 
 #[test]
 fn failure_is_pending_during_its_grace() {
-    let missing = waiting("ImagePullBackOff", "failed to resolve \"web:2\": not found");
+    let missing = waiting("ErrImagePull", "failed to resolve \"web:2\": not found");
     let mut snapshot =
         with_pods(["a", "b"].map(|name| young(name, vec![container(missing.clone())])));
     let failure = diagnose(&snapshot, Options::default()).failure().unwrap();
@@ -75,10 +75,10 @@ fn failure_is_pending_during_its_grace() {
         (failure.cause, failure.class, failure.since),
         (Cause::ImagePull, Class::ImagePull, at(0))
     );
-    assert_eq!(failure.finality, Finality::Pending(Some(at(90))));
+    assert_eq!(failure.finality, Finality::Pending(Some(at(240))));
 
-    // The caller received the failure 90 seconds ago.
-    snapshot.now = at(90);
+    // The caller received the failure 130 seconds ago, and the attempt is at most 40 seconds old.
+    snapshot.now = at(130);
     let options = Options {
         judgement: Judgement {
             previous: Some((failure.cause, failure.since)),

@@ -16,9 +16,10 @@ use crate::revision::{DESIRED_REPLICAS, REVISION, ROLLBACK_TO};
 use crate::selector::LabelSelector;
 use crate::size::IntOrPercent;
 use crate::snapshot::{
-    Container, ContainerState, Deployment, DeploymentStatus, Options, Pod, PodCondition, Snapshot,
-    StepFailure, Strategy,
+    Container, ContainerState, Deployment, DeploymentStatus, ObservedEvent, Options, Pod,
+    PodCondition, Snapshot, StepFailure, Strategy,
 };
+use crate::template::Value;
 use crate::time::Span;
 
 /// A rolling update of 4 pods with maxSurge 1 and maxUnavailable 1: 3 old pods, and 2 new pods that are not available.
@@ -200,7 +201,7 @@ fn waiting_container_is_explained() {
         pod("a", "Pending", vec![container(silent)]),
         Cause::ContainerConfig,
         "container main cannot be created (1 of 2 new pods: a CreateContainerError for 1m0s)",
-        "create the missing object, or fix the reference to it",
+        "fix what the message reports",
     );
     check_pod(
         pod(
@@ -280,7 +281,7 @@ fn crashing_container_is_explained_with_its_last_output() {
         crashing(4, running(900), terminated(2, "Error", "")),
         Cause::NotReady,
         "container main is running but not ready (1 of 2 new pods: a Running for 15m0s)",
-        "check why its readiness probe fails: kubectl logs a -n default -c main",
+        "",
     );
 }
 
@@ -347,7 +348,44 @@ fn init_containers_block() {
         pod("a", "Running", vec![init(running(40), 0), ready_main]),
         Cause::NotReady,
         "init container migrate is running but not ready (1 of 2 new pods: a Running for 40s)",
-        "check why its readiness probe fails: kubectl logs a -n default -c migrate",
+        "",
+    );
+}
+
+#[test]
+fn sidecar_is_not_an_init_container() {
+    let sidecar = Value::from([("name", "proxy"), ("restartPolicy", "Always")]);
+    let spec = Value::from([
+        ("initContainers", Value::from(vec![sidecar])),
+        ("containers", Value::from(Vec::<Value>::new())),
+    ]);
+    let labels = Value::from([("labels", Value::from([("app", "web")]))]);
+    let template = Value::from([("metadata", labels), ("spec", spec)]);
+    let first = |state, restarts| {
+        let proxy = Container {
+            name: "proxy".to_owned(),
+            init: true,
+            restarts,
+            ..container(state)
+        };
+        let setup = Container {
+            name: "setup".to_owned(),
+            init: true,
+            ..container(running(30))
+        };
+        let mut snapshot = with_pods([pod("a", "Pending", vec![proxy, setup])]);
+        snapshot.deployment.spec.template = template.clone().into();
+        snapshot.replica_sets[0].template = template.clone().into();
+        reported(&snapshot).blockers.swap_remove(0).message
+    };
+    assert_eq!(
+        first(waiting("CrashLoopBackOff", "back-off"), 2),
+        "sidecar container proxy keeps crashing (2 restarts; 1 of 2 new pods: a CrashLoopBackOff for 1m0s): back-off"
+    );
+    // The init containers after a sidecar do not wait for it to be ready.
+    assert_eq!(
+        first(running(40), 0),
+        "1 of 2 new pods is starting: a Init for 30s: init container setup is running"
     );
 }
 
@@ -632,6 +670,107 @@ fn pause_is_reported_with_its_duration() {
         "deployment \"web\" is paused (2 of 4 updated, 3 of 4 available, 3 old)"
     );
     assert_eq!(report.blockers[0].message, "the rollout is paused");
+}
+
+/// The message of the last rejection remains until the ReplicaSet controller tries again, up to a quarter of an hour later.
+#[test]
+fn quota_that_may_have_room_again_waits_for_the_next_attempt() {
+    let mut snapshot = half_way();
+    let mut failure = mk_condition("ReplicaFailure", "True", "FailedCreate", at(-300));
+    failure.message = "pods \"web-v2-x\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=4, limited: pods=4"
+        .to_owned();
+    snapshot.replica_sets[0].status = mk_set_status(1, 0);
+    snapshot.replica_sets[0].status.conditions = vec![failure];
+    let of = |snapshot: &Snapshot| {
+        let found = blocker(snapshot, Cause::PodsRefused);
+        (found.message, found.remedy)
+    };
+    let pods = |number: usize| {
+        let names = ["a", "b", "c", "d"].into_iter().take(number);
+        names.map(|name| mk_pod(&half_way().replica_sets[1], name, "Running"))
+    };
+    let raise = "raise the quota, or free some of it: kubectl describe quota -n default";
+    snapshot.pods = pods(3).collect();
+    let (message, remedy) = of(&snapshot);
+    assert!(
+        message.ends_with(
+            "limited: pods=4; that was 5m0s ago, and 3 pods exist now: the quota may have room, and the ReplicaSet controller \
+             tries again after a delay that doubles with each rejection, up to 16m40s"
+        ),
+        "{message}"
+    );
+    assert_eq!(remedy, format!("wait for the next attempt, or {raise}"));
+    let check_full = |snapshot: &Snapshot| {
+        let (message, remedy) = of(snapshot);
+        assert!(message.ends_with("limited: pods=4"), "{message}");
+        assert_eq!(remedy, raise);
+    };
+    // The pods of the Deployment alone use all of it.
+    let full = Snapshot {
+        pods: pods(4).collect(),
+        ..snapshot.clone()
+    };
+    check_full(&full);
+    // It has just been rejected again, and the snapshot may lack pods.
+    let mut rejected = snapshot.clone();
+    let event = ObservedEvent {
+        object_uid: rejected.replica_sets[0].metadata.uid.clone(),
+        field_path: String::new(),
+        kind: "Warning".to_owned(),
+        reason: "FailedCreate".to_owned(),
+        message: "Error creating: exceeded quota".to_owned(),
+        count: 9,
+        first: Some(at(-300)),
+        last: Some(at(-10)),
+    };
+    rejected.events = Arc::new([event]);
+    check_full(&rejected);
+    snapshot.pods_complete = false;
+    check_full(&snapshot);
+}
+
+#[test]
+fn pods_of_another_controller_that_the_selector_matches_are_a_warning() {
+    let other = |kind: &str, name: &str| {
+        let mut deployment = half_way().deployment;
+        deployment.kind = kind.to_owned();
+        deployment.metadata.name = name.to_owned();
+        deployment.metadata.uid = "other".to_owned();
+        mk_set(&deployment, "v9", 0, 0)
+    };
+    let with = |mut snapshot: Snapshot, set| {
+        snapshot.replica_sets.push(set);
+        reported(&snapshot)
+    };
+    let alone = reported(&half_way());
+    let report = with(half_way(), other("Deployment", "api"));
+    let warning = report.blockers.last().unwrap();
+    assert_eq!(
+        (warning.cause, warning.message.as_str()),
+        (
+            Cause::SelectorOverlap,
+            "the selector also matches the pods of Deployment api (ReplicaSet web-v9)"
+        )
+    );
+    // It changes nothing else.
+    assert_eq!(
+        (&report.verdict, &report.message),
+        (&alone.verdict, &alone.message)
+    );
+    assert_eq!(report.blockers.len(), alone.blockers.len() + 1);
+    // A complete rollout has it, too.
+    let mut complete = half_way();
+    complete.replica_sets.truncate(1);
+    complete.replica_sets[0].replicas = 4;
+    complete.replica_sets[0].status = mk_set_status(4, 4);
+    let report = with(complete, other("Rollout", "web"));
+    assert_eq!(report.phase, Phase::Complete);
+    assert_eq!(report.blockers[0].cause, Cause::SelectorOverlap);
+    // The ReplicaSets of a deleted Deployment with the same name are being deleted, and others do not match.
+    assert_eq!(with(half_way(), other("Deployment", "web")), alone);
+    let mut unrelated = other("Deployment", "api");
+    unrelated.metadata.labels = strings([("app", "api")]);
+    assert_eq!(with(half_way(), unrelated), alone);
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn only_the_failure_of_the_new_replica_set_is_judged() {
         157,
         158,
     );
-    check_decided(|seconds| among_others(missing_config(seconds)), 90, 92);
+    check_decided(|seconds| among_others(missing_config(seconds)), 96, 96);
     check_never(|seconds| among_others(crash(seconds, 3, "Error")));
     let found = verdict(&among_others(missing_config(200)));
     assert_eq!(found.reason, "CONTAINER_CONFIG");

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::key::Key;
 use super::lean_pod::LeanPod;
+use crate::proto;
 use crate::wire::origin::Origin;
 use crate::wire::parse::lean_pod::BYTES_MAX;
 use crate::wire::plain_json::{Json, TYPICAL_FIELDS};
@@ -109,18 +110,34 @@ impl<'a> Found<'a> {
             return Metadata::default();
         };
         let text = |name: &str| metadata.text(name).unwrap_or_default();
-        let owners = metadata.get("ownerReferences").and_then(items);
-        let controller = owners.unwrap_or_default().into_iter().find_map(|owner| {
-            let owner = Members::of(owner)?;
-            let is_controller = owner.get("controller") == Some("true");
-            is_controller.then(|| owner.text("uid").unwrap_or_default())
-        });
+        let controller = controller(&metadata);
+        let controller = controller.map(|owner| owner.text("uid").unwrap_or_default());
         Metadata {
             name: text("name"),
             namespace: text("namespace"),
             uid: text("uid"),
             controller,
         }
+    }
+
+    /// The reference to its controller.
+    pub(super) fn controller(&self) -> Option<proto::OwnerReference> {
+        let owner = controller(&*self.members("metadata")?)?;
+        let text = |name: &str| owner.text(name).unwrap_or_default().into_owned();
+        Some(proto::OwnerReference {
+            api_version: text("apiVersion"),
+            kind: text("kind"),
+            name: text("name"),
+            uid: text("uid"),
+            controller: Some(true),
+            ..Default::default()
+        })
+    }
+
+    /// The desired number of pods, as far as it is valid.
+    pub(super) fn replicas(&self) -> Option<i32> {
+        let replicas = self.members("spec")?.integer("replicas")?;
+        i32::try_from(replicas).ok()
     }
 
     /// The data that decides a plan, if this is a usual pod, and the number of bytes of the fields that contain it.
@@ -235,6 +252,15 @@ pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
         return serde_json::from_str(text).ok().map(Cow::Owned);
     }
     Some(Cow::Borrowed(inside))
+}
+
+/// The reference to the controller in the metadata of an object.
+fn controller<'a>(metadata: &Members<'a>) -> Option<Members<'a>> {
+    let owners = metadata.get("ownerReferences").and_then(items);
+    owners.unwrap_or_default().into_iter().find_map(|owner| {
+        let owner = Members::of(owner)?;
+        (owner.get("controller") == Some("true")).then_some(owner)
+    })
 }
 
 /// The texts of the items of a list. `None` for other values.

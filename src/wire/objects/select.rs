@@ -50,27 +50,39 @@ impl Reader<'_> {
         let selector = selector.and_then(|selector| parse_selector(selector).ok());
         let keys = selector.as_ref().map(selector_keys).unwrap_or_default();
         let of_kind = |api_version, kind| in_namespace_of(found, owner, api_version, kind);
-        // A custom resource must not select the pods of a Deployment.
-        let is_native = owner.0.kind == "Deployment" && owner.0.api_version == "apps/v1";
-        let (mut sets, mut rivals, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut sets, mut others) = (Vec::new(), Vec::new());
         for object in of_kind("apps/v1", "ReplicaSet") {
             self.interrupt.check()?;
-            let matches = || {
+            let is_own = object.1.controller.as_ref() == Some(&owner.1.uid);
+            let is_matched = || {
                 let selector = selector.as_ref();
                 selector.is_some_and(|selector| selector.matches(&object.0.labels_named(&keys)))
             };
-            match &object.1.controller {
-                Some(uid) if *uid == owner.1.uid => sets.push(object),
-                Some(_) if !is_native && matches() => rivals.push(object),
-                None if matches() => sets.push(object),
-                Some(_) | None => others.push(object),
+            match (is_own, &object.1.controller) {
+                (true, _) => sets.push(object),
+                (_, None) if is_matched() => sets.push(object),
+                (_, None) => others.push((object, false)),
+                (_, Some(_)) => {
+                    others.push((object, is_matched() && !is_predecessor(object, owner)))
+                }
             }
         }
         let uids: HashSet<&str> = sets.iter().map(|set| &*set.1.uid).collect();
         let name = &*owner.1.name;
         let prefix = &name[..name.floor_char_boundary(NAME_BYTES)];
-        // Others are needed only if the new ReplicaSet might get their name, or if their UID is that of a selected one.
-        others.retain(|(_, other)| other.name.starts_with(prefix) || uids.contains(&*other.uid));
+        // Others are needed only if the new ReplicaSet might get their name, or if their UID is that of a selected one. Of those
+        // that the selector matches as well, one is enough: one with pods that a Deployment runs, if there is one.
+        let overlapping = others.iter().filter(|(_, is_matched)| *is_matched);
+        let overlapping = overlapping
+            .map(|((set, other), _)| (!runs_pods_of_deployment(set), other.name.clone()))
+            .min();
+        others.retain(|((_, other), _)| {
+            other.name.starts_with(prefix)
+                || uids.contains(&*other.uid)
+                || overlapping
+                    .as_ref()
+                    .is_some_and(|(_, name)| *name == other.name)
+        });
         let pods = of_kind("v1", "Pod").filter(|(_, pod)| {
             let owner = pod.controller.as_ref();
             owner.is_some_and(|uid| uids.contains(&**uid))
@@ -96,13 +108,7 @@ impl Reader<'_> {
         self.messages(&sets, &mut snapshot.replica_sets, &mut origins.replica_sets)?;
         self.take_memory((self.memory - before).saturating_mul(COPIES - 1))?;
         snapshot.replica_sets.iter_mut().for_each(mark_template);
-        for rival in rivals {
-            if let Some((rival, origin)) = self.message::<proto::ReplicaSet>(rival)? {
-                snapshot.replica_sets.push(without_template(rival));
-                origins.replica_sets.push(origin);
-            }
-        }
-        for (object, metadata) in others {
+        for ((object, metadata), _) in others {
             snapshot
                 .replica_sets
                 .push(name_only(object, metadata, &keys));
@@ -203,14 +209,6 @@ impl Reader<'_> {
     }
 }
 
-/// A ReplicaSet of another owner. Its template is not used.
-fn without_template(mut set: proto::ReplicaSet) -> proto::ReplicaSet {
-    if let Some(spec) = &mut set.spec {
-        spec.template = None;
-    }
-    set
-}
-
 /// The objects of a kind in the namespace of an owner. An absent namespace is the owner's.
 pub(super) fn in_namespace_of<'f, 'a>(
     found: &'f [(Found<'a>, Metadata<'a>)],
@@ -223,6 +221,20 @@ pub(super) fn in_namespace_of<'f, 'a>(
             && object.api_version == api_version
             && (metadata.namespace.is_empty() || metadata.namespace == owner.namespace)
     })
+}
+
+/// Whether the controller of a ReplicaSet is an earlier owner with the same name.
+fn is_predecessor(set: Object<'_, '_>, owner: Object<'_, '_>) -> bool {
+    let controller = set.0.controller();
+    controller.is_some_and(|it| it.kind == *owner.0.kind && it.name == *owner.1.name)
+}
+
+/// Whether a ReplicaSet belongs to a Deployment and has pods.
+fn runs_pods_of_deployment(set: &Found<'_>) -> bool {
+    let controller = set.controller();
+    let is_of_deployment =
+        controller.is_some_and(|it| it.kind == "Deployment" && it.api_version == "apps/v1");
+    is_of_deployment && set.replicas() != Some(0)
 }
 
 /// The events about an object and its pods.

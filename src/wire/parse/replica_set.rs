@@ -169,8 +169,8 @@ impl Parser<'_> {
     }
 }
 
-/// A ReplicaSet that is not selected. Its name is taken. Its labels, controller and size show whether a custom resource would
-/// run its pods twice.
+/// A ReplicaSet that is not selected. Its name is taken. Labels, controller and size show whether the selector also matches
+/// pods of another controller.
 fn unselected(set: proto::ReplicaSet, owner: &Owner<'_>) -> ReplicaSet {
     let proto::ObjectMeta {
         name,

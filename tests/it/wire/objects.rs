@@ -633,3 +633,42 @@ fn empty_fields_of_the_target_match_any_value() {
         check_same(&typed, &texts, &format!("{api_version} {kind} {name}"));
     }
 }
+
+/// ReplicaSets of another Deployment are not selected, but their labels are read.
+#[test]
+fn replica_set_of_another_deployment_that_the_selector_matches_is_reported() {
+    let (request, mut all) = half_way();
+    let own = all.iter().find(|object| object["kind"] == "ReplicaSet");
+    let mut other = own.unwrap().clone();
+    other["metadata"]["name"] = "api-1".into();
+    other["metadata"]["uid"] = "api-1-uid".into();
+    let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "api", "uid": "api-uid", "controller": true});
+    other["metadata"]["ownerReferences"] = json!([owner]);
+    let overlap = |objects: &[Value]| {
+        let request = with_texts(&request, objects.iter().map(Value::to_string).collect());
+        let ask = proto::ComputeStatusRequest {
+            snapshot: request.snapshot,
+            ..Default::default()
+        };
+        let report = wire::compute_status(ask).unwrap().report.unwrap();
+        let last = report.blockers.into_iter().next_back();
+        last.filter(|last| last.reason == "SELECTOR_OVERLAP")
+    };
+    assert_eq!(overlap(&all), None);
+    all.push(other.clone());
+    let expected = "the selector also matches the pods of Deployment api (ReplicaSet api-1)";
+    assert_eq!(overlap(&all).unwrap().message, expected);
+    let last = all.len() - 1;
+    all[last]["metadata"]["labels"] = json!({"app": "api"});
+    assert_eq!(overlap(&all), None);
+    // The same in typed fields.
+    let mut typed = request.clone();
+    let set: proto::ReplicaSet = json::from_json(&other.to_string()).unwrap();
+    typed.snapshot().replica_sets.push(set);
+    let ask = proto::ComputeStatusRequest {
+        snapshot: typed.snapshot,
+        ..Default::default()
+    };
+    let report = wire::compute_status(ask).unwrap().report.unwrap();
+    assert_eq!(report.blockers.last().unwrap().message, expected);
+}

@@ -11,7 +11,7 @@ use self::bars::{limits, small};
 
 use crate::cli::input::{Health, Node};
 use crate::cli::watch::decision::Member;
-use crate::proto::{Blocker, RolloutReport};
+use crate::proto::{Blocker, Phase, RolloutReport};
 use crate::text::{Style, fit, one_line, padded, span, width};
 
 /// A line as styled parts.
@@ -65,7 +65,8 @@ impl Frame<'_> {
         if !self.is_final {
             lines.extend(report.blockers.iter().map(cause));
         }
-        if self.is_final && report.blockers.is_empty() && !report.message.is_empty() {
+        let has_causes = !report.blockers.is_empty() && report.phase() != Phase::Complete;
+        if self.is_final && !has_causes && !report.message.is_empty() {
             lines.push(vec![plain(&one_line(&report.message))]);
         }
         let tree = member.last.as_ref().map_or(&[][..], |last| &last.tree);

@@ -28,7 +28,7 @@ pub enum Class {
 /// When a failure of a class is certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Once it has lasted for so many seconds.
+    /// Once it has lasted for so many seconds, and an attempt after them has failed as well.
     Grace(i64),
     /// Once the container has been restarted this often and has terminated again.
     Restarts(i32),
@@ -51,7 +51,7 @@ pub struct Row {
     pub resolved_by_room: bool,
 }
 
-/// Objects may be created in any order, and some only a minute later. The kubelet retries after 10 to 15 s.
+/// Objects may be created in any order, and some only a minute later.
 const ANY_ORDER: Limit = Limit::Grace(90);
 
 /// The table, in the order of [`Class`].
@@ -67,16 +67,16 @@ pub const TABLE: [Row; 9] = [
         class: Class::ImagePull,
         name: "image-pull",
         limit: ANY_ORDER,
-        evidence: "the registry answers that the image does not exist or that access is denied, or the pull policy is \
-                   Never and the node does not have the image",
+        evidence: "an attempt after this time has failed: the registry answered that the image does not exist or that \
+                   access is denied, or the pull policy is Never and the node does not have the image",
         resolved_by_room: false,
     },
     Row {
         class: Class::Config,
         name: "config",
         limit: ANY_ORDER,
-        evidence: "the kubelet names a ConfigMap, a Secret or a key that does not exist, or a contradiction such as \
-                   runAsNonRoot with an image that runs as root",
+        evidence: "an attempt after this time has failed: the kubelet named a ConfigMap, a Secret or a key that does not \
+                   exist, or a contradiction such as runAsNonRoot with an image that runs as root",
         resolved_by_room: false,
     },
     Row {

@@ -1,7 +1,7 @@
 //! Texts of Kubernetes and of registries that leave no doubt. Every other text is taken for a passing problem, also one that
 //! is not known here.
 
-use crate::diagnosis::text::one_line;
+use crate::diagnosis::text::{NAME_MAX, one_line};
 use crate::template::Quantity;
 
 /// What makes a text of any kind doubtful: the other side may answer differently next time.
@@ -40,11 +40,12 @@ const IMAGE: [&str; 10] = [
 ];
 
 /// What a kubelet reports about a configuration that cannot work.
-const CONFIG: [&str; 6] = [
+const CONFIG: [&str; 7] = [
     "references non-existent config key",
     "references non-existent secret key",
     "couldn't find key ",
     "runasnonroot",
+    "breaks non-root policy",
     "no command specified",
     "invalid variable names",
 ];
@@ -109,7 +110,25 @@ pub(in crate::diagnosis) fn missing_object(text: &str) -> Option<(&'static str, 
         if let Some((name, rest)) = rest.split_once('"')
             && rest.trim_start().starts_with("not found")
         {
-            return Some((kind, one_line(name, 253)));
+            return Some((kind, one_line(name, NAME_MAX)));
+        }
+    }
+    None
+}
+
+/// The key that a text reports as missing in a ConfigMap or Secret that exists, and this object.
+pub(in crate::diagnosis) fn missing_key(text: &str) -> Option<(String, String)> {
+    let line = |text: &str| one_line(text, NAME_MAX);
+    if let Some((_, rest)) = text.split_once("couldn't find key ") {
+        let (key, object) = rest.split_once(" in ")?;
+        return Some((line(key), line(object)));
+    }
+    for (words, object) in [
+        ("non-existent secret key: ", "the Secret of the volume"),
+        ("non-existent config key: ", "the ConfigMap of the volume"),
+    ] {
+        if let Some((_, key)) = text.split_once(words) {
+            return Some((line(key), object.to_owned()));
         }
     }
     None
@@ -138,22 +157,39 @@ pub(in crate::diagnosis) fn refusal(text: &str) -> Refusal {
     }
 }
 
-/// Whether what one pod requests is more than the hard limit of a quota: "exceeded quota: q, requested: pods=1,limits.cpu=3,
-/// used: pods=0,limits.cpu=0, limited: pods=4,limits.cpu=2".
+/// What a pod requests of a quota, what was used of it and its hard limits: "exceeded quota: q, requested:
+/// pods=1,limits.cpu=3, used: pods=0,limits.cpu=0, limited: pods=4,limits.cpu=2".
+fn quota(text: &str) -> Option<[&str; 3]> {
+    let (_, rest) = text.rsplit_once("requested: ")?;
+    let (requested, rest) = rest.split_once(", used: ")?;
+    let (used, limited) = rest.split_once(", limited: ")?;
+    Some([requested, used, limited])
+}
+
+/// Whether what one pod requests is more than the hard limit of a quota.
 fn one_pod_exceeds(text: &str) -> bool {
-    let Some((_, rest)) = text.rsplit_once("requested: ") else {
+    let Some([requested, _, limited]) = quota(text) else {
         return false;
     };
-    let Some((requested, rest)) = rest.split_once(", used: ") else {
-        return false;
-    };
-    let Some((_, limited)) = rest.split_once(", limited: ") else {
-        return false;
-    };
-    let limits: Vec<_> = amounts(limited).collect();
     amounts(requested).any(|(name, amount)| {
-        let limit = limits.iter().find(|(limited, _)| *limited == name);
-        limit.is_some_and(|(_, limit)| is_more(amount, limit))
+        let requested = nanos(amount).zip(amount_of(limited, name));
+        requested.is_some_and(|(requested, limit)| requested > limit)
+    })
+}
+
+/// Whether a quota that rejected a pod has room for it if only `pods` of this kind use it, which are fewer than used it then.
+pub(crate) fn quota_may_have_room(text: &str, pods: i64) -> bool {
+    let Some([requested, used, limited]) = quota(text).filter(|_| text.contains("exceeded quota"))
+    else {
+        return false;
+    };
+    amounts(requested).all(|(name, amount)| {
+        let amounts = nanos(amount).zip(amount_of(used, name));
+        let amounts = amounts.zip(amount_of(limited, name));
+        amounts.is_some_and(|((requested, used), limit)| {
+            let own = requested.saturating_mul(pods.into());
+            own < used && own.saturating_add(requested) <= limit
+        })
     })
 }
 
@@ -164,15 +200,15 @@ fn amounts(list: &str) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|entry| entry.split_once('='))
 }
 
-fn is_more(amount: &str, limit: &str) -> bool {
-    match (Quantity::parse(amount), Quantity::parse(limit)) {
-        // What is too large to be counted is too odd to be judged.
-        (Some(amount), Some(limit)) => {
-            let nanos = amount.to_nanos().zip(limit.to_nanos());
-            nanos.is_some_and(|(amount, limit)| amount > limit)
-        }
-        _ => false,
-    }
+fn amount_of(list: &str, name: &str) -> Option<i128> {
+    let mut amounts = amounts(list);
+    let (_, amount) = amounts.find(|(other, _)| *other == name)?;
+    nanos(amount)
+}
+
+/// What is too large to be counted is too odd to be judged.
+fn nanos(amount: &str) -> Option<i128> {
+    Quantity::parse(amount)?.to_nanos()
 }
 
 #[cfg(test)]
@@ -299,5 +335,32 @@ mod tests {
         );
         assert_eq!(refusal(&quota("pods", "pods=x")), Doubtful);
         assert_eq!(refusal("exceeded quota: q, requested: "), Doubtful);
+    }
+
+    #[test]
+    fn quota_may_have_room_once_fewer_pods_exist_than_used_it() {
+        let text = |requested: &str, used: &str, limited: &str| {
+            format!("exceeded quota: q, requested: {requested}, used: {used}, limited: {limited}")
+        };
+        let pods = text("pods=1", "pods=4", "pods=4");
+        assert!(quota_may_have_room(&pods, 3));
+        assert!(!quota_may_have_room(&pods, 4));
+        // It was lowered, and its own pods exceed it.
+        assert!(!quota_may_have_room(&text("pods=1", "pods=4", "pods=3"), 3));
+        let cpu = text(
+            "requests.cpu=100m",
+            "requests.cpu=400m",
+            "requests.cpu=450m",
+        );
+        assert!(quota_may_have_room(&cpu, 3));
+        assert!(!quota_may_have_room(&cpu, 4));
+        let both = text(
+            "pods=1,requests.cpu=2",
+            "pods=4,requests.cpu=2",
+            "pods=4,requests.cpu=3",
+        );
+        assert!(!quota_may_have_room(&both, 3));
+        assert!(!quota_may_have_room("exceeded quota: q", 0));
+        assert!(!quota_may_have_room("something new", 0));
     }
 }

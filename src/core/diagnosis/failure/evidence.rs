@@ -8,16 +8,18 @@ use crate::time::{Span, Time};
 
 use super::class::Class;
 use super::definite;
+use super::retries::{BACK_OFF, NEVER_PULL, Retries};
 
 /// How far the clock of the caller may be off that of the cluster.
-const CLOCK_SKEW_SECONDS: i64 = 300;
+pub(in crate::diagnosis) const CLOCK_SKEW_SECONDS: i64 = 300;
 /// How long the containers of a pod must have kept terminating: with a short backoff, restarts alone come fast.
 const CRASHING_SECONDS: i64 = 60;
 /// How much later than its pod a container is that has been ready before. The first report of a kubelet takes less.
 const READY_BEFORE_SECONDS: i64 = 10;
 
 impl Examiner<'_> {
-    /// When the grace of a failure ends, by the clock of the caller. Not later than now if it has ended.
+    /// When it is certain that an attempt after the grace of a failure has failed, by the clock of the caller: now if it is,
+    /// and otherwise an estimate that is later.
     pub(super) fn grace_ends(
         &self,
         finding: &Finding<'_>,
@@ -25,42 +27,56 @@ impl Examiner<'_> {
         reported: Time,
     ) -> Option<Time> {
         let now = self.now;
+        let retries = Retries::of(finding);
         let mut ends = Vec::new();
-        // The failure was reported to the caller by its own clock.
-        if !finding.is_from_event {
-            ends.push(reported.plus_seconds(grace));
-            let since = attempts_since(finding);
-            ends.extend(since.map(|since| since.plus_seconds(grace + CLOCK_SKEW_SECONDS)));
+        if let Some(span) = self.attempts_span(finding) {
+            if span.seconds() >= grace {
+                return Some(now);
+            }
+            // The first attempt was made before it was reported.
+            let next = retries.next_after(grace);
+            ends.push(reported.plus_seconds(next));
+            ends.push(now.plus_seconds(next - span.seconds()));
         }
-        let span = self.repeated_for(finding);
-        ends.extend(span.map(|span| match span.seconds() >= grace {
-            true => now,
-            false => now.plus_seconds(grace - span.seconds()),
-        }));
-        ends.into_iter().min()
+        if !finding.is_from_event && is_synchronized(finding, grace) {
+            let begins = [
+                // The failure was reported to the caller by its own clock.
+                Some(reported),
+                attempts_since(finding).map(|since| since.plus_seconds(CLOCK_SKEW_SECONDS)),
+            ];
+            for begin in begins.into_iter().flatten() {
+                let proven = retries.proven_after(grace, &finding.pod.reason);
+                if begin.plus_seconds(proven) <= now {
+                    return Some(now);
+                }
+                let later = [
+                    retries.shown_after(grace),
+                    retries.proven_after(grace, BACK_OFF),
+                ];
+                ends.extend(later.map(|after| begin.plus_seconds(after)));
+            }
+        }
+        ends.into_iter().filter(|end| *end > now).min()
     }
 
-    /// How long the kubelet has been repeating a failure, by its own clock.
-    fn repeated_for(&self, finding: &Finding<'_>) -> Option<Span> {
+    /// The time from the first to the last attempt that events report, by the clock of the kubelet.
+    fn attempts_span(&self, finding: &Finding<'_>) -> Option<Span> {
         let class = finding.class?;
         let container = &finding.pod.container;
-        let events: Vec<_> = self
-            .events_about(&finding.source.metadata.uid)
-            .filter(|event| event.may_concern(container) && is_about(event, class))
-            .collect();
-        let definite = |event: &&&ObservedEvent| match class {
-            Class::ImagePull => {
-                definite::is_image(&event.message) || event.message.contains("ErrImageNeverPull")
-            }
+        let is_chosen = self.judgement.rules.changes(class);
+        let definite = |event: &ObservedEvent| match class {
+            Class::ImagePull => definite::is_image(&event.message) || event.reason == NEVER_PULL,
             Class::Config => definite::is_config(&event.message),
             _ => true,
         };
-        let is_chosen = self.judgement.rules.changes(class);
-        let counted = || events.iter().filter(|event| is_chosen || definite(event));
-        let attempts: i64 = counted().map(|event| i64::from(event.count)).sum();
-        let first = counted().filter_map(|event| event.first).min()?;
-        let last = events.iter().filter_map(|event| event.last).max()?;
-        (attempts >= 2).then(|| last.since(first))
+        let attempts: Vec<_> = self
+            .events_about(&finding.source.metadata.uid)
+            .filter(|event| event.may_concern(container) && is_attempt(event, finding))
+            .filter(|event| is_chosen || definite(event))
+            .collect();
+        let first = attempts.iter().filter_map(|event| event.first).min()?;
+        let last = attempts.iter().filter_map(|event| event.last).max()?;
+        Some(last.since(first))
     }
 
     /// How often the container of a failure has been restarted in the current rollout.
@@ -124,6 +140,9 @@ fn attempts_since(finding: &Finding<'_>) -> Option<Time> {
     let scheduled = condition(pod, "PodScheduled").and_then(|it| it.last_transition_time);
     let initialized = condition(pod, "Initialized").filter(|it| it.status == "True" && !is_init);
     let initialized = initialized.and_then(|it| it.last_transition_time);
+    // Volumes and network come first.
+    let sandbox = condition(pod, "PodReadyToStartContainers").filter(|it| it.status == "True");
+    let sandbox = sandbox.and_then(|it| it.last_transition_time);
     // The kubelet starts one container after the other, and pulls the image of each first.
     let earlier = pod
         .containers
@@ -136,22 +155,46 @@ fn attempts_since(finding: &Finding<'_>) -> Option<Time> {
     earlier
         .chain(scheduled)
         .chain(initialized)
+        .chain(sandbox)
         .max()
         .or(pod.metadata.creation_timestamp)
 }
 
-fn is_about(event: &ObservedEvent, class: Class) -> bool {
-    let has = |text: &str| event.message.contains(text);
-    match class {
-        Class::ImagePull => {
-            matches!(
-                event.reason.as_str(),
-                "Failed" | "BackOff" | "ErrImageNeverPull"
-            ) && (has("image") || has("ImagePull") || has("ErrImage"))
+/// Whether no other container of the pod can have delayed the synchronizations since the grace ended: the kubelet pulls one
+/// image after the other, and waits longer while a container crashes.
+fn is_synchronized(finding: &Finding<'_>, grace: i64) -> bool {
+    let pod = finding.source;
+    let mut others = pod.containers.iter();
+    others.all(|other| match &other.state {
+        _ if other.name == finding.pod.container => true,
+        ContainerState::Waiting { reason, .. } => {
+            reason == "PodInitializing" || *reason == finding.pod.reason
         }
-        Class::Config => matches!(event.reason.as_str(), "Failed" | "FailedMount"),
-        Class::Unschedulable => event.reason == "FailedScheduling",
-        Class::NotReady => event.reason == "Unhealthy",
+        // Both by the clock of the kubelet.
+        ContainerState::Running { started_at } => {
+            let started = started_at.zip(pod.start_time);
+            started.is_some_and(|(started, start)| started <= start.plus_seconds(grace))
+        }
+        ContainerState::Terminated { exit_code, .. } => other.init && *exit_code == 0,
+        ContainerState::Unknown => true,
+    })
+}
+
+/// Whether an event reports that the kubelet or the scheduler has tried again what fails.
+fn is_attempt(event: &ObservedEvent, finding: &Finding<'_>) -> bool {
+    let has = |text: &str| event.message.contains(text);
+    let reason = event.reason.as_str();
+    match finding.class {
+        Some(Class::ImagePull) => {
+            reason == NEVER_PULL || reason == "Failed" && has("Failed to pull image")
+        }
+        // The kubelet also reports that it is still waiting for the volumes.
+        Some(Class::Config) if finding.is_from_event => {
+            reason == "FailedMount" && !has("unmounted volumes")
+        }
+        Some(Class::Config) => reason == "Failed" && !has("pull image") && !has("ImagePull"),
+        Some(Class::Unschedulable) => reason == "FailedScheduling",
+        Some(Class::NotReady) => reason == "Unhealthy",
         _ => false,
     }
 }

@@ -4,6 +4,7 @@ pub mod class;
 pub(crate) mod definite;
 pub(crate) mod evidence;
 pub mod judgement;
+mod retries;
 
 use super::Cause;
 use super::examiner::Examiner;

@@ -125,7 +125,7 @@ impl<'a> Examiner<'a> {
             let mut finding = finding(Cause::CrashLoop, reason, &how, at.or(since));
             let class = self.class_of_crash(pod, container, state);
             finding = finding.of_class(class, !self.is_inherited(pod));
-            finding.detail = self.probe_failure(pod, container, class);
+            self.explain_kill(&mut finding, pod, class);
             finding
         };
         match &container.state {
@@ -151,7 +151,9 @@ impl<'a> Examiner<'a> {
                 }
             }
             ContainerState::Running { .. } if container.ready => None,
-            ContainerState::Running { started_at } if container.init && !has_started => {
+            ContainerState::Running { started_at }
+                if container.init && !has_started && !self.is_sidecar(container) =>
+            {
                 let mut finding = finding(Cause::Starting, "Init", "", *started_at);
                 finding.detail = format!(
                     "init container {} is running",
@@ -174,10 +176,15 @@ impl<'a> Examiner<'a> {
                     );
                     // It is running now, so it has not failed again.
                     let class = self.class_of_crash(pod, container, &container.last_state);
-                    finding.detail = self.probe_failure(pod, container, class);
+                    self.explain_kill(&mut finding, pod, class);
                     return Some(finding);
                 }
                 let startup = self.probe(container, ProbeKind::Startup);
+                let is_starting = startup.is_some() && container.started == Some(false);
+                // A sidecar that has started does not delay the containers that follow.
+                if container.init && !has_started && !is_starting {
+                    return None;
+                }
                 let readiness = self.probe(container, ProbeKind::Readiness);
                 // Readiness is probed once the startup probe has passed, which may take all of its time.
                 let available_by = startup.as_ref().zip(*started_at).map(|(startup, started)| {
@@ -185,9 +192,7 @@ impl<'a> Examiner<'a> {
                     started.plus_seconds(startup.budget.saturating_add(readiness))
                 });
                 let available_by = available_by.filter(|_| container.restarts == 0);
-                if let Some(probe) = startup
-                    && container.started == Some(false)
-                {
+                if let Some(probe) = startup.filter(|_| is_starting) {
                     let mut finding = finding(Cause::Starting, "Running", "", *started_at);
                     let action = probe.action;
                     finding.detail = format!("startup probe {action} has not passed yet");
@@ -201,11 +206,17 @@ impl<'a> Examiner<'a> {
                 }
                 let mut finding = finding(Cause::NotReady, "Running", "", *started_at);
                 finding.available_by = available_by.filter(|end| *end > self.now);
+                let failure = self.readiness_failure(pod, container, *started_at);
                 if let Some(probe) = readiness {
-                    let failure = self.unhealthy(pod, container, "Readiness");
-                    let why = because(&failure);
-                    finding.detail = format!("readiness probe {} fails{why}", probe.action);
+                    let action = probe.action;
+                    finding.detail = match &failure {
+                        Some(failure) => {
+                            format!("readiness probe {action} fails{}", because(failure))
+                        }
+                        None => format!("readiness probe {action} has not passed yet"),
+                    };
                 }
+                finding.failing = failure.map(|failure| (ProbeKind::Readiness, failure));
                 Some(finding.of_class(Class::NotReady, false))
             }
             ContainerState::Terminated {

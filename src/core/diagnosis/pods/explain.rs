@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Finding, GATED, NODE_LOST, OOM_KILLED};
 use crate::diagnosis::examiner::Examiner;
 use crate::diagnosis::failure::class::Class;
-use crate::diagnosis::failure::definite::{is_image, missing_object};
+use crate::diagnosis::failure::definite::is_image;
 use crate::diagnosis::text::{NAME_MAX, agree, because, count, one_line, word};
 use crate::diagnosis::{BlockedPod, Blocker, Cause, remedy, template};
 use crate::snapshot::ContainerState;
@@ -51,6 +51,7 @@ impl Examiner<'_> {
         let what = format!("{name} {reason}{age}");
         let example = format!("{of}: {what}");
         let role = match first.container {
+            Some(container) if self.is_sidecar(container) => "sidecar container",
             Some(container) if container.init => "init container",
             _ => "container",
         };
@@ -156,12 +157,7 @@ impl Examiner<'_> {
                 _ if is_image(&finding.detail) => "correct the image name or its tag, or push the image".to_owned(),
                 _ => "check the registry, the image name and the pull secret".to_owned(),
             },
-            Cause::ContainerConfig => match missing_object(message) {
-                Some((kind, name)) => format!(
-                    "create the missing {kind} {name} in namespace {namespace}, or correct the reference to it"
-                ),
-                None => "create the missing object, or fix the reference to it".to_owned(),
-            },
+            Cause::ContainerConfig => remedy::config(message, &container, &namespace),
             Cause::CrashLoop if finding.class == Some(Class::StartError) => {
                 format!("correct the command of container {container}, or its image")
             }
@@ -174,7 +170,10 @@ impl Examiner<'_> {
                 let limit = limit.map_or_else(String::new, |limit| format!(" (now {limit})"));
                 format!("raise resources.limits.memory of container {}{limit}", finding.pod.container)
             }
-            Cause::CrashLoop => format!("read its log: {}", log(previous)),
+            Cause::CrashLoop => match &finding.failing {
+                Some((kind, failure)) => remedy::probe(kind.name(), failure, &log(previous)),
+                None => format!("read its log: {}", log(previous)),
+            },
             Cause::PodFailed => {
                 "check why the pods failed: their events and the state of the node".to_owned()
             }
@@ -188,7 +187,10 @@ impl Examiner<'_> {
             Cause::NotReady if finding.container.is_none() => {
                 "check which controller must set the condition of the gate".to_owned()
             }
-            Cause::NotReady => format!("check why its readiness probe fails: {}", log("")),
+            Cause::NotReady => match &finding.failing {
+                Some((kind, failure)) => remedy::probe(kind.name(), failure, &log("")),
+                None => String::new(),
+            },
             _ => String::new(),
         }
     }

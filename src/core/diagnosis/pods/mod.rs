@@ -7,6 +7,7 @@ mod probe;
 use std::cmp::Reverse;
 
 use super::failure::class::Class;
+use super::template::ProbeKind;
 use super::text::{KUBERNETES_MAX, one_line};
 use super::{BlockedPod, Cause};
 use crate::snapshot::{Container, Pod, PodCondition};
@@ -41,6 +42,8 @@ pub struct Finding<'a> {
     pub pod: BlockedPod,
     /// What else is known, for the message.
     detail: String,
+    /// The probe that fails, and what it reports.
+    failing: Option<(ProbeKind, String)>,
 }
 
 impl<'a> Finding<'a> {
@@ -68,6 +71,7 @@ impl<'a> Finding<'a> {
                 since,
             },
             detail: String::new(),
+            failing: None,
         }
     }
 

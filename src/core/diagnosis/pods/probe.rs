@@ -1,8 +1,9 @@
 //! What events show of probes that fail, and of the containers that the kubelet stops because of them.
 
-use super::OOM_KILLED;
+use super::{Finding, OOM_KILLED};
 use crate::diagnosis::examiner::Examiner;
 use crate::diagnosis::failure::class::Class;
+use crate::diagnosis::failure::evidence::{CLOCK_SKEW_SECONDS, was_ready};
 use crate::diagnosis::template::{self, Probe, ProbeKind};
 use crate::diagnosis::text::{PROGRAM_MAX, one_line};
 use crate::snapshot::{Container, ContainerState, ObservedEvent, Pod};
@@ -37,15 +38,53 @@ impl<'a> Examiner<'a> {
             return Class::StartError;
         }
         let is_killed = KILLED.contains(exit_code) && reason != OOM_KILLED;
-        let failed = !self.unhealthy(pod, container, "Startup").is_empty();
+        let failed = !self
+            .unhealthy(pod, container, ProbeKind::Startup)
+            .is_empty();
         if is_killed && failed && container.started != Some(true) {
             return Class::StartupProbe;
         }
         Class::CrashLoop
     }
 
-    /// Which probe makes the kubelet kill a container, and how it fails.
-    pub(super) fn probe_failure(&self, pod: &Pod, container: &Container, class: Class) -> String {
+    /// Whether an init container is a sidecar, as far as its template shows.
+    pub(super) fn is_sidecar(&self, container: &Container) -> bool {
+        let template = self.template.filter(|_| container.init);
+        let template = template.and_then(|it| template::container(it, &container.name, true));
+        template.is_some_and(template::is_sidecar)
+    }
+
+    /// What the readiness probe of a running container reports. `None` until it has certainly failed: according to an event, or
+    /// because it could have passed within its time.
+    pub(super) fn readiness_failure(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        started_at: Option<Time>,
+    ) -> Option<String> {
+        let event = self.latest_unhealthy(pod, container, ProbeKind::Readiness);
+        let is_current = |event: &&ObservedEvent| event.last >= started_at;
+        if event.filter(is_current).is_some() {
+            return Some(self.unhealthy(pod, container, ProbeKind::Readiness));
+        }
+        if was_ready(pod) {
+            return Some(String::new());
+        }
+        let readiness = self.probe(container, ProbeKind::Readiness)?;
+        // It begins once the startup probe has passed.
+        let startup = self.probe(container, ProbeKind::Startup);
+        let startup = startup.map_or(0, |probe| probe.budget);
+        let time = startup.saturating_add(readiness.budget);
+        let end = started_at.map(|started| started.plus_seconds(time + CLOCK_SKEW_SECONDS));
+        let is_over = end.is_some_and(|end| end <= self.now);
+        is_over.then(String::new)
+    }
+
+    /// Adds which probe makes the kubelet kill a container, and how it fails.
+    pub(super) fn explain_kill(&self, finding: &mut Finding<'_>, pod: &Pod, class: Class) {
+        let Some(container) = finding.container else {
+            return;
+        };
         let end = match &container.state {
             ContainerState::Terminated { .. } => &container.state,
             _ => &container.last_state,
@@ -57,29 +96,31 @@ impl<'a> Examiner<'a> {
             ..
         } = end
         else {
-            return String::new();
+            return;
         };
         let is_killed = KILLED.contains(exit_code) && reason != OOM_KILLED;
         let failed =
-            |name| reason != OOM_KILLED && self.failed_before(pod, container, name, *finished_at);
-        let (kind, name) = match class {
-            Class::StartupProbe => (ProbeKind::Startup, "Startup"),
-            Class::CrashLoop if is_killed => (ProbeKind::Liveness, "Liveness"),
+            |kind| reason != OOM_KILLED && self.failed_before(pod, container, kind, *finished_at);
+        let kind = match class {
+            Class::StartupProbe => ProbeKind::Startup,
+            Class::CrashLoop if is_killed => ProbeKind::Liveness,
             // A program that the kubelet stops may exit with any code.
-            Class::CrashLoop if failed("Startup") => (ProbeKind::Startup, "Startup"),
-            Class::CrashLoop if failed("Liveness") => (ProbeKind::Liveness, "Liveness"),
-            _ => return String::new(),
+            Class::CrashLoop if failed(ProbeKind::Startup) => ProbeKind::Startup,
+            Class::CrashLoop if failed(ProbeKind::Liveness) => ProbeKind::Liveness,
+            _ => return,
         };
-        let failure = self.unhealthy(pod, container, name);
+        let failure = self.unhealthy(pod, container, kind);
         let Some(probe) = self.probe(container, kind).filter(|_| !failure.is_empty()) else {
-            return String::new();
+            return;
         };
         let (what, verb) = match is_killed {
             true => ("killed because", "fails"),
             false => ("after", "failed"),
         };
-        let name = name.to_lowercase();
-        format!("{what} its {name} probe {} {verb}: {failure}", probe.action)
+        let name = kind.name().to_lowercase();
+        let action = probe.action;
+        finding.detail = format!("{what} its {name} probe {action} {verb}: {failure}");
+        finding.failing = Some((kind, failure));
     }
 
     /// Whether a probe has failed shortly before the end of a container, by the clock of the kubelet.
@@ -87,7 +128,7 @@ impl<'a> Examiner<'a> {
         &self,
         pod: &Pod,
         container: &Container,
-        kind: &str,
+        kind: ProbeKind,
         finished: Option<Time>,
     ) -> bool {
         let failed = self.latest_unhealthy(pod, container, kind);
@@ -100,19 +141,19 @@ impl<'a> Examiner<'a> {
         &self,
         pod: &Pod,
         container: &Container,
-        kind: &str,
+        kind: ProbeKind,
     ) -> Option<&'a ObservedEvent> {
         let events = self.events_about(&pod.metadata.uid);
         let of_kind = events.filter(|event| {
             event.reason == "Unhealthy"
-                && event.message.starts_with(kind)
+                && event.message.starts_with(kind.name())
                 && event.may_concern(&container.name)
         });
         of_kind.max_by_key(|event| event.last)
     }
 
     /// The text of the latest failure of a probe.
-    pub(super) fn unhealthy(&self, pod: &Pod, container: &Container, kind: &str) -> String {
+    pub(super) fn unhealthy(&self, pod: &Pod, container: &Container, kind: ProbeKind) -> String {
         let latest = self.latest_unhealthy(pod, container, kind);
         let text = latest.map_or("", |event| event.message.as_str());
         let text = text

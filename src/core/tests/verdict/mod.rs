@@ -6,6 +6,7 @@ mod crashes;
 mod deadline;
 mod evidence;
 mod images;
+mod kubelet;
 mod phases;
 mod probes;
 mod refusals;
@@ -57,9 +58,24 @@ fn with_rule(class: Class, limit: Limit) -> Judgement {
 /// Polls a story with a clock that is `skew` seconds ahead of the cluster, and returns the time of the decision.
 #[track_caller]
 fn decided_by(story: &impl Fn(i64) -> Snapshot, skew: i64, feeds_back: bool) -> Option<i64> {
-    let mut judgement = Judgement::default();
+    let polls = (0..=LONGEST).step_by(INTERVAL as usize);
+    decided_at(polls, Judgement::default(), story, skew, feeds_back)
+}
+
+/// Polls a story at these times.
+#[track_caller]
+fn decided_at(
+    polls: impl Iterator<Item = i64>,
+    mut judgement: Judgement,
+    story: &impl Fn(i64) -> Snapshot,
+    skew: i64,
+    feeds_back: bool,
+) -> Option<i64> {
     let mut promised: Option<Time> = None;
-    for seconds in (0..=LONGEST).step_by(INTERVAL as usize) {
+    let mut previous = None;
+    for seconds in polls {
+        let interval = seconds - previous.unwrap_or(seconds);
+        previous = Some(seconds);
         let mut snapshot = story(seconds);
         snapshot.now = at(seconds + skew);
         let Report { verdict, phase, .. } = judged(&snapshot, judgement);
@@ -69,7 +85,7 @@ fn decided_by(story: &impl Fn(i64) -> Snapshot, skew: i64, feeds_back: bool) -> 
             if let Some(promised) = promised.filter(|_| feeds_back) {
                 let now = snapshot.now;
                 assert!(
-                    now <= promised.plus_seconds(INTERVAL),
+                    now <= promised.plus_seconds(interval),
                     "{now} instead of {promised}"
                 );
             }

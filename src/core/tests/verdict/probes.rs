@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{event, verdict};
+use super::{event, verdict, young};
+use crate::diagnosis::Cause;
 use crate::snapshot::{ContainerState, Snapshot};
 use crate::template::Value;
-use crate::tests::report::{crashing, terminated, waiting, with_pods};
-use crate::tests::world::mk_set_status;
+use crate::tests::report::{
+    condition, container, crashing, reported, running, terminated, waiting, with_pods,
+};
+use crate::tests::world::{at, mk_set_status};
 
 const FAILURE: &str = "dial tcp 10.0.0.7:5432: connect: connection refused";
 
@@ -56,7 +59,7 @@ fn kills_by_a_startup_probe_are_recognized() {
     );
     assert_eq!(
         found.remedy,
-        "read its log: kubectl logs a -n default -c main"
+        "correct the port of its startup probe, or check why nothing listens on it: kubectl logs a -n default -c main"
     );
     assert!(!killed(2).is_certain);
 }
@@ -82,4 +85,73 @@ fn kills_by_a_liveness_probe_are_not_crashes() {
         "{}",
         found.message
     );
+}
+
+/// A container that has been running for so long, with a readiness probe that begins after 30 s and may fail
+/// twice.
+fn unready(seconds: i64) -> Snapshot {
+    let get = Value::from([("path", Value::from("/ok")), ("port", Value::from(8080))]);
+    let probe = Value::from([
+        ("httpGet", get),
+        ("initialDelaySeconds", Value::from(30)),
+        ("periodSeconds", Value::from(10)),
+        ("failureThreshold", Value::from(2)),
+    ]);
+    let main = Value::from([("name", Value::from("main")), ("readinessProbe", probe)]);
+    let spec = Value::from([("containers", Value::from(vec![main]))]);
+    let labels = Value::from([("labels", Value::from([("app", "web")]))]);
+    let template = Value::from([("metadata", labels), ("spec", spec)]);
+    let mut snapshot = with_pods([young("a", vec![container(running(0))])]);
+    snapshot.now = at(seconds);
+    snapshot.deployment.spec.template = template.clone().into();
+    snapshot.replica_sets[0].template = template.into();
+    snapshot
+}
+
+#[test]
+fn readiness_probe_fails_only_once_it_certainly_has() {
+    let of = |snapshot: &Snapshot| {
+        let found = reported(snapshot).blockers.swap_remove(0);
+        assert_eq!(found.cause, Cause::NotReady);
+        let (_, detail) = found.message.split_once("): ").unwrap();
+        (detail.to_owned(), found.remedy)
+    };
+    let waiting = (
+        "readiness probe GET :8080/ok has not passed yet".to_owned(),
+        String::new(),
+    );
+    // It has 50 s, and the clock of the caller may be five minutes fast.
+    for seconds in [0, 29, 50, 349] {
+        assert_eq!(of(&unready(seconds)), waiting, "{seconds}");
+    }
+    let fails = |why: &str, remedy: &str| {
+        let detail = format!("readiness probe GET :8080/ok fails{why}");
+        (detail, remedy.to_owned())
+    };
+    let log = "kubectl logs a -n default -c main";
+    let check = format!("check why its readiness probe fails: {log}");
+    assert_eq!(of(&unready(350)), fails("", &check));
+    let with_event = |at: i64, text: &str| {
+        let mut snapshot = unready(60);
+        snapshot.events = Arc::new([event("a-uid", "Unhealthy", text, at, at)]);
+        snapshot
+    };
+    let text = "Readiness probe failed: HTTP probe failed with statuscode: 404";
+    assert_eq!(
+        of(&with_event(31, text)),
+        fails(
+            ": HTTP probe failed with statuscode: 404",
+            "correct the path or the port of its readiness probe"
+        )
+    );
+    // An event about an earlier run of the container.
+    assert_eq!(of(&with_event(-1, text)), waiting);
+    // It was ready before.
+    let mut snapshot = unready(60);
+    let mut pods = snapshot.pods.to_vec();
+    pods[0]
+        .conditions
+        .push(condition("Ready", "False", "", "", -50));
+    snapshot.pods = pods.into();
+    assert_eq!(of(&snapshot), fails("", &check));
 }

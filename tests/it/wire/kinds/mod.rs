@@ -124,8 +124,8 @@ fn ready() -> Value {
 }
 
 fn no_image() -> Value {
-    let text = "Back-off pulling image \"web:2\": ErrImagePull: failed to resolve reference \"web:2\": not found";
-    json!({"containerStatuses": container(json!({"waiting": {"reason": "ImagePullBackOff", "message": text}}))})
+    let text = "failed to pull and unpack image \"web:2\": failed to resolve reference \"web:2\": not found";
+    json!({"containerStatuses": container(json!({"waiting": {"reason": "ErrImagePull", "message": text}}))})
 }
 
 fn running() -> Value {

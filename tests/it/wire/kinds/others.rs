@@ -96,7 +96,7 @@ fn single_pods_are_reported() {
     assert!(
         report
             .message
-            .contains("readiness probe GET :8080/ok fails"),
+            .contains("readiness probe GET :8080/ok has not passed yet"),
         "{}",
         report.message
     );

@@ -136,7 +136,7 @@ fn broken_old_pod_that_blocks_its_own_fix_is_reported() {
         pod("web-2", &set, "web-broken", "n", no_image()),
     ];
     let message = "statefulset \"web\" is stalled (0 of 3 updated, 2 of 3 available): pod web-2 of an older revision is not \
-                   ready (ImagePullBackOff) and blocks the update that would replace it";
+                   ready (ErrImagePull) and blocks the update that would replace it";
     let late = report(600, &set, &pods);
     check(
         &late,
@@ -156,11 +156,11 @@ fn broken_old_pod_that_blocks_its_own_fix_is_reported() {
         (verdict.outlook(), verdict.certain),
         (Outlook::Undecided, false)
     );
-    assert_eq!(verdict.decided_after.unwrap().seconds, START + 20 + 90);
+    assert_eq!(verdict.decided_after.unwrap().seconds, START + 20 + 240);
     ask.previous_verdict = Some(proto::Verdict { ..verdict });
     let snapshot = ask.snapshot.as_mut().unwrap();
     snapshot.now = Some(Timestamp {
-        seconds: START + 110,
+        seconds: START + 150,
         nanos: 0,
     });
     let decided = wire::compute_status(ask)
@@ -208,7 +208,7 @@ fn broken_new_pod_of_a_stateful_set_is_certain_after_its_grace() {
     ];
     let report = report(600, &set, &pods);
     let message = "statefulset \"web\" is stalled (1 of 3 updated, 2 of 3 available): image web:2 of container web cannot be \
-                   pulled (1 of 3 new pods: web-2 ImagePullBackOff for 10m0s): not found";
+                   pulled (1 of 3 new pods: web-2 ErrImagePull for 10m0s): not found";
     check(
         &report,
         Phase::Stalled,
@@ -308,6 +308,6 @@ fn probes_of_the_template_explain_why_pods_are_not_ready() {
     );
     let pod = pod("web-0", &set, "web-new", "n", running());
     let message = report(60, &set, &[pod]).message;
-    let expected = "readiness probe GET :8080/ok fails";
+    let expected = "readiness probe GET :8080/ok has not passed yet";
     assert!(message.contains(expected), "{message}");
 }

@@ -166,7 +166,7 @@ class RolloutReport(_message.Message):
 
     @_builtins.property
     def blockers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Blocker]:
-        """Causes that block the rollout, the one to fix first at the beginning."""
+        """Causes that block the rollout, the one to fix first at the beginning. SELECTOR_OVERLAP, at the end, blocks nothing."""
 
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:

@@ -53,7 +53,7 @@ export type RolloutReport = Message<"rollplan.v1.RolloutReport"> & {
   reasons: Reason[];
 
   /**
-   * Causes that block the rollout, the one to fix first at the beginning.
+   * Causes that block the rollout, the one to fix first at the beginning. SELECTOR_OVERLAP, at the end, blocks nothing.
    *
    * @generated from field: repeated rollplan.v1.Blocker blockers = 5;
    */
