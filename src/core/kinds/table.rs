@@ -976,9 +976,14 @@ mod tests {
         let excused = row.excused.iter();
         good.extend(excused.map(|(kind, reason)| format!("{kind} may be false ({reason})")));
         if let Some(nested) = row.nested {
-            good.push(format!("in each of `{}`:", nested.path));
-            good.extend(Some(nested.required.to_owned()).filter(|it| !it.is_empty()));
-            good.extend(each(nested.counted, "if it exists"));
+            let required = Some(nested.required.to_owned()).filter(|it| !it.is_empty());
+            let mut inner: Vec<String> = required.into_iter().collect();
+            inner.extend(each(nested.counted, "if it exists"));
+            good.push(format!(
+                "in each of `{}`: {}",
+                nested.path,
+                inner.join(", ")
+            ));
         }
         if !row.counters.required.is_empty() {
             let numbers = [row.counters.required, row.counters.counted].concat();
@@ -1038,7 +1043,10 @@ mod tests {
         for list in [word.good, word.busy, word.failed] {
             let list = list.join(", ");
             assert!(
-                PAGE.replace('\n', " ").contains(&list),
+                PAGE.split_whitespace()
+                    .collect::<Vec<_>>()
+                    .join(" ")
+                    .contains(&list),
                 "docs/verdict.md must contain: {list}"
             );
         }
