@@ -286,7 +286,7 @@ fn is_command(text: &str) -> bool {
 
 /// Whether a text ends like a clause, and not within quotes.
 fn is_clause(text: &str) -> bool {
-    let is_closed = |quote: char| text.matches(quote).count() % 2 == 0;
+    let is_closed = |quote: char| text.matches(quote).count().is_multiple_of(2);
     text.ends_with([',', ';', ':', ')', '.']) && is_closed('\'') && is_closed('"')
 }
 

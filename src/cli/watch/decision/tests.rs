@@ -103,7 +103,7 @@ fn object_that_is_not_judged_has_thirty_seconds() {
     };
     assert_eq!(take(5, unjudged()), Exit::Going);
     assert_eq!(take(34, unjudged()), Exit::Going);
-    // A status that a rule knows begins the time anew.
+    // A status that a rule knows starts the time again.
     assert_eq!(take(36, rolling(1)), Exit::Going);
     assert_eq!(take(40, unjudged()), Exit::Going);
     assert_eq!(take(69, unjudged()), Exit::Going);
