@@ -200,7 +200,7 @@ impl StoredPod {
         let state = match (self.state, fault) {
             (PodState::Pending, _) => ContainerState::Unknown,
             (PodState::Scheduled, Fault::ImagePull) => {
-                waiting_for("ImagePullBackOff", "Back-off pulling image: not found")
+                waiting_for("ErrImagePull", "failed to pull the image: not found")
             }
             (PodState::Scheduled, Fault::Config) => {
                 waiting_for("CreateContainerConfigError", "configmap \"web\" not found")

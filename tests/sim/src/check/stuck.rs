@@ -35,7 +35,9 @@ impl World {
             && truth.replicas == wanted
             && truth.updated == wanted
             && truth.available == wanted;
-        let first = report.blockers.first().map(|blocker| blocker.cause);
+        let mut blockers = report.blockers.iter().map(|blocker| blocker.cause);
+        // The ReplicaSet of another controller has the same labels.
+        let first = blockers.find(|cause| *cause != Cause::SelectorOverlap);
         if complete {
             self.tallies.count(Tally::CheckComplete);
             if report.phase != Phase::Complete || first.is_some() {
