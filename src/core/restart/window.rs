@@ -7,7 +7,7 @@ use crate::template::parse_time;
 
 use super::checksum::digest;
 use super::compare::ChangeKind;
-use super::draft::{Draft, HOUR, condition};
+use super::draft::{Draft, HOUR, STARTS_UNKNOWN, condition};
 use super::duration::{parse_duration, span};
 use super::options::Profile;
 use super::plan::{Condition, Input};
@@ -85,6 +85,10 @@ impl Draft<'_> {
         if workload.rollout == Rollout::Progressing {
             let message = "a rollout is in progress";
             hold("ROLLOUT_IN_PROGRESS", message, None);
+        }
+        // A restart would make the other starts irrelevant.
+        if self.is_unclear && !self.is_certain {
+            hold(STARTS_UNKNOWN, &self.starts_unknown(), None);
         }
         let namespace = namespaces.get(&workload.namespace);
         let is_frozen = namespace.is_some_and(|it| it.get(FROZEN).is_some_and(|it| it == "true"));
