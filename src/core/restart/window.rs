@@ -12,7 +12,7 @@ use super::duration::{parse_duration, span};
 use super::options::Profile;
 use super::plan::{Condition, Input};
 use super::state::{Pending, from_millis, millis};
-use super::workload::{Rollout, WorkloadKind};
+use super::workload::{Rollout, Started, WorkloadKind};
 
 /// The time until which a workload or namespace is not restarted, in RFC 3339.
 const HOLD_UNTIL: &str = "rollplan.dev/restart-hold-until";
@@ -86,8 +86,10 @@ impl Draft<'_> {
             let message = "a rollout is in progress";
             hold("ROLLOUT_IN_PROGRESS", message, None);
         }
-        // A restart would make the other starts irrelevant.
-        if self.is_unclear && !self.is_certain {
+        // The pods of a complete rollout have started: the request lacks them.
+        let has_started =
+            workload.rollout == Rollout::Complete && workload.started != Started::Never;
+        if self.is_unclear && !self.is_certain && !has_started {
             hold(STARTS_UNKNOWN, &self.starts_unknown(), None);
         }
         let namespace = namespaces.get(&workload.namespace);
