@@ -17,7 +17,7 @@ pub struct Workload {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// UID.
+    /// UID. Empty for a manifest, for which no steps are planned.
     pub uid: String,
     /// Annotations of the workload.
     pub annotations: StringMap,

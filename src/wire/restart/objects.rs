@@ -230,6 +230,7 @@ impl Reader<'_, '_> {
             Some("true") => time(&all, "/creationTimestamp"),
             _ => changed_at(&all, &["f:data", "f:binaryData"]),
         };
+        let is_manifest = metadata.uid.is_empty();
         let configuration = Configuration {
             kind,
             namespace: metadata.namespace.into_owned(),
@@ -240,7 +241,7 @@ impl Reader<'_, '_> {
             observations: 0,
         };
         self.items
-            .configuration_object(configuration, &origin, self.interrupt)
+            .configuration_object(configuration, is_manifest, &origin, self.interrupt)
     }
 
     fn workload(

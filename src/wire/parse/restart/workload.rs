@@ -75,8 +75,12 @@ impl Parser<'_> {
         self.kind_of_workload(&api_version, &kind, path);
         self.resource(&resource, &path.field("resource"));
         self.template_path(&template_path, &path.field("template_path"));
+        // A manifest is planned, but has no steps.
+        let is_manifest =
+            template.is_some() && metadata.as_ref().is_some_and(|it| it.uid.is_empty());
         let needed = Needed {
-            namespace: true,
+            uid: !is_manifest,
+            namespace: !is_manifest,
             resource_version: false,
         };
         let metadata = self.metadata(metadata, needed, &path.field("metadata"));
