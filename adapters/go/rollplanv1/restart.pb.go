@@ -458,7 +458,8 @@ type PlanRestartsRequest struct {
 	// Kubernetes JSON (UTF-8), each entry one object or List as the API server or kubectl printed it. Read are workloads
 	// (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
 	// SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods for the times at which
-	// the pods of workloads have started. Other objects are ignored.
+	// the pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
+	// planned for workloads without a UID.
 	ObjectsJson [][]byte `protobuf:"bytes,5,rep,name=objects_json,json=objectsJson,proto3" json:"objects_json,omitempty"`
 	// Whether every ConfigMap and Secret of the namespaces of the workloads is in the request. If false, a configuration that
 	// is not in the request is unknown, and nothing is decided about it.

@@ -283,7 +283,8 @@ class PlanRestartsRequest(_message.Message):
         """Kubernetes JSON (UTF-8), each entry one object or List as the API server or kubectl printed it. Read are workloads
         (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
         SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods for the times at which
-        the pods of workloads have started. Other objects are ignored.
+        the pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
+        planned for workloads without a UID.
         """
 
     @_builtins.property
