@@ -7,7 +7,11 @@ use super::table::requeue;
 use crate::proto;
 
 /// The planned restarts with their causes, and the workloads that wait.
-pub(crate) fn restarts(page: &mut Page, response: &proto::PlanRestartsResponse) {
+pub(crate) fn restarts(
+    page: &mut Page,
+    response: &proto::PlanRestartsResponse,
+    unknown: &[String],
+) {
     let proto::PlanRestartsResponse {
         plans,
         requeue_after,
@@ -15,6 +19,13 @@ pub(crate) fn restarts(page: &mut Page, response: &proto::PlanRestartsResponse) 
         ..
     } = response;
     page.line(&headline(counts.unwrap_or_default()), Style::Strong);
+    if !unknown.is_empty() {
+        let unknown = format!("Not in the input: {}", unknown.join(", "));
+        page.line(&unknown, Style::Plain);
+    }
+    if let Some(skipped) = skipped(response) {
+        page.line(&format!("Incomplete: {skipped}"), Style::Bad);
+    }
     if !plans.is_empty() {
         page.gap();
         let mut table = Columns::head(["NAMESPACE", "WORKLOAD", "DECISION", "WHY"]);
@@ -24,6 +35,18 @@ pub(crate) fn restarts(page: &mut Page, response: &proto::PlanRestartsResponse) 
         page.columns(&table);
     }
     requeue(page, requeue_after.as_ref());
+}
+
+/// The number of objects that were skipped. `None` if there are none.
+fn skipped(response: &proto::PlanRestartsResponse) -> Option<String> {
+    let omitted = usize::try_from(response.omitted_violations).unwrap_or_default();
+    match response.violations.len().saturating_add(omitted) {
+        0 => None,
+        1 => Some("1 problem in the input, whose object was skipped".to_owned()),
+        count => Some(format!(
+            "{count} problems in the input, whose objects were skipped"
+        )),
+    }
 }
 
 fn headline(counts: proto::RestartCounts) -> String {
@@ -42,8 +65,10 @@ fn headline(counts: proto::RestartCounts) -> String {
             parts.push(format!("{count} {what}"));
         }
     }
-    if unknown > 0 {
-        parts.push(format!("{unknown} references to unknown configurations"));
+    match unknown {
+        ..1 => {}
+        1 => parts.push("1 reference to an unknown configuration".to_owned()),
+        unknown => parts.push(format!("{unknown} references to unknown configurations")),
     }
     parts.join(", ")
 }
@@ -93,23 +118,28 @@ pub(crate) fn uses(
     subject: &str,
     all: &proto::PlanRestartsResponse,
     selected: &proto::PlanRestartsResponse,
+    reason: &dyn Fn(&proto::RestartPlan) -> String,
 ) {
     let count = all.plans.len();
+    let skipped = skipped(all);
     let what = match count {
+        0 if skipped.is_some() => "no use was found".to_owned(),
         0 => "not used by any workload".to_owned(),
         1 => "used by 1 workload".to_owned(),
         count => format!("used by {count} workloads"),
     };
     page.line(&format!("{subject}: {what}"), Style::Strong);
+    if let Some(skipped) = skipped {
+        let text = format!("Incomplete: {skipped}, and may use it");
+        page.line(&text, Style::Bad);
+    }
     if count == 0 {
         return;
     }
     page.gap();
-    let restarted: HashSet<&str> = selected
-        .plans
-        .iter()
-        .map(|plan| plan.uid.as_str())
-        .collect();
+    let place =
+        |plan: &proto::RestartPlan| (plan.namespace.clone(), plan.kind.clone(), plan.name.clone());
+    let restarted: HashSet<_> = selected.plans.iter().map(place).collect();
     let mut table = Columns::head(["NAMESPACE", "WORKLOAD", "USED AS", "KEYS", "A CHANGE"]);
     for plan in &all.plans {
         for used in &plan.uses {
@@ -119,7 +149,12 @@ pub(crate) fn uses(
                 keys => keys.join("\n"),
             };
             let plain = |text: String| (text, Style::Plain);
-            let effect = match (restarted.contains(plan.uid.as_str()), plan.kind.as_str()) {
+            let is_restarted = restarted.contains(&place(plan));
+            let reason = match is_restarted {
+                true => String::new(),
+                false => reason(plan),
+            };
+            let effect = match (is_restarted, plan.kind.as_str()) {
                 (false, _) => ("does not restart it", Style::Faint),
                 (true, "Job") => ("is reported", Style::Plain),
                 (true, "CronJob") => ("reaches the next Job", Style::Plain),
@@ -133,7 +168,7 @@ pub(crate) fn uses(
                     plain(keys),
                     (effect.0.to_owned(), effect.1),
                 ],
-                "",
+                &reason,
             );
         }
     }

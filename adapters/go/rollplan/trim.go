@@ -112,17 +112,22 @@ func blankAnnotations(metadata fields, onlyCopies bool) {
 // trimPod keeps the revision of a pod, and the start times of its containers.
 func trimPod(o *Object) {
 	all := o.fields()
-	metadata := pick(child(all, "metadata"), "name", "namespace", "uid", "deletionTimestamp", "ownerReferences")
+	metadata := pick(child(all, "metadata"), "name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "ownerReferences")
 	metadata["labels"] = pick(child(all, "metadata", "labels"), "controller-revision-hash", "pod-template-generation")
 	status := child(all, "status")
 	kept := pick(status, "phase")
-	kept["containerStatuses"] = pickEach(status["containerStatuses"], "state")
-	for _, container := range kept["containerStatuses"].([]any) {
-		state := child(container.(fields), "state")
-		if waiting := child(state, "waiting"); waiting != nil {
-			state["waiting"] = pick(waiting, "reason")
+	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
+		containers := pickEach(status[list], "state")
+		for _, container := range containers {
+			state := child(container.(fields), "state")
+			if waiting := child(state, "waiting"); waiting != nil {
+				state["waiting"] = pick(waiting, "reason")
+			}
+			if terminated := child(state, "terminated"); terminated != nil {
+				state["terminated"] = pick(terminated, "startedAt") // may have a message of the container
+			}
 		}
-		delete(state, "terminated") // may have a message of the container
+		kept[list] = containers
 	}
 	o.setFields(fields{"apiVersion": all["apiVersion"], "kind": all["kind"], "metadata": metadata, "status": kept},
 		"apiVersion", "kind", "metadata", "status")

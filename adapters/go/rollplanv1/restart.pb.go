@@ -458,7 +458,8 @@ type PlanRestartsRequest struct {
 	// Kubernetes JSON (UTF-8), each entry one object or List as the API server or kubectl printed it. Read are workloads
 	// (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
 	// SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods for the times at which
-	// the pods of workloads have started. Other objects are ignored.
+	// the pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
+	// planned for workloads without a UID.
 	ObjectsJson [][]byte `protobuf:"bytes,5,rep,name=objects_json,json=objectsJson,proto3" json:"objects_json,omitempty"`
 	// Whether every ConfigMap and Secret of the namespaces of the workloads is in the request. If false, a configuration that
 	// is not in the request is unknown, and nothing is decided about it.
@@ -585,7 +586,8 @@ type Workload struct {
 	RevisionCreatedAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=revision_created_at,json=revisionCreatedAt,proto3" json:"revision_created_at,omitempty"`
 	// How the rollout is doing.
 	Rollout RolloutState `protobuf:"varint,11,opt,name=rollout,proto3,enum=rollplan.v1.RolloutState" json:"rollout,omitempty"`
-	// Whether no container of the current revision is running.
+	// Whether the current revision has no pods, for example because the workload is scaled to 0. If it has pods that have not
+	// started yet, send `pods_starting_since` instead.
 	NoPodsRunning bool `protobuf:"varint,12,opt,name=no_pods_running,json=noPodsRunning,proto3" json:"no_pods_running,omitempty"`
 	// Whether the rollout is paused.
 	Paused bool `protobuf:"varint,13,opt,name=paused,proto3" json:"paused,omitempty"`
@@ -593,8 +595,12 @@ type Workload struct {
 	OnDelete bool `protobuf:"varint,14,opt,name=on_delete,json=onDelete,proto3" json:"on_delete,omitempty"`
 	// Number of pods that the PodDisruptionBudget of the workload allows to be disrupted now. Absent if there is none.
 	DisruptionsAllowed *int32 `protobuf:"varint,15,opt,name=disruptions_allowed,json=disruptionsAllowed,proto3,oneof" json:"disruptions_allowed,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// When the first of those pods of the current revision was created that have not reported the start of a container yet, or
+	// that are still to be created. They may have started without having reported it: until they do, nothing is recorded about
+	// configurations that have changed since. Absent if all have reported it.
+	PodsStartingSince *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=pods_starting_since,json=podsStartingSince,proto3" json:"pods_starting_since,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Workload) Reset() {
@@ -730,6 +736,13 @@ func (x *Workload) GetDisruptionsAllowed() int32 {
 		return *x.DisruptionsAllowed
 	}
 	return 0
+}
+
+func (x *Workload) GetPodsStartingSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PodsStartingSince
+	}
+	return nil
 }
 
 // Reference is one use of a configuration by a pod template.
@@ -2058,7 +2071,7 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\fobjects_json\x18\x05 \x03(\fR\vobjectsJson\x127\n" +
 	"\x17configurations_complete\x18\x06 \x01(\bR\x16configurationsComplete\x125\n" +
 	"\aoptions\x18\a \x01(\v2\x1b.rollplan.v1.RestartOptionsR\aoptions\x12%\n" +
-	"\x0econtinue_after\x18\b \x01(\tR\rcontinueAfter\"\xc8\x06\n" +
+	"\x0econtinue_after\x18\b \x01(\tR\rcontinueAfter\"\x94\a\n" +
 	"\bWorkload\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
@@ -2078,7 +2091,8 @@ const file_rollplan_v1_restart_proto_rawDesc = "" +
 	"\x0fno_pods_running\x18\f \x01(\bR\rnoPodsRunning\x12\x16\n" +
 	"\x06paused\x18\r \x01(\bR\x06paused\x12\x1b\n" +
 	"\ton_delete\x18\x0e \x01(\bR\bonDelete\x124\n" +
-	"\x13disruptions_allowed\x18\x0f \x01(\x05H\x00R\x12disruptionsAllowed\x88\x01\x01\x1aF\n" +
+	"\x13disruptions_allowed\x18\x0f \x01(\x05H\x00R\x12disruptionsAllowed\x88\x01\x01\x12J\n" +
+	"\x13pods_starting_since\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\x11podsStartingSince\x1aF\n" +
 	"\x18TemplateAnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x16\n" +
@@ -2312,43 +2326,44 @@ var file_rollplan_v1_restart_proto_depIdxs = []int32{
 	26, // 9: rollplan.v1.Workload.oldest_pod_started_at:type_name -> google.protobuf.Timestamp
 	26, // 10: rollplan.v1.Workload.revision_created_at:type_name -> google.protobuf.Timestamp
 	0,  // 11: rollplan.v1.Workload.rollout:type_name -> rollplan.v1.RolloutState
-	1,  // 12: rollplan.v1.Reference.kind:type_name -> rollplan.v1.ConfigurationKind
-	2,  // 13: rollplan.v1.Reference.usage:type_name -> rollplan.v1.ReferenceUsage
-	1,  // 14: rollplan.v1.Configuration.kind:type_name -> rollplan.v1.ConfigurationKind
-	23, // 15: rollplan.v1.Configuration.annotations:type_name -> rollplan.v1.Configuration.AnnotationsEntry
-	24, // 16: rollplan.v1.Configuration.key_checksums:type_name -> rollplan.v1.Configuration.KeyChecksumsEntry
-	26, // 17: rollplan.v1.Configuration.changed_at:type_name -> google.protobuf.Timestamp
-	25, // 18: rollplan.v1.NamespaceSettings.annotations:type_name -> rollplan.v1.NamespaceSettings.AnnotationsEntry
-	3,  // 19: rollplan.v1.RestartOptions.profile:type_name -> rollplan.v1.RestartProfile
-	4,  // 20: rollplan.v1.RestartOptions.restart_on:type_name -> rollplan.v1.RestartOn
-	29, // 21: rollplan.v1.RestartOptions.quiet:type_name -> google.protobuf.Duration
-	29, // 22: rollplan.v1.RestartOptions.max_wait:type_name -> google.protobuf.Duration
-	29, // 23: rollplan.v1.RestartOptions.min_interval:type_name -> google.protobuf.Duration
-	29, // 24: rollplan.v1.RestartOptions.max_hold:type_name -> google.protobuf.Duration
-	29, // 25: rollplan.v1.RestartOptions.skew:type_name -> google.protobuf.Duration
-	29, // 26: rollplan.v1.RestartOptions.disruption_budget_wait:type_name -> google.protobuf.Duration
-	13, // 27: rollplan.v1.RestartOptions.kinds:type_name -> rollplan.v1.WorkloadKind
-	14, // 28: rollplan.v1.RestartOptions.reloader:type_name -> rollplan.v1.ReloaderOptions
-	5,  // 29: rollplan.v1.ReloaderOptions.strategy:type_name -> rollplan.v1.ReloadStrategy
-	16, // 30: rollplan.v1.PlanRestartsResponse.plans:type_name -> rollplan.v1.RestartPlan
-	29, // 31: rollplan.v1.PlanRestartsResponse.requeue_after:type_name -> google.protobuf.Duration
-	20, // 32: rollplan.v1.PlanRestartsResponse.counts:type_name -> rollplan.v1.RestartCounts
-	21, // 33: rollplan.v1.PlanRestartsResponse.violations:type_name -> rollplan.v1.ItemViolation
-	6,  // 34: rollplan.v1.RestartPlan.decision:type_name -> rollplan.v1.RestartDecision
-	17, // 35: rollplan.v1.RestartPlan.changes:type_name -> rollplan.v1.ConfigurationChange
-	18, // 36: rollplan.v1.RestartPlan.conditions:type_name -> rollplan.v1.RestartCondition
-	30, // 37: rollplan.v1.RestartPlan.steps:type_name -> rollplan.v1.Step
-	26, // 38: rollplan.v1.RestartPlan.due:type_name -> google.protobuf.Timestamp
-	19, // 39: rollplan.v1.RestartPlan.uses:type_name -> rollplan.v1.ConfigurationUse
-	1,  // 40: rollplan.v1.ConfigurationChange.kind:type_name -> rollplan.v1.ConfigurationKind
-	26, // 41: rollplan.v1.RestartCondition.until:type_name -> google.protobuf.Timestamp
-	1,  // 42: rollplan.v1.ConfigurationUse.kind:type_name -> rollplan.v1.ConfigurationKind
-	2,  // 43: rollplan.v1.ConfigurationUse.usages:type_name -> rollplan.v1.ReferenceUsage
-	44, // [44:44] is the sub-list for method output_type
-	44, // [44:44] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	26, // 12: rollplan.v1.Workload.pods_starting_since:type_name -> google.protobuf.Timestamp
+	1,  // 13: rollplan.v1.Reference.kind:type_name -> rollplan.v1.ConfigurationKind
+	2,  // 14: rollplan.v1.Reference.usage:type_name -> rollplan.v1.ReferenceUsage
+	1,  // 15: rollplan.v1.Configuration.kind:type_name -> rollplan.v1.ConfigurationKind
+	23, // 16: rollplan.v1.Configuration.annotations:type_name -> rollplan.v1.Configuration.AnnotationsEntry
+	24, // 17: rollplan.v1.Configuration.key_checksums:type_name -> rollplan.v1.Configuration.KeyChecksumsEntry
+	26, // 18: rollplan.v1.Configuration.changed_at:type_name -> google.protobuf.Timestamp
+	25, // 19: rollplan.v1.NamespaceSettings.annotations:type_name -> rollplan.v1.NamespaceSettings.AnnotationsEntry
+	3,  // 20: rollplan.v1.RestartOptions.profile:type_name -> rollplan.v1.RestartProfile
+	4,  // 21: rollplan.v1.RestartOptions.restart_on:type_name -> rollplan.v1.RestartOn
+	29, // 22: rollplan.v1.RestartOptions.quiet:type_name -> google.protobuf.Duration
+	29, // 23: rollplan.v1.RestartOptions.max_wait:type_name -> google.protobuf.Duration
+	29, // 24: rollplan.v1.RestartOptions.min_interval:type_name -> google.protobuf.Duration
+	29, // 25: rollplan.v1.RestartOptions.max_hold:type_name -> google.protobuf.Duration
+	29, // 26: rollplan.v1.RestartOptions.skew:type_name -> google.protobuf.Duration
+	29, // 27: rollplan.v1.RestartOptions.disruption_budget_wait:type_name -> google.protobuf.Duration
+	13, // 28: rollplan.v1.RestartOptions.kinds:type_name -> rollplan.v1.WorkloadKind
+	14, // 29: rollplan.v1.RestartOptions.reloader:type_name -> rollplan.v1.ReloaderOptions
+	5,  // 30: rollplan.v1.ReloaderOptions.strategy:type_name -> rollplan.v1.ReloadStrategy
+	16, // 31: rollplan.v1.PlanRestartsResponse.plans:type_name -> rollplan.v1.RestartPlan
+	29, // 32: rollplan.v1.PlanRestartsResponse.requeue_after:type_name -> google.protobuf.Duration
+	20, // 33: rollplan.v1.PlanRestartsResponse.counts:type_name -> rollplan.v1.RestartCounts
+	21, // 34: rollplan.v1.PlanRestartsResponse.violations:type_name -> rollplan.v1.ItemViolation
+	6,  // 35: rollplan.v1.RestartPlan.decision:type_name -> rollplan.v1.RestartDecision
+	17, // 36: rollplan.v1.RestartPlan.changes:type_name -> rollplan.v1.ConfigurationChange
+	18, // 37: rollplan.v1.RestartPlan.conditions:type_name -> rollplan.v1.RestartCondition
+	30, // 38: rollplan.v1.RestartPlan.steps:type_name -> rollplan.v1.Step
+	26, // 39: rollplan.v1.RestartPlan.due:type_name -> google.protobuf.Timestamp
+	19, // 40: rollplan.v1.RestartPlan.uses:type_name -> rollplan.v1.ConfigurationUse
+	1,  // 41: rollplan.v1.ConfigurationChange.kind:type_name -> rollplan.v1.ConfigurationKind
+	26, // 42: rollplan.v1.RestartCondition.until:type_name -> google.protobuf.Timestamp
+	1,  // 43: rollplan.v1.ConfigurationUse.kind:type_name -> rollplan.v1.ConfigurationKind
+	2,  // 44: rollplan.v1.ConfigurationUse.usages:type_name -> rollplan.v1.ReferenceUsage
+	45, // [45:45] is the sub-list for method output_type
+	45, // [45:45] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_rollplan_v1_restart_proto_init() }

@@ -3,6 +3,7 @@
 pub(super) mod history;
 pub(super) mod plan;
 mod read;
+mod restart_objects;
 pub(super) mod restarts;
 pub(super) mod status;
 pub(super) mod undo;

@@ -9,6 +9,7 @@ use prost_types::Timestamp;
 
 use super::print_commands;
 use super::read::refuse_cluster;
+use super::restart_objects::{RestartObjects, without_annotations};
 use crate::cli::cluster::{PROCESS_TIMEOUT, SOURCE};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -22,13 +23,13 @@ use crate::{proto, wire};
 
 /// Appended to `--help`.
 pub(in crate::cli) const HELP: &str = "\
-Exit codes: 0 the plan was printed, even if nothing needs a restart; 2 invalid command line or input, or missing \
-permission; 4 no answer from the service, kubectl or the cluster.";
+Exit codes: 0 the plan was printed, even if nothing needs a restart; 2 invalid command line or input, also if objects \
+were skipped and the plan is incomplete, or missing permission; 4 no answer from the service, kubectl or the cluster.";
 
 /// Appended to `--help` of `uses`.
 pub(in crate::cli) const USES_HELP: &str = "\
-Exit codes: 0 the uses were printed, even if there are none; 2 invalid command line or input, or missing permission; 4 no \
-answer from the service, kubectl or the cluster.";
+Exit codes: 0 the uses were printed, even if there are none; 2 invalid command line or input, also if objects were \
+skipped and there may be more uses, or missing permission; 4 no answer from the service, kubectl or the cluster.";
 
 /// The resources that are read from a namespace.
 const RESOURCES: &str = "deployments,statefulsets,daemonsets,cronjobs,jobs,replicasets,pods,configmaps,poddisruptionbudgets";
@@ -126,14 +127,22 @@ pub(in crate::cli) fn run(args: RestartsArgs) -> Result<Exit, Error> {
         options.max_concurrent = max_concurrent;
     }
     let response = request.plan(&planner)?;
+    let objects = RestartObjects::read(&request.request.objects_json);
     request.note(&response);
+    from.note_reloader(&objects);
+    let unknown = match response.counts.unwrap_or_default().unknown {
+        0 => Vec::new(),
+        _ => objects.unknown(&request.uses(&planner)?.plans),
+    };
     match output.plain() {
         Some(output) => {
-            output::print(output, &response, |page| text::restarts(page, &response))?;
+            output::print(output, &response, |page| {
+                text::restarts(page, &response, &unknown);
+            })?;
         }
         None => print_commands(&output::script::restarts(&from.cluster, &response)?)?,
     }
-    Ok(Exit::Done)
+    Ok(exit(&response))
 }
 
 /// `rollplan uses`.
@@ -146,25 +155,51 @@ pub(in crate::cli) fn uses(args: UsesArgs) -> Result<Exit, Error> {
     let planner = Planner::new(server)?;
     let mut request = from.read()?;
     let is_of = |used: &proto::ConfigurationUse| used.kind() == kind && used.name == name;
-    // First the workloads that a change restarts, then all that use the configuration.
+    let objects = RestartObjects::read(&request.request.objects_json);
+    // First the workloads that a change restarts, then all that use the configuration, in whichever profile.
     let mut selected = request.uses(&planner)?;
     request.note(&selected);
-    selected.plans.retain(|plan| plan.uses.iter().any(is_of));
+    from.note_reloader(&objects);
     if let Some(options) = &mut request.request.options {
+        options.profile = proto::RestartProfile::Rollplan.into();
         options.all_workloads = true;
         options.image_pull_secrets = true;
         options.restart_on = proto::RestartOn::All.into();
     }
+    request.request.objects_json = without_annotations(&request.request.objects_json);
     let mut all = request.uses(&planner)?;
-    for plan in &mut all.plans {
+    for plan in selected.plans.iter_mut().chain(&mut all.plans) {
         plan.uses.retain(is_of);
     }
+    selected.plans.retain(|plan| !plan.uses.is_empty());
     all.plans.retain(|plan| !plan.uses.is_empty());
+    // Only an annotation names the configuration.
+    let named = selected.plans.iter();
+    let named = named.filter(|plan| !all.plans.iter().any(|it| place(it) == place(plan)));
+    let named: Vec<_> = named.cloned().collect();
+    all.plans.extend(named);
+    all.plans.sort_by(|a, b| place(a).cmp(&place(b)));
     let subject = format!("{}/{name}", kind_name(kind));
     output::print(output, &all, |page| {
-        text::uses(page, &subject, &all, &selected);
+        let reason = |plan: &proto::RestartPlan| match from.profile {
+            Profile::Reloader => objects.reloader_reason(plan, kind, &name),
+            Profile::Rollplan | Profile::Xing => String::new(),
+        };
+        text::uses(page, &subject, &all, &selected, &reason);
     })?;
-    Ok(Exit::Done)
+    Ok(exit(&all))
+}
+
+/// Skipped objects make the answer incomplete.
+fn exit(response: &proto::PlanRestartsResponse) -> Exit {
+    match response.violations.is_empty() {
+        true => Exit::Done,
+        false => Exit::Usage,
+    }
+}
+
+fn place(plan: &proto::RestartPlan) -> (&str, &str, &str) {
+    (&plan.namespace, &plan.kind, &plan.name)
 }
 
 /// A request, with the sources of its objects.
@@ -213,6 +248,18 @@ impl FromArgs {
             ..proto::PlanRestartsRequest::default()
         };
         Ok(Input { request, places })
+    }
+
+    /// Notes that workloads have annotations of a profile that is not used.
+    fn note_reloader(&self, objects: &RestartObjects) {
+        if self.profile != Profile::Rollplan {
+            return;
+        }
+        if let Some(listed) = objects.of_reloader() {
+            stderr::eprint_note(format_args!(
+                "these workloads have annotations of Reloader: {listed}; to use them, pass --profile reloader"
+            ));
+        }
     }
 
     /// Reads the objects of the namespace. Returns whether these include all its ConfigMaps and Secrets.

@@ -4,7 +4,7 @@ use crate::template::parse_time;
 
 use super::compare::{Change, ChangeKind};
 use super::configuration::ConfigurationKind;
-use super::draft::{Draft, HOUR, condition};
+use super::draft::{Draft, HOUR, STARTS_UNKNOWN, condition};
 use super::drift::{Drift, Found};
 use super::duration::{parse_duration, span};
 use super::marker::{PAUSE_PERIOD, PAUSED_AT, marker_is_stripped};
@@ -13,7 +13,7 @@ use super::plan::{Condition, Counts, Decision, Input, Use};
 use super::selection::{Index, Tracked, select};
 use super::state::{State, from_millis, millis};
 use super::window::Window;
-use super::workload::{Rollout, Started, Workload, WorkloadKind};
+use super::workload::{Rollout, Workload, WorkloadKind};
 
 /// Decides on a workload. `None` if it is not selected.
 pub(super) fn decide<'a>(
@@ -55,7 +55,7 @@ pub(super) fn decide<'a>(
         if found.is_unknown() {
             counts.unknown += 1;
         }
-        found.apply(options, &mut drift, &mut recorded, &mut restarted);
+        found.apply(&state, &mut drift, &mut recorded, &mut restarted);
     }
     if let Some(at) = drift.folded_at {
         recorded.applied_at = recorded.applied_at.max(Some(at));
@@ -78,6 +78,9 @@ pub(super) fn decide<'a>(
         due: None,
         resume_at: None,
         resumes: false,
+        is_certain: drift.is_certain,
+        is_unclear: drift.is_unclear,
+        retry_at: drift.retry_at,
         uses,
         is_restarting: is_restarting(workload, &state, is_stripped, now),
         state,
@@ -141,8 +144,8 @@ impl Draft<'_> {
     /// Adds a change if pods started before the last change was applied, for example after an undo: they run with an older
     /// configuration.
     fn find_undone(&mut self, options: &Options) {
-        let (Some(applied_at), Started::At(started)) =
-            (self.state.applied_at, self.workload.started)
+        let (Some(applied_at), Some(started)) =
+            (self.state.applied_at, self.workload.started.oldest())
         else {
             return;
         };
@@ -157,6 +160,7 @@ impl Draft<'_> {
         if is_job || self.workload.rollout == Rollout::Progressing {
             return;
         }
+        self.is_certain = true;
         self.changes.push(Change {
             kind: ConfigurationKind::ConfigMap,
             namespace: self.workload.namespace.clone(),
@@ -169,7 +173,10 @@ impl Draft<'_> {
     fn finish(&mut self, window: &Window<'_>) {
         self.resume(window.input);
         if self.changes.is_empty() {
-            self.recorded.pending = None;
+            match self.is_unclear {
+                true => self.note(STARTS_UNKNOWN, self.starts_unknown()),
+                false => self.recorded.pending = None,
+            }
             self.decision = match self.recorded == self.state && !self.resumes {
                 true => Decision::None,
                 false => Decision::Record,

@@ -3,16 +3,18 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use crate::time::Time;
+
 use super::compare::{Change, ChangeKind, Current, Difference, Reading};
 use super::configuration::{Configuration, ConfigurationKind, Content};
-use super::duration::span;
+use super::freshness::{Freshness, retry_at};
 use super::marker::applied_marker;
-use super::options::{Options, Profile};
+use super::options::Profile;
 use super::plan::Input;
 use super::reference::Reference;
 use super::selection::{CHANGE_SET, Index, Tracked};
 use super::state::{Applied, State, key, millis};
-use super::workload::{Started, Workload, WorkloadKind};
+use super::workload::Workload;
 
 /// A changed configuration that causes a restart.
 #[derive(Debug)]
@@ -36,10 +38,17 @@ pub(super) struct Drift<'a> {
     pub(super) times: Option<Vec<i64>>,
     /// The latest change that all pods have started with.
     pub(super) folded_at: Option<i64>,
+    /// Whether a configuration certainly needs a restart.
+    pub(super) is_certain: bool,
+    /// Whether it is unclear with which version of a configuration pods have started. Nothing is recorded of it.
+    pub(super) is_unclear: bool,
+    /// When to plan again because of that, at the latest.
+    pub(super) retry_at: Option<Time>,
 }
 
 /// One configuration of a workload: current and as applied.
 pub(super) struct Found<'a, 's> {
+    input: &'a Input,
     workload: &'a Workload,
     tracked: Tracked<'a>,
     configuration: Option<&'a Configuration>,
@@ -74,6 +83,7 @@ impl<'a, 's> Found<'a, 's> {
                 .of(configuration, profile, applied.as_deref()),
         };
         Self {
+            input,
             workload,
             tracked,
             configuration,
@@ -97,10 +107,14 @@ impl<'a, 's> Found<'a, 's> {
         }
     }
 
+    fn changed_at(&self) -> Option<Time> {
+        self.configuration.and_then(|it| it.changed_at)
+    }
+
     /// Adds the configuration to the states and to the drift.
     pub(super) fn apply(
         self,
-        options: &Options,
+        state: &State,
         drift: &mut Drift<'a>,
         recorded: &mut State,
         restarted: &mut State,
@@ -109,13 +123,10 @@ impl<'a, 's> Found<'a, 's> {
         let change_set = annotations.and_then(|it| it.get(CHANGE_SET));
         drift.change_sets.extend(change_set.map(String::as_str));
         let id = (self.tracked.kind, self.tracked.name);
-        let current = match &self.current {
-            Current::Unknown => return,
-            Current::Same => {
-                drift.settled.push(id);
-                return;
-            }
-            Current::Missing(key) => {
+        let current = match (&self.current, self.applied.as_deref()) {
+            (Current::Unknown, _) | (Current::Same, None) => return,
+            (Current::Same, Some(applied)) => applied,
+            (Current::Missing(key), _) => {
                 let Tracked { kind, name, .. } = &self.tracked;
                 drift.missing.push(match key.as_str() {
                     "" => format!("{kind} {}/{name}", self.workload.namespace),
@@ -123,98 +134,117 @@ impl<'a, 's> Found<'a, 's> {
                 });
                 return;
             }
-            Current::Known(current) => current,
+            (Current::Known(current), _) => current,
         };
-        let is_fresh = self.is_fresh(options);
-        let changes = self.changes(options, current, is_fresh);
         let insert = |state: &mut State| state.apply(self.key.clone(), current.clone());
-        match changes {
-            Changes::Keep => {}
-            Changes::Same => drift.settled.push(id),
-            Changes::Record => {
+        let changes = match self.changes(state, current) {
+            Changes::Keep => return,
+            Changes::Same => {
+                drift.settled.push(id);
+                return;
+            }
+            Changes::Record(is_fresh) => {
                 drift.settled.push(id);
                 insert(recorded);
                 insert(restarted);
-                if is_fresh == Some(true) {
-                    let at = self.configuration.and_then(|it| it.changed_at).map(millis);
+                if is_fresh {
+                    let at = self.changed_at().map(millis);
                     drift.folded_at = drift.folded_at.max(at);
                 }
+                return;
+            }
+            Changes::Unclear(changes) => {
+                let Input { options, now, .. } = self.input;
+                let retry_at = retry_at(self.workload, self.changed_at(), options, *now);
+                drift.is_unclear = true;
+                drift.retry_at = [drift.retry_at, retry_at].into_iter().flatten().min();
+                insert(restarted);
+                changes
             }
             Changes::Drift(changes) => {
+                drift.is_certain = true;
                 insert(restarted);
-                drift.drifting.push(id);
-                let changed_at = self.configuration.and_then(|it| it.changed_at);
-                match (changed_at, &mut drift.times) {
-                    (Some(at), Some(times)) => times.push(millis(at)),
-                    (None, times) => *times = None,
-                    (Some(_), None) => {}
-                }
-                drift.changes.extend(
-                    changes
-                        .into_iter()
-                        .map(|(key, change)| self.change(key, change)),
-                );
-                drift.sources.push(Source {
-                    kind: self.tracked.kind,
-                    name: self.tracked.name,
-                    checksum: match current {
-                        Applied::Absent => String::new(),
-                        Applied::Present(entry) => entry.digest.clone(),
-                    },
-                    uses: self.tracked.uses,
-                });
+                changes
             }
+        };
+        if changes.is_empty() {
+            return;
         }
+        drift.drifting.push(id);
+        match (self.changed_at(), &mut drift.times) {
+            (Some(at), Some(times)) => times.push(millis(at)),
+            (None, times) => *times = None,
+            (Some(_), None) => {}
+        }
+        drift.changes.extend(
+            changes
+                .into_iter()
+                .map(|(key, change)| self.change(key, change)),
+        );
+        drift.sources.push(Source {
+            kind: self.tracked.kind,
+            name: self.tracked.name,
+            checksum: match current {
+                Applied::Absent => String::new(),
+                Applied::Present(entry) => entry.digest.clone(),
+            },
+            uses: self.tracked.uses,
+        });
     }
 
-    fn changes(&self, options: &Options, current: &Applied, is_fresh: Option<bool>) -> Changes {
-        let observations = self.configuration.map_or(0, |it| it.observations);
+    fn changes(&self, state: &State, current: &Applied) -> Changes {
+        let Input { options, now, .. } = self.input;
+        let freshness = Freshness::new(self.workload, self.changed_at(), options, *now);
+        let record = Changes::Record(freshness == Freshness::Fresh);
+        let unrecorded = || vec![(String::new(), ChangeKind::Unrecorded)];
         let Some(applied) = &self.applied else {
-            let is_drift = is_fresh != Some(true) && observations > 1
-                || is_fresh == Some(false) && *current != Applied::Absent;
-            return match is_drift {
-                true => Changes::Drift(vec![(String::new(), ChangeKind::Unrecorded)]),
-                false => Changes::Record,
+            let observations = self.configuration.map_or(0, |it| it.observations);
+            return match freshness {
+                Freshness::Fresh => record,
+                Freshness::Unclear => Changes::Unclear(Vec::new()),
+                Freshness::Stale if *current != Applied::Absent => Changes::Drift(unrecorded()),
+                _ if observations > 1 => Changes::Drift(unrecorded()),
+                Freshness::Stale | Freshness::Untold => record,
             };
         };
-        let changed = match applied.difference(current) {
-            Difference::Same => return Changes::Same,
-            Difference::Reading => return Changes::Record,
+        let difference = match self.current {
+            Current::Same => Difference::Same,
+            _ => applied.difference(current),
+        };
+        let changed = match difference {
+            Difference::Same => {
+                let changed_at = self.changed_at();
+                return match Freshness::of_restored(self.workload, changed_at, options, state) {
+                    Freshness::Stale => Changes::Drift(unrecorded()),
+                    Freshness::Unclear => Changes::Unclear(Vec::new()),
+                    Freshness::Fresh | Freshness::Untold => Changes::Same,
+                };
+            }
+            // Of the keys that the workload did not read before, nothing is recorded.
+            Difference::Reading => {
+                return match freshness {
+                    Freshness::Fresh | Freshness::Untold => record,
+                    Freshness::Unclear => Changes::Unclear(Vec::new()),
+                    Freshness::Stale => Changes::Drift(unrecorded()),
+                };
+            }
             Difference::Changed(changed) => changed,
         };
-        if is_fresh == Some(true) {
-            return Changes::Record;
+        if freshness == Freshness::Fresh {
+            return record;
         }
         let is = |kind| changed.iter().any(|(_, change)| *change == kind);
         match options.profile {
             Profile::Reloader if is(ChangeKind::Created) && !options.reloader.reload_on_create => {
-                Changes::Record
+                record
             }
             Profile::Reloader if is(ChangeKind::Deleted) && !options.reloader.reload_on_delete => {
                 Changes::Keep
             }
             // The xing controller ignores deleted configurations.
             Profile::Xing if is(ChangeKind::Deleted) => Changes::Keep,
+            _ if freshness == Freshness::Unclear => Changes::Unclear(changed),
             _ => Changes::Drift(changed),
-        }
-    }
-
-    /// Whether all pods have started with the current configuration. `None` if that is unknown.
-    fn is_fresh(&self, options: &Options) -> Option<bool> {
-        // Jobs that are already running finish with the configuration that they started with.
-        if self.workload.workload_kind() == WorkloadKind::CronJob {
-            return None;
-        }
-        let changed_at = self.configuration.and_then(|it| it.changed_at);
-        let skew = span(options.skew);
-        match (self.workload.started, changed_at) {
-            (Started::Never, _) => Some(true),
-            (Started::At(started), Some(changed)) => Some(millis(started) > millis(changed) + skew),
-            (Started::Unknown, Some(changed)) => {
-                let revision = self.workload.revision_at?;
-                Some(millis(revision) > millis(changed) + skew)
-            }
-            (_, None) => None,
         }
     }
 }
@@ -223,7 +253,11 @@ enum Changes {
     /// Keep the recorded checksum.
     Keep,
     Same,
-    Record,
+    /// Record the current checksum, and whether all pods have started with it.
+    Record(bool),
+    /// It is not known yet whether pods have started with the current version. The changes are empty if no other version is
+    /// recorded.
+    Unclear(Vec<(String, ChangeKind)>),
     Drift(Vec<(String, ChangeKind)>),
 }
 

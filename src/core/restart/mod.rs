@@ -8,8 +8,8 @@
 //! sees the values of configurations, only their checksums.
 //!
 //! Each step of a decision is a file: `reference` finds the configurations that a pod template uses, `selection` those
-//! that a workload reacts to, `compare` and `drift` find the changes, `decide` and `window` determine when the workload may
-//! restart, `guard` limits restarts across workloads, and `write` turns decisions into API calls.
+//! that a workload reacts to, `compare`, `freshness` and `drift` find the changes, `decide` and `window` determine when the
+//! workload may restart, `guard` limits restarts across workloads, and `write` turns decisions into API calls.
 
 mod checksum;
 mod compare;
@@ -18,6 +18,7 @@ mod decide;
 mod draft;
 mod drift;
 mod duration;
+mod freshness;
 mod guard;
 mod marker;
 mod options;
@@ -78,8 +79,12 @@ pub fn plan_restarts(input: &Input, interrupt: &dyn Interrupt) -> Result<Plan, I
         interrupt.check()?;
         counts.decisions[draft.decision as usize] += 1;
         let steps = steps(input, &draft);
-        let timers = draft.due.into_iter().chain(draft.resume_at);
-        let earliest = timers.filter(|it| *it > input.now).min();
+        let timers = [draft.due, draft.resume_at, draft.retry_at];
+        let earliest = timers
+            .into_iter()
+            .flatten()
+            .filter(|it| *it > input.now)
+            .min();
         next = [next, earliest].into_iter().flatten().min();
         workloads.push(WorkloadPlan {
             index: draft.index,

@@ -7,12 +7,12 @@ use crate::template::parse_time;
 
 use super::checksum::digest;
 use super::compare::ChangeKind;
-use super::draft::{Draft, HOUR, condition};
+use super::draft::{Draft, HOUR, STARTS_UNKNOWN, condition};
 use super::duration::{parse_duration, span};
 use super::options::Profile;
 use super::plan::{Condition, Input};
 use super::state::{Pending, from_millis, millis};
-use super::workload::{Rollout, WorkloadKind};
+use super::workload::{Rollout, Started, WorkloadKind};
 
 /// The time until which a workload or namespace is not restarted, in RFC 3339.
 const HOLD_UNTIL: &str = "rollplan.dev/restart-hold-until";
@@ -85,6 +85,12 @@ impl Draft<'_> {
         if workload.rollout == Rollout::Progressing {
             let message = "a rollout is in progress";
             hold("ROLLOUT_IN_PROGRESS", message, None);
+        }
+        // The pods of a complete rollout have started: the request lacks them.
+        let has_started =
+            workload.rollout == Rollout::Complete && workload.started != Started::Never;
+        if self.is_unclear && !self.is_certain && !has_started {
+            hold(STARTS_UNKNOWN, &self.starts_unknown(), None);
         }
         let namespace = namespaces.get(&workload.namespace);
         let is_frozen = namespace.is_some_and(|it| it.get(FROZEN).is_some_and(|it| it == "true"));

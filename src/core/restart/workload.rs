@@ -17,7 +17,7 @@ pub struct Workload {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// UID.
+    /// UID. Empty for a manifest, for which no steps are planned.
     pub uid: String,
     /// Annotations of the workload.
     pub annotations: StringMap,
@@ -66,13 +66,20 @@ pub enum Rollout {
 /// When the pods of the current revision started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Started {
-    /// It is not known.
+    /// The caller does not tell.
     #[default]
     Unknown,
-    /// No container has started.
+    /// There are no pods.
     Never,
-    /// The start of the oldest running one.
+    /// All have reported their start: that of the oldest one.
     At(Time),
+    /// Some may have started without having reported it yet. Kubelets report starts late.
+    Starting {
+        /// The start of the oldest one that has reported it.
+        reported: Option<Time>,
+        /// The others have not started before.
+        since: Time,
+    },
 }
 
 /// The kind of a workload, which decides how it can be restarted.
@@ -90,6 +97,19 @@ pub enum WorkloadKind {
     Job,
     /// Any other.
     Other,
+}
+
+// === impl Started ===
+
+impl Started {
+    /// The start of the oldest pod that has reported it.
+    pub(super) fn oldest(self) -> Option<Time> {
+        match self {
+            Self::Unknown | Self::Never => None,
+            Self::At(at) => Some(at),
+            Self::Starting { reported, .. } => reported,
+        }
+    }
 }
 
 // === impl Workload ===

@@ -36,6 +36,10 @@ const CHANGES_LISTED_MAX: usize = 5;
 pub(super) fn steps(input: &Input, draft: &Draft<'_>) -> Vec<Step> {
     let options = &input.options;
     let workload = draft.workload;
+    // A manifest is not an object of the cluster.
+    if workload.uid.is_empty() {
+        return Vec::new();
+    }
     if draft.decision != Decision::Restart {
         let changes_state = draft.recorded != draft.state;
         if !changes_state && !draft.resumes {
@@ -81,7 +85,12 @@ fn restart(input: &Input, draft: &Draft<'_>, event: Event) -> Step {
         &workload.template,
     ) {
         (Profile::Reloader, Strategy::EnvVars, Some(template)) => {
-            patch.environment(&draft.sources, template);
+            let is_changed = patch.environment(&draft.sources, template);
+            // The same variables would restart nothing, for example if a value was overwritten and restored.
+            if !is_changed {
+                let marker = last_reloaded_from(&draft.sources, workload, input.now);
+                patch.template_annotation(LAST_RELOADED_FROM, marker);
+            }
         }
         (Profile::Reloader, _, _) => {
             let marker = last_reloaded_from(&draft.sources, workload, input.now);
@@ -395,8 +404,9 @@ impl<'a> Patch<'a> {
         self.add(&path, json!(text));
     }
 
-    /// Adds Reloader's environment variables, one for each source.
-    fn environment(&mut self, sources: &[Source<'_>], template: &Value) {
+    /// Adds Reloader's environment variables, one for each source. Returns whether that changes the template.
+    fn environment(&mut self, sources: &[Source<'_>], template: &Value) -> bool {
+        let mut is_changed = false;
         // Containers that already got a first variable, by list and index.
         let mut added: Vec<(String, usize)> = Vec::new();
         for source in sources {
@@ -422,6 +432,10 @@ impl<'a> Patch<'a> {
             let is_it =
                 |it: &Value| it.get("name").and_then(Value::as_str) == Some(variable.as_str());
             let index = env.and_then(|env| env.iter().position(is_it));
+            let old = env
+                .zip(index)
+                .and_then(|(env, index)| env.get(index)?.get("value"));
+            is_changed |= old.and_then(Value::as_str) != Some(&source.checksum);
             let entry = json!({"name": variable, "value": source.checksum});
             let is_first = !added.contains(&(at.list.clone(), at.index));
             match (env, index) {
@@ -437,6 +451,7 @@ impl<'a> Patch<'a> {
                 (_, None) => self.add(&format!("{path}/env/-"), entry),
             }
         }
+        is_changed
     }
 
     fn pause(&mut self, now: Time) {

@@ -51,6 +51,7 @@ impl Parser<'_> {
         } = deployment;
         let (api_version, kind) = self.owner_kind(api_version, kind, path);
         let needed = Needed {
+            uid: true,
             namespace: true,
             resource_version: true,
         };

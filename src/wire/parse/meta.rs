@@ -7,9 +7,10 @@ use super::path::Path;
 use crate::proto;
 use crate::wire::error::Reason;
 
-/// The metadata that an object must have, in addition to its name and UID.
+/// The metadata that an object must have, in addition to its name.
 #[derive(Clone, Copy)]
 pub(super) struct Needed {
+    pub(super) uid: bool,
     pub(super) namespace: bool,
     pub(super) resource_version: bool,
 }
@@ -46,7 +47,10 @@ impl Parser<'_> {
         ObjectMeta {
             name: self.name(name, &path.field("name")),
             namespace: self.namespace(namespace, &namespace_path),
-            uid: self.text(uid, &path.field("uid")),
+            uid: match needed.uid {
+                true => self.text(uid, &path.field("uid")),
+                false => uid,
+            },
             resource_version: if needed.resource_version {
                 self.text(resource_version, &version_path)
             } else {
@@ -78,6 +82,7 @@ impl Parser<'_> {
         path: &Path<'_>,
     ) -> ObjectMeta {
         let needed = Needed {
+            uid: true,
             namespace: false,
             resource_version,
         };

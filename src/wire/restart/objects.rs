@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use rollplan_core::interrupt::Interrupt;
-use rollplan_core::restart::{Configuration, ConfigurationKind, Content, Data, Hasher, Profile};
+use rollplan_core::restart::{
+    Configuration, ConfigurationKind, Content, Data, Hasher, Profile, Started,
+};
 use rollplan_core::selector::LabelSelector;
 use rollplan_core::time::Time;
 use serde_json::Value as Json;
@@ -228,6 +230,7 @@ impl Reader<'_, '_> {
             Some("true") => time(&all, "/creationTimestamp"),
             _ => changed_at(&all, &["f:data", "f:binaryData"]),
         };
+        let is_manifest = metadata.uid.is_empty();
         let configuration = Configuration {
             kind,
             namespace: metadata.namespace.into_owned(),
@@ -238,7 +241,7 @@ impl Reader<'_, '_> {
             observations: 0,
         };
         self.items
-            .configuration_object(configuration, &origin, self.interrupt)
+            .configuration_object(configuration, is_manifest, &origin, self.interrupt)
     }
 
     fn workload(
@@ -267,11 +270,13 @@ impl Reader<'_, '_> {
         let budgets =
             budgets.filter(|it| it.namespace == metadata.namespace && it.selector.matches(&labels));
         let disruptions_allowed = budgets.map(|it| it.allowed).min();
-        let started = self.pods.of(&metadata.uid, &object.kind, &all, &status);
-        let (oldest, no_pods_running) = match started.pods {
-            rollplan_core::restart::Started::At(time) => (Some(timestamp(time)), false),
-            rollplan_core::restart::Started::Never => (None, true),
-            rollplan_core::restart::Started::Unknown => (None, false),
+        let started = self
+            .pods
+            .of(&metadata.uid, &object.kind, &all, &spec, &status);
+        let (oldest, starting_since) = match started.pods {
+            Started::At(at) => (Some(at), None),
+            Started::Starting { reported, since } => (reported, Some(since)),
+            Started::Never | Started::Unknown => (None, None),
         };
         let is_job = matches!(&*object.kind, "CronJob" | "Job");
         let is_recreated = is_job && self.options.plan.profile == Profile::Reloader;
@@ -295,8 +300,9 @@ impl Reader<'_, '_> {
             }),
             template_path: template_path.to_owned(),
             resource: custom.map_or_else(String::new, |it| it.resource.clone()),
-            oldest_pod_started_at: oldest,
-            no_pods_running,
+            oldest_pod_started_at: oldest.map(timestamp),
+            pods_starting_since: starting_since.map(timestamp),
+            no_pods_running: started.pods == Started::Never,
             revision_created_at: started.revision_at.map(timestamp),
             rollout: rollout(&object.kind, &all, &spec, &status, started.is_failing).into(),
             paused: spec["paused"] == true,

@@ -37,7 +37,8 @@ pub(super) struct Pods {
 struct Pod {
     revision_hash: String,
     generation: String,
-    /// The earliest start of its running containers.
+    created_at: Option<Time>,
+    /// The earliest start of its running containers, and of its init containers, which may have passed on what they read.
     started_at: Option<Time>,
     is_failing: bool,
 }
@@ -71,9 +72,14 @@ impl Pods {
         }
         let containers = status["containerStatuses"].as_array();
         let containers = containers.map_or(&[][..], Vec::as_slice);
-        let starts = containers
+        let running = containers
             .iter()
             .filter_map(|it| time(it, "/state/running/startedAt"));
+        let init = status["initContainerStatuses"].as_array();
+        let init = init.into_iter().flatten().filter_map(|it| {
+            let running = time(it, "/state/running/startedAt");
+            running.or_else(|| time(it, "/state/terminated/startedAt"))
+        });
         let is_failing = |it: &Json| FAILING.contains(&text(it, "/state/waiting/reason"));
         let labels = strings(&metadata["labels"]);
         let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
@@ -81,7 +87,8 @@ impl Pods {
         pods.push(Pod {
             revision_hash: label(REVISION_HASH),
             generation: label(GENERATION),
-            started_at: starts.min(),
+            created_at: time(metadata, "/creationTimestamp"),
+            started_at: running.chain(init).min(),
             is_failing: containers.iter().any(is_failing),
         });
     }
@@ -101,75 +108,145 @@ impl Pods {
     }
 
     /// The state of the pods of a workload.
-    pub(super) fn of(&self, uid: &str, kind: &str, metadata: &Json, status: &Json) -> Found {
+    pub(super) fn of(
+        &self,
+        uid: &str,
+        kind: &str,
+        metadata: &Json,
+        spec: &Json,
+        status: &Json,
+    ) -> Found {
         if let Some(sets) = self.sets.get(uid) {
-            return self.of_sets(sets, metadata);
-        }
-        if kind == "Deployment" {
-            return Found {
-                pods: match integer(status, "/replicas").unwrap_or_default() {
-                    0 if is_observed(metadata, status) => Started::Never,
-                    _ => Started::Unknown,
-                },
-                ..Found::default()
-            };
+            return self.of_sets(sets, metadata, spec);
         }
         let pods = self.pods.get(uid).map_or(&[][..], Vec::as_slice);
-        let of = |pointer| Some(integer(status, pointer).unwrap_or_default());
-        let (label, revision, expected): (fn(&Pod) -> &str, &str, _) = match kind {
+        let created_at = time(metadata, "/creationTimestamp");
+        let is_new = status.is_object() && status["observedGeneration"].is_null();
+        if is_new && !metadata["generation"].is_null() {
+            return Found::of(starting(created_at));
+        }
+        if !is_observed(metadata, status) {
+            return match pods.is_empty() {
+                true => Found::default(),
+                // The current revision is not known.
+                false => Found::of(starting(created_at)),
+            };
+        }
+        let of = |pointer| integer(status, pointer).unwrap_or_default();
+        let replicas = integer(spec, "/replicas");
+        let (label, revision, expected, desired): (fn(&Pod) -> &str, &str, _, _) = match kind {
+            // Its pods belong to ReplicaSets, which are not in the request.
+            "Deployment" => {
+                return match (of("/replicas"), replicas) {
+                    (0, Some(0)) => Found::of(Started::Never),
+                    (0, _) => Found::of(starting(created_at)),
+                    _ => Found::default(),
+                };
+            }
             "StatefulSet" => {
+                let partition = integer(spec, "/updateStrategy/rollingUpdate/partition");
+                let desired = replicas.unwrap_or(1).saturating_sub(partition.unwrap_or(0));
                 let revision = text(status, "/updateRevision");
-                (|it| &it.revision_hash, revision, of("/updatedReplicas"))
+                (
+                    |it| &it.revision_hash,
+                    revision,
+                    of("/updatedReplicas"),
+                    desired,
+                )
             }
             "DaemonSet" => {
                 let generation = metadata["annotations"][DAEMON_SET_GENERATION].as_str();
-                let generation = generation.unwrap_or_default();
                 (
                     |it| &it.generation,
-                    generation,
+                    generation.unwrap_or_default(),
                     of("/updatedNumberScheduled"),
+                    of("/desiredNumberScheduled"),
                 )
             }
-            _ => (|_| "", "", integer(status, "/replicas")),
+            _ => match integer(status, "/replicas") {
+                Some(expected) => (|_| "", "", expected, replicas.unwrap_or(expected)),
+                None => return Found::default(),
+            },
         };
+        // The request does not contain the pods.
+        if pods.is_empty() && expected > 0 {
+            return Found::default();
+        }
         let current: Vec<&Pod> = pods.iter().filter(|it| label(it) == revision).collect();
-        match expected {
-            Some(expected) if is_observed(metadata, status) => started(&current, expected, None),
-            _ => Found::default(),
+        Found {
+            pods: started(&current, expected, desired, created_at),
+            revision_at: None,
+            is_failing: current.iter().any(|it| it.is_failing),
         }
     }
 
     /// The state of the pods of the ReplicaSet with the highest revision.
-    fn of_sets(&self, sets: &[Set], metadata: &Json) -> Found {
+    fn of_sets(&self, sets: &[Set], metadata: &Json, spec: &Json) -> Found {
         let Some(set) = sets.iter().max_by_key(|it| it.revision) else {
             return Found::default();
         };
         let revision = metadata["annotations"][REVISION].as_str();
         let revision = revision.and_then(|it| it.parse::<i64>().ok());
-        // The ReplicaSet of the current template does not exist yet, or is not in the request.
+        // The ReplicaSet of the current template does not exist yet, or the workload has not got its revision yet.
         if revision.is_some_and(|revision| revision != set.revision) {
-            return Found::default();
+            return Found::of(starting(None));
         }
         let pods = self.pods.get(&set.uid).map_or(&[][..], Vec::as_slice);
         let pods: Vec<&Pod> = pods.iter().collect();
-        started(&pods, set.replicas, set.created_at)
+        let desired = integer(spec, "/replicas").unwrap_or(1);
+        Found {
+            pods: match pods.is_empty() && set.replicas > 0 {
+                // The request does not contain the pods: the ReplicaSet tells.
+                true => Started::Unknown,
+                false => started(&pods, set.replicas, desired, set.created_at),
+            },
+            revision_at: set.created_at,
+            is_failing: pods.iter().any(|it| it.is_failing),
+        }
     }
 }
 
-/// The state of the given pods. Unknown if there are fewer than expected.
-fn started(pods: &[&Pod], expected: i64, revision_at: Option<Time>) -> Found {
-    let there = i64::try_from(pods.len()).unwrap_or(i64::MAX);
-    if there < expected {
-        return Found {
-            revision_at,
-            ..Found::default()
-        };
+// === impl Found ===
+
+impl Found {
+    fn of(pods: Started) -> Self {
+        Self {
+            pods,
+            ..Self::default()
+        }
     }
-    let first = pods.iter().filter_map(|it| it.started_at).min();
-    Found {
-        pods: first.map_or(Started::Never, Started::At),
-        revision_at,
-        is_failing: pods.iter().any(|it| it.is_failing),
+}
+
+/// The starts of the pods of a revision. `expected` of them exist according to a status, and `desired` are to exist.
+fn started(pods: &[&Pod], expected: i64, desired: i64, revision_at: Option<Time>) -> Started {
+    if pods.is_empty() && desired <= 0 {
+        return Started::Never;
+    }
+    let reported = pods.iter().filter_map(|it| it.started_at).min();
+    let unstarted = pods.iter().filter(|it| it.started_at.is_none());
+    let unstarted = unstarted
+        .map(|it| it.created_at.unwrap_or(Time::default()))
+        .min();
+    // Pods that are missing were created after those that are not.
+    let newest = pods
+        .iter()
+        .filter_map(|it| it.started_at.max(it.created_at))
+        .max();
+    let count = i64::try_from(pods.len()).unwrap_or(i64::MAX);
+    let missing =
+        (count < expected.max(1)).then(|| newest.max(revision_at).unwrap_or(Time::default()));
+    match (unstarted.into_iter().chain(missing).min(), reported) {
+        (Some(since), reported) => Started::Starting { reported, since },
+        (None, Some(at)) => Started::At(at),
+        (None, None) => starting(None),
+    }
+}
+
+/// Pods that may have started since a time without being reported.
+fn starting(since: Option<Time>) -> Started {
+    Started::Starting {
+        reported: None,
+        since: since.unwrap_or(Time::default()),
     }
 }
 

@@ -237,6 +237,108 @@ fn invalid_objects_beyond_the_limit_are_counted() {
     let items = vec![map; 1_002];
     let input = json!({"apiVersion": "v1", "kind": "List", "items": items});
     let run = rollplan(&["restarts", "-f", "-", NOW], &input.to_string());
-    assert_eq!((run.exit, run.err.lines().count()), (0, 1_001));
+    assert_eq!((run.exit, run.err.lines().count()), (2, 1_001));
     assert!(run.err.ends_with("\nnote: and 2 more\n"), "{}", run.err);
+}
+
+#[test]
+fn manifests_need_no_uid_and_no_namespace() {
+    let mut input = objects("a", None);
+    for object in input["items"].as_array_mut().unwrap() {
+        let metadata = object["metadata"].as_object_mut().unwrap();
+        metadata.remove("uid");
+        metadata.remove("namespace");
+    }
+    let printed = answered(&["uses", "cm/app", "-f", "-", NOW], &input.to_string());
+    assert!(
+        printed.starts_with("configmap/app: used by 2 workloads\n"),
+        "{printed}"
+    );
+    let printed = answered(&["restarts", "-f", "-", NOW], &input.to_string());
+    assert!(
+        printed.starts_with("0 of 1 workloads to restart, 1 to record\n"),
+        "{printed}"
+    );
+    // Nothing can be written to it.
+    let printed = answered(
+        &["restarts", "-f", "-", NOW, "-o", "json"],
+        &input.to_string(),
+    );
+    assert!(!printed.contains("bodyJson"), "{printed}");
+}
+
+#[test]
+fn skipped_objects_make_the_answer_incomplete() {
+    let mut input = objects("a", None);
+    for index in [0, 1] {
+        input["items"][index]["metadata"]["name"] = json!("A b");
+    }
+    let run = rollplan(&["uses", "cm/app", "-f", "-", NOW], &input.to_string());
+    assert_eq!(
+        (run.exit, &*run.out),
+        (
+            2,
+            "configmap/app: no use was found\n\
+             Incomplete: 2 problems in the input, whose objects were skipped, and may use it\n"
+        )
+    );
+    let run = rollplan(&["restarts", "-f", "-", NOW], &input.to_string());
+    assert_eq!(run.exit, 2);
+    assert!(run.out.contains("\nIncomplete: 2 problems"), "{}", run.out);
+}
+
+#[test]
+fn uses_in_the_profile_of_reloader_lists_workloads_that_do_not_restart() {
+    let mut input = objects("a", Some("{}"));
+    let annotations = |input: &mut Value, index: usize, annotations: Value| {
+        input["items"][index]["metadata"]["annotations"] = annotations;
+    };
+    annotations(&mut input, 0, json!({"reloader.stakater.com/auto": "true"}));
+    let args = ["uses", "cm/app", "-f", "-", NOW, "--profile", "reloader"];
+    for (other, reason) in [
+        (json!({"a": "b"}), "no annotation of Reloader"),
+        (
+            json!({"reloader.stakater.com/auto": "true", "configmaps.exclude.reloader.stakater.com/reload": "app"}),
+            "excluded by configmaps.exclude.reloader.stakater.com/reload",
+        ),
+        (
+            json!({"configmap.reloader.stakater.com/reload": "another"}),
+            "its annotations of Reloader do not select this configuration",
+        ),
+    ] {
+        annotations(&mut input, 1, other);
+        let printed = answered(&args, &input.to_string());
+        assert!(printed.contains("used by 2 workloads"), "{printed}");
+        assert!(printed.contains("does not restart it"), "{printed}");
+        assert!(printed.contains(reason), "{printed}");
+    }
+    // The annotations are noticed in the profile that does not use them.
+    let run = rollplan(&["uses", "cm/app", "-f", "-", NOW], &input.to_string());
+    assert!(
+        run.err.contains(
+            "these workloads have annotations of Reloader: Deployment shop/other, Deployment shop/web; to use them, pass \
+             --profile reloader"
+        ),
+        "{}",
+        run.err
+    );
+    input["items"][2]["metadata"]["annotations"] = json!({"reloader.stakater.com/ignore": "true"});
+    let printed = answered(&args, &input.to_string());
+    assert!(
+        printed.contains("reloader.stakater.com/ignore on the configuration"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn unknown_configurations_are_named() {
+    let mut input = objects("a", None);
+    input["items"].as_array_mut().unwrap().pop();
+    let printed = answered(&["restarts", "-f", "-", NOW], &input.to_string());
+    assert!(
+        printed.starts_with(
+            "0 of 1 workloads to restart, 1 reference to an unknown configuration\nNot in the input: ConfigMap shop/app\n"
+        ),
+        "{printed}"
+    );
 }

@@ -7,8 +7,11 @@ mod world;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rollplan_core::restart::Profile;
+use rollplan_core::interrupt::Never;
+use rollplan_core::restart::{Profile, Rollout, Started, plan_restarts};
 use serde_json::{Value as Json, json};
+
+use fastrand::Rng;
 
 use self::world::{ConfigMap, Secret, World, env_from, template};
 
@@ -265,5 +268,185 @@ fn concurrency_is_bounded_by_the_number_of_adapters() {
             (1..=MAX * adapters).contains(&restarted),
             "{adapters}: {restarted}"
         );
+    }
+}
+
+/// How an adapter reports pods that have not reported their start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reports {
+    AsStarting,
+    /// A deliberate bug: as if there were none.
+    AsNone,
+}
+
+/// The seconds during which configurations and templates change at random, and the seconds after them.
+const RANDOM: i64 = 300;
+const AFTER: i64 = 60;
+/// The maximum delay of a kubelet's reports, in seconds.
+const DELAY_MAX: i64 = 6;
+/// Kubelets read every value of the second of a start. (After a restart without a quiet period, as in the other profiles, no
+/// skew would help against an older cache.)
+const SKEW: Duration = Duration::ZERO;
+
+/// The number of random runs of each profile.
+const SEEDS: u64 = 40;
+
+/// A Deployment whose pods start late, and report it even later.
+struct Late {
+    world: World,
+    random: Rng,
+    /// The values of this second, in order. The first one is that of the second before.
+    values: Vec<String>,
+    /// The value that the pods have read.
+    read: Option<String>,
+    changes: usize,
+}
+
+impl Late {
+    fn new(profile: Profile, seed: u64) -> Self {
+        let mut world = World::new(profile);
+        world.options.skew = SKEW;
+        world.options.max_wait = Duration::from_secs(20);
+        world.options.min_interval = Duration::ZERO;
+        let annotations = json!({
+            "rollplan.dev/restart": "enabled",
+            "com.xing.deployment-restart": "enabled",
+            "reloader.stakater.com/auto": "true",
+        });
+        world.set(ConfigMap, "app", &[("K", "0")]);
+        world.now = 10;
+        world.add("Deployment", "web", annotations, env_from(&["app"]));
+        let mut late = Self {
+            world,
+            random: Rng::with_seed(seed),
+            values: vec!["0".to_owned()],
+            read: None,
+            changes: 0,
+        };
+        late.roll_out();
+        late
+    }
+
+    /// Pods of a new revision start soon.
+    fn roll_out(&mut self) {
+        let started = self.world.now + self.random.i64(1..=3);
+        let web = self.world.workloads.get_mut("web").unwrap();
+        web.started = Some(started);
+        web.reported = Some(started + self.random.i64(0..=DELAY_MAX));
+        web.rollout = Rollout::Progressing;
+    }
+
+    /// A user changes something.
+    fn act(&mut self) {
+        match self.random.u8(..24) {
+            0..=2 => {
+                let value = self.random.u8(..3).to_string();
+                self.world.set(ConfigMap, "app", &[("K", &value)]);
+                self.values.push(value);
+                self.changes += 1;
+            }
+            3 => {
+                let image = self.random.u32(..).to_string();
+                let web = self.world.workloads.get_mut("web").unwrap();
+                web.object["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+                if web.started.is_some() {
+                    self.roll_out();
+                }
+            }
+            4 => match self.world.workloads["web"].started {
+                Some(_) if self.random.bool() => {
+                    let web = self.world.workloads.get_mut("web").unwrap();
+                    (web.started, web.rollout) = (None, Rollout::Complete);
+                }
+                Some(_) => {}
+                None => self.roll_out(),
+            },
+            _ => {}
+        }
+    }
+
+    /// Pods that start in this second read the value of some time in it.
+    fn start(&mut self) {
+        let now = self.world.now;
+        let web = self.world.workloads.get_mut("web").unwrap();
+        if web.started == Some(now) {
+            self.read = self.random.choice(&self.values).cloned();
+        }
+        if web.reported.is_some_and(|reported| now >= reported) {
+            web.rollout = Rollout::Complete;
+        }
+    }
+
+    /// The adapter plans, and carries out the plan.
+    fn plan(&mut self, reports: Reports) {
+        let mut input = self.world.input();
+        for workload in &mut input.workloads {
+            if reports == Reports::AsNone && matches!(workload.started, Started::Starting { .. }) {
+                workload.started = Started::Never;
+            }
+        }
+        let plan = plan_restarts(&input, &Never).unwrap();
+        for step in plan.workloads.iter().flat_map(|it| &it.steps) {
+            let before = self.world.restarts("web");
+            self.world.carry_out(step).unwrap();
+            if self.world.restarts("web") > before && self.world.workloads["web"].started.is_some()
+            {
+                self.roll_out();
+            }
+        }
+    }
+
+    /// Runs to the end.
+    fn run(mut self, reports: Reports) -> Self {
+        while self.world.now < RANDOM + AFTER {
+            self.world.now += 1;
+            self.values.drain(..self.values.len() - 1);
+            // The order within a second is random.
+            let is_first = self.random.bool();
+            if is_first {
+                self.start();
+            }
+            if self.world.now < RANDOM {
+                self.act();
+            }
+            self.plan(reports);
+            if !is_first {
+                self.start();
+            }
+        }
+        self
+    }
+
+    /// Whether the pods have read an older value than the newest one.
+    fn is_lost(&self) -> bool {
+        let runs = self.world.workloads["web"].started.is_some();
+        runs && self.read.as_ref() != self.values.last()
+    }
+}
+
+#[test]
+fn no_change_is_lost_if_pods_report_their_start_late() {
+    for profile in PROFILES {
+        let (mut restarts, mut changes) = (0, 0);
+        for seed in 0..SEEDS {
+            let end = Late::new(profile, seed).run(Reports::AsStarting);
+            assert!(!end.is_lost(), "{profile:?}, seed {seed}");
+            assert!(end.world.steps().is_empty(), "{profile:?}, seed {seed}");
+            restarts += end.world.restarts("web");
+            changes += end.changes;
+        }
+        println!("{profile:?}: {restarts} restarts for {changes} changes");
+        assert!(restarts <= changes, "{profile:?}: {restarts} for {changes}");
+    }
+}
+
+/// The control of the test above: the world shows restarts that are lost.
+#[test]
+fn changes_are_lost_if_pods_that_start_count_as_none() {
+    for profile in PROFILES {
+        let lost = |seed| Late::new(profile, seed).run(Reports::AsNone).is_lost();
+        let lost = (0..SEEDS).filter(|seed| lost(*seed)).count();
+        println!("{profile:?}: {lost} of {SEEDS} runs lose a change");
+        assert!(lost >= 1, "{profile:?}: {lost}");
     }
 }

@@ -6,5 +6,6 @@ mod differences;
 mod guards;
 mod references;
 mod reloader;
+mod starts;
 mod world;
 mod xing;

@@ -39,6 +39,8 @@ pub(crate) struct Running {
     pub(crate) object: Json,
     /// When its pods started.
     pub(crate) started: Option<i64>,
+    /// When the kubelet reports this start. `None` for at once.
+    pub(crate) reported: Option<i64>,
     pub(crate) rollout: Rollout,
     /// The number of changes to its pod template.
     pub(crate) restarts: usize,
@@ -92,6 +94,7 @@ impl World {
         let running = Running {
             object,
             started: Some(self.now),
+            reported: None,
             rollout: Rollout::Complete,
             restarts: 0,
             disruptions_allowed: None,
@@ -246,6 +249,7 @@ impl World {
                 if template(&before) != template(&running.object["spec"]) {
                     running.restarts += 1;
                     running.started = running.started.map(|_| now + 1);
+                    running.reported = None;
                 }
             }
             (Verb::Create, "Job") => {
@@ -271,6 +275,7 @@ impl World {
         let Running {
             object,
             started,
+            reported,
             rollout,
             restarts: _,
             disruptions_allowed,
@@ -298,6 +303,12 @@ impl World {
             started: match (self.tells_times, started) {
                 (false, _) => Started::Unknown,
                 (true, None) => Started::Never,
+                (true, Some(at)) if reported.is_some_and(|reported| self.now < reported) => {
+                    Started::Starting {
+                        reported: None,
+                        since: time(*at),
+                    }
+                }
                 (true, Some(at)) => Started::At(time(*at)),
             },
             revision_at: None,

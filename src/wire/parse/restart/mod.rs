@@ -180,6 +180,7 @@ impl Items {
     pub(in crate::wire) fn configuration_object(
         &mut self,
         configuration: Configuration,
+        is_manifest: bool,
         origin: &Origin,
         interrupt: &dyn Interrupt,
     ) -> Result<(), Error> {
@@ -195,7 +196,9 @@ impl Items {
             namespace, name, ..
         } = &configuration;
         parser.name(name.clone(), &metadata.field("name"));
-        parser.text(namespace.clone(), &metadata.field("namespace"));
+        if !is_manifest {
+            parser.text(namespace.clone(), &metadata.field("namespace"));
+        }
         parser.namespace(namespace.clone(), &metadata.field("namespace"));
         self.add_configuration(configuration, parser, &path)
     }

@@ -6,6 +6,7 @@ use rollplan_core::restart::{
     ContainerAt, Reference, Rollout, Started, Usage, Workload, references,
 };
 use rollplan_core::template::{Template, Value};
+use rollplan_core::time::Time;
 
 use super::WorkloadItem;
 use crate::proto;
@@ -69,12 +70,17 @@ impl Parser<'_> {
             paused,
             on_delete,
             disruptions_allowed,
+            pods_starting_since,
         } = message;
         self.kind_of_workload(&api_version, &kind, path);
         self.resource(&resource, &path.field("resource"));
         self.template_path(&template_path, &path.field("template_path"));
+        // A manifest is planned, but has no steps.
+        let is_manifest =
+            template.is_some() && metadata.as_ref().is_some_and(|it| it.uid.is_empty());
         let needed = Needed {
-            namespace: true,
+            uid: !is_manifest,
+            namespace: !is_manifest,
             resource_version: false,
         };
         let metadata = self.metadata(metadata, needed, &path.field("metadata"));
@@ -116,16 +122,29 @@ impl Parser<'_> {
             Err(_) => self.unknown("rollout", rollout, path),
         };
         let started_path = path.field("oldest_pod_started_at");
-        let started = self.optional_time(oldest_pod_started_at, &started_path);
-        let started = match (started, no_pods_running) {
-            (Some(_), true) => {
+        let reported = self.optional_time(oldest_pod_started_at, &started_path);
+        let since_path = path.field("pods_starting_since");
+        let since = self.optional_time(pods_starting_since, &since_path);
+        let revision_at =
+            self.optional_time(revision_created_at, &path.field("revision_created_at"));
+        for (time, path) in [(reported, &started_path), (since, &since_path)] {
+            if time.is_some() && no_pods_running {
                 let description = "may not be set together with no_pods_running";
-                self.violation(&started_path, Reason::Exclusive, description);
-                Started::Unknown
+                self.violation(path, Reason::Exclusive, description);
             }
-            (Some(time), false) => Started::At(time),
-            (None, true) => Started::Never,
-            (None, false) => Started::Unknown,
+        }
+        let started = match (reported, since, no_pods_running) {
+            (reported, Some(since), _) => Started::Starting { reported, since },
+            (Some(at), None, _) => Started::At(at),
+            // A caller that does not know the field above may mean that no container has started.
+            (None, None, true) if matches!(rollout, Rollout::Progressing | Rollout::Stalled) => {
+                Started::Starting {
+                    reported: None,
+                    since: revision_at.unwrap_or(Time::default()),
+                }
+            }
+            (None, None, true) => Started::Never,
+            (None, None, false) => Started::Unknown,
         };
         let fields = match (template_path.as_str(), kind.as_str()) {
             ("", "CronJob") => "spec.jobTemplate.spec.template",
@@ -134,8 +153,7 @@ impl Parser<'_> {
         };
         Workload {
             template_path: fields.split('.').map(str::to_owned).collect(),
-            revision_at: self
-                .optional_time(revision_created_at, &path.field("revision_created_at")),
+            revision_at,
             api_version,
             kind,
             namespace: metadata.namespace,

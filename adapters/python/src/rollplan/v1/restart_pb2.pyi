@@ -283,7 +283,8 @@ class PlanRestartsRequest(_message.Message):
         """Kubernetes JSON (UTF-8), each entry one object or List as the API server or kubectl printed it. Read are workloads
         (Deployments, StatefulSets, DaemonSets, CronJobs, Jobs and RestartOptions.kinds), ConfigMaps, Secrets,
         SecretProviderClassPodStatuses, Namespaces and PodDisruptionBudgets, and ReplicaSets and Pods for the times at which
-        the pods of workloads have started. Other objects are ignored.
+        the pods of workloads have started. Other objects are ignored. Manifests need no UID and no namespace, but no steps are
+        planned for workloads without a UID.
         """
 
     @_builtins.property
@@ -351,6 +352,7 @@ class Workload(_message.Message):
     PAUSED_FIELD_NUMBER: _builtins.int
     ON_DELETE_FIELD_NUMBER: _builtins.int
     DISRUPTIONS_ALLOWED_FIELD_NUMBER: _builtins.int
+    PODS_STARTING_SINCE_FIELD_NUMBER: _builtins.int
     api_version: _builtins.str
     """API group and version of the object, for example "apps/v1". Required."""
     kind: _builtins.str
@@ -364,7 +366,9 @@ class Workload(_message.Message):
     rollout: Global___RolloutState.ValueType
     """How the rollout is doing."""
     no_pods_running: _builtins.bool
-    """Whether no container of the current revision is running."""
+    """Whether the current revision has no pods, for example because the workload is scaled to 0. If it has pods that have not
+    started yet, send `pods_starting_since` instead.
+    """
     paused: _builtins.bool
     """Whether the rollout is paused."""
     on_delete: _builtins.bool
@@ -397,6 +401,13 @@ class Workload(_message.Message):
     def revision_created_at(self) -> _timestamp_pb2.Timestamp:
         """When the current revision was created. Used if the start of pods is unknown."""
 
+    @_builtins.property
+    def pods_starting_since(self) -> _timestamp_pb2.Timestamp:
+        """When the first of those pods of the current revision was created that have not reported the start of a container yet, or
+        that are still to be created. They may have started without having reported it: until they do, nothing is recorded about
+        configurations that have changed since. Absent if all have reported it.
+        """
+
     def __init__(
         self,
         *,
@@ -415,10 +426,11 @@ class Workload(_message.Message):
         paused: _builtins.bool = ...,
         on_delete: _builtins.bool = ...,
         disruptions_allowed: _builtins.int | None = ...,
+        pods_starting_since: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed", "disruptions_allowed", b"disruptions_allowed", "metadata", b"metadata", "oldest_pod_started_at", b"oldest_pod_started_at", "revision_created_at", b"revision_created_at", "template", b"template"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed", "disruptions_allowed", b"disruptions_allowed", "metadata", b"metadata", "oldest_pod_started_at", b"oldest_pod_started_at", "pods_starting_since", b"pods_starting_since", "revision_created_at", b"revision_created_at", "template", b"template"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed", "api_version", b"api_version", "disruptions_allowed", b"disruptions_allowed", "kind", b"kind", "metadata", b"metadata", "no_pods_running", b"no_pods_running", "oldest_pod_started_at", b"oldest_pod_started_at", "on_delete", b"on_delete", "paused", b"paused", "references", b"references", "resource", b"resource", "revision_created_at", b"revision_created_at", "rollout", b"rollout", "template", b"template", "template_annotations", b"template_annotations", "template_path", b"template_path"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed", "api_version", b"api_version", "disruptions_allowed", b"disruptions_allowed", "kind", b"kind", "metadata", b"metadata", "no_pods_running", b"no_pods_running", "oldest_pod_started_at", b"oldest_pod_started_at", "on_delete", b"on_delete", "paused", b"paused", "pods_starting_since", b"pods_starting_since", "references", b"references", "resource", b"resource", "revision_created_at", b"revision_created_at", "rollout", b"rollout", "template", b"template", "template_annotations", b"template_annotations", "template_path", b"template_path"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__disruptions_allowed: _TypeAlias = _typing.Literal["disruptions_allowed"]  # noqa: Y015
     _WhichOneofArgType__disruptions_allowed: _TypeAlias = _typing.Literal["_disruptions_allowed", b"_disruptions_allowed"]  # noqa: Y015
