@@ -127,9 +127,10 @@ impl<'a> Pass<'a> {
     ) -> SyncResult<WorkingCopy> {
         if self.is_owned(existing) && has_template_of(existing, self.owner.deployment) {
             let copy = self.sets.add_new(Cow::Borrowed(existing), is_written);
-            if self.owner.set_revision(new_revision.to_string()) {
-                self.write_status()?;
-            }
+            let revision = new_revision.to_string();
+            // As in Kubernetes, a Deployment without conditions gets one in the next pass.
+            let finds_rollout = !self.owner.deployment.is_native();
+            self.sync_owner(&existing.metadata.name, revision, finds_rollout)?;
             return Ok(copy);
         }
         let collisions = self.owner.status.collision_count.unwrap_or(0);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::sets::{Found, WorkingCopy};
-use super::{Pass, SyncResult, publish, quote};
+use super::{Pass, SyncResult};
 use crate::action::OnFailure;
 use crate::revision::{self, REVISION, TEMPLATE_DIGEST};
 use crate::snapshot::{Deployment, ReplicaSet};
@@ -43,17 +43,27 @@ impl Pass<'_> {
             return self.write_set(set, OnFailure::Stop);
         }
         let revision = self.sets.annotations(&set).get(REVISION).cloned();
-        let mut needs_update = self.owner.set_revision(revision.unwrap_or_default());
-        if self.owner.has_deadline() && self.owner.progressing().is_none() {
-            let name = &self.sets.cached(&set).metadata.name;
-            let message = format!("Found new replica set {}", quote(name));
-            self.set_progressing("True", publish::FOUND_NEW_SET, message);
-            needs_update = true;
+        let name = &self.sets.cached(&set).metadata.name.clone();
+        self.sync_owner(name, revision.unwrap_or_default(), true)?;
+        Ok(set)
+    }
+
+    /// Updates the revision of the Deployment, and its condition if `finds_rollout` is set and there is none for the rollout
+    /// of this ReplicaSet.
+    pub(super) fn sync_owner(
+        &mut self,
+        set: &str,
+        revision: String,
+        finds_rollout: bool,
+    ) -> SyncResult<()> {
+        let found = finds_rollout && self.owner.misses_rollout(set, &revision);
+        if found {
+            self.owner.find_rollout(set, self.snapshot.now);
         }
-        if needs_update {
+        if self.owner.set_revision(revision) || found {
             self.write_status()?;
         }
-        Ok(set)
+        Ok(())
     }
 }
 
