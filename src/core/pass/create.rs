@@ -127,10 +127,9 @@ impl<'a> Pass<'a> {
     ) -> SyncResult<WorkingCopy> {
         if self.is_owned(existing) && has_template_of(existing, self.owner.deployment) {
             let copy = self.sets.add_new(Cow::Borrowed(existing), is_written);
-            let revision = new_revision.to_string();
-            // As in Kubernetes, a Deployment without conditions gets one in the next pass.
-            let finds_rollout = !self.owner.deployment.is_native();
-            self.sync_owner(&existing.metadata.name, revision, finds_rollout)?;
+            if self.owner.set_revision(new_revision.to_string()) {
+                self.write_status()?;
+            }
             return Ok(copy);
         }
         let collisions = self.owner.status.collision_count.unwrap_or(0);

@@ -43,27 +43,17 @@ impl Pass<'_> {
             return self.write_set(set, OnFailure::Stop);
         }
         let revision = self.sets.annotations(&set).get(REVISION).cloned();
-        let name = &self.sets.cached(&set).metadata.name.clone();
-        self.sync_owner(name, revision.unwrap_or_default(), true)?;
-        Ok(set)
-    }
-
-    /// Updates the revision of the Deployment, and its condition if `finds_rollout` is set and there is none for the rollout
-    /// of this ReplicaSet.
-    pub(super) fn sync_owner(
-        &mut self,
-        set: &str,
-        revision: String,
-        finds_rollout: bool,
-    ) -> SyncResult<()> {
-        let found = finds_rollout && self.owner.misses_rollout(set, &revision);
-        if found {
-            self.owner.find_rollout(set, self.snapshot.now);
+        let name = &self.sets.cached(&set).metadata.name;
+        let revision = revision.unwrap_or_default();
+        let misses_rollout = self.owner.misses_rollout(name, &revision);
+        if misses_rollout {
+            self.owner.find_rollout(name, self.snapshot.now);
         }
-        if self.owner.set_revision(revision) || found {
+        let needs_update = self.owner.set_revision(revision) || misses_rollout;
+        if needs_update {
             self.write_status()?;
         }
-        Ok(())
+        Ok(set)
     }
 }
 

@@ -56,7 +56,8 @@ impl<'a> Owner<'a> {
         let Some(progressing) = self.progressing() else {
             return true;
         };
-        if self.deployment.is_native() || self.deployment.spec.paused {
+        let Deployment { metadata, spec, .. } = self.deployment;
+        if self.deployment.is_native() || spec.paused || metadata.deletion_timestamp.is_some() {
             return false;
         }
         let named = progressing.message.split('"').nth(1);

@@ -27,6 +27,8 @@ pub(crate) struct Native {
     planned: Option<Written>,
     /// The UID of the new ReplicaSet, if its rollout was complete when a plan for the custom resource reported that.
     completed: Option<String>,
+    /// The same, once the calls of that plan have succeeded.
+    published: Option<String>,
 }
 
 /// What the controller writes to a Deployment.
@@ -99,7 +101,7 @@ impl World {
         if is_complete(snapshot, new) && is_available(&plan.status) {
             native.completed = new_uid;
         } else if new_uid.is_some() && native.completed != new_uid {
-            native.completed = None;
+            (native.completed, native.published) = (None, None);
         }
         let mut world = native.written.snapshot(snapshot);
         let failures = std::mem::take(&mut world.failures);
@@ -129,12 +131,13 @@ impl World {
     pub(crate) fn write_native(&mut self) {
         if let Some(written) = self.native.planned.take() {
             self.native.written = written;
+            self.native.published.clone_from(&self.native.completed);
         }
     }
 
     /// A rollout begins, and that of another ReplicaSet is no longer the current one.
     pub(super) fn begin_native(&mut self) {
-        self.native.completed = None;
+        (self.native.completed, self.native.published) = (None, None);
     }
 
     /// At rest, a condition of a custom resource is never about an earlier rollout, and its conditions are those of the native
@@ -149,12 +152,12 @@ impl World {
         let native = self.native_at_rest(snapshot);
         if let Some(new) = new_set(deployment, &snapshot.replica_sets) {
             self.tallies.count(Tally::CheckCurrent);
-            if self.is_outdated(&deployment.status, new) {
+            if is_outdated(&deployment.status, new, self.native.completed.as_deref()) {
                 let name = &new.metadata.name;
                 let message = format!("{name} is the new ReplicaSet: {:?}", deployment.status);
                 self.violate("conditions", message);
             }
-            if self.is_outdated(&native.status, new) {
+            if is_outdated(&native.status, new, self.native.published.as_deref()) {
                 return self.tallies.count(Tally::ExemptNativeOutdated);
             }
         }
@@ -164,14 +167,6 @@ impl World {
             let message = format!("{custom:?}, but {native:?} of a native Deployment");
             self.violate("conditions", message);
         }
-    }
-
-    /// Whether the condition is not about the current rollout of the new ReplicaSet.
-    fn is_outdated(&self, status: &DeploymentStatus, new: &ReplicaSet) -> bool {
-        status::condition(status, PROGRESSING).is_some_and(|progressing| {
-            let is_completed = self.native.completed.as_ref() == Some(&new.metadata.uid);
-            named(progressing) != Some(&new.metadata.name) || is_available(status) && !is_completed
-        })
     }
 
     /// The native Deployment when its timer has expired.
@@ -218,6 +213,14 @@ fn is_complete(snapshot: &Snapshot, new: Option<&ReplicaSet>) -> bool {
     let wanted = deployment.spec.replicas;
     let updated = new.map(|set| set.status.replicas);
     updated == Some(wanted) && pods == wanted && available == wanted
+}
+
+/// Whether the condition is not about the current rollout of the new ReplicaSet.
+fn is_outdated(status: &DeploymentStatus, new: &ReplicaSet, completed: Option<&str>) -> bool {
+    status::condition(status, PROGRESSING).is_some_and(|progressing| {
+        named(progressing) != Some(&new.metadata.name)
+            || is_available(status) && completed != Some(&new.metadata.uid)
+    })
 }
 
 /// Whether a status reports a complete rollout.
