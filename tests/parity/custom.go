@@ -40,6 +40,10 @@ func (w *worker) compareCustom(world *World, up *Result) ([]Difference, *Result,
 		}
 		noDigest(our)
 		ownerKind(world, our)
+		left := &World{Now: world.Now, PodsComplete: world.PodsComplete, Pods: world.Pods, Owner: world.Owner, Noise: world.Noise, Refuse: world.Refuse, Deployment: our.Deployment.DeepCopy()}
+		for _, k := range sortedKeys(our.Sets) {
+			left.ReplicaSets = append(left.ReplicaSets, our.Sets[k].DeepCopy())
+		}
 		var diffs []Difference
 		switch {
 		case revisionByItself(our):
@@ -56,10 +60,6 @@ func (w *worker) compareCustom(world *World, up *Result) ([]Difference, *Result,
 		}
 		if conditions > 1 || revisions > 1 {
 			return []Difference{{"the condition or the revision of a custom resource is written twice", writeLines(up.Writes), writeLines(our.Writes)}}, our, nil
-		}
-		left := &World{Now: world.Now, PodsComplete: world.PodsComplete, Pods: world.Pods, Owner: world.Owner, Noise: world.Noise, Refuse: world.Refuse, Deployment: our.Deployment.DeepCopy()}
-		for _, k := range sortedKeys(our.Sets) {
-			left.ReplicaSets = append(left.ReplicaSets, our.Sets[k].DeepCopy())
 		}
 		world, w.then = left, left
 		up = w.up.Pass(world, NewServer(world))
@@ -122,31 +122,34 @@ func newSet(w *World) *appsv1.ReplicaSet {
 	return util.FindNewReplicaSet(w.Deployment, owned)
 }
 
-// withoutCondition runs upstream without the condition. A condition with the same status keeps the time of the transition,
-// and if upstream does not write the Deployment, it has the condition again.
+// withoutCondition runs upstream without the condition. Where upstream does not set another one, the Deployment still has it,
+// and another one with the same status keeps the time of the transition.
 func (w *worker) withoutCondition(world *World, condition *appsv1.DeploymentCondition) *Result {
 	without := world.DeepCopy()
 	util.RemoveDeploymentCondition(&without.Deployment.Status, condition.Type)
 	up := w.up.Pass(without, NewServer(without))
-	written := false
-	keep := func(d *appsv1.Deployment) {
+	before := world.Deployment.Status.Conditions
+	at := slices.IndexFunc(before, func(c appsv1.DeploymentCondition) bool { return c.Type == condition.Type })
+	restore := func(d *appsv1.Deployment) {
+		after := util.GetDeploymentCondition(d.Status, condition.Type)
+		if after == nil {
+			d.Status.Conditions = slices.Insert(d.Status.Conditions, min(at, len(d.Status.Conditions)), *condition)
+			return
+		}
 		for i := range d.Status.Conditions {
 			if c := &d.Status.Conditions[i]; c.Type == condition.Type && c.Status == condition.Status {
 				c.LastTransitionTime = condition.LastTransitionTime
 			}
 		}
 	}
-	for _, write := range up.Writes {
-		if write.Deployment != nil {
-			written = true
-			keep(write.Deployment)
+	for i := range up.Writes {
+		if d := up.Writes[i].Deployment; d != nil {
+			up.Writes[i].Deployment = d.DeepCopy()
+			restore(up.Writes[i].Deployment)
 		}
 	}
 	up.Deployment = up.Deployment.DeepCopy()
-	keep(up.Deployment)
-	if !written {
-		up.Deployment.Status = *world.Deployment.Status.DeepCopy()
-	}
+	restore(up.Deployment)
 	up.Status = &up.Deployment.Status
 	return up
 }
