@@ -128,12 +128,10 @@ func (w *worker) withoutCondition(world *World, condition *appsv1.DeploymentCond
 	without := world.DeepCopy()
 	util.RemoveDeploymentCondition(&without.Deployment.Status, condition.Type)
 	up := w.up.Pass(without, NewServer(without))
-	before := world.Deployment.Status.Conditions
-	at := slices.IndexFunc(before, func(c appsv1.DeploymentCondition) bool { return c.Type == condition.Type })
 	restore := func(d *appsv1.Deployment) {
 		after := util.GetDeploymentCondition(d.Status, condition.Type)
 		if after == nil {
-			d.Status.Conditions = slices.Insert(d.Status.Conditions, min(at, len(d.Status.Conditions)), *condition)
+			d.Status.Conditions = slices.Clone(world.Deployment.Status.Conditions)
 			return
 		}
 		for i := range d.Status.Conditions {
