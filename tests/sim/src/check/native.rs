@@ -23,7 +23,7 @@ pub(crate) struct Native {
     /// The UID of the custom resource.
     uid: String,
     written: Written,
-    /// What it has after the plan under way.
+    /// What it has after the plan in progress.
     planned: Option<Written>,
     /// The UID of the new ReplicaSet, if its rollout was complete when a plan for the custom resource reported that.
     completed: Option<String>,
