@@ -143,15 +143,9 @@ pub(crate) fn with_rollout_conditions(
             let end = "has successfully progressed.";
             set_condition(&mut status, progressing("True", NEW_SET_AVAILABLE, end));
         } else if has_progressed(before, &status) {
-            let mut condition = progressing("True", SET_UPDATED, "is progressing.");
             // Progress changes the update time even if status and reason stay the same.
-            if let Some(current) = current {
-                if current.status == "True" {
-                    condition.last_transition_time = current.last_transition_time;
-                }
-                remove_condition(&mut status, PROGRESSING);
-            }
-            set_condition(&mut status, condition);
+            let condition = progressing("True", SET_UPDATED, "is progressing.");
+            replace_condition(&mut status, condition);
         } else if has_timed_out(deployment, &status, now) {
             let end = "has timed out progressing.";
             set_condition(&mut status, progressing("False", TIMED_OUT, end));
@@ -279,13 +273,20 @@ pub(crate) fn new_condition(
 }
 
 /// `SetDeploymentCondition`: a condition with the same status and reason stays as it is, and a changed one moves to the end.
-pub(crate) fn set_condition(status: &mut DeploymentStatus, mut new: Condition) {
+pub(crate) fn set_condition(status: &mut DeploymentStatus, new: Condition) {
+    let current = condition(status, &new.kind);
+    let is_same =
+        |current: &Condition| current.status == new.status && current.reason == new.reason;
+    if !current.is_some_and(is_same) {
+        replace_condition(status, new);
+    }
+}
+
+/// Sets a condition, even if its status and reason stay the same. Only a change of the status is a transition.
+pub(crate) fn replace_condition(status: &mut DeploymentStatus, mut new: Condition) {
     if let Some(current) = condition(status, &new.kind)
         && current.status == new.status
     {
-        if current.reason == new.reason {
-            return;
-        }
         new.last_transition_time = current.last_transition_time;
     }
     remove_condition(status, &new.kind);

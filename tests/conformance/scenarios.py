@@ -507,7 +507,11 @@ CUSTOM = Owner("apps.rollplan.dev/v1alpha1", "PlannedDeployment", "planneddeploy
 )
 def custom_resource(run: Recorder) -> None:
     """The owner is a custom resource, which the request must name in its target."""
-    run.sync("creates the ReplicaSet and updates the status of the custom resource")
+    run.sync("creates the ReplicaSet, and writes the first condition of the custom resource")
+    run.show()
+    run.sync("writes the revision")
+    run.show()
+    run.sync("writes the rest of the status")
     run.show()
     run.sync("nothing is left to do")
 

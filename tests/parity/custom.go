@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
 // Upstream only supports apps/v1 Deployments. In these tests, the same object is a custom resource for our side. The
-// results must be the same except for four differences, each of which one of the functions below reverts.
+// results must be the same except for a few differences, each of which one of the functions below reverts.
 
 // templateDigest is an annotation that our planner sets on each ReplicaSet that it creates for a custom resource. The
 // template of a custom resource has no defaults, unlike that of its ReplicaSet, so comparing them is not enough.
@@ -18,44 +23,184 @@ const templateDigest = "rollplan.dev/template-digest"
 
 // compareCustom compares a pass in which the owner is a custom resource on our side.
 //
-// The server ignores metadata in a status write of a custom resource. If the first status write of upstream contains a
-// new revision, our plan therefore writes only the revision and ends, because the next write to the Deployment would be
-// stale. The status follows in the next plan, which is compared as well, starting from the resulting objects.
+// The server ignores metadata in a status write of a custom resource. Where a status write of upstream contains a new
+// revision, our plan therefore writes only the first condition of the rollout, or only the revision, and ends, because the
+// next write to the Deployment would be stale. The next plans are compared as well, each starting from the resulting
+// objects: the condition is written once, then the revision once, then everything else.
 func (w *worker) compareCustom(world *World, up *Result) ([]Difference, *Result, error) {
 	w.then = nil
-	our, err := w.ours.Pass(world, up)
+	conditions, revisions := 0, 0
+	for {
+		if outdated := outdatedCondition(world); outdated != nil {
+			up = w.withoutCondition(world, outdated)
+		}
+		our, err := w.ours.Pass(world, up)
+		if err != nil {
+			return nil, our, err
+		}
+		noDigest(our)
+		ownerKind(world, our)
+		left := &World{Now: world.Now, PodsComplete: world.PodsComplete, Pods: world.Pods, Owner: world.Owner, Noise: world.Noise, Refuse: world.Refuse, Deployment: our.Deployment.DeepCopy()}
+		for _, k := range sortedKeys(our.Sets) {
+			left.ReplicaSets = append(left.ReplicaSets, our.Sets[k].DeepCopy())
+		}
+		var diffs []Difference
+		switch {
+		case revisionByItself(our):
+			revisions++
+			diffs = Compare(world, statusApart(world, up), statusApart(world, our))
+		case conditionByItself(world, up, our):
+			conditions++
+			diffs = Compare(world, revisionApart(world, up), our)
+		default:
+			return inPlan(w.then, Compare(world, up, our)), our, nil
+		}
+		if len(diffs) > 0 {
+			return inPlan(w.then, diffs), our, nil
+		}
+		if conditions > 1 || revisions > 1 {
+			return []Difference{{"the condition or the revision of a custom resource is written twice", writeLines(up.Writes), writeLines(our.Writes)}}, our, nil
+		}
+		world, w.then = left, left
+		up = w.up.Pass(world, NewServer(world))
+	}
+}
+
+// inPlan marks differences that were found in a later plan.
+func inPlan(then *World, diffs []Difference) []Difference {
+	if then != nil {
+		for i := range diffs {
+			diffs[i].What += " (in a later plan)"
+		}
+	}
+	return diffs
+}
+
+var inQuotes = regexp.MustCompile(`"([^"]*)"`)
+
+// outdatedCondition returns the condition of an earlier rollout, which our planner replaces as if there were none: it names
+// another ReplicaSet than the new one, or the revision of the rollout has not been written, and it is not the first
+// condition of this rollout. Upstream keeps it.
+func outdatedCondition(w *World) *appsv1.DeploymentCondition {
+	d := w.Deployment
+	progressing := util.GetDeploymentCondition(d.Status, appsv1.DeploymentProgressing)
+	if progressing == nil || !util.HasProgressDeadline(d) || d.Spec.Paused || d.DeletionTimestamp != nil || progressing.Reason == util.PausedDeployReason {
+		return nil
+	}
+	found := newSet(w)
+	if found == nil {
+		return nil
+	}
+	name := ""
+	if m := inQuotes.FindStringSubmatch(progressing.Message); m != nil {
+		name = m[1]
+	}
+	first := progressing.Reason == util.NewReplicaSetReason || progressing.Reason == util.FoundNewRSReason
+	if name == found.Name && first {
+		return nil
+	}
+	if name != "" && name != found.Name || progressing.Reason == util.FailedRSCreateReason || d.Annotations[util.RevisionAnnotation] != found.Annotations[util.RevisionAnnotation] {
+		return progressing
+	}
+	return nil
+}
+
+// newSet returns the new ReplicaSet of a world.
+func newSet(w *World) *appsv1.ReplicaSet {
+	selector, err := metav1.LabelSelectorAsSelector(w.Deployment.Spec.Selector)
 	if err != nil {
-		return nil, nil, err
+		return nil
 	}
-	noDigest(our)
-	ownerKind(world, our)
-	if !revisionByItself(our) {
-		return Compare(world, up, our), our, nil
+	var owned []*appsv1.ReplicaSet
+	for _, rs := range w.ReplicaSets {
+		owner := metav1.GetControllerOf(rs)
+		adoptable := owner == nil && rs.DeletionTimestamp == nil
+		if rs.Namespace == w.Deployment.Namespace && selector.Matches(labels.Set(rs.Labels)) && (adoptable || owner != nil && owner.UID == w.Deployment.UID) {
+			owned = append(owned, rs)
+		}
 	}
-	left := &World{Now: world.Now, PodsComplete: world.PodsComplete, Pods: world.Pods, Owner: world.Owner, Noise: world.Noise, Refuse: world.Refuse, Deployment: our.Deployment.DeepCopy()}
-	for _, k := range sortedKeys(our.Sets) {
-		left.ReplicaSets = append(left.ReplicaSets, our.Sets[k].DeepCopy())
+	return util.FindNewReplicaSet(w.Deployment, owned)
+}
+
+// withoutCondition runs upstream without the condition. Where upstream does not set another one, the Deployment still has it,
+// and another one with the same status keeps the time of the transition.
+func (w *worker) withoutCondition(world *World, condition *appsv1.DeploymentCondition) *Result {
+	without := world.DeepCopy()
+	util.RemoveDeploymentCondition(&without.Deployment.Status, condition.Type)
+	up := w.up.Pass(without, NewServer(without))
+	restore := func(d *appsv1.Deployment) {
+		after := util.GetDeploymentCondition(d.Status, condition.Type)
+		if after == nil {
+			d.Status.Conditions = slices.Clone(world.Deployment.Status.Conditions)
+			return
+		}
+		for i := range d.Status.Conditions {
+			if c := &d.Status.Conditions[i]; c.Type == condition.Type && c.Status == condition.Status {
+				c.LastTransitionTime = condition.LastTransitionTime
+			}
+		}
 	}
-	diffs := Compare(world, statusApart(world, up), statusApart(world, our))
-	if len(diffs) > 0 {
-		return diffs, our, nil
+	for i := range up.Writes {
+		if d := up.Writes[i].Deployment; d != nil {
+			up.Writes[i].Deployment = d.DeepCopy()
+			restore(up.Writes[i].Deployment)
+		}
 	}
-	w.then = left
-	then := w.up.Pass(left, NewServer(left))
-	next, err := w.ours.Pass(left, then)
-	if err != nil {
-		return nil, our, err
+	up.Deployment = up.Deployment.DeepCopy()
+	restore(up.Deployment)
+	up.Status = &up.Deployment.Status
+	return up
+}
+
+// nameCondition lets the message of the condition name a ReplicaSet: usually the new one, sometimes another.
+func nameCondition(w *World, choice int) {
+	found := newSet(w)
+	for i := range w.Deployment.Status.Conditions {
+		c := &w.Deployment.Status.Conditions[i]
+		if c.Type != appsv1.DeploymentProgressing || !strings.HasPrefix(c.Message, "was ") {
+			continue
+		}
+		switch {
+		case choice%8 == 0:
+			c.Message = `ReplicaSet "other" ` + c.Message
+		case choice%8 > 2 && found != nil:
+			c.Message = fmt.Sprintf("ReplicaSet %q %s", found.Name, c.Message)
+		}
 	}
-	noDigest(next)
-	ownerKind(left, next)
-	if revisionByItself(next) {
-		return []Difference{{"the revision of a custom resource is written twice", writeLines(then.Writes), writeLines(next.Writes)}}, our, nil
+}
+
+// conditionByItself reports whether our plan writes a status without the new revision, which upstream writes with it.
+func conditionByItself(w *World, up, our *Result) bool {
+	before := w.Deployment.Annotations[util.RevisionAnnotation]
+	writes := func(r *Result) bool {
+		return slices.ContainsFunc(r.Writes, func(w Write) bool { return w.Deployment != nil })
 	}
-	for _, d := range Compare(left, then, next) {
-		d.What += " (in the next plan)"
-		diffs = append(diffs, d)
+	return writes(our) && our.Deployment.Annotations[util.RevisionAnnotation] == before &&
+		writes(up) && up.Deployment.Annotations[util.RevisionAnnotation] != before
+}
+
+// revisionApart returns a copy of the result in which the write of the status does not change the revision.
+func revisionApart(w *World, r *Result) *Result {
+	before, had := w.Deployment.Annotations[util.RevisionAnnotation]
+	restore := func(d *appsv1.Deployment) *appsv1.Deployment {
+		d = d.DeepCopy()
+		if had {
+			d.Annotations[util.RevisionAnnotation] = before
+		} else {
+			delete(d.Annotations, util.RevisionAnnotation)
+		}
+		return d
 	}
-	return diffs, next, nil
+	c := *r
+	c.Writes = append([]Write(nil), r.Writes...)
+	for i := range c.Writes {
+		if c.Writes[i].Deployment != nil {
+			c.Writes[i].Deployment = restore(c.Writes[i].Deployment)
+		}
+	}
+	c.Deployment = restore(r.Deployment)
+	c.Status = &c.Deployment.Status
+	return &c
 }
 
 // noDigest removes the template digest.

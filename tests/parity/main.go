@@ -332,6 +332,7 @@ func (w *worker) unit(c *config, s *stats, unit, count int) error {
 			if ru := world.Deployment.Spec.Strategy.RollingUpdate; ru != nil && zero(ru.MaxSurge) && zero(ru.MaxUnavailable) {
 				continue // the server rejects updates of this invalid spec, and the revision must be written
 			}
+			nameCondition(world, i)
 			world.Owner = &metav1.TypeMeta{APIVersion: "apps.example.com/v1alpha1", Kind: "Rollout"}
 		}
 		w.named, w.then = "", nil

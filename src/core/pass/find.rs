@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::sets::{Found, WorkingCopy};
-use super::{Pass, SyncResult, publish, quote};
+use super::{Pass, SyncResult};
 use crate::action::OnFailure;
 use crate::revision::{self, REVISION, TEMPLATE_DIGEST};
 use crate::snapshot::{Deployment, ReplicaSet};
@@ -43,13 +43,13 @@ impl Pass<'_> {
             return self.write_set(set, OnFailure::Stop);
         }
         let revision = self.sets.annotations(&set).get(REVISION).cloned();
-        let mut needs_update = self.owner.set_revision(revision.unwrap_or_default());
-        if self.owner.has_deadline() && self.owner.progressing().is_none() {
-            let name = &self.sets.cached(&set).metadata.name;
-            let message = format!("Found new replica set {}", quote(name));
-            self.set_progressing("True", publish::FOUND_NEW_SET, message);
-            needs_update = true;
+        let name = &self.sets.cached(&set).metadata.name;
+        let revision = revision.unwrap_or_default();
+        let misses_rollout = self.owner.misses_rollout(name, &revision);
+        if misses_rollout {
+            self.owner.find_rollout(name, self.snapshot.now);
         }
+        let needs_update = self.owner.set_revision(revision) || misses_rollout;
         if needs_update {
             self.write_status()?;
         }

@@ -123,10 +123,19 @@ pub(crate) fn observe(
     }
     let found = pass.sets.look_up_all();
     if deleting || deployment.spec.paused {
-        pass.calculate_status(&found)
-    } else {
-        pass.calculate_rollout_status(&found)
+        return pass.calculate_status(&found);
     }
+    if let Some(new) = found.new.as_ref().filter(|_| !deployment.is_native()) {
+        let set = &pass.sets.cached(new).metadata.name;
+        let revision = pass.sets.annotations(new).get(revision::REVISION);
+        if pass
+            .owner
+            .misses_rollout(set, revision.map_or("", String::as_str))
+        {
+            pass.owner.find_rollout(set, snapshot.now);
+        }
+    }
+    pass.calculate_rollout_status(&found)
 }
 
 /// The new ReplicaSet, if there is one, and the old ones by age.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::{publish, quote};
 use crate::action::{Action, OwnerChange, Target};
 use crate::revision::REVISION;
 use crate::snapshot::{Condition, Deployment, DeploymentStatus};
@@ -42,6 +43,52 @@ impl<'a> Owner<'a> {
         status::condition(&self.status, status::PROGRESSING)
     }
 
+    /// Whether the status has no condition for the rollout of this ReplicaSet with this revision.
+    ///
+    /// The server writes status and revision of a Deployment at once, and those of a custom resource with two calls, of
+    /// which either may fail. Kubernetes never times out a rollout that was complete, so a custom resource that keeps the
+    /// condition of an earlier rollout would never report that a later one is stuck. Its conditions before the revision is
+    /// written are therefore those of an earlier rollout, except for the first one of this rollout.
+    pub(super) fn misses_rollout(&self, set: &str, revision: &str) -> bool {
+        if !self.has_deadline() {
+            return false;
+        }
+        let Some(progressing) = self.progressing() else {
+            return true;
+        };
+        let Deployment { metadata, spec, .. } = self.deployment;
+        if self.deployment.is_native() || spec.paused || metadata.deletion_timestamp.is_some() {
+            return false;
+        }
+        let named = progressing.message.split('"').nth(1);
+        let is_first = named == Some(set) && is_first(progressing);
+        let is_earlier = named.is_some_and(|named| named != set)
+            || progressing.reason == publish::CREATE_FAILED
+            || self.stored_revision() != revision;
+        is_earlier && !is_first
+    }
+
+    /// Sets the condition of a rollout that the status does not have a condition for.
+    pub(super) fn find_rollout(&mut self, set: &str, now: Time) {
+        let message = format!("Found new replica set {}", quote(set));
+        let reason = publish::FOUND_NEW_SET;
+        let condition = status::new_condition(status::PROGRESSING, "True", reason, message, now);
+        status::replace_condition(self.status.to_mut(), condition);
+    }
+
+    /// Whether the condition in memory is the first one of a rollout, and the server does not have it.
+    fn begins_rollout(&self) -> bool {
+        let stored = status::condition(&self.stored_status, status::PROGRESSING);
+        self.progressing()
+            .is_some_and(|progressing| is_first(progressing) && stored != Some(progressing))
+    }
+
+    /// Go reads an absent annotation as "".
+    fn stored_revision(&self) -> &str {
+        let annotations = &self.deployment.metadata.annotations;
+        annotations.get(REVISION).map_or("", String::as_str)
+    }
+
     pub(super) fn set_progressing(
         &mut self,
         value: &str,
@@ -64,8 +111,8 @@ impl<'a> Owner<'a> {
     }
 
     /// The action that writes status and revision as they are in memory. `None` if the server has them. The API server
-    /// drops metadata from a write of the status of a custom resource, so its revision has a write of its own, and the next
-    /// plan writes the status.
+    /// drops metadata from a write of the status of a custom resource, so its revision has a write of its own. The first
+    /// condition of a rollout is written before the revision, and any other status after it.
     pub(super) fn difference(&self) -> Option<Action> {
         let deployment = self.deployment;
         let stored = deployment.metadata.annotations.get(REVISION);
@@ -76,7 +123,11 @@ impl<'a> Owner<'a> {
         }
         let owner = Target::owner(deployment);
         let is_native = deployment.is_native();
-        if let Some(revision) = revision.filter(|_| !is_native) {
+        let (revision, alone) = match is_native || self.begins_rollout() {
+            true => (revision.filter(|_| is_native), None),
+            false => (None, revision),
+        };
+        if let Some(revision) = alone {
             let before = &deployment.metadata.annotations;
             let mut after = before.clone();
             after.insert(REVISION.to_owned(), revision.to_owned());
@@ -94,4 +145,10 @@ impl<'a> Owner<'a> {
             }),
         })
     }
+}
+
+/// Whether a condition is the first one of a rollout.
+fn is_first(progressing: &Condition) -> bool {
+    let reason = progressing.reason.as_str();
+    [publish::NEW_SET_CREATED, publish::FOUND_NEW_SET].contains(&reason)
 }

@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::writes_status;
 use crate::action::{Action, Event, NewReplicaSet, OnFailure, SetChange, Step, Target, apply_all};
 use crate::interrupt::Interrupt;
 use crate::pass::Outcome;
@@ -25,6 +24,9 @@ pub(super) struct Merged<'a> {
     pub(super) created: Option<Box<NewReplicaSet>>,
     /// The write of the Deployment.
     pub(super) owner: Option<Step>,
+    /// Whether the next plan must write the Deployment again: a plan writes each object once, and a custom resource has
+    /// separate writes for status and revision.
+    pub(super) owner_needs_more: bool,
     /// Whether a call was rejected when the last plan was carried out.
     pub(super) refused: bool,
 }
@@ -59,17 +61,16 @@ impl<'a> Merged<'a> {
             sets: BTreeMap::new(),
             created: None,
             owner: None,
+            owner_needs_more: false,
             refused: false,
         }
     }
 
-    /// Whether a pass can be part of the plan: it does not roll back after another write of the Deployment. The revision of
-    /// a custom resource replaces the write of its status, which the next plan publishes.
+    /// Whether a pass can be part of the plan: it does not roll back after another write of the Deployment.
     pub(super) fn accepts(&self, outcome: &Outcome) -> bool {
         outcome.actions().all(|action| match action {
             Action::UpdateDeployment { change, .. } => {
-                let owner = self.owner.as_ref();
-                owner.is_none_or(|step| !change.is_rollback() && writes_status(step))
+                self.owner.is_none() || !change.is_rollback()
             }
             _ => true,
         })
@@ -176,10 +177,9 @@ impl<'a> Merged<'a> {
             Action::DeleteReplicaSet { set } => {
                 self.sets.entry(set.name).or_default().deleted = true;
             }
-            Action::UpdateDeployment { .. } => {
-                self.owner = Some(Step::of(action, on_failure).with_events(events));
+            Action::UpdateDeployment { .. } | Action::UpdateDeploymentStatus { .. } => {
+                self.add_owner(Step::of(action, on_failure).with_events(events));
             }
-            Action::UpdateDeploymentStatus { .. } => self.add_status(action, events),
         }
     }
 
@@ -231,18 +231,23 @@ impl<'a> Merged<'a> {
         }
     }
 
-    /// Adds a status, which replaces an earlier one. A revision that the earlier one writes is kept.
-    fn add_status(&mut self, mut action: Action, events: Vec<Event>) {
-        let earlier = match self.owner.as_mut().and_then(|step| step.action.as_mut()) {
-            // One write of the Deployment for each plan: the next plan writes the status of a custom resource.
-            Some(Action::UpdateDeployment { .. }) => return,
-            Some(Action::UpdateDeploymentStatus { revision, .. }) => revision.take(),
-            Some(_) | None => None,
-        };
-        if let Action::UpdateDeploymentStatus { revision, .. } = &mut action {
-            *revision = revision.take().or(earlier);
+    /// Adds a write of the Deployment. A status replaces an earlier one, and keeps the revision that it writes.
+    fn add_owner(&mut self, mut step: Step) {
+        let before = self.owner.as_mut().and_then(|step| step.action.as_mut());
+        match (before, &mut step.action) {
+            (None, _) => self.owner = Some(step),
+            (
+                Some(Action::UpdateDeploymentStatus {
+                    revision: earlier, ..
+                }),
+                Some(Action::UpdateDeploymentStatus { revision, .. }),
+            ) if !self.owner_needs_more => {
+                *revision = revision.take().or(earlier.take());
+                self.owner = Some(step);
+            }
+            // Status and revision of a custom resource.
+            (Some(_), _) => self.owner_needs_more = true,
         }
-        self.owner = Some(Step::of(action, OnFailure::Stop).with_events(events));
     }
 }
 

@@ -16,7 +16,7 @@ use crate::action::{Action, Step, apply_all};
 use crate::interrupt::{Interrupt, Interrupted, Never};
 use crate::pass::{self, Outcome, Rules, Stop, overlap};
 use crate::plan::Plan;
-use crate::snapshot::{Options, Snapshot};
+use crate::snapshot::{DeploymentStatus, Options, Snapshot};
 use crate::status;
 use crate::strategy;
 
@@ -159,20 +159,18 @@ impl<'a> LookAhead<'a> {
     fn into_plan(self, exhausted: bool) -> Plan {
         let snapshot = self.snapshot;
         let world = self.world.as_ref().unwrap_or(snapshot);
-        let steps = self.merged.into_steps(world, self.interrupt);
-        let status = match steps.iter().any(writes_status) {
-            true => world.deployment.status.clone(),
-            // A plan that writes the revision of a custom resource leaves its status to the next plan.
-            false => snapshot.deployment.status.clone(),
-        };
+        let settled = self.settled && !self.merged.owner_needs_more;
+        let steps = self.merged.into_steps(self.interrupt);
+        // The plan may leave the status of the world to the next one.
+        let status = steps.iter().find_map(written_status);
+        let status = status.unwrap_or(&snapshot.deployment.status).clone();
         Plan {
             requeue_after: match self.stop {
                 Some(Stop::NamespaceTerminating) => None,
                 Some(Stop::Overlap) => Some(overlap::retry_after()),
                 _ => status::requeue_after(&world.deployment, &status, snapshot.now),
             },
-            // The second write of a custom resource is still missing.
-            settled: self.settled && status == world.deployment.status,
+            settled,
             exhausted,
             steps,
             status,
@@ -208,8 +206,11 @@ fn copy(snapshot: &Snapshot, interrupt: &dyn Interrupt) -> Snapshot {
     }
 }
 
-fn writes_status(step: &Step) -> bool {
-    matches!(step.action, Some(Action::UpdateDeploymentStatus { .. }))
+fn written_status(step: &Step) -> Option<&DeploymentStatus> {
+    match &step.action {
+        Some(Action::UpdateDeploymentStatus { status, .. }) => Some(status),
+        _ => None,
+    }
 }
 
 /// Whether the cluster must be observed again after this pass, because only the server knows the result.

@@ -22,7 +22,7 @@ impl<'a> Merged<'a> {
     /// No scale-down depends on a scale-up of the plan, so they come first. Annotations come before both, because one that
     /// is not updated in time may stay stale indefinitely. After a rejection the status comes right after the checks, so
     /// that no other rejection can hide it.
-    pub(super) fn into_steps(self, world: &Snapshot, interrupt: &dyn Interrupt) -> Vec<Step> {
+    pub(super) fn into_steps(self, interrupt: &dyn Interrupt) -> Vec<Step> {
         let mut sets = self.set_steps(interrupt);
         if self.created.is_some() || !sets.ups.is_empty() {
             // The scale-ups count on the room that these make.
@@ -36,7 +36,7 @@ impl<'a> Merged<'a> {
             Step::of(Action::CreateReplicaSet(set), OnFailure::Stop).with_events(events)
         });
         let owner = self.owner;
-        let owner = owner.filter(|step| changes_owner(self.before, world, step));
+        let owner = owner.filter(|step| changes_owner(self.before, step));
         let (owner_first, owner_last) = match self.refused {
             true => (owner, None),
             false => (None, owner),
@@ -89,11 +89,11 @@ fn by_age<'a>(mut steps: Vec<(&'a ReplicaSet, Step)>) -> impl Iterator<Item = St
 }
 
 /// Whether the merged write of the Deployment still changes it.
-fn changes_owner(before: &Snapshot, world: &Snapshot, step: &Step) -> bool {
+fn changes_owner(before: &Snapshot, step: &Step) -> bool {
     match &step.action {
-        Some(Action::UpdateDeploymentStatus { revision, .. }) => {
-            revision.is_some() || before.deployment.status != world.deployment.status
-        }
+        Some(Action::UpdateDeploymentStatus {
+            status, revision, ..
+        }) => revision.is_some() || before.deployment.status != *status,
         _ => true,
     }
 }

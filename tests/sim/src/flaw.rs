@@ -1,6 +1,7 @@
 //! Deliberate bugs, which show that the checks detect them.
 
 use rollplan_core::action::{Action, apply};
+use rollplan_core::revision::REVISION;
 use rollplan_core::snapshot::{Options, ReplicaSet, Snapshot};
 use rollplan_core::{Plan, plan_pass, plan_settled};
 
@@ -36,6 +37,8 @@ pub enum Flaw {
     ScalesUpFirst,
     /// The predicted effect of a scale action lacks its annotations.
     ApplyDropsAnnotations,
+    /// The planner keeps the condition that a custom resource has of an earlier rollout.
+    KeepsEarlierCondition,
     /// A caller of verdicts treats pods that are not ready yet as a failure.
     JudgesUnready,
     /// A caller of verdicts does not send back the previous one.
@@ -58,6 +61,7 @@ impl Flaw {
         Self::NoClamp,
         Self::ScalesUpFirst,
         Self::ApplyDropsAnnotations,
+        Self::KeepsEarlierCondition,
         Self::JudgesUnready,
         Self::ForgetsVerdict,
     ];
@@ -76,6 +80,11 @@ impl Flaw {
                 });
                 plan
             }
+            Self::KeepsEarlierCondition if !snapshot.deployment.is_native() => Plan {
+                // The revision is never written.
+                settled: false,
+                ..plan_settled(&with_current_condition(snapshot), options)
+            },
             _ => plan_settled(snapshot, options),
         }
     }
@@ -95,6 +104,28 @@ impl Flaw {
             _ => apply(snapshot, action),
         }
     }
+}
+
+/// The snapshot with the condition of an earlier rollout as that of the current one.
+fn with_current_condition(snapshot: &Snapshot) -> Snapshot {
+    let mut snapshot = snapshot.clone();
+    let deployment = &mut snapshot.deployment;
+    let template = &deployment.spec.template;
+    let mut sets = snapshot.replica_sets.iter();
+    if let Some(new) = sets.find(|set| set.template.same_as(template)) {
+        let revision = new.metadata.annotations.get(REVISION).cloned();
+        let revision = revision.unwrap_or_default();
+        deployment
+            .metadata
+            .annotations
+            .insert(REVISION.to_owned(), revision);
+        for condition in &mut deployment.status.conditions {
+            if let Some(named) = condition.message.split('"').nth(1) {
+                condition.message = condition.message.replace(named, &new.metadata.name);
+            }
+        }
+    }
+    snapshot
 }
 
 /// A look-ahead that repeats one sync of Kubernetes, and counts the pods that were reported.

@@ -60,7 +60,7 @@ fn setup(random: &mut Rng) -> Setup {
         min_ready_seconds: pick(random, &[0, 0, 0, 5, 20]),
         history: pick(random, &[10, 10, 2, 1, 0, i32::MAX]),
         deadline_seconds: pick(random, &[600, 600, 30, i32::MAX]),
-        custom: random.u8(..8) == 0,
+        custom: random.u8(..8) < 3,
         stranger: random.u8(..4) == 0,
         orphan: random.u8(..6) == 0,
     }

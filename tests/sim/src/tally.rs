@@ -72,6 +72,7 @@ tallies! {
     ExemptDisowned = "owner: removed after the plan was made",
     ExemptInconsistent = "settled: a ReplicaSet reported more available pods than its size",
     ExemptNoDeadline = "deadline: Recreate has not shown any progress yet, as upstream",
+    ExemptNativeOutdated = "conditions: the native Deployment keeps that of an earlier rollout, as upstream",
     ExemptInherited = "lint: the violation existed before and did not get worse",
     ExemptUnseenPod = "Recreate: an old pod that no watch had delivered",
     ExemptRecreatePaused = "Recreate: paused or scaled";
@@ -92,6 +93,8 @@ tallies! {
     CheckTimer = "a plan has a timer: it is not zero",
     CheckStatus = "at rest: the published status is correct",
     CheckDeadline = "stuck after its deadline: the status reports it",
+    CheckCurrent = "a custom resource at rest: Progressing is about the current rollout",
+    CheckConditions = "a custom resource at rest: its conditions are those of a native Deployment",
     CheckUndo = "a rollback restored the template",
     CheckComplete = "complete: reported as complete, without blockers",
     CheckStuck = "stuck: the first reported blocker is the actual cause",

@@ -101,6 +101,11 @@ fn wrong_prediction_of_an_action_is_detected() {
 }
 
 #[test]
+fn conditions_of_an_earlier_rollout_are_detected() {
+    detect(Flaw::KeepsEarlierCondition, &["conditions"]);
+}
+
+#[test]
 fn verdicts_about_passing_states_are_detected() {
     detect(Flaw::JudgesUnready, &["verdict"]);
 }

@@ -12,7 +12,7 @@ use rollplan_core::snapshot::{
 use rollplan_core::template::{Template, Value};
 
 use crate::adapter::{Adapter, View};
-use crate::check::Violation;
+use crate::check::{Native, Violation};
 use crate::clock;
 use crate::flaw::Flaw;
 use crate::pods::{PodState, StoredPod, Transition};
@@ -27,6 +27,8 @@ pub struct World {
     pub(crate) flaw: Flaw,
     pub(crate) store: Store,
     pub(crate) adapter: Adapter,
+    /// The native Deployment with which a custom resource is compared.
+    pub(crate) native: Native,
     /// Seconds since the start.
     pub(crate) now: i64,
     pub(crate) pods_made: u32,
@@ -80,6 +82,7 @@ impl World {
             flaw,
             store: Store::default(),
             adapter: Adapter::default(),
+            native: Native::default(),
             now: 0,
             pods_made: 0,
             templates: (0..TEMPLATES).map(template).collect(),

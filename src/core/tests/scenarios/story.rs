@@ -651,15 +651,17 @@ fn selector(value: &str) -> Told<LabelSelector> {
 
 // Words.
 
-/// The words of a line. A quoted word can contain spaces.
+/// The words of a line. A quoted word can contain spaces, and quotes after a backslash.
 fn words(line: &str) -> Told<Vec<String>> {
     if line.trim_start().starts_with('#') {
         return Ok(vec![]);
     }
     let mut words = vec![String::new()];
     let mut quoted = false;
-    for letter in line.chars() {
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
         match letter {
+            '\\' => words.last_mut().unwrap().extend(letters.next()),
             '"' => quoted = !quoted,
             ' ' if !quoted => words.push(String::new()),
             _ => words.last_mut().unwrap().push(letter),

@@ -172,6 +172,7 @@ impl World {
         let plan = self.flaw.plan(&snapshot, Options::default());
         self.trace(|| format!("  the adapter observes {}", describe(&snapshot)));
         self.check_plan(&snapshot, &plan);
+        self.plan_native(&snapshot, &plan);
         let seen = Seen::new(snapshot, &self.adapter.view);
         self.adapter.failures.clear();
         let sizes = seen.sets.iter();
@@ -234,6 +235,9 @@ impl World {
             adapter.back_off = 0;
         } else {
             adapter.limit(now);
+        }
+        if clean {
+            self.write_native();
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Checks each plan (`plans`), each write (`writes`, `bounds`), and the state of the world when nothing changes anymore
-//! (`rest`, `stuck`, `verdict`).
+//! (`rest`, `native`, `stuck`, `verdict`).
 
 mod bounds;
+mod native;
 mod plans;
 mod rest;
 mod stuck;
 mod verdict;
 mod writes;
+
+pub(crate) use native::Native;
 
 use std::fmt;
 

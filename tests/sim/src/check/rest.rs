@@ -89,6 +89,7 @@ impl World {
         }
         self.check_status(&deployment);
         self.check_deadline(&deployment);
+        self.check_conditions(&deployment, &snapshot);
     }
 
     fn check_status(&mut self, deployment: &Deployment) {

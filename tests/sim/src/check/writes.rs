@@ -26,6 +26,7 @@ impl World {
         self.check_apply(action, before, owner_before, written);
         match (action, before, written) {
             (Action::CreateReplicaSet(_), _, Written::Set(after)) => {
+                self.begin_native();
                 self.check_scale_up(running, after, 0);
             }
             (Action::ScaleReplicaSet { from, to, .. }, _, Written::Set(after)) if to > from => {

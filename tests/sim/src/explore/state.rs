@@ -82,6 +82,7 @@ pub(super) fn fingerprint(world: &World) -> u64 {
         .as_ref()
         .map(of_deployment)
         .hash(&mut hasher);
+    hash_status(world.native.status(), &mut hasher);
     for stored in store.sets.values() {
         (of_set(stored), world.lost_of(&stored.set.metadata.uid)).hash(&mut hasher);
     }

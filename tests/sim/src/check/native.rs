@@ -1,0 +1,256 @@
+//! Compares the conditions of a custom resource with those of a native Deployment in the same world: with the same spec,
+//! ReplicaSets and pods, planned at the same times, and written whenever the adapter carries out all calls of its plan.
+
+use rollplan_core::Plan;
+use rollplan_core::action::Action;
+use rollplan_core::revision::REVISION;
+use rollplan_core::snapshot::{
+    Condition, Deployment, DeploymentStatus, Options, ReplicaSet, Snapshot,
+};
+use rollplan_core::status::{self, NEW_SET_AVAILABLE, PROGRESSING};
+
+use super::is_owned;
+use crate::clock;
+use crate::tally::Tally;
+use crate::world::World;
+
+/// The maximum number of plans until the status of the native Deployment does not change anymore.
+const PLANS_MAX: usize = 8;
+
+/// What a native Deployment would have in the place of a custom resource.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Native {
+    /// The UID of the custom resource.
+    uid: String,
+    written: Written,
+    /// What it has after the plan in progress.
+    planned: Option<Written>,
+    /// The UID of the new ReplicaSet, if its rollout was complete when a plan for the custom resource reported that.
+    completed: Option<String>,
+    /// The same, once the calls of that plan have succeeded.
+    published: Option<String>,
+}
+
+/// What the controller writes to a Deployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) status: DeploymentStatus,
+    revision: Option<String>,
+}
+
+// === impl Native ===
+
+impl Native {
+    pub(crate) fn status(&self) -> &DeploymentStatus {
+        &self.written.status
+    }
+}
+
+// === impl Written ===
+
+impl Written {
+    /// The snapshot with a native Deployment in the place of the custom resource.
+    fn snapshot(&self, custom: &Snapshot) -> Snapshot {
+        let mut native = custom.clone();
+        let deployment = &mut native.deployment;
+        deployment.api_version = "apps/v1".to_owned();
+        deployment.kind = "Deployment".to_owned();
+        deployment.status = self.status.clone();
+        let annotations = &mut deployment.metadata.annotations;
+        annotations.remove(REVISION);
+        annotations.extend(
+            self.revision
+                .clone()
+                .map(|text| (REVISION.to_owned(), text)),
+        );
+        native
+    }
+
+    /// What a plan for this snapshot leaves.
+    fn after(&self, plan: &Plan) -> Self {
+        let mut after = self.clone();
+        for action in plan.steps.iter().filter_map(|step| step.action.as_ref()) {
+            if let Action::UpdateDeploymentStatus {
+                status, revision, ..
+            } = action
+            {
+                after.status.clone_from(status);
+                after.revision = revision.clone().or(after.revision);
+            }
+        }
+        after
+    }
+}
+
+impl World {
+    /// Plans for the native Deployment as well.
+    pub(crate) fn plan_native(&mut self, snapshot: &Snapshot, plan: &Plan) {
+        let deployment = &snapshot.deployment;
+        if deployment.is_native() {
+            return;
+        }
+        let mut native = std::mem::take(&mut self.native);
+        if native.uid != deployment.metadata.uid {
+            native = Native {
+                uid: deployment.metadata.uid.clone(),
+                ..Native::default()
+            };
+        }
+        let new = new_set(deployment, &snapshot.replica_sets);
+        let new_uid = new.map(|set| set.metadata.uid.clone());
+        if is_complete(snapshot, new) && is_available(&plan.status) {
+            native.completed = new_uid;
+        } else if new_uid.is_some() && native.completed != new_uid {
+            (native.completed, native.published) = (None, None);
+        }
+        let mut world = native.written.snapshot(snapshot);
+        let failures = std::mem::take(&mut world.failures);
+        let plan_native = |world: &Snapshot| self.flaw.plan(world, Options::default());
+        let mut planned = plan_native(&world);
+        if !failures.is_empty() {
+            // A call for the custom resource that was rejected is the one for the native Deployment on the same object.
+            world.failures = failures;
+            for failure in &mut world.failures {
+                let mut calls = planned.steps.iter().filter_map(|step| step.call.as_ref());
+                let rejected = &failure.call;
+                let same = calls.find(|call| {
+                    (call.verb, &call.name, &call.subresource)
+                        == (rejected.verb, &rejected.name, &rejected.subresource)
+                });
+                if let Some(call) = same {
+                    failure.call = call.clone();
+                }
+            }
+            planned = plan_native(&world);
+        }
+        native.planned = Some(native.written.after(&planned));
+        self.native = native;
+    }
+
+    /// All calls of the adapter's plan have succeeded, so those for a native Deployment have, too.
+    pub(crate) fn write_native(&mut self) {
+        if let Some(written) = self.native.planned.take() {
+            self.native.written = written;
+            self.native.published.clone_from(&self.native.completed);
+        }
+    }
+
+    /// A rollout begins, and that of another ReplicaSet is no longer the current one.
+    pub(super) fn begin_native(&mut self) {
+        (self.native.completed, self.native.published) = (None, None);
+    }
+
+    /// At rest, a condition of a custom resource is never about an earlier rollout, and its conditions are those of the native
+    /// Deployment after its last timer: type, status, reason, and the ReplicaSet that the message names. As upstream, a native
+    /// Deployment may keep the condition of an earlier rollout, for example if the controller dies after it creates the new
+    /// ReplicaSet. It is not compared then, nor if the rollout was complete only while the adapter wrote the revision of the
+    /// custom resource, nor while it is paused: the deadline or the pause may be noticed first.
+    pub(super) fn check_conditions(&mut self, deployment: &Deployment, snapshot: &Snapshot) {
+        if deployment.is_native() || deployment.spec.paused {
+            return;
+        }
+        let native = self.native_at_rest(snapshot);
+        if let Some(new) = new_set(deployment, &snapshot.replica_sets) {
+            self.tallies.count(Tally::CheckCurrent);
+            if is_outdated(&deployment.status, new, self.native.completed.as_deref()) {
+                let name = &new.metadata.name;
+                let message = format!("{name} is the new ReplicaSet: {:?}", deployment.status);
+                self.violate("conditions", message);
+            }
+            if is_outdated(&native.status, new, self.native.published.as_deref()) {
+                return self.tallies.count(Tally::ExemptNativeOutdated);
+            }
+        }
+        self.tallies.count(Tally::CheckConditions);
+        let (custom, native) = (compared(&deployment.status), compared(&native.status));
+        if custom != native {
+            let message = format!("{custom:?}, but {native:?} of a native Deployment");
+            self.violate("conditions", message);
+        }
+    }
+
+    /// The native Deployment when its timer has expired.
+    fn native_at_rest(&self, snapshot: &Snapshot) -> Written {
+        let mut written = self.native.written.clone();
+        let mut now = self.now;
+        for _ in 0..PLANS_MAX {
+            let mut world = written.snapshot(snapshot);
+            world.now = clock::at(now);
+            let plan = self.flaw.plan(&world, Options::default());
+            let after = written.after(&plan);
+            let waits = plan.requeue_after.map(|span| span.seconds() + 1);
+            if after == written && waits.is_none() {
+                break;
+            }
+            now += waits.unwrap_or(0);
+            written = after;
+        }
+        written
+    }
+}
+
+/// The ReplicaSet with the template of the Deployment.
+fn new_set<'a>(deployment: &Deployment, sets: &'a [ReplicaSet]) -> Option<&'a ReplicaSet> {
+    let template = &deployment.spec.template;
+    let owned = sets.iter().filter(|set| is_owned(deployment, set));
+    let mut new: Vec<_> = owned.filter(|set| set.template.same_as(template)).collect();
+    new.sort_by_key(|set| (set.metadata.creation_timestamp, &set.metadata.name));
+    new.first().copied()
+}
+
+/// Whether all desired pods are updated and available, and no others exist.
+fn is_complete(snapshot: &Snapshot, new: Option<&ReplicaSet>) -> bool {
+    let deployment = &snapshot.deployment;
+    let sets = snapshot.replica_sets.iter();
+    let owned = sets.filter(|set| is_owned(deployment, set));
+    let (pods, available) = owned.fold((0, 0), |(pods, available), set| {
+        let status = &set.status;
+        (
+            pods + status.replicas,
+            available + status.available_replicas,
+        )
+    });
+    let wanted = deployment.spec.replicas;
+    let updated = new.map(|set| set.status.replicas);
+    updated == Some(wanted) && pods == wanted && available == wanted
+}
+
+/// Whether the condition is not about the current rollout of the new ReplicaSet.
+fn is_outdated(status: &DeploymentStatus, new: &ReplicaSet, completed: Option<&str>) -> bool {
+    status::condition(status, PROGRESSING).is_some_and(|progressing| {
+        named(progressing) != Some(&new.metadata.name)
+            || is_available(status) && completed != Some(&new.metadata.uid)
+    })
+}
+
+/// Whether a status reports a complete rollout.
+fn is_available(status: &DeploymentStatus) -> bool {
+    status::condition(status, PROGRESSING)
+        .is_some_and(|progressing| progressing.reason == NEW_SET_AVAILABLE)
+}
+
+/// The name in a message.
+fn named(condition: &Condition) -> Option<&str> {
+    condition.message.split('"').nth(1)
+}
+
+/// The parts of the conditions that are compared.
+fn compared(status: &DeploymentStatus) -> Vec<(&str, &str, &str, Option<&str>)> {
+    let conditions = status.conditions.iter().map(|condition| {
+        let Condition {
+            kind,
+            status,
+            reason,
+            ..
+        } = condition;
+        (
+            kind.as_str(),
+            status.as_str(),
+            reason.as_str(),
+            named(condition),
+        )
+    });
+    let mut conditions: Vec<_> = conditions.collect();
+    conditions.sort_unstable();
+    conditions
+}
