@@ -289,7 +289,7 @@ const DELAY_MAX: i64 = 6;
 const SKEW: Duration = Duration::ZERO;
 
 /// The number of random runs of each profile.
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 500;
 
 /// A Deployment whose pods start late, and report it even later.
 struct Late {
@@ -447,6 +447,6 @@ fn changes_are_lost_if_pods_that_start_count_as_none() {
         let lost = |seed| Late::new(profile, seed).run(Reports::AsNone).is_lost();
         let lost = (0..SEEDS).filter(|seed| lost(*seed)).count();
         println!("{profile:?}: {lost} of {SEEDS} runs lose a change");
-        assert!(lost >= 1, "{profile:?}: {lost}");
+        assert!(lost >= 5, "{profile:?}: {lost}");
     }
 }
