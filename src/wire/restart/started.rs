@@ -246,7 +246,7 @@ fn started(pods: &[&Pod], expected: i64, desired: i64, revision_at: Option<Time>
 fn starting(since: Option<Time>) -> Started {
     Started::Starting {
         reported: None,
-        since: since.unwrap_or(Time::default()),
+        since: since.unwrap_or_default(),
     }
 }
 

@@ -6,7 +6,6 @@ use rollplan_core::restart::{
     ContainerAt, Reference, Rollout, Started, Usage, Workload, references,
 };
 use rollplan_core::template::{Template, Value};
-use rollplan_core::time::Time;
 
 use super::WorkloadItem;
 use crate::proto;
@@ -140,7 +139,7 @@ impl Parser<'_> {
             (None, None, true) if matches!(rollout, Rollout::Progressing | Rollout::Stalled) => {
                 Started::Starting {
                     reported: None,
-                    since: revision_at.unwrap_or(Time::default()),
+                    since: revision_at.unwrap_or_default(),
                 }
             }
             (None, None, true) => Started::Never,
