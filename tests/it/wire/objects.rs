@@ -608,7 +608,7 @@ fn empty_fields_of_the_target_match_any_value() {
     let (typed, mut items) = half_way();
     for (api_version, kind) in [
         ("apps/v1", "StatefulSet"),
-        ("extensions/v1beta1", "Deployment"),
+        ("example.com/v1", "Deployment"),
     ] {
         let mut other = items[0].clone();
         other["apiVersion"] = api_version.into();
