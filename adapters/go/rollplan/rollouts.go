@@ -143,16 +143,17 @@ func (r *Rollouts) carryOut(ctx context.Context, observed *observation, response
 	if own, ok := s.writes[observed.owner.UID]; ok {
 		observed.versions[observed.owner.UID] = own.object.ResourceVersion
 	}
-	if len(failed) == 0 && !result.Retry && onlyPublishesStatus(response) {
+	if len(failed) == 0 && !result.Retry && r.isSettled(response) {
 		s.plan(observed, result.RequeueAfter, time.Now())
 	}
 	return result, errors.Join(rejected...)
 }
 
-// onlyPublishesStatus reports whether a plan writes only the status. The next plan is then the same.
-func onlyPublishesStatus(plan *rollplanv1.PlanRolloutResponse) bool {
+// isSettled reports whether the next plan is the same as long as nothing changes: this one writes only the status. The status of a
+// custom resource does not include its revision, which the next plan may write.
+func (r *Rollouts) isSettled(plan *rollplanv1.PlanRolloutResponse) bool {
 	for _, step := range plan.GetSteps() {
-		if step.GetCall() != nil && step.GetUpdateDeploymentStatus() == nil {
+		if step.GetCall() != nil && (step.GetUpdateDeploymentStatus() == nil || r.Kind != Deployment) {
 			return false
 		}
 	}
