@@ -192,6 +192,9 @@ pub(super) struct JudgementArgs {
     /// How long to poll an object that is not judged: its controller may not have written a status yet
     #[arg(long, value_name = "DURATION", value_parser = span::parse, allow_hyphen_values = true, default_value = "30s")]
     pub(super) unjudged_after: Duration,
+    /// How long an object that existed before may be missing: after that, it counts as deleted
+    #[arg(long, value_name = "DURATION", value_parser = span::parse, allow_hyphen_values = true, default_value = "1m")]
+    pub(super) deleted_after: Duration,
 }
 
 /// On or off.

@@ -42,7 +42,7 @@ const DEPLOYMENT: &str = "Deployment";
 const PLANNED_DEPLOYMENT: &str = "PlannedDeployment";
 
 /// The kinds that rollplan knows.
-const KNOWN: [Known; 13] = [
+const KNOWN: [Known; 14] = [
     known(DEPLOYMENT, "apps", "deployments", "deploy", "deploy"),
     known(
         PLANNED_DEPLOYMENT,
@@ -66,6 +66,13 @@ const KNOWN: [Known; 13] = [
         "rs",
         "replicasets.apps",
     ),
+    known(
+        "ReplicationController",
+        "",
+        "replicationcontrollers",
+        "rc",
+        "replicationcontrollers",
+    ),
     known("Job", "batch", "jobs", "job", "jobs.batch"),
     known("CronJob", "batch", "cronjobs", "cj", "cronjobs.batch"),
     known("Pod", "", "pods", "po", "pods"),
@@ -88,7 +95,10 @@ const KNOWN: [Known; 13] = [
     known("Secret", "", "secrets", "secret", "secrets"),
 ];
 
-/// Kubernetes kinds without a controller that makes them ready, by group and kind. They have no state to wait for.
+/// Kubernetes kinds without a controller that makes them ready, by group and kind. They have no state to wait for, so
+/// `--filename` skips them without reading them: a pipeline may not be permitted to read Secrets or roles. The configuration
+/// kinds in the table of the planner are read, and reported as complete: they are of other projects, and only the cluster
+/// shows whether it serves and has them.
 const INERT: [(&str, &str); 26] = [
     ("", "ConfigMap"),
     ("", "Endpoints"),
@@ -256,7 +266,7 @@ impl Resource {
         match (goal, &*self.label) {
             (Goal::Complete | Goal::Deleted | Goal::Field(_), _) => Some(true),
             (_, DEPLOYMENT | PLANNED_DEPLOYMENT | "StatefulSet" | "DaemonSet")
-            | (Goal::Available, "ReplicaSet") => Some(true),
+            | (Goal::Available, "ReplicaSet" | "ReplicationController") => Some(true),
             _ => self.is_known().then_some(false),
         }
     }
@@ -288,6 +298,7 @@ mod tests {
             ),
             (&["ds", "DaemonSet", "daemonsets"], "daemonsets.apps"),
             (&["rs", "replicaset"], "replicasets.apps"),
+            (&["rc", "ReplicationController"], "replicationcontrollers"),
             (&["job", "jobs", "job.batch", "Job.v1.batch"], "jobs.batch"),
             (&["cj", "cronjob"], "cronjobs.batch"),
             (&["po", "pod", "Pods"], "pods"),

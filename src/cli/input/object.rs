@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::document::{Document, flat_documents};
 use super::source::Source;
@@ -231,8 +231,19 @@ impl<'t> Object<'t> {
             }
             ("apps/v1", "DaemonSet") => Dependents::RevisionsAndPods,
             ("batch/v1", "CronJob") => Dependents::JobsAndPods,
-            ("apps/v1", "StatefulSet" | "ReplicaSet") | ("batch/v1", "Job") => Dependents::Pods,
+            ("apps/v1", "StatefulSet" | "ReplicaSet")
+            | ("batch/v1", "Job")
+            | ("v1", "ReplicationController") => Dependents::Pods,
             _ => Dependents::None,
+        }
+    }
+
+    /// The selector of its pods. That of a ReplicationController is a map of labels.
+    pub(super) fn selector(&self) -> Option<Value> {
+        let selector = self.value("spec").get("selector")?.clone();
+        match &*self.found.kind {
+            "ReplicationController" => Some(json!({"matchLabels": selector})),
+            _ => Some(selector),
         }
     }
 

@@ -271,7 +271,7 @@ pub(in crate::cli) struct Related {
 /// The further objects to read for one of the objects.
 pub(in crate::cli) fn related(objects: &Objects<'_>, wanted: &Wanted) -> Result<Related, Error> {
     let owner = &objects.all[choose(objects, Some(wanted))?];
-    let selector = owner.value("spec").get("selector").map(Value::to_string);
+    let selector = owner.selector().map(|selector| selector.to_string());
     let selector = selector.and_then(|json| wire::json::from_json(&json).ok());
     let selector = selector.and_then(|selector| wire::parse_selector(selector).ok());
     let selector = selector.filter(|selector| !selector.is_empty());

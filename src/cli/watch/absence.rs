@@ -1,6 +1,8 @@
 //! Objects that no longer exist. Such an object may be created again, for example by `kubectl replace --force`, or by a
 //! pipeline that deletes it first. A Job may have finished before it was deleted: its events report the result.
 
+use std::time::Duration;
+
 use super::decision::{Absence, Member, Outcome};
 use crate::cli::error::Error;
 use crate::cli::exit::Exit;
@@ -8,9 +10,9 @@ use crate::cli::goal::Goal;
 use crate::cli::input::JobEnd;
 use crate::proto::{self, Outlook, Phase, RolloutReport};
 
-/// The number of consecutive polls that do not find an object, after which it counts as deleted. Until then, it may be
-/// created again, and the controller of a Job may still write the event, which follows the status.
-const POLLS_MAX: usize = 4;
+/// The minimum number of consecutive polls that do not find an object before it counts as deleted, however far apart they
+/// are: the controller of a Job writes the event about its end after the status.
+const POLLS_MIN: usize = 4;
 
 impl Member {
     /// The UID of a Job whose result may be in events once it no longer exists.
@@ -27,12 +29,17 @@ impl Member {
     }
 
     /// Handles a poll that did not find an object that was observed before. `end` is the result of a finished Job, if an
-    /// event reports it.
-    pub(super) fn take_absence(&mut self, text: String, end: Option<JobEnd>) {
+    /// event reports it. Returns whether the user is to be told that the object is missing.
+    pub(super) fn take_absence(
+        &mut self,
+        text: String,
+        end: Option<JobEnd>,
+        elapsed: Duration,
+    ) -> bool {
         self.failures.reset();
         let is_job = self.job_uid().is_some();
         let Some(last) = &mut self.last else {
-            return;
+            return false;
         };
         let report = last.response.report.get_or_insert_default();
         let end = end.or_else(|| (is_job && has_succeeded(report)).then_some(JobEnd::Complete));
@@ -43,13 +50,17 @@ impl Member {
                 JobEnd::Failed(_) => Exit::Failed,
             }));
             *report = ended(name, report, end);
-            return;
+            return false;
         }
-        let polls = self.absence.as_ref().map_or(0, |absence| absence.polls) + 1;
-        self.absence = Some(Absence { text, polls });
-        if polls >= POLLS_MAX {
+        let former = self.absence.as_ref();
+        let (polls, since) = former.map_or((0, elapsed), |it| (it.polls, it.since));
+        let polls = polls + 1;
+        self.absence = Some(Absence { text, polls, since });
+        if polls >= POLLS_MIN && elapsed.saturating_sub(since) >= self.deleted_after {
             self.end_absence();
         }
+        // Most objects are created again at once.
+        polls == POLLS_MIN && self.outcome.is_none()
     }
 
     /// Ends the watch if the last polls did not find the object.
@@ -128,6 +139,7 @@ mod tests {
             fail_on: Vec::new(),
             require_judged: false,
             unjudged_after: Duration::ZERO,
+            deleted_after: Duration::from_secs(60),
         };
         let blocker = |reason: &str| Blocker {
             reason: reason.to_owned(),
@@ -176,6 +188,40 @@ mod tests {
         }
     }
 
+    /// `kubectl replace --force` creates objects only after all of the file are deleted, and a claim exists until its pods
+    /// have terminated.
+    #[test]
+    fn object_counts_as_deleted_after_a_minimum_time_and_number_of_polls() {
+        let millis = Duration::from_millis;
+        for (interval, polls) in [
+            (millis(200), 301),
+            (millis(2_000), 31),
+            (millis(15_000), 5),
+            (millis(20_000), 4),
+            (millis(60_000), 4),
+        ] {
+            let mut member = observed("apps/v1", "Deployment", "u", Goal::Complete);
+            // The time counts from the first poll that does not find the object.
+            let mut time = millis(90_000);
+            let mut notes = Vec::new();
+            let needed = (1..1_000).find(|poll| {
+                if member.take_absence("not found".to_owned(), None, time) {
+                    notes.push(*poll);
+                }
+                time += interval;
+                member.outcome.is_some()
+            });
+            assert_eq!(needed, Some(polls), "{interval:?}");
+            assert_eq!(member.result(), Exit::Failed);
+            let expected = if polls > POLLS_MIN {
+                vec![POLLS_MIN]
+            } else {
+                vec![]
+            };
+            assert_eq!(notes, expected, "{interval:?}");
+        }
+    }
+
     #[test]
     fn deleted_job_has_the_report_of_its_end() {
         let verdict = |outlook: Outlook, reason: &str, message: &str| {
@@ -210,7 +256,7 @@ mod tests {
             (JobEnd::Failed("why".to_owned()), Exit::Failed, failed),
         ] {
             let mut member = observed("batch/v1", "Job", "u", Goal::Complete);
-            member.take_absence("not found".to_owned(), Some(end));
+            member.take_absence("not found".to_owned(), Some(end), Duration::ZERO);
             assert_eq!(member.result(), exit);
             assert_eq!(member.report(), Some(&expected));
         }

@@ -47,6 +47,8 @@ pub(super) struct Member {
     fail_fast: Switch,
     /// How long it may be not judged.
     unjudged_after: Duration,
+    /// How long it may be missing before it counts as deleted.
+    pub(super) deleted_after: Duration,
     /// The time of the first of the last polls that did not judge it.
     unjudged_since: Option<Duration>,
     /// Whether the wait has a timeout.
@@ -65,6 +67,8 @@ pub(super) struct Absence {
     pub(super) text: String,
     /// The number of consecutive polls that did not find it.
     pub(super) polls: usize,
+    /// The time of the first of them.
+    pub(super) since: Duration,
 }
 
 /// The result of the watch of a rollout.
@@ -99,6 +103,7 @@ impl Member {
             // It concerns all objects together.
             require_judged: _,
             unjudged_after,
+            deleted_after,
         } = judgement;
         Self {
             subject: name.to_owned(),
@@ -114,6 +119,7 @@ impl Member {
             goal,
             fail_fast: *fail_fast,
             unjudged_after: *unjudged_after,
+            deleted_after: *deleted_after,
             unjudged_since: None,
             has_timeout,
             unmet: None,

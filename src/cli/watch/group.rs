@@ -295,7 +295,16 @@ impl Observation for Group<'_> {
                 None => Ok(None),
             };
             match end {
-                Ok(end) => member.take_absence(text, end),
+                Ok(end) => {
+                    let note = format!(
+                        "{text}: it counts as deleted if it is not created again within {}",
+                        span::exact(member.deleted_after.as_secs())
+                    );
+                    if member.take_absence(text, end, time.elapsed()) {
+                        view.pause()?;
+                        stderr::eprint_note(note);
+                    }
+                }
                 Err(error) => take_error(member, error, time, view)?,
             }
             member.elapsed = time.elapsed();

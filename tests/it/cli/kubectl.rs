@@ -60,7 +60,8 @@ impl Kubectl {
 
     /// Runs a command that polls until the rollout ends, with a timeout so that a failing test does not hang.
     pub(super) fn watch(&self, args: &[&str]) -> Run {
-        self.run(&[args, &["--interval=0", "--timeout=2m"]].concat())
+        let limits = ["--interval=0", "--deleted-after=0s", "--timeout=2m"];
+        self.run(&[args, &limits].concat())
     }
 
     /// The program, with this folder as its cluster.

@@ -11,6 +11,7 @@ fn member(goal: Goal, fail_fast: Switch) -> Member {
         fail_on: Vec::new(),
         require_judged: false,
         unjudged_after: seconds(30),
+        deleted_after: Duration::ZERO,
     };
     Member::new("web", goal, &judgement, false)
 }

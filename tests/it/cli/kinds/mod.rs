@@ -49,6 +49,16 @@ pub(super) fn stateful_set(available: i32) -> Value {
     )
 }
 
+fn replication_controller(available: i32) -> Value {
+    let status = json!({
+        "observedGeneration": 1, "replicas": 2, "fullyLabeledReplicas": 2, "readyReplicas": available,
+        "availableReplicas": available,
+    });
+    let mut spec = spec(json!({"replicas": 2}));
+    spec["selector"] = json!({"app": "db"});
+    object("v1", "ReplicationController", "db", spec, status)
+}
+
 fn daemon_set(available: i32) -> Value {
     let status = json!({
         "observedGeneration": 1, "desiredNumberScheduled": 3, "currentNumberScheduled": 3, "updatedNumberScheduled": 3,

@@ -5,15 +5,15 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{
-    alone, certificate, claim, daemon_set, ended_job, object, pod, replica_set, running_job,
-    service, spec, stateful_set,
+    alone, certificate, claim, daemon_set, ended_job, object, pod, replica_set,
+    replication_controller, running_job, service, spec, stateful_set,
 };
 use crate::cli::NOW;
 use crate::cli::kubectl::{Answer, Kubectl, OPTIONS, Poll, forbidden, forbidden_text, poll};
 
 #[test]
 fn each_kind_is_read_with_its_related_objects() {
-    let lists: [(&[&str], Value, &str, &[&str]); 9] = [
+    let lists: [(&[&str], Value, &str, &[&str]); 10] = [
         (&["sts/db"], stateful_set(2), "statefulsets.apps", &["pods"]),
         (
             &["statefulset", "db"],
@@ -31,6 +31,12 @@ fn each_kind_is_read_with_its_related_objects() {
             &["replicaset/db"],
             replica_set(2),
             "replicasets.apps",
+            &["pods"],
+        ),
+        (
+            &["rc/db"],
+            replication_controller(2),
+            "replicationcontrollers",
             &["pods"],
         ),
         (

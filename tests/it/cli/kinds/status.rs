@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    alone, certificate, claim, daemon_set, ended_job, failing_pod, job, pod, read, running_job,
-    service, stateful_set,
+    alone, certificate, claim, daemon_set, ended_job, failing_pod, job, pod, read,
+    replication_controller, running_job, service, stateful_set,
 };
 use crate::cli::NOW;
 use crate::cli::kubectl::{Answer, Kubectl, Poll, poll, rollout};
@@ -43,6 +43,23 @@ fn counters_and_causes_of_other_kinds_are_printed() {
     );
     let run = kubectl.run(&["status", "sts/db", "-o", "yaml", "--now", NOW]);
     assert!(run.out.contains("phase: PHASE_STALLED"), "{}", run.out);
+}
+
+/// The fake kubectl matches no labels: `reads.rs` has the selector.
+#[test]
+fn pods_of_a_replication_controller_show_why_it_is_not_complete() {
+    let controller = replication_controller(0);
+    let pods = ["db-0", "db-1"].map(|name| failing_pod(Some(&controller), name));
+    let kubectl = Kubectl::new(&[read(controller, pods.to_vec())]);
+    for verb in ["status", "wait"] {
+        let run = match verb {
+            "wait" => kubectl.watch(&[verb, "rc/db", "-n", "shop"]),
+            _ => kubectl.run(&[verb, "rc/db", "-n", "shop", "--now", NOW]),
+        };
+        assert_eq!((run.exit, run.err.as_str()), (1, ""), "{}", run.out);
+        let cause = "image DB of container db cannot be pulled";
+        assert!(run.out.contains(cause), "{verb}: {}", run.out);
+    }
 }
 
 #[test]

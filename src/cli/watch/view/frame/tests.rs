@@ -43,6 +43,7 @@ fn member(name: &str, updated: i32, pods: usize) -> Member {
         fail_on: Vec::new(),
         require_judged: false,
         unjudged_after: Duration::ZERO,
+        deleted_after: Duration::ZERO,
     };
     let mut member = Member::new(name, Goal::Complete, &judgement, false);
     let status = Status {
