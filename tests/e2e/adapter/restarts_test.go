@@ -94,13 +94,20 @@ func (r *restarts) stop(t *testing.T, name string) {
 // apply creates or replaces objects.
 func (r *restarts) apply(ctx context.Context, t *testing.T, objects ...map[string]any) {
 	t.Helper()
-	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
-	if err != nil {
+	if err := r.tryApply(ctx, objects...); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := r.KubectlInput(ctx, string(list), "apply", "-n", r.namespace, "-f", "-"); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+}
+
+func (r *restarts) tryApply(ctx context.Context, objects ...map[string]any) error {
+	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+	if err != nil {
+		return err
 	}
+	if out, err := r.KubectlInput(ctx, string(list), "apply", "-n", r.namespace, "-f", "-"); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
 }
 
 // configMap and secret are configurations with a key.

@@ -208,3 +208,56 @@ fn options_of_the_reloader_profile_are_followed() {
         assert_eq!(names, expected, "{reloader}");
     }
 }
+
+#[test]
+fn nothing_is_recorded_or_restarted_while_starts_are_unknown() {
+    let changed_at = "2026-01-01T00:59:40Z";
+    let summary = |mut workload: Value| {
+        let known = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata":
+            {"name": "web", "namespace": "shop", "uid": "uid-web", "annotations": {"rollplan.dev/restart": "enabled"}},
+            "references": [{"kind": "CONFIGURATION_KIND_CONFIG_MAP", "name": "app", "usage": "REFERENCE_USAGE_ENV_FROM"}]});
+        let fields = known.as_object().unwrap().clone();
+        workload.as_object_mut().unwrap().extend(fields);
+        json!({"now": NOW, "workloads": [workload], "configurations": [{"kind": "CONFIGURATION_KIND_CONFIG_MAP",
+            "namespace": "shop", "name": "app", "keyChecksums": {"A": "00112233445566778899"}, "changedAt": changed_at}]})
+    };
+    for (workload, expected) in [
+        // Created before the change, or within the skew of 10 s after it.
+        (json!({"podsStartingSince": "2026-01-01T00:59:00Z"}), "NONE"),
+        (json!({"podsStartingSince": "2026-01-01T00:59:50Z"}), "NONE"),
+        (
+            json!({"podsStartingSince": "2026-01-01T00:59:51Z"}),
+            "RECORD",
+        ),
+        // A caller that does not know the field: a rollout in progress has pods.
+        (
+            json!({"noPodsRunning": true, "rollout": "ROLLOUT_STATE_PROGRESSING"}),
+            "NONE",
+        ),
+        (
+            json!({"noPodsRunning": true, "rollout": "ROLLOUT_STATE_COMPLETE"}),
+            "RECORD",
+        ),
+    ] {
+        let answer = plan(&summary(workload.clone()));
+        let decided = decisions(&answer);
+        assert_eq!(
+            decided,
+            [("web".to_owned(), expected.to_owned())],
+            "{workload}"
+        );
+        let conditions = answer.plans[0].conditions.iter();
+        let reasons: Vec<&str> = conditions.map(|it| it.reason.as_str()).collect();
+        let is_unknown = expected == "NONE";
+        let unknown = ["STARTS_UNKNOWN"];
+        assert_eq!(reasons, unknown[..usize::from(is_unknown)], "{workload}");
+        assert_eq!(answer.plans[0].steps.is_empty(), is_unknown, "{workload}");
+        assert_eq!(answer.requeue_after.is_some(), is_unknown, "{workload}");
+    }
+    let both = json!({"podsStartingSince": changed_at, "noPodsRunning": true});
+    let answer = plan(&summary(both));
+    assert_eq!(
+        answer.violations[0].field,
+        "workloads[0].pods_starting_since"
+    );
+}
