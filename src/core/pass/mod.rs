@@ -14,7 +14,7 @@ pub(crate) mod overlap;
 mod owner;
 mod proportional;
 mod publish;
-mod rollback_annotation;
+pub(crate) mod rollback_annotation;
 mod rollout;
 mod scale;
 mod sets;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::explore::{Small, explore, small_worlds};
 use crate::script::Script;
+use crate::tally::Tally;
 use crate::{Flaw, generate, run, run_many, shrink};
 
 /// The number of worlds in which each bug must be detected.
@@ -103,6 +104,21 @@ fn wrong_prediction_of_an_action_is_detected() {
 #[test]
 fn conditions_of_an_earlier_rollout_are_detected() {
     detect(Flaw::KeepsEarlierCondition, &["conditions"]);
+}
+
+/// The condition of the second rollout is lost, the template changes back, and a pod is deleted before the third rollout is
+/// reported as complete. The native Deployment then keeps the condition of the first one, which has the same ReplicaSet.
+#[test]
+fn outdated_condition_of_a_native_deployment_is_recognized_after_a_rollback() {
+    let script: Script = "setup replicas=3 strategy=rolling/1/0 min-ready=0 history=10 deadline=600 custom\n\
+                  calm\nanswer timeout-after\nquota-pods 2\ntemplate 1\nwatch deployments 1\nadapter\n\
+                  undo 1\nwatch deployments 1\nadapter\nanswer forbidden\ndelete-pod 0\ntime 1\n\
+                  adapter\nadapter"
+        .parse()
+        .unwrap();
+    let outcome = run(&script, Flaw::None);
+    assert_eq!(outcome.violation, None);
+    assert_eq!(outcome.tallies.get(Tally::ExemptNativeOutdated), 1);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Whether a rollout completes by itself or needs a change. docs/verdict.md explains the rules, which are in this order:
 //!
-//! 1. What no controller has observed is undecided.
+//! 1. What no controller has observed is undecided, and so is a rollout that an annotation rolls back.
 //! 2. What room can resolve is undecided while room is being made: pods terminate, a node is nominated, an autoscaler answered.
 //! 3. A failure of a definite class is certain past its limit. Everything else is undecided.
 

@@ -3,7 +3,7 @@
 use super::weighing::Weighing;
 use super::{Outlook, Verdict};
 use crate::diagnosis::{Blocker, Cause};
-use crate::pass;
+use crate::pass::{self, rollback_annotation};
 use crate::report::assessment::Assessment;
 use crate::status;
 
@@ -36,8 +36,18 @@ impl Assessment<'_> {
         if let Some(unobserved) = unobserved {
             return Some(Verdict::new(Outlook::Undecided, false, Some(unobserved)));
         }
-        let paused = find(Cause::Paused).filter(|_| self.waits_for_resume())?;
-        Some(Verdict::new(Outlook::NeedsChange, true, Some(paused)))
+        let paused = find(Cause::Paused).filter(|_| self.waits_for_resume());
+        if let Some(paused) = paused {
+            return Some(Verdict::new(Outlook::NeedsChange, true, Some(paused)));
+        }
+        // The controller changes the template next, unless it cannot create the ReplicaSet of the current one.
+        let is_rolling_back = self.rolls_back() && find(Cause::ReplicaSetRefused).is_none();
+        is_rolling_back.then(|| Verdict::new(Outlook::Undecided, false, blockers.first()))
+    }
+
+    /// Whether an annotation requests a rollback, which a pause delays.
+    fn rolls_back(&self) -> bool {
+        !self.deployment.spec.paused && rollback_annotation::requested(self.deployment).is_some()
     }
 
     /// The verdict by what the API server rejects and by why new pods are not available.

@@ -5,6 +5,7 @@ use super::{verdict, young};
 use crate::diagnosis::Cause;
 use crate::report::Phase;
 use crate::report::verdict::Outlook;
+use crate::revision::ROLLBACK_TO;
 use crate::snapshot::Container;
 use crate::tests::report::{
     completed, condition, container, half_way, pod, ready, reported, running, waiting,
@@ -39,6 +40,24 @@ fn unobserved_changes_take_precedence_and_are_never_failed() {
     assert_eq!(found.phase, Phase::Progressing);
     assert_eq!(found.verdict.reason, "REPLICA_SET_UNOBSERVED");
     assert_eq!(found.verdict.outlook, Outlook::Undecided);
+}
+
+/// A controller changes the template of such a Deployment next, so that its pods no longer matter.
+#[test]
+fn rollout_that_an_annotation_rolls_back_is_never_failed() {
+    let mut snapshot = crashed();
+    assert!(verdict(&snapshot).is_certain);
+    let annotations = &mut snapshot.deployment.metadata.annotations;
+    annotations.insert(ROLLBACK_TO.to_owned(), "0".to_owned());
+    let found = reported(&snapshot);
+    assert_eq!(found.verdict.outlook, Outlook::Undecided);
+    assert!(!found.verdict.is_certain);
+    assert_eq!(found.phase, Phase::Progressing);
+    // A pause delays the rollback.
+    snapshot.deployment.spec.paused = true;
+    let found = verdict(&snapshot);
+    assert_eq!(found.outlook, Outlook::NeedsChange);
+    assert!(found.is_certain);
 }
 
 #[test]

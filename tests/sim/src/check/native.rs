@@ -23,27 +23,27 @@ pub(crate) struct Native {
     /// The UID of the custom resource.
     uid: String,
     written: Written,
-    /// What it has after the plan in progress.
-    planned: Option<Written>,
+    planned: Option<Planned>,
     /// The UID of the new ReplicaSet, if its rollout was complete when a plan for the custom resource reported that.
     completed: Option<String>,
-    /// The same, once the calls of that plan have succeeded.
+    /// The same, once the calls of such a plan have succeeded.
     published: Option<String>,
+}
+
+/// The plan in progress.
+#[derive(Clone, Debug)]
+struct Planned {
+    /// What the native Deployment has after it.
+    written: Written,
+    /// The UID of the new ReplicaSet, if this plan reports that its rollout is complete.
+    completed: Option<String>,
 }
 
 /// What the controller writes to a Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Written {
-    pub(crate) status: DeploymentStatus,
+struct Written {
+    status: DeploymentStatus,
     revision: Option<String>,
-}
-
-// === impl Native ===
-
-impl Native {
-    pub(crate) fn status(&self) -> &DeploymentStatus {
-        &self.written.status
-    }
 }
 
 // === impl Written ===
@@ -98,8 +98,10 @@ impl World {
         }
         let new = new_set(deployment, &snapshot.replica_sets);
         let new_uid = new.map(|set| set.metadata.uid.clone());
-        if is_complete(snapshot, new) && is_available(&plan.status) {
-            native.completed = new_uid;
+        let reports = is_complete(snapshot, new) && reports_available(snapshot, plan);
+        let completed = new_uid.clone().filter(|_| reports);
+        if reports {
+            native.completed.clone_from(&completed);
         } else if new_uid.is_some() && native.completed != new_uid {
             (native.completed, native.published) = (None, None);
         }
@@ -123,15 +125,16 @@ impl World {
             }
             planned = plan_native(&world);
         }
-        native.planned = Some(native.written.after(&planned));
+        let written = native.written.after(&planned);
+        native.planned = Some(Planned { written, completed });
         self.native = native;
     }
 
     /// All calls of the adapter's plan have succeeded, so those for a native Deployment have, too.
     pub(crate) fn write_native(&mut self) {
-        if let Some(written) = self.native.planned.take() {
+        if let Some(Planned { written, completed }) = self.native.planned.take() {
             self.native.written = written;
-            self.native.published.clone_from(&self.native.completed);
+            self.native.published = completed.or(self.native.published.take());
         }
     }
 
@@ -221,6 +224,16 @@ fn is_outdated(status: &DeploymentStatus, new: &ReplicaSet, completed: Option<&s
         named(progressing) != Some(&new.metadata.name)
             || is_available(status) && completed != Some(&new.metadata.uid)
     })
+}
+
+/// Whether a plan reports a complete rollout. A plan that ends before it calculates a status has the stored one, which may be
+/// about an earlier rollout of the same ReplicaSet: it writes only other objects, or nothing after a call was rejected.
+fn reports_available(snapshot: &Snapshot, plan: &Plan) -> bool {
+    let mut actions = plan.steps.iter().filter_map(|step| step.action.as_ref());
+    let writes_nothing = actions.clone().next().is_none();
+    let writes_status = actions.any(|it| matches!(it, Action::UpdateDeploymentStatus { .. }));
+    let calculates = writes_status || writes_nothing && snapshot.failures.is_empty();
+    calculates && is_available(&plan.status)
 }
 
 /// Whether a status reports a complete rollout.

@@ -44,6 +44,12 @@ fn world(
     }
 }
 
+/// The same world with a custom resource in the place of the Deployment.
+fn custom(mut small: Small) -> Small {
+    small.setup.custom = true;
+    small
+}
+
 /// Worlds that can be explored within a minute, by name.
 #[must_use]
 pub fn small_worlds() -> Vec<(&'static str, Small)> {
@@ -53,6 +59,10 @@ pub fn small_worlds() -> Vec<(&'static str, Small)> {
             world(1, rolling(1, 0), &[], 1, 0),
         ),
         ("1 pod, Recreate", world(1, Strategy::Recreate, &[], 0, 0)),
+        (
+            "1 pod, surge 1, 1 death, custom",
+            custom(world(1, rolling(1, 0), &[], 1, 0)),
+        ),
     ]
 }
 
