@@ -606,10 +606,7 @@ fn names_of_other_owners_are_taken_in_texts_too() {
 #[test]
 fn empty_fields_of_the_target_match_any_value() {
     let (typed, mut items) = half_way();
-    for (api_version, kind) in [
-        ("apps/v1", "StatefulSet"),
-        ("example.com/v1", "Deployment"),
-    ] {
+    for (api_version, kind) in [("apps/v1", "StatefulSet"), ("example.com/v1", "Deployment")] {
         let mut other = items[0].clone();
         other["apiVersion"] = api_version.into();
         other["kind"] = kind.into();
