@@ -210,7 +210,7 @@ async fn a_rolling_restart_behind_envoy_fails_no_call() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn draining_server_without_calls_is_unhealthy_before_it_stops() {
     let drain = ["--drain-delay", "40s", "--drain-grace", "10s"];
-    let mut replicas: Vec<_> = (0..2).map(|_| Process::start(&drain)).collect();
+    let replicas: Vec<_> = (0..2).map(|_| Process::start(&drain)).collect();
     let envoy = Envoy::start(&addresses(&replicas), Role::Balancer).await;
     envoy.healthy(2).await;
     replicas[0].signal("TERM");
