@@ -155,8 +155,7 @@ impl<'a> Diagnosis<'a> {
 
     /// Whether nothing can be planned because of the selector.
     pub(crate) fn is_refused(&self) -> bool {
-        let snapshot = self.snapshot;
-        snapshot.deployment.spec.selector.is_empty() || overlap::rival(snapshot).is_some()
+        pass::is_refused(self.snapshot)
     }
 
     /// The causes that the snapshot shows, the one to fix first at the beginning. Those that depend on a plan are not among

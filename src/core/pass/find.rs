@@ -45,11 +45,8 @@ impl Pass<'_> {
         let revision = self.sets.annotations(&set).get(REVISION).cloned();
         let name = &self.sets.cached(&set).metadata.name;
         let revision = revision.unwrap_or_default();
-        let misses_rollout = self.owner.misses_rollout(name, &revision);
-        if misses_rollout {
-            self.owner.find_rollout(name, self.snapshot.now);
-        }
-        let needs_update = self.owner.set_revision(revision) || misses_rollout;
+        let is_found = self.owner.find_rollout(name, &revision, self.snapshot.now);
+        let needs_update = self.owner.set_revision(revision) || is_found;
         if needs_update {
             self.write_status()?;
         }

@@ -112,8 +112,7 @@ pub(crate) fn observe(
     // The other writes of the pass are dropped.
     let mut pass = Pass::new(snapshot, options, Rules::Exact, interrupt);
     let deployment = &snapshot.deployment;
-    let refused = deployment.spec.selector.is_empty() || overlap::rival(snapshot).is_some();
-    if refused || pass.claim().is_err() {
+    if is_refused(snapshot) || pass.claim().is_err() {
         return pass.owner.status.into_owned();
     }
     let deleting = deployment.metadata.deletion_timestamp.is_some();
@@ -128,14 +127,15 @@ pub(crate) fn observe(
     if let Some(new) = found.new.as_ref().filter(|_| !deployment.is_native()) {
         let set = &pass.sets.cached(new).metadata.name;
         let revision = pass.sets.annotations(new).get(revision::REVISION);
-        if pass
-            .owner
-            .misses_rollout(set, revision.map_or("", String::as_str))
-        {
-            pass.owner.find_rollout(set, snapshot.now);
-        }
+        let revision = revision.map_or("", String::as_str);
+        pass.owner.find_rollout(set, revision, snapshot.now);
     }
     pass.calculate_rollout_status(&found)
+}
+
+/// Whether nothing can be planned because of the selector.
+pub(crate) fn is_refused(snapshot: &Snapshot) -> bool {
+    snapshot.deployment.spec.selector.is_empty() || overlap::rival(snapshot).is_some()
 }
 
 /// The new ReplicaSet, if there is one, and the old ones by age.

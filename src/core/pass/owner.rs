@@ -49,7 +49,7 @@ impl<'a> Owner<'a> {
     /// which either may fail. Kubernetes never times out a rollout that was complete, so a custom resource that keeps the
     /// condition of an earlier rollout would never report that a later one is stuck. Its conditions before the revision is
     /// written are therefore those of an earlier rollout, except for the first one of this rollout.
-    pub(super) fn misses_rollout(&self, set: &str, revision: &str) -> bool {
+    fn misses_rollout(&self, set: &str, revision: &str) -> bool {
         if !self.has_deadline() {
             return false;
         }
@@ -68,12 +68,16 @@ impl<'a> Owner<'a> {
         is_earlier && !is_first
     }
 
-    /// Sets the condition of a rollout that the status does not have a condition for.
-    pub(super) fn find_rollout(&mut self, set: &str, now: Time) {
+    /// Sets the condition of the rollout of this ReplicaSet, if the status has none for it. Returns whether it did.
+    pub(super) fn find_rollout(&mut self, set: &str, revision: &str, now: Time) -> bool {
+        if !self.misses_rollout(set, revision) {
+            return false;
+        }
         let message = format!("Found new replica set {}", quote(set));
         let reason = publish::FOUND_NEW_SET;
         let condition = status::new_condition(status::PROGRESSING, "True", reason, message, now);
         status::replace_condition(self.status.to_mut(), condition);
+        true
     }
 
     /// Whether the condition in memory is the first one of a rollout, and the server does not have it.

@@ -69,7 +69,7 @@ pub enum Started {
     /// The caller does not tell.
     #[default]
     Unknown,
-    /// There are no pods.
+    /// The workload has no pods.
     Never,
     /// All have reported their start: that of the oldest one.
     At(Time),

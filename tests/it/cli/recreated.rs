@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::kinds::{alone, certificate, ended_job, running_job, stateful_set};
 use super::kubectl::{Answer, Kubectl, Poll, failing, nothing_yet, poll, rollout};
+use super::several::lists;
 
 /// The UID of an object that exists again.
 const AGAIN: &str = "another";
@@ -135,19 +136,6 @@ fn listed(name: &str, uid: &str, available: i32) -> Vec<Value> {
     set[0]["metadata"]["uid"] = json!(format!("set-{uid}"));
     set[0]["metadata"]["ownerReferences"][0]["uid"] = json!(uid);
     objects
-}
-
-fn lists(objects: Vec<Vec<Value>>) -> Poll {
-    let objects: Vec<Value> = objects.into_iter().flatten().collect();
-    let deployments: Vec<_> = objects
-        .iter()
-        .filter(|object| object["kind"] == "Deployment")
-        .collect();
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": deployments});
-    Poll {
-        deployment: Answer::Out(list.to_string()),
-        ..poll(objects)
-    }
 }
 
 #[test]

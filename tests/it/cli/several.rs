@@ -22,7 +22,7 @@ fn objects(namespace: &str, name: &str, available: i32) -> Vec<Value> {
 }
 
 /// A poll that returns lists of all these objects.
-fn lists(objects: Vec<Vec<Value>>) -> Poll {
+pub(super) fn lists(objects: Vec<Vec<Value>>) -> Poll {
     let objects: Vec<Value> = objects.into_iter().flatten().collect();
     let deployments: Vec<_> = objects
         .iter()

@@ -138,7 +138,7 @@ impl World {
         }
     }
 
-    /// A rollout begins, and that of another ReplicaSet is no longer the current one.
+    /// A rollout begins, and replaces that of another ReplicaSet.
     pub(super) fn begin_native(&mut self) {
         (self.native.completed, self.native.published) = (None, None);
     }
