@@ -56,16 +56,17 @@ type content struct {
 // cacheLag is how far the cache of the adapter may lag on a busy machine.
 const cacheLag = 10 * time.Second
 
-// TestRestartFleet edits, deletes and creates configurations and workloads at random. In the end, the pods of each workload
-// must have started with the newest contents. No workload may have been restarted more often or sooner than the rules allow,
-// and no value of a configuration may appear in a log, metric, event or object.
+// TestRestartFleet edits, deletes and creates configurations and workloads at random, while pods report their starts late. In the
+// end, the pods of each workload must have started with the newest contents. No workload may have been restarted more often or
+// sooner than the rules allow, and no value of a configuration may appear in a log, metric, event or object. TestLateStarts has the
+// control: a planner that loses restarts.
 func TestRestartFleet(t *testing.T) {
 	t.Parallel()
 	ctx := withTimeout(t, 40*time.Minute)
 	workloads, configurations := envNumber(t, restartWorkloadsEnv, 12), envNumber(t, restartConfigurationsEnv, 18)
 	seed := uint64(envNumber(t, seedEnv, 1))
 	t.Logf("%s=%d %s=%d %s=%d", restartWorkloadsEnv, workloads, restartConfigurationsEnv, configurations, seedEnv, seed)
-	s, err := Install(ctx, controlplane.ForTest(t, controlplane.Options{NativeController: true}), binaries, Restarts)
+	s, err := Install(ctx, controlplane.ForTest(t, controlplane.Options{NativeController: true, Pods: controlplane.PodsReportLate}), binaries, Restarts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,8 @@ const (
 	PodsRun PodBehavior = iota
 	// PodsHoldNew leaves new pods in ContainerCreating.
 	PodsHoldNew
+	// PodsReportLate makes new pods ready one to five seconds after their containers have started.
+	PodsReportLate
 	// PodsHold leaves new pods in ContainerCreating and deleted pods terminating.
 	PodsHold
 )
@@ -28,6 +30,9 @@ var imagePullBackOff string
 
 //go:embed pod-container-creating.yaml
 var containerCreating string
+
+//go:embed pod-late-report.yaml
+var lateReport string
 
 // writeStages writes the configuration of kwok: its fast stages, but pods with a missing image do not start.
 func writeStages(path, cache string, behavior PodBehavior) error {
@@ -54,6 +59,9 @@ func writeStages(path, cache string, behavior PodBehavior) error {
 			selector+fmt.Sprintf("    - key: '%s'\n      operator: 'DoesNotExist'\n", imageMissing), 1))
 	case PodsHoldNew, PodsHold:
 		stages = append(stages, strings.ReplaceAll(containerCreating, "IMAGE_MISSING", imageMissing))
+	case PodsReportLate:
+		stages = append(stages, strings.ReplaceAll(containerCreating, "IMAGE_MISSING", imageMissing),
+			strings.ReplaceAll(lateReport, "IMAGE_MISSING", imageMissing))
 	default:
 		return fmt.Errorf("unknown pod behavior %d", behavior)
 	}
