@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use rollplan::proto;
 use rollplan::wire;
 use serde_json::{Value, json};
@@ -11,15 +12,25 @@ pub(crate) const ITEMS: &str = "snapshot.objects_json[0].items";
 
 /// A snapshot with these texts.
 pub(crate) fn snapshot_of(texts: Vec<String>) -> proto::Snapshot {
-    proto::Snapshot {
-        objects_json: texts.into_iter().map(Into::into).collect(),
-        ..Default::default()
-    }
+    let mut snapshot = proto::Snapshot::default();
+    set_texts(&mut snapshot, texts);
+    snapshot
+}
+
+/// Replaces the texts of a snapshot.
+pub(crate) fn set_texts(snapshot: &mut proto::Snapshot, texts: Vec<String>) {
+    snapshot.objects_json = texts.into_iter().map(Into::into).collect();
 }
 
 /// A List, as kubectl prints it.
 pub(crate) fn list(items: &[Value]) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items})
+}
+
+/// A request for restarts with these texts, as protobuf JSON.
+pub(crate) fn restarts_of(now: &str, texts: &[String]) -> Value {
+    let texts: Vec<_> = texts.iter().map(|it| BASE64_STANDARD.encode(it)).collect();
+    json!({"now": now, "objectsJson": texts, "configurationsComplete": true})
 }
 
 /// A request whose objects are one text: a List, in which the Deployment is the first item.
@@ -36,6 +47,13 @@ pub(crate) struct Request {
 pub(crate) fn mk_request() -> Request {
     static REQUEST: LazyLock<Request> = LazyLock::new(rollout_half_way);
     REQUEST.clone()
+}
+
+/// The same without the rejected call.
+pub(crate) fn half_way() -> Request {
+    let mut request = mk_request();
+    request.snapshot.answers.clear();
+    request
 }
 
 fn rollout_half_way() -> Request {
@@ -143,7 +161,7 @@ impl Request {
     /// The request with other texts than that of its objects.
     pub(crate) fn with_texts(&self, texts: Vec<String>) -> proto::PlanRolloutRequest {
         let mut snapshot = self.snapshot.clone();
-        snapshot.objects_json = snapshot_of(texts).objects_json;
+        set_texts(&mut snapshot, texts);
         proto::PlanRolloutRequest {
             snapshot: Some(snapshot),
             options: Some(self.options.clone()),
@@ -207,6 +225,17 @@ impl Request {
 
     pub(crate) fn remove_all(&mut self, kind: &str) {
         self.items.retain(|it| it["kind"] != kind);
+    }
+
+    /// Makes the Deployment the target, with another kind.
+    pub(crate) fn set_kind(&mut self, api_version: &str, kind: &str) {
+        self.deployment()["apiVersion"] = api_version.into();
+        self.deployment()["kind"] = kind.into();
+        self.snapshot.target = Some(proto::Target {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            ..Default::default()
+        });
     }
 
     pub(crate) fn answer(&mut self) -> &mut proto::StepAnswer {

@@ -62,12 +62,12 @@ const UNAVAILABLE: &str = "spec.strategy.rollingUpdate.maxUnavailable";
 
 pub(super) const CASES: &[Case] = &[
     (
-        |r| kind(r, "../secrets/v1", "Rollout"),
+        |r| r.set_kind("../secrets/v1", "Rollout"),
         "[0].apiVersion",
         InvalidName,
     ),
     (
-        |r| kind(r, "example.com/v1", "Roll/out"),
+        |r| r.set_kind("example.com/v1", "Roll/out"),
         "[0].kind",
         InvalidName,
     ),
@@ -126,17 +126,6 @@ pub(super) const CASES: &[Case] = &[
 
 const OPERATOR: &str = "[0].spec.selector.matchExpressions[0].operator";
 const VALUES: &str = "[0].spec.selector.matchExpressions[0].values";
-
-/// Makes the Deployment the target, with another kind.
-fn kind(request: &mut Request, api_version: &str, kind: &str) {
-    request.deployment()["apiVersion"] = api_version.into();
-    request.deployment()["kind"] = kind.into();
-    request.snapshot.target = Some(rollplan::proto::Target {
-        api_version: api_version.to_owned(),
-        kind: kind.to_owned(),
-        ..Default::default()
-    });
-}
 
 fn selector(request: &mut Request) -> &mut Value {
     &mut request.spec()["selector"]["matchLabels"]
