@@ -4,14 +4,11 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use rollplan::client::RolloutPlannerClient;
-use rollplan::proto::{
-    ComputeStatusRequest, ListRevisionsRequest, ObjectMeta, PlanRestartsRequest,
-    PlanRolloutRequest, Pod, RollbackRequest,
-};
+use rollplan::proto::{PlanRestartsRequest, PlanRolloutRequest};
 use rollplan::server::Config;
 use rollplan::wire;
 use rollplan::wire::estimate::ENTRIES_MAX;
-use serde_json::json;
+use serde_json::{Map, json};
 use tonic::Code;
 use tonic::codec::CompressionEncoding;
 use tonic::transport::Channel;
@@ -20,8 +17,9 @@ use super::http::Ask;
 use super::raw::{self, PLAN, framed};
 use super::{
     Serving, mk_config, mk_large_request, mk_request, mk_request_with_bytes, mk_request_with_pods,
-    start, start_with,
+    mk_rollout, start, start_with,
 };
+use crate::request::{Request, list, restarts_of};
 
 /// Requests a plan, compares it with the expected one, and returns the compression of the answer.
 async fn check(
@@ -43,54 +41,40 @@ async fn plans_match_wire() {
 }
 
 /// A request with an unselected pod that has more labels than a selected one may have.
-fn mk_request_with_odd_pod() -> PlanRolloutRequest {
-    let mut request = mk_request();
-    let labels = (0..=ENTRIES_MAX).map(|index| (format!("a{index}"), String::new()));
-    let pod = Pod {
-        metadata: Some(ObjectMeta {
-            labels: labels.collect(),
-            ..ObjectMeta::default()
-        }),
-        ..Pod::default()
-    };
-    request.snapshot.as_mut().unwrap().pods.push(pod);
+fn mk_odd_rollout() -> Request {
+    let mut request = mk_rollout();
+    let labels: Map<_, _> = (0..=ENTRIES_MAX)
+        .map(|index| (format!("a{index}"), "".into()))
+        .collect();
+    request
+        .items
+        .push(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": labels}}));
     request
 }
 
 #[tokio::test]
 async fn plans_beside_odd_objects_of_other_owners_match_wire() {
     let Serving { mut client, .. } = start().await;
-    assert_eq!(check(&mut client, mk_request_with_odd_pod()).await, None);
+    assert_eq!(check(&mut client, mk_odd_rollout().message()).await, None);
 }
 
 #[tokio::test]
 async fn statuses_match_wire() {
     let Serving { mut client, .. } = start().await;
-    let PlanRolloutRequest { snapshot, options } = mk_request_with_odd_pod();
-    let request = ComputeStatusRequest {
-        snapshot,
-        options,
-        ..ComputeStatusRequest::default()
-    };
-    let expected = wire::compute_status(request.clone()).unwrap();
-    let answer = client.compute_status(request).await.unwrap();
-    assert_eq!(answer.into_inner(), expected);
+    let request = mk_odd_rollout();
+    let answer = client.compute_status(request.status_request()).await;
+    assert_eq!(answer.unwrap().into_inner(), request.compute_status());
 }
 
 #[tokio::test]
 async fn rollbacks_and_revisions_match_wire() {
     let Serving { mut client, .. } = start().await;
-    let PlanRolloutRequest { snapshot, options } = mk_request_with_odd_pod();
-    let request = RollbackRequest {
-        snapshot: snapshot.clone(),
-        to_revision: 0,
-        options,
-    };
+    let request = mk_odd_rollout().rollback_request();
     let expected = wire::rollback(request.clone()).unwrap();
     let answer = client.rollback(request).await.unwrap();
     assert_eq!(answer.into_inner(), expected);
 
-    let request = ListRevisionsRequest { snapshot };
+    let request = mk_odd_rollout().revisions_request();
     let expected = wire::list_revisions(request.clone()).unwrap();
     assert!(!expected.revisions.is_empty());
     let answer = client.list_revisions(request).await.unwrap();
@@ -100,17 +84,15 @@ async fn rollbacks_and_revisions_match_wire() {
 #[tokio::test]
 async fn restarts_match_wire() {
     let Serving { mut client, .. } = start().await;
-    let items = json!([
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "namespace": "shop"}, "data": {"a": "1"}},
-        {"apiVersion": "apps/v1", "kind": "Deployment",
+    let items = [
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "namespace": "shop"}, "data": {"a": "1"}}),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": "web", "namespace": "shop", "uid": "1",
                 "annotations": {"rollplan.dev/restart": "enabled"}},
             "spec": {"template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [
-                {"name": "app", "envFrom": [{"configMapRef": {"name": "app"}}]}]}}}},
-    ]);
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
-    let request = json!({"now": "2026-01-01T00:00:00Z", "objectsJson": [crate::base64(&list)],
-        "configurationsComplete": true});
+                {"name": "app", "envFrom": [{"configMapRef": {"name": "app"}}]}]}}}}),
+    ];
+    let request = restarts_of("2026-01-01T00:00:00Z", &[list(&items).to_string()]);
     let request: PlanRestartsRequest = wire::json::from_json(&request.to_string()).unwrap();
     let expected = wire::plan_restarts(request.clone()).unwrap();
     assert!(!expected.plans.is_empty());
@@ -129,7 +111,7 @@ async fn large_plans_match_wire() {
 #[tokio::test]
 async fn requests_may_be_as_large_as_documented() {
     let Serving { mut client, .. } = start().await;
-    let request = mk_request_with_bytes(wire::REQUEST_BYTES_MAX - (64 << 10));
+    let request = mk_request_with_bytes(wire::REQUEST_BYTES_MAX - (256 << 10));
     check(&mut client, request).await;
 }
 

@@ -9,12 +9,10 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::{Message, Name};
 use rcgen::SanType;
-use rollplan::proto::{
-    ComputeStatusRequest, LabelSelectorRequirement, ObservedEvent, PlanRolloutRequest, Pod,
-    ReplicaSet, RollbackRequest, Snapshot, StepAnswer,
-};
+use rollplan::proto::{ComputeStatusRequest, PlanRolloutRequest, RollbackRequest, StepAnswer};
 use rollplan::server::{Config, Shutdown};
 use rollplan::wire::{REQUEST_BYTES_MAX, json};
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tonic_health::pb::HealthCheckRequest;
@@ -25,7 +23,10 @@ use super::http::Ask;
 use super::raw::{self, PLAN, Raw, framed};
 use super::table::Table;
 use super::tls::{Directory, open_tls, serve_with, with_tls};
-use super::{Serving, Staged, mk_config, mk_request, mk_request_with_long_answer, start};
+use super::{
+    Serving, Staged, mk_config, mk_request, mk_request_with_long_answer, mk_rollout, start,
+};
+use crate::request::Request;
 
 const STATUS: &str = "/rollplan.v1.RolloutPlanner/ComputeStatus";
 const ROLLBACK: &str = "/rollplan.v1.RolloutPlanner/Rollback";
@@ -69,15 +70,10 @@ impl Checks {
     }
 }
 
-fn mk_rollback(change: impl FnOnce(&mut Snapshot)) -> RollbackRequest {
-    let PlanRolloutRequest { snapshot, options } = mk_request();
-    let mut request = RollbackRequest {
-        snapshot,
-        to_revision: 0,
-        options,
-    };
-    change(request.snapshot.as_mut().unwrap());
-    request
+fn mk_rollback(change: impl FnOnce(&mut Request)) -> RollbackRequest {
+    let mut request = mk_rollout();
+    change(&mut request);
+    request.rollback_request()
 }
 
 #[tokio::test]
@@ -103,25 +99,30 @@ async fn requests(checks: &mut Checks) {
     let cause = "the request contradicts the contract";
     let empty = PlanRolloutRequest::default();
     checks.message(cause, PLAN, &empty).await;
-    let mut large = mk_request();
-    let pod = &mut large.snapshot.as_mut().unwrap().pods[0];
-    let annotations = (0..10_001).map(|index| (format!("a{index}"), String::new()));
-    pod.metadata.as_mut().unwrap().annotations = annotations.collect();
-    checks.message(cause, PLAN, &large).await;
+    let mut large = mk_rollout();
+    let annotations = (0..10_001).map(|index| (format!("a{index}"), "".into()));
+    large.pod(0)["metadata"]["annotations"] = Value::Object(annotations.collect());
+    checks.message(cause, PLAN, &large.message()).await;
 
     let cause = "more than 10,000 ReplicaSets";
-    let changes: [fn(&mut Snapshot); 6] = [
-        |it| it.replica_sets = vec![ReplicaSet::default(); 10_001],
-        |it| it.pods = vec![Pod::default(); 20_001],
-        |it| it.events = vec![ObservedEvent::default(); 20_001],
-        |it| it.answers = vec![StepAnswer::default(); 1_001],
-        |it| *requirements(it) = vec![requirement(0); 101],
-        |it| *requirements(it) = vec![requirement(1_001)],
+    let changes: [fn(&mut Request); 6] = [
+        |it| repeat(it, "ReplicaSet", 10_001),
+        |it| repeat(it, "Pod", 20_001),
+        |it| {
+            let uid = it.meta()["uid"].clone();
+            let event =
+                json!({"apiVersion": "v1", "kind": "Event", "involvedObject": {"uid": uid}});
+            it.items.push(event);
+            repeat(it, "Event", 20_001);
+        },
+        |it| it.snapshot.answers = vec![StepAnswer::default(); 1_001],
+        |it| require(it, 101, &[]),
+        |it| require(it, 1, &["web"; 1_001]),
     ];
     for change in changes {
-        let mut request = mk_request();
-        change(request.snapshot.as_mut().unwrap());
-        checks.message(cause, PLAN, &request).await;
+        let mut request = mk_rollout();
+        change(&mut request);
+        checks.message(cause, PLAN, &request.message()).await;
     }
 
     let cause = "more than 16 MiB";
@@ -141,9 +142,8 @@ async fn requests(checks: &mut Checks) {
         checks.http(cause, &ask).await;
     }
     // A small request that needs more than 256 MiB in memory.
-    let values = "0,".repeat(2 << 20);
-    let template = format!(r#"{{"a":[{values}0]}}"#);
-    let text = format!(r#"{{"snapshot":{{"deployment":{{"spec":{{"template":{template}}}}}}}}}"#);
+    let answers = "{},".repeat(2 << 20);
+    let text = format!(r#"{{"snapshot":{{"answers":[{answers}{{}}]}}}}"#);
     let ask = Ask::post(PLAN, "application/json", text);
     checks.http(cause, &ask).await;
 
@@ -163,19 +163,21 @@ async fn requests(checks: &mut Checks) {
         .await;
 }
 
-fn requirements(snapshot: &mut Snapshot) -> &mut Vec<LabelSelectorRequirement> {
-    let deployment = snapshot.deployment.as_mut().unwrap();
-    let selector = deployment.spec.as_mut().unwrap().selector.as_mut();
-    &mut selector.unwrap().match_expressions
+/// Adds copies of the first object of a kind.
+fn repeat(request: &mut Request, kind: &str, count: usize) {
+    let object = request.all(kind).next().unwrap().clone();
+    request.items.extend((0..count).map(|index| {
+        let mut object = object.clone();
+        object["metadata"]["name"] = format!("other-{index}").into();
+        object["metadata"]["uid"] = format!("other-{index}").into();
+        object
+    }));
 }
 
-/// A requirement with this number of values.
-fn requirement(values: usize) -> LabelSelectorRequirement {
-    LabelSelectorRequirement {
-        key: "app".to_owned(),
-        operator: if values == 0 { "Exists" } else { "In" }.to_owned(),
-        values: vec!["web".to_owned(); values],
-    }
+fn require(request: &mut Request, expressions: usize, values: &[&str]) {
+    let operator = if values.is_empty() { "Exists" } else { "In" };
+    let requirement = json!({"key": "app", "operator": operator, "values": values});
+    request.spec()["selector"]["matchExpressions"] = vec![requirement; expressions].into();
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -185,12 +187,9 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 async fn rollbacks(checks: &mut Checks) {
-    let paused = mk_rollback(|it| {
-        let deployment = it.deployment.as_mut().unwrap();
-        deployment.spec.as_mut().unwrap().paused = true;
-    });
-    let incomplete = mk_rollback(|it| it.replica_sets_complete = false);
-    let first = mk_rollback(|it| it.replica_sets.clear());
+    let paused = mk_rollback(|it| it.spec()["paused"] = true.into());
+    let incomplete = mk_rollback(|it| it.snapshot.replica_sets_complete = false);
+    let first = mk_rollback(|it| it.remove_all("ReplicaSet"));
     let mut missing = mk_rollback(|_| {});
     missing.to_revision = 99;
     for (cause, request) in [

@@ -13,6 +13,7 @@ use super::observed::{get, mk_observed, sample};
 use super::raw;
 use super::{Serving, Staged, mk_config, serve, start, start_with};
 use crate::cli::examples::time_of;
+use crate::request::ITEMS;
 
 const NOW: &str = "2026-11-20T23:27:30Z";
 /// The content type that curl sends with `--data-binary`.
@@ -308,7 +309,7 @@ async fn errors_have_the_format_that_the_client_accepts() {
             "",
             &wrong,
             "INVALID_REQUEST",
-            "snapshot.objects_json[0].items[0].spec.replicas: ",
+            &format!("{ITEMS}[0].spec.replicas: "),
         ),
     ] {
         let ask = ask(&format!("/v1/status?{query}"), body);

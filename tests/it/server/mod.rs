@@ -47,7 +47,7 @@ use tonic::{Request, Response, Status};
 
 use requests::{
     mk_large_request, mk_request, mk_request_with_bytes, mk_request_with_long_answer,
-    mk_request_with_pods,
+    mk_request_with_pods, mk_rollout, mk_rollout_with_pods,
 };
 
 /// A running server, with a client.

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
     ComputeStatusRequest, ComputeStatusResponse, ListRevisionsRequest, ListRevisionsResponse,
-    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutRequest, PlanRolloutResponse, Pod,
-    RollbackRequest, RollbackResponse, Snapshot,
+    PlanRestartsRequest, PlanRestartsResponse, PlanRolloutResponse, RollbackRequest,
+    RollbackResponse,
 };
 use rollplan::server::RolloutPlanner;
 use rollplan::server::{Config, CurrentCall, Server};
 use rollplan::wire::EncodedPlanRequest;
 use rollplan_core::interrupt::Interrupt as _;
+use serde_json::json;
 use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -22,7 +23,8 @@ use tonic::codec::CompressionEncoding;
 use tonic::{Request, Response, Status};
 
 use super::{
-    PATIENCE, Serving, mk_config, mk_large_request, mk_request, mk_request_with_bytes, serve,
+    PATIENCE, Serving, mk_config, mk_large_request, mk_request, mk_request_with_bytes, mk_rollout,
+    serve,
 };
 
 /// A planner whose PlanRollout reports its thread and blocks it briefly, and whose Rollback waits for the barrier.
@@ -117,13 +119,10 @@ async fn large_plans_run_on_separate_threads() {
 #[tokio::test]
 async fn large_plans_are_recognized_by_their_work_in_any_encoding() {
     let (Serving { client, .. }, mut threads, _) = start(1).await;
-    let empty_pods = PlanRolloutRequest {
-        snapshot: Some(Snapshot {
-            pods: vec![Pod::default(); 20_000],
-            ..Snapshot::default()
-        }),
-        options: None,
-    };
+    let mut empty_pods = mk_rollout();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod"});
+    empty_pods.items.extend(vec![pod; 20_000]);
+    let empty_pods = empty_pods.message();
     let one_long_text = mk_request_with_bytes(1 << 20);
     for compression in [
         None,

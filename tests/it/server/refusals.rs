@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use rollplan::client::RolloutPlannerClient;
 use rollplan::proto::{
-    ComputeStatusRequest, LabelSelectorRequirement, PlanRolloutRequest, PlanRolloutResponse,
-    RollbackRequest, Snapshot,
+    ComputeStatusRequest, PlanRolloutRequest, PlanRolloutResponse, RollbackRequest, Snapshot,
 };
 use rollplan::wire::{
     ANSWER_BYTES_MAX, EXPRESSIONS_MAX, LISTED_VIOLATIONS_MAX, PODS_MAX, REQUEST_BYTES_MAX,
     VALUES_MAX,
 };
+use serde_json::{Value, json};
 use tonic::codec::CompressionEncoding;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
@@ -23,8 +23,9 @@ use tonic_types::StatusExt as _;
 use super::raw::{self, PLAN, framed};
 use super::{
     Serving, Staged, mk_config, mk_large_request, mk_request, mk_request_with_bytes,
-    mk_request_with_long_answer, mk_request_with_pods, start,
+    mk_request_with_long_answer, mk_rollout, mk_rollout_with_pods, start,
 };
+use crate::request::ITEMS;
 
 /// Checks that an error has this code, and one ErrorInfo with this reason.
 pub(super) fn check(status: &Status, code: Code, reason: &str) {
@@ -38,37 +39,36 @@ pub(super) fn check(status: &Status, code: Code, reason: &str) {
 #[tokio::test]
 async fn invalid_request_has_all_violations() {
     let Serving { mut client, .. } = start().await;
-    let mut request = mk_request();
-    let snapshot = request.snapshot.as_mut().unwrap();
-    snapshot.now = None;
-    let spec = snapshot.deployment.as_mut().unwrap().spec.as_mut().unwrap();
-    spec.replicas = Some(-1);
-    spec.selector = None;
-    let status = client.plan_rollout(request).await.unwrap_err();
+    let mut request = mk_rollout();
+    request.snapshot.now = None;
+    request.spec()["replicas"] = json!(-1);
+    request.spec()["selector"] = json!(null);
+    let status = client.plan_rollout(request.message()).await.unwrap_err();
     check(&status, Code::InvalidArgument, "INVALID_REQUEST");
     let violations = status.get_details_bad_request().unwrap().field_violations;
     let violations: Vec<_> = violations
-        .iter()
-        .map(|violation| (violation.field.as_str(), violation.reason.as_str()))
+        .into_iter()
+        .map(|violation| (violation.field, violation.reason))
         .collect();
+    let expected = [
+        ("snapshot.now".to_owned(), "REQUIRED"),
+        (format!("{ITEMS}[0].spec.replicas"), "NEGATIVE"),
+        (format!("{ITEMS}[0].spec.selector"), "REQUIRED"),
+    ];
     assert_eq!(
         violations,
-        [
-            ("snapshot.now", "REQUIRED"),
-            ("snapshot.deployment.spec.replicas", "NEGATIVE"),
-            ("snapshot.deployment.spec.selector", "REQUIRED"),
-        ]
+        expected.map(|(field, it)| (field, it.to_owned()))
     );
 }
 
 #[tokio::test]
 async fn many_violations_are_truncated_and_counted() {
     let Serving { mut client, .. } = start().await;
-    let mut request = mk_request_with_pods(100);
-    for pod in &mut request.snapshot.as_mut().unwrap().pods {
-        pod.metadata.as_mut().unwrap().name = "same".to_owned();
+    let mut request = mk_rollout_with_pods(100);
+    for pod in request.all("Pod") {
+        pod["metadata"]["name"] = "same".into();
     }
-    let status = client.plan_rollout(request).await.unwrap_err();
+    let status = client.plan_rollout(request.message()).await.unwrap_err();
     check(&status, Code::InvalidArgument, "INVALID_REQUEST");
     let violations = status.get_details_bad_request().unwrap().field_violations;
     assert_eq!(violations.len(), LISTED_VIOLATIONS_MAX);
@@ -89,25 +89,23 @@ pub(super) fn check_too_large(status: &Status, subject: &str) {
 #[tokio::test]
 async fn too_many_objects_are_too_large() {
     let Serving { mut client, .. } = start().await;
-    let request = mk_request_with_pods(PODS_MAX + 1);
-    let status = client.plan_rollout(request).await.unwrap_err();
+    let mut request = mk_rollout();
+    let owners = request.pod(0)["metadata"]["ownerReferences"].clone();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"ownerReferences": owners}});
+    request.items.extend(vec![pod; PODS_MAX]);
+    let status = client.plan_rollout(request.message()).await.unwrap_err();
     check_too_large(&status, "snapshot.pods");
 }
 
 #[tokio::test]
 async fn selectors_with_too_many_values_are_too_large() {
     let Serving { mut client, .. } = start().await;
-    let requirement = |values| LabelSelectorRequirement {
-        key: "app".to_owned(),
-        operator: "NotIn".to_owned(),
-        values: vec!["x".to_owned(); values],
-    };
-    let with = |expressions: Vec<LabelSelectorRequirement>| {
-        let mut request = mk_request();
-        let deployment = request.snapshot.as_mut().unwrap().deployment.as_mut();
-        let spec = deployment.unwrap().spec.as_mut().unwrap();
-        spec.selector.as_mut().unwrap().match_expressions = expressions;
-        request
+    let requirement =
+        |values| json!({"key": "app", "operator": "NotIn", "values": vec!["x"; values]});
+    let with = |expressions: Vec<Value>| {
+        let mut request = mk_rollout();
+        request.spec()["selector"]["matchExpressions"] = expressions.into();
+        request.message()
     };
     let path = "snapshot.deployment.spec.selector.match_expressions";
     // The limit applies to the total of all expressions.
@@ -324,14 +322,11 @@ async fn health_and_reflection_refuse_long_requests() {
 async fn rollback_without_a_target_states_the_reason() {
     let Serving { mut client, .. } = start().await;
     let request = |paused, to_revision| {
-        let PlanRolloutRequest { snapshot, options } = mk_request();
-        let mut snapshot = snapshot.unwrap();
-        let spec = snapshot.deployment.as_mut().unwrap().spec.as_mut();
-        spec.unwrap().paused = paused;
+        let mut request = mk_rollout();
+        request.spec()["paused"] = json!(paused);
         RollbackRequest {
-            snapshot: Some(snapshot),
             to_revision,
-            options,
+            ..request.rollback_request()
         }
     };
     let status = client.rollback(request(true, 0)).await.unwrap_err();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD, Engine as _};
 use rollplan::client::RolloutPlannerClient;
-use rollplan::proto::{PlanRestartsRequest, PlanRolloutRequest, RollbackRequest};
+use rollplan::proto::{PlanRestartsRequest, RollbackRequest};
 use rollplan::wire::json;
 use serde_json::{Value, json};
 use tonic::Code;
@@ -14,14 +14,16 @@ use super::http::Ask;
 use super::observed::get;
 use super::process::Process;
 use super::raw::{self, PLAN, framed};
+use crate::request::{ITEMS, Request, list, restarts_of};
 
 const SECRET: &str = "hunter2";
 
-/// A snapshot with the secret in every place where a workload may have one. With `wrong`, invalid fields contain it, too.
-fn mk_snapshot(wrong: bool) -> Value {
-    let too_large: u64 = (1 << 53) + 1;
+const RESTARTS: &str = "/rollplan.v1.RolloutPlanner/PlanRestarts";
+
+/// A request with the secret in every place where a workload may have one. With `wrong`, invalid fields contain it, too.
+fn mk_plan(wrong: bool) -> Request {
     let annotation = if wrong {
-        json!(too_large)
+        json!(u64::MAX)
     } else {
         json!(SECRET)
     };
@@ -29,41 +31,35 @@ fn mk_snapshot(wrong: bool) -> Value {
     if wrong {
         labels["hunter2 not a key"] = json!(SECRET);
     }
-    json!({
-        "now": "2026-01-01T00:00:00Z",
-        "replicaSetsComplete": true,
-        "deployment": {
-            "metadata": {
-                "namespace": "shop",
-                "name": "web",
-                "uid": "1",
-                "resourceVersion": "1",
-                "annotations": {SECRET: SECRET},
-            },
-            "spec": {
-                "replicas": 3,
-                "selector": {"matchLabels": labels},
-                "strategy": {"type": if wrong { SECRET } else { "Recreate" }},
-                "template": {
-                    "metadata": {
-                        "labels": {"app": "web"},
-                        "annotations": {SECRET: annotation, "hunter2 quoted": annotation},
-                    },
-                    "spec": {"containers": [{
-                        "name": "app",
-                        "image": SECRET,
-                        "args": [SECRET],
-                        "env": [{"name": SECRET, "value": SECRET}],
-                    }]},
+    let deployment = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "namespace": "shop",
+            "name": "web",
+            "uid": "1",
+            "resourceVersion": "1",
+            "annotations": {SECRET: SECRET},
+        },
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": labels},
+            "strategy": {"type": if wrong { SECRET } else { "Recreate" }},
+            "template": {
+                "metadata": {
+                    "labels": {"app": "web"},
+                    "annotations": {SECRET: annotation, "hunter2 quoted": annotation},
                 },
+                "spec": {"containers": [{
+                    "name": "app",
+                    "image": SECRET,
+                    "args": [SECRET],
+                    "env": [{"name": SECRET, "value": SECRET}],
+                }]},
             },
         },
-    })
-}
-
-fn mk_plan(wrong: bool) -> PlanRolloutRequest {
-    let request = json!({"snapshot": mk_snapshot(wrong)});
-    json::from_json(&request.to_string()).unwrap()
+    });
+    Request::at("2026-01-01T00:00:00Z", vec![deployment])
 }
 
 #[tokio::test]
@@ -71,25 +67,26 @@ async fn logs_contain_nothing_of_a_workload() {
     // Every call is logged as slow.
     let mut server = Process::start(&["--slow-call", "0s"]);
     let mut client = RolloutPlannerClient::new(connect(server.address).await);
-    client.plan_rollout(mk_plan(false)).await.unwrap();
-    let invalid = client.plan_rollout(mk_plan(true)).await.unwrap_err();
+    let valid = mk_plan(false).message();
+    client.plan_rollout(valid.clone()).await.unwrap();
+    let invalid = client.plan_rollout(mk_plan(true).message()).await;
+    let invalid = invalid.unwrap_err();
     assert_eq!(invalid.code(), Code::InvalidArgument);
     // The caller receives the details.
     let told = String::from_utf8_lossy(invalid.details()).into_owned();
     assert!(told.contains("annotations.hunter2"), "{told}");
     assert!(told.contains(r#"annotations["hunter2 quoted"]"#), "{told}");
     assert!(
-        told.contains(r#"match_labels["hunter2 not a key"]"#),
+        told.contains(r#"matchLabels["hunter2 not a key"]"#),
         "{told}"
     );
     let absent = RollbackRequest {
-        snapshot: mk_plan(false).snapshot,
         to_revision: 9,
-        ..RollbackRequest::default()
+        ..mk_plan(false).rollback_request()
     };
     client.rollback(absent).await.unwrap_err();
     let mut raw = raw::connect(server.address).await;
-    let whole = framed(&mk_plan(false));
+    let whole = framed(&valid);
     // A message that is truncated within a field.
     let cut = whole.len() - 6;
     let mut prefix = vec![0];
@@ -101,8 +98,8 @@ async fn logs_contain_nothing_of_a_workload() {
     let answer = raw.call(elsewhere, whole).await;
     assert_eq!(answer.unwrap().status.code(), Code::Unimplemented);
     // The invalid value is below a key that the caller chose.
-    let text = r#"{"snapshot": {"deployment": {"metadata": {"annotations": {"hunter2": 7}}}}}"#;
-    let ask = Ask::post(PLAN, "application/json", text);
+    let text = r#"{"workloads": [{"metadata": {"annotations": {"hunter2": 7}}}]}"#;
+    let ask = Ask::post(RESTARTS, "application/json", text);
     let reply = ask.over_http1(server.address).await;
     assert!(reply.text().contains("annotations.hunter2"));
     drop((client, raw));
@@ -128,16 +125,19 @@ async fn logs_contain_nothing_of_a_workload() {
         "InvalidArgument",
     ];
     assert_eq!(fields("code"), codes);
-    let template = "snapshot.deployment.spec.template[*] UNSAFE_INTEGER";
+    let template = "spec.template[*] UNSAFE_INTEGER";
     let violations = [
-        "snapshot.deployment.spec.selector.match_labels[*] INVALID_LABEL_KEY",
-        "snapshot.deployment.spec.strategy.type UNKNOWN_STRATEGY",
+        "spec.selector.matchLabels[*] INVALID_LABEL_KEY",
+        "spec.strategy.type UNKNOWN_STRATEGY",
         template,
         template,
     ];
     let logged = failed[0]["violations"].as_str().unwrap();
     for violation in violations {
-        assert!(logged.contains(violation), "{logged}");
+        assert!(
+            logged.contains(&format!("{ITEMS}[0].{violation}")),
+            "{logged}"
+        );
     }
     assert_eq!(failed[0]["span"]["deployment"], "shop/web");
     assert_eq!(failed[3]["span"]["method"], "unknown");
@@ -179,10 +179,10 @@ fn mk_restarts(profile: i32, value: &str) -> Value {
         "reloader.stakater.com/auto": "true",
     });
     let metadata = |name: &str| json!({"name": name, "namespace": "shop", "uid": name, "annotations": annotations});
-    let items = json!([
-        {"apiVersion": "v1", "kind": "Secret", "metadata": metadata("db"), "data": {"k": value}, "stringData": {"k": applied}},
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("app"), "data": {"k": config}, "binaryData": {"b": base64(binary)}},
-        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata("web"), "spec": {"template": {
+    let items = [
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata("db"), "data": {"k": value}, "stringData": {"k": applied}}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("app"), "data": {"k": config}, "binaryData": {"b": base64(binary)}}),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata("web"), "spec": {"template": {
             "metadata": {"annotations": annotations},
             "spec": {"containers": [{
                 "name": "app",
@@ -190,20 +190,20 @@ fn mk_restarts(profile: i32, value: &str) -> Value {
                 "env": [{"name": "P", "value": env}],
                 "envFrom": [{"configMapRef": {"name": "app"}}, {"secretRef": {"name": "db"}}],
             }]},
-        }}},
-    ]);
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
-    json!({
-        "now": "2026-01-01T00:00:00Z",
-        "objectsJson": [crate::base64(&list)],
-        "configurationsComplete": true,
-        "options": {"profile": profile, "includeUnchanged": true, "eventsAsCalls": true},
-    })
+        }}}),
+    ];
+    restarts(profile, list(&items).to_string())
+}
+
+fn restarts(profile: i32, text: String) -> Value {
+    let mut request = restarts_of("2026-01-01T00:00:00Z", &[text]);
+    request["options"] =
+        json!({"profile": profile, "includeUnchanged": true, "eventsAsCalls": true});
+    request
 }
 
 #[tokio::test]
 async fn logs_metrics_and_answers_contain_no_configuration_values() {
-    const RESTARTS: &str = "/rollplan.v1.RolloutPlanner/PlanRestarts";
     let mut server = Process::start(&["--slow-call", "0s"]);
     let mut client = RolloutPlannerClient::new(connect(server.address).await);
     let mut raw = raw::connect(server.address).await;
@@ -230,8 +230,8 @@ async fn logs_metrics_and_answers_contain_no_configuration_values() {
                 .call(raw::request(RESTARTS, &[]), malformed.into())
                 .await;
             emitted += &format!("{:?}", answer.unwrap().status);
-            let mut unfinished = request;
-            unfinished.objects_json[0] = format!("{{\"data\":{{\"k\":\"{value}").into();
+            let unfinished = restarts(profile, format!("{{\"data\":{{\"k\":\"{value}"));
+            let unfinished: PlanRestartsRequest = json::from_json(&unfinished.to_string()).unwrap();
             emitted += &format!("{:?}", client.plan_restarts(unfinished).await.unwrap_err());
         }
     }

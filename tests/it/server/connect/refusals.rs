@@ -26,13 +26,13 @@ async fn malformed_json_is_reported_by_field_and_position() {
     let Serving { address, .. } = start().await;
     for (text, field, message) in [
         (
-            r#"{"snapshot": {"deployment": {"spec": {"replicas": "hunter2"}}}}"#,
-            "snapshot.deployment.spec.replicas",
-            "line 1, column 59",
+            r#"{"snapshot": {"answers": [{"httpCode": "hunter2"}]}}"#,
+            "snapshot.answers[0].httpCode",
+            "line 1, column 48",
         ),
         (
-            r#"{"snapshot": {"pods": [{}, {"metadata": []}]}}"#,
-            "snapshot.pods[1].metadata",
+            r#"{"snapshot": {"answers": [{}, {"call": []}]}}"#,
+            "snapshot.answers[1].call",
             "expected",
         ),
         (
