@@ -21,7 +21,7 @@ use crate::server::config::Config;
 use crate::server::connect::Methods;
 use crate::server::observability::metrics::Metrics;
 use crate::server::stack;
-use crate::wire::{EncodedPlanRequest, json};
+use crate::wire::json;
 
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -36,7 +36,7 @@ struct Panicking;
 impl RolloutPlanner for Panicking {
     async fn plan_rollout(
         &self,
-        _: tonic::Request<EncodedPlanRequest>,
+        _: tonic::Request<crate::proto::PlanRolloutRequest>,
     ) -> Result<tonic::Response<PlanRolloutResponse>, Status> {
         panic!("hunter2");
     }
