@@ -9,6 +9,7 @@
 
 mod cli;
 mod report;
+mod request;
 mod server;
 mod structure;
 mod wire;

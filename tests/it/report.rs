@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use rollplan::proto::{self, Phase};
-use rollplan::wire::{self, json};
+use rollplan::wire;
 use rollplan_core::lint::lint;
 use rollplan_core::plan_settled;
 use rollplan_core::snapshot::Options;
-use serde_json::Value;
+
+use crate::request::Request;
 
 fn read(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
@@ -16,44 +17,22 @@ fn read(path: &str) -> String {
 }
 
 /// The snapshot that kubectl printed, at the time that examples/README.md lists.
-fn snapshot(example: &str) -> proto::Snapshot {
-    let list: Value = serde_json::from_str(&read(&format!("examples/{example}.json"))).unwrap();
+fn request(example: &str) -> Request {
     let readme = read("examples/README.md");
     let mut rows = readme.lines();
     let row = rows.find(|row| row.starts_with(&format!("| [{example}.json]")));
     let now = row.unwrap().rsplit('`').nth(1).unwrap();
-    let of = |kind: &str| -> Vec<&Value> {
-        let items = list["items"].as_array().unwrap().iter();
-        items.filter(|item| item["kind"] == kind).collect()
-    };
-    let snapshot = serde_json::json!({
-        "now": now,
-        "deployment": of("Deployment")[0],
-        "replicaSets": of("ReplicaSet"),
-        "pods": of("Pod"),
-        "podsComplete": true,
-        "replicaSetsComplete": true,
-    });
-    json::from_json(&snapshot.to_string()).unwrap()
+    Request::of_list(now, &read(&format!("examples/{example}.json")))
 }
 
 fn status(example: &str) -> proto::RolloutReport {
-    let request = proto::ComputeStatusRequest {
-        snapshot: Some(snapshot(example)),
-        ..proto::ComputeStatusRequest::default()
-    };
-    wire::compute_status(request).unwrap().report.unwrap()
+    request(example).compute_status().report.unwrap()
 }
 
 fn plan(example: &str) -> proto::PlanRolloutResponse {
-    let request = proto::PlanRolloutRequest {
-        snapshot: Some(snapshot(example)),
-        options: Some(proto::PlanOptions {
-            report: true,
-            ..proto::PlanOptions::default()
-        }),
-    };
-    wire::plan_rollout(request).unwrap()
+    let mut request = request(example);
+    request.options.report = true;
+    request.plan()
 }
 
 /// Checks the message and the first blocker, which are the same for the status and for the plan.
@@ -315,8 +294,8 @@ fn ordinary_states_report_at_least_what_kubectl_reports() {
 #[test]
 fn scaling_down_leaves_one_available_pod_at_every_prefix() {
     use proto::step::Action;
-    let snapshot = snapshot("scale-down-clamped");
-    let parsed = wire::parse_snapshot(Some(snapshot)).unwrap();
+    let message = request("scale-down-clamped").message();
+    let parsed = wire::parse_snapshot(message.snapshot).unwrap();
     let settled = plan_settled(&parsed, Options::default());
     // Until the plan is executed, four pods exceed the new maximum of two.
     let mut violations = lint(&parsed, Options::default(), &settled);

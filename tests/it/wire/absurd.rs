@@ -2,13 +2,13 @@
 //! wrap around. CI runs these tests with overflow checks and, in a release build, without.
 
 use prost::Message as _;
-use prost_types::value::Kind;
-use prost_types::{Timestamp, Value};
+use prost_types::Timestamp;
 use rollplan::proto;
 use rollplan::wire::{self, Error, Reason};
+use serde_json::{Value, json};
 
 use super::random::Random;
-use super::{Parts as _, mk_request};
+use crate::request::{Request, half_way, mk_request};
 
 const MAX: i32 = i32::MAX;
 /// The first and the last second of the years 1 to 9999.
@@ -16,32 +16,20 @@ const FIRST_SECONDS: i64 = -62_135_596_800;
 const LAST_SECONDS: i64 = 253_402_300_799;
 const HORIZONS: [proto::Horizon; 2] = [proto::Horizon::Pass, proto::Horizon::Settled];
 
-fn percent(percent: i32) -> Option<Value> {
-    Some(Value {
-        kind: Some(Kind::StringValue(format!("{percent}%"))),
-    })
+fn percent(percent: i32) -> Value {
+    format!("{percent}%").into()
 }
 
-fn pods(pods: i32) -> Option<Value> {
-    Some(Value {
-        kind: Some(Kind::NumberValue(pods.into())),
-    })
-}
-
-fn at(seconds: i64) -> Option<Timestamp> {
-    Some(Timestamp { seconds, nanos: 0 })
+fn at(seconds: i64) -> Timestamp {
+    Timestamp { seconds, nanos: 0 }
 }
 
 /// The plan for an encoded request. Checks that it is deterministic, and that no number has wrapped around.
 #[track_caller]
-fn planned(
-    request: &proto::PlanRolloutRequest,
-    horizon: proto::Horizon,
-) -> proto::PlanRolloutResponse {
+fn planned(request: &Request, horizon: proto::Horizon) -> proto::PlanRolloutResponse {
     let mut request = request.clone();
-    let options = request.options.get_or_insert_default();
-    (options.horizon, options.report) = (horizon.into(), true);
-    let bytes = request.encode_to_vec();
+    (request.options.horizon, request.options.report) = (horizon.into(), true);
+    let bytes = request.message().encode_to_vec();
     let answer = wire::plan_rollout_bytes(&bytes).unwrap();
     assert_eq!(wire::plan_rollout_bytes(&bytes).unwrap(), answer);
     let response = proto::PlanRolloutResponse::decode(&answer[..]).unwrap();
@@ -66,8 +54,8 @@ fn planned(
     if let Some(after) = response.requeue_after {
         assert!(after.seconds >= 1 && after.nanos >= 0, "{after:?}");
     }
-    let mut ask = proto::ComputeStatusRequest::default();
-    (ask.snapshot, ask.options) = (request.snapshot, request.options);
+    let mut ask = request.status_request();
+    ask.options = Some(request.options);
     wire::compute_status_bytes(&ask.encode_to_vec()).unwrap();
     response
 }
@@ -91,33 +79,36 @@ fn sizes(response: &proto::PlanRolloutResponse) -> Vec<(&str, i32, i32)> {
 }
 
 /// Two ReplicaSets with available pods only, without failures.
-fn rollout(replicas: i32, new: i32, old: i32) -> proto::PlanRolloutRequest {
-    let mut request = mk_request();
-    request.snapshot().answers.clear();
-    request.spec().replicas = Some(replicas);
+fn rollout(replicas: i32, new: i32, old: i32) -> Request {
+    let mut request = half_way();
+    request.spec()["replicas"] = replicas.into();
     for (index, size) in [new, old].into_iter().enumerate() {
-        request.set_spec(index).replicas = Some(size);
-        let status = request.set_status(index);
-        status.replicas = size;
-        status.ready_replicas = size;
-        status.available_replicas = size;
+        let set = request.set(index);
+        set["spec"]["replicas"] = size.into();
+        for field in ["replicas", "readyReplicas", "availableReplicas"] {
+            set["status"][field] = size.into();
+        }
     }
     request
+}
+
+fn rolling(request: &mut Request) -> &mut Value {
+    &mut request.spec()["strategy"]["rollingUpdate"]
 }
 
 #[test]
 fn limits_saturate_instead_of_overflowing() {
     for (surge, unavailable, new, old, want) in [
         // replicas + surge exceeds 32 bits and saturates.
-        (pods(MAX), pods(0), 0, MAX, &[][..]),
+        (MAX.into(), 0.into(), 0, MAX, &[][..]),
         (
-            pods(MAX),
-            pods(MAX),
+            MAX.into(),
+            MAX.into(),
             0,
             MAX,
             &[("old", MAX, 0), ("new", 0, MAX)][..],
         ),
-        (pods(MAX), pods(0), 1, 5, &[("new", 1, MAX - 5)]),
+        (MAX.into(), 0.into(), 1, 5, &[("new", 1, MAX - 5)]),
         // percent × replicas exceeds even 64 bits.
         (
             percent(2_000_000_000),
@@ -150,8 +141,7 @@ fn limits_saturate_instead_of_overflowing() {
         ),
     ] {
         let mut request = rollout(MAX, new, old);
-        request.rolling().max_surge = surge.clone();
-        request.rolling().max_unavailable = unavailable.clone();
+        *rolling(&mut request) = json!({"maxSurge": surge, "maxUnavailable": unavailable});
         let response = planned(&request, proto::Horizon::Settled);
         assert_eq!(
             sizes(&response),
@@ -164,31 +154,16 @@ fn limits_saturate_instead_of_overflowing() {
 
 #[test]
 fn numbers_beyond_32_bits_are_refused_by_name() {
-    type Change = fn(&mut proto::PlanRolloutRequest);
-    const CHANGES: [(&str, Change); 4] = [
-        ("max_surge", |r| {
-            r.rolling().max_surge = number(2_147_483_648.0)
-        }),
-        ("max_unavailable", |r| {
-            r.rolling().max_unavailable = number(1e300)
-        }),
-        ("max_surge", |r| r.rolling().max_surge = text("2147483648%")),
-        ("max_unavailable", |r| {
-            r.rolling().max_unavailable = text("99999999999999999999%");
-        }),
-    ];
-    fn number(number: f64) -> Option<Value> {
-        let kind = Some(Kind::NumberValue(number));
-        Some(Value { kind })
-    }
-    fn text(text: &str) -> Option<Value> {
-        let kind = Some(Kind::StringValue(text.to_owned()));
-        Some(Value { kind })
-    }
-    for (field, change) in CHANGES {
+    for (field, limit) in [
+        ("maxSurge", json!(2_147_483_648_i64)),
+        ("maxUnavailable", json!(u64::MAX)),
+        ("maxSurge", json!("2147483648%")),
+        ("maxUnavailable", json!("99999999999999999999%")),
+    ] {
         let mut request = mk_request();
-        change(&mut request);
-        let error = wire::plan_rollout_bytes(&request.encode_to_vec()).unwrap_err();
+        rolling(&mut request)[field] = limit;
+        let bytes = request.message().encode_to_vec();
+        let error = wire::plan_rollout_bytes(&bytes).unwrap_err();
         let Error::InvalidArgument(violations) = error else {
             panic!("{error}");
         };
@@ -204,14 +179,13 @@ fn numbers_beyond_32_bits_are_refused_by_name() {
 #[test]
 fn ten_thousand_replica_sets_are_planned() {
     let mut request = rollout(MAX, MAX, MAX);
-    request.rolling().max_unavailable = pods(MAX);
+    rolling(&mut request)["maxUnavailable"] = MAX.into();
     let old = request.set(1).clone();
     for index in 2..wire::REPLICA_SETS_MAX {
         let mut set = old.clone();
-        let metadata = set.metadata.as_mut().unwrap();
-        metadata.name = format!("old-{index}");
-        metadata.uid = format!("old-{index}");
-        request.snapshot().replica_sets.push(set);
+        set["metadata"]["name"] = format!("old-{index}").into();
+        set["metadata"]["uid"] = format!("old-{index}").into();
+        request.items.push(set);
     }
     let response = planned(&request, proto::Horizon::Settled);
     let downs = sizes(&response);
@@ -220,13 +194,12 @@ fn ten_thousand_replica_sets_are_planned() {
     let status = response.status.unwrap();
     assert_eq!((status.replicas, status.available_replicas), (MAX, MAX));
     // Scaled to zero: a scaling event, so sizes are scaled proportionally.
-    for set in &mut request.snapshot().replica_sets {
-        let annotations = &mut set.metadata.as_mut().unwrap().annotations;
+    for set in request.all("ReplicaSet") {
         for key in ["desired-replicas", "max-replicas"] {
-            annotations.insert(format!("deployment.kubernetes.io/{key}"), "1".to_owned());
+            set["metadata"]["annotations"][format!("deployment.kubernetes.io/{key}")] = "1".into();
         }
     }
-    request.spec().replicas = Some(0);
+    request.spec()["replicas"] = 0.into();
     let response = planned(&request, proto::Horizon::Settled);
     assert_eq!(sizes(&response).len(), wire::REPLICA_SETS_MAX);
 }
@@ -238,22 +211,20 @@ fn times_from_year_1_to_9999_are_planned() {
         for since in ends {
             for deadline in [None, Some(1), Some(MAX - 1), Some(MAX)] {
                 let mut request = rollout(10, 3, 8);
-                request.set_status(0).available_replicas = 0;
-                request.snapshot().now = at(now);
-                request.spec().progress_deadline_seconds = deadline;
-                request.spec().min_ready_seconds = MAX;
-                request.meta().creation_timestamp = at(since);
-                request.set_meta(0).creation_timestamp = at(since);
-                request.set_meta(1).creation_timestamp = at(now);
-                request.pod_meta(0).deletion_timestamp = at(since);
-                request.status().conditions = vec![proto::DeploymentCondition {
-                    r#type: "Progressing".to_owned(),
-                    status: "True".to_owned(),
-                    last_update_time: at(since),
-                    last_transition_time: at(now),
-                    reason: "ReplicaSetUpdated".to_owned(),
-                    message: String::new(),
-                }];
+                request.snapshot.now = Some(at(now));
+                let time = |seconds| Value::from(at(seconds).to_string());
+                let (now, since) = (time(now), time(since));
+                request.spec()["progressDeadlineSeconds"] = json!(deadline);
+                request.spec()["minReadySeconds"] = MAX.into();
+                request.meta()["creationTimestamp"] = since.clone();
+                request.set(0)["status"]["availableReplicas"] = 0.into();
+                request.set(0)["metadata"]["creationTimestamp"] = since.clone();
+                request.set(1)["metadata"]["creationTimestamp"] = now.clone();
+                request.pod(0)["metadata"]["deletionTimestamp"] = since.clone();
+                request.deployment()["status"]["conditions"] = json!([{
+                    "type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated",
+                    "lastUpdateTime": since, "lastTransitionTime": now,
+                }]);
                 for horizon in HORIZONS {
                     planned(&request, horizon);
                 }
@@ -262,8 +233,9 @@ fn times_from_year_1_to_9999_are_planned() {
     }
     for seconds in [FIRST_SECONDS - 1, LAST_SECONDS + 1, i64::MIN, i64::MAX] {
         let mut request = mk_request();
-        request.snapshot().now = at(seconds);
-        let error = wire::plan_rollout(request).unwrap_err().to_string();
+        request.snapshot.now = Some(at(seconds));
+        let error = wire::plan_rollout(request.message()).unwrap_err();
+        let error = error.to_string();
         assert!(error.contains("snapshot.now"), "{error}");
     }
 }
@@ -272,22 +244,17 @@ fn times_from_year_1_to_9999_are_planned() {
 fn largest_revisions_are_listed_and_rolled_back() {
     let mut request = rollout(3, 3, 0);
     for (index, revision) in [i64::MAX, i64::MAX - 1].into_iter().enumerate() {
-        let annotations = &mut request.set_meta(index).annotations;
-        let key = "deployment.kubernetes.io/revision".to_owned();
-        annotations.insert(key, revision.to_string());
+        let key = "deployment.kubernetes.io/revision";
+        request.set(index)["metadata"]["annotations"][key] = revision.to_string().into();
     }
-    let snapshot = request.snapshot.clone();
-    let list = wire::list_revisions(proto::ListRevisionsRequest {
-        snapshot: snapshot.clone(),
-    });
+    let list = wire::list_revisions(request.revisions_request());
     let revisions = list.unwrap().revisions.into_iter();
     let numbers: Vec<i64> = revisions.map(|revision| revision.revision).collect();
     assert!(numbers.contains(&i64::MAX), "{numbers:?}");
     let back = |to_revision| {
         wire::rollback(proto::RollbackRequest {
-            snapshot: snapshot.clone(),
             to_revision,
-            options: None,
+            ..request.rollback_request()
         })
     };
     assert_eq!(back(i64::MAX - 1).unwrap().to_revision, i64::MAX - 1);
@@ -319,33 +286,38 @@ fn random_extremes_are_planned() {
         let count = |random: &mut Random| COUNTS[random.below(COUNTS.len())];
         let limit = |random: &mut Random| {
             let number = COUNTS[random.below(COUNTS.len())];
-            [pods(number), percent(number), None][random.below(3)].clone()
+            [number.into(), percent(number), Value::Null][random.below(3)].clone()
         };
+        let generation = |random: &mut Random| json!([0, 1, i64::MAX][random.below(3)]);
         let (replicas, new, old) = (count(&mut random), count(&mut random), count(&mut random));
         let mut request = rollout(replicas, new, old);
-        request.rolling().max_surge = limit(&mut random);
-        request.rolling().max_unavailable = limit(&mut random);
-        request.spec().min_ready_seconds = count(&mut random);
-        request.spec().revision_history_limit = Some(count(&mut random));
-        request.spec().progress_deadline_seconds = Some(count(&mut random).max(1));
-        request.spec().paused = random.below(5) == 0;
-        request.meta().generation = [0, 1, i64::MAX][random.below(3)];
-        let status = request.status();
-        status.collision_count = Some(count(&mut random));
-        status.replicas = count(&mut random);
-        status.observed_generation = [0, 1, i64::MAX][random.below(3)];
-        for index in 0..2 {
+        *rolling(&mut request) =
+            json!({"maxSurge": limit(&mut random), "maxUnavailable": limit(&mut random)});
+        let spec = request.spec();
+        spec["minReadySeconds"] = count(&mut random).into();
+        spec["revisionHistoryLimit"] = count(&mut random).into();
+        spec["progressDeadlineSeconds"] = count(&mut random).max(1).into();
+        spec["paused"] = (random.below(5) == 0).into();
+        request.meta()["generation"] = generation(&mut random);
+        request.deployment()["status"] = json!({
+            "collisionCount": count(&mut random), "replicas": count(&mut random),
+            "observedGeneration": generation(&mut random),
+        });
+        for set in request.all("ReplicaSet") {
             for key in ["desired-replicas", "max-replicas", "revision"] {
-                let text = TEXTS[random.below(TEXTS.len())].to_owned();
-                let annotations = &mut request.set_meta(index).annotations;
-                annotations.insert(format!("deployment.kubernetes.io/{key}"), text);
+                let text = TEXTS[random.below(TEXTS.len())];
+                set["metadata"]["annotations"][format!("deployment.kubernetes.io/{key}")] =
+                    text.into();
             }
-            request.set_meta(index).generation = [0, 1, i64::MAX][random.below(3)];
-            let status = request.set_status(index);
-            status.replicas = count(&mut random);
-            status.ready_replicas = count(&mut random);
-            status.available_replicas = count(&mut random);
-            status.terminating_replicas = Some(count(&mut random));
+            set["metadata"]["generation"] = generation(&mut random);
+            for field in [
+                "replicas",
+                "readyReplicas",
+                "availableReplicas",
+                "terminatingReplicas",
+            ] {
+                set["status"][field] = count(&mut random).into();
+            }
         }
         for horizon in HORIZONS {
             println!("ROLLPLAN_SEED={seed}, round {round}, {horizon:?}");

@@ -2,50 +2,46 @@
 
 use rollplan::proto;
 use rollplan::wire;
+use serde_json::json;
 
-use super::{Parts as _, example, examples, mk_request, request};
+use super::{example, examples};
+use crate::request::mk_request;
 
 #[test]
 fn default_horizon_is_settled() {
-    let answer = |horizon: Option<proto::Horizon>| {
+    let answer = |horizon: proto::Horizon| {
         let mut request = mk_request();
-        request.options = horizon.map(|horizon| proto::PlanOptions {
-            horizon: horizon.into(),
-            ..Default::default()
-        });
-        wire::plan_rollout(request).unwrap()
+        request.options.horizon = horizon.into();
+        request.plan()
     };
-    let settled = answer(Some(proto::Horizon::Settled));
-    assert_eq!(answer(None), settled);
-    assert_eq!(answer(Some(proto::Horizon::Unspecified)), settled);
-    assert_ne!(answer(Some(proto::Horizon::Pass)), settled);
+    let settled = answer(proto::Horizon::Settled);
+    assert_eq!(answer(proto::Horizon::Unspecified), settled);
+    assert_ne!(answer(proto::Horizon::Pass), settled);
+    let without_options = proto::PlanRolloutRequest {
+        options: None,
+        ..mk_request().message()
+    };
+    assert_eq!(wire::plan_rollout(without_options).unwrap(), settled);
 }
 
 #[test]
 fn requeue_after_is_the_progress_deadline() {
     // The deadline of 600 s starts with the progress in this snapshot, and one second is added.
-    let list = example("mid-rollout");
-    let response = wire::plan_rollout(request(&list)).unwrap();
     let span = prost_types::Duration {
         seconds: 601,
         nanos: 0,
     };
-    assert_eq!(response.requeue_after, Some(span));
-    let list = example("after-undo");
-    assert_eq!(
-        wire::plan_rollout(request(&list)).unwrap().requeue_after,
-        None
-    );
+    assert_eq!(example("mid-rollout").plan().requeue_after, Some(span));
+    assert_eq!(example("after-undo").plan().requeue_after, None);
 }
 
 #[test]
 fn reports_are_returned_on_request() {
-    for (name, example) in examples() {
-        let mut request = request(&example);
-        let without = wire::plan_rollout(request.clone()).unwrap();
+    for (name, mut request) in examples() {
+        let without = request.plan();
         assert_eq!(without.report, None, "{name}");
-        request.options.get_or_insert_default().report = true;
-        let with = wire::plan_rollout(request).unwrap();
+        request.options.report = true;
+        let with = request.plan();
         let report = with.report.clone().unwrap();
         assert!(!report.message.is_empty(), "{name}");
         let without = proto::PlanRolloutResponse {
@@ -58,15 +54,10 @@ fn reports_are_returned_on_request() {
 
 #[test]
 fn terminating_replicas_are_optional() {
-    let list = example("recreate-waiting");
     let terminating = |option| {
-        let mut request = request(&list);
-        request.options.get_or_insert_default().terminating_replicas = option;
-        wire::plan_rollout(request)
-            .unwrap()
-            .status
-            .unwrap()
-            .terminating_replicas
+        let mut request = example("recreate-waiting");
+        request.options.terminating_replicas = option;
+        request.plan().status.unwrap().terminating_replicas
     };
     assert_eq!(terminating(None), Some(3));
     assert_eq!(terminating(Some(true)), Some(3));
@@ -76,63 +67,48 @@ fn terminating_replicas_are_optional() {
 /// Without a complete list of ReplicaSets, every call except the list of revisions only returns the reason.
 #[test]
 fn incomplete_replica_sets_have_neither_plan_nor_status() {
-    for (name, example) in examples() {
-        let mut request = request(&example);
-        let sets = request.snapshot().replica_sets.len();
-        for left in 0..=sets {
-            request.snapshot().replica_sets_complete = false;
-            request.snapshot().replica_sets.truncate(sets - left);
-            let response = wire::plan_rollout(request.clone()).unwrap();
+    for (name, mut request) in examples() {
+        request.snapshot.replica_sets_complete = false;
+        loop {
+            let sets = request.all("ReplicaSet").count();
+            let response = request.plan();
             let report = response.report.unwrap();
             assert_eq!(response.steps, []);
             assert_eq!((response.status, response.requeue_after), (None, None));
             assert_eq!((report.counts, &*report.revision), (None, ""));
             let reasons: Vec<_> = report.blockers.iter().map(|it| &*it.reason).collect();
             assert_eq!(reasons, ["REPLICA_SETS_INCOMPLETE"], "{name}");
-            let snapshot = request.snapshot.clone();
-            let status = wire::compute_status(proto::ComputeStatusRequest {
-                snapshot: snapshot.clone(),
-                ..Default::default()
-            });
-            let status = status.unwrap();
+            let status = request.compute_status();
             assert_eq!(status.status, None);
             assert_eq!(status.report.unwrap().phase, report.phase);
-            let back = wire::rollback(proto::RollbackRequest {
-                snapshot: snapshot.clone(),
-                ..Default::default()
-            });
-            let error = back.unwrap_err().to_string();
+            let error = wire::rollback(request.rollback_request()).unwrap_err();
             assert!(
-                error.contains("the list of ReplicaSets may be incomplete"),
+                error
+                    .to_string()
+                    .contains("the list of ReplicaSets may be incomplete"),
                 "{error}"
             );
-            let list = wire::list_revisions(proto::ListRevisionsRequest { snapshot });
-            assert!(list.unwrap().revisions.len() <= sets - left);
+            let list = wire::list_revisions(request.revisions_request());
+            assert!(list.unwrap().revisions.len() <= sets);
+            let mut items = request.items.iter();
+            let Some(last) = items.rposition(|it| it["kind"] == "ReplicaSet") else {
+                break;
+            };
+            request.items.remove(last);
         }
     }
 }
 
 #[test]
 fn status_names_its_object() {
-    let mut snapshot = mk_request().snapshot;
+    let mut request = mk_request();
     for complete in [true, false] {
-        let snapshot = snapshot.as_mut().unwrap();
-        snapshot.replica_sets_complete = complete;
-        let metadata = snapshot.deployment.clone().unwrap().metadata.unwrap();
-        let status = wire::compute_status(proto::ComputeStatusRequest {
-            snapshot: Some(snapshot.clone()),
-            ..Default::default()
-        });
-        let expected = proto::ObjectReference {
-            // The defaults of the API are filled in.
-            api_version: "apps/v1".to_owned(),
-            kind: "Deployment".to_owned(),
-            namespace: metadata.namespace,
-            name: metadata.name,
-            uid: metadata.uid,
-            field_path: String::new(),
-        };
-        assert_eq!(status.unwrap().object, Some(expected));
+        request.snapshot.replica_sets_complete = complete;
+        let object = request.compute_status().object.unwrap();
+        assert_eq!(object.api_version, "apps/v1");
+        assert_eq!(object.kind, "Deployment");
+        assert_eq!((&*object.namespace, &*object.name), ("shop", "web"));
+        assert_eq!(object.uid, "d");
     }
 }
 
@@ -140,10 +116,9 @@ fn status_names_its_object() {
 fn fail_on_rules_are_validated() {
     let violations = |rules: Vec<proto::FailureRule>, previous: Option<proto::Verdict>| {
         let request = proto::ComputeStatusRequest {
-            snapshot: mk_request().snapshot,
-            options: None,
             previous_verdict: previous,
             fail_on: rules,
+            ..mk_request().status_request()
         };
         match wire::compute_status(request) {
             Ok(_) => Vec::new(),
@@ -206,10 +181,10 @@ fn fail_on_rules_are_validated() {
 /// Otherwise, a report would be certain before the time that the caller gives.
 #[test]
 fn parts_of_a_second_of_a_grace_are_rounded_up() {
-    let mut stuck = request(&example("stuck-bad-image"));
+    let mut stuck = example("stuck-bad-image");
     // Of these, the grace must be the first to end.
-    stuck.spec().progress_deadline_seconds = Some(1_000_000);
-    stuck.status().conditions.clear();
+    stuck.spec()["progressDeadlineSeconds"] = json!(1_000_000);
+    stuck.deployment()["status"]["conditions"] = json!([]);
     let decided_after = |seconds, nanos| {
         let grace = prost_types::Duration { seconds, nanos };
         let rule = proto::FailureRule {
@@ -217,9 +192,8 @@ fn parts_of_a_second_of_a_grace_are_rounded_up() {
             limit: Some(proto::failure_rule::Limit::Grace(grace)),
         };
         let status = wire::compute_status(proto::ComputeStatusRequest {
-            snapshot: stuck.snapshot.clone(),
             fail_on: vec![rule],
-            ..Default::default()
+            ..stuck.status_request()
         });
         let verdict = status.unwrap().report.unwrap().verdict.unwrap();
         verdict.decided_after.unwrap().seconds

@@ -1,28 +1,32 @@
 //! The template of a ReplicaSet is read with the Deployment's template as a baseline. The violations and the result of the
 //! comparison must be the same as without a baseline.
 
-use prost::Message as _;
-use rollplan::proto::RawStruct;
 use rollplan::wire::{self, Error, Reason};
 use rollplan_core::snapshot::Snapshot;
-use rollplan_core::template::{Value, equal};
+use rollplan_core::template::equal;
+use serde_json::{Value, json};
 
+use super::examples;
 use super::random::Random;
-use super::templates::{encode_map, random_value};
-use super::{Parts as _, examples, mk_request, request};
+use super::templates::{random_value, text_of};
+use crate::request::{list, mk_request};
 
-const SET: &str = "snapshot.replica_sets[0].spec.template";
-
-/// The snapshot, or the violations in the ReplicaSet's template. `None` if only the Deployment's template has violations.
-fn read(own: &RawStruct, set: &RawStruct) -> Result<Option<Snapshot>, Vec<(String, Reason)>> {
+/// The snapshot, or the violations in the ReplicaSet. `None` if only the Deployment has violations.
+fn read(own: &str, set: &str) -> Result<Option<Snapshot>, Vec<(String, Reason)>> {
     let mut request = mk_request();
-    request.spec().template = Some(own.clone());
-    request.set_spec(0).template = Some(set.clone());
-    match wire::parse_snapshot(request.snapshot) {
+    request.items.truncate(2);
+    let place = |item: &Value, text: &str| {
+        let mut item = item.clone();
+        item["spec"]["template"] = "PLACE".into();
+        list(&[item]).to_string().replace("\"PLACE\"", text)
+    };
+    // In two texts, so that invalid JSON is found in its own.
+    let texts = vec![place(&request.items[0], own), place(&request.items[1], set)];
+    match wire::parse_snapshot(request.with_texts(texts).snapshot) {
         Ok(snapshot) => Ok(Some(snapshot)),
         Err(Error::InvalidArgument(violations)) => {
             let listed = violations.listed.into_iter();
-            let of_set = listed.filter(|one| one.field.starts_with(SET));
+            let of_set = listed.filter(|one| one.field.contains("[1]"));
             let of_set: Vec<_> = of_set.map(|one| (one.field, one.reason)).collect();
             if of_set.is_empty() {
                 Ok(None)
@@ -34,18 +38,14 @@ fn read(own: &RawStruct, set: &RawStruct) -> Result<Option<Snapshot>, Vec<(Strin
     }
 }
 
-fn encode(value: &Value, random: &mut Random) -> Vec<u8> {
-    encode_map(value.as_map().unwrap(), random)
-}
-
 /// Changes a random value, usually a deeply nested one.
 fn change(value: &mut Value, random: &mut Random) {
     let inner = match value {
-        Value::Map(entries) if !entries.is_empty() => {
+        Value::Object(entries) if !entries.is_empty() => {
             let at = random.below(entries.len());
             entries.values_mut().nth(at)
         }
-        Value::List(items) if !items.is_empty() => {
+        Value::Array(items) if !items.is_empty() => {
             let at = random.below(items.len());
             match random.below(8) {
                 // Change the positions of the other items.
@@ -68,48 +68,51 @@ fn change(value: &mut Value, random: &mut Random) {
 fn baseline_does_not_change_the_result() {
     let seed = std::env::var("ROLLPLAN_SEED").map_or(9, |seed| seed.parse().unwrap());
     let mut random = Random(seed);
-    let mut templates = Vec::new();
-    for (_, example) in examples() {
-        let snapshot = wire::parse_snapshot(request(&example).snapshot).unwrap();
-        templates.push(snapshot.deployment.spec.template.value().clone());
-    }
+    let templates: Vec<Value> = examples()
+        .into_iter()
+        .map(|(_, mut example)| example.spec()["template"].take())
+        .collect();
     let (mut same, mut others, mut faulty) = (0, 0, 0);
     for round in 0..8_000 {
         let mut value = templates[random.below(templates.len())].clone();
         if random.below(3) == 0 {
-            let spec = random_value(&mut random, 1);
-            value = Value::from([("spec", spec), ("x", random_value(&mut random, 1))]);
+            value =
+                json!({"spec": random_value(&mut random, 1), "x": random_value(&mut random, 1)});
         }
         let order = random.next();
-        let mut own = encode(&value, &mut Random(order));
+        let own = match random.below(2) {
+            0 => value.to_string(),
+            _ => text_of(&value, &mut Random(order)),
+        };
         let mut set = match random.below(4) {
             0 => own.clone(),
-            // The same content with the keys in a different order.
-            1 => encode(&value, &mut random),
+            // The same content in a different form.
+            1 => text_of(&value, &mut random),
             // The same order of keys up to the changed value. After it the order may differ.
+            2 => {
+                change(&mut value, &mut random);
+                text_of(&value, &mut Random(order))
+            }
             _ => {
                 change(&mut value, &mut random);
-                if !matches!(value, Value::Map(_)) {
-                    continue;
-                }
-                encode(&value, &mut Random(order))
+                value.to_string()
             }
         };
-        if random.below(3) == 0 {
-            random.break_bytes(&mut set, |random, bytes, at| {
-                bytes.insert(at, random.next() as u8)
-            });
-        }
-        if random.below(6) == 0 {
-            random.break_bytes(&mut own, |random, bytes, at| {
-                bytes.insert(at, random.next() as u8)
-            });
-        }
-        let (Ok(own), Ok(set)) = (RawStruct::decode(&own[..]), RawStruct::decode(&set[..])) else {
+        if !value.is_object() {
             continue;
-        };
+        }
+        if random.below(3) == 0 {
+            let mut bytes = set.into_bytes();
+            random.break_bytes(&mut bytes, |random, bytes, at| {
+                bytes.insert(at, b"0,:]}\""[random.below(6)])
+            });
+            let Ok(broken) = String::from_utf8(bytes) else {
+                continue;
+            };
+            set = broken;
+        }
         let at = format_args!("ROLLPLAN_SEED={seed}, round {round}");
-        match (read(&own, &set), read(&RawStruct::default(), &set)) {
+        match (read(&own, &set), read("{}", &set)) {
             (Err(compared), Err(alone)) => {
                 assert_eq!(compared, alone, "{at}");
                 faulty += 1;
@@ -121,7 +124,6 @@ fn baseline_does_not_change_the_result() {
                 assert_eq!(template.same_as(own), is_same, "{at}");
                 *if is_same { &mut same } else { &mut others } += 1;
             }
-            (Ok(None), Ok(Some(_))) => {}
             (compared, alone) => panic!("{at}: {compared:?} with a baseline, {alone:?} without"),
         }
     }

@@ -2,7 +2,6 @@
 //!
 //!     cargo test --test it pods_that_fit -- --nocapture
 
-use bytes::Bytes;
 use rollplan::proto;
 use rollplan::wire::{self, REQUEST_BYTES_MAX};
 use serde::Serialize as _;
@@ -10,18 +9,19 @@ use serde_json::ser::PrettyFormatter;
 use serde_json::{Serializer, Value, json};
 
 use super::read;
+use crate::request::snapshot_of;
 
 /// A List in the format of kubectl, or in that of `jq -c`.
-fn text(items: &[Value], is_indented: bool) -> Vec<u8> {
+fn text(items: &[Value], is_indented: bool) -> String {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
     if !is_indented {
-        return list.to_string().into_bytes();
+        return list.to_string();
     }
     let mut text = Vec::new();
     let format = PrettyFormatter::with_indent(b"    ");
     let mut printer = Serializer::with_formatter(&mut text, format);
     list.serialize(&mut printer).unwrap();
-    text
+    String::from_utf8(text).unwrap()
 }
 
 #[test]
@@ -61,17 +61,15 @@ fn pods_that_fit_match_the_docs() {
         );
         assert!(docs.contains(&row), "docs/api.md has no row {row}");
         // With space for the other fields of the request.
-        let text = with(fit - 1);
         let request = proto::ComputeStatusRequest {
             snapshot: Some(proto::Snapshot {
                 now: Some(prost_types::Timestamp {
                     seconds: 1_795_217_250,
                     nanos: 0,
                 }),
-                objects_json: vec![Bytes::from(text)],
                 replica_sets_complete: true,
                 pods_complete: true,
-                ..Default::default()
+                ..snapshot_of(vec![with(fit - 1)])
             }),
             ..Default::default()
         };

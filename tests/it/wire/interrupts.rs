@@ -4,11 +4,11 @@ use std::cell::Cell;
 
 use bytes::Bytes;
 use prost::Message as _;
-use rollplan::proto;
 use rollplan::wire::{self, Error};
 use rollplan_core::interrupt::Interrupt;
+use serde_json::Value;
 
-use super::mk_request;
+use crate::request::{Request, mk_request};
 
 /// Interrupts from one checkpoint on, and counts them all.
 struct From {
@@ -37,26 +37,22 @@ impl Interrupt for From {
 const PHASES: usize = 12;
 
 /// The example with additional pods and old ReplicaSets.
-fn mk_large(pods: usize, sets: usize) -> proto::Snapshot {
-    let mut snapshot = mk_request().snapshot.unwrap();
-    let rename = |metadata: &mut Option<proto::ObjectMeta>, i: usize| {
-        let metadata = metadata.as_mut().unwrap();
-        metadata.name = format!("{}-{i}", metadata.name);
-        metadata.uid = format!("{}-{i}", metadata.uid);
+fn mk_large(pods: usize, sets: usize) -> Request {
+    let mut request = mk_request();
+    let mut add = |like: Value, count: usize| {
+        request.items.extend((0..count).map(|i| {
+            let mut object = like.clone();
+            for field in ["name", "uid"] {
+                let value = &mut object["metadata"][field];
+                *value = format!("{}-{i}", value.as_str().unwrap()).into();
+            }
+            object
+        }));
     };
-    let few = snapshot.pods.clone();
-    snapshot.pods.extend((0..pods).map(|i| {
-        let mut pod = few[i % few.len()].clone();
-        rename(&mut pod.metadata, i);
-        pod
-    }));
-    let old = snapshot.replica_sets[0].clone();
-    snapshot.replica_sets.extend((0..sets).map(|i| {
-        let mut set = old.clone();
-        rename(&mut set.metadata, i);
-        set
-    }));
-    snapshot
+    let [set, pod] = [1, 3].map(|item| mk_request().items.swap_remove(item));
+    add(pod, pods);
+    add(set, sets);
+    request
 }
 
 /// Interrupts a call at many of its checkpoints, and checks that it has at least `checkpoints_min`.
@@ -65,7 +61,7 @@ fn check(checkpoints_min: usize, call: impl Fn(&From) -> Option<Error>) {
     assert!(call(&never).is_none());
     let all = never.count.get();
     assert!(all > checkpoints_min, "{all}");
-    for first in (1..=all).step_by(17) {
+    for first in (1..=all).step_by(61) {
         let interrupt = From::checkpoint(first);
         let error = call(&interrupt);
         assert!(
@@ -79,11 +75,7 @@ fn check(checkpoints_min: usize, call: impl Fn(&From) -> Option<Error>) {
 
 #[test]
 fn interrupted_plan_stops_at_the_next_checkpoint() {
-    let request = proto::PlanRolloutRequest {
-        snapshot: Some(mk_large(2_000, 0)),
-        options: None,
-    };
-    let bytes = Bytes::from(request.encode_to_vec());
+    let bytes = Bytes::from(mk_large(2_000, 0).message().encode_to_vec());
     check(2_000, |interrupt| {
         wire::plan_rollout_bytes_until(bytes.clone(), interrupt).err()
     });
@@ -91,10 +83,7 @@ fn interrupted_plan_stops_at_the_next_checkpoint() {
 
 #[test]
 fn interrupted_status_stops_at_the_next_checkpoint() {
-    let request = proto::ComputeStatusRequest {
-        snapshot: Some(mk_large(500, 500)),
-        ..proto::ComputeStatusRequest::default()
-    };
+    let request = mk_large(500, 500).status_request();
     // Each object is read once, and each ReplicaSet claimed, compared and reported on.
     check(2_000, |interrupt| {
         wire::compute_status_until(request.clone(), interrupt).err()
@@ -103,10 +92,7 @@ fn interrupted_status_stops_at_the_next_checkpoint() {
 
 #[test]
 fn interrupted_rollback_stops_at_the_next_checkpoint() {
-    let request = proto::RollbackRequest {
-        snapshot: Some(mk_large(0, 500)),
-        ..proto::RollbackRequest::default()
-    };
+    let request = mk_large(0, 500).rollback_request();
     // Each ReplicaSet is read, claimed, compared and searched for its revision.
     check(1_500, |interrupt| {
         wire::rollback_until(request.clone(), interrupt).err()
@@ -115,9 +101,7 @@ fn interrupted_rollback_stops_at_the_next_checkpoint() {
 
 #[test]
 fn interrupted_list_of_revisions_stops_at_the_next_checkpoint() {
-    let request = proto::ListRevisionsRequest {
-        snapshot: Some(mk_large(0, 500)),
-    };
+    let request = mk_large(0, 500).revisions_request();
     // Each ReplicaSet is read, claimed, compared, numbered and described.
     check(2_000, |interrupt| {
         wire::list_revisions_until(request.clone(), interrupt).err()

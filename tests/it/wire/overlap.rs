@@ -1,16 +1,15 @@
 //! A custom resource whose selector matches the pods of a Deployment is refused.
 
 use rollplan::proto;
-use rollplan::wire;
 use serde_json::{Value, json};
 
-use super::Parts as _;
-use super::objects::{half_way, list, with_texts};
+use crate::request::half_way;
 
 /// The objects of a Deployment in the middle of a rollout, and a custom resource with its selector.
 fn beside_a_deployment() -> Vec<Value> {
-    let mut items = half_way().1;
-    items.retain(|item| item["kind"] != "Pod");
+    let mut request = half_way();
+    request.remove_all("Pod");
+    let mut items = request.items;
     let mut planned = items[0].clone();
     planned["apiVersion"] = "apps.rollplan.dev/v1alpha1".into();
     planned["kind"] = "PlannedDeployment".into();
@@ -34,15 +33,16 @@ fn give_to(items: &mut [Value], owner: Option<(&str, &str, &str)>) {
 }
 
 fn plan(items: &[Value]) -> proto::PlanRolloutResponse {
-    let (mut typed, _) = half_way();
-    typed.snapshot().target = Some(proto::Target {
+    let mut request = half_way();
+    request.items = items.to_vec();
+    request.snapshot.target = Some(proto::Target {
         api_version: "apps.rollplan.dev/v1alpha1".to_owned(),
         kind: "PlannedDeployment".to_owned(),
         resource: "planneddeployments".to_owned(),
         ..Default::default()
     });
-    typed.options.get_or_insert_default().report = true;
-    wire::plan_rollout(with_texts(&typed, vec![list(items).to_string()])).unwrap()
+    request.options.report = true;
+    request.plan()
 }
 
 /// The kinds that a plan writes.
@@ -99,7 +99,7 @@ fn custom_resource_adopts_what_a_deleted_deployment_leaves() {
     );
     // Of two ReplicaSets, one is still the Deployment's.
     items[1]["metadata"]["ownerReferences"] =
-        half_way().1[1]["metadata"]["ownerReferences"].clone();
+        half_way().set(0)["metadata"]["ownerReferences"].clone();
     assert_eq!(written(&plan(&items)), ["PlannedDeployment"]);
 }
 

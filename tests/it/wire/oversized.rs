@@ -1,7 +1,5 @@
 //! Objects that break limits of size: refused if they are selected, and ignored otherwise.
 
-use std::collections::BTreeMap;
-
 use prost::Message as _;
 use rollplan::proto;
 use rollplan::wire::estimate::{ANNOTATIONS_BYTES_MAX, ENTRIES_MAX, OBJECT_BYTES_MAX, estimate};
@@ -9,203 +7,151 @@ use rollplan::wire::{
     self, ANSWER_BYTES_MAX, ANSWERS_MAX, EVENTS_MAX, Error, PODS_MAX, REPLICA_SETS_MAX,
     REQUEST_BYTES_MAX, Reason,
 };
+use serde_json::{Value, json};
 
-use super::objects::{list, objects, with_texts};
-use super::{Parts as _, mk_request};
+use crate::request::{ITEMS, Request, mk_request};
 
 /// Fields and reasons of violations.
 type Found = Vec<(String, Reason)>;
 
 /// A change that breaks one limit, the field with it, and the reason of the violation.
-type Oddity<T> = (fn(&mut T), &'static str, Reason);
+type Oddity = (fn(&mut Value), &'static str, Reason);
 
 const TOO_MANY: usize = ENTRIES_MAX + 1;
 
-fn many(value: &str) -> BTreeMap<String, String> {
-    let keys = (0..TOO_MANY).map(|index| format!("a{index}"));
-    keys.map(|key| (key, value.to_owned())).collect()
-}
-
-fn owner(uid: &str, controller: Option<bool>) -> proto::OwnerReference {
-    proto::OwnerReference {
-        api_version: "apps/v1".to_owned(),
-        kind: "Owner".to_owned(),
-        name: uid.to_owned(),
-        uid: uid.to_owned(),
-        controller,
-        ..Default::default()
+/// Adds many keys to a map.
+fn fill(map: &mut Value) {
+    for index in 0..TOO_MANY {
+        map[format!("a{index}")] = "".into();
     }
 }
 
-const METADATA: &[Oddity<proto::ObjectMeta>] = &[
+fn owner(uid: &str, controller: Option<bool>) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Owner", "name": uid, "uid": uid, "controller": controller})
+}
+
+/// The object with a string that makes it larger than the limit.
+fn pad(field: &mut Value) {
+    *field = "x".repeat(OBJECT_BYTES_MAX).into();
+}
+
+const METADATA: &[Oddity] = &[
     (
-        |it| it.labels.extend(many("")),
+        |it| fill(&mut it["metadata"]["labels"]),
         ".metadata.labels",
         Reason::ObjectTooLarge,
     ),
     (
-        |it| it.annotations = many(""),
+        |it| fill(&mut it["metadata"]["annotations"]),
         ".metadata.annotations",
         Reason::ObjectTooLarge,
     ),
     (
-        |it| {
-            let value = "x".repeat(ANNOTATIONS_BYTES_MAX);
-            it.annotations = [("a".to_owned(), value)].into();
-        },
+        |it| it["metadata"]["annotations"] = json!({"a": "x".repeat(ANNOTATIONS_BYTES_MAX)}),
         ".metadata.annotations",
         Reason::AnnotationsTooLarge,
     ),
     (
         |it| {
+            let owners = &mut it["metadata"]["ownerReferences"];
             let more = (0..TOO_MANY).map(|index| owner(&format!("o{index}"), None));
-            it.owner_references.extend(more);
+            let owned = owners.take();
+            let owned = owned.as_array().into_iter().flatten().cloned();
+            *owners = owned.chain(more).collect();
         },
-        ".metadata.owner_references",
+        ".metadata.ownerReferences",
         Reason::ObjectTooLarge,
     ),
     (
-        |it| it.resource_version = "1".repeat(OBJECT_BYTES_MAX),
+        |it| pad(&mut it["metadata"]["resourceVersion"]),
         "",
         Reason::ObjectTooLarge,
     ),
 ];
 
-const SETS: &[Oddity<proto::ReplicaSet>] = &[
+const SETS: &[Oddity] = &[
     (
-        |it| selector(it).match_labels = many(""),
-        ".spec.selector.match_labels",
+        |it| fill(&mut it["spec"]["selector"]["matchLabels"]),
+        ".spec.selector.matchLabels",
         Reason::ObjectTooLarge,
     ),
     (
-        |it| selector(it).match_expressions = vec![requirement(0); TOO_MANY],
-        ".spec.selector.match_expressions",
-        Reason::ObjectTooLarge,
-    ),
-    (
-        |it| selector(it).match_expressions = vec![requirement(TOO_MANY)],
-        ".spec.selector.match_expressions[0].values",
+        |it| it["spec"]["selector"]["matchExpressions"] = vec![json!({}); TOO_MANY].into(),
+        ".spec.selector.matchExpressions",
         Reason::ObjectTooLarge,
     ),
     (
         |it| {
-            let status = it.status.get_or_insert_default();
-            status.conditions = vec![Default::default(); TOO_MANY];
+            let values = vec!["web"; TOO_MANY];
+            it["spec"]["selector"] =
+                json!({"matchExpressions": [{"key": "app", "operator": "In", "values": values}]});
         },
+        ".spec.selector.matchExpressions[0].values",
+        Reason::ObjectTooLarge,
+    ),
+    (
+        |it| it["status"]["conditions"] = vec![json!({}); TOO_MANY].into(),
         ".status.conditions",
         Reason::ObjectTooLarge,
     ),
     (
-        |it| {
-            it.spec.as_mut().unwrap().template = Some(template("y".repeat(OBJECT_BYTES_MAX)));
-        },
+        |it| pad(&mut it["spec"]["template"]["x"]),
         "",
         Reason::ObjectTooLarge,
     ),
 ];
 
-const PODS: &[Oddity<proto::Pod>] = &[
+const PODS: &[Oddity] = &[
     (
-        |it| pod_status(it).conditions = vec![Default::default(); TOO_MANY],
+        |it| it["status"]["conditions"] = vec![json!({}); TOO_MANY].into(),
         ".status.conditions",
         Reason::ObjectTooLarge,
     ),
     (
-        |it| pod_status(it).container_statuses = vec![Default::default(); TOO_MANY],
-        ".status.container_statuses",
+        |it| it["status"]["containerStatuses"] = vec![json!({}); TOO_MANY].into(),
+        ".status.containerStatuses",
         Reason::ObjectTooLarge,
     ),
     (
-        |it| pod_status(it).init_container_statuses = vec![Default::default(); TOO_MANY],
-        ".status.init_container_statuses",
+        |it| it["status"]["initContainerStatuses"] = vec![json!({}); TOO_MANY].into(),
+        ".status.initContainerStatuses",
         Reason::ObjectTooLarge,
     ),
     (
-        |it| pod_status(it).message = "x".repeat(OBJECT_BYTES_MAX),
+        |it| pad(&mut it["status"]["message"]),
         "",
         Reason::ObjectTooLarge,
     ),
 ];
-
-fn selector(set: &mut proto::ReplicaSet) -> &mut proto::LabelSelector {
-    let spec = set.spec.as_mut().unwrap();
-    spec.selector.get_or_insert_default()
-}
-
-fn requirement(values: usize) -> proto::LabelSelectorRequirement {
-    proto::LabelSelectorRequirement {
-        key: "app".to_owned(),
-        operator: "In".to_owned(),
-        values: vec!["web".to_owned(); values],
-    }
-}
-
-fn template(text: String) -> proto::RawStruct {
-    let value = prost_types::Value::from(text);
-    let fields = [("x".to_owned(), value)].into();
-    let fields = prost_types::Struct { fields };
-    proto::RawStruct::decode(&fields.encode_to_vec()[..]).unwrap()
-}
-
-fn pod_status(pod: &mut proto::Pod) -> &mut proto::PodStatus {
-    pod.status.get_or_insert_default()
-}
-
-/// Makes a change to the metadata of an object.
-trait Object: Clone {
-    fn metadata(&mut self) -> &mut proto::ObjectMeta;
-}
-
-impl Object for proto::ReplicaSet {
-    fn metadata(&mut self) -> &mut proto::ObjectMeta {
-        self.metadata.as_mut().unwrap()
-    }
-}
-
-impl Object for proto::Pod {
-    fn metadata(&mut self) -> &mut proto::ObjectMeta {
-        self.metadata.as_mut().unwrap()
-    }
-}
 
 /// The object with each of the oddities, those of metadata included.
-fn odd<T: Object>(object: &T, own: &[Oddity<T>]) -> Vec<(T, &'static str, Reason)> {
-    let changed = |change: &dyn Fn(&mut T), field, reason| {
+fn odd(object: &Value, own: &[Oddity]) -> impl Iterator<Item = (Value, &'static str, Reason)> {
+    let all = METADATA.iter().chain(own);
+    all.map(|(change, field, reason)| {
         let mut object = object.clone();
         change(&mut object);
-        (object, field, reason)
-    };
-    let metadata = METADATA.iter().map(|(change, field, reason)| {
-        changed(&|it: &mut T| change(it.metadata()), *field, *reason)
-    });
-    let own = own
-        .iter()
-        .map(|(change, field, reason)| changed(change, *field, *reason));
-    metadata.chain(own).collect()
+        (object, *field, *reason)
+    })
 }
 
 /// The object as one of other owners, and as one that nobody selects.
-fn strangers<T: Object>(object: &T) -> Vec<T> {
-    let mut strangers = vec![object.clone(); 3];
-    for stranger in &mut strangers {
-        let metadata = stranger.metadata();
-        metadata.name = "stranger".to_owned();
-        metadata.uid = "stranger".to_owned();
-    }
-    let [other, far, orphan] = strangers.as_mut_slice() else {
-        unreachable!("three were made");
-    };
-    other.metadata().owner_references = vec![owner("x", Some(true))];
-    far.metadata().namespace = "other".to_owned();
-    orphan.metadata().owner_references = vec![owner("x", None)];
-    orphan.metadata().labels.clear();
-    strangers
+fn strangers(object: &Value) -> [Value; 3] {
+    let mut object = object.clone();
+    object["metadata"]["name"] = "stranger".into();
+    object["metadata"]["uid"] = "stranger".into();
+    let [mut other, mut far, mut orphan] = [object.clone(), object.clone(), object];
+    other["metadata"]["ownerReferences"] = json!([owner("x", Some(true))]);
+    far["metadata"]["namespace"] = "other".into();
+    orphan["metadata"]["ownerReferences"] = json!([owner("x", None)]);
+    orphan["metadata"]["labels"] = json!({});
+    [other, far, orphan]
 }
 
 /// What each method answers to the snapshot, in bytes.
-fn answers(request: &proto::PlanRolloutRequest) -> Vec<Result<Vec<u8>, Found>> {
-    let snapshot = || request.snapshot.clone();
-    let mut with_report = request.clone();
+fn answers(request: &Request) -> Vec<Result<Vec<u8>, Found>> {
+    let plan = request.message();
+    let snapshot = || plan.snapshot.clone();
+    let mut with_report = plan.clone();
     with_report.options.get_or_insert_default().report = true;
     let status = proto::ComputeStatusRequest {
         snapshot: snapshot(),
@@ -219,7 +165,7 @@ fn answers(request: &proto::PlanRolloutRequest) -> Vec<Result<Vec<u8>, Found>> {
         snapshot: snapshot(),
     };
     let answers = [
-        wire::plan_rollout_bytes(&request.encode_to_vec()),
+        wire::plan_rollout_bytes(&plan.encode_to_vec()),
         wire::plan_rollout_bytes(&with_report.encode_to_vec()),
         wire::compute_status_bytes(&status.encode_to_vec()),
         estimate::<proto::RollbackRequest>(&rollback.encode_to_vec())
@@ -242,177 +188,109 @@ fn answers(request: &proto::PlanRolloutRequest) -> Vec<Result<Vec<u8>, Found>> {
     answers.collect()
 }
 
-/// The same request with Kubernetes JSON.
-fn in_json(request: &proto::PlanRolloutRequest) -> proto::PlanRolloutRequest {
-    with_texts(request, vec![list(&objects(request)).to_string()])
-}
-
-fn check_refused(request: &proto::PlanRolloutRequest, field: &str, reason: Reason) {
+/// Checks that every method refuses a field of an item.
+#[track_caller]
+fn check_refused(request: &Request, item: usize, field: &str, reason: Reason) {
     for answer in answers(request) {
-        assert_eq!(answer, Err(vec![(field.to_owned(), reason)]));
+        assert_eq!(
+            answer,
+            Err(vec![(format!("{ITEMS}[{item}]{field}"), reason)])
+        );
     }
-}
-
-fn json_name(path: &str) -> String {
-    let mut words = path.split('_');
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |name, word| {
-        name + &word[..1].to_uppercase() + &word[1..]
-    })
 }
 
 #[test]
 fn replica_sets_of_other_owners_are_not_refused_by_their_size() {
-    let request = mk_request();
-    let set = request.snapshot.as_ref().unwrap().replica_sets[1].clone();
-    for stranger in strangers(&set) {
-        let with = |stranger: &proto::ReplicaSet| {
-            let mut request = request.clone();
-            request.snapshot().replica_sets.insert(0, stranger.clone());
-            request
-        };
-        let expected = answers(&with(&stranger));
+    let mut request = mk_request();
+    for stranger in strangers(request.clone().set(1)) {
+        request.items.push(stranger.clone());
+        let expected = answers(&request);
         assert!(expected.iter().all(Result::is_ok), "{expected:?}");
         for (stranger, field, _) in odd(&stranger, SETS) {
-            let request = with(&stranger);
+            *request.set(2) = stranger;
             assert!(answers(&request) == expected, "{field}");
-            let answer = wire::plan_rollout_bytes(&in_json(&request).encode_to_vec());
-            assert!(answer.unwrap() == *expected[0].as_ref().unwrap(), "{field}");
         }
+        request.items.pop();
     }
 }
 
 #[test]
 fn selected_replica_sets_are_refused_by_their_size() {
-    let request = mk_request();
-    let set = request.snapshot.as_ref().unwrap().replica_sets[1].clone();
+    let mut request = mk_request();
+    let set = request.set(1).clone();
     let mut orphan = set.clone();
-    orphan.metadata().owner_references.clear();
+    orphan["metadata"]["ownerReferences"] = json!([]);
     for own in [set, orphan] {
         for (set, field, reason) in odd(&own, SETS) {
-            let mut request = request.clone();
             *request.set(1) = set;
-            let path = format!("snapshot.replica_sets[1]{field}");
-            check_refused(&request, &path, reason);
-            let path = format!("snapshot.objects_json[0].items[2]{}", json_name(field));
-            check_refused(&in_json(&request), &path, reason);
+            check_refused(&request, 2, field, reason);
         }
     }
 }
 
 #[test]
 fn pods_of_other_owners_are_not_refused_by_their_size() {
-    let request = mk_request();
+    let mut request = mk_request();
     let expected = answers(&request);
-    let pod = request.snapshot.as_ref().unwrap().pods[0].clone();
-    for stranger in strangers(&pod) {
+    for stranger in strangers(request.clone().pod(0)) {
         for (stranger, field, _) in odd(&stranger, PODS) {
-            let mut request = request.clone();
-            request.snapshot().pods.insert(0, stranger);
+            request.items.push(stranger);
             assert!(answers(&request) == expected, "{field}");
-            let answer = wire::plan_rollout_bytes(&in_json(&request).encode_to_vec());
-            assert!(answer.unwrap() == *expected[0].as_ref().unwrap(), "{field}");
+            request.items.pop();
         }
     }
 }
 
 #[test]
 fn selected_pods_are_refused_by_their_size() {
-    let request = mk_request();
-    let pod = request.snapshot.as_ref().unwrap().pods[1].clone();
-    for (pod, field, reason) in odd(&pod, PODS) {
-        let mut request = request.clone();
-        request.snapshot().pods[1] = pod;
-        let path = format!("snapshot.pods[1]{field}");
-        check_refused(&request, &path, reason);
-        let path = format!("snapshot.objects_json[0].items[4]{}", json_name(field));
-        check_refused(&in_json(&request), &path, reason);
-    }
-}
-
-/// Whatever their order in the bytes.
-#[test]
-fn the_deployment_may_come_last() {
     let mut request = mk_request();
-    let deployment = request.snapshot().deployment.take();
-    let (change, ..) = METADATA[0];
-    change(request.set_meta(1));
-    let last = proto::PlanRolloutRequest {
-        snapshot: Some(proto::Snapshot {
-            deployment,
-            ..Default::default()
-        }),
-        options: None,
-    };
-    let mut bytes = request.encode_to_vec();
-    bytes.extend(last.encode_to_vec());
-    let error = wire::plan_rollout_bytes(&bytes).unwrap_err();
-    let expected =
-        "snapshot.replica_sets[1].metadata.labels: 10002 entries exceed the limit of 10000";
-    assert_eq!(error.to_string(), expected);
+    for (pod, field, reason) in odd(&request.pod(1).clone(), PODS) {
+        *request.pod(1) = pod;
+        check_refused(&request, 4, field, reason);
+    }
 }
 
 #[test]
 fn events_are_refused_by_their_size_if_they_are_about_selected_objects() {
-    let event = |uid: &str, message: usize| proto::ObservedEvent {
-        involved_object: Some(proto::ObjectReference {
-            uid: uid.to_owned(),
-            ..Default::default()
-        }),
-        message: "x".repeat(message),
-        ..Default::default()
-    };
-    let request = mk_request();
-    let with = |uid: &str| {
-        let mut request = request.clone();
-        request.snapshot().events = vec![event("d", 1), event(uid, OBJECT_BYTES_MAX)];
-        request
-    };
-    let mut expected = request.clone();
-    expected.snapshot().events = vec![event("d", 1)];
-    assert!(answers(&with("x")) == answers(&expected));
-    // Beside Kubernetes JSON, too.
-    assert!(answers(&in_json(&with("x"))) == answers(&expected));
+    let event = |uid: &str, message: usize| json!({"apiVersion": "v1", "kind": "Event", "involvedObject": {"uid": uid}, "message": "x".repeat(message)});
+    let mut request = mk_request();
+    request.items.push(event("d", 1));
+    let expected = answers(&request);
+    request.items.push(event("x", OBJECT_BYTES_MAX));
+    assert!(answers(&request) == expected);
     for uid in ["d", "old", "a"] {
-        check_refused(&with(uid), "snapshot.events[1]", Reason::ObjectTooLarge);
+        request.items[6] = event(uid, OBJECT_BYTES_MAX);
+        check_refused(&request, 6, "", Reason::ObjectTooLarge);
     }
 }
 
 #[test]
 fn the_deployment_is_refused_by_its_size() {
-    for (change, field, reason) in METADATA {
+    for (deployment, field, reason) in odd(mk_request().deployment(), &[]) {
         let mut request = mk_request();
-        change(request.meta());
-        let path = format!("snapshot.deployment{field}");
-        check_refused(&request, &path, *reason);
-        let path = format!("snapshot.objects_json[0].items[0]{}", json_name(field));
-        check_refused(&in_json(&request), &path, *reason);
+        *request.deployment() = deployment;
+        check_refused(&request, 0, field, reason);
     }
 }
 
 /// An object that has the name of one that was to be created, and that the Deployment does not control.
 #[test]
 fn existing_objects_of_other_owners_are_not_validated() {
-    let request = mk_request();
+    let mut request = mk_request();
     let expected = answers(&request);
-    let set = request.snapshot.as_ref().unwrap().replica_sets[1].clone();
-    for stranger in strangers(&set) {
-        let kind = ("apps/v1".to_owned(), "ReplicaSet".to_owned());
-        for (mut stranger, field, _) in odd(&stranger, SETS) {
-            (stranger.api_version, stranger.kind) = kind.clone();
-            let mut request = request.clone();
-            let text = wire::json::to_kubernetes_json(&stranger).unwrap();
-            request.answer().existing_json = text.into_bytes();
-            assert!(answers(&request) == expected, "{field}");
+    let mut existing = |text: String, field: &str| {
+        request.answer().existing_json = text.into();
+        assert!(answers(&request) == expected, "{field}");
+    };
+    for stranger in strangers(mk_request().set(1)) {
+        for (stranger, field, _) in odd(&stranger, SETS) {
+            existing(stranger.to_string(), field);
         }
     }
     // Whatever is in it.
-    let mut odd = request.clone();
-    odd.answer().existing_json =
-        br#"{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"x"},
-        "spec":{"replicas":"1","replicas":1e3}}"#
-            .to_vec();
-    assert!(answers(&odd) == expected);
+    let odd = r#"{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"x"},
+        "spec":{"replicas":"1","replicas":1e3}}"#;
+    existing(odd.to_owned(), "spec");
 }
 
 /// The message with a text of this length, as large as a limit, and one byte larger. Lengths near the limit must have the
@@ -444,8 +322,7 @@ fn answers_may_be_as_large_as_the_limit() {
 #[test]
 fn requests_may_be_as_large_as_the_limit() {
     let request = mk_request();
-    let text = list(&objects(&request)).to_string();
-    let padded = |size| with_texts(&request, vec![text.clone() + &" ".repeat(size)]);
+    let padded = |size| request.with_texts(vec![request.text() + &" ".repeat(size)]);
     let [largest, too_large] = at_and_above(REQUEST_BYTES_MAX, padded);
     wire::plan_rollout_bytes(&largest.encode_to_vec()).unwrap();
     match wire::plan_rollout_bytes(&too_large.encode_to_vec()) {
@@ -460,105 +337,70 @@ fn requests_may_be_as_large_as_the_limit() {
 
 #[test]
 fn objects_may_be_as_large_as_the_limit() {
-    let request = mk_request();
-    let mut pod = request.snapshot.as_ref().unwrap().pods[1].clone();
-    (pod.api_version, pod.kind) = ("v1".to_owned(), "Pod".to_owned());
-    let padded = |size| {
-        let mut pod = pod.clone();
-        pod_status(&mut pod).message = "x".repeat(size);
-        pod
-    };
-    let pods = at_and_above(OBJECT_BYTES_MAX, padded);
-    let [largest, too_large] = pods.map(|pod| {
-        let mut request = request.clone();
-        request.snapshot().pods[1] = pod;
-        request
-    });
-    for request in [&largest, &in_json(&largest)] {
-        assert!(answers(request).iter().all(Result::is_ok));
-    }
-    let reason = Reason::ObjectTooLarge;
-    check_refused(&too_large, "snapshot.pods[1]", reason);
-    let path = "snapshot.objects_json[0].items[4]";
-    check_refused(&in_json(&too_large), path, reason);
+    let mut request = mk_request();
+    request.pod(1)["status"]["message"] = "x".repeat(OBJECT_BYTES_MAX - 1000).into();
+    assert!(answers(&request).iter().all(Result::is_ok));
+    pad(&mut request.pod(1)["status"]["message"]);
+    check_refused(&request, 4, "", Reason::ObjectTooLarge);
 }
 
 #[test]
 fn objects_may_have_as_many_entries_as_the_limit() {
-    let with = |labels: usize| {
-        let mut request = mk_request();
-        let labels = (0..labels).map(|index| (format!("a{index}"), String::new()));
-        request.set_meta(1).labels.extend(labels);
-        request
-    };
-    // The ReplicaSet has another label.
-    let largest = with(ENTRIES_MAX - 1);
-    assert_eq!(largest.clone().set_meta(1).labels.len(), ENTRIES_MAX);
-    for request in [&largest, &in_json(&largest)] {
-        assert!(answers(request).iter().all(Result::is_ok));
-    }
-    let (field, reason) = (".metadata.labels", Reason::ObjectTooLarge);
-    let too_large = with(ENTRIES_MAX);
-    check_refused(
-        &too_large,
-        &format!("snapshot.replica_sets[1]{field}"),
-        reason,
-    );
-    let path = format!("snapshot.objects_json[0].items[2]{field}");
-    check_refused(&in_json(&too_large), &path, reason);
+    let mut request = mk_request();
+    // One less, because the ReplicaSet has another label.
+    let labels = (1..ENTRIES_MAX).map(|index| (format!("a{index}"), "".into()));
+    request.set(1)["metadata"]["labels"]
+        .as_object_mut()
+        .unwrap()
+        .extend(labels);
+    assert!(answers(&request).iter().all(Result::is_ok));
+    request.set(1)["metadata"]["labels"]["a0"] = "".into();
+    check_refused(&request, 2, ".metadata.labels", Reason::ObjectTooLarge);
 }
 
-/// Plans without a report do not decode pods completely.
 #[test]
 fn numbers_of_objects_may_be_as_large_as_the_limit() {
-    type Fill = fn(&mut proto::Snapshot, usize);
+    type Fill = fn(&mut Request, usize);
+    fn repeat(request: &mut Request, like: &Value, count: usize) {
+        request.items.extend((0..count).map(|index| {
+            let mut object = like.clone();
+            object["metadata"]["name"] = format!("other-{index}").into();
+            object["metadata"]["uid"] = format!("other-{index}").into();
+            object
+        }));
+    }
     let lists: [(&str, usize, Fill); 4] = [
-        ("snapshot.replica_sets", REPLICA_SETS_MAX, |it, count| {
-            let set = it.replica_sets[0].clone();
-            let mut others = vec![set; count - it.replica_sets.len()];
-            for (index, other) in others.iter_mut().enumerate() {
-                let metadata = other.metadata();
-                metadata.name = format!("other-{index}");
-                metadata.uid = format!("other-{index}");
-                metadata.owner_references = vec![owner("x", Some(true))];
-            }
-            it.replica_sets.extend(others);
+        ("replica_sets", REPLICA_SETS_MAX, |it, count| {
+            let set = it.set(1).clone();
+            repeat(it, &set, count - 2);
         }),
-        ("snapshot.pods", PODS_MAX, |it, count| {
-            let pod = it.pods[0].clone();
-            it.pods = vec![pod; count];
-            for (index, pod) in it.pods.iter_mut().enumerate() {
-                pod.metadata().name = format!("pod-{index}");
-                pod.metadata().uid = format!("pod-{index}");
-            }
+        ("pods", PODS_MAX, |it, count| {
+            let pod = it.pod(0).clone();
+            repeat(it, &pod, count - 2);
         }),
-        ("snapshot.events", EVENTS_MAX, |it, count| {
-            it.events = vec![Default::default(); count];
+        ("events", EVENTS_MAX, |it, count| {
+            let event =
+                json!({"apiVersion": "v1", "kind": "Event", "involvedObject": {"uid": "d"}});
+            repeat(it, &event, count);
         }),
-        ("snapshot.answers", ANSWERS_MAX, |it, count| {
-            it.answers = vec![it.answers[0].clone(); count];
+        ("answers", ANSWERS_MAX, |it, count| {
+            it.snapshot.answers = vec![it.snapshot.answers[0].clone(); count];
         }),
     ];
     for (list, limit, fill) in lists {
         let plan = |count| {
             let mut request = mk_request();
-            fill(request.snapshot(), count);
-            let encoded = wire::plan_rollout_bytes(&request.encode_to_vec());
-            let message = wire::plan_rollout(request).map(|it| it.encode_to_vec());
-            [encoded, message]
+            fill(&mut request, count);
+            wire::plan_rollout_bytes(&request.message().encode_to_vec())
         };
-        for answer in plan(limit) {
-            answer.unwrap();
-        }
-        for answer in plan(limit + 1) {
-            match answer {
-                Err(Error::TooLarge {
-                    what, count, max, ..
-                }) => {
-                    assert_eq!((what, count, max), (list, limit + 1, limit));
-                }
-                other => panic!("{list}: {:?}", other.map(|_| ())),
+        plan(limit).unwrap();
+        match plan(limit + 1) {
+            Err(Error::TooLarge {
+                what, count, max, ..
+            }) => {
+                assert_eq!((count, max), (limit + 1, limit), "{what}");
             }
+            other => panic!("{list}: {:?}", other.map(|_| ())),
         }
     }
 }

@@ -1,4 +1,8 @@
-//! Pseudo-random numbers.
+//! Pseudo-random numbers and texts.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
 
 /// SplitMix64.
 pub(super) struct Random(pub(super) u64);
@@ -39,4 +43,45 @@ impl Random {
             }
         }
     }
+}
+
+/// Writes JSON with random key order, whitespace and escapes.
+pub(super) fn print(value: &Value, random: &mut Random, text: &mut String) {
+    let space = ["", " ", "\n\t"][random.below(3)];
+    text.push_str(space);
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            random.shuffle(&mut entries);
+            text.push('{');
+            for (index, (key, value)) in entries.into_iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                print(&Value::from(key.as_str()), random, text);
+                text.push(':');
+                print(value, random, text);
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                print(item, random, text);
+            }
+            text.push(']');
+        }
+        Value::String(string) if random.below(4) == 0 => {
+            text.push('"');
+            for unit in string.encode_utf16() {
+                _ = write!(text, "\\u{unit:04x}");
+            }
+            text.push('"');
+        }
+        value => _ = write!(text, "{value}"),
+    }
+    text.push_str(space);
 }

@@ -8,7 +8,7 @@ use rollplan_core::action::{
 use rollplan_core::snapshot::{DeploymentStatus, ObjectMeta, StringMap};
 use rollplan_core::template::Value;
 
-use super::{Parts as _, mk_request};
+use crate::request::mk_request;
 
 fn target(kind: &str) -> Target {
     Target {
@@ -195,8 +195,8 @@ fn on_failure_is_printed_with_its_codes() {
 #[test]
 fn steps_with_events_only_have_no_call() {
     let mut request = mk_request();
-    request.spec().selector = Some(Default::default());
-    let response = wire::plan_rollout(request).unwrap();
+    request.spec()["selector"] = serde_json::json!({});
+    let response = request.plan();
     let step = &response.steps[0];
     assert_eq!((&step.call, &step.action), (&None, &None));
     assert_eq!(

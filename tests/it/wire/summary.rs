@@ -6,6 +6,7 @@ use rollplan_core::interrupt::Never;
 use serde_json::{Value, json};
 
 use super::{examples, read};
+use crate::request::snapshot_of;
 
 /// The output of kubectl for a saved snapshot.
 fn printed(example: &str) -> Value {
@@ -14,9 +15,8 @@ fn printed(example: &str) -> Value {
 
 fn summary(list: &Value, target: Option<proto::Target>) -> Result<ObjectsSummary, Error> {
     let snapshot = proto::Snapshot {
-        objects_json: vec![list.to_string().into()],
         target,
-        ..Default::default()
+        ..snapshot_of(vec![list.to_string()])
     };
     summarize_objects(&snapshot, &Never)
 }

@@ -1,4 +1,4 @@
-//! The reports on kinds other than Deployments, in `objects_json`, for each state.
+//! The reports on kinds other than Deployments, for each state.
 
 mod daemon_sets;
 mod jobs;
@@ -11,6 +11,8 @@ use prost_types::Timestamp;
 use rollplan::proto::{self, Outlook, Phase};
 use rollplan::wire;
 use serde_json::{Value, json};
+
+use crate::request::{list, snapshot_of};
 
 /// All times are relative to this one, in seconds since the epoch.
 const START: i64 = 1_800_000_000;
@@ -26,15 +28,13 @@ fn at(seconds: i64) -> String {
 fn request(now: i64, target: &Value, others: &[Value]) -> proto::ComputeStatusRequest {
     let text = |object: &Value| object["metadata"]["name"].as_str().unwrap_or("").to_owned();
     let of = |name: &str| target[name].as_str().unwrap_or("").to_owned();
-    let all: Vec<&Value> = others.iter().chain([target]).collect();
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": all});
+    let all: Vec<Value> = others.iter().chain([target]).cloned().collect();
     proto::ComputeStatusRequest {
         snapshot: Some(proto::Snapshot {
             now: Some(Timestamp {
                 seconds: START + now,
                 nanos: 0,
             }),
-            objects_json: vec![list.to_string().into()],
             target: Some(proto::Target {
                 api_version: of("apiVersion"),
                 kind: of("kind"),
@@ -42,7 +42,7 @@ fn request(now: i64, target: &Value, others: &[Value]) -> proto::ComputeStatusRe
                 ..Default::default()
             }),
             pods_complete: true,
-            ..Default::default()
+            ..snapshot_of(vec![list(&all).to_string()])
         }),
         ..Default::default()
     }

@@ -8,12 +8,11 @@ use rollplan::wire::{self, Error};
 use rollplan_core::interrupt::Interrupt;
 use serde_json::{Value, json};
 
-use crate::wire::Parts as _;
-
 use super::{
-    at, container, daemon_set, job, no_image, object, pod, ready, report, request, running,
+    at, container, daemon_set, job, list, no_image, object, pod, ready, report, request, running,
     stateful_set, warning,
 };
+use crate::request::{ITEMS, set_texts};
 
 fn violations(request: proto::ComputeStatusRequest) -> Vec<(String, String)> {
     match wire::compute_status(request) {
@@ -57,10 +56,7 @@ fn violations_of_other_kinds_name_their_field() {
         let mut set = stateful_set(json!({}), json!({}));
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         set.pointer_mut(parent).unwrap()[key] = value;
-        let expected = (
-            format!("snapshot.objects_json[0].items[0].{field}"),
-            reason.to_owned(),
-        );
+        let expected = (format!("{ITEMS}[0].{field}"), reason.to_owned());
         assert!(
             violations(request(0, &set, &[])).contains(&expected),
             "{field}"
@@ -111,25 +107,6 @@ fn only_deployments_are_planned() {
     }
 }
 
-/// Without texts, the target only confirms the kind of the typed object.
-#[test]
-fn typed_deployments_of_other_kinds_have_a_status() {
-    let mut request = crate::wire::mk_request();
-    let deployment = request.deployment();
-    deployment.api_version = "example.com/v1".to_owned();
-    deployment.kind = "Rollout".to_owned();
-    request.snapshot().target = Some(proto::Target {
-        api_version: "example.com/v1".to_owned(),
-        kind: "Rollout".to_owned(),
-        ..Default::default()
-    });
-    let response = wire::compute_status(proto::ComputeStatusRequest {
-        snapshot: request.snapshot,
-        ..Default::default()
-    });
-    assert_eq!(response.unwrap().object.unwrap().kind, "Rollout");
-}
-
 /// Counts the checks for an interrupt.
 struct Asked(Cell<usize>);
 
@@ -147,10 +124,10 @@ fn custom_deployments_are_scanned_once() {
             "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web"}]}}});
         let target = object(api_version, kind, "web", spec, json!({}));
         let mut ask = request(0, &target, &[]);
-        let snapshot = ask.snapshot.as_mut().unwrap();
         let other = object("v1", "ConfigMap", "other", json!({}), json!({}));
-        let texts = (0..100).map(|_| other.to_string().into());
-        snapshot.objects_json.extend(texts);
+        let others = (0..100).map(|_| other.to_string());
+        let texts = [target.to_string()].into_iter().chain(others);
+        set_texts(ask.snapshot.as_mut().unwrap(), texts.collect());
         let asked = Asked(Cell::default());
         let answer = wire::compute_status_until(ask, &asked).unwrap();
         assert!(answer.report.unwrap().counters.is_empty());
@@ -169,7 +146,7 @@ fn objects_of_other_kinds_are_limited_in_size() {
         violations(request(0, &set, &[]))
     };
     for bytes in [3 << 20, 4 << 20] {
-        let field = "snapshot.objects_json[0].items[0]".to_owned();
+        let field = format!("{ITEMS}[0]");
         assert_eq!(found(bytes), [(field, "OBJECT_TOO_LARGE".to_owned())]);
     }
     // The texts of all fields count, except for apiVersion and kind.
@@ -179,16 +156,13 @@ fn objects_of_other_kinds_are_limited_in_size() {
     let largest = OBJECT_BYTES_MAX - others.iter().sum::<usize>();
     set["spec"]["padding"] = "x".repeat(largest).into();
     assert_eq!(report(0, &set, &[]).phase(), Phase::Complete);
-    let field = "snapshot.objects_json[0].items[0]".to_owned();
+    let field = format!("{ITEMS}[0]");
     assert_eq!(found(largest + 1), [(field, "OBJECT_TOO_LARGE".to_owned())]);
     let mut twice = request(0, &stateful_set(json!({}), json!({})), &[]);
-    let texts = &mut twice.snapshot.as_mut().unwrap().objects_json;
-    let text = String::from_utf8(texts[0].to_vec()).unwrap();
-    *texts = vec![
-        text.replacen("\"spec\":{", "\"spec\":{},\"spec\":{", 1)
-            .into(),
-    ];
-    let field = "snapshot.objects_json[0].items[0][\"spec\"]".to_owned();
+    let text = list(&[stateful_set(json!({}), json!({}))]).to_string();
+    let text = text.replacen("\"spec\":{", "\"spec\":{},\"spec\":{", 1);
+    set_texts(twice.snapshot.as_mut().unwrap(), vec![text]);
+    let field = format!("{ITEMS}[0][\"spec\"]");
     assert_eq!(violations(twice), [(field, "DUPLICATE_KEY".to_owned())]);
 }
 
@@ -228,9 +202,8 @@ fn custom_resources_with_other_specs_are_not_planned() {
     }
 }
 
-/// Adapters that read Events apart from the other objects send them as messages.
 #[test]
-fn events_in_their_field_are_about_the_workload_and_its_pods() {
+fn events_are_about_the_workload_and_its_pods() {
     let set = stateful_set(
         json!({}),
         json!({"readyReplicas": 2, "replicas": 2, "updatedReplicas": 2}),
@@ -238,6 +211,7 @@ fn events_in_their_field_are_about_the_workload_and_its_pods() {
     let creating = json!({"containerStatuses": container(json!({"waiting": {"reason": "ContainerCreating"}}))});
     let pod = pod("web-0", &set, "web-new", "n", creating);
     let mount = "MountVolume.SetUp failed for volume \"c\" : configmap \"c\" not found";
+    let plain = report(60, &set, std::slice::from_ref(&pod));
     for (uid, reason, message, is_about) in [
         ("web-uid", "FailedCreate", "exceeded quota: q", true),
         ("web-0-uid", "FailedMount", mount, true),
@@ -245,16 +219,8 @@ fn events_in_their_field_are_about_the_workload_and_its_pods() {
         ("", "FailedCreate", "exceeded quota: q", false),
     ] {
         let event = warning(uid, reason, message, 0, 50);
-        let status = |events: &[Value], beside: Option<&Value>| {
-            let texts = [std::slice::from_ref(&pod), events].concat();
-            let mut request = request(60, &set, &texts);
-            let messages = beside.map(|it| wire::json::from_json(&it.to_string()).unwrap());
-            request.snapshot.as_mut().unwrap().events = messages.into_iter().collect();
-            wire::compute_status(request).unwrap()
-        };
-        let in_field = status(&[], Some(&event));
-        assert_eq!(in_field != status(&[], None), is_about, "{uid:?}");
-        assert_eq!(in_field, status(std::slice::from_ref(&event), None));
+        let with_event = report(60, &set, &[pod.clone(), event]);
+        assert_eq!(with_event != plain, is_about, "{uid:?}");
     }
 }
 

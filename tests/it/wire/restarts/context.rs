@@ -4,7 +4,9 @@
 use rollplan::proto::{self, RestartPlan};
 use serde_json::{Value, json};
 
-use super::{NOW, call, config_map, decisions, deployment, objects, plan, state};
+use super::{
+    NOW, call, config_map, decisions, deployment, list, objects, plan, restarts_of, state,
+};
 
 const BEFORE: &str = "2026-01-01T00:20:00Z";
 const CHANGED: &str = "2026-01-01T00:30:00Z";
@@ -411,7 +413,7 @@ fn checksums_depend_on_the_key() {
 #[test]
 fn configurations_missing_from_a_page_are_not_deleted() {
     let web = recorded(deployment("web", None));
-    let mut request = objects(&[web], json!({"quiet": "0s"}));
+    let mut request = objects(std::slice::from_ref(&web), json!({"quiet": "0s"}));
     let reasons_of = |request: &Value| {
         let plans = plan(request).plans;
         plans
@@ -422,11 +424,10 @@ fn configurations_missing_from_a_page_are_not_deleted() {
     assert!(reasons_of(&request));
     request["configurationsComplete"] = json!(false);
     assert!(!reasons_of(&request));
-    let mut list: Value =
-        json!({"apiVersion": "v1", "kind": "List", "metadata": {"continue": "next"}});
-    list["items"] = json!([recorded(deployment("web", None))]);
-    request["configurationsComplete"] = json!(true);
-    request["objectsJson"] = json!([crate::base64(&list)]);
+    let mut page = list(&[web]);
+    page["metadata"]["continue"] = "next".into();
+    let mut request = restarts_of(NOW, &[page.to_string()]);
+    request["options"] = json!({"quiet": "0s"});
     assert!(!reasons_of(&request));
 }
 

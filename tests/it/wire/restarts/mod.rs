@@ -10,7 +10,7 @@ use rollplan::proto::{PlanRestartsRequest, PlanRestartsResponse, RestartPlan};
 use rollplan::wire::{self, json};
 use serde_json::{Value, json};
 
-use crate::base64;
+use crate::request::{list, restarts_of};
 
 const NOW: &str = "2026-01-01T01:00:00Z";
 
@@ -26,8 +26,9 @@ fn plan(value: &Value) -> PlanRestartsResponse {
 
 /// A request with objects of Kubernetes.
 fn objects(objects: &[Value], options: Value) -> Value {
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    json!({"now": NOW, "objectsJson": [base64(&list)], "configurationsComplete": true, "options": options})
+    let mut request = restarts_of(NOW, &[list(objects).to_string()]);
+    request["options"] = options;
+    request
 }
 
 fn config_map(name: &str, data: Value) -> Value {

@@ -94,11 +94,6 @@ fn summaries_are_planned_like_objects() {
     workload["references"] = json!([{"kind": "CONFIGURATION_KIND_CONFIG_MAP", "name": "app", "usage": "REFERENCE_USAGE_ENV_FROM"}]);
     let summary = json!({"now": NOW, "workloads": [workload], "configurations": [configuration]});
     assert_eq!(plan(&summary).plans, of_objects.plans);
-    // And with the template as a message.
-    workload.as_object_mut().unwrap().remove("references");
-    workload["template"] = deployment("web", None)["spec"]["template"].clone();
-    let typed = json!({"now": NOW, "workloads": [workload], "configurations": [configuration]});
-    assert_eq!(plan(&typed).plans, of_objects.plans);
 }
 
 #[test]

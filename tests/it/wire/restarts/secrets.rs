@@ -4,7 +4,7 @@ use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD, Engine as _};
 use rollplan::wire::{self, json};
 use serde_json::{Value, json};
 
-use super::{NOW, deployment, objects, plan, request, state};
+use super::{NOW, deployment, objects, plan, request, restarts_of, state};
 
 /// The value in all encodings in which it might appear.
 fn forms(secret: &str) -> Vec<String> {
@@ -96,7 +96,7 @@ fn answers_and_errors_contain_no_values() {
         assert_eq!(answer.violations.len(), 1);
         emitted += &format!("{answer:?}");
     }
-    let cut = json!({"now": NOW, "objectsJson": [BASE64_STANDARD.encode(format!("{{\"data\":{{\"k\":\"{of_secret}"))]});
+    let cut = restarts_of(NOW, &[format!("{{\"data\":{{\"k\":\"{of_secret}")]);
     emitted += &format!("{:?}", wire::plan_restarts(request(&cut)).unwrap_err());
     for secret in SECRETS {
         for form in forms(secret) {

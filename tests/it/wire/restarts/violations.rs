@@ -6,7 +6,8 @@ use rollplan::proto::{Configuration, ObjectMeta, PlanRestartsRequest, Workload};
 use rollplan::wire::{self, Error};
 use serde_json::json;
 
-use super::{NOW, config_map, decisions, deployment, objects, plan, request};
+use super::{NOW, config_map, decisions, deployment, objects, plan, request, restarts_of};
+use crate::request::ITEMS;
 
 #[test]
 fn invalid_objects_are_reported_and_others_planned() {
@@ -35,7 +36,7 @@ fn invalid_objects_are_reported_and_others_planned() {
         .iter()
         .map(|it| (it.field.as_str(), it.reason.as_str()))
         .collect();
-    let item = |rest: &str| format!("objects_json[0].items{rest}");
+    let item = |rest: &str| format!("{}{rest}", &ITEMS["snapshot.".len()..]);
     let expected = [
         (item("[0].spec.template"), "REQUIRED"),
         (item("[1].metadata.name"), "INVALID_NAME"),
@@ -57,7 +58,7 @@ fn invalid_objects_are_reported_and_others_planned() {
 fn violations_of_messages_name_their_fields() {
     let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "web", "namespace": "shop", "uid": "1"},
-        "references": [{"name": "x"}], "template": {"spec": {}},
+        "references": [{"name": "x"}],
         "noPodsRunning": true, "oldestPodStartedAt": NOW, "templatePath": "spec..x", "resource": "A"});
     let configuration = json!({"kind": 9, "namespace": "shop", "name": "app", "keyChecksums": {"A": "xyz"}, "checksum": "Q",
         "absent": true, "observations": -1});
@@ -83,8 +84,9 @@ fn violations_of_messages_name_their_fields() {
             "configurations[1].namespace",
             "namespaces[0].name",
             "workloads[0].oldest_pod_started_at",
+            "workloads[0].references[0].kind",
+            "workloads[0].references[0].usage",
             "workloads[0].resource",
-            "workloads[0].template",
             "workloads[0].template_path",
         ]
     );
@@ -169,22 +171,12 @@ fn numbers_of_items_are_limited() {
     });
     let configurations = PlanRestartsRequest {
         configurations: configurations.collect(),
-        ..now.clone()
-    };
-    assert_eq!(too_many(configurations), ("configurations", 40_001, 40_000));
-    let maps = (0..40_001).map(|index| {
-        format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"app-{index}","namespace":"shop"}}}}"#)
-    });
-    let maps: Vec<String> = maps.collect();
-    let text = format!(
-        r#"{{"apiVersion":"v1","kind":"List","items":[{}]}}"#,
-        maps.join(",")
-    );
-    let maps = PlanRestartsRequest {
-        objects_json: vec![text.into()],
         ..now
     };
-    assert_eq!(too_many(maps), ("configurations", 40_001, 40_000));
+    assert_eq!(too_many(configurations), ("configurations", 40_001, 40_000));
+    let maps = (0..40_001).map(|index| config_map(&format!("app-{index}"), json!({})));
+    let maps = objects(&maps.collect::<Vec<_>>(), json!({}));
+    assert_eq!(too_many(request(&maps)), ("configurations", 40_001, 40_000));
 }
 
 #[test]
@@ -208,12 +200,10 @@ fn invalid_options_and_json_are_errors() {
             "options.quiet"
         ]
     );
-    let broken = json!({"now": NOW, "objectsJson": ["ew=="]});
+    let broken = restarts_of(NOW, &["{".to_owned()]);
     let error = wire::plan_restarts(request(&broken)).unwrap_err();
-    assert!(
-        error.to_string().starts_with("objects_json[0]: byte"),
-        "{error}"
-    );
+    let text = ITEMS["snapshot.".len()..].replace(".items", ": byte");
+    assert!(error.to_string().starts_with(&text), "{error}");
 }
 
 #[test]

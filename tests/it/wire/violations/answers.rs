@@ -3,7 +3,7 @@
 use rollplan::proto;
 use rollplan::wire::Reason;
 
-use super::{Case, Parts as _};
+use super::Case;
 
 pub(super) const CASES: &[Case] = &[
     (

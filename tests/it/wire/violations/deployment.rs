@@ -1,165 +1,137 @@
 //! The Deployment itself, and its status.
 
-use rollplan::proto;
-use rollplan::wire::Reason;
+use rollplan::wire::Reason::*;
+use rollplan::wire::estimate::ANNOTATIONS_BYTES_MAX;
+use serde_json::{Value, json};
 
-use super::{Case, Parts as _, YEAR_10000, at};
+use super::{Case, Field};
+use crate::request::Request;
+
+pub(super) const FIELDS: &[Field] = &[
+    ("metadata", "null", Required),
+    ("metadata.name", "null", Required),
+    ("metadata.name", r#""Web""#, InvalidName),
+    ("metadata.name", "7", WrongType),
+    ("metadata.namespace", "null", Required),
+    ("metadata.namespace", r#""a.b""#, InvalidName),
+    ("metadata.uid", "null", Required),
+    ("metadata.uid", r#""""#, Required),
+    ("metadata.resourceVersion", "null", Required),
+    ("metadata.generation", "-1", Negative),
+    ("metadata.generation", "1.0", WrongType),
+    ("metadata.creationTimestamp", r#""today""#, WrongType),
+    ("metadata.deletionTimestamp", "0", WrongType),
+    ("metadata.labels", "[]", WrongType),
+    ("metadata.ownerReferences", "{}", WrongType),
+    ("spec", "null", Required),
+    ("spec.replicas", "-1", Negative),
+    ("spec.replicas", "2147483648", OutOfRange),
+    ("spec.selector", "null", Required),
+    ("spec.template", "null", Required),
+    ("spec.template", "[]", WrongType),
+    ("spec.minReadySeconds", "-1", Negative),
+    ("spec.revisionHistoryLimit", "-1", Negative),
+    ("spec.progressDeadlineSeconds", "-1", Negative),
+    ("spec.paused", r#""true""#, WrongType),
+    ("spec.strategy.type", r#""Canary""#, UnknownStrategy),
+    (SURGE, "-1", Negative),
+    (SURGE, "1.5", NotIntOrPercent),
+    (SURGE, "2147483648", OutOfRange),
+    (SURGE, r#""2147483648%""#, OutOfRange),
+    (SURGE, r#""25""#, NotIntOrPercent),
+    (SURGE, r#""-5%""#, NotIntOrPercent),
+    (SURGE, r#""+5%""#, NotIntOrPercent),
+    (SURGE, r#""5%%""#, NotIntOrPercent),
+    (SURGE, r#""%""#, NotIntOrPercent),
+    (SURGE, r#""½%""#, NotIntOrPercent),
+    (SURGE, "true", NotIntOrPercent),
+    (UNAVAILABLE, r#""""#, NotIntOrPercent),
+    ("status.observedGeneration", "-1", Negative),
+    ("status.replicas", "-1", Negative),
+    ("status.updatedReplicas", "-1", Negative),
+    ("status.readyReplicas", "-1", Negative),
+    ("status.availableReplicas", "-1", Negative),
+    ("status.unavailableReplicas", "-1", Negative),
+    ("status.terminatingReplicas", "-1", Negative),
+    ("status.collisionCount", "-1", Negative),
+    ("status.conditions[1].lastUpdateTime", r#""""#, WrongType),
+];
+
+const SURGE: &str = "spec.strategy.rollingUpdate.maxSurge";
+const UNAVAILABLE: &str = "spec.strategy.rollingUpdate.maxUnavailable";
 
 pub(super) const CASES: &[Case] = &[
     (
-        |r| r.snapshot().deployment = None,
-        "snapshot.deployment",
-        Reason::Required,
+        |r| r.set_kind("../secrets/v1", "Rollout"),
+        "[0].apiVersion",
+        InvalidName,
     ),
     (
-        |r| r.deployment().metadata = None,
-        "snapshot.deployment.metadata",
-        Reason::Required,
+        |r| r.set_kind("example.com/v1", "Roll/out"),
+        "[0].kind",
+        InvalidName,
     ),
     (
-        |r| r.meta().name.clear(),
-        "snapshot.deployment.metadata.name",
-        Reason::Required,
+        |r| r.meta()["annotations"] = json!({"a b": ""}),
+        "[0].metadata.annotations[\"a b\"]",
+        InvalidAnnotationKey,
     ),
     (
-        |r| r.meta().namespace.clear(),
-        "snapshot.deployment.metadata.namespace",
-        Reason::Required,
+        |r| r.meta()["annotations"] = json!({"a": "x".repeat(ANNOTATIONS_BYTES_MAX)}),
+        "[0].metadata.annotations",
+        AnnotationsTooLarge,
     ),
     (
-        |r| r.meta().uid.clear(),
-        "snapshot.deployment.metadata.uid",
-        Reason::Required,
+        |r| r.spec()["strategy"]["type"] = "Recreate".into(),
+        "[0].spec.strategy.rollingUpdate",
+        StrategyConflict,
     ),
     (
-        |r| r.meta().resource_version.clear(),
-        "snapshot.deployment.metadata.resource_version",
-        Reason::Required,
+        |r| require(r, "Equals", &["web"]),
+        OPERATOR,
+        UnknownOperator,
+    ),
+    (|r| require(r, "In", &[]), VALUES, OperatorValues),
+    (|r| require(r, "NotIn", &[]), VALUES, OperatorValues),
+    (|r| require(r, "Exists", &["web"]), VALUES, OperatorValues),
+    (
+        |r| require(r, "DoesNotExist", &["web"]),
+        VALUES,
+        OperatorValues,
     ),
     (
-        |r| r.meta().generation = -1,
-        "snapshot.deployment.metadata.generation",
-        Reason::Negative,
-    ),
-    (
-        |r| r.meta().creation_timestamp = at(YEAR_10000, 0),
-        "snapshot.deployment.metadata.creation_timestamp",
-        Reason::OutOfRange,
-    ),
-    (
-        |r| r.meta().deletion_timestamp = at(0, -5),
-        "snapshot.deployment.metadata.deletion_timestamp",
-        Reason::OutOfRange,
-    ),
-    (
-        |r| r.deployment().api_version = "example.com/v1".to_owned(),
-        "snapshot.deployment.kind",
-        Reason::Required,
-    ),
-    (
-        |r| r.deployment().kind = "Rollout".to_owned(),
-        "snapshot.deployment.api_version",
-        Reason::Required,
-    ),
-    (
-        |r| r.deployment().spec = None,
-        "snapshot.deployment.spec",
-        Reason::Required,
-    ),
-    (
-        |r| r.spec().replicas = Some(-1),
-        "snapshot.deployment.spec.replicas",
-        Reason::Negative,
-    ),
-    (
-        |r| r.spec().selector = None,
-        "snapshot.deployment.spec.selector",
-        Reason::Required,
-    ),
-    (
-        |r| r.spec().template = None,
-        "snapshot.deployment.spec.template",
-        Reason::Required,
-    ),
-    (
-        |r| r.spec().min_ready_seconds = -1,
-        "snapshot.deployment.spec.min_ready_seconds",
-        Reason::Negative,
-    ),
-    (
-        |r| r.spec().revision_history_limit = Some(-1),
-        "snapshot.deployment.spec.revision_history_limit",
-        Reason::Negative,
-    ),
-    (
-        |r| r.spec().progress_deadline_seconds = Some(-1),
-        "snapshot.deployment.spec.progress_deadline_seconds",
-        Reason::Negative,
+        |r| require(r, "In", &["web", "a b"]),
+        "[0].spec.selector.matchExpressions[0].values[1]",
+        InvalidLabelValue,
     ),
     (
         |r| {
-            r.deployment().api_version = "../secrets/v1".to_owned();
-            r.deployment().kind = "Rollout".to_owned();
+            r.spec()["selector"] =
+                json!({"matchExpressions": [{"key": "-app", "operator": "Exists"}]})
         },
-        "snapshot.deployment.api_version",
-        Reason::InvalidName,
+        "[0].spec.selector.matchExpressions[0].key",
+        InvalidLabelKey,
     ),
     (
-        |r| {
-            r.deployment().api_version = "example.com/v1".to_owned();
-            r.deployment().kind = "Roll/out".to_owned();
-        },
-        "snapshot.deployment.kind",
-        Reason::InvalidName,
+        |r| selector(r)["a b"] = "".into(),
+        "[0].spec.selector.matchLabels[\"a b\"]",
+        InvalidLabelKey,
     ),
     (
-        |r| r.status().observed_generation = -1,
-        "snapshot.deployment.status.observed_generation",
-        Reason::Negative,
-    ),
-    (
-        |r| r.status().replicas = -1,
-        "snapshot.deployment.status.replicas",
-        Reason::Negative,
-    ),
-    (
-        |r| r.status().updated_replicas = -1,
-        "snapshot.deployment.status.updated_replicas",
-        Reason::Negative,
-    ),
-    (
-        |r| r.status().ready_replicas = -1,
-        "snapshot.deployment.status.ready_replicas",
-        Reason::Negative,
-    ),
-    (
-        |r| r.status().available_replicas = -1,
-        "snapshot.deployment.status.available_replicas",
-        Reason::Negative,
-    ),
-    (
-        |r| r.status().unavailable_replicas = -1,
-        "snapshot.deployment.status.unavailable_replicas",
-        Reason::Negative,
-    ),
-    (
-        |r| r.status().terminating_replicas = Some(-1),
-        "snapshot.deployment.status.terminating_replicas",
-        Reason::Negative,
-    ),
-    (
-        |r| r.status().collision_count = Some(-1),
-        "snapshot.deployment.status.collision_count",
-        Reason::Negative,
-    ),
-    (
-        |r| {
-            r.status().conditions = vec![proto::DeploymentCondition {
-                last_update_time: at(YEAR_10000, 0),
-                ..Default::default()
-            }];
-        },
-        "snapshot.deployment.status.conditions[0].last_update_time",
-        Reason::OutOfRange,
+        |r| selector(r)["example.com/tier"] = "x".repeat(64).into(),
+        "[0].spec.selector.matchLabels[\"example.com/tier\"]",
+        InvalidLabelValue,
     ),
 ];
+
+const OPERATOR: &str = "[0].spec.selector.matchExpressions[0].operator";
+const VALUES: &str = "[0].spec.selector.matchExpressions[0].values";
+
+fn selector(request: &mut Request) -> &mut Value {
+    &mut request.spec()["selector"]["matchLabels"]
+}
+
+fn require(request: &mut Request, operator: &str, values: &[&str]) {
+    let requirement = json!({"key": "app", "operator": operator, "values": values});
+    request.spec()["selector"]["matchExpressions"] = json!([requirement]);
+}

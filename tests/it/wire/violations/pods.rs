@@ -1,129 +1,77 @@
 //! Pods.
 
-use rollplan::proto;
-use rollplan::wire::Reason;
+use rollplan::wire::Reason::*;
+use serde_json::json;
 
-use super::{Case, Parts as _, YEAR_10000, at, owner};
+use super::{Case, Field, add_owner};
 
-fn status(request: &mut proto::PlanRolloutRequest) -> &mut proto::PodStatus {
-    request.snapshot().pods[1].status.get_or_insert_default()
-}
-
-fn container(state: proto::ContainerState) -> proto::ContainerStatus {
-    proto::ContainerStatus {
-        state: Some(state),
-        ..Default::default()
-    }
-}
+pub(super) const FIELDS: &[Field] = &[
+    ("metadata.name", "null", Required),
+    ("metadata.uid", "null", Required),
+    ("metadata.name", r#""a""#, Duplicate),
+    ("metadata.uid", r#""a""#, Duplicate),
+    ("metadata.generation", "-1", Negative),
+    ("metadata.creationTimestamp", r#""today""#, WrongType),
+    ("metadata.deletionTimestamp", r#""today""#, WrongType),
+    ("status", "[]", WrongType),
+    ("status.startTime", r#""today""#, WrongType),
+    ("status.conditions", "{}", WrongType),
+    (
+        "status.conditions[1].lastTransitionTime",
+        r#""today""#,
+        WrongType,
+    ),
+    (
+        "status.initContainerStatuses[0].restartCount",
+        "-1",
+        Negative,
+    ),
+    (
+        "status.containerStatuses[1].restartCount",
+        "2147483648",
+        OutOfRange,
+    ),
+    (
+        "status.containerStatuses[0].state.running.startedAt",
+        r#""today""#,
+        WrongType,
+    ),
+    (
+        "status.containerStatuses[0].state.terminated.finishedAt",
+        r#""today""#,
+        WrongType,
+    ),
+    (
+        "status.containerStatuses[0].lastState.terminated.exitCode",
+        r#""1""#,
+        WrongType,
+    ),
+];
 
 pub(super) const CASES: &[Case] = &[
     (
-        |r| r.snapshot().pods[1].metadata = None,
-        "snapshot.pods[1].metadata",
-        Reason::Required,
+        |r| r.pod(1)["metadata"]["name"] = "a".repeat(254).into(),
+        "[4].metadata.name",
+        InvalidName,
     ),
     (
-        |r| r.pod_meta(1).name.clear(),
-        "snapshot.pods[1].metadata.name",
-        Reason::Required,
+        |r| r.pod(1)["metadata"]["labels"] = json!({"a b": ""}),
+        "[4].metadata.labels[\"a b\"]",
+        InvalidLabelKey,
     ),
     (
-        |r| r.pod_meta(1).uid.clear(),
-        "snapshot.pods[1].metadata.uid",
-        Reason::Required,
+        |r| r.pod(1)["metadata"]["labels"] = json!({"a": "a b"}),
+        "[4].metadata.labels[\"a\"]",
+        InvalidLabelValue,
     ),
     (
-        |r| r.pod_meta(1).name = "a".to_owned(),
-        "snapshot.pods[1].metadata.name",
-        Reason::Duplicate,
+        |r| add_owner(r.pod(1), "", false),
+        "[4].metadata.ownerReferences[1].uid",
+        Required,
     ),
     (
-        |r| r.pod_meta(1).uid = "a".to_owned(),
-        "snapshot.pods[1].metadata.uid",
-        Reason::Duplicate,
-    ),
-    (
-        |r| r.snapshot().pods[1].kind = "Node".to_owned(),
-        "snapshot.pods[1].kind",
-        Reason::WrongKind,
-    ),
-    (
-        |r| r.pod_meta(1).generation = -1,
-        "snapshot.pods[1].metadata.generation",
-        Reason::Negative,
-    ),
-    (
-        |r| r.pod_meta(1).creation_timestamp = at(YEAR_10000, 0),
-        "snapshot.pods[1].metadata.creation_timestamp",
-        Reason::OutOfRange,
-    ),
-    (
-        |r| r.pod_meta(1).deletion_timestamp = at(0, -1),
-        "snapshot.pods[1].metadata.deletion_timestamp",
-        Reason::OutOfRange,
-    ),
-    (
-        |r| r.pod_meta(1).owner_references.push(owner("", false)),
-        "snapshot.pods[1].metadata.owner_references[1].uid",
-        Reason::Required,
-    ),
-    (
-        |r| r.pod_meta(1).owner_references.push(owner("x", true)),
-        "snapshot.pods[1].metadata.owner_references",
-        Reason::SeveralControllers,
-    ),
-    (
-        |r| status(r).start_time = at(YEAR_10000, 0),
-        "snapshot.pods[1].status.start_time",
-        Reason::OutOfRange,
-    ),
-    (
-        |r| {
-            let condition = proto::PodCondition {
-                last_transition_time: at(YEAR_10000, 0),
-                ..Default::default()
-            };
-            status(r).conditions = vec![Default::default(), condition];
-        },
-        "snapshot.pods[1].status.conditions[1].last_transition_time",
-        Reason::OutOfRange,
-    ),
-    (
-        |r| {
-            let container = proto::ContainerStatus {
-                restart_count: -1,
-                ..Default::default()
-            };
-            status(r).init_container_statuses = vec![container];
-        },
-        "snapshot.pods[1].status.init_container_statuses[0].restart_count",
-        Reason::Negative,
-    ),
-    (
-        |r| {
-            let running = proto::ContainerStateRunning {
-                started_at: at(YEAR_10000, 0),
-            };
-            status(r).container_statuses = vec![container(proto::ContainerState {
-                running: Some(running),
-                ..Default::default()
-            })];
-        },
-        "snapshot.pods[1].status.container_statuses[0].state.running.started_at",
-        Reason::OutOfRange,
-    ),
-    (
-        |r| {
-            let terminated = proto::ContainerStateTerminated {
-                finished_at: at(YEAR_10000, 0),
-                ..Default::default()
-            };
-            status(r).container_statuses = vec![container(proto::ContainerState {
-                terminated: Some(terminated),
-                ..Default::default()
-            })];
-        },
-        "snapshot.pods[1].status.container_statuses[0].state.terminated.finished_at",
-        Reason::OutOfRange,
+        |r| add_owner(r.pod(1), "x", true),
+        "[4].metadata.ownerReferences",
+        SeveralControllers,
     ),
 ];

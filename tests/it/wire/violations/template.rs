@@ -1,45 +1,17 @@
-//! The pod template of the Deployment.
+//! Values that templates may not have, in that of the Deployment and in that of a ReplicaSet.
 
-use prost::Message as _;
-use prost_types::value::Kind;
-use rollplan::proto::RawStruct;
-use rollplan::wire::Reason;
+use rollplan::wire::Reason::{self, MalformedJson, UnsafeInteger};
 
-use super::{Case, Parts as _, template};
+use super::Field;
 
-pub(super) const CASES: &[Case] = &[
-    (
-        |r| {
-            r.spec().template = template(
-                "terminationGracePeriodSeconds",
-                Kind::NumberValue(2_f64.powi(53)),
-            )
-        },
-        "snapshot.deployment.spec.template.spec.terminationGracePeriodSeconds",
-        Reason::UnsafeInteger,
-    ),
-    (
-        |r| r.spec().template = template("example.com/x", Kind::NumberValue(f64::NEG_INFINITY)),
-        "snapshot.deployment.spec.template.spec[\"example.com/x\"]",
-        Reason::NotFinite,
-    ),
-    (
-        |r| r.spec().template = raw(b"\x0a\x01\x0a"),
-        "snapshot.deployment.spec.template",
-        Reason::MalformedStruct,
-    ),
-    (
-        |r| r.spec().template = raw(b"\x0a\x08\x0a\x01a\x12\x03\x1a\x01\xff"),
-        "snapshot.deployment.spec.template.a",
-        Reason::InvalidUtf8,
-    ),
-    (
-        |r| r.spec().template = raw(b"\x0a\x03\x0a\x01\xff"),
-        "snapshot.deployment.spec.template",
-        Reason::InvalidUtf8,
-    ),
+pub(super) const FIELDS: &[Field] = &[
+    (GRACE, "9223372036854775808", TOO_LARGE),
+    (GRACE, "-9223372036854775809", TOO_LARGE),
+    (GRACE, "18446744073709551616", TOO_LARGE),
+    (GRACE, "1e16", TOO_LARGE),
+    (GRACE, "1e999", INFINITE),
 ];
 
-fn raw(bytes: &[u8]) -> Option<RawStruct> {
-    Some(RawStruct::decode(bytes).unwrap())
-}
+const GRACE: &str = "spec.template.spec.terminationGracePeriodSeconds";
+const TOO_LARGE: Reason = UnsafeInteger;
+const INFINITE: Reason = MalformedJson;
