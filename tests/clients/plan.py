@@ -7,7 +7,8 @@ betterproto2 (plan_betterproto2.py), with connect-es (es/plan.js), and with grpc
 answer that all must have is that of the command line. Each client also sends an empty request, and must see what is wrong
 with it.
 
-Runs the commands with curl and jq that docs/api.md prints, as they are, with the example in the place of what kubectl prints.
+Runs the commands with curl and jq that docs/api.md prints, as they are, with the example in the place of what kubectl prints, and
+sends the request that it prints, which must get the response that it prints.
 Measures what Python pays to convert, too, beside what it pays to parse the example.
 """
 
@@ -47,18 +48,20 @@ def request() -> Any:
     return {"snapshot": snapshot, "options": {"report": True}}
 
 
-def curl(address: str) -> Iterator[Seen]:
-    def post(body: str, *options: str) -> Any:
-        command = ["curl", "--silent", "--show-error", "--max-time", "30", *options, "--data-binary", "@-"]
-        headers = ["-H", "content-type: application/json"]
-        url = f"http://{address}{METHOD}"
-        done = subprocess.run([*command, *headers, url], input=body, text=True, check=True, stdout=subprocess.PIPE)
-        return json.loads(done.stdout)
+def post(address: str, body: str, *options: str) -> Any:
+    command = ["curl", "--silent", "--show-error", "--max-time", "30", *options, "--data-binary", "@-"]
+    headers = ["-H", "content-type: application/json"]
+    url = f"http://{address}{METHOD}"
+    done = subprocess.run([*command, *headers, url], input=body, text=True, check=True, stdout=subprocess.PIPE)
+    return json.loads(done.stdout)
 
+
+def curl(address: str) -> Iterator[Seen]:
     for name, option in (("curl, HTTP/1.1", "--http1.1"), ("curl, HTTP/2", "--http2-prior-knowledge")):
-        error = post("{}", option)
+        error = post(address, "{}", option)
         code = error["code"].title().replace("_", "")
-        yield name, post(json.dumps(request()), option), {"code": code, "details": [it["type"] for it in error["details"]]}
+        refused = {"code": code, "details": [it["type"] for it in error["details"]]}
+        yield name, post(address, json.dumps(request()), option), refused
     compressed = subprocess.run(["gzip"], input=json.dumps(request()).encode(), check=True, stdout=subprocess.PIPE).stdout
     command = ["curl", "--silent", "--show-error", "--fail", "--data-binary", "@-"]
     headers = ["-H", "content-type: application/json", "-H", "content-encoding: gzip"]
@@ -79,18 +82,22 @@ def curl(address: str) -> Iterator[Seen]:
 
 
 def documented(address: str, expected: Any) -> None:
-    """The commands of docs/api.md."""
+    """The request, the response and the commands of docs/api.md."""
     text = (ROOT / "docs/api.md").read_text()
     blocks = [it for it in re.findall(r"```bash\n(.*?)```", text, re.DOTALL) if "curl" in it]
+    example = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
     trimming = re.search(r"`(jq -c '[^`]*)`", text)
-    if len(blocks) != 2 or not trimming:
-        sys.exit("docs/api.md: expected two commands with curl, and one of jq alone")
+    if len(blocks) != 2 or len(example) != 2 or not trimming:
+        sys.exit("docs/api.md: expected two commands with curl, one of jq alone, and a request with its response")
 
     def run(command: str) -> str:
         script = f"kubectl() {{ cat '{EXAMPLE}'; }}\nset -eo pipefail\n{command.replace('127.0.0.1:50051', address)}"
         return subprocess.run(["bash", "-c", script], check=True, text=True, stdout=subprocess.PIPE).stdout
 
-    status, plan = (run(block) for block in blocks)
+    sent, response = example
+    if (answer := post(address, sent)) != json.loads(response):
+        sys.exit(f"docs/api.md: the response is {json.dumps(answer)}")
+    plan, status = (run(block) for block in blocks)
     if not status.startswith("Deployment shop/web: "):
         sys.exit(f"docs/api.md: the answer of /v1/status is {status}")
 
@@ -104,7 +111,7 @@ def documented(address: str, expected: Any) -> None:
     trimmed = run(f"kubectl | {trimming[1]} | curl --silent --data-binary @- 'http://127.0.0.1:50051/v1/plan?now={NOW}'")
     if summaries(whole) != summaries(trimmed) or not summaries(whole):
         sys.exit(f"docs/api.md: without the specs of pods the plan is {trimmed}")
-    print("the commands of docs/api.md: the same plan")
+    print("docs/api.md: its response, and the same plan from its commands")
 
 
 def messages() -> Callable[[str], Callable[[], Any]]:
