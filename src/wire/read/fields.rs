@@ -47,6 +47,8 @@ pub(in crate::wire) struct Fault {
 #[derive(Clone, Debug)]
 pub(in crate::wire) enum Step {
     Key(String),
+    /// A key that the writer of the object has chosen.
+    Entry(String),
     Index(usize),
 }
 
@@ -128,7 +130,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Key(key) if is_identifier(key) => write!(f, ".{key}"),
-            Self::Key(key) => write!(f, "[{key:?}]"),
+            Self::Key(key) | Self::Entry(key) => write!(f, "[{key:?}]"),
             Self::Index(index) => write!(f, "[{index}]"),
         }
     }
@@ -332,10 +334,11 @@ impl<'a> Read<'a> for BTreeMap<String, String> {
         read_entries(json, |json, key| {
             check_entries(map.len())?;
             json.allocate(MAP_ENTRY + key.len().next_multiple_of(BLOCK));
-            let value: String = read(json).map_err(|unread| unread.at_key(&key))?;
+            let at = |unread: Unread| unread.at(Step::Entry(key.clone().into_owned()));
+            let value: String = read(json).map_err(at)?;
             match map.insert(key.clone().into_owned(), value) {
                 None => Ok(()),
-                Some(_) => Err(Unread::wrong(Reason::DuplicateKey, DUPLICATE_KEY).at_key(&key)),
+                Some(_) => Err(at(Unread::wrong(Reason::DuplicateKey, DUPLICATE_KEY))),
             }
         })?;
         Ok(map)
